@@ -1,0 +1,3 @@
+//! The `codescout` program.
+
+fn main() {}

@@ -1,0 +1,129 @@
+//! Ids: git's object ids in both object formats, and the key of a chunk's text.
+
+use std::fmt;
+
+/// A git object id: 20 bytes in the SHA-1 object format, 32 in SHA-256.
+///
+/// Ordered by its bytes; printed as lower-case hex.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Oid {
+    bytes: [u8; 32],
+    len: u8,
+}
+
+/// Why text or bytes are not an object id.
+#[derive(Debug, thiserror::Error)]
+pub enum OidError {
+    /// Neither 20 nor 32 bytes.
+    #[error("an object id has 20 or 32 bytes, not {0}")]
+    Length(usize),
+    /// A character outside `[0-9a-fA-F]`.
+    #[error("not hexadecimal: {0:?}")]
+    NotHex(String),
+}
+
+impl Oid {
+    /// Takes the raw bytes of an id, 20 or 32 of them.
+    pub fn from_bytes(raw: &[u8]) -> Result<Self, OidError> {
+        if raw.len() != 20 && raw.len() != 32 {
+            return Err(OidError::Length(raw.len()));
+        }
+        let mut bytes = [0; 32];
+        bytes[..raw.len()].copy_from_slice(raw);
+        Ok(Self {
+            bytes,
+            len: raw.len() as u8,
+        })
+    }
+
+    /// Parses 40 or 64 hexadecimal digits.
+    pub fn from_hex(text: &str) -> Result<Self, OidError> {
+        let not_hex = || OidError::NotHex(text.to_owned());
+        if !text.is_ascii() {
+            return Err(not_hex());
+        }
+        let raw = (0..text.len() / 2)
+            .map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| not_hex()))
+            .collect::<Result<Vec<u8>, _>>()?;
+        if text.len() % 2 == 1 {
+            return Err(not_hex());
+        }
+        Self::from_bytes(&raw)
+    }
+
+    /// The raw bytes, 20 or 32 of them.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+
+    /// The first `n_digits` hexadecimal digits, for people.
+    pub fn short(&self, n_digits: usize) -> String {
+        let mut hex = self.to_string();
+        hex.truncate(n_digits);
+        hex
+    }
+}
+
+impl fmt::Display for Oid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Oid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Oid({self})")
+    }
+}
+
+macro_rules! oid_newtype {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub Oid);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+oid_newtype!(
+    /// Names the bytes of one file version.
+    BlobId
+);
+oid_newtype!(
+    /// Names one directory version, the root tree of a commit included.
+    TreeId
+);
+oid_newtype!(
+    /// Names one commit.
+    CommitId
+);
+
+/// Names a distinct chunk text with its language, kind, container and symbol: the first 16 bytes of their BLAKE3 hash.
+///
+/// Two blobs that share a function share its key, and so its document and its vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChunkKey(pub [u8; 16]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hex_round_trips_in_both_object_formats() {
+        for hex in ["ab".repeat(20), "0f".repeat(32)] {
+            assert_eq!(Oid::from_hex(&hex).expect("valid").to_string(), hex);
+        }
+    }
+
+    #[test]
+    fn other_lengths_and_letters_are_refused() {
+        for bad in ["", "abc", "zz", &"a".repeat(41), &"ü".repeat(20)] {
+            assert!(Oid::from_hex(bad).is_err(), "{bad}");
+        }
+    }
+}
