@@ -36,3 +36,4 @@
 //! `docs/architecture.md` goes on from here; `docs/formats.md` has every file field by field.
 
 pub mod model;
+pub mod sidecar;

@@ -1,0 +1,60 @@
+//! The one place that knows how records become bytes.
+
+use bincode::config::{self, Configuration, Limit, LittleEndian, Varint};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// No record is larger; a length that says otherwise is damage, refused before memory is taken.
+const MAX_RECORD_BYTES: usize = 256 << 20;
+
+const CONFIG: Configuration<LittleEndian, Varint, Limit<MAX_RECORD_BYTES>> =
+    config::standard().with_limit::<MAX_RECORD_BYTES>();
+
+/// Why bytes are not a record.
+#[derive(Debug, thiserror::Error)]
+pub enum CodecError {
+    /// The bytes do not decode.
+    #[error("record does not decode: {0}")]
+    Malformed(String),
+    /// Something follows the record.
+    #[error("{0} bytes follow the record")]
+    Trailing(usize),
+}
+
+/// Encodes a record. The bytes depend on the value alone.
+pub fn encode<T: Serialize>(record: &T) -> Vec<u8> {
+    bincode::serde::encode_to_vec(record, CONFIG).expect("records are plain data below the limit")
+}
+
+/// Decodes a record that fills `bytes` exactly.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
+    let (record, n_read) =
+        bincode::serde::decode_from_slice(bytes, CONFIG).map_err(|error| CodecError::Malformed(error.to_string()))?;
+    match bytes.len() - n_read {
+        0 => Ok(record),
+        n_trailing => Err(CodecError::Trailing(n_trailing)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn decode_undoes_encode_and_refuses_more() {
+        let record = (7u32, "text".to_owned(), vec![1u8, 2, 3]);
+        let mut bytes = encode(&record);
+        assert_eq!(decode::<(u32, String, Vec<u8>)>(&bytes).unwrap(), record);
+        bytes.push(0);
+        assert!(matches!(
+            decode::<(u32, String, Vec<u8>)>(&bytes),
+            Err(CodecError::Trailing(1))
+        ));
+    }
+
+    #[test]
+    fn the_bytes_of_a_record_stay_what_they_are() {
+        assert_eq!(encode(&(300u32, "ab")), [251, 44, 1, 2, b'a', b'b']);
+    }
+}

@@ -1,0 +1,20 @@
+//! `.codescout/` on disk: where things stand, how they are written so that a crash loses nothing, who may write.
+//!
+//! Knows files, checksums and the list of what is live ([`State`]); not what the files mean. Files are immutable once
+//! published; `state` is the one commit point. Start at [`Sidecar`].
+
+mod atomic;
+mod codec;
+mod compress;
+mod layout;
+mod lock;
+mod sections;
+mod state;
+
+pub use atomic::{remove_stale_temporaries, write_atomic};
+pub use codec::{CodecError, decode, encode};
+pub use compress::{CompressError, compress, decompress};
+pub use layout::{FORMAT_VERSION, OpenError, Sidecar, Store};
+pub use lock::{LockError, WriterLock};
+pub use sections::{Bytes, SectionError, SectionFile, SectionWriter};
+pub use state::{SegmentEntry, State, StateError, StoredFile, VectorEntry};

@@ -1,0 +1,368 @@
+//! The container of every immutable file: named sections, each with its length and checksum.
+//!
+//! ```text
+//! "CSSF" | u32 format | u32 n_sections | u32 reserved | n_sections × entry | u64 xxh3 of all before | sections …
+//! entry: 16 bytes name, zero padded | u64 offset | u64 length | u64 xxh3 of the section
+//! ```
+//! Little endian; every section starts at a multiple of 16 so that fixed-width arrays can be read in place.
+
+use std::fs::File;
+use std::io;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use memmap2::Mmap;
+use xxhash_rust::xxh3::xxh3_64;
+
+const MAGIC: &[u8; 4] = b"CSSF";
+const HEADER_BYTES: usize = 16;
+const ENTRY_BYTES: usize = 40;
+const NAME_BYTES: usize = 16;
+const ALIGNMENT: usize = 16;
+const MAX_SECTIONS: usize = 64;
+
+/// Bytes of a file or of memory that stay where they are while anybody holds them. Cheap to clone.
+#[derive(Clone)]
+pub struct Bytes {
+    backing: Arc<Backing>,
+    start: usize,
+    end: usize,
+}
+
+enum Backing {
+    Mapped(Mmap),
+    Owned(Vec<u8>),
+}
+
+impl Bytes {
+    /// Takes bytes in memory.
+    pub fn from_vec(bytes: Vec<u8>) -> Self {
+        let end = bytes.len();
+        Self {
+            backing: Arc::new(Backing::Owned(bytes)),
+            start: 0,
+            end,
+        }
+    }
+
+    /// Maps a file of the sidecar.
+    pub fn map(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        if file.metadata()?.len() == 0 {
+            return Ok(Self::from_vec(Vec::new()));
+        }
+        // SAFETY: files of the sidecar are written once, under a name that appears by rename, and removed, never changed or
+        // cut, by this program. Who cuts one by hand while it is mapped ends the process, as with any mapped database.
+        let map = unsafe { Mmap::map(&file)? };
+        let end = map.len();
+        Ok(Self {
+            backing: Arc::new(Backing::Mapped(map)),
+            start: 0,
+            end,
+        })
+    }
+
+    /// A part of these bytes; `None` when it reaches beyond them.
+    pub fn slice(&self, start: usize, length: usize) -> Option<Self> {
+        let from = self.start.checked_add(start)?;
+        let to = from.checked_add(length)?;
+        (to <= self.end).then(|| Self {
+            backing: Arc::clone(&self.backing),
+            start: from,
+            end: to,
+        })
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        let all: &[u8] = match &*self.backing {
+            Backing::Mapped(map) => map,
+            Backing::Owned(bytes) => bytes,
+        };
+        &all[self.start..self.end]
+    }
+}
+
+// SAFETY: the backing is behind an `Arc` and never moves or changes; a clone refers to the same one.
+unsafe impl stable_deref_trait::StableDeref for Bytes {}
+
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl std::fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Bytes({})", self.len())
+    }
+}
+
+/// Why a file of sections could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum SectionError {
+    /// The file cannot be opened.
+    #[error("cannot open {}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Its bytes are not what was written.
+    #[error("{} is damaged: {what}", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where the damage shows.
+        what: String,
+    },
+    /// Another build wrote it.
+    #[error("{} has format {found}, this build reads {supported}", .path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What it says.
+        found: u32,
+        /// What is read.
+        supported: u32,
+    },
+}
+
+/// Collects sections and lays them out.
+#[derive(Debug)]
+pub struct SectionWriter {
+    format: u32,
+    sections: Vec<(&'static str, Vec<u8>)>,
+}
+
+impl SectionWriter {
+    /// Begins a file of the given format number.
+    pub fn new(format: u32) -> Self {
+        Self {
+            format,
+            sections: Vec::new(),
+        }
+    }
+
+    /// Adds a section. Names are unique, at most 16 bytes.
+    pub fn add(&mut self, name: &'static str, bytes: Vec<u8>) {
+        debug_assert!(name.len() <= NAME_BYTES && self.sections.iter().all(|(other, _)| *other != name));
+        self.sections.push((name, bytes));
+    }
+
+    /// The bytes of the file.
+    pub fn finish(self) -> Vec<u8> {
+        let table_end = HEADER_BYTES + self.sections.len() * ENTRY_BYTES + 8;
+        let mut file = Vec::new();
+        file.extend_from_slice(MAGIC);
+        file.extend_from_slice(&self.format.to_le_bytes());
+        file.extend_from_slice(&(self.sections.len() as u32).to_le_bytes());
+        file.extend_from_slice(&0u32.to_le_bytes());
+        let mut offset = table_end.next_multiple_of(ALIGNMENT);
+        for (name, bytes) in &self.sections {
+            let mut padded = [0u8; NAME_BYTES];
+            padded[..name.len()].copy_from_slice(name.as_bytes());
+            file.extend_from_slice(&padded);
+            file.extend_from_slice(&(offset as u64).to_le_bytes());
+            file.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+            file.extend_from_slice(&xxh3_64(bytes).to_le_bytes());
+            offset = (offset + bytes.len()).next_multiple_of(ALIGNMENT);
+        }
+        file.extend_from_slice(&xxh3_64(&file).to_le_bytes());
+        for (_, bytes) in self.sections {
+            file.resize(file.len().next_multiple_of(ALIGNMENT), 0);
+            file.extend_from_slice(&bytes);
+        }
+        file
+    }
+}
+
+/// An opened file of sections. Opening checks the table; [`SectionFile::section`] checks what it hands out.
+#[derive(Clone, Debug)]
+pub struct SectionFile {
+    path: PathBuf,
+    bytes: Bytes,
+    table: Vec<Entry>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    name: String,
+    offset: usize,
+    length: usize,
+    checksum: u64,
+}
+
+impl SectionFile {
+    /// Maps the file at `path`, which must have the given format number.
+    pub fn open(path: &Path, format: u32) -> Result<Self, SectionError> {
+        let bytes = Bytes::map(path).map_err(|source| SectionError::Io {
+            path: path.to_owned(),
+            source,
+        })?;
+        Self::from_bytes(path, bytes, format)
+    }
+
+    /// Opens bytes in memory; `path` is for messages.
+    pub fn from_bytes(path: &Path, bytes: Bytes, format: u32) -> Result<Self, SectionError> {
+        let damaged = |what: &str| SectionError::Damaged {
+            path: path.to_owned(),
+            what: what.to_owned(),
+        };
+        let header = bytes.get(..HEADER_BYTES).ok_or_else(|| damaged("cut short"))?;
+        if &header[..4] != MAGIC {
+            return Err(damaged("not a file of this program"));
+        }
+        let found = read_u32(header, 4);
+        if found != format {
+            return Err(SectionError::Format {
+                path: path.to_owned(),
+                found,
+                supported: format,
+            });
+        }
+        let n_sections = read_u32(header, 8) as usize;
+        if n_sections > MAX_SECTIONS {
+            return Err(damaged("too many sections"));
+        }
+        let table_end = HEADER_BYTES + n_sections * ENTRY_BYTES;
+        let stored = bytes
+            .get(table_end..table_end + 8)
+            .map(|raw| read_u64(raw, 0))
+            .ok_or_else(|| damaged("table cut short"))?;
+        if xxh3_64(&bytes[..table_end]) != stored {
+            return Err(damaged("table checksum"));
+        }
+        let table = (0..n_sections)
+            .map(|i| Entry::read(&bytes[HEADER_BYTES + i * ENTRY_BYTES..][..ENTRY_BYTES]))
+            .collect::<Vec<_>>();
+        let fits = |entry: &Entry| {
+            entry
+                .offset
+                .checked_add(entry.length)
+                .is_some_and(|end| end <= bytes.len())
+        };
+        if !table.iter().all(fits) {
+            return Err(damaged("cut short"));
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            bytes,
+            table,
+        })
+    }
+
+    /// A section whose checksum was checked just now.
+    pub fn section(&self, name: &str) -> Result<Bytes, SectionError> {
+        let entry = self.entry(name)?;
+        let bytes = self.slice(entry);
+        if xxh3_64(&bytes) != entry.checksum {
+            return Err(self.damaged(format!("checksum of section {name}")));
+        }
+        Ok(bytes)
+    }
+
+    /// Checks every section.
+    pub fn verify(&self) -> Result<(), SectionError> {
+        self.table
+            .iter()
+            .try_for_each(|entry| self.section(&entry.name).map(drop))
+    }
+
+    /// An error that names this file.
+    pub fn damaged(&self, what: impl Into<String>) -> SectionError {
+        SectionError::Damaged {
+            path: self.path.clone(),
+            what: what.into(),
+        }
+    }
+
+    fn entry(&self, name: &str) -> Result<&Entry, SectionError> {
+        self.table
+            .iter()
+            .find(|entry| entry.name == name)
+            .ok_or_else(|| self.damaged(format!("no section {name}")))
+    }
+
+    fn slice(&self, entry: &Entry) -> Bytes {
+        self.bytes
+            .slice(entry.offset, entry.length)
+            .expect("the table was checked against the length on opening")
+    }
+}
+
+impl Entry {
+    fn read(raw: &[u8]) -> Self {
+        let name = raw[..NAME_BYTES].split(|&byte| byte == 0).next().unwrap_or_default();
+        Self {
+            name: String::from_utf8_lossy(name).into_owned(),
+            offset: read_u64(raw, NAME_BYTES) as usize,
+            length: read_u64(raw, NAME_BYTES + 8) as usize,
+            checksum: read_u64(raw, NAME_BYTES + 16),
+        }
+    }
+}
+
+fn read_u32(raw: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(raw[at..at + 4].try_into().expect("four bytes"))
+}
+
+fn read_u64(raw: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(raw[at..at + 8].try_into().expect("eight bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn sample() -> Vec<u8> {
+        let mut writer = SectionWriter::new(3);
+        writer.add("numbers", (0..100u8).collect());
+        writer.add("empty", Vec::new());
+        writer.add("text", b"hello".to_vec());
+        writer.finish()
+    }
+
+    fn open(bytes: Vec<u8>) -> Result<SectionFile, SectionError> {
+        SectionFile::from_bytes(Path::new("sample"), Bytes::from_vec(bytes), 3)
+    }
+
+    #[test]
+    fn sections_come_back() {
+        let file = open(sample()).unwrap();
+        assert_eq!(&*file.section("text").unwrap(), b"hello");
+        assert_eq!(file.section("numbers").unwrap().len(), 100);
+        assert!(file.section("empty").unwrap().is_empty());
+        assert!(file.section("other").is_err());
+    }
+
+    #[test]
+    fn every_flipped_bit_that_matters_is_noticed() {
+        let good = sample();
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 4;
+            let noticed = match open(bad) {
+                Err(_) => true,
+                Ok(file) => file.verify().is_err(),
+            };
+            let padding = good[at] == 0 && !noticed;
+            assert!(noticed || padding, "byte {at}");
+        }
+    }
+
+    #[test]
+    fn every_cut_is_noticed() {
+        let good = sample();
+        for length in 0..good.len() {
+            assert!(open(good[..length].to_vec()).is_err(), "{length}");
+        }
+    }
+}
