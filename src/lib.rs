@@ -35,5 +35,10 @@
 //!
 //! `docs/architecture.md` goes on from here; `docs/formats.md` has every file field by field.
 
+pub mod git;
 pub mod model;
 pub mod sidecar;
+
+#[cfg(test)]
+#[path = "../tests/support/mod.rs"]
+mod support;

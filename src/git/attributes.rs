@@ -1,0 +1,261 @@
+//! What a tree says about its own files: generated, vendored, documentation, kept with LFS, not to be indexed.
+//!
+//! Only files of the tree itself have a say, `.gitattributes` and `.codescoutignore`: neither the machine's nor the
+//! user's settings, so that the same tree gets the same answer everywhere.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bstr::ByteSlice;
+use gix::glob::pattern::Case;
+
+use super::blob::BlobContent;
+use super::disk_file::WorkTreeReader;
+use super::reader::{ObjectError, ObjectReader};
+use super::tree::{FileMode, TreeFile};
+use super::worktree::WorkTreeChanges;
+use crate::model::{RepoPath, TreeId};
+
+const ATTRIBUTES_FILE: &[u8] = b".gitattributes";
+const IGNORE_FILE: &[u8] = b".codescoutignore";
+
+/// Larger files of rules are left out: whoever reads ten thousand rules for every path waits too long.
+const MAX_RULES_BYTES: u64 = 1 << 20;
+
+const NAMES: [&str; 4] = [
+    "linguist-generated",
+    "linguist-vendored",
+    "linguist-documentation",
+    "filter",
+];
+
+/// The rules of a tree. Cheap to clone; ask through a [`AttributeMatcher`].
+#[derive(Clone)]
+pub struct Attributes {
+    rules: Arc<Rules>,
+}
+
+/// What the rules say about one file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathAttributes {
+    /// `linguist-generated`, if it is set or unset.
+    pub generated: Option<bool>,
+    /// `linguist-vendored`, if it is set or unset.
+    pub vendored: Option<bool>,
+    /// `linguist-documentation`, if it is set or unset.
+    pub documentation: Option<bool>,
+    /// `filter=lfs`: the blob is a pointer.
+    pub is_lfs: bool,
+    /// A pattern of a `.codescoutignore` matches the file or a folder that it is in.
+    pub is_ignored: bool,
+}
+
+/// Answers for one thread. Fastest when asked in the order of paths.
+pub struct AttributeMatcher {
+    rules: Arc<Rules>,
+    outcome: gix::attrs::search::Outcome,
+    /// Without a slash at its end.
+    last_folder: Vec<u8>,
+    is_last_folder_ignored: bool,
+}
+
+struct Rules {
+    /// The files of rules with their content, the ones further up first.
+    sources: Vec<(RepoPath, Vec<u8>)>,
+    unread: Vec<RepoPath>,
+    attributes: gix::attrs::Search,
+    names: gix::attrs::search::MetadataCollection,
+    ignores: gix::ignore::Search,
+}
+
+/// Whether the file at `path` says something about other files: if it changes, ask again about all files beside and below
+/// it.
+pub fn is_rules_file(path: &RepoPath) -> bool {
+    matches!(path.file_name(), ATTRIBUTES_FILE | IGNORE_FILE)
+}
+
+impl Attributes {
+    /// Reads the rules of a tree, going through all of its folders.
+    pub fn for_tree(reader: &mut ObjectReader, tree: TreeId) -> Result<Self, ObjectError> {
+        let mut files = Vec::new();
+        reader.tree_files(tree, &mut |file| {
+            files.extend(is_rules_file(&file.path).then_some(file))
+        })?;
+        Self::for_files(reader, &files)
+    }
+
+    /// Reads the rules among the files of a tree, which need not be only those.
+    pub fn for_files<'f>(
+        reader: &mut ObjectReader,
+        files: impl IntoIterator<Item = &'f TreeFile>,
+    ) -> Result<Self, ObjectError> {
+        let mut sources = Vec::new();
+        let mut unread = Vec::new();
+        for file in files.into_iter().filter(|file| is_rules_file(&file.path)) {
+            let Some(blob) = file.blob().filter(|_| file.mode != FileMode::Symlink) else {
+                continue;
+            };
+            match reader.blob(blob, MAX_RULES_BYTES)? {
+                BlobContent::Content(bytes) => sources.push((file.path.clone(), bytes)),
+                BlobContent::TooLarge { .. } | BlobContent::Missing => unread.push(file.path.clone()),
+            }
+        }
+        Ok(Self::new(sources, unread))
+    }
+
+    /// The rules of a work tree: those of the commit that is checked out, less what has changed on disk, and that.
+    pub fn with_changes(&self, changes: &WorkTreeChanges, reader: &mut WorkTreeReader) -> Self {
+        let changed: Vec<&RepoPath> = changes
+            .changes
+            .iter()
+            .map(|change| &change.path)
+            .filter(|path| is_rules_file(path))
+            .collect();
+        if changed.is_empty() {
+            return self.clone();
+        }
+        let is_as_committed = |path: &RepoPath| !changed.contains(&path);
+        let mut unread: Vec<RepoPath> = self
+            .rules
+            .unread
+            .iter()
+            .filter(|path| is_as_committed(path))
+            .cloned()
+            .collect();
+        let committed = self.rules.sources.iter().filter(|(path, _)| is_as_committed(path));
+        let mut sources: Vec<(RepoPath, Vec<u8>)> = committed.cloned().collect();
+        for path in changed {
+            match reader.read(path, MAX_RULES_BYTES) {
+                Ok(file) if file.mode != FileMode::Symlink => sources.push((path.clone(), file.bytes)),
+                Ok(_) | Err(super::Unread::Absent) => {}
+                Err(_) => unread.push(path.clone()),
+            }
+        }
+        Self::new(sources, unread)
+    }
+
+    fn new(mut sources: Vec<(RepoPath, Vec<u8>)>, unread: Vec<RepoPath>) -> Self {
+        // The rules nearest to a file count most, and the last ones added count most.
+        sources.sort_by_cached_key(|(path, _)| (path.as_bytes().find_iter("/").count(), path.clone()));
+        let mut names = gix::attrs::search::MetadataCollection::default();
+        let no_files: [PathBuf; 0] = [];
+        let mut attributes = gix::attrs::Search::new_globals(no_files, &mut Vec::new(), &mut names)
+            .expect("without files only what is built in is read");
+        let mut ignores = gix::ignore::Search::default();
+        let root = Some(Path::new(""));
+        for (path, bytes) in &sources {
+            let source = PathBuf::from(os_str(path));
+            let added = if path.file_name() == IGNORE_FILE {
+                ignores.add_patterns_buffer(bytes, source, root, gix::ignore::search::Ignore::default())
+            } else {
+                let is_at_root = path.as_bytes() == ATTRIBUTES_FILE;
+                attributes.add_patterns_buffer(bytes, source, root, &mut names, is_at_root)
+            };
+            added.expect("a path inside a tree has a parent");
+        }
+        let rules = Rules {
+            sources,
+            unread,
+            attributes,
+            names,
+            ignores,
+        };
+        Self { rules: Arc::new(rules) }
+    }
+
+    /// Whether there are no rules, so that every answer is the same.
+    pub fn is_empty(&self) -> bool {
+        self.rules.sources.is_empty()
+    }
+
+    /// Files of rules that could not be read, being too large or missing from a partial clone: answers are without them.
+    pub fn unread(&self) -> &[RepoPath] {
+        &self.rules.unread
+    }
+
+    /// Something to ask many questions.
+    pub fn matcher(&self) -> AttributeMatcher {
+        let mut outcome = gix::attrs::search::Outcome::default();
+        outcome.initialize_with_selection(&self.rules.names, NAMES);
+        AttributeMatcher {
+            rules: Arc::clone(&self.rules),
+            outcome,
+            last_folder: Vec::new(),
+            is_last_folder_ignored: false,
+        }
+    }
+}
+
+impl AttributeMatcher {
+    /// What the rules say about the file at `path`.
+    pub fn of(&mut self, path: &RepoPath) -> PathAttributes {
+        let mut found = PathAttributes {
+            is_ignored: self.is_ignored(path.as_bytes()),
+            ..PathAttributes::default()
+        };
+        if self.rules.attributes.num_pattern_lists() <= N_BUILT_IN_LISTS {
+            return found;
+        }
+        self.outcome.reset();
+        let bytes = path.as_bytes().as_bstr();
+        self.rules
+            .attributes
+            .pattern_matching_relative_path(bytes, Case::Sensitive, Some(false), &mut self.outcome);
+        let mut states = self.outcome.iter_selected().map(|found| found.assignment.state);
+        found.generated = states.next().and_then(is_true);
+        found.vendored = states.next().and_then(is_true);
+        found.documentation = states.next().and_then(is_true);
+        found.is_lfs = matches!(states.next(), Some(gix::attrs::StateRef::Value(name)) if name.as_bstr() == "lfs");
+        found
+    }
+
+    fn is_ignored(&mut self, path: &[u8]) -> bool {
+        if self.rules.ignores.patterns.is_empty() {
+            return false;
+        }
+        let folder = path.rfind_byte(b'/').map_or(&path[..0], |slash| &path[..slash]);
+        if self.last_folder != folder {
+            self.is_last_folder_ignored = self.is_folder_ignored(folder);
+            self.last_folder = folder.to_owned();
+        }
+        self.is_last_folder_ignored || self.is_matched(path, false)
+    }
+
+    /// Whether the folder or one that it is in is ignored: what is below cannot be taken out of that again.
+    fn is_folder_ignored(&self, folder: &[u8]) -> bool {
+        let ends = folder.find_iter("/").chain([folder.len()]);
+        ends.map(|end| &folder[..end])
+            .any(|folder| !folder.is_empty() && self.is_matched(folder, true))
+    }
+
+    fn is_matched(&self, path: &[u8], is_folder: bool) -> bool {
+        let found = self
+            .rules
+            .ignores
+            .pattern_matching_relative_path(path.as_bstr(), Some(is_folder), Case::Sensitive);
+        found.is_some_and(|found| !found.pattern.is_negative())
+    }
+}
+
+/// The list with the macro `binary`.
+const N_BUILT_IN_LISTS: usize = 1;
+
+/// Linguist takes `name`, `name=true` and their opposites.
+fn is_true(state: gix::attrs::StateRef<'_>) -> Option<bool> {
+    match state {
+        gix::attrs::StateRef::Set => Some(true),
+        gix::attrs::StateRef::Unset => Some(false),
+        gix::attrs::StateRef::Value(value) => match value.as_bstr().as_bytes() {
+            b"true" => Some(true),
+            b"false" => Some(false),
+            _ => None,
+        },
+        gix::attrs::StateRef::Unspecified => None,
+    }
+}
+
+#[cfg(unix)]
+fn os_str(path: &RepoPath) -> &OsStr {
+    std::os::unix::ffi::OsStrExt::from_bytes(path.as_bytes())
+}

@@ -1,0 +1,73 @@
+//! The bytes of files.
+
+use gix::odb::Header;
+
+use super::object_id::{from_gix, to_gix};
+use super::open::ObjectFormat;
+use super::reader::{ObjectError, ObjectReader, kind_name};
+use crate::model::BlobId;
+
+/// What reading a blob gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlobContent {
+    /// All of its bytes.
+    Content(Vec<u8>),
+    /// Over the limit; nothing of it was unpacked.
+    TooLarge {
+        /// Its size in bytes.
+        size: u64,
+    },
+    /// Not in the repository: a partial clone left it with the remote. It is not fetched.
+    Missing,
+}
+
+impl ObjectReader {
+    /// Reads the blob unless it is larger than `max_bytes`.
+    pub fn blob(&mut self, id: BlobId, max_bytes: u64) -> Result<BlobContent, ObjectError> {
+        match self.blob_size(id)? {
+            None => return Ok(BlobContent::Missing),
+            Some(size) if size > max_bytes => return Ok(BlobContent::TooLarge { size }),
+            Some(_) => {}
+        }
+        match self.read(id.0, gix::objs::Kind::Blob) {
+            Ok(bytes) => Ok(BlobContent::Content(bytes)),
+            Err(ObjectError::Missing { .. }) => Ok(BlobContent::Missing),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// How many bytes the blob has, without unpacking it; `None` if it is not in the repository.
+    pub fn blob_size(&mut self, id: BlobId) -> Result<Option<u64>, ObjectError> {
+        let header = self
+            .repo
+            .objects
+            .try_header(&to_gix(id.0))
+            .map_err(|source| ObjectError::Damaged {
+                id: id.0,
+                source: Box::new(source),
+            })?;
+        let Some(header) = header else {
+            self.note_missing();
+            return Ok(None);
+        };
+        if header.kind() != gix::objs::Kind::Blob {
+            return Err(ObjectError::WrongKind {
+                id: id.0,
+                found: header.kind().to_string(),
+                expected: kind_name(gix::objs::Kind::Blob),
+            });
+        }
+        Ok(Some(header.size()))
+    }
+}
+
+/// The id that git would give to a blob of these bytes.
+pub fn hash_blob(format: ObjectFormat, bytes: &[u8]) -> BlobId {
+    let kind = match format {
+        ObjectFormat::Sha1 => gix::hash::Kind::Sha1,
+        ObjectFormat::Sha256 => gix::hash::Kind::Sha256,
+    };
+    let id = gix::objs::compute_hash(kind, gix::objs::Kind::Blob, bytes)
+        .expect("hashing fails only for input that was crafted to collide under SHA-1");
+    BlobId(from_gix(&id))
+}

@@ -1,0 +1,95 @@
+//! The one way in which the git executable is called: nothing that a repository configures can run, nothing is fetched,
+//! locked, prompted for or paged, and the environment cannot turn the call towards another repository.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Settings that would make git run something, switched off.
+///
+/// Textconv and external diff drivers also have names of the repository's choosing and cannot be switched off by a
+/// setting; callers that show diffs pass `--no-textconv --no-ext-diff`.
+const SAFE_SETTINGS: [&str; 9] = [
+    "core.fsmonitor=false",
+    "core.untrackedCache=false",
+    "core.hooksPath=/dev/null",
+    "core.pager=cat",
+    "core.useReplaceRefs=false",
+    "diff.external=",
+    "log.showSignature=false",
+    "submodule.recurse=false",
+    "protocol.allow=never",
+];
+
+/// The only variables that a call inherits: what finds the executable, the user's own configuration, and where
+/// temporary files go. Everything with `GIT_` is gone with the rest.
+const KEPT_VARIABLES: [&str; 9] = [
+    "PATH",
+    "HOME",
+    "XDG_CONFIG_HOME",
+    "USER",
+    "TMPDIR",
+    "SystemRoot",
+    "USERPROFILE",
+    "APPDATA",
+    "TEMP",
+];
+
+/// Why a call of the git executable gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// There is no git on this machine, or it could not be started.
+    #[error("cannot run the git executable, which this repository needs")]
+    NotRun(#[source] io::Error),
+    /// It ran and failed.
+    #[error("git {operation} failed: {message}")]
+    Failed {
+        /// The subcommand.
+        operation: String,
+        /// What it printed.
+        message: String,
+    },
+}
+
+/// Runs `git <arguments>` in the repository at `git_dir` and gives what it printed.
+///
+/// The repository is found by git's own discovery from inside `git_dir`, never by naming it with `GIT_DIR`, which would
+/// switch off git's check of who owns it.
+pub(super) fn git<S: AsRef<OsStr>>(git_dir: &Path, operation: &str, arguments: &[S]) -> Result<Vec<u8>, CommandError> {
+    let mut command = hardened(git_dir);
+    command.arg(operation).args(arguments);
+    let output = command.output().map_err(CommandError::NotRun)?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    Err(CommandError::Failed {
+        operation: operation.to_owned(),
+        message: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+    })
+}
+
+fn hardened(folder: &Path) -> Command {
+    let mut command = Command::new("git");
+    command
+        .current_dir(folder)
+        .env_clear()
+        .envs(
+            KEPT_VARIABLES
+                .iter()
+                .filter_map(|name| Some((name, std::env::var_os(name)?))),
+        )
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("GIT_NO_LAZY_FETCH", "1")
+        .env("GIT_NO_REPLACE_OBJECTS", "1")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    for setting in SAFE_SETTINGS {
+        command.args(["-c", setting]);
+    }
+    command.args(["--no-pager", "--literal-pathspecs"]);
+    command
+}

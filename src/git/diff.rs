@@ -1,0 +1,149 @@
+//! What differs between two trees.
+
+use std::cmp::Ordering;
+
+use super::reader::{ObjectError, ObjectReader};
+use super::tree::{Entry, EntryKind, FileMode, MAX_DEPTH, TreeLevel, check_limit};
+use crate::model::{BlobId, Oid, RepoPath, TreeId};
+
+/// A path at which two trees differ. At least one of `old` and `new` is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeChange {
+    /// From the root of the tree.
+    pub path: RepoPath,
+    /// What stood there before; `None` if the file was added.
+    pub old: Option<TreeEntry>,
+    /// What stands there now; `None` if the file was deleted.
+    pub new: Option<TreeEntry>,
+}
+
+/// What a tree holds at a path, a directory aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TreeEntry {
+    /// What it is.
+    pub mode: FileMode,
+    /// Of its blob, or of the commit if it is a submodule.
+    pub oid: Oid,
+}
+
+impl TreeEntry {
+    /// The blob, unless this is a submodule.
+    pub fn blob(&self) -> Option<BlobId> {
+        (self.mode != FileMode::Submodule).then_some(BlobId(self.oid))
+    }
+}
+
+impl ObjectReader {
+    /// The files that differ between two trees, in the order of the git index; renames are a deletion and an addition.
+    ///
+    /// Without `from`, every file of `to` is an addition. Subtrees that are equal are not read: the cost follows the
+    /// number of changed directories.
+    pub fn diff_trees(&mut self, from: Option<TreeId>, to: TreeId) -> Result<Vec<TreeChange>, ObjectError> {
+        let mut changes = Vec::new();
+        if from == Some(to) {
+            return Ok(changes);
+        }
+        let mut prefix = Vec::new();
+        let mut levels = vec![Pair::open(self, from.map(|tree| tree.0), Some(to.0), 0)?];
+        while let Some(pair) = levels.last_mut() {
+            prefix.truncate(pair.old.prefix_len);
+            match pair.step(&mut prefix, &mut changes)? {
+                Step::Next => {}
+                Step::Done => levels.pop().into_iter().for_each(|pair| pair.close(self)),
+                Step::Into { old, new } => {
+                    check_limit(levels.len(), MAX_DEPTH, "levels", to)?;
+                    prefix.push(b'/');
+                    let sub = Pair::open(self, old, new, prefix.len())?;
+                    levels.push(sub);
+                }
+            }
+        }
+        Ok(changes)
+    }
+}
+
+/// The trees that stand at the same path on both sides.
+struct Pair {
+    old: TreeLevel,
+    new: TreeLevel,
+}
+
+enum Step {
+    Next,
+    Into { old: Option<Oid>, new: Option<Oid> },
+    Done,
+}
+
+impl Pair {
+    fn open(
+        reader: &mut ObjectReader,
+        old: Option<Oid>,
+        new: Option<Oid>,
+        prefix_len: usize,
+    ) -> Result<Self, ObjectError> {
+        Ok(Self {
+            old: TreeLevel::open(reader, old, prefix_len)?,
+            new: TreeLevel::open(reader, new, prefix_len)?,
+        })
+    }
+
+    fn close(self, reader: &mut ObjectReader) {
+        self.old.close(reader);
+        self.new.close(reader);
+    }
+
+    /// Takes the smaller of the two next entries, or both if they have the same name and are both directories or both
+    /// not, and appends its name to `prefix`.
+    ///
+    /// A file that became a directory thus counts as two entries, each in its own place of the order.
+    fn step(&mut self, prefix: &mut Vec<u8>, changes: &mut Vec<TreeChange>) -> Result<Step, ObjectError> {
+        let (mut old, mut new) = (self.old.peek()?, self.new.peek()?);
+        match compare(&old, &new) {
+            Ordering::Less => new = None,
+            Ordering::Greater => old = None,
+            Ordering::Equal => {}
+        }
+        let Some(either) = new.or(old) else {
+            return Ok(Step::Done);
+        };
+        let (old_len, new_len) = (old.map_or(0, |entry| entry.len), new.map_or(0, |entry| entry.len));
+        let is_same = matches!((&old, &new), (Some(a), Some(b)) if a.kind == b.kind && a.oid == b.oid);
+        let mut step = Step::Next;
+        if !is_same && either.is_usable() {
+            prefix.extend_from_slice(either.name);
+            match either.kind {
+                EntryKind::Tree => {
+                    step = Step::Into {
+                        old: old.map(|entry| entry.oid),
+                        new: new.map(|entry| entry.oid),
+                    };
+                }
+                EntryKind::File(_) => changes.push(TreeChange {
+                    path: RepoPath::new(prefix.as_slice()),
+                    old: old.and_then(|entry| tree_entry(&entry)),
+                    new: new.and_then(|entry| tree_entry(&entry)),
+                }),
+            }
+        }
+        self.old.skip(old_len);
+        self.new.skip(new_len);
+        Ok(step)
+    }
+}
+
+/// Orders by sort key; a side that has come to its end is after everything.
+fn compare(old: &Option<Entry<'_>>, new: &Option<Entry<'_>>) -> Ordering {
+    match (old, new) {
+        (Some(old), Some(new)) => old.sort_key().cmp(new.sort_key()),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => Ordering::Equal,
+    }
+}
+
+fn tree_entry(entry: &Entry<'_>) -> Option<TreeEntry> {
+    match entry.kind {
+        EntryKind::Tree => None,
+        EntryKind::File(mode) => Some(TreeEntry { mode, oid: entry.oid }),
+    }
+}

@@ -1,0 +1,42 @@
+//! What git holds: repositories, refs, commits, trees, blobs, and the files of a work tree.
+//!
+//! Objects are read in-process; where that cannot be (refs kept in reftable), the git executable is called through one
+//! hardened wrapper. Nothing that a repository's configuration names is ever run, nothing is fetched, no file outside
+//! the work tree's root is followed to, and no environment variable can put another repository in the place of the one
+//! that was asked for. The room knows nothing of indexing. Start at [`Repository::discover`].
+
+mod attributes;
+mod beneath;
+mod blob;
+mod command;
+mod commit;
+mod diff;
+mod disk_file;
+mod index;
+mod known_files;
+mod object_id;
+mod open;
+mod reader;
+mod refs;
+mod revision;
+mod scan;
+mod tree;
+mod untracked;
+mod worktree;
+
+pub use attributes::{AttributeMatcher, Attributes, PathAttributes, is_rules_file};
+pub use blob::{BlobContent, hash_blob};
+pub use command::CommandError;
+pub use commit::{CommitInfo, Person};
+pub use diff::{TreeChange, TreeEntry};
+pub use disk_file::{DiskFile, Unread, WorkTreeReader};
+pub use known_files::KnownFiles;
+pub use open::{ObjectFormat, OpenError, Repository, RepositoryKind};
+pub use reader::{ObjectError, ObjectReader};
+pub use refs::{Head, LogTip, Ref, RefError, RefKind};
+pub use revision::{Candidate, Resolved, RevisionError};
+pub use tree::{FileMode, TreeFile, TreeOutcome};
+pub use worktree::{OnDisk, Stage, WorkTreeChange, WorkTreeChanges, WorkTreeError};
+
+/// The cause below one of this room's errors, whatever library or system call it came from.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;

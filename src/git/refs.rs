@@ -1,0 +1,303 @@
+//! Where branches, tags and `HEAD` point, and where they pointed lately.
+
+use bstr::{BStr, BString, ByteSlice};
+use gix::prelude::HeaderExt;
+
+use super::Cause;
+use super::command::{CommandError, git};
+use super::object_id::from_gix;
+use super::open::{RefStorage, Repository};
+use crate::model::{CommitId, Oid};
+
+/// What is checked out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// A branch; without a commit it is unborn, as in a new repository.
+    Branch {
+        /// Without `refs/heads/`.
+        name: BString,
+        /// Its tip.
+        commit: Option<CommitId>,
+    },
+    /// A commit and no branch.
+    Detached {
+        /// The commit.
+        commit: CommitId,
+    },
+}
+
+impl Head {
+    /// The commit that is checked out, if there is one yet.
+    pub fn commit(&self) -> Option<CommitId> {
+        match self {
+            Self::Branch { commit, .. } => *commit,
+            Self::Detached { commit } => Some(*commit),
+        }
+    }
+}
+
+/// A named pointer to a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ref {
+    /// As in `refs/heads/main`.
+    pub name: BString,
+    /// What kind of name it is.
+    pub kind: RefKind,
+    /// The commit, tags peeled; `None` if it leads to something else, or nowhere.
+    pub commit: Option<CommitId>,
+}
+
+impl Ref {
+    /// The name without `refs/heads/`, `refs/tags/` or `refs/remotes/`.
+    pub fn short_name(&self) -> &BStr {
+        self.kind.shorten(self.name.as_bstr())
+    }
+}
+
+/// The namespaces of refs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RefKind {
+    /// Under `refs/heads/`.
+    Branch,
+    /// Under `refs/tags/`.
+    Tag,
+    /// Under `refs/remotes/`.
+    Remote,
+    /// Anywhere else: notes, the stash, a forge's pull requests.
+    Other,
+}
+
+impl RefKind {
+    fn of(name: &BStr) -> Self {
+        [Self::Branch, Self::Tag, Self::Remote]
+            .into_iter()
+            .find(|kind| name.starts_with(kind.prefix()))
+            .unwrap_or(Self::Other)
+    }
+
+    fn prefix(self) -> &'static [u8] {
+        match self {
+            Self::Branch => b"refs/heads/",
+            Self::Tag => b"refs/tags/",
+            Self::Remote => b"refs/remotes/",
+            Self::Other => b"",
+        }
+    }
+
+    fn shorten(self, name: &BStr) -> &BStr {
+        name.strip_prefix(self.prefix()).unwrap_or(name).as_bstr()
+    }
+}
+
+/// A commit that a ref pointed to, from its reflog.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogTip {
+    /// The ref, or `HEAD`.
+    pub name: BString,
+    /// What it pointed to; possibly gone since.
+    pub commit: CommitId,
+}
+
+/// Why refs could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RefError {
+    /// `HEAD` or a ref is not what git would write.
+    #[error("cannot read the refs of this repository")]
+    Damaged(#[source] Cause),
+    /// The refs are kept in reftable, which the git executable has to read.
+    #[error("cannot read the refs of this repository, which are kept in reftable")]
+    Command(#[from] CommandError),
+}
+
+impl From<gix::Error> for RefError {
+    fn from(source: gix::Error) -> Self {
+        Self::Damaged(Box::new(source))
+    }
+}
+
+impl Repository {
+    /// What is checked out in this work tree.
+    pub fn head(&self) -> Result<Head, RefError> {
+        match self.places.refs {
+            RefStorage::Files => self.head_of_files(),
+            RefStorage::Reftable => self.head_of_reftable(),
+        }
+    }
+
+    /// Every ref of the family of work trees, ordered by name. One that is damaged is there without a commit.
+    pub fn refs(&self) -> Result<Vec<Ref>, RefError> {
+        match self.places.refs {
+            RefStorage::Files => self.refs_of_files(),
+            RefStorage::Reftable => self.refs_of_reftable(),
+        }
+    }
+
+    /// The last `max_per_ref` commits that `HEAD` and each ref pointed to, newest first, as far as they were logged.
+    pub fn log_tips(&self, max_per_ref: usize) -> Result<Vec<LogTip>, RefError> {
+        let mut names: Vec<BString> = vec![BString::from("HEAD")];
+        names.extend(self.refs()?.into_iter().map(|each| each.name));
+        match self.places.refs {
+            RefStorage::Files => Ok(self.log_tips_of_files(&names, max_per_ref)),
+            RefStorage::Reftable => self.log_tips_of_reftable(&names, max_per_ref),
+        }
+    }
+
+    /// What is checked out in each work tree of the family, this one included, also in those whose folder is gone but which
+    /// git has not forgotten yet. Unborn branches are left out.
+    pub fn work_tree_heads(&self) -> Result<Vec<CommitId>, RefError> {
+        let listed = std::fs::read_dir(self.common_dir().join("worktrees"));
+        let names = listed.into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let mut heads: Vec<String> = names
+            .filter_map(|name| Some(format!("worktrees/{}/HEAD", name.to_str()?)))
+            .collect();
+        heads.push("main-worktree/HEAD".to_owned());
+        let mut commits: Vec<CommitId> = match self.places.refs {
+            RefStorage::Files => heads.iter().filter_map(|head| self.commit_of_file(head)).collect(),
+            RefStorage::Reftable => heads
+                .iter()
+                .filter_map(|head| self.reftable_commit(head).ok())
+                .collect(),
+        };
+        commits.extend(self.head()?.commit());
+        commits.sort_unstable();
+        commits.dedup();
+        Ok(commits)
+    }
+
+    fn commit_of_file(&self, name: &str) -> Option<CommitId> {
+        let local = self.local();
+        let id = local.find_reference(name).ok()?.peel_to_id().ok()?.detach();
+        as_commit(&local, id)
+    }
+
+    fn head_of_files(&self) -> Result<Head, RefError> {
+        let local = self.local();
+        let mut head = local.head()?;
+        let branch = head
+            .referent_name()
+            .map(|name| BString::from(RefKind::Branch.shorten(name.as_bstr())));
+        let commit = head.try_peel_to_id()?.map(|id| CommitId(from_gix(&id)));
+        match (branch, commit) {
+            (Some(name), commit) => Ok(Head::Branch { name, commit }),
+            (None, Some(commit)) => Ok(Head::Detached { commit }),
+            (None, None) => Err(RefError::Damaged("HEAD names neither a branch nor a commit".into())),
+        }
+    }
+
+    fn refs_of_files(&self) -> Result<Vec<Ref>, RefError> {
+        let local = self.local();
+        let platform = local.references()?;
+        let mut refs = Vec::new();
+        for each in platform.all()? {
+            let Ok(mut reference) = each else {
+                continue;
+            };
+            let name = BString::from(reference.name().as_bstr());
+            let target = reference.peel_to_id().ok().map(gix::Id::detach);
+            refs.push(Ref {
+                kind: RefKind::of(name.as_bstr()),
+                name,
+                commit: target.and_then(|id| as_commit(&local, id)),
+            });
+        }
+        refs.sort_by(|a, b| a.name.cmp(&b.name));
+        refs.dedup_by(|a, b| a.name == b.name);
+        Ok(refs)
+    }
+
+    fn log_tips_of_files(&self, names: &[BString], max_per_ref: usize) -> Vec<LogTip> {
+        let local = self.local();
+        let mut tips = Vec::new();
+        let mut buffer = vec![0; 4096];
+        for name in names {
+            let Ok(Some(lines)) = local.refs.reflog_iter_rev(name.as_bstr(), &mut buffer) else {
+                continue;
+            };
+            let lines = lines.filter_map(Result::ok).filter(|line| !line.new_oid.is_null());
+            tips.extend(lines.take(max_per_ref).map(|line| LogTip {
+                name: name.clone(),
+                commit: CommitId(from_gix(&line.new_oid)),
+            }));
+        }
+        tips
+    }
+
+    fn head_of_reftable(&self) -> Result<Head, RefError> {
+        let commit = self.reftable_commit("HEAD");
+        match git(self.git_dir(), "symbolic-ref", &["--quiet", "HEAD"]) {
+            Ok(printed) => Ok(Head::Branch {
+                name: BString::from(RefKind::Branch.shorten(printed.trim_end().as_bstr())),
+                commit: commit.ok(),
+            }),
+            Err(CommandError::Failed { .. }) => Ok(Head::Detached { commit: commit? }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn reftable_commit(&self, name: &str) -> Result<CommitId, RefError> {
+        let spec = format!("{name}^{{commit}}");
+        let printed = git(
+            self.git_dir(),
+            "rev-parse",
+            &["--verify", "--quiet", "--end-of-options", &spec],
+        )?;
+        Ok(CommitId(printed_oid(&printed)?))
+    }
+
+    fn refs_of_reftable(&self) -> Result<Vec<Ref>, RefError> {
+        let format = "--format=%(refname) %(objecttype) %(objectname) %(*objecttype) %(*objectname)";
+        let printed = git(self.git_dir(), "for-each-ref", &[format])?;
+        let line_to_ref = |line: &[u8]| {
+            let words: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
+            let pointed_at = match words.as_slice() {
+                [_, b"commit", oid, ..] | [_, b"tag", _, b"commit", oid] => printed_oid(oid).ok(),
+                _ => None,
+            };
+            let name = BString::from(*words.first()?);
+            Some(Ref {
+                kind: RefKind::of(name.as_bstr()),
+                name,
+                commit: pointed_at.map(CommitId),
+            })
+        };
+        let mut refs: Vec<Ref> = printed.lines().filter_map(line_to_ref).collect();
+        refs.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(refs)
+    }
+
+    fn log_tips_of_reftable(&self, names: &[BString], max_per_ref: usize) -> Result<Vec<LogTip>, RefError> {
+        let limit = format!("--max-count={max_per_ref}");
+        let mut tips = Vec::new();
+        for name in names {
+            let Ok(name_text) = name.to_str() else {
+                continue;
+            };
+            let arguments = ["--walk-reflogs", limit.as_str(), "--end-of-options", name_text, "--"];
+            let printed = match git(self.git_dir(), "rev-list", &arguments) {
+                Err(CommandError::Failed { .. }) => continue,
+                printed => printed?,
+            };
+            tips.extend(
+                printed
+                    .lines()
+                    .filter_map(|line| printed_oid(line).ok())
+                    .map(|oid| LogTip {
+                        name: name.clone(),
+                        commit: CommitId(oid),
+                    }),
+            );
+        }
+        Ok(tips)
+    }
+}
+
+fn as_commit(local: &gix::Repository, id: gix::ObjectId) -> Option<CommitId> {
+    let header = local.objects.header(id).ok()?;
+    (header.kind() == gix::objs::Kind::Commit).then(|| CommitId(from_gix(&id)))
+}
+
+/// The id that git printed, alone on its line.
+pub(super) fn printed_oid(printed: &[u8]) -> Result<Oid, RefError> {
+    let text = printed.trim_end().to_str_lossy();
+    Oid::from_hex(&text).map_err(|source| RefError::Damaged(Box::new(source)))
+}

@@ -1,0 +1,318 @@
+//! From what a person types to a commit and its tree.
+
+use bstr::{BString, ByteSlice};
+use gix::prelude::HeaderExt;
+
+use super::Cause;
+use super::command::{CommandError, git};
+use super::object_id::{from_gix, to_gix};
+use super::open::{RefStorage, Repository};
+use super::reader::ObjectError;
+use super::refs::{Head, RefError, printed_oid};
+use crate::model::{CommitId, Oid, TreeId};
+
+/// How many names to suggest for one that is not known.
+const MAX_SUGGESTIONS: usize = 3;
+
+/// Names longer than this are not compared with what was typed: no one typed them.
+const MAX_LIKELY_NAME: usize = 200;
+
+/// What a revision names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// The commit, tags peeled; `None` if the id of a tree was given.
+    pub commit: Option<CommitId>,
+    /// The tree with the files.
+    pub tree: TreeId,
+}
+
+/// An object that an abbreviated id can mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The shortest id that means only this object.
+    pub abbreviation: String,
+    /// What it is, for people: its kind, and for a commit its date and subject.
+    pub description: String,
+}
+
+/// Why a revision names no files.
+#[derive(Debug, thiserror::Error)]
+pub enum RevisionError {
+    /// Nothing has this name.
+    #[error("unknown revision {spec:?}")]
+    Unknown {
+        /// As it was typed.
+        spec: String,
+        /// Names of refs that look like it, the best first.
+        near: Vec<String>,
+        /// Whether the clone is shallow, so that it may be only here that nothing has this name.
+        is_shallow: bool,
+    },
+    /// An abbreviated id that several objects have.
+    #[error("revision {spec:?} is ambiguous")]
+    Ambiguous {
+        /// As it was typed.
+        spec: String,
+        /// What it can mean.
+        candidates: Vec<Candidate>,
+    },
+    /// It would be an option if it were handed to a program.
+    #[error("{spec:?} is not a revision: it begins with a dash")]
+    LooksLikeOption {
+        /// As it was typed.
+        spec: String,
+    },
+    /// Two revisions where one is wanted.
+    #[error("{spec:?} is a range, not a single revision")]
+    Range {
+        /// As it was typed.
+        spec: String,
+    },
+    /// The branch has no commit yet.
+    #[error("branch {branch:?} has no commit yet")]
+    Unborn {
+        /// Its name.
+        branch: String,
+    },
+    /// It names a file's content.
+    #[error("{spec:?} is a {kind}, not a commit or tree")]
+    NotATree {
+        /// As it was typed.
+        spec: String,
+        /// What it is.
+        kind: String,
+    },
+    /// It leads to an object that is not there, as beyond the boundary of a shallow clone.
+    #[error("revision {spec:?} leads to an object that cannot be read")]
+    Object {
+        /// As it was typed.
+        spec: String,
+        /// Which object, and why.
+        #[source]
+        source: ObjectError,
+    },
+    /// The refs could not be read.
+    #[error("cannot look up revision {spec:?}")]
+    Refs {
+        /// As it was typed.
+        spec: String,
+        /// Why.
+        #[source]
+        source: Cause,
+    },
+}
+
+impl RevisionError {
+    /// What the user can do about it, if anything.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unknown { near, .. } if !near.is_empty() => Some(format!("did you mean {}?", near.join(" or "))),
+            Self::Unknown { is_shallow: true, .. } => {
+                Some("this clone is shallow; git fetch --unshallow gets the rest of the history".to_owned())
+            }
+            Self::Ambiguous { candidates, .. } => {
+                let meanings = candidates
+                    .iter()
+                    .map(|one| format!("{} ({})", one.abbreviation, one.description));
+                Some(format!("it can mean {}", meanings.collect::<Vec<_>>().join(", ")))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Repository {
+    /// Resolves anything git takes for a commit (`HEAD~2`, a branch, a tag, an abbreviated id, `:/subject`), or the id
+    /// of a tree.
+    pub fn resolve(&self, spec: &str) -> Result<Resolved, RevisionError> {
+        if spec.starts_with('-') {
+            return Err(RevisionError::LooksLikeOption { spec: spec.to_owned() });
+        }
+        let object = match self.places.refs {
+            RefStorage::Files => self.lookup_in_files(spec)?,
+            RefStorage::Reftable => self.lookup_in_reftable(spec)?,
+        };
+        self.peel(spec, object)
+    }
+
+    fn lookup_in_files(&self, spec: &str) -> Result<Oid, RevisionError> {
+        let local = self.local();
+        let parsed = local.rev_parse(spec).map_err(|error| self.lookup_error(spec, error))?;
+        match parsed.single() {
+            Some(id) => Ok(from_gix(&id)),
+            None => Err(RevisionError::Range { spec: spec.to_owned() }),
+        }
+    }
+
+    fn lookup_error(&self, spec: &str, error: gix::Error) -> RevisionError {
+        use gix::revision::spec::parse::Error as ParseError;
+        let spec = spec.to_owned();
+        match error.downcast_any_ref::<ParseError>() {
+            Some(
+                ParseError::AmbiguousPrefix { candidates, .. } | ParseError::AmbiguousRefAndObject { candidates, .. },
+            ) => {
+                let candidates = candidates.iter().map(|(prefix, info)| Candidate {
+                    abbreviation: prefix.to_string(),
+                    description: info.to_string(),
+                });
+                RevisionError::Ambiguous {
+                    spec,
+                    candidates: candidates.collect(),
+                }
+            }
+            _ => self.unknown(spec),
+        }
+    }
+
+    fn lookup_in_reftable(&self, spec: &str) -> Result<Oid, RevisionError> {
+        match git(
+            self.git_dir(),
+            "rev-parse",
+            &["--verify", "--quiet", "--end-of-options", spec],
+        ) {
+            Ok(printed) => printed_oid(&printed).map_err(|error| refs_error(spec, error)),
+            Err(CommandError::Failed { .. }) => Err(self.unknown(spec.to_owned())),
+            Err(error) => Err(refs_error(spec, error.into())),
+        }
+    }
+
+    /// Says which of the reasons for an unknown name it is.
+    fn unknown(&self, spec: String) -> RevisionError {
+        if let (true, Ok(Head::Branch { name, commit: None })) = (is_head(&spec), self.head()) {
+            return RevisionError::Unborn {
+                branch: name.to_string(),
+            };
+        }
+        RevisionError::Unknown {
+            near: self.near_names(&spec),
+            is_shallow: self.is_shallow(),
+            spec,
+        }
+    }
+
+    fn near_names(&self, spec: &str) -> Vec<String> {
+        if spec.len() > MAX_LIKELY_NAME {
+            return Vec::new();
+        }
+        let base: &str = spec.split(['~', '^', '@', ':']).next().unwrap_or(spec);
+        let names: Vec<BString> = match self.refs() {
+            Ok(refs) => refs.iter().map(|each| each.short_name().to_owned()).collect(),
+            Err(_) => return Vec::new(),
+        };
+        // A name that exists is not the mistake; what was appended to it is.
+        if is_head(base) || names.iter().any(|name| name == base) {
+            return Vec::new();
+        }
+        let mut scored: Vec<(usize, String)> = names
+            .iter()
+            .filter_map(|name| name.to_str().ok())
+            .filter_map(|name| Some((likeness(base, name)?, name.to_owned())))
+            .collect();
+        scored.sort();
+        scored.dedup();
+        scored.into_iter().take(MAX_SUGGESTIONS).map(|(_, name)| name).collect()
+    }
+
+    /// Follows tags to a commit or tree.
+    fn peel(&self, spec: &str, start: Oid) -> Result<Resolved, RevisionError> {
+        let object_error = |source| RevisionError::Object {
+            spec: spec.to_owned(),
+            source,
+        };
+        let mut reader = self.reader();
+        let mut oid = start;
+        // git has no limit either, but a chain of tags cannot be a circle: each contains the id of the next.
+        loop {
+            match reader.kind(oid).map_err(object_error)? {
+                gix::objs::Kind::Commit => {
+                    let commit = CommitId(oid);
+                    let tree = reader.commit(commit).map_err(object_error)?.tree;
+                    return Ok(Resolved {
+                        commit: Some(commit),
+                        tree,
+                    });
+                }
+                gix::objs::Kind::Tree => {
+                    return Ok(Resolved {
+                        commit: None,
+                        tree: TreeId(oid),
+                    });
+                }
+                gix::objs::Kind::Tag => oid = reader.tag_target(oid).map_err(object_error)?,
+                gix::objs::Kind::Blob => {
+                    return Err(RevisionError::NotATree {
+                        spec: spec.to_owned(),
+                        kind: "blob".to_owned(),
+                    });
+                }
+            }
+        }
+    }
+}
+
+impl super::reader::ObjectReader {
+    fn kind(&self, id: Oid) -> Result<gix::objs::Kind, ObjectError> {
+        match self.repo.objects.header(to_gix(id)) {
+            Ok(header) => Ok(header.kind()),
+            Err(error) if error.is_not_found() => Err(ObjectError::Missing { id, kind: "object" }),
+            Err(source) => Err(ObjectError::Damaged {
+                id,
+                source: Box::new(source),
+            }),
+        }
+    }
+
+    fn tag_target(&mut self, id: Oid) -> Result<Oid, ObjectError> {
+        let bytes = self.read(id, gix::objs::Kind::Tag)?;
+        let target = gix::objs::TagRef::from_bytes(&bytes, self.object_hash()).map(|tag| from_gix(&tag.target()));
+        self.recycle(bytes);
+        target.map_err(|source| ObjectError::Damaged {
+            id,
+            source: Box::new(source),
+        })
+    }
+}
+
+fn refs_error(spec: &str, source: RefError) -> RevisionError {
+    RevisionError::Refs {
+        spec: spec.to_owned(),
+        source: Box::new(source),
+    }
+}
+
+fn is_head(spec: &str) -> bool {
+    matches!(spec.split(['~', '^']).next(), Some("HEAD" | "@"))
+}
+
+/// How far `name` is from what was typed, small is near; `None` if nobody would take one for the other.
+fn likeness(typed: &str, name: &str) -> Option<usize> {
+    if name.len() > MAX_LIKELY_NAME {
+        return None;
+    }
+    let (typed, name) = (typed.to_lowercase(), name.to_lowercase());
+    let last = name.rsplit('/').next().unwrap_or(&name);
+    let distance = edit_distance(&typed, &name).min(edit_distance(&typed, last));
+    let is_part = typed.len() >= 3 && name.contains(&typed);
+    (is_part || distance <= (typed.chars().count() / 3).max(usize::from(!typed.is_empty()))).then_some(distance)
+}
+
+/// How many characters to insert, delete, replace or swap with their neighbour (optimal string alignment).
+fn edit_distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    rows[0] = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        rows[i][0] = i;
+        for j in 1..=b.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let best = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+            let is_swap = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            rows[i][j] = if is_swap {
+                best.min(rows[i - 2][j - 2] + 1)
+            } else {
+                best
+            };
+        }
+    }
+    rows[a.len()][b.len()]
+}

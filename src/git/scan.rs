@@ -1,0 +1,446 @@
+//! The tracked files as they are on disk: which of them cannot be told from what the index remembers.
+//!
+//! Goes folder by folder, in parallel, with one system call for each file and a few for each folder, and opens no file.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use gix::index::entry::stat::Time;
+use gix::index::entry::{Stat, stat};
+use rayon::prelude::*;
+use rustix::fs::FileType;
+
+use super::beneath::{self, Root};
+use super::index::Tracked;
+use super::tree::FileMode;
+
+/// How the file system and the index are to be read, from `core.*` settings.
+#[derive(Clone, Copy)]
+pub(super) struct DiskRules {
+    pub(super) stat: stat::Options,
+    pub(super) has_executable_bit: bool,
+    pub(super) has_symlinks: bool,
+    pub(super) ignores_case: bool,
+    pub(super) precomposes_unicode: bool,
+    /// When the index was written.
+    pub(super) index_time: Time,
+}
+
+/// What the scan has found.
+#[derive(Default)]
+pub(super) struct Scan {
+    /// Tracked files that may differ from the index, by their position in the list of tracked files.
+    pub(super) suspects: Vec<(usize, Stat)>,
+    /// Tracked files that are not there, by position.
+    pub(super) absent: Vec<usize>,
+    /// What else stands in the folders that have tracked files, in no order.
+    pub(super) unknown: Vec<Unknown>,
+    /// Folders that could not be listed, with the reason.
+    pub(super) unreadable: Vec<(Vec<u8>, io::Error)>,
+    /// What was listed, because it was not known.
+    pub(super) listed: Vec<(Vec<u8>, Listing)>,
+    /// How many folders have tracked files.
+    pub(super) n_folders: usize,
+}
+
+/// A directory entry that is not tracked.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Unknown {
+    pub(super) path: Vec<u8>,
+    pub(super) is_folder: bool,
+}
+
+/// What stood in a folder beside its tracked files when it was last listed.
+#[derive(Clone)]
+pub(super) struct Listing {
+    /// Of the folder, from before it was listed.
+    pub(super) stat: Stat,
+    /// Of the names that were tracked.
+    tracked_names: u64,
+    unknown: Arc<[Unknown]>,
+}
+
+/// Listings by folder.
+pub(super) type Listings = HashMap<Vec<u8>, Listing>;
+
+/// A folder that has tracked files in it or below.
+struct Folder<'t> {
+    /// Without a slash at the end; empty for the root.
+    path: &'t [u8],
+    parent: usize,
+    /// Positions of the tracked files in it.
+    files: Vec<usize>,
+    /// Names of the folders in it that have tracked files.
+    subfolders: Vec<&'t [u8]>,
+}
+
+/// Compares the tracked files with the disk. Gives `None` if it was interrupted.
+///
+/// Folders whose stat data are those of their `known` listing are not listed again.
+pub(super) fn scan(
+    root: &Root,
+    tracked: &[Tracked<'_>],
+    rules: &DiskRules,
+    known: &Listings,
+    interrupt: &AtomicBool,
+) -> Option<Scan> {
+    let folders = folders_of(tracked);
+    let scanner = Scanner {
+        root,
+        tracked,
+        rules,
+        known,
+    };
+    let mut scans: Vec<(Presence, Scan)> = folders
+        .par_iter()
+        .with_min_len(8)
+        .map(|folder| match interrupt.load(Ordering::Relaxed) {
+            true => (Presence::Absent, Scan::default()),
+            false => scanner.scan(folder),
+        })
+        .collect();
+    if interrupt.load(Ordering::Relaxed) {
+        return None;
+    }
+    let mut whole = Scan {
+        n_folders: folders.len(),
+        ..Scan::default()
+    };
+    let mut presence = vec![Presence::Here; folders.len()];
+    for (at, folder) in folders.iter().enumerate() {
+        let (own, part) = std::mem::take(&mut scans[at]);
+        // A parent comes before its folders; what was reached through a parent that is a link is not there.
+        presence[at] = own.max(presence[folder.parent]);
+        match presence[at] {
+            Presence::Here => whole.append(part),
+            // The files may be as they were or not; nothing is said about them but that.
+            Presence::Unreadable => whole.unreadable.extend(part.unreadable),
+            Presence::Absent => {
+                let missed = folder
+                    .files
+                    .iter()
+                    .filter(|file| tracked[**file].mode != FileMode::Submodule);
+                whole.absent.extend(missed);
+            }
+        }
+    }
+    Some(whole)
+}
+
+/// Whether a folder could be looked into.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Presence {
+    #[default]
+    Here,
+    Unreadable,
+    Absent,
+}
+
+impl Scan {
+    fn append(&mut self, other: Self) {
+        self.suspects.extend(other.suspects);
+        self.absent.extend(other.absent);
+        self.unknown.extend(other.unknown);
+        self.unreadable.extend(other.unreadable);
+        self.listed.extend(other.listed);
+    }
+}
+
+/// Every folder before those in it; the first is the root.
+fn folders_of<'t>(tracked: &[Tracked<'t>]) -> Vec<Folder<'t>> {
+    let new = |path, parent| Folder {
+        path,
+        parent,
+        files: Vec::new(),
+        subfolders: Vec::new(),
+    };
+    let mut folders = vec![new(&[][..], 0)];
+    let mut known: HashMap<&[u8], usize> = HashMap::from([(&[][..], 0)]);
+    let mut last = 0;
+    for (position, file) in tracked.iter().enumerate() {
+        let folder_path = parent(file.path);
+        if folders[last].path != folder_path {
+            last = 0;
+            let slashes = (0..folder_path.len()).filter(|at| folder_path[*at] == b'/');
+            for end in slashes.chain(std::iter::once(folder_path.len())) {
+                let path = &folder_path[..end];
+                let next = *known.entry(path).or_insert(folders.len());
+                if next == folders.len() {
+                    folders[last].subfolders.push(file_name(path));
+                    folders.push(new(path, last));
+                }
+                last = next;
+            }
+        }
+        folders[last].files.push(position);
+    }
+    folders
+}
+
+fn parent(path: &[u8]) -> &[u8] {
+    path.iter()
+        .rposition(|byte| *byte == b'/')
+        .map_or(&[], |slash| &path[..slash])
+}
+
+fn file_name(path: &[u8]) -> &[u8] {
+    path.iter()
+        .rposition(|byte| *byte == b'/')
+        .map_or(path, |slash| &path[slash + 1..])
+}
+
+/// What the scan of a folder needs to know.
+struct Scanner<'a, 't> {
+    root: &'a Root,
+    tracked: &'a [Tracked<'t>],
+    rules: &'a DiskRules,
+    known: &'a Listings,
+}
+
+impl Scanner<'_, '_> {
+    /// Whether the folder is there, and what is in it.
+    fn scan(&self, folder: &Folder<'_>) -> (Presence, Scan) {
+        let mut scan = Scan::default();
+        if let Some(listing) = self.known_listing(folder) {
+            // The paths are longer to look up than names in an opened folder, but opening it costs more.
+            self.compare_files(folder, &mut scan, &|path| self.root.stat_in_one_step(path));
+            scan.unknown.extend(listing.unknown.iter().cloned());
+            return (Presence::Here, scan);
+        }
+        let opened = match self.root.folder_in_one_step(folder.path) {
+            Ok(opened) => opened,
+            Err(error) if beneath::is_absence(&error) => return (Presence::Absent, scan),
+            Err(error) => {
+                scan.unreadable.push((folder.path.to_owned(), error));
+                return (Presence::Unreadable, scan);
+            }
+        };
+        self.compare_files(folder, &mut scan, &|path| {
+            beneath::stat(opened.as_fd(), file_name(path))
+        });
+        match self.list_unknown(folder, opened) {
+            Ok(listing) => {
+                scan.unknown.extend(listing.unknown.iter().cloned());
+                scan.listed.push((folder.path.to_owned(), listing));
+            }
+            Err(error) => scan.unreadable.push((folder.path.to_owned(), error)),
+        }
+        (Presence::Here, scan)
+    }
+
+    fn compare_files(
+        &self,
+        folder: &Folder<'_>,
+        scan: &mut Scan,
+        stat: &dyn Fn(&[u8]) -> io::Result<rustix::fs::Stat>,
+    ) {
+        for &position in &folder.files {
+            let file = &self.tracked[position];
+            match stat(file.path) {
+                Ok(found) => match compare(file, &found, self.rules) {
+                    Verdict::Same => {}
+                    Verdict::Absent => scan.absent.push(position),
+                    Verdict::Suspect => scan.suspects.push((position, index_stat(&found))),
+                },
+                Err(error) if !beneath::is_absence(&error) => scan.unreadable.push((file.path.to_owned(), error)),
+                Err(_) if file.mode == FileMode::Submodule => {}
+                Err(_) => scan.absent.push(position),
+            }
+        }
+    }
+
+    /// The listing that is known, if it still holds.
+    fn known_listing(&self, folder: &Folder<'_>) -> Option<&Listing> {
+        let known = self.known.get(folder.path)?;
+        let found = self.root.stat_in_one_step(folder.path).ok()?;
+        let is_unchanged = is_folder(&found) && index_stat(&found) == known.stat;
+        (is_unchanged && self.tracked_names(folder) == known.tracked_names).then_some(known)
+    }
+
+    /// A digest of the names in the folder that are tracked.
+    fn tracked_names(&self, folder: &Folder<'_>) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for &position in &folder.files {
+            let file = &self.tracked[position];
+            (file_name(file.path), file.mode == FileMode::Submodule).hash(&mut hasher);
+        }
+        folder.subfolders.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn list_unknown(&self, folder: &Folder<'_>, opened: OwnedFd) -> io::Result<Listing> {
+        let stat = index_stat(&rustix::fs::fstat(&opened)?);
+        let names = Names::of(folder, self.tracked, self.rules);
+        let entries = list(opened, self.rules)?.into_iter().filter(|entry| !names.has(entry));
+        Ok(Listing {
+            stat,
+            tracked_names: self.tracked_names(folder),
+            unknown: entries.map(|entry| entry.inside(folder.path)).collect(),
+        })
+    }
+}
+
+fn is_folder(found: &rustix::fs::Stat) -> bool {
+    FileType::from_raw_mode(found.st_mode) == FileType::Directory
+}
+
+enum Verdict {
+    Same,
+    Suspect,
+    Absent,
+}
+
+fn compare(file: &Tracked<'_>, found: &rustix::fs::Stat, rules: &DiskRules) -> Verdict {
+    let kind = FileType::from_raw_mode(found.st_mode);
+    match (kind, file.mode) {
+        // A submodule's own files are its own business.
+        (FileType::Directory, FileMode::Submodule) => Verdict::Same,
+        (FileType::RegularFile, FileMode::File | FileMode::Executable) => {
+            let is_executable = found.st_mode & 0o100 != 0;
+            let has_changed_mode = rules.has_executable_bit && is_executable != (file.mode == FileMode::Executable);
+            if has_changed_mode {
+                Verdict::Suspect
+            } else {
+                compare_stat(file, found, rules)
+            }
+        }
+        (FileType::RegularFile, FileMode::Symlink) if !rules.has_symlinks => compare_stat(file, found, rules),
+        (FileType::Symlink, FileMode::Symlink) => compare_stat(file, found, rules),
+        (FileType::RegularFile | FileType::Symlink, _) => Verdict::Suspect,
+        _ => Verdict::Absent,
+    }
+}
+
+/// As `git status` decides: equal stat data mean an equal file, unless it can have been written to after the index was.
+fn compare_stat(file: &Tracked<'_>, found: &rustix::fs::Stat, rules: &DiskRules) -> Verdict {
+    let Some(known) = &file.stat else {
+        return Verdict::Suspect;
+    };
+    // Not every writer of an index records fractions of seconds; and not every file system keeps them.
+    let has_fractions = known.mtime.nsecs != 0;
+    let options = stat::Options {
+        use_nsec: has_fractions,
+        ..rules.stat
+    };
+    let written = rules.index_time;
+    let is_racy = if has_fractions && rules.stat.check_stat {
+        (known.mtime.secs, known.mtime.nsecs) >= (written.secs, written.nsecs)
+    } else {
+        known.mtime.secs >= written.secs
+    };
+    if !is_racy && known.matches(&index_stat(found), options) {
+        Verdict::Same
+    } else {
+        Verdict::Suspect
+    }
+}
+
+/// In the form of the index: whatever does not fit is cut off, as git does.
+pub(super) fn index_stat(found: &rustix::fs::Stat) -> Stat {
+    Stat {
+        mtime: Time {
+            secs: found.st_mtime as u32,
+            nsecs: found.st_mtime_nsec as u32,
+        },
+        ctime: Time {
+            secs: found.st_ctime as u32,
+            nsecs: found.st_ctime_nsec as u32,
+        },
+        dev: found.st_dev as u32,
+        ino: found.st_ino as u32,
+        uid: found.st_uid,
+        gid: found.st_gid,
+        size: found.st_size as u32,
+    }
+}
+
+/// The names in a folder that are tracked, folded if the file system does not tell cases apart.
+struct Names<'t> {
+    files: Vec<Cow<'t, [u8]>>,
+    folders: Vec<Cow<'t, [u8]>>,
+    ignores_case: bool,
+}
+
+impl<'t> Names<'t> {
+    fn of(folder: &Folder<'t>, tracked: &[Tracked<'t>], rules: &DiskRules) -> Self {
+        let fold = |name| folded(name, rules.ignores_case);
+        let mut names = Self {
+            files: Vec::with_capacity(folder.files.len()),
+            folders: folder.subfolders.iter().map(|name| fold(name)).collect(),
+            ignores_case: rules.ignores_case,
+        };
+        for &position in &folder.files {
+            let name = fold(file_name(tracked[position].path));
+            if tracked[position].mode == FileMode::Submodule {
+                names.folders.push(name.clone());
+            }
+            names.files.push(name);
+        }
+        names.files.sort_unstable();
+        names.folders.sort_unstable();
+        names
+    }
+
+    fn has(&self, entry: &Unknown) -> bool {
+        let names = if entry.is_folder { &self.folders } else { &self.files };
+        names.binary_search(&folded(&entry.path, self.ignores_case)).is_ok()
+    }
+}
+
+fn folded(name: &[u8], ignores_case: bool) -> Cow<'_, [u8]> {
+    if ignores_case {
+        name.to_ascii_lowercase().into()
+    } else {
+        name.into()
+    }
+}
+
+impl Unknown {
+    pub(super) fn inside(mut self, folder: &[u8]) -> Self {
+        if !folder.is_empty() {
+            self.path.splice(..0, folder.iter().copied().chain([b'/']));
+        }
+        self
+    }
+}
+
+/// The files, links and folders in a folder by their names, without `.git`. Pipes, sockets and devices do not count.
+pub(super) fn list(folder: OwnedFd, rules: &DiskRules) -> io::Result<Vec<Unknown>> {
+    let mut listing = rustix::fs::Dir::new(folder)?;
+    let mut entries = Vec::new();
+    while let Some(entry) = listing.read() {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if matches!(name, b"." | b"..") || name.eq_ignore_ascii_case(b".git") {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            // Some file systems do not say.
+            FileType::Unknown => match beneath::stat(listing.fd()?, name) {
+                Ok(found) => FileType::from_raw_mode(found.st_mode),
+                Err(_) => continue,
+            },
+            kind => kind,
+        };
+        if matches!(kind, FileType::RegularFile | FileType::Symlink | FileType::Directory) {
+            entries.push(Unknown {
+                path: composed(name, rules.precomposes_unicode),
+                is_folder: kind == FileType::Directory,
+            });
+        }
+    }
+    Ok(entries)
+}
+
+/// Apple's file systems take letters with accents apart; git puts them together again if it is told to.
+fn composed(name: &[u8], precomposes_unicode: bool) -> Vec<u8> {
+    match std::str::from_utf8(name) {
+        Ok(text) if precomposes_unicode => gix::utils::str::precompose(text.into()).into_owned().into_bytes(),
+        _ => name.to_owned(),
+    }
+}

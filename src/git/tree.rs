@@ -1,0 +1,303 @@
+//! The files of a tree.
+
+use bstr::ByteSlice;
+
+use super::reader::{ObjectError, ObjectReader};
+use crate::model::{BlobId, Oid, RepoPath, TreeId};
+
+/// How deep trees may nest; git's own default (`core.maxTreeDepth`).
+pub(super) const MAX_DEPTH: usize = 2048;
+
+/// How many files a tree may have. A few small trees that name each other many times over can stand for any number of
+/// files; no honest tree comes near this.
+const MAX_FILES: usize = 10_000_000;
+
+/// What an entry of a tree is, of the kinds that are no directories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FileMode {
+    /// An ordinary file.
+    File,
+    /// A file with the executable bit.
+    Executable,
+    /// A symbolic link; its blob is the target's path.
+    Symlink,
+    /// Another repository at a commit: a boundary that is not crossed.
+    Submodule,
+}
+
+/// A file of a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeFile {
+    /// From the root of the tree.
+    pub path: RepoPath,
+    /// What it is.
+    pub mode: FileMode,
+    /// Of its blob, or of the commit if it is a submodule.
+    pub oid: Oid,
+}
+
+impl TreeFile {
+    /// The blob, unless this is a submodule.
+    pub fn blob(&self) -> Option<BlobId> {
+        (self.mode != FileMode::Submodule).then_some(BlobId(self.oid))
+    }
+}
+
+/// What a walk through a tree has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TreeOutcome {
+    /// Files handed to the visitor.
+    pub n_files: usize,
+    /// Entries that were left out because their names cannot stand in a path (`..`, `.git`, a slash); git never writes
+    /// such entries and refuses to check them out.
+    pub n_unusable: usize,
+}
+
+impl ObjectReader {
+    /// Calls `visit` with every file of the tree, in the order of the git index: by the bytes of the full path.
+    pub fn tree_files(&mut self, tree: TreeId, visit: &mut dyn FnMut(TreeFile)) -> Result<TreeOutcome, ObjectError> {
+        self.walk_tree(tree, MAX_FILES, &mut |_, _| true, visit)
+    }
+
+    /// Like [`Self::tree_files`], without the folders for which `enter` says no. It is asked with the folder's path, a
+    /// slash at its end, and its tree.
+    pub(super) fn tree_files_in(
+        &mut self,
+        tree: TreeId,
+        enter: &mut dyn FnMut(&[u8], Oid) -> bool,
+        visit: &mut dyn FnMut(TreeFile),
+    ) -> Result<TreeOutcome, ObjectError> {
+        self.walk_tree(tree, MAX_FILES, enter, visit)
+    }
+
+    fn walk_tree(
+        &mut self,
+        tree: TreeId,
+        max_files: usize,
+        enter: &mut dyn FnMut(&[u8], Oid) -> bool,
+        visit: &mut dyn FnMut(TreeFile),
+    ) -> Result<TreeOutcome, ObjectError> {
+        let mut outcome = TreeOutcome::default();
+        let mut prefix = Vec::new();
+        let mut levels = vec![TreeLevel::open(self, Some(tree.0), 0)?];
+        while let Some(level) = levels.last_mut() {
+            prefix.truncate(level.prefix_len);
+            let Some(entry) = level.take()? else {
+                levels.pop().into_iter().for_each(|level| level.close(self));
+                continue;
+            };
+            if !entry.is_usable() {
+                outcome.n_unusable += 1;
+                continue;
+            }
+            prefix.extend_from_slice(entry.name);
+            let (kind, oid) = (entry.kind, entry.oid);
+            match kind {
+                EntryKind::Tree => {
+                    check_limit(levels.len(), MAX_DEPTH, "levels", tree)?;
+                    prefix.push(b'/');
+                    if enter(&prefix, oid) {
+                        let sub = TreeLevel::open(self, Some(oid), prefix.len())?;
+                        levels.push(sub);
+                    }
+                }
+                EntryKind::File(mode) => {
+                    check_limit(outcome.n_files, max_files, "files", tree)?;
+                    outcome.n_files += 1;
+                    visit(TreeFile {
+                        path: RepoPath::new(prefix.as_slice()),
+                        mode,
+                        oid,
+                    });
+                }
+            }
+        }
+        Ok(outcome)
+    }
+}
+
+pub(super) fn check_limit(count: usize, limit: usize, what: &'static str, tree: TreeId) -> Result<(), ObjectError> {
+    if count < limit {
+        return Ok(());
+    }
+    Err(ObjectError::BeyondLimit {
+        id: tree.0,
+        what,
+        limit,
+    })
+}
+
+/// One tree object that is being walked through, and where its paths begin.
+pub(super) struct TreeLevel {
+    id: Option<Oid>,
+    bytes: Vec<u8>,
+    position: usize,
+    hash_len: usize,
+    pub(super) prefix_len: usize,
+}
+
+impl TreeLevel {
+    /// Reads the tree; `None` gives a level without entries.
+    pub(super) fn open(reader: &mut ObjectReader, id: Option<Oid>, prefix_len: usize) -> Result<Self, ObjectError> {
+        let bytes = match id {
+            Some(id) => reader.read(id, gix::objs::Kind::Tree)?,
+            None => Vec::new(),
+        };
+        Ok(Self {
+            id,
+            bytes,
+            position: 0,
+            hash_len: reader.object_hash().len_in_bytes(),
+            prefix_len,
+        })
+    }
+
+    pub(super) fn close(self, reader: &mut ObjectReader) {
+        reader.recycle(self.bytes);
+    }
+
+    /// The next entry, which stays the next one.
+    pub(super) fn peek(&self) -> Result<Option<Entry<'_>>, ObjectError> {
+        let rest = &self.bytes[self.position..];
+        if rest.is_empty() {
+            return Ok(None);
+        }
+        Entry::decode(rest, self.hash_len)
+            .map(Some)
+            .ok_or_else(|| self.damaged())
+    }
+
+    /// The next entry, and on to the one after it.
+    pub(super) fn take(&mut self) -> Result<Option<Entry<'_>>, ObjectError> {
+        let len = self.peek()?.map_or(0, |entry| entry.len);
+        let start = self.position;
+        self.position += len;
+        Ok(Entry::decode(&self.bytes[start..], self.hash_len))
+    }
+
+    pub(super) fn skip(&mut self, len: usize) {
+        self.position += len;
+    }
+
+    fn damaged(&self) -> ObjectError {
+        ObjectError::Damaged {
+            id: self.id.expect("only a tree that was read has bytes"),
+            source: format!("no entry can be made of what stands at byte {}", self.position).into(),
+        }
+    }
+}
+
+/// An entry as it stands in a tree object: `<octal mode> <name>\0<id>`, no separator after it.
+/// Source: git's `gitformat` documentation of tree objects ("Git Internals: Git Objects").
+#[derive(Clone, Copy)]
+pub(super) struct Entry<'a> {
+    pub(super) name: &'a [u8],
+    pub(super) kind: EntryKind,
+    pub(super) oid: Oid,
+    pub(super) len: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EntryKind {
+    Tree,
+    File(FileMode),
+}
+
+impl<'a> Entry<'a> {
+    fn decode(bytes: &'a [u8], hash_len: usize) -> Option<Self> {
+        let space = bytes.iter().take(8).position(|byte| *byte == b' ')?;
+        let kind = EntryKind::from_octal(&bytes[..space])?;
+        let name_start = space + 1;
+        let name_end = name_start + bytes[name_start..].find_byte(0)?;
+        let len = name_end + 1 + hash_len;
+        let oid = Oid::from_bytes(bytes.get(name_end + 1..len)?).ok()?;
+        Some(Self {
+            name: &bytes[name_start..name_end],
+            kind,
+            oid,
+            len,
+        })
+    }
+
+    /// Whether the name can be a component of a path that stays inside the root and out of `.git`.
+    pub(super) fn is_usable(&self) -> bool {
+        !matches!(self.name, b"" | b"." | b"..")
+            && self.name.find_byte(b'/').is_none()
+            && !self.name.eq_ignore_ascii_case(b".git")
+    }
+
+    /// What entries of a tree are sorted by: the name, a directory's with a slash after it.
+    pub(super) fn sort_key(&self) -> impl Iterator<Item = u8> + '_ {
+        let slash = (self.kind == EntryKind::Tree).then_some(b'/');
+        self.name.iter().copied().chain(slash)
+    }
+}
+
+impl EntryKind {
+    fn from_octal(digits: &[u8]) -> Option<Self> {
+        let mut mode = 0u32;
+        for digit in digits {
+            mode = mode << 3 | u32::from(digit.checked_sub(b'0').filter(|value| *value < 8)?);
+        }
+        Some(match mode & 0o170_000 {
+            0o040_000 => Self::Tree,
+            0o120_000 => Self::File(FileMode::Symlink),
+            0o160_000 => Self::File(FileMode::Submodule),
+            _ if mode & 0o100 != 0 => Self::File(FileMode::Executable),
+            _ => Self::File(FileMode::File),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::Repository;
+    use crate::support::TestRepo;
+
+    #[test]
+    fn a_tree_that_stands_for_endless_files_is_refused() {
+        let repo = TestRepo::new(
+            "
+            //- a
+            a
+        ",
+        );
+        let blob = repo.rev_parse("HEAD:a");
+        let mut id = String::new();
+        for depth in 0..12 {
+            let kind = if depth == 0 {
+                format!("100644 blob {blob}")
+            } else {
+                format!("040000 tree {id}")
+            };
+            let listing: String = (0..16).map(|n| format!("{kind}\t{n:x}\n")).collect();
+            let printed = repo.git_with_input(["mktree"], listing.as_bytes());
+            id = String::from_utf8_lossy(&printed).trim().to_owned();
+        }
+        let tree = TreeId(Oid::from_hex(&id).expect("git printed an id"));
+        let repository = Repository::discover(repo.root()).expect("a repository");
+        let outcome = repository.reader().walk_tree(tree, 1000, &mut |_, _| true, &mut |_| {});
+        assert!(
+            matches!(outcome, Err(ObjectError::BeyondLimit { what: "files", .. })),
+            "{outcome:?}"
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_entries_or_an_error(bytes: Vec<u8>, head in "[0-7]{1,8} [a-z./]{0,3}\0") {
+            let bytes = [head.as_bytes(), &bytes].concat();
+            let mut level = TreeLevel {
+                id: Some(Oid::from_bytes(&[0; 20]).expect("twenty bytes")),
+                bytes,
+                position: 0,
+                hash_len: 20,
+                prefix_len: 0,
+            };
+            while let Ok(Some(entry)) = level.take() {
+                assert!(entry.len > 20);
+            }
+        }
+    }
+}

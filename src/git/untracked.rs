@@ -1,0 +1,100 @@
+//! The files on disk that are neither tracked nor ignored.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bstr::ByteSlice;
+use gix::index::entry::Mode;
+
+use super::beneath::{self, Root};
+use super::index::Index;
+use super::scan::{self, DiskRules, Unknown};
+use super::worktree::WorkTreeError;
+
+/// The folder of this program's own data, which is never looked into.
+const SIDECAR: &[u8] = b".codescout";
+
+/// What there is besides the tracked files.
+#[derive(Default)]
+pub(super) struct Untracked {
+    /// Paths in order.
+    pub(super) files: Vec<Vec<u8>>,
+    /// Folders that could not be listed, with the reason.
+    pub(super) unreadable: Vec<(Vec<u8>, io::Error)>,
+}
+
+/// Takes from `candidates`, and from the folders among them, what is not ignored. Other repositories are not entered.
+pub(super) fn find(
+    local: &gix::Repository,
+    index: &Index,
+    root: &Root,
+    rules: &DiskRules,
+    mut candidates: Vec<Unknown>,
+    interrupt: &AtomicBool,
+) -> Result<Untracked, WorkTreeError> {
+    let mut untracked = Untracked::default();
+    if candidates.is_empty() {
+        return Ok(untracked);
+    }
+    let source = gix::worktree::stack::state::ignore::Source::WorktreeThenIdMappingIfNotSkipped;
+    let mut ignores = local
+        .excludes(index.state(), None, source)
+        .map_err(WorkTreeError::rules)?;
+    // The ignore files are read folder by folder: in order, each is read once.
+    candidates.sort_unstable_by(|a, b| b.cmp(a));
+    while let Some(candidate) = candidates.pop() {
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(WorkTreeError::Interrupted);
+        }
+        if is_sidecar(&candidate.path) {
+            continue;
+        }
+        let mode = if candidate.is_folder { Mode::DIR } else { Mode::FILE };
+        let is_ignored = ignores
+            .at_entry(candidate.path.as_bstr(), Some(mode))
+            .map_err(WorkTreeError::rules)?
+            .is_excluded();
+        if is_ignored {
+            continue;
+        }
+        if !candidate.is_folder {
+            untracked.files.push(candidate.path);
+            continue;
+        }
+        match list_unless_repository(root, &candidate.path, rules) {
+            Ok(mut entries) => {
+                entries.sort_unstable_by(|a, b| b.cmp(a));
+                candidates.extend(entries);
+            }
+            Err(error) if beneath::is_absence(&error) => {}
+            Err(error) => untracked.unreadable.push((candidate.path, error)),
+        }
+    }
+    untracked.files.sort_unstable();
+    Ok(untracked)
+}
+
+pub(super) fn is_sidecar(path: &[u8]) -> bool {
+    path.strip_prefix(SIDECAR)
+        .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+}
+
+fn list_unless_repository(root: &Root, path: &[u8], rules: &DiskRules) -> io::Result<Vec<Unknown>> {
+    let folder = root.folder(path)?;
+    if is_repository(&folder) {
+        return Ok(Vec::new());
+    }
+    let entries = scan::list(folder, rules)?;
+    Ok(entries.into_iter().map(|entry| entry.inside(path)).collect())
+}
+
+/// Whether the folder is the work tree of a repository of its own: it has a `.git` that is a file, or looks like a git
+/// directory.
+fn is_repository(folder: &std::os::fd::OwnedFd) -> bool {
+    use std::os::fd::AsFd;
+    match beneath::stat(folder.as_fd(), b".git").map(|found| rustix::fs::FileType::from_raw_mode(found.st_mode)) {
+        Ok(rustix::fs::FileType::RegularFile) => true,
+        Ok(rustix::fs::FileType::Directory) => beneath::stat(folder.as_fd(), b".git/HEAD").is_ok(),
+        _ => false,
+    }
+}

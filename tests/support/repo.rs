@@ -1,0 +1,347 @@
+//! Real repositories, built with the git executable: same input, same ids, on any machine.
+
+use std::cell::Cell;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::rc::Rc;
+
+use tempfile::TempDir;
+
+/// The first commit's time; each further one is a minute later.
+const FIRST_COMMIT_TIME: u64 = 1_700_000_000;
+
+const SETTINGS: &str = "
+[core]
+\tautocrlf = false
+\texcludesFile = /dev/null
+\tattributesFile = /dev/null
+";
+
+/// A repository in a temporary folder, which goes with the last handle on it.
+///
+/// The user's and the system's git configuration have no say: every `git` call here is cut off from them, and the
+/// settings that would change file contents are set in the repository's own file for those who read it in-process.
+///
+/// ```ignore
+/// let repo = TestRepo::new("
+///     //- src/lib.rs
+///     pub fn parse() {}
+/// ");
+/// ```
+pub(crate) struct TestRepo {
+    folder: Rc<TempDir>,
+    root: PathBuf,
+    clock: Rc<Cell<u64>>,
+}
+
+impl TestRepo {
+    /// A repository with one commit of the files of `fixture`, on branch `main`.
+    pub(crate) fn new(fixture: &str) -> Self {
+        let repo = Self::empty();
+        repo.write_files(fixture);
+        repo.commit("start");
+        repo
+    }
+
+    /// A repository without a commit.
+    pub(crate) fn empty() -> Self {
+        Self::init(&[])
+    }
+
+    /// Like [`Self::new`], with SHA-256 as the object format.
+    pub(crate) fn sha256(fixture: &str) -> Self {
+        let repo = Self::init(&["--object-format=sha256"]);
+        repo.write_files(fixture);
+        repo.commit("start");
+        repo
+    }
+
+    /// A repository without a commit, made by `git init` with these options.
+    pub(crate) fn init(options: &[&str]) -> Self {
+        let folder = Rc::new(TempDir::with_prefix("codescout-test-").unwrap());
+        let repo = Self {
+            root: std::fs::canonicalize(folder.path()).unwrap().join("repo"),
+            folder,
+            clock: Rc::new(Cell::new(FIRST_COMMIT_TIME)),
+        };
+        std::fs::create_dir(&repo.root).unwrap();
+        repo.git([&["init", "--quiet", "--initial-branch=main", "--template="], options].concat());
+        repo.settle();
+        repo
+    }
+
+    /// Sets what the machine's own configuration could otherwise change.
+    fn settle(&self) {
+        let inside = self.path(".git/config");
+        let config = if inside.exists() { inside } else { self.path("config") };
+        let mut settings = std::fs::read(&config).unwrap();
+        settings.extend_from_slice(SETTINGS.as_bytes());
+        std::fs::write(config, settings).unwrap();
+    }
+
+    /// A second handle, on another folder of the same family.
+    fn at(&self, root: PathBuf) -> Self {
+        Self {
+            folder: Rc::clone(&self.folder),
+            root,
+            clock: Rc::clone(&self.clock),
+        }
+    }
+
+    /// The root of the work tree; of the repository if it is bare.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// A path beside the repository, in the same temporary folder.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.root.parent().unwrap().join(name)
+    }
+
+    /// The path of a file in the work tree.
+    pub(crate) fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.root.join(path)
+    }
+
+    // Files.
+
+    /// Writes the files of a fixture: a line `//- path` begins a file, which goes up to the next such line. The
+    /// indentation that all lines share is taken off.
+    pub(crate) fn write_files(&self, fixture: &str) {
+        for (path, content) in parse_fixture(fixture) {
+            self.write(path, content);
+        }
+    }
+
+    /// Writes a file, and the folders it needs.
+    pub(crate) fn write(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>) {
+        let path = self.path(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    /// The bytes of a file.
+    pub(crate) fn read(&self, path: impl AsRef<Path>) -> Vec<u8> {
+        std::fs::read(self.path(path)).unwrap()
+    }
+
+    /// Removes a file.
+    pub(crate) fn remove(&self, path: impl AsRef<Path>) {
+        std::fs::remove_file(self.path(path)).unwrap();
+    }
+
+    /// Moves a file, making the folders it needs.
+    pub(crate) fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) {
+        let to = self.path(to);
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        std::fs::rename(self.path(from), to).unwrap();
+    }
+
+    /// Makes a symbolic link.
+    #[cfg(unix)]
+    pub(crate) fn symlink(&self, target: impl AsRef<Path>, path: impl AsRef<Path>) {
+        let path = self.path(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(target, path).unwrap();
+    }
+
+    // History. What is made is named by its id in hex.
+
+    /// Commits everything in the work tree, even if that is nothing new.
+    pub(crate) fn commit(&self, message: &str) -> String {
+        self.git(["add", "--all"]);
+        self.commit_index(message)
+    }
+
+    /// Commits what is staged.
+    pub(crate) fn commit_index(&self, message: &str) -> String {
+        self.git(["commit", "--quiet", "--allow-empty", "--message", message]);
+        self.rev_parse("HEAD")
+    }
+
+    /// Makes a branch at `HEAD` without checking it out.
+    pub(crate) fn branch(&self, name: &str) {
+        self.git(["branch", name]);
+    }
+
+    /// Checks out a branch or a commit.
+    pub(crate) fn checkout(&self, spec: &str) {
+        self.git(["checkout", "--quiet", spec]);
+    }
+
+    /// Merges into the branch that is checked out, always with a merge commit.
+    pub(crate) fn merge(&self, spec: &str) -> String {
+        self.git([
+            "merge",
+            "--quiet",
+            "--no-ff",
+            "--message",
+            &format!("merge {spec}"),
+            spec,
+        ]);
+        self.rev_parse("HEAD")
+    }
+
+    /// Makes an annotated tag at `HEAD`.
+    pub(crate) fn tag(&self, name: &str) {
+        self.git(["tag", "--annotate", "--message", name, name]);
+    }
+
+    /// The id that `spec` names.
+    pub(crate) fn rev_parse(&self, spec: &str) -> String {
+        self.git(["rev-parse", "--verify", spec])
+    }
+
+    /// The id of the tree of `spec`.
+    pub(crate) fn tree_of(&self, spec: &str) -> String {
+        self.rev_parse(&format!("{spec}^{{tree}}"))
+    }
+
+    // Other repositories of the same family.
+
+    /// A linked work tree with a new branch of the same name, beside this one.
+    pub(crate) fn worktree(&self, name: &str) -> Self {
+        let root = self.beside(name);
+        self.git([
+            OsStr::new("worktree"),
+            "add".as_ref(),
+            "--quiet".as_ref(),
+            "-b".as_ref(),
+            name.as_ref(),
+            root.as_os_str(),
+        ]);
+        self.at(root)
+    }
+
+    /// A clone beside this one, made with these options.
+    pub(crate) fn clone_with(&self, name: &str, options: &[&str]) -> Self {
+        let clone = self.at(self.beside(name));
+        let url = format!("file://{}", self.root.display());
+        let mut arguments = vec!["clone", "--quiet", "--template="];
+        arguments.extend(options);
+        arguments.extend([url.as_str(), clone.root.to_str().unwrap()]);
+        self.git(arguments);
+        clone.settle();
+        clone
+    }
+
+    /// A bare clone beside this one.
+    pub(crate) fn bare_clone(&self, name: &str) -> Self {
+        self.clone_with(name, &["--bare"])
+    }
+
+    // Calling git.
+
+    /// What git printed, as text without its last line end. Fails the test if git fails.
+    pub(crate) fn git<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, arguments: I) -> String {
+        let printed = String::from_utf8(self.git_bytes(arguments)).unwrap();
+        printed.strip_suffix('\n').unwrap_or(&printed).to_owned()
+    }
+
+    /// What git printed. Fails the test if git fails.
+    pub(crate) fn git_bytes<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, arguments: I) -> Vec<u8> {
+        let mut command = self.command();
+        command.args(arguments);
+        let output = command.output().unwrap();
+        assert!(
+            output.status.success(),
+            "{command:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        output.stdout
+    }
+
+    /// What git did, failure included.
+    pub(crate) fn try_git<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, arguments: I) -> Output {
+        self.command().args(arguments).output().unwrap()
+    }
+
+    /// What git printed when fed with `input`. Fails the test if git fails.
+    pub(crate) fn git_with_input<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(
+        &self,
+        arguments: I,
+        input: &[u8],
+    ) -> Vec<u8> {
+        use std::io::Write;
+        let mut command = self.command();
+        let mut child = command.args(arguments).stdin(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(
+            output.status.success(),
+            "{command:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        output.stdout
+    }
+
+    /// A git call that is cut off from the machine's configuration, with the clock moved on.
+    pub(crate) fn command(&self) -> Command {
+        let time = self.clock.replace(self.clock.get() + 60);
+        let date = format!("{time} +0000");
+        let mut command = Command::new("git");
+        command
+            .current_dir(&self.root)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.folder.path())
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_AUTHOR_NAME", "Ada Author")
+            .env("GIT_AUTHOR_EMAIL", "ada@example.com")
+            .env("GIT_AUTHOR_DATE", &date)
+            .env("GIT_COMMITTER_NAME", "Carl Committer")
+            .env("GIT_COMMITTER_EMAIL", "carl@example.com")
+            .env("GIT_COMMITTER_DATE", &date)
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("LC_ALL", "C")
+            .env("TZ", "UTC")
+            .args([
+                "-c",
+                "commit.gpgSign=false",
+                "-c",
+                "protocol.file.allow=always",
+                "-c",
+                "advice.detachedHead=false",
+            ])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+}
+
+/// The files of a fixture with their contents.
+fn parse_fixture(fixture: &str) -> Vec<(String, String)> {
+    let indent = fixture
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| line.len() - line.trim_start().len())
+        .min();
+    let lines = fixture
+        .lines()
+        .map(|line| line.get(indent.unwrap_or(0)..).unwrap_or(""));
+    let mut files: Vec<(String, String)> = Vec::new();
+    for line in lines {
+        if let Some(path) = line.strip_prefix("//- ") {
+            files.push((path.trim().to_owned(), String::new()));
+        } else if let Some((_, content)) = files.last_mut() {
+            content.push_str(line);
+            content.push('\n');
+        } else {
+            assert!(
+                line.trim().is_empty(),
+                "a fixture begins with a line \"//- path\", not with {line:?}"
+            );
+        }
+    }
+    // The closing quote stands on a line of its own, which is not part of the last file.
+    if let Some((_, content)) = files
+        .last_mut()
+        .filter(|_| fixture.lines().last().is_some_and(|line| line.trim().is_empty()))
+    {
+        content.pop();
+    }
+    files
+}
