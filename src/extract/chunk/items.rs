@@ -1,0 +1,103 @@
+//! Definitions and imports as intervals of lines, nested.
+
+use crate::extract::lines::LineIndex;
+use crate::extract::types::Extraction;
+use crate::model::ByteRange;
+
+/// The items of a blob.
+pub(super) struct Items {
+    items: Vec<Item>,
+    /// Those in no other.
+    pub(super) roots: Vec<u32>,
+}
+
+/// A definition or an import and the whole lines it stands on. No line is in two items of which neither is in the other.
+pub(super) struct Item {
+    /// The definition; nothing for an import.
+    pub(super) definition: Option<u32>,
+    /// 0-based first line.
+    pub(super) first: usize,
+    /// The line after its last.
+    pub(super) end: usize,
+    /// In source order.
+    pub(super) children: Vec<u32>,
+}
+
+impl Items {
+    /// The item with this number.
+    pub(super) fn get(&self, at: u32) -> &Item {
+        &self.items[at as usize]
+    }
+}
+
+/// Lays out what `extraction` knows. Items that share their first line with a sibling before them start below it; those
+/// without a line of their own are left out.
+pub(super) fn lay_out(extraction: &Extraction, lines: &LineIndex) -> Items {
+    let mut layout = Builder {
+        lines,
+        items: Vec::new(),
+        roots: Vec::new(),
+        open: Vec::new(),
+    };
+    let mut imports = extraction.imports.iter().map(|import| import.range).peekable();
+    for (at, definition) in extraction.definitions.iter().enumerate() {
+        while let Some(import) = imports.next_if(|import| import.start < definition.range.start) {
+            layout.add(None, import);
+        }
+        layout.add(Some(at as u32), definition.range);
+    }
+    imports.for_each(|import| layout.add(None, import));
+    Items {
+        items: layout.items,
+        roots: layout.roots,
+    }
+}
+
+struct Builder<'a> {
+    lines: &'a LineIndex,
+    items: Vec<Item>,
+    roots: Vec<u32>,
+    /// The items around the next one, outermost first.
+    open: Vec<u32>,
+}
+
+impl Builder<'_> {
+    fn add(&mut self, definition: Option<u32>, range: ByteRange) {
+        if range.is_empty() {
+            return;
+        }
+        let mut first = self.lines.line_of(range.start);
+        let mut end = self.lines.line_of(range.end - 1) + 1;
+        while self
+            .open
+            .pop_if(|at| self.items[*at as usize].end < end || self.items[*at as usize].end <= first)
+            .is_some()
+        {}
+        let parent = self.open.last().copied();
+        let siblings = parent.map_or(&self.roots, |parent| &self.items[parent as usize].children);
+        if let Some(before) = siblings.last() {
+            first = first.max(self.items[*before as usize].end);
+        }
+        if let Some(parent) = parent.map(|parent| &self.items[parent as usize]) {
+            end = end.min(parent.end);
+            if first == parent.first && (end == parent.end || end == first + 1) {
+                return;
+            }
+        }
+        if first >= end {
+            return;
+        }
+        let at = self.items.len() as u32;
+        self.items.push(Item {
+            definition,
+            first,
+            end,
+            children: Vec::new(),
+        });
+        match parent {
+            Some(parent) => self.items[parent as usize].children.push(at),
+            None => self.roots.push(at),
+        }
+        self.open.push(at);
+    }
+}

@@ -1,0 +1,134 @@
+//! Puts the stages together: parse, walk, chunk.
+
+use std::collections::HashMap;
+
+use tree_sitter::Parser;
+
+use super::chunk;
+use super::embedded;
+use super::lang::{self, Structure};
+use super::layout::Layout;
+use super::lines::LineIndex;
+use super::options::Options;
+use super::parse::parse;
+use super::rules::{Grammar, Tables};
+use super::spans::clamp;
+use super::types::Extraction;
+use super::walk::{self, Facts};
+use crate::model::{ByteRange, Lang};
+
+/// Extracts `bytes` with a fresh [`Extractor`]; for many blobs keep one of those per thread.
+pub fn extract(bytes: &[u8], lang: Lang, options: &Options) -> Extraction {
+    Extractor::new(options.clone()).extract(bytes, lang)
+}
+
+/// Extracts blobs one after another. Holds a parser and the compiled rules of the languages seen so far, so make one per
+/// thread; it remembers nothing of a blob.
+pub struct Extractor {
+    options: Options,
+    parser: Parser,
+    tables: HashMap<Lang, Tables>,
+}
+
+impl Extractor {
+    /// An extractor with these options.
+    pub fn new(options: Options) -> Self {
+        Self {
+            options,
+            parser: Parser::new(),
+            tables: HashMap::new(),
+        }
+    }
+
+    /// All that is known about `bytes` as a text in `lang`. Depends on nothing but the arguments and the options.
+    ///
+    /// Never fails: what the grammar cannot read is cut by lines. Time and memory are linear in the length.
+    pub fn extract(&mut self, bytes: &[u8], lang: Lang) -> Extraction {
+        let lines = LineIndex::new(bytes);
+        let mut layout = Layout::new(lines.count());
+        let structure = lang::language(lang).map_or(Structure::Lines, |language| language.structure);
+        let facts = self.facts(bytes, lang, structure, &lines, &mut layout);
+        let style = chunk::Style::of(structure, facts.is_some());
+        let mut extraction = facts.unwrap_or_default();
+        extraction.n_lines = lines.count() as u32;
+        extraction.chunks = chunk::cut(bytes, &lines, &layout, &extraction, style, &self.options);
+        extraction
+    }
+
+    /// Everything but the chunks; nothing if the text is to be cut by lines.
+    fn facts(
+        &mut self,
+        bytes: &[u8],
+        lang: Lang,
+        structure: Structure,
+        lines: &LineIndex,
+        layout: &mut Layout,
+    ) -> Option<Extraction> {
+        match structure {
+            Structure::Lines => None,
+            Structure::Keys(scan) | Structure::Prose(scan) => Some(scan(bytes, layout)),
+            Structure::Grammar(grammar) | Structure::Data(grammar) => {
+                let mut facts = self.grammar_facts(bytes, lang, grammar, layout)?;
+                let parts = std::mem::take(&mut facts.embedded);
+                let mut extraction = extraction(facts);
+                self.add_parts(bytes, &parts, &mut extraction, lines, layout);
+                Some(extraction)
+            }
+        }
+    }
+
+    fn grammar_facts(
+        &mut self,
+        bytes: &[u8],
+        lang: Lang,
+        grammar: &'static Grammar,
+        layout: &mut Layout,
+    ) -> Option<Facts> {
+        let tables = self.tables.entry(lang).or_insert_with(|| Tables::compile(grammar));
+        if (grammar.is_too_much)(bytes) {
+            return None;
+        }
+        self.parser.set_language(&tables.language).ok()?;
+        let tree = parse(&mut self.parser, bytes, grammar.limits)?;
+        Some(walk::walk(&tree, bytes, tables, layout))
+    }
+
+    /// Reads the parts of a file that are in other languages. A part in a part is left alone.
+    fn add_parts(
+        &mut self,
+        bytes: &[u8],
+        parts: &[(ByteRange, &'static str)],
+        extraction: &mut Extraction,
+        lines: &LineIndex,
+        layout: &mut Layout,
+    ) {
+        for &(range, name) in parts {
+            let range = clamp(bytes, range);
+            let language = lang::by_name(name).and_then(lang::language);
+            let Some(Structure::Grammar(grammar) | Structure::Data(grammar)) = language.map(|found| found.structure)
+            else {
+                continue;
+            };
+            let Some(lang) = language.map(|found| found.lang) else {
+                continue;
+            };
+            layout.enter(lines.line_of(range.start), embedded::DEPTH);
+            if let Some(facts) = self.grammar_facts(&bytes[range.as_usize()], lang, grammar, layout) {
+                embedded::add(extraction, facts, range.start);
+            }
+        }
+        if !parts.is_empty() {
+            embedded::sort(extraction);
+        }
+    }
+}
+
+fn extraction(facts: Facts) -> Extraction {
+    Extraction {
+        n_parse_errors: facts.n_parse_errors,
+        definitions: facts.definitions,
+        references: facts.references,
+        imports: facts.imports,
+        ..Extraction::default()
+    }
+}

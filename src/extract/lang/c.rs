@@ -1,0 +1,155 @@
+//! C; C++ builds on these rules.
+
+use tree_sitter::Node;
+
+use super::text::{import_of, is_screaming};
+use super::{Language, Structure};
+use crate::extract::rules::{Grammar, Leaf, Named, Role, Rule, call, define, on, path, range_of};
+use crate::extract::types::{DefinitionKind, Import};
+use crate::extract::walk::{Cx, children, field};
+use crate::model::{ByteRange, Lang};
+
+pub(super) const LANGUAGE: Language = Language {
+    name: "c",
+    lang: Lang(8),
+    aliases: &[],
+    extensions: &["c", "h"],
+    file_names: &[],
+    interpreters: &["tcc"],
+    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_c::LANGUAGE.into(), &[RULES])),
+};
+
+pub(super) const RULES: &[Rule] = &[
+    on(&["function_definition"], define(DefinitionKind::Function).name_by(function_name).role()),
+    on(&["declaration"], define(DefinitionKind::Variable).name_by(declared).body_by(initial_braces).not_local().role()),
+    on(&["struct_specifier"], define(DefinitionKind::Struct).name_by(specified).role()),
+    on(&["union_specifier"], define(DefinitionKind::Union).name_by(specified).role()),
+    on(&["enum_specifier"], define(DefinitionKind::Enum).name_by(specified).role()),
+    on(&["type_definition"], define(DefinitionKind::TypeAlias).name_by(typedef_names).body_by(typedef_body).role()),
+    on(&["field_declaration"], define(DefinitionKind::Field).name_by(field_names).role()),
+    on(&["enumerator"], define(DefinitionKind::Variant).role()),
+    on(&["preproc_def"], define(DefinitionKind::Constant).name_by(constant_name).role()),
+    on(&["preproc_function_def"], define(DefinitionKind::Macro).body_fields(&["value"]).role()),
+    on(&["preproc_include"], Role::Import(include)),
+    on(&["comment"], Role::Comment),
+    on(&["call_expression"], call("function")),
+    on(&["field_expression"], path("argument", "field")),
+    on(&["identifier"], Role::Leaf(Leaf::Name)),
+    on(&["type_identifier"], Role::Leaf(Leaf::Type)),
+    on(&["field_identifier"], Role::Leaf(Leaf::Segment)),
+];
+
+/// What a declarator declares: the name under its pointers, arrays and parameter lists.
+pub(super) struct Declared<'t> {
+    pub(super) name: Node<'t>,
+    /// Whether it is a function itself (and not a pointer to one).
+    pub(super) is_function: bool,
+}
+
+/// Digs the name out of a declarator.
+pub(super) fn dig(declarator: Node<'_>) -> Option<Declared<'_>> {
+    let mut node = declarator;
+    let mut is_function = false;
+    // Real declarators are a few levels deep.
+    for _ in 0..64 {
+        match node.kind() {
+            "identifier" | "field_identifier" | "type_identifier" | "qualified_identifier" | "destructor_name"
+            | "operator_name" | "operator_cast" | "template_function" | "primitive_type" => {
+                return Some(Declared { name: node, is_function: is_function || node.kind() == "operator_cast" });
+            }
+            "function_declarator" => is_function = true,
+            "parenthesized_declarator" => is_function = false,
+            _ => {}
+        }
+        let inner = field(node, "declarator");
+        node = inner.or_else(|| children(node).into_iter().find(|child| is_declarator(child.kind())))?;
+    }
+    None
+}
+
+fn is_declarator(kind: &str) -> bool {
+    kind.ends_with("declarator") || kind.ends_with("identifier") || matches!(kind, "destructor_name" | "operator_name")
+}
+
+fn function_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let declared = field(node, "declarator").and_then(dig);
+    names.extend(declared.map(|declared| Named::at(declared.name)));
+}
+
+/// Every name of a declaration: prototypes are functions, `const` makes a constant.
+fn declared<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let is_constant = children(node).iter().any(|child| child.kind() == "type_qualifier" && is_const(cx.text(*child)));
+    for Declared { name, is_function } in declarators(node) {
+        let kind = match is_function {
+            true => DefinitionKind::Function,
+            false if is_constant || is_screaming(cx.text(name)) => DefinitionKind::Constant,
+            false => DefinitionKind::Variable,
+        };
+        names.push(Named::at(name).of(kind));
+    }
+}
+
+fn is_const(qualifier: &str) -> bool {
+    matches!(qualifier, "const" | "constexpr" | "constinit")
+}
+
+/// What each declarator of a declaration declares.
+pub(super) fn declarators(node: Node<'_>) -> Vec<Declared<'_>> {
+    let mut cursor = node.walk();
+    node.children_by_field_name("declarator", &mut cursor).filter_map(dig).collect()
+}
+
+/// The braces of an initial value end a signature.
+fn initial_braces<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
+    let value = field(field(node, "declarator")?, "value")?;
+    (value.kind() == "initializer_list").then(|| range_of(value))
+}
+
+/// A struct, union or enum with a body; under a typedef of the same name the typedef is the definition.
+pub(super) fn specified<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let (Some(name), Some(_)) = (field(node, "name"), field(node, "body")) else { return };
+    let parent = cx.parent().filter(|parent| parent.kind() == "type_definition");
+    let is_typedef_of_same_name =
+        parent.is_some_and(|parent| declarators(parent).iter().any(|other| cx.text(other.name) == cx.text(name)));
+    if !is_typedef_of_same_name {
+        names.push(Named::at(name));
+    }
+}
+
+fn typedef_names<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let body = field(node, "type").filter(|of| field(*of, "body").is_some());
+    let kind = match body.map(|of| of.kind()) {
+        Some("struct_specifier") => DefinitionKind::Struct,
+        Some("union_specifier") => DefinitionKind::Union,
+        Some("enum_specifier") => DefinitionKind::Enum,
+        _ => DefinitionKind::TypeAlias,
+    };
+    names.extend(declarators(node).into_iter().map(|declared| Named::at(declared.name).of(kind)));
+}
+
+fn typedef_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
+    field(field(node, "type")?, "body").map(range_of)
+}
+
+fn field_names<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    for Declared { name, is_function } in declarators(node) {
+        let kind = if is_function { DefinitionKind::Method } else { DefinitionKind::Field };
+        names.push(Named::at(name).of(kind));
+    }
+}
+
+/// `#define NAME value`; without a value it is an include guard or a switch.
+fn constant_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    if field(node, "value").is_some() {
+        names.extend(field(node, "name").map(Named::at));
+    }
+}
+
+/// Angle brackets are kept: they say where the file is looked for.
+fn include<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
+    let Some(path) = field(node, "path") else { return true };
+    let mut import = import_of(cx.text(path).trim_matches('"'), node);
+    import.range = ByteRange::new(node.start_byte() as u32, path.end_byte() as u32);
+    imports.push(import);
+    true
+}

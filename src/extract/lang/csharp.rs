@@ -1,0 +1,132 @@
+//! C#.
+
+use tree_sitter::Node;
+
+use super::text::{import_of, imported};
+use super::{Language, Structure};
+use crate::extract::rules::{Grammar, Leaf, Named, Role, Rule, TestProbe, Zone, call, define, on, path};
+use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
+use crate::extract::walk::{Cx, child_of_kind, children, field};
+use crate::model::Lang;
+
+pub(super) const LANGUAGE: Language = Language {
+    name: "csharp",
+    lang: Lang(11),
+    aliases: &["cs", "c#"],
+    extensions: &["cs", "csx"],
+    file_names: &[],
+    interpreters: &["dotnet-script"],
+    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_c_sharp::LANGUAGE.into(), &[RULES]).tests(is_test)),
+};
+
+const RULES: &[Rule] = &[
+    on(&["namespace_declaration", "file_scoped_namespace_declaration"], define(DefinitionKind::Module).role()),
+    on(&["class_declaration"], define(DefinitionKind::Class).role()),
+    on(&["struct_declaration", "record_declaration"], define(DefinitionKind::Struct).role()),
+    on(&["interface_declaration"], define(DefinitionKind::Interface).role()),
+    on(&["enum_declaration"], define(DefinitionKind::Enum).role()),
+    on(&["enum_member_declaration"], define(DefinitionKind::Variant).role()),
+    on(&["delegate_declaration"], define(DefinitionKind::TypeAlias).role()),
+    on(&["method_declaration"], define(DefinitionKind::Method).role()),
+    on(&["local_function_statement"], define(DefinitionKind::Function).role()),
+    on(&["constructor_declaration"], define(DefinitionKind::Constructor).role()),
+    on(&["destructor_declaration"], define(DefinitionKind::Method).name_by(destructor_name).role()),
+    on(&["operator_declaration"], define(DefinitionKind::Method).name_field("operator").role()),
+    on(&["indexer_declaration"], define(DefinitionKind::Property).name_by(indexer_name).body_fields(ACCESSORS).role()),
+    on(&["property_declaration"], define(DefinitionKind::Property).body_fields(ACCESSORS).role()),
+    on(&["event_declaration"], define(DefinitionKind::Property).body_fields(ACCESSORS).role()),
+    on(&["field_declaration", "event_field_declaration"], define(DefinitionKind::Field).name_by(field_names).role()),
+    on(&["parameter"], define(DefinitionKind::Property).name_by(record_property).role()),
+    on(&["using_directive"], Role::Import(using)),
+    on(&["comment"], Role::Comment),
+    on(&["attribute_list"], Role::Annotation),
+    on(&["attribute"], Role::Zone(Zone::As(ReferenceKind::Attribute))),
+    on(&["base_list"], Role::Zone(Zone::As(ReferenceKind::Inherit))),
+    on(&["attribute_argument_list", "argument_list", "bracketed_argument_list"], Role::Zone(Zone::Plain)),
+    on(&["type_argument_list"], Role::Zone(Zone::As(ReferenceKind::Type))),
+    on(&["method_declaration"], Role::FieldZone("returns", Zone::As(ReferenceKind::Type))),
+    on(TYPED, Role::FieldZone("type", Zone::As(ReferenceKind::Type))),
+    on(&["as_expression", "is_expression"], Role::FieldZone("right", Zone::As(ReferenceKind::Type))),
+    on(&["invocation_expression"], call("function")),
+    on(&["object_creation_expression"], call("type")),
+    on(&["member_access_expression"], path("expression", "name")),
+    on(&["member_binding_expression"], Role::Through("name")),
+    on(&["qualified_name"], path("qualifier", "name")),
+    on(&["generic_name"], Role::Through("")),
+    on(&["identifier"], Role::Leaf(Leaf::Name)),
+];
+
+const ACCESSORS: &[&str] = &["accessors", "value"];
+
+/// What has a type in its field `type`.
+const TYPED: &[&str] = &[
+    "parameter",
+    "variable_declaration",
+    "property_declaration",
+    "indexer_declaration",
+    "operator_declaration",
+    "delegate_declaration",
+    "local_function_statement",
+    "cast_expression",
+    "typeof_expression",
+    "catch_declaration",
+    "foreach_statement",
+    "declaration_pattern",
+    "recursive_pattern",
+    "default_expression",
+    "tuple_element",
+];
+
+fn is_test(probe: &TestProbe<'_>) -> bool {
+    ["Fact", "Theory", "Test", "TestMethod", "TestCase", "DataTestMethod"].iter().any(|name| probe.has_attribute(name))
+}
+
+fn destructor_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let Some(name) = field(node, "name") else { return };
+    let mut named = Named::at(name);
+    named.range.start -= 1;
+    names.push(named);
+}
+
+/// An indexer is named by its keyword.
+fn indexer_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let mut cursor = node.walk();
+    let keyword = node.children(&mut cursor).find(|child| child.kind() == "this");
+    names.extend(keyword.map(Named::at));
+}
+
+fn field_names<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let mut cursor = node.walk();
+    let is_const = node.children(&mut cursor).any(|child| child.kind() == "modifier" && cx.text(child) == "const");
+    let kind = if is_const { DefinitionKind::Constant } else { DefinitionKind::Field };
+    let declarators = child_of_kind(node, "variable_declaration").map(children).unwrap_or_default();
+    let declared = declarators.into_iter().filter(|child| child.kind() == "variable_declarator");
+    names.extend(declared.filter_map(|declarator| field(declarator, "name")).map(|name| Named::at(name).of(kind)));
+}
+
+/// `record Receipt(int Size)` declares a property.
+fn record_property<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    if cx.ancestor(1).is_some_and(|node| node.kind() == "record_declaration") {
+        names.extend(field(node, "name").map(Named::at));
+    }
+}
+
+/// `using A.B;` takes everything of a namespace, `using X = A.B;` one thing under another name.
+fn using<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
+    let alias = field(node, "name");
+    let target = children(node).into_iter().rfind(|child| Some(child.id()) != alias.map(|alias| alias.id()));
+    let Some(target) = target else { return true };
+    let text = cx.text(target);
+    let mut import = import_of(text, node);
+    match (alias, text.rsplit_once('.')) {
+        (Some(alias), Some((module, name))) => {
+            import.module = module.to_owned();
+            import.names.push(imported(name, Some(cx.text(alias))));
+        }
+        (Some(alias), None) => import.names.push(imported("", Some(cx.text(alias)))),
+        (None, _) => import.names.push(imported("*", None)),
+    }
+    import.is_reexport = cx.text(node).starts_with("global ");
+    imports.push(import);
+    true
+}

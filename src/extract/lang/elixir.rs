@@ -1,0 +1,235 @@
+//! Elixir, where every definition is a call of a macro.
+
+use tree_sitter::Node;
+
+use super::text::{import_of, imported, unquoted};
+use super::{Language, Structure};
+use crate::extract::rules::{Grammar, Lead, Leaf, Mention, Named, Role, Rule, define, on, path, range_of};
+use crate::extract::types::{DefinitionKind, Import, ImportedName, ReferenceKind};
+use crate::extract::walk::{Cx, child_of_kind, children, field};
+use crate::model::{ByteRange, Lang};
+
+pub(super) const LANGUAGE: Language = Language {
+    name: "elixir",
+    lang: Lang(18),
+    aliases: &["ex", "exs"],
+    extensions: &["ex", "exs"],
+    file_names: &[],
+    interpreters: &["elixir"],
+    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_elixir::LANGUAGE.into(), &[RULES])),
+};
+
+const RULES: &[Rule] = &[
+    on(
+        &["call"],
+        define(DefinitionKind::Function).name_by(defined).body_by(body).doc_by(module_doc).clause().role(),
+    ),
+    on(&["unary_operator"], define(DefinitionKind::Constant).name_by(attribute_name).not_local().role()),
+    on(&["unary_operator"], Role::Lead(attribute)),
+    on(&["unary_operator"], Role::Mention(behaviour)),
+    on(&["call"], Role::Import(brought_in)),
+    on(&["call"], Role::Mention(called)),
+    on(&["comment"], Role::Comment),
+    on(&["dot"], path("left", "right")),
+    on(&["alias"], Role::Leaf(Leaf::Dotted)),
+    on(&["identifier"], Role::Leaf(Leaf::Segment)),
+];
+
+/// Macros that are syntax to a reader.
+const SYNTAX: [&str; 27] = [
+    "alias", "case", "cond", "def", "defdelegate", "defexception", "defguard", "defguardp", "defimpl", "defmacro",
+    "defmacrop", "defmodule", "defp", "defprotocol", "defstruct", "describe", "fn", "for", "if", "import", "quote",
+    "require", "test", "unless", "unquote", "use", "with",
+];
+
+fn target<'a, 't>(cx: &Cx<'a, 't>, call: Node<'t>) -> &'a str {
+    let target = field(call, "target").filter(|target| target.kind() == "identifier");
+    target.map_or("", |target| cx.text(target))
+}
+
+fn first_argument(call: Node<'_>) -> Option<Node<'_>> {
+    child_of_kind(call, "arguments")?.named_child(0)
+}
+
+fn defined<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let kind = match target(cx, node) {
+        "def" | "defp" | "defdelegate" => DefinitionKind::Function,
+        "defmacro" | "defmacrop" | "defguard" | "defguardp" => DefinitionKind::Macro,
+        "defmodule" => DefinitionKind::Module,
+        "defprotocol" => DefinitionKind::Interface,
+        "defimpl" => DefinitionKind::Impl,
+        "test" | "describe" | "property" => DefinitionKind::Test,
+        _ => return,
+    };
+    let Some(first) = first_argument(node) else { return };
+    let named = match (kind, first.kind()) {
+        (DefinitionKind::Test, "string") => Some(Named { range: unquoted(cx, first), kind: None, qualifier: None }),
+        (DefinitionKind::Test, _) => None,
+        (DefinitionKind::Impl, _) => Some(implemented(node, first)),
+        (_, "alias" | "identifier") => Some(Named::at(first)),
+        _ => head_name(first),
+    };
+    names.extend(named.map(|named| named.of(kind)));
+}
+
+/// The name in `f(a)`, `f(a) when …` and `a <~> b`.
+fn head_name(head: Node<'_>) -> Option<Named> {
+    let mut head = head;
+    if head.kind() == "binary_operator" {
+        let operator = field(head, "operator")?;
+        match operator.kind() {
+            "when" => head = field(head, "left")?,
+            _ => return Some(Named::at(operator)),
+        }
+    }
+    match head.kind() {
+        "call" => field(head, "target").map(Named::at),
+        "identifier" => Some(Named::at(head)),
+        _ => None,
+    }
+}
+
+/// `defimpl Size, for: List` is named after what it is for.
+fn implemented<'t>(node: Node<'t>, protocol: Node<'t>) -> Named {
+    let find = || {
+        let keywords = child_of_kind(child_of_kind(node, "arguments")?, "keywords")?;
+        let value = field(keywords.named_child(0)?, "value")?;
+        (value.kind() == "alias").then(|| range_of(value))
+    };
+    let mut named = Named::at(protocol);
+    if let Some(of) = find() {
+        named.range = of;
+    }
+    named
+}
+
+/// From after the head: the comma before `do:`, or the `do` block.
+fn body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
+    if let Some(block) = child_of_kind(node, "do_block") {
+        return Some(range_of(block));
+    }
+    let head = first_argument(node)?;
+    child_of_kind(child_of_kind(node, "arguments")?, "keywords")
+        .map(|keywords| ByteRange::new(head.end_byte() as u32, keywords.end_byte() as u32))
+}
+
+fn module_doc<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
+    let block = child_of_kind(node, "do_block").filter(|_| target(cx, node).starts_with("def"))?;
+    let first = block.named_child(0).filter(|first| first.kind() == "unary_operator")?;
+    let call = field(first, "operand").filter(|call| target(cx, *call) == "moduledoc")?;
+    first_argument(call).filter(|doc| doc.kind() == "string").map(range_of)
+}
+
+/// `@doc`, `@spec` and the like belong to the function after them.
+fn attribute<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<Lead> {
+    let call = field(node, "operand").filter(|call| call.kind() == "call")?;
+    match target(cx, call) {
+        "doc" | "typedoc" => {
+            let text = first_argument(call).filter(|doc| doc.kind() == "string");
+            Some(text.map_or(Lead::Attribute, |text| Lead::Doc(range_of(text))))
+        }
+        "spec" | "impl" | "tag" | "deprecated" | "since" | "dialyzer" | "callback_doc" | "moduletag" => {
+            Some(Lead::Attribute)
+        }
+        _ => None,
+    }
+}
+
+/// `@max_tries 5` is a constant, `@type state :: …` a type.
+fn attribute_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    const OF_THE_LANGUAGE: [&str; 14] = [
+        "doc", "moduledoc", "typedoc", "spec", "impl", "tag", "moduletag", "describetag", "behaviour", "deprecated",
+        "since", "dialyzer", "derive", "enforce_keys",
+    ];
+    let Some(call) = field(node, "operand").filter(|call| call.kind() == "call") else { return };
+    let name = target(cx, call);
+    let is_attribute = cx.text(node).starts_with('@');
+    if !is_attribute || OF_THE_LANGUAGE.contains(&name) {
+        return;
+    }
+    match name {
+        "type" | "typep" | "opaque" | "callback" | "macrocallback" => {
+            let kind = if name.contains("callback") { DefinitionKind::Function } else { DefinitionKind::TypeAlias };
+            let left = first_argument(call).and_then(|argument| field(argument, "left"));
+            names.extend(left.and_then(head_name).map(|named| named.of(kind)));
+        }
+        _ => names.extend(field(call, "target").map(Named::at)),
+    }
+}
+
+fn behaviour<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
+    let call = field(node, "operand").filter(|call| call.kind() == "call" && target(cx, *call) == "behaviour");
+    inherit(cx, call.and_then(first_argument), mentions);
+}
+
+fn inherit<'t>(cx: &Cx<'_, 't>, of: Option<Node<'t>>, mentions: &mut Vec<Mention>) {
+    if let Some((range, qualifier)) = of.and_then(|of| cx.resolve(of)) {
+        mentions.push(Mention { kind: ReferenceKind::Inherit, range, qualifier });
+    }
+}
+
+fn called<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
+    let name = target(cx, node);
+    if name == "defimpl" {
+        return inherit(cx, first_argument(node), mentions);
+    }
+    if SYNTAX.contains(&name) || is_head_or_spec(cx) {
+        return;
+    }
+    if let Some((range, qualifier)) = field(node, "target").and_then(|target| cx.resolve(target)) {
+        mentions.push(Mention { kind: ReferenceKind::Call, range, qualifier });
+    }
+}
+
+/// Whether the visited call is the head of a definition (`f(a)` of `def f(a)`), or stands in a type.
+fn is_head_or_spec(cx: &Cx<'_, '_>) -> bool {
+    for level in 0..8 {
+        let Some(node) = cx.ancestor(level) else { return false };
+        match node.kind() {
+            "unary_operator" => return true,
+            "arguments" | "binary_operator" | "call" | "list" | "tuple" | "map" | "map_content" | "keywords" | "pair" => {}
+            _ => return false,
+        }
+        if level < 3 && node.kind() == "call" {
+            let name = target(cx, node);
+            return name.starts_with("def") || matches!(name, "spec" | "type" | "typep" | "opaque" | "callback");
+        }
+    }
+    false
+}
+
+/// `alias A.{B, C}`, `alias A.B, as: C`, `import A, only: […]`, `require A`, `use A`.
+fn brought_in<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
+    let verb = target(cx, node);
+    if !matches!(verb, "alias" | "import" | "require" | "use") {
+        return false;
+    }
+    let Some(first) = first_argument(node) else { return false };
+    let options = child_of_kind(node, "arguments").and_then(|arguments| child_of_kind(arguments, "keywords"));
+    let mut import = import_of(cx.text(first), node);
+    if let (Some(left), Some(tuple)) = (field(first, "left"), field(first, "right").filter(|r| r.kind() == "tuple")) {
+        import.module = cx.text(left).to_owned();
+        import.names = children(tuple).into_iter().map(|name| imported(cx.text(name), None)).collect();
+    } else if verb == "import" {
+        import.names = options.map(|options| only(cx, options)).unwrap_or_default();
+        if import.names.is_empty() {
+            import.names.push(imported("*", None));
+        }
+    } else if let Some(alias) = options.and_then(|options| option(cx, options, "as:")) {
+        import.names.push(imported("", Some(cx.text(alias))));
+    }
+    imports.push(import);
+    true
+}
+
+fn option<'t>(cx: &Cx<'_, 't>, keywords: Node<'t>, key: &str) -> Option<Node<'t>> {
+    let is_key = |pair: &Node<'t>| field(*pair, "key").is_some_and(|found| cx.text(found).trim() == key);
+    children(keywords).into_iter().find(is_key).and_then(|pair| field(pair, "value"))
+}
+
+/// The names in `only: [map: 2, sum: 1]`.
+fn only<'t>(cx: &Cx<'_, 't>, options: Node<'t>) -> Vec<ImportedName> {
+    let list = option(cx, options, "only:").and_then(|list| child_of_kind(list, "keywords"));
+    let keys = list.map(children).unwrap_or_default().into_iter().filter_map(|pair| field(pair, "key"));
+    keys.map(|key| imported(cx.text(key).trim().trim_end_matches(':'), None)).collect()
+}

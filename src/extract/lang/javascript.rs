@@ -1,0 +1,281 @@
+//! JavaScript and JSX; TypeScript builds on these rules.
+
+use tree_sitter::Node;
+
+use super::text::{import_of, imported, is_screaming, unquoted, without_quotes};
+use super::{Language, Structure};
+use crate::extract::rules::{
+    Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, Zone, attribute, call, define, on, path, range_of,
+};
+use crate::extract::types::{DefinitionKind, Import, ImportedName, ReferenceKind};
+use crate::extract::walk::{Cx, child_of_kind, children, field};
+use crate::model::{ByteRange, Lang};
+
+pub(super) const LANGUAGE: Language = Language {
+    name: "javascript",
+    lang: Lang(3),
+    aliases: &["js", "jsx", "node", "ecmascript"],
+    extensions: &["js", "jsx", "mjs", "cjs", "es6"],
+    file_names: &["Jakefile"],
+    interpreters: &["node", "nodejs"],
+    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_javascript::LANGUAGE.into(), &[RULES, JSX, ONLY_JAVASCRIPT])),
+};
+
+/// What TypeScript's grammar names otherwise.
+const ONLY_JAVASCRIPT: &[Rule] = &[
+    on(&["field_definition"], define(DefinitionKind::Field).name_by(field_name).body_by(value_body).role()),
+    on(&["class_heritage"], Role::Zone(Zone::As(ReferenceKind::Inherit))),
+];
+
+/// JSX, which plain TypeScript has not.
+pub(super) const JSX: &[Rule] =
+    &[on(&["jsx_opening_element", "jsx_self_closing_element"], Role::Mention(component))];
+
+pub(super) const RULES: &[Rule] = &[
+    on(&["function_declaration", "generator_function_declaration"], define(DefinitionKind::Function).role()),
+    on(&["class_declaration"], define(DefinitionKind::Class).role()),
+    on(&["method_definition"], define(DefinitionKind::Method).name_by(method_name).role()),
+    on(&["variable_declarator"], define(DefinitionKind::Variable).name_by(declared).body_by(value_body).role()),
+    on(&["assignment_expression"], define(DefinitionKind::Function).name_by(assigned).body_by(value_body).role()),
+    on(&["pair"], define(DefinitionKind::Method).name_by(keyed_function).body_by(value_body).role()),
+    on(&["call_expression"], define(DefinitionKind::Test).name_by(test_name).body_by(test_body).role()),
+    on(&["export_statement", "lexical_declaration", "variable_declaration"], Role::Wrap(SignatureFrom::Wrapper)),
+    on(&["import_statement"], Role::Import(import_statement)),
+    on(&["export_statement"], Role::Import(reexport)),
+    on(&["variable_declarator"], Role::Import(required_as)),
+    on(&["call_expression"], Role::Import(required)),
+    on(&["comment"], Role::Comment),
+    on(&["decorator"], attribute()),
+    on(&["decorator"], Role::Annotation),
+    on(&["decorator"], Role::Zone(Zone::As(ReferenceKind::Attribute))),
+    on(&["arguments"], Role::Zone(Zone::Plain)),
+    on(&["call_expression"], call("function")),
+    on(&["new_expression"], call("constructor")),
+    on(&["member_expression"], path("object", "property")),
+    on(&["identifier", "shorthand_property_identifier"], Role::Leaf(Leaf::Name)),
+    on(&["property_identifier", "private_property_identifier"], Role::Leaf(Leaf::Segment)),
+];
+
+/// Whether a value is a function or a class, itself or handed through a call (`debounce(function () {…})`).
+fn value_kind(value: Node<'_>) -> Option<DefinitionKind> {
+    match value.kind() {
+        "arrow_function" | "function_expression" | "generator_function" => Some(DefinitionKind::Function),
+        "class" => Some(DefinitionKind::Class),
+        "call_expression" => {
+            let first = field(value, "arguments")?.named_child(0)?;
+            matches!(first.kind(), "arrow_function" | "function_expression").then_some(DefinitionKind::Function)
+        }
+        _ => None,
+    }
+}
+
+/// Where the body of a function or class that is a value starts.
+pub(super) fn value_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
+    let mut value = field(node, "value").or_else(|| field(node, "right"))?;
+    if value.kind() == "call_expression" {
+        value = field(value, "arguments")?.named_child(0)?;
+    }
+    field(value, "body").map(range_of)
+}
+
+/// A local variable counts only if it holds a function.
+fn declared<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let Some(name) = field(node, "name").filter(|name| name.kind() == "identifier") else { return };
+    let kind = match field(node, "value").and_then(value_kind) {
+        Some(kind) => kind,
+        None if cx.owner_kind().is_some_and(DefinitionKind::is_callable) => return,
+        None if is_screaming(cx.text(name)) => DefinitionKind::Constant,
+        None => DefinitionKind::Variable,
+    };
+    names.push(Named::at(name).of(kind));
+}
+
+/// `exports.send = function …`, `Uploader.prototype.close = …`, `this.handle = () => …`.
+fn assigned<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let Some(kind) = field(node, "right").and_then(value_kind) else { return };
+    let Some(left) = field(node, "left") else { return };
+    if left.kind() == "identifier" {
+        return names.push(Named::at(left).of(kind));
+    }
+    let (Some(object), Some(property)) = (field(left, "object"), field(left, "property")) else { return };
+    let object_text = cx.text(object);
+    if property.kind() != "property_identifier" || object_text == "module" {
+        return;
+    }
+    let mut named = Named::at(property).of(kind);
+    if let Some(of) = object_text.strip_suffix(".prototype") {
+        named.qualifier = Some(ByteRange::new(object.start_byte() as u32, (object.start_byte() + of.len()) as u32));
+        named.kind = Some(DefinitionKind::Method);
+    }
+    names.push(named);
+}
+
+/// A function under a key of an object.
+fn keyed_function<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let is_function = field(node, "value").and_then(value_kind) == Some(DefinitionKind::Function);
+    let Some(key) = field(node, "key").filter(|_| is_function) else { return };
+    names.extend(key_name(cx, key));
+}
+
+fn key_name<'t>(cx: &Cx<'_, 't>, key: Node<'t>) -> Option<Named> {
+    match key.kind() {
+        "property_identifier" | "private_property_identifier" => Some(Named::at(key)),
+        "string" => Some(Named { range: unquoted(cx, key), kind: None, qualifier: None }),
+        _ => None,
+    }
+}
+
+fn method_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let Some(named) = field(node, "name").and_then(|name| key_name(cx, name)) else { return };
+    let is_constructor = cx.slice(named.range) == "constructor";
+    names.push(if is_constructor { named.of(DefinitionKind::Constructor) } else { named });
+}
+
+/// A class field; with a function in it, a method.
+pub(super) fn field_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let name = field(node, "property").or_else(|| field(node, "name"));
+    let Some(named) = name.and_then(|name| key_name(cx, name)) else { return };
+    let is_function = field(node, "value").and_then(value_kind) == Some(DefinitionKind::Function);
+    names.push(if is_function { named.of(DefinitionKind::Method) } else { named });
+}
+
+/// `it("…", …)`, `describe("…", …)`, `test.each(…)("…", …)`.
+fn test_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let Some(callee) = field(node, "function") else { return };
+    if !is_test_function(cx, callee) {
+        return;
+    }
+    let Some(title) = field(node, "arguments").and_then(|arguments| arguments.named_child(0)) else { return };
+    if matches!(title.kind(), "string" | "template_string") {
+        names.push(Named { range: unquoted(cx, title), kind: None, qualifier: None });
+    }
+}
+
+fn is_test_function<'t>(cx: &Cx<'_, 't>, callee: Node<'t>) -> bool {
+    const NAMES: [&str; 10] =
+        ["it", "test", "describe", "context", "suite", "specify", "fit", "xit", "fdescribe", "xdescribe"];
+    let mut base = callee;
+    // `describe.skip.each(…)`: at most a few links.
+    for _ in 0..4 {
+        base = match base.kind() {
+            "identifier" => return NAMES.contains(&cx.text(base)),
+            "member_expression" => match field(base, "object") {
+                Some(object) => object,
+                None => return false,
+            },
+            "call_expression" => match field(base, "function") {
+                Some(function) if function.kind() == "member_expression" => function,
+                _ => return false,
+            },
+            _ => return false,
+        };
+    }
+    false
+}
+
+fn test_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
+    let function = children(field(node, "arguments")?).pop()?;
+    field(function, "body").map(range_of)
+}
+
+/// `<Panel …>` uses a component; lower-case tags are HTML.
+fn component<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
+    let Some((range, qualifier)) = field(node, "name").and_then(|name| cx.resolve(name)) else { return };
+    if cx.slice(range).starts_with(|c: char| c.is_ascii_uppercase()) {
+        mentions.push(Mention { kind: ReferenceKind::Call, range, qualifier });
+    }
+}
+
+fn import_statement<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
+    let clause = child_of_kind(node, "import_clause");
+    let require = child_of_kind(node, "import_require_clause");
+    let source = field(node, "source").or_else(|| field(require?, "source"));
+    let Some(source) = source else { return true };
+    let mut import = import_of(without_quotes(cx.text(source)), node);
+    for part in clause.map(children).unwrap_or_default() {
+        add_clause(cx, part, &mut import.names);
+    }
+    if let Some(name) = require.and_then(|require| child_of_kind(require, "identifier")) {
+        import.names.push(imported("", Some(cx.text(name))));
+    }
+    imports.push(import);
+    true
+}
+
+fn add_clause<'t>(cx: &Cx<'_, 't>, part: Node<'t>, names: &mut Vec<ImportedName>) {
+    match part.kind() {
+        "identifier" => names.push(imported("default", Some(cx.text(part)))),
+        "namespace_import" => names.extend(part.named_child(0).map(|name| imported("", Some(cx.text(name))))),
+        "named_imports" => {
+            let specifiers = children(part).into_iter().filter(|child| child.kind() == "import_specifier");
+            names.extend(specifiers.filter_map(|specifier| specified(cx, specifier)));
+        }
+        _ => {}
+    }
+}
+
+fn specified<'t>(cx: &Cx<'_, 't>, specifier: Node<'t>) -> Option<ImportedName> {
+    let name = without_quotes(cx.text(field(specifier, "name")?));
+    Some(imported(name, field(specifier, "alias").map(|alias| without_quotes(cx.text(alias)))))
+}
+
+/// `export … from "…"`.
+fn reexport<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
+    let Some(source) = field(node, "source") else { return false };
+    let mut import = import_of(without_quotes(cx.text(source)), node);
+    import.is_reexport = true;
+    import.names = match (child_of_kind(node, "export_clause"), child_of_kind(node, "namespace_export")) {
+        (Some(clause), _) => children(clause).into_iter().filter_map(|specifier| specified(cx, specifier)).collect(),
+        (None, Some(namespace)) => {
+            namespace.named_child(0).map(|name| imported("", Some(cx.text(name)))).into_iter().collect()
+        }
+        (None, None) => vec![imported("*", None)],
+    };
+    imports.push(import);
+    true
+}
+
+/// `const fs = require("fs")`, `const { a: b } = require("c")`, `const x = require("y").z`.
+fn required_as<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
+    let (Some(name), Some(mut value)) = (field(node, "name"), field(node, "value")) else { return false };
+    let property = field(value, "property");
+    if value.kind() == "await_expression" || property.is_some() {
+        value = field(value, "object").or_else(|| value.named_child(0)).unwrap_or(value);
+    }
+    let Some(module) = required_module(cx, value) else { return false };
+    let mut import = import_of(module, node);
+    match (name.kind(), property) {
+        ("identifier", Some(property)) => import.names.push(imported(cx.text(property), Some(cx.text(name)))),
+        ("identifier", None) => import.names.push(imported("", Some(cx.text(name)))),
+        _ => import.names.extend(children(name).into_iter().filter_map(|part| destructured(cx, part))),
+    }
+    imports.push(import);
+    true
+}
+
+fn destructured<'t>(cx: &Cx<'_, 't>, part: Node<'t>) -> Option<ImportedName> {
+    match part.kind() {
+        "pair_pattern" => {
+            Some(imported(cx.text(field(part, "key")?), field(part, "value").map(|value| cx.text(value))))
+        }
+        "shorthand_property_identifier_pattern" => Some(imported(cx.text(part), None)),
+        _ => None,
+    }
+}
+
+fn required<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
+    let Some(module) = required_module(cx, node) else { return false };
+    imports.push(import_of(module, node));
+    true
+}
+
+/// The module of `require("…")` or `import("…")`.
+fn required_module<'a, 't>(cx: &Cx<'a, 't>, call: Node<'t>) -> Option<&'a str> {
+    let callee = field(call, "function")?;
+    let is_require = callee.kind() == "import" || callee.kind() == "identifier" && cx.text(callee) == "require";
+    if !is_require {
+        return None;
+    }
+    let argument = field(call, "arguments")?.named_child(0)?;
+    (argument.kind() == "string").then(|| without_quotes(cx.text(argument)))
+}

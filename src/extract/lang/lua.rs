@@ -1,0 +1,139 @@
+//! Lua.
+
+use tree_sitter::Node;
+
+use super::text::{import_of, imported, is_screaming, unquoted, without_quotes};
+use super::{Language, Structure};
+use crate::extract::rules::{
+    Grammar, Leaf, Named, Role, Rule, SignatureFrom, Zone, call, define, on, path, range_of,
+};
+use crate::extract::types::{DefinitionKind, Import};
+use crate::extract::walk::{Cx, child_of_kind, children, field};
+use crate::model::{ByteRange, Lang};
+
+pub(super) const LANGUAGE: Language = Language {
+    name: "lua",
+    lang: Lang(17),
+    aliases: &["luajit"],
+    extensions: &["lua", "rockspec", "luau"],
+    file_names: &[".luacheckrc"],
+    interpreters: &["lua", "luajit"],
+    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_lua::LANGUAGE.into(), &[RULES])),
+};
+
+const RULES: &[Rule] = &[
+    on(&["function_declaration"], define(DefinitionKind::Function).name_by(function_name).role()),
+    on(&["assignment_statement"], define(DefinitionKind::Variable).name_by(assigned).body_by(assigned_body).role()),
+    on(&["field"], define(DefinitionKind::Method).name_by(keyed_function).body_by(field_body).role()),
+    on(&["function_call"], define(DefinitionKind::Test).name_by(test_name).body_by(test_body).role()),
+    on(&["variable_declaration"], Role::Wrap(SignatureFrom::Wrapper)),
+    on(&["variable_declaration"], Role::Import(required_as)),
+    on(&["function_call"], Role::Import(required)),
+    on(&["comment"], Role::Comment),
+    on(&["arguments"], Role::Zone(Zone::Plain)),
+    on(&["function_call"], call("name")),
+    on(&["dot_index_expression"], path("table", "field")),
+    on(&["method_index_expression"], path("table", "method")),
+    on(&["identifier"], Role::Leaf(Leaf::Name)),
+];
+
+/// `function M.send()` and `function Uploader:upload()` belong to a table.
+fn function_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    names.extend(field(node, "name").and_then(|name| of_table(cx, name, DefinitionKind::Function)));
+}
+
+/// A name, `kind` if it stands alone and a method of its table if `kind` is a function.
+fn of_table<'t>(cx: &Cx<'_, 't>, name: Node<'t>, kind: DefinitionKind) -> Option<Named> {
+    let (range, qualifier) = cx.resolve(name)?;
+    let qualifier = (!qualifier.is_empty()).then_some(qualifier);
+    let is_method = qualifier.is_some() && kind == DefinitionKind::Function;
+    let kind = if is_method { DefinitionKind::Method } else { kind };
+    Some(Named { range, kind: Some(kind), qualifier })
+}
+
+/// Functions anywhere; other values only at file level, and not what merely passes a name on.
+fn assigned<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let (Some(left), Some(right)) = (child_of_kind(node, "variable_list"), child_of_kind(node, "expression_list")) else {
+        return;
+    };
+    let is_local = cx.owner_kind().is_some_and(DefinitionKind::is_callable);
+    for (name, value) in children(left).into_iter().zip(children(right)) {
+        let text = cx.text(name);
+        let kind = match value.kind() {
+            "function_definition" => DefinitionKind::Function,
+            _ if is_local || text.contains("__") => continue,
+            "identifier" | "dot_index_expression" => continue,
+            _ if is_screaming(text) => DefinitionKind::Constant,
+            _ => DefinitionKind::Variable,
+        };
+        names.extend(of_table(cx, name, kind));
+    }
+}
+
+fn assigned_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
+    let value = child_of_kind(node, "expression_list")?.named_child(0)?;
+    function_body(value)
+}
+
+fn function_body(function: Node<'_>) -> Option<ByteRange> {
+    field(function, "body").map(range_of)
+}
+
+fn keyed_function<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let is_function = field(node, "value").is_some_and(|value| value.kind() == "function_definition");
+    let name = field(node, "name").filter(|name| is_function && name.kind() == "identifier");
+    names.extend(name.map(Named::at));
+}
+
+fn field_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
+    function_body(field(node, "value")?)
+}
+
+/// `describe("…", function() … end)`.
+fn test_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let callee = field(node, "name").filter(|name| name.kind() == "identifier");
+    let is_test = callee.is_some_and(|name| matches!(cx.text(name), "describe" | "it" | "context" | "test" | "spec"));
+    let arguments = field(node, "arguments").filter(|_| is_test).map(children).unwrap_or_default();
+    if let [title, .., last] = arguments.as_slice()
+        && title.kind() == "string"
+        && last.kind() == "function_definition"
+    {
+        names.push(Named { range: unquoted(cx, *title), kind: None, qualifier: None });
+    }
+}
+
+fn test_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
+    function_body(children(field(node, "arguments")?).pop()?)
+}
+
+/// `local json = require("json").decode`.
+fn required_as<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
+    let find = || {
+        let assignment = child_of_kind(node, "assignment_statement")?;
+        let name = child_of_kind(assignment, "variable_list")?.named_child(0)?;
+        let mut value = child_of_kind(assignment, "expression_list")?.named_child(0)?;
+        let taken = (value.kind() == "dot_index_expression").then(|| field(value, "field")).flatten();
+        if taken.is_some() {
+            value = field(value, "table")?;
+        }
+        let mut import = import_of(required_module(cx, value)?, node);
+        import.names.push(imported(taken.map_or("", |taken| cx.text(taken)), Some(cx.text(name))));
+        Some(import)
+    };
+    let import = find();
+    let is_import = import.is_some();
+    imports.extend(import);
+    is_import
+}
+
+fn required<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
+    let Some(module) = required_module(cx, node) else { return false };
+    imports.push(import_of(module, node));
+    true
+}
+
+fn required_module<'a, 't>(cx: &Cx<'a, 't>, call: Node<'t>) -> Option<&'a str> {
+    let is_require = field(call, "name").is_some_and(|name| cx.text(name) == "require");
+    let module = field(call, "arguments").filter(|_| is_require)?.named_child(0)?;
+    (module.kind() == "string").then(|| without_quotes(cx.text(module)))
+}

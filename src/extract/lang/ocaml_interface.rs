@@ -1,0 +1,15 @@
+//! OCaml interfaces: a grammar of its own, with the rules of implementations.
+
+use super::{Language, Structure, ocaml};
+use crate::extract::rules::Grammar;
+use crate::model::Lang;
+
+pub(super) const LANGUAGE: Language = Language {
+    name: "ocaml-interface",
+    lang: Lang(24),
+    aliases: &["mli"],
+    extensions: &["mli", "eliomi"],
+    file_names: &[],
+    interpreters: &[],
+    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_ocaml::LANGUAGE_OCAML_INTERFACE.into(), &[ocaml::RULES])),
+};

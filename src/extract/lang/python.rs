@@ -1,0 +1,124 @@
+//! Python.
+
+use tree_sitter::Node;
+
+use super::text::{import_of, imported, variable};
+use super::{Language, Structure};
+use crate::extract::rules::{
+    Grammar, Leaf, Named, Role, Rule, SignatureFrom, TestProbe, Zone, call, define, on, path, range_of,
+};
+use crate::extract::types::{DefinitionKind, Import, ImportedName, ReferenceKind};
+use crate::extract::walk::{Cx, children, field};
+use crate::model::{ByteRange, Lang};
+
+pub(super) const LANGUAGE: Language = Language {
+    name: "python",
+    lang: Lang(2),
+    aliases: &["py", "python3"],
+    extensions: &["py", "pyi", "pyw", "pyx", "wsgi"],
+    file_names: &["SConstruct", "SConscript", "wscript"],
+    interpreters: &["python", "pypy", "uv"],
+    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_python::LANGUAGE.into(), &[RULES]).tests(is_test).unless(is_too_deep)),
+};
+
+const RULES: &[Rule] = &[
+    on(&["function_definition"], define(DefinitionKind::Function).doc_by(docstring).role()),
+    on(&["class_definition"], define(DefinitionKind::Class).doc_by(docstring).role()),
+    on(&["decorated_definition"], Role::Wrap(SignatureFrom::Definition)),
+    on(&["assignment"], define(DefinitionKind::Variable).name_by(assigned).not_local().role()),
+    on(&["type_alias_statement"], define(DefinitionKind::TypeAlias).name_by(alias_name).not_local().role()),
+    on(&["import_statement"], Role::Import(imported_modules)),
+    on(&["import_from_statement", "future_import_statement"], Role::Import(imported_from)),
+    on(&["comment"], Role::Comment),
+    on(&["decorator"], Role::Zone(Zone::As(ReferenceKind::Attribute))),
+    on(&["type"], Role::Zone(Zone::As(ReferenceKind::Type))),
+    on(&["argument_list"], Role::Zone(Zone::Plain)),
+    on(&["class_definition"], Role::FieldZone("superclasses", Zone::As(ReferenceKind::Inherit))),
+    on(&["keyword_argument"], Role::FieldZone("name", Zone::Plain)),
+    on(&["subscript"], Role::FieldZone("subscript", Zone::Plain)),
+    on(&["call"], call("function")),
+    on(&["attribute"], path("object", "attribute")),
+    on(&["identifier"], Role::Leaf(Leaf::Name)),
+];
+
+/// The scanner has room for some 500 levels of indentation, and writes past its end after that.
+fn is_too_deep(bytes: &[u8]) -> bool {
+    const MAX_LEVELS: usize = 300;
+    let mut levels: Vec<usize> = Vec::new();
+    bytes.split(|&byte| byte == b'\n').any(|line| {
+        let indent = line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        if indent < line.len() {
+            while levels.pop_if(|level| *level >= indent).is_some() {}
+            levels.push(indent);
+        }
+        levels.len() > MAX_LEVELS
+    })
+}
+
+fn is_test(probe: &TestProbe<'_>) -> bool {
+    probe.name.starts_with("test_")
+        || probe.name.starts_with("test") && (probe.container.starts_with("Test") || probe.container.ends_with("Test"))
+}
+
+/// The string that is the first statement of a body.
+fn docstring<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
+    let first = children(field(node, "body")?).into_iter().find(|child| child.kind() != "comment")?;
+    let string = if first.kind() == "expression_statement" { first.named_child(0)? } else { first };
+    (string.kind() == "string").then(|| range_of(string))
+}
+
+/// `A = 1`, `a, b = 1, 2`, `a: int`; attributes and items of other things define nothing.
+fn assigned<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let Some(left) = field(node, "left") else { return };
+    match left.kind() {
+        "identifier" => names.push(variable(cx, left)),
+        "pattern_list" | "tuple_pattern" => {
+            let parts = children(left).into_iter().filter(|part| part.kind() == "identifier");
+            names.extend(parts.map(|part| variable(cx, part)));
+        }
+        _ => {}
+    }
+}
+
+fn alias_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let left = field(node, "left").and_then(|left| left.named_child(0));
+    let left = left.map(|left| if left.kind() == "generic_type" { left.named_child(0).unwrap_or(left) } else { left });
+    names.extend(left.filter(|left| !cx.text(*left).is_empty()).map(Named::at));
+}
+
+fn imported_modules<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
+    for module in children(node) {
+        let (name, alias) = name_and_alias(cx, module);
+        let mut import = import_of(name, node);
+        import.names.extend(alias.map(|alias| imported("", Some(alias))));
+        imports.push(import);
+    }
+    true
+}
+
+fn imported_from<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
+    let module = field(node, "module_name");
+    let mut import = import_of(module.map_or("__future__", |module| cx.text(module)), node);
+    let names = children(node).into_iter().filter(|child| Some(child.id()) != module.map(|module| module.id()));
+    import.names = names.filter_map(|child| taken(cx, child)).collect();
+    imports.push(import);
+    true
+}
+
+fn taken<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<ImportedName> {
+    match node.kind() {
+        "wildcard_import" => Some(imported("*", None)),
+        "comment" => None,
+        _ => {
+            let (name, alias) = name_and_alias(cx, node);
+            Some(imported(name, alias))
+        }
+    }
+}
+
+fn name_and_alias<'a, 't>(cx: &Cx<'a, 't>, node: Node<'t>) -> (&'a str, Option<&'a str>) {
+    if node.kind() != "aliased_import" {
+        return (cx.text(node), None);
+    }
+    (field(node, "name").map_or("", |name| cx.text(name)), field(node, "alias").map(|alias| cx.text(alias)))
+}

@@ -1,0 +1,163 @@
+//! Ruby.
+
+use tree_sitter::Node;
+
+use super::text::{import_of, unquoted, without_quotes};
+use super::{Language, Structure};
+use crate::extract::rules::{
+    Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, define, method_call, on, path, range_of,
+};
+use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
+use crate::extract::walk::{Cx, children, field};
+use crate::model::{ByteRange, Lang};
+
+pub(super) const LANGUAGE: Language = Language {
+    name: "ruby",
+    lang: Lang(12),
+    aliases: &["rb"],
+    extensions: &["rb", "rake", "gemspec", "ru", "podspec", "thor", "jbuilder", "rbi"],
+    file_names: &["Rakefile", "Gemfile", "Guardfile", "Capfile", "Vagrantfile", "Podfile", "Fastfile", "Brewfile"],
+    interpreters: &["ruby", "rake", "jruby"],
+    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_ruby::LANGUAGE.into(), &[RULES]).tests(is_test).unless(has_too_many_heredocs)),
+};
+
+const RULES: &[Rule] = &[
+    on(&["module"], define(DefinitionKind::Module).name_by(scoped_name).role()),
+    on(&["class"], define(DefinitionKind::Class).name_by(scoped_name).role()),
+    on(&["method"], define(DefinitionKind::Method).name_by(method_name).role()),
+    on(&["singleton_method"], define(DefinitionKind::Method).name_by(method_name).role()),
+    on(&["alias"], define(DefinitionKind::Method).role()),
+    on(&["assignment"], define(DefinitionKind::Constant).name_by(constant_name).body_fields(&[]).not_local().role()),
+    on(&["call"], define(DefinitionKind::Method).name_by(declared_by_call).body_fields(&["block"]).role()),
+    on(&["call"], Role::Import(required)),
+    on(&["call"], Role::Mention(mixed_in)),
+    on(&["comment"], Role::Comment),
+    on(&["superclass"], Role::Zone(Zone::As(ReferenceKind::Inherit))),
+    on(&["argument_list"], Role::Zone(Zone::Plain)),
+    on(&["call"], method_call("method", "receiver")),
+    on(&["scope_resolution"], path("scope", "name")),
+    on(&["constant", "identifier"], Role::Leaf(Leaf::Name)),
+];
+
+/// The scanner keeps the words of all open heredocs in one buffer, with one byte for the length of each, and aborts the
+/// program when it reads them back wrong.
+fn has_too_many_heredocs(bytes: &[u8]) -> bool {
+    const MAX_OPEN: usize = 60;
+    const MAX_WORD: usize = 200;
+    let mut open: Vec<&[u8]> = Vec::new();
+    bytes.split(|&byte| byte == b'\n').any(|line| {
+        let trimmed = line.trim_ascii();
+        if let Some(at) = open.iter().position(|word| *word == trimmed) {
+            open.remove(at);
+        }
+        open.extend(memchr::memmem::find_iter(line, b"<<").filter_map(|at| heredoc_word(&line[at + 2..])));
+        open.len() > MAX_OPEN || open.iter().any(|word| word.len() > MAX_WORD)
+    })
+}
+
+/// `A` of `<<A`, `<<~A`, `<<-"A"`.
+fn heredoc_word(text: &[u8]) -> Option<&[u8]> {
+    let text = text.strip_prefix(b"~").or_else(|| text.strip_prefix(b"-")).unwrap_or(text);
+    let quote = text.first().copied().filter(|byte| matches!(byte, b'"' | b'\'' | b'`'));
+    let text = if quote.is_some() { &text[1..] } else { text };
+    let ends = |byte: &u8| match quote {
+        Some(quote) => *byte == quote,
+        None => !(byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80),
+    };
+    let len = text.iter().position(ends).unwrap_or(text.len());
+    (len > 0).then(|| &text[..len])
+}
+
+fn is_test(probe: &TestProbe<'_>) -> bool {
+    probe.name.starts_with("test_")
+}
+
+/// `class A::B` is `B` of `A`.
+fn scoped_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let Some((range, qualifier)) = field(node, "name").and_then(|name| cx.resolve(name)) else { return };
+    let qualifier = (!qualifier.is_empty()).then_some(qualifier);
+    names.push(Named { range, kind: None, qualifier });
+}
+
+fn method_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let Some(name) = field(node, "name") else { return };
+    let mut named = Named::at(name);
+    let object = field(node, "object").filter(|object| object.kind() == "constant");
+    named.qualifier = object.map(range_of);
+    named.kind = match (cx.text(name), cx.owner_kind()) {
+        ("initialize", _) => Some(DefinitionKind::Constructor),
+        (_, None) if object.is_none() => Some(DefinitionKind::Function),
+        _ => None,
+    };
+    names.push(named);
+}
+
+/// `A = 1`; with `Struct.new` or `Class.new` on the right, a class.
+fn constant_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let Some(left) = field(node, "left").filter(|left| left.kind() == "constant") else { return };
+    let right = field(node, "right").filter(|right| right.kind() == "call");
+    let receiver = right.and_then(|right| field(right, "receiver")).map(|receiver| cx.text(receiver));
+    let is_class = matches!(receiver, Some("Struct" | "Class" | "Data"));
+    names.push(if is_class { Named::at(left).of(DefinitionKind::Class) } else { Named::at(left) });
+}
+
+/// Calls that declare something: accessors, aliases, scopes, tests.
+fn declared_by_call<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let Some(method) = field(node, "method") else { return };
+    let (kind, is_many) = match cx.text(method) {
+        "attr_reader" | "attr_writer" | "attr_accessor" | "cattr_accessor" | "mattr_accessor" => {
+            (DefinitionKind::Property, true)
+        }
+        "alias_method" | "define_method" | "scope" => (DefinitionKind::Method, false),
+        "it" | "specify" | "test" | "should" | "scenario" | "describe" | "context" | "feature" | "example" => {
+            (DefinitionKind::Test, false)
+        }
+        _ => return,
+    };
+    let is_test = kind == DefinitionKind::Test;
+    if is_test && field(node, "block").is_none() {
+        return;
+    }
+    let arguments = field(node, "arguments").map(children).unwrap_or_default();
+    let n_names = if is_many { arguments.len() } else { 1 };
+    let named = arguments.into_iter().take(n_names).filter_map(|argument| argument_name(cx, argument, is_test));
+    names.extend(named.map(|range| Named { range, kind: Some(kind), qualifier: None }));
+}
+
+fn argument_name<'t>(cx: &Cx<'_, 't>, argument: Node<'t>, is_test: bool) -> Option<ByteRange> {
+    let range = range_of(argument);
+    match argument.kind() {
+        "simple_symbol" => Some(ByteRange::new(range.start + 1, range.end)),
+        "string" => Some(unquoted(cx, argument)),
+        "constant" | "scope_resolution" if is_test => Some(range),
+        _ => None,
+    }
+}
+
+fn required<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
+    let Some(method) = field(node, "method").filter(|_| field(node, "receiver").is_none()) else { return false };
+    let name = cx.text(method);
+    if !matches!(name, "require" | "require_relative" | "load" | "autoload") {
+        return false;
+    }
+    let module = field(node, "arguments").map(children).unwrap_or_default().pop();
+    let Some(module) = module.filter(|module| module.kind() == "string") else { return false };
+    let text = without_quotes(cx.text(module));
+    // What is looked for beside the file and not on the load path says so.
+    let is_beside = name == "require_relative" && !text.starts_with('.');
+    imports.push(import_of(&if is_beside { format!("./{text}") } else { text.to_owned() }, node));
+    true
+}
+
+/// `include A, B::C`.
+fn mixed_in<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
+    let is_mixin = field(node, "method").is_some_and(|m| matches!(cx.text(m), "include" | "extend" | "prepend"));
+    if !is_mixin || field(node, "receiver").is_some() {
+        return;
+    }
+    for argument in field(node, "arguments").map(children).unwrap_or_default() {
+        if let Some((range, qualifier)) = cx.resolve(argument) {
+            mentions.push(Mention { kind: ReferenceKind::Inherit, range, qualifier });
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Rust.
+
+use tree_sitter::Node;
+
+use super::text::{import_of, imported};
+use super::{Language, Structure};
+use crate::extract::rules::{
+    Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, attribute, call, define, macro_call, on, path, range_of,
+};
+use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
+use crate::extract::walk::{Cx, child_of_kind, children, field};
+use crate::model::{ByteRange, Lang};
+
+pub(super) const LANGUAGE: Language = Language {
+    name: "rust",
+    lang: Lang(1),
+    aliases: &["rs"],
+    extensions: &["rs"],
+    file_names: &[],
+    interpreters: &["rust-script"],
+    structure: Structure::Grammar(
+        &Grammar::new(|| tree_sitter_rust::LANGUAGE.into(), &[RULES]).tests(is_test).inner_docs(&["//!", "/*!"]),
+    ),
+};
+
+const RULES: &[Rule] = &[
+    on(&["function_item", "function_signature_item"], define(DefinitionKind::Function).role()),
+    on(&["struct_item"], define(DefinitionKind::Struct).role()),
+    on(&["enum_item"], define(DefinitionKind::Enum).role()),
+    on(&["enum_variant"], define(DefinitionKind::Variant).body_fields(&[]).role()),
+    on(&["union_item"], define(DefinitionKind::Union).role()),
+    on(&["trait_item"], define(DefinitionKind::Trait).role()),
+    on(&["impl_item"], define(DefinitionKind::Impl).name_by(impl_name).role()),
+    on(&["type_item", "associated_type"], define(DefinitionKind::TypeAlias).not_local().role()),
+    on(&["const_item"], define(DefinitionKind::Constant).not_local().role()),
+    on(&["static_item"], define(DefinitionKind::Variable).not_local().role()),
+    on(&["field_declaration"], define(DefinitionKind::Field).role()),
+    on(&["macro_definition"], define(DefinitionKind::Macro).body_child(&["macro_rule"]).role()),
+    on(&["mod_item"], define(DefinitionKind::Module).role()),
+    on(&["mod_item"], Role::Import(declared_module)),
+    on(&["use_declaration"], Role::Import(used)),
+    on(&["extern_crate_declaration"], Role::Import(extern_crate)),
+    on(&["line_comment", "block_comment"], Role::Comment),
+    on(&["attribute_item"], attribute()),
+    on(&["attribute"], Role::Zone(Zone::As(ReferenceKind::Attribute))),
+    on(&["token_tree", "arguments", "type_arguments", "parameters"], Role::Zone(Zone::Plain)),
+    on(&["token_tree"], Role::Mention(calls_in_macro)),
+    on(&["impl_item"], Role::FieldZone("trait", Zone::As(ReferenceKind::Inherit))),
+    on(&["trait_item"], Role::FieldZone("bounds", Zone::As(ReferenceKind::Inherit))),
+    on(&["call_expression"], call("function")),
+    on(&["macro_invocation"], macro_call("macro")),
+    on(&["generic_function"], Role::Through("function")),
+    on(&["generic_type", "generic_type_with_turbofish", "bracketed_type"], Role::Through("type")),
+    on(&["scoped_identifier", "scoped_type_identifier"], path("path", "name")),
+    on(&["field_expression"], path("value", "field")),
+    on(&["identifier"], Role::Leaf(Leaf::Name)),
+    on(&["type_identifier"], Role::Leaf(Leaf::Type)),
+    on(&["field_identifier"], Role::Leaf(Leaf::Segment)),
+];
+
+fn is_test(probe: &TestProbe<'_>) -> bool {
+    ["test", "rstest", "test_case", "bench", "quickcheck", "proptest"].iter().any(|name| probe.has_attribute(name))
+}
+
+/// An `impl` is named after the type it is for.
+fn impl_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let Some(target) = field(node, "type") else { return };
+    let target = if target.kind() == "reference_type" { field(target, "type").unwrap_or(target) } else { target };
+    let range = cx.resolve(target).map_or(range_of(target), |(name, _)| name);
+    names.push(Named { range, kind: None, qualifier: None });
+}
+
+/// `mod wire;` brings in the file of `self::wire`; with a body it is a definition.
+fn declared_module<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
+    let (Some(name), None) = (field(node, "name"), field(node, "body")) else { return false };
+    let mut import = import_of(&format!("self::{}", cx.text(name)), node);
+    import.is_reexport = is_public(node);
+    imports.push(import);
+    true
+}
+
+fn is_public(node: Node<'_>) -> bool {
+    child_of_kind(node, "visibility_modifier").is_some()
+}
+
+fn extern_crate<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
+    let Some(name) = field(node, "name") else { return false };
+    let mut import = import_of(cx.text(name), node);
+    if let Some(alias) = field(node, "alias") {
+        import.names.push(imported("", Some(cx.text(alias))));
+    }
+    imports.push(import);
+    true
+}
+
+/// A `use` becomes one import per module it names: `a::{B, c::D}` is `B` of `a` and `D` of `a::c`.
+fn used<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
+    /// Deeper lists than this are no one's code.
+    const MAX_DEPTH: usize = 32;
+    let Some(argument) = field(node, "argument") else { return true };
+    let first = imports.len();
+    let mut todo = vec![(argument, String::new(), 0)];
+    while let Some((tree, prefix, depth)) = todo.pop() {
+        match tree.kind() {
+            "scoped_use_list" | "use_list" if depth < MAX_DEPTH => {
+                let prefix = joined(&prefix, field(tree, "path").map_or("", |path| cx.text(path)));
+                let list = field(tree, "list").unwrap_or(tree);
+                todo.extend(children(list).into_iter().rev().map(|child| (child, prefix.clone(), depth + 1)));
+            }
+            _ => add_use(cx, node, tree, &prefix, first, imports),
+        }
+    }
+    let is_reexport = is_public(node);
+    imports[first..].iter_mut().for_each(|import| import.is_reexport = is_reexport);
+    true
+}
+
+/// Adds one leaf of a use tree, to the import of its module if there is one already.
+fn add_use<'t>(cx: &Cx<'_, 't>, statement: Node<'t>, tree: Node<'t>, prefix: &str, first: usize, imports: &mut Vec<Import>) {
+    let (path, alias) = match tree.kind() {
+        "use_as_clause" => (field(tree, "path").map_or("", |path| cx.text(path)), field(tree, "alias")),
+        "line_comment" | "block_comment" => return,
+        _ => (cx.text(tree), None),
+    };
+    let whole = joined(prefix, path);
+    let (module, name) = whole.rsplit_once("::").unwrap_or((&whole, ""));
+    let at = imports[first..].iter().position(|import| import.module == module).map(|at| first + at);
+    let at = at.unwrap_or_else(|| {
+        imports.push(import_of(module, statement));
+        imports.len() - 1
+    });
+    if !name.is_empty() || alias.is_some() {
+        imports[at].names.push(imported(name, alias.map(|alias| cx.text(alias))));
+    }
+}
+
+fn joined(prefix: &str, path: &str) -> String {
+    if prefix.is_empty() || path.is_empty() {
+        return format!("{prefix}{path}");
+    }
+    format!("{prefix}::{path}")
+}
+
+/// Inside a macro's arguments there is no tree of expressions: a name before parentheses is taken for a call.
+fn calls_in_macro<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
+    let tokens = children(node);
+    for (i, pair) in tokens.windows(2).enumerate() {
+        let (name, arguments) = (pair[0], pair[1]);
+        let is_call = name.kind() == "identifier"
+            && arguments.kind() == "token_tree"
+            && name.end_byte() == arguments.start_byte()
+            && cx.text(arguments).starts_with('(');
+        if is_call {
+            let qualifier = i.checked_sub(1).map(|before| tokens[before]);
+            let qualifier = qualifier.filter(|before| is_joined(cx, *before, name)).map(range_of);
+            let qualifier = qualifier.unwrap_or_default();
+            mentions.push(Mention { kind: ReferenceKind::Call, range: range_of(name), qualifier });
+        }
+    }
+}
+
+/// Whether only `.` or `::` stands between.
+fn is_joined(cx: &Cx<'_, '_>, before: Node<'_>, after: Node<'_>) -> bool {
+    let between = ByteRange::new(before.end_byte() as u32, after.start_byte() as u32);
+    matches!(before.kind(), "identifier" | "self") && matches!(cx.slice(between), "." | "::")
+}

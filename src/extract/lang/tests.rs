@@ -1,0 +1,266 @@
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::extract::lines::LineIndex;
+use crate::extract::rules::{Body, Name, Role, Rule, Tables};
+use crate::extract::types::Extraction;
+use crate::extract::{Options, detect, extract};
+use crate::model::{ByteRange, RepoPath};
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/lang")
+}
+
+/// Every sample with its language and bytes, sorted by name.
+fn samples() -> Vec<(String, &'static Language, Vec<u8>)> {
+    let entries = std::fs::read_dir(fixtures()).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.retain(|name| !name.ends_with(".golden"));
+    names.sort();
+    let read = |name: String| {
+        let bytes = std::fs::read(fixtures().join(&name)).unwrap();
+        let lang = detect(&RepoPath::from(name.as_str()), &bytes);
+        (name, language(lang).unwrap(), bytes)
+    };
+    names.into_iter().map(read).collect()
+}
+
+#[test]
+fn names_numbers_and_extensions_belong_to_one_language() {
+    let mut seen = HashSet::new();
+    for language in languages() {
+        assert!(seen.insert(language.lang.0.to_string()), "number {}", language.lang.0);
+        assert_ne!(language.lang, Lang::TEXT);
+        for name in [language.name].iter().chain(language.aliases) {
+            assert!(seen.insert(format!("name {name}")), "{name}");
+        }
+        for extension in language.extensions {
+            assert!(seen.insert(format!(".{extension}")), "{extension}");
+        }
+        for name in language.file_names.iter().chain(language.interpreters) {
+            assert!(seen.insert(format!("file or program {name}")), "{name}");
+        }
+    }
+}
+
+#[test]
+fn languages_are_found_by_name_and_alias_in_any_case() {
+    for (name, expected) in [
+        ("Rust", "rust"),
+        ("js", "javascript"),
+        ("C++", "cpp"),
+        ("golang", "go"),
+        ("py", "python"),
+    ] {
+        assert_eq!(language(by_name(name).unwrap()).unwrap().name, expected);
+    }
+    assert_eq!(by_name("unheard-of"), None);
+    assert!(language(Lang::TEXT).is_none());
+}
+
+/// The node kinds and the fields that a rule names. `body` is the default of many that have none.
+fn names_in(rule: &Rule) -> (Vec<&'static str>, Vec<&'static str>) {
+    let mut kinds = rule.kinds.to_vec();
+    let mut fields = Vec::new();
+    match &rule.role {
+        Role::Define(define) => {
+            match define.name {
+                Name::Field(field) => fields.push(field),
+                Name::Child(children) => kinds.extend(children),
+                Name::By(_) => {}
+            }
+            match define.body {
+                Body::Fields(bodies) => fields.extend(bodies.iter().filter(|field| **field != "body")),
+                Body::Child(children) => kinds.extend(children),
+                Body::By(_) => {}
+            }
+        }
+        Role::Call(callee) => fields.extend([callee.field, callee.receiver]),
+        Role::Path(path) => fields.extend([path.qualifier, path.name]),
+        Role::FieldZone(field, _) | Role::Through(field) => fields.push(field),
+        _ => {}
+    }
+    fields.retain(|field| !field.is_empty());
+    (kinds, fields)
+}
+
+#[test]
+fn rules_name_node_kinds_and_fields_that_exist() {
+    let grammars = || {
+        languages().filter_map(|language| match language.structure {
+            Structure::Grammar(grammar) | Structure::Data(grammar) => Some((language.name, grammar)),
+            _ => None,
+        })
+    };
+    let mut unknown = Vec::new();
+    for (name, grammar) in grammars() {
+        for rules in grammar.rules {
+            // Languages that share a list need not all have every kind in it.
+            let shares = |other: &Grammar| other.rules.iter().any(|list| std::ptr::eq(*list, *rules));
+            let sharing: Vec<tree_sitter::Language> = grammars()
+                .filter(|(_, other)| shares(other))
+                .map(|(_, other)| (other.language)())
+                .collect();
+            for rule in rules.iter() {
+                let (kinds, fields) = names_in(rule);
+                let is_kind = |kind: &&str| sharing.iter().any(|grammar| grammar.id_for_node_kind(kind, true) != 0);
+                let is_field = |field: &&str| sharing.iter().any(|grammar| grammar.field_id_for_name(field).is_some());
+                unknown.extend(
+                    kinds
+                        .iter()
+                        .filter(|kind| !is_kind(kind))
+                        .map(|kind| format!("{name}: {kind}")),
+                );
+                unknown.extend(
+                    fields
+                        .iter()
+                        .filter(|field| !is_field(field))
+                        .map(|field| format!("{name}: .{field}")),
+                );
+            }
+        }
+        Tables::compile(grammar);
+    }
+    assert!(unknown.is_empty(), "{unknown:#?}");
+}
+
+#[test]
+fn every_language_with_a_structure_has_a_sample() {
+    let sampled: HashSet<&str> = samples().iter().map(|(_, language, _)| language.name).collect();
+    let missing: Vec<&str> = languages()
+        .filter(|l| l.has_structure() && !sampled.contains(l.name))
+        .map(|l| l.name)
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn samples_parse_without_errors() {
+    for (name, language, bytes) in samples() {
+        assert_eq!(
+            extract(&bytes, language.lang, &Options::default()).n_parse_errors,
+            0,
+            "{name}"
+        );
+    }
+}
+
+/// What is known of each sample stands beside it; `UPDATE_GOLDEN=1 cargo test` writes it anew.
+#[test]
+fn samples_give_what_stands_beside_them() {
+    let mut differing = Vec::new();
+    for (name, language, bytes) in samples() {
+        let found = describe(&bytes, &extract(&bytes, language.lang, &Options::default()));
+        let path = fixtures().join(format!("{name}.golden"));
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(&path, &found).unwrap();
+        } else if std::fs::read_to_string(&path).unwrap_or_default() != found {
+            differing.push(format!("{name}:\n{found}"));
+        }
+    }
+    assert!(differing.is_empty(), "{}", differing.join("\n\n"));
+}
+
+/// An extraction in a form that people can check.
+fn describe(bytes: &[u8], extraction: &Extraction) -> String {
+    let lines = LineIndex::new(bytes);
+    let text = |range: ByteRange| String::from_utf8_lossy(&bytes[range.as_usize()]).into_owned();
+    let one_line = |range: ByteRange| text(range).split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = |at: u32| lines.line_of(at) + 1;
+    let mut out = String::new();
+    writeln!(out, "## definitions").unwrap();
+    for definition in &extraction.definitions {
+        let mut path = Vec::new();
+        let mut at = definition.container;
+        while let Some(container) = at {
+            path.push(extraction.definitions[container as usize].name.clone());
+            at = extraction.definitions[container as usize].container;
+        }
+        path.reverse();
+        path.extend(definition.qualifier.iter().map(|qualifier| format!("({qualifier})")));
+        path.push(definition.name.clone());
+        let range = definition.range;
+        write!(
+            out,
+            "{}-{} {:?} {}",
+            line(range.start),
+            line(range.end - 1),
+            definition.kind,
+            path.join(" > ")
+        )
+        .unwrap();
+        write!(out, " | {}", one_line(definition.signature)).unwrap();
+        if let Some(doc) = definition.doc {
+            write!(out, " | {}", one_line(doc)).unwrap();
+        }
+        out.push('\n');
+    }
+    if !extraction.headings.is_empty() {
+        writeln!(out, "\n## headings").unwrap();
+    }
+    for heading in &extraction.headings {
+        let (first, last) = (line(heading.range.start), line(heading.range.end - 1));
+        writeln!(out, "{first}-{last} {} {}", heading.level, heading.title).unwrap();
+    }
+    writeln!(out, "\n## imports").unwrap();
+    for import in &extraction.imports {
+        let names: Vec<String> = import
+            .names
+            .iter()
+            .map(|name| {
+                format!(
+                    "{:?}{}",
+                    name.name,
+                    name.alias.as_ref().map_or(String::new(), |a| format!(" as {a:?}"))
+                )
+            })
+            .collect();
+        let verb = if import.is_reexport { "re-exports" } else { "imports" };
+        writeln!(
+            out,
+            "{} {verb} {:?}: {}",
+            line(import.range.start),
+            import.module,
+            names.join(", ")
+        )
+        .unwrap();
+    }
+    writeln!(out, "\n## references").unwrap();
+    let mut last = 0;
+    for reference in &extraction.references {
+        let at = line(reference.range.start);
+        let separator = if at == last { "," } else { "\n" };
+        let number = if at == last { String::new() } else { format!("{at}:") };
+        let qualifier = reference
+            .qualifier
+            .as_ref()
+            .map_or(String::new(), |qualifier| format!("{qualifier}."));
+        write!(
+            out,
+            "{separator}{number} {:?} {qualifier}{}",
+            reference.kind, reference.name
+        )
+        .unwrap();
+        last = at;
+    }
+    writeln!(out, "\n\n## chunks").unwrap();
+    for chunk in &extraction.chunks {
+        let name = chunk
+            .definition
+            .map_or("-", |at| extraction.definitions[at as usize].name.as_str());
+        let n_bytes = chunk.range.len();
+        writeln!(
+            out,
+            "{}-{} {:?} {name} part {} ({n_bytes} bytes)",
+            chunk.start_line, chunk.end_line, chunk.kind, chunk.part
+        )
+        .unwrap();
+    }
+    out
+}

@@ -1,0 +1,72 @@
+//! What several languages need to read from the text of a node.
+
+use tree_sitter::Node;
+
+use crate::extract::rules::{Named, range_of};
+use crate::extract::types::{DefinitionKind, Import, ImportedName};
+use crate::extract::walk::Cx;
+use crate::model::ByteRange;
+
+/// The range of a string literal without its quotes.
+pub(super) fn unquoted(cx: &Cx<'_, '_>, node: Node<'_>) -> ByteRange {
+    let range = range_of(node);
+    let text = cx.slice(range);
+    let inner = text.trim_start_matches(|c: char| c.is_ascii_alphabetic() || c == '@' || c == '$' || c == '#');
+    let inner = if inner.starts_with(['"', '\'', '`']) {
+        inner
+    } else {
+        text
+    };
+    let start = text.len() - inner.trim_start_matches(['"', '\'', '`']).len();
+    let end = inner.trim_end_matches(['"', '\'', '`', '#']).len() + (text.len() - inner.len());
+    if start >= end {
+        return ByteRange::new(range.end, range.end);
+    }
+    ByteRange::new(range.start + start as u32, range.start + end as u32)
+}
+
+/// Whether `name` is written like a constant: `MAX_TRIES`, `K8S`.
+pub(super) fn is_screaming(name: &str) -> bool {
+    name.len() > 1
+        && name.bytes().any(|byte| byte.is_ascii_uppercase())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'$')
+}
+
+/// [`DefinitionKind::Constant`] for a name written like one, else a variable.
+pub(super) fn variable_kind(name: &str) -> DefinitionKind {
+    if is_screaming(name) {
+        DefinitionKind::Constant
+    } else {
+        DefinitionKind::Variable
+    }
+}
+
+/// A variable or constant named at `node`, whichever its writing says.
+pub(super) fn variable(cx: &Cx<'_, '_>, node: Node<'_>) -> Named {
+    Named::at(node).of(variable_kind(cx.text(node)))
+}
+
+/// `text` without one pair of quotes of whichever kind.
+pub(super) fn without_quotes(text: &str) -> &str {
+    text.trim().trim_matches(['"', '\'', '`'])
+}
+
+/// One imported name.
+pub(super) fn imported(name: &str, alias: Option<&str>) -> ImportedName {
+    ImportedName {
+        name: name.to_owned(),
+        alias: alias.map(str::to_owned),
+    }
+}
+
+/// An import of a module as a whole.
+pub(super) fn import_of(module: &str, node: Node<'_>) -> Import {
+    Import {
+        module: module.to_owned(),
+        names: Vec::new(),
+        is_reexport: false,
+        range: range_of(node),
+    }
+}

@@ -1,0 +1,34 @@
+//! TOML: tables and the keys in them.
+
+use tree_sitter::Node;
+
+use super::{Language, Structure};
+use crate::extract::rules::{Grammar, Named, Role, Rule, define, on};
+use crate::extract::types::DefinitionKind;
+use crate::extract::walk::Cx;
+use crate::model::Lang;
+
+pub(super) const LANGUAGE: Language = Language {
+    name: "toml",
+    lang: Lang(35),
+    aliases: &[],
+    extensions: &["toml"],
+    file_names: &["Pipfile", "Cargo.toml.orig"],
+    interpreters: &[],
+    structure: Structure::Data(&Grammar::new(|| tree_sitter_toml_ng::LANGUAGE.into(), &[RULES])),
+};
+
+const RULES: &[Rule] = &[
+    on(&["table", "table_array_element"], define(DefinitionKind::Key).name_child(KEYS).body_child(&["pair"]).role()),
+    on(&["pair"], define(DefinitionKind::Key).name_by(key).body_fields(&[]).role()),
+    on(&["comment"], Role::Comment),
+];
+
+const KEYS: &[&str] = &["bare_key", "dotted_key", "quoted_key"];
+
+/// Keys of inline tables are data and no names.
+fn key<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    if cx.parent_kind() != "inline_table" {
+        names.extend(node.named_child(0).map(Named::at));
+    }
+}

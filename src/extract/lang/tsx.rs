@@ -1,0 +1,19 @@
+//! TypeScript with JSX: a grammar of its own, in which `<T>x` is an element and not a cast.
+
+use super::{Language, Structure};
+use super::{javascript, typescript};
+use crate::extract::rules::Grammar;
+use crate::model::Lang;
+
+pub(super) const LANGUAGE: Language = Language {
+    name: "tsx",
+    lang: Lang(5),
+    aliases: &[],
+    extensions: &["tsx"],
+    file_names: &[],
+    interpreters: &[],
+    structure: Structure::Grammar(&Grammar::new(
+        || tree_sitter_typescript::LANGUAGE_TSX.into(),
+        &[javascript::RULES, javascript::JSX, typescript::RULES],
+    )),
+};

@@ -1,0 +1,77 @@
+//! TypeScript: JavaScript's rules and these.
+
+use tree_sitter::Node;
+
+use super::javascript;
+use super::text::unquoted;
+use super::{Language, Structure};
+use crate::extract::rules::{
+    Grammar, Leaf, Named, Role, Rule, SignatureFrom, Zone, call, define, on, path,
+};
+use crate::extract::types::{DefinitionKind, ReferenceKind};
+use crate::extract::walk::{Cx, child_of_kind, field};
+use crate::model::Lang;
+
+pub(super) const LANGUAGE: Language = Language {
+    name: "typescript",
+    lang: Lang(4),
+    aliases: &["ts"],
+    extensions: &["ts", "mts", "cts"],
+    file_names: &[],
+    interpreters: &["deno", "ts-node", "tsx", "bun"],
+    structure: Structure::Grammar(&Grammar::new(
+        || tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(),
+        &[javascript::RULES, RULES],
+    )),
+};
+
+pub(super) const RULES: &[Rule] = &[
+    on(&["abstract_class_declaration"], define(DefinitionKind::Class).role()),
+    on(&["interface_declaration"], define(DefinitionKind::Interface).role()),
+    on(&["type_alias_declaration"], define(DefinitionKind::TypeAlias).not_local().role()),
+    on(&["enum_declaration"], define(DefinitionKind::Enum).role()),
+    on(&["enum_assignment"], define(DefinitionKind::Variant).role()),
+    on(&["property_identifier"], define(DefinitionKind::Variant).name_by(bare_variant).role()),
+    on(&["internal_module", "module"], define(DefinitionKind::Module).name_by(module_name).role()),
+    on(&["function_signature"], define(DefinitionKind::Function).role()),
+    on(&["method_signature", "abstract_method_signature"], define(DefinitionKind::Method).role()),
+    on(&["property_signature"], define(DefinitionKind::Field).role()),
+    on(
+        &["public_field_definition"],
+        define(DefinitionKind::Field).name_by(javascript::field_name).body_by(javascript::value_body).role(),
+    ),
+    on(&["required_parameter", "optional_parameter"], define(DefinitionKind::Field).name_by(parameter_field).role()),
+    on(&["ambient_declaration"], Role::Wrap(SignatureFrom::Wrapper)),
+    on(
+        &["extends_clause", "implements_clause", "extends_type_clause"],
+        Role::Zone(Zone::As(ReferenceKind::Inherit)),
+    ),
+    on(&["type_arguments", "type_parameters"], Role::Zone(Zone::Plain)),
+    on(&["nested_type_identifier"], path("module", "name")),
+    on(&["nested_identifier"], path("object", "property")),
+    on(&["generic_type"], Role::Through("name")),
+    on(&["non_null_expression", "instantiation_expression"], Role::Through("")),
+    on(&["type_identifier"], Role::Leaf(Leaf::Type)),
+    on(&["new_expression"], call("constructor")),
+];
+
+/// An enum's case without a value is a bare name in its body.
+fn bare_variant<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    if cx.parent_kind() == "enum_body" {
+        names.push(Named::at(node));
+    }
+}
+
+/// `namespace A.B`, `module "express"`.
+fn module_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let Some(name) = field(node, "name") else { return };
+    let range = unquoted(cx, name);
+    names.push(Named { range, kind: None, qualifier: None });
+}
+
+/// `constructor(private queue: Queue)` declares a field.
+fn parameter_field<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
+    let is_field = child_of_kind(node, "accessibility_modifier").is_some();
+    let name = field(node, "pattern").filter(|name| is_field && name.kind() == "identifier");
+    names.extend(name.map(Named::at));
+}

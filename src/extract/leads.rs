@@ -1,0 +1,93 @@
+//! Comments and attributes above a definition become part of it.
+
+use super::types::Definition;
+use crate::model::ByteRange;
+
+/// A comment or attribute that may belong to the definition after it.
+pub(crate) struct LeadPiece {
+    pub(crate) range: ByteRange,
+    /// The documentation in it, if it is any.
+    pub(crate) doc: Option<ByteRange>,
+}
+
+/// Moves the start of each definition to the first of the `pieces` that stand directly above it, one below the other
+/// without a blank line, and notes its doc. Both lists are in source order.
+///
+/// Works on positions, not on the tree: grammars put comments in surprising places (the one above a Python method ends up
+/// in the method before).
+pub(crate) fn attach(definitions: &mut [Definition], pieces: &[LeadPiece], src: &[u8]) {
+    let mut n_before = 0;
+    // Several names of one statement start together: their lead is looked for once.
+    let mut last = (u32::MAX, 0);
+    for i in 0..definitions.len() {
+        let start = definitions[i].range.start;
+        while n_before < pieces.len() && pieces[n_before].range.end <= start {
+            n_before += 1;
+        }
+        if last.0 != start {
+            last = (start, first_adjacent(&pieces[..n_before], start, src));
+        }
+        let first = last.1;
+        let lead = &pieces[first..n_before];
+        let Some(top) = lead.first() else { continue };
+        definitions[i].range.start = top.range.start;
+        if definitions[i].doc.is_none() {
+            definitions[i].doc = doc_in(lead);
+        }
+        clamp_sibling_before(definitions, i, src);
+    }
+}
+
+/// Index of the first piece of the run that ends directly above `start`; the number of pieces if there is no run.
+fn first_adjacent(pieces: &[LeadPiece], start: u32, src: &[u8]) -> usize {
+    let mut first = pieces.len();
+    let mut below = start;
+    while first > 0 && is_adjacent(src, pieces[first - 1].range.end, below) {
+        below = pieces[first - 1].range.start;
+        first -= 1;
+    }
+    first
+}
+
+/// Whether only white space without a blank line lies between.
+fn is_adjacent(src: &[u8], end: u32, start: u32) -> bool {
+    if end > start {
+        return false;
+    }
+    let gap = &src[end as usize..start as usize];
+    let mut n_newlines = 0;
+    gap.iter().all(|&byte| {
+        n_newlines += u32::from(byte == b'\n');
+        byte.is_ascii_whitespace() && n_newlines < 2
+    })
+}
+
+/// The first run of documentation in a lead.
+fn doc_in(lead: &[LeadPiece]) -> Option<ByteRange> {
+    let docs = lead.iter().skip_while(|piece| piece.doc.is_none());
+    docs.map_while(|piece| piece.doc)
+        .reduce(|first, next| ByteRange::new(first.start, next.end))
+}
+
+/// A comment may lie inside the definition before, as the grammar sees it: that one ends above.
+fn clamp_sibling_before(definitions: &mut [Definition], i: usize, src: &[u8]) {
+    let start = definitions[i].range.start;
+    let container = definitions[i].container;
+    let mut at = i.checked_sub(1).map(|at| at as u32);
+    while let Some(before) = at {
+        if Some(before) == container {
+            return;
+        }
+        let definition = &mut definitions[before as usize];
+        if definition.range.end > start && definition.range.start < start {
+            definition.range = super::spans::trimmed(src, ByteRange::new(definition.range.start, start));
+        }
+        at = definition.container;
+    }
+}
+
+/// Whether nothing but white space stands before `at` on its line.
+pub(crate) fn starts_line(src: &[u8], at: u32) -> bool {
+    let before = src[..at as usize].iter().rev();
+    before.take_while(|&&byte| byte != b'\n').all(u8::is_ascii_whitespace)
+}

@@ -1,0 +1,66 @@
+//! Where lines start.
+
+use memchr::memchr_iter;
+
+use crate::model::ByteRange;
+
+/// The line starts of one blob, for turning offsets into lines and back. Lines are 0-based here.
+pub(crate) struct LineIndex {
+    /// `starts[i]` is the first byte of line `i`; one more entry, the blob's length, ends the last line.
+    starts: Vec<u32>,
+}
+
+impl LineIndex {
+    /// Finds the lines of `bytes`; a last line without a newline counts, the nothing after a last newline does not.
+    pub(crate) fn new(bytes: &[u8]) -> Self {
+        let mut starts = Vec::with_capacity(bytes.len() / 24 + 2);
+        starts.push(0);
+        starts.extend(memchr_iter(b'\n', bytes).map(|at| at as u32 + 1));
+        let len = bytes.len() as u32;
+        if starts.last() != Some(&len) {
+            starts.push(len);
+        }
+        Self { starts }
+    }
+
+    /// How many lines there are.
+    pub(crate) fn count(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The first byte of line `line`; the length of the blob for the line after the last.
+    pub(crate) fn start(&self, line: usize) -> u32 {
+        self.starts[line]
+    }
+
+    /// The bytes of the lines `first..end`, newlines included.
+    pub(crate) fn range(&self, first: usize, end: usize) -> ByteRange {
+        ByteRange::new(self.starts[first], self.starts[end])
+    }
+
+    /// The line that holds the byte at `offset`; the last line for offsets at or past the end.
+    pub(crate) fn line_of(&self, offset: u32) -> usize {
+        let after = self.starts.partition_point(|&start| start <= offset);
+        after.saturating_sub(1).min(self.count().saturating_sub(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_last_line_without_newline_counts() {
+        assert_eq!(LineIndex::new(b"a\nb").count(), 2);
+        assert_eq!(LineIndex::new(b"a\nb\n").count(), 2);
+        assert_eq!(LineIndex::new(b"").count(), 0);
+        assert_eq!(LineIndex::new(b"\n").count(), 1);
+    }
+
+    #[test]
+    fn offsets_fall_into_their_line() {
+        let lines = LineIndex::new(b"ab\n\ncd");
+        assert_eq!([0, 2, 3, 4, 5, 9].map(|at| lines.line_of(at)), [0, 0, 1, 2, 2, 2]);
+        assert_eq!(lines.range(1, 3), ByteRange::new(3, 6));
+    }
+}

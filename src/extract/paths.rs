@@ -1,0 +1,85 @@
+//! What a path alone says: lock files and code that is not the repository's own.
+
+use crate::model::RepoPath;
+
+const LOCK_FILES: [&str; 27] = [
+    "Cargo.lock",
+    "package-lock.json",
+    "npm-shrinkwrap.json",
+    "yarn.lock",
+    "pnpm-lock.yaml",
+    "bun.lock",
+    "bun.lockb",
+    "deno.lock",
+    "composer.lock",
+    "Gemfile.lock",
+    "poetry.lock",
+    "Pipfile.lock",
+    "uv.lock",
+    "pdm.lock",
+    "pixi.lock",
+    "go.sum",
+    "go.work.sum",
+    "mix.lock",
+    "pubspec.lock",
+    "Podfile.lock",
+    "Package.resolved",
+    "packages.lock.json",
+    "flake.lock",
+    "stack.yaml.lock",
+    "cabal.project.freeze",
+    "gradle.lockfile",
+    "renv.lock",
+];
+
+const VENDORED_FOLDERS: [&str; 14] = [
+    "node_modules",
+    "vendor",
+    "vendors",
+    "third_party",
+    "third-party",
+    "thirdparty",
+    "bower_components",
+    "jspm_packages",
+    "Godeps",
+    "Pods",
+    "Carthage",
+    "site-packages",
+    ".yarn",
+    "_vendor",
+];
+
+/// Whether the file's name is that of a package manager's lock file.
+pub fn is_lock_file(path: &RepoPath) -> bool {
+    LOCK_FILES.iter().any(|name| name.as_bytes() == path.file_name())
+}
+
+/// Whether one of the folders above the file is a customary place for other people's code.
+pub fn is_vendored(path: &RepoPath) -> bool {
+    let bytes = path.as_bytes();
+    let folders = &bytes[..bytes.len() - path.file_name().len()];
+    folders
+        .split(|&byte| byte == b'/')
+        .any(|folder| VENDORED_FOLDERS.iter().any(|name| name.as_bytes() == folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lock_files_are_known_by_name_in_any_folder() {
+        assert!(is_lock_file(&"Cargo.lock".into()));
+        assert!(is_lock_file(&"web/package-lock.json".into()));
+        assert!(!is_lock_file(&"src/lock.rs".into()));
+        assert!(!is_lock_file(&"go.sum/readme".into()));
+    }
+
+    #[test]
+    fn vendored_code_is_known_by_a_folder_and_not_by_a_file_name() {
+        assert!(is_vendored(&"vendor/a/b.go".into()));
+        assert!(is_vendored(&"web/node_modules/x/index.js".into()));
+        assert!(!is_vendored(&"src/vendor".into()));
+        assert!(!is_vendored(&"src/vendoring/a.rs".into()));
+    }
+}

@@ -1,0 +1,22 @@
+//! Byte ranges within the text of a blob.
+
+use crate::model::ByteRange;
+
+/// `range` within the blob (the newline added for the parser is not part of it).
+pub(crate) fn clamp(src: &[u8], range: ByteRange) -> ByteRange {
+    let len = src.len() as u32;
+    ByteRange::new(range.start.min(len), range.end.min(len))
+}
+
+/// `range` within the blob and without white space at its end.
+pub(crate) fn trimmed(src: &[u8], range: ByteRange) -> ByteRange {
+    let range = clamp(src, range);
+    let text = &src[range.as_usize()];
+    let len = text.trim_ascii_end().len() as u32;
+    ByteRange::new(range.start, range.start + len)
+}
+
+/// The text in `range`, invalid UTF-8 replaced.
+pub(crate) fn text_of(src: &[u8], range: ByteRange) -> String {
+    String::from_utf8_lossy(&src[clamp(src, range).as_usize()]).into_owned()
+}

@@ -1,0 +1,216 @@
+//! What holds for every language: nothing is lost, nothing hangs, nothing depends on anything but the bytes.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::{Lang, RepoPath};
+
+/// Every sample: name, language, bytes.
+fn samples() -> Vec<(String, Lang, Vec<u8>)> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/lang");
+    let mut paths: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    paths.retain(|path| path.extension().is_none_or(|extension| extension != "golden"));
+    paths.sort();
+    let read = |path: std::path::PathBuf| {
+        let bytes = std::fs::read(&path).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let lang = detect(&RepoPath::from(name.as_str()), &bytes);
+        (name, lang, bytes)
+    };
+    paths.into_iter().map(read).collect()
+}
+
+/// What every extraction keeps to, whatever the bytes.
+fn check(bytes: &[u8], extraction: &Extraction) {
+    check_with(bytes, extraction, &Options::default());
+}
+
+fn check_with(bytes: &[u8], extraction: &Extraction, options: &Options) {
+    let lines = lines::LineIndex::new(bytes);
+    let len = bytes.len() as u32;
+    let mut covered = 0;
+    let mut last_start = 0;
+    for chunk in &extraction.chunks {
+        assert!(!chunk.range.is_empty() && chunk.range.end <= len, "{chunk:?}");
+        assert!(
+            last_start <= chunk.range.start && chunk.range.start <= covered,
+            "a gap before {chunk:?}"
+        );
+        assert!(chunk.start_line >= 1 && chunk.start_line <= chunk.end_line && chunk.end_line <= extraction.n_lines);
+        let line = lines.line_of(chunk.range.start);
+        let is_long = lines.range(line, line + 1).len() > options.max_bytes as usize;
+        assert!(
+            lines.start(line) == chunk.range.start || is_long,
+            "{chunk:?} starts within a line"
+        );
+        assert!(
+            chunk
+                .definition
+                .is_none_or(|at| (at as usize) < extraction.definitions.len())
+        );
+        (last_start, covered) = (chunk.range.start, covered.max(chunk.range.end));
+    }
+    assert_eq!(covered, len, "bytes without a chunk");
+    let mut last_start = 0;
+    for (at, definition) in extraction.definitions.iter().enumerate() {
+        assert!(last_start <= definition.range.start, "{definition:?} is out of order");
+        last_start = definition.range.start;
+        for inner in [Some(definition.name_range), Some(definition.signature), definition.doc]
+            .into_iter()
+            .flatten()
+        {
+            assert!(definition.range.contains(inner), "{definition:?}");
+        }
+        assert!(definition.range.end <= len && !definition.name.is_empty());
+        assert!(
+            definition.container.is_none_or(|container| (container as usize) < at),
+            "{definition:?}"
+        );
+    }
+    assert!(
+        extraction
+            .references
+            .is_sorted_by_key(|reference| reference.range.start)
+    );
+    assert!(
+        extraction
+            .references
+            .iter()
+            .all(|reference| reference.range.end <= len && !reference.name.is_empty())
+    );
+    assert!(extraction.imports.is_sorted_by_key(|import| import.range.start));
+    assert!(extraction.imports.iter().all(|import| import.range.end <= len));
+}
+
+#[test]
+fn extracting_twice_gives_the_same_whatever_came_between() {
+    let mut extractor = Extractor::new(Options::default());
+    let samples = samples();
+    let first: Vec<Extraction> = samples
+        .iter()
+        .map(|(_, lang, bytes)| extractor.extract(bytes, *lang))
+        .collect();
+    for ((name, lang, bytes), first) in samples.iter().zip(&first).rev() {
+        assert_eq!(&extractor.extract(bytes, *lang), first, "{name}");
+        assert_eq!(&extract(bytes, *lang, &Options::default()), first, "{name}");
+    }
+}
+
+#[test]
+fn samples_keep_to_the_rules_with_any_line_ends_and_without_a_last_newline() {
+    for (_, lang, bytes) in samples() {
+        let crlf = String::from_utf8(bytes.clone())
+            .unwrap()
+            .replace('\n', "\r\n")
+            .into_bytes();
+        let trimmed = bytes.trim_ascii_end().to_vec();
+        for bytes in [bytes, crlf, trimmed] {
+            check(&bytes, &extract(&bytes, lang, &Options::default()));
+        }
+    }
+}
+
+/// The names that stand in a sample's first half are found though the second half is garbage.
+#[test]
+fn a_broken_file_still_yields_what_stands_before_the_damage() {
+    for (name, lang, mut bytes) in samples() {
+        let whole = extract(&bytes, lang, &Options::default());
+        let half = bytes.len() as u32 / 2;
+        bytes.truncate(half as usize);
+        bytes.extend_from_slice(b"\n)]}>;; <<<<<<< HEAD @@ \xff\xfe $$$ ((((\n");
+        let broken = extract(&bytes, lang, &Options::default());
+        check(&bytes, &broken);
+        let expected = whole
+            .definitions
+            .iter()
+            .filter(|definition| definition.range.end < half / 2);
+        let names: Vec<&str> = broken
+            .definitions
+            .iter()
+            .map(|definition| definition.name.as_str())
+            .collect();
+        let n_expected = expected.clone().count();
+        let n_found = expected
+            .filter(|definition| names.contains(&definition.name.as_str()))
+            .count();
+        assert!(n_found * 2 >= n_expected, "{name}: {n_found} of {n_expected}");
+    }
+}
+
+#[test]
+fn nesting_as_deep_as_the_file_is_long_overflows_nothing() {
+    let of_brackets = ["(", "[", "{"].map(|opener| opener.repeat(100_000));
+    let of_others = [
+        "f(",
+        "{\"a\":",
+        "<a>",
+        "- ",
+        "fn f() {",
+        "class A {",
+        "/*",
+        "do ",
+        "if a ",
+    ];
+    let of_others = of_others.map(|opener| opener.repeat(4_000 / opener.len()));
+    for language in languages().filter(|language| language.has_structure()) {
+        for text in of_brackets.iter().chain(&of_others) {
+            check(
+                text.as_bytes(),
+                &extract(text.as_bytes(), language.lang, &Options::default()),
+            );
+        }
+    }
+}
+
+#[test]
+fn fifty_thousand_definitions_in_a_file_take_linear_time() {
+    let text = |n: usize| {
+        (0..n)
+            .map(|i| format!("/// Doc {i}.\nfn f_{i}() {{ g_{i}(C_{i}); }}\n"))
+            .collect::<String>()
+    };
+    let seconds = |n: usize| {
+        let text = text(n);
+        let start = std::time::Instant::now();
+        let extraction = extract(text.as_bytes(), by_name("rust").unwrap(), &Options::default());
+        assert_eq!((extraction.definitions.len(), extraction.references.len()), (n, 2 * n));
+        start.elapsed().as_secs_f64()
+    };
+    seconds(1_000);
+    let (small, large) = (seconds(5_000), seconds(50_000));
+    // Ten times as much may take ten times as long; a hundred times would show.
+    assert!(large < 40.0 * small, "{small} s and {large} s");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_cut_of_any_sample_keeps_to_the_rules(at in any::<prop::sample::Index>(), a in 0.0..1.0f64, b in 0.0..1.0f64) {
+        let samples = samples();
+        let (_, lang, bytes) = &samples[at.index(samples.len())];
+        let cut = |fraction: f64| (bytes.len() as f64 * fraction) as usize;
+        let part = &bytes[cut(a.min(b))..cut(a.max(b))];
+        check(part, &extract(part, *lang, &Options::default()));
+    }
+
+    #[test]
+    fn any_bytes_in_any_language_keep_to_the_rules(bytes in prop::collection::vec(any::<u8>(), 0..400), lang in any::<prop::sample::Index>()) {
+        let all: Vec<Lang> = languages().map(|language| language.lang).collect();
+        check(&bytes, &extract(&bytes, all[lang.index(all.len())], &Options::default()));
+    }
+
+    #[test]
+    fn any_options_keep_to_the_rules(target in 50u32..3_000, small in 0u32..1_000, extra in 0u32..3_000, overlap in 0u32..5) {
+        let options = Options { target_bytes: target, small_bytes: small.min(target), max_bytes: target + extra, overlap_lines: overlap };
+        for (_, lang, bytes) in samples() {
+            check_with(&bytes, &extract(&bytes, lang, &options), &options);
+            check_with(&bytes, &extract(&bytes, Lang::TEXT, &options), &options);
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The one pass over a syntax tree that gathers definitions, references and imports.
+//!
+//! Knows no language: what a node kind means is looked up in [`Tables`]. The tree may be as deep as the file is long, so
+//! the pass keeps its own stack of frames.
+
+mod cx;
+mod definitions;
+mod mentions;
+mod names;
+
+use tree_sitter::{Node, Tree, TreeCursor};
+
+pub(crate) use self::cx::{Cx, child_of_kind, children, field};
+use self::definitions::Wrapped;
+use super::layout::Layout;
+use super::leads::{self, LeadPiece};
+use super::rules::{Lead, Mention, Named, Roles, Tables, Zone, range_of};
+use super::spans::trimmed;
+use super::types::{Definition, Import, Reference};
+use crate::model::ByteRange;
+
+/// Stands for "no definition" in a frame.
+const NONE: u32 = u32::MAX;
+
+/// What the pass found.
+pub(crate) struct Facts {
+    pub(crate) definitions: Vec<Definition>,
+    pub(crate) references: Vec<Reference>,
+    pub(crate) imports: Vec<Import>,
+    pub(crate) n_parse_errors: u32,
+    /// Parts in other languages.
+    pub(crate) embedded: Vec<(ByteRange, &'static str)>,
+}
+
+/// Walks `tree`, which was parsed from `src` (with or without a newline added), and fills `layout`.
+pub(crate) fn walk(tree: &Tree, src: &[u8], tables: &Tables, layout: &mut Layout) -> Facts {
+    let mut walker = Walker::new(src, tables, layout);
+    walker.run(tree.walk());
+    walker.finish()
+}
+
+/// One level of the tree above the node that is visited.
+struct Frame<'t> {
+    node: Node<'t>,
+    slot: u16,
+    zone: Zone,
+    /// The innermost definition here.
+    owner: u32,
+    /// The last child that was a clause, for the next to join.
+    last_clause: u32,
+    /// What a definition directly below takes over from this node.
+    wrap: Option<Wrapped>,
+}
+
+struct Walker<'a, 't> {
+    src: &'a [u8],
+    tables: &'a Tables,
+    layout: &'a mut Layout,
+    frames: Vec<Frame<'t>>,
+    definitions: Vec<Definition>,
+    imports: Vec<Import>,
+    mentions: Vec<Mention>,
+    leads: Vec<LeadPiece>,
+    embedded: Vec<(ByteRange, &'static str)>,
+    named: Vec<Named>,
+    n_parse_errors: u32,
+}
+
+/// Whether the walk goes on below a node, and as what.
+enum Descend {
+    No,
+    Into {
+        owner: u32,
+        zone: Zone,
+        wrap: Option<Wrapped>,
+    },
+}
+
+impl<'a, 't> Walker<'a, 't> {
+    fn new(src: &'a [u8], tables: &'a Tables, layout: &'a mut Layout) -> Self {
+        Self {
+            src,
+            tables,
+            layout,
+            frames: Vec::with_capacity(64),
+            definitions: Vec::new(),
+            imports: Vec::new(),
+            mentions: Vec::with_capacity(src.len() / 32),
+            leads: Vec::new(),
+            embedded: Vec::new(),
+            named: Vec::new(),
+            n_parse_errors: 0,
+        }
+    }
+
+    fn run(&mut self, mut cursor: TreeCursor<'t>) {
+        loop {
+            let node = cursor.node();
+            let slot = self.tables.slot(node.kind_id());
+            if let Descend::Into { owner, zone, wrap } = self.visit(&cursor, node, slot)
+                && cursor.goto_first_child()
+            {
+                let last_clause = NONE;
+                self.frames.push(Frame {
+                    node,
+                    slot,
+                    zone,
+                    owner,
+                    last_clause,
+                    wrap,
+                });
+                continue;
+            }
+            while !cursor.goto_next_sibling() {
+                if !cursor.goto_parent() {
+                    return;
+                }
+                self.frames.pop();
+            }
+        }
+    }
+
+    fn visit(&mut self, cursor: &TreeCursor<'t>, node: Node<'t>, slot: u16) -> Descend {
+        self.layout
+            .see(node.start_position(), node.start_byte(), self.frames.len(), self.src);
+        self.count_errors(node);
+        let (owner, inherited) = self
+            .frames
+            .last()
+            .map_or((NONE, Zone::Plain), |frame| (frame.owner, frame.zone));
+        let by_field = self.zone_by_field(cursor);
+        let inherited = by_field.unwrap_or(inherited);
+        if slot == 0 {
+            return Descend::Into {
+                owner,
+                zone: inherited,
+                wrap: None,
+            };
+        }
+        let roles = self.tables.roles(slot);
+        let zone = by_field.unwrap_or_else(|| self.zone_of(node, roles, inherited));
+        self.visit_with_roles(node, roles, owner, zone)
+    }
+
+    fn visit_with_roles(&mut self, node: Node<'t>, roles: &Roles, owner: u32, zone: Zone) -> Descend {
+        if roles.is_comment {
+            self.see_comment(node);
+            return Descend::No;
+        }
+        if let Some(leaf) = roles.leaf {
+            self.see_leaf(node, leaf, zone);
+        }
+        if self.is_import(node, roles) {
+            return Descend::No;
+        }
+        self.see_embedded(node, roles);
+        self.see_lead(node, roles);
+        self.see_call(node, roles, zone);
+        if let Some(mention) = roles.mention {
+            let cx = cx(self.src, self.tables, &self.frames, &self.definitions);
+            mention(&cx, node, &mut self.mentions);
+        }
+        let wrap = roles.wrap.map(|from| self.wrap(node, from));
+        let owner = self.see_definition(node, roles).unwrap_or(owner);
+        if roles.is_opaque {
+            return Descend::No;
+        }
+        Descend::Into { owner, zone, wrap }
+    }
+
+    fn cx(&self) -> Cx<'_, 't> {
+        cx(self.src, self.tables, &self.frames, &self.definitions)
+    }
+
+    fn count_errors(&mut self, node: Node<'t>) {
+        let is_missing = node.start_byte() == node.end_byte() && node.is_missing();
+        if is_missing || node.is_error() {
+            self.n_parse_errors += 1;
+        }
+    }
+
+    fn zone_by_field(&self, cursor: &TreeCursor<'t>) -> Option<Zone> {
+        let zones = &self.tables.roles(self.frames.last()?.slot).field_zones;
+        if zones.is_empty() {
+            return None;
+        }
+        let id = cursor.field_id()?.get();
+        zones.iter().find(|(field, _)| *field == id).map(|(_, zone)| *zone)
+    }
+
+    fn zone_of(&self, node: Node<'t>, roles: &Roles, inherited: Zone) -> Zone {
+        match (roles.zone, inherited) {
+            (Some(Zone::Else(kind)), Zone::Plain) => return Zone::As(kind),
+            (Some(Zone::Else(_)) | None, _) => {}
+            (Some(zone), _) => return zone,
+        }
+        if roles.path.is_some() && self.is_qualifier(node) {
+            return Zone::Plain;
+        }
+        inherited
+    }
+
+    fn see_comment(&mut self, node: Node<'t>) {
+        let range = trimmed(self.src, range_of(node));
+        let starts_line = leads::starts_line(self.src, range.start);
+        if starts_line {
+            let last = node.end_position().row - usize::from(node.end_position().column == 0);
+            self.layout.mark_comment(node.start_position().row, last);
+        }
+        let text = &self.src[range.as_usize()];
+        let is_inner = self
+            .tables
+            .grammar
+            .inner_docs
+            .iter()
+            .any(|start| text.starts_with(start.as_bytes()));
+        if starts_line && !is_inner {
+            self.leads.push(LeadPiece {
+                range,
+                doc: Some(range),
+            });
+        }
+    }
+
+    fn see_lead(&mut self, node: Node<'t>, roles: &Roles) {
+        let Some(lead) = roles.lead else { return };
+        let doc = match lead(&self.cx(), node) {
+            None => return,
+            Some(Lead::Doc(range)) => Some(range),
+            Some(Lead::Attribute) => None,
+        };
+        self.leads.push(LeadPiece {
+            range: trimmed(self.src, range_of(node)),
+            doc,
+        });
+    }
+
+    fn is_import(&mut self, node: Node<'t>, roles: &Roles) -> bool {
+        let Some(import) = roles.import else { return false };
+        let cx = cx(self.src, self.tables, &self.frames, &self.definitions);
+        import(&cx, node, &mut self.imports)
+    }
+
+    fn see_embedded(&mut self, node: Node<'t>, roles: &Roles) {
+        let Some(embedded) = self.tables.grammar.embedded.filter(|_| roles.is_embedded) else {
+            return;
+        };
+        let part = embedded(&self.cx(), node);
+        self.embedded.extend(part);
+    }
+
+    fn finish(mut self) -> Facts {
+        leads::attach(&mut self.definitions, &self.leads, self.src);
+        definitions::mark_tests(&mut self.definitions, self.src, self.tables);
+        let references = mentions::settle(self.mentions, &self.definitions, self.src);
+        Facts {
+            definitions: self.definitions,
+            references,
+            imports: self.imports,
+            n_parse_errors: self.n_parse_errors,
+            embedded: self.embedded,
+        }
+    }
+}
+
+/// For where a part of the walker is changed while its stack is looked at.
+fn cx<'a, 't>(src: &'a [u8], tables: &'a Tables, frames: &'a [Frame<'t>], definitions: &'a [Definition]) -> Cx<'a, 't> {
+    Cx {
+        src,
+        tables,
+        frames,
+        definitions,
+    }
+}
