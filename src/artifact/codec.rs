@@ -1,0 +1,480 @@
+//! Extractions as records: names in a table, positions as differences, so that they compress.
+//!
+//! Two records a blob: what every answer needs (definitions, headings, chunks, imports), and the references, which only
+//! the graph needs.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::extract::{
+    Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Heading, Import, ImportedName, Reference, ReferenceKind,
+};
+use crate::model::ByteRange;
+use crate::sidecar::{CodecError, decode, encode};
+
+#[derive(Serialize, Deserialize)]
+struct CoreRecord {
+    n_lines: u32,
+    n_parse_errors: u32,
+    definitions: Vec<DefinitionRecord>,
+    imports: Vec<ImportRecord>,
+    headings: Vec<(u8, String, RangeRecord)>,
+    chunks: Vec<ChunkRecord>,
+}
+
+/// Start relative to the record before, and length.
+type RangeRecord = (i32, u32);
+
+#[derive(Serialize, Deserialize)]
+struct DefinitionRecord {
+    name: String,
+    kind: u8,
+    /// 0: none; else how many definitions back.
+    container_back: u32,
+    qualifier: Option<String>,
+    range: RangeRecord,
+    /// Starts relative to the start of the item.
+    name_range: RangeRecord,
+    signature: RangeRecord,
+    doc: Option<RangeRecord>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ImportRecord {
+    module: String,
+    names: Vec<(String, Option<String>)>,
+    is_reexport: bool,
+    range: RangeRecord,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ChunkRecord {
+    range: RangeRecord,
+    /// Relative to the last line of the chunk before.
+    start_line: i32,
+    n_more_lines: u32,
+    kind: u8,
+    /// 0: none; else the index plus one.
+    definition: u32,
+    part: u16,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ReferencesRecord {
+    names: Vec<String>,
+    /// One entry a reference in each column, so that like stands by like: index of its name.
+    name: Vec<u32>,
+    /// 0: none; else the index of its qualifier plus one.
+    qualifier: Vec<u32>,
+    kind: Vec<u8>,
+    /// Start relative to the one before.
+    start: Vec<i32>,
+}
+
+/// Why a record is not an extraction.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RecordError {
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+    #[error("{what} {number} is unknown")]
+    Unknown { what: &'static str, number: u32 },
+}
+
+/// Positions one after another, each relative to the one before.
+#[derive(Default)]
+struct Cursor(i64);
+
+impl Cursor {
+    fn put(&mut self, position: u32) -> i32 {
+        let difference = i64::from(position) - self.0;
+        self.0 = i64::from(position);
+        difference as i32
+    }
+
+    fn take(&mut self, difference: i32) -> u32 {
+        self.0 = (self.0 + i64::from(difference)).clamp(0, i64::from(u32::MAX));
+        self.0 as u32
+    }
+
+    fn put_range(&mut self, range: ByteRange) -> RangeRecord {
+        (self.put(range.start), range.end - range.start)
+    }
+
+    fn take_range(&mut self, (difference, length): RangeRecord) -> ByteRange {
+        let start = self.take(difference);
+        ByteRange::new(start, start.saturating_add(length))
+    }
+}
+
+pub(super) fn encode_core(extraction: &Extraction) -> Vec<u8> {
+    let mut at = Cursor::default();
+    let definitions = extraction
+        .definitions
+        .iter()
+        .enumerate()
+        .map(|(index, definition)| definition_record(index as u32, definition, &mut at))
+        .collect();
+    let mut at = Cursor::default();
+    let imports = extraction
+        .imports
+        .iter()
+        .map(|import| import_record(import, &mut at))
+        .collect();
+    let mut at = Cursor::default();
+    let headings = extraction
+        .headings
+        .iter()
+        .map(|heading| (heading.level, heading.title.clone(), at.put_range(heading.range)))
+        .collect();
+    let mut at = Cursor::default();
+    let mut line = Cursor::default();
+    let chunks = extraction
+        .chunks
+        .iter()
+        .map(|chunk| chunk_record(chunk, &mut at, &mut line))
+        .collect();
+    encode(&CoreRecord {
+        n_lines: extraction.n_lines,
+        n_parse_errors: extraction.n_parse_errors,
+        definitions,
+        imports,
+        headings,
+        chunks,
+    })
+}
+
+/// Decodes all but the references.
+pub(super) fn decode_core(bytes: &[u8]) -> Result<Extraction, RecordError> {
+    let record: CoreRecord = decode(bytes)?;
+    let mut at = Cursor::default();
+    let definitions = record
+        .definitions
+        .into_iter()
+        .enumerate()
+        .map(|(index, definition)| definition_of(index as u32, definition, &mut at))
+        .collect::<Result<_, _>>()?;
+    let mut at = Cursor::default();
+    let imports = record
+        .imports
+        .into_iter()
+        .map(|import| import_of(import, &mut at))
+        .collect();
+    let mut at = Cursor::default();
+    let headings = record
+        .headings
+        .into_iter()
+        .map(|(level, title, range)| Heading {
+            level,
+            title,
+            range: at.take_range(range),
+        })
+        .collect();
+    let mut at = Cursor::default();
+    let mut line = Cursor::default();
+    let chunks = record
+        .chunks
+        .into_iter()
+        .map(|chunk| chunk_of(chunk, &mut at, &mut line))
+        .collect::<Result<_, _>>()?;
+    Ok(Extraction {
+        n_lines: record.n_lines,
+        n_parse_errors: record.n_parse_errors,
+        definitions,
+        references: Vec::new(),
+        imports,
+        headings,
+        chunks,
+    })
+}
+
+pub(super) fn encode_references(references: &[Reference]) -> Vec<u8> {
+    let mut names = Names::default();
+    let mut at = Cursor::default();
+    let name = references
+        .iter()
+        .map(|reference| names.number(&reference.name))
+        .collect();
+    let qualifier = references
+        .iter()
+        .map(|reference| reference.qualifier.as_deref().map_or(0, |text| names.number(text) + 1))
+        .collect();
+    encode(&ReferencesRecord {
+        name,
+        qualifier,
+        kind: references.iter().map(|reference| reference.kind as u8).collect(),
+        start: references
+            .iter()
+            .map(|reference| at.put(reference.range.start))
+            .collect(),
+        names: names.list,
+    })
+}
+
+pub(super) fn decode_references(bytes: &[u8]) -> Result<Vec<Reference>, RecordError> {
+    let record: ReferencesRecord = decode(bytes)?;
+    let name = |number: u32| {
+        record
+            .names
+            .get(number as usize)
+            .cloned()
+            .ok_or(RecordError::Unknown { what: "name", number })
+    };
+    let mut at = Cursor::default();
+    let columns = record
+        .name
+        .iter()
+        .zip(&record.qualifier)
+        .zip(&record.kind)
+        .zip(&record.start);
+    columns
+        .map(|(((&number, qualifier), &kind), &start)| {
+            let text = name(number)?;
+            let start = at.take(start);
+            Ok(Reference {
+                qualifier: qualifier.checked_sub(1).map(name).transpose()?,
+                kind: reference_kind(kind)?,
+                range: ByteRange::new(start, start.saturating_add(text.len() as u32)),
+                name: text,
+            })
+        })
+        .collect()
+}
+
+#[derive(Default)]
+struct Names {
+    list: Vec<String>,
+    numbers: HashMap<String, u32>,
+}
+
+impl Names {
+    fn number(&mut self, name: &str) -> u32 {
+        if let Some(&number) = self.numbers.get(name) {
+            return number;
+        }
+        let number = self.list.len() as u32;
+        self.list.push(name.to_owned());
+        self.numbers.insert(name.to_owned(), number);
+        number
+    }
+}
+
+fn definition_record(index: u32, definition: &Definition, at: &mut Cursor) -> DefinitionRecord {
+    let range = at.put_range(definition.range);
+    let inside = |inner: ByteRange| {
+        let offset = i64::from(inner.start) - i64::from(definition.range.start);
+        (offset as i32, inner.end - inner.start)
+    };
+    DefinitionRecord {
+        name: definition.name.clone(),
+        kind: definition.kind as u8,
+        container_back: definition.container.map_or(0, |container| index - container),
+        qualifier: definition.qualifier.clone(),
+        range,
+        name_range: inside(definition.name_range),
+        signature: inside(definition.signature),
+        doc: definition.doc.map(inside),
+    }
+}
+
+fn definition_of(index: u32, record: DefinitionRecord, at: &mut Cursor) -> Result<Definition, RecordError> {
+    let range = at.take_range(record.range);
+    let inside = |(offset, length): RangeRecord| {
+        let start = (i64::from(range.start) + i64::from(offset)).clamp(0, i64::from(u32::MAX)) as u32;
+        ByteRange::new(start, start.saturating_add(length))
+    };
+    let container = match record.container_back {
+        0 => None,
+        back => Some(index.checked_sub(back).ok_or(RecordError::Unknown {
+            what: "container",
+            number: back,
+        })?),
+    };
+    Ok(Definition {
+        name: record.name,
+        kind: definition_kind(record.kind)?,
+        container,
+        qualifier: record.qualifier,
+        range,
+        name_range: inside(record.name_range),
+        signature: inside(record.signature),
+        doc: record.doc.map(inside),
+    })
+}
+
+fn import_record(import: &Import, at: &mut Cursor) -> ImportRecord {
+    ImportRecord {
+        module: import.module.clone(),
+        names: import
+            .names
+            .iter()
+            .map(|imported| (imported.name.clone(), imported.alias.clone()))
+            .collect(),
+        is_reexport: import.is_reexport,
+        range: at.put_range(import.range),
+    }
+}
+
+fn import_of(record: ImportRecord, at: &mut Cursor) -> Import {
+    Import {
+        module: record.module,
+        names: record
+            .names
+            .into_iter()
+            .map(|(name, alias)| ImportedName { name, alias })
+            .collect(),
+        is_reexport: record.is_reexport,
+        range: at.take_range(record.range),
+    }
+}
+
+fn chunk_record(chunk: &Chunk, at: &mut Cursor, line: &mut Cursor) -> ChunkRecord {
+    let start_line = line.put(chunk.start_line);
+    line.put(chunk.end_line);
+    ChunkRecord {
+        range: at.put_range(chunk.range),
+        start_line,
+        n_more_lines: chunk.end_line - chunk.start_line,
+        kind: chunk.kind as u8,
+        definition: chunk.definition.map_or(0, |index| index + 1),
+        part: chunk.part,
+    }
+}
+
+fn chunk_of(record: ChunkRecord, at: &mut Cursor, line: &mut Cursor) -> Result<Chunk, RecordError> {
+    let range = at.take_range(record.range);
+    let start_line = line.take(record.start_line);
+    let end_line = start_line.saturating_add(record.n_more_lines);
+    line.put(end_line);
+    Ok(Chunk {
+        range,
+        start_line,
+        end_line,
+        kind: chunk_kind(record.kind)?,
+        definition: record.definition.checked_sub(1),
+        part: record.part,
+    })
+}
+
+macro_rules! by_number {
+    ($function:ident -> $kind:ident, $what:literal: $($variant:ident)+) => {
+        fn $function(number: u8) -> Result<$kind, RecordError> {
+            match number {
+                $(n if n == $kind::$variant as u8 => Ok($kind::$variant),)+
+                _ => Err(RecordError::Unknown { what: $what, number: u32::from(number) }),
+            }
+        }
+    };
+}
+
+by_number!(definition_kind -> DefinitionKind, "kind of definition":
+    Function Method Constructor Class Struct Enum Variant Interface Trait Impl TypeAlias Union Constant Variable Field
+    Property Macro Module Test Key Rule Element Table Section Target);
+by_number!(reference_kind -> ReferenceKind, "kind of reference": Call Type Inherit Macro Attribute Name);
+by_number!(chunk_kind -> ChunkKind, "kind of chunk": Function Type Items Module Test Section Data Window);
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn sample() -> Extraction {
+        let outer = Definition {
+            name: "Parser".to_owned(),
+            kind: DefinitionKind::Struct,
+            container: None,
+            qualifier: None,
+            range: ByteRange::new(5, 90),
+            name_range: ByteRange::new(12, 18),
+            signature: ByteRange::new(5, 18),
+            doc: None,
+        };
+        let inner = Definition {
+            name: "parse".to_owned(),
+            kind: DefinitionKind::Method,
+            container: Some(0),
+            qualifier: Some("Parser".to_owned()),
+            range: ByteRange::new(30, 80),
+            name_range: ByteRange::new(45, 50),
+            signature: ByteRange::new(40, 60),
+            doc: Some(ByteRange::new(30, 40)),
+        };
+        Extraction {
+            n_lines: 9,
+            n_parse_errors: 1,
+            definitions: vec![outer, inner],
+            references: vec![
+                Reference {
+                    name: "lex".to_owned(),
+                    qualifier: None,
+                    kind: ReferenceKind::Call,
+                    range: ByteRange::new(61, 64),
+                },
+                Reference {
+                    name: "lex".to_owned(),
+                    qualifier: Some("self".to_owned()),
+                    kind: ReferenceKind::Call,
+                    range: ByteRange::new(70, 73),
+                },
+            ],
+            imports: vec![Import {
+                module: "std::fs".to_owned(),
+                names: vec![ImportedName {
+                    name: "File".to_owned(),
+                    alias: Some("F".to_owned()),
+                }],
+                is_reexport: false,
+                range: ByteRange::new(0, 4),
+            }],
+            headings: vec![Heading {
+                level: 2,
+                title: "Use".to_owned(),
+                range: ByteRange::new(3, 60),
+            }],
+            chunks: vec![
+                Chunk {
+                    range: ByteRange::new(0, 30),
+                    start_line: 1,
+                    end_line: 3,
+                    kind: ChunkKind::Type,
+                    definition: Some(0),
+                    part: 0,
+                },
+                Chunk {
+                    range: ByteRange::new(25, 95),
+                    start_line: 3,
+                    end_line: 9,
+                    kind: ChunkKind::Function,
+                    definition: Some(1),
+                    part: 2,
+                },
+            ],
+        }
+    }
+
+    #[test]
+    fn decode_undoes_encode() {
+        let extraction = sample();
+        let mut back = decode_core(&encode_core(&extraction)).unwrap();
+        back.references = decode_references(&encode_references(&extraction.references)).unwrap();
+        assert_eq!(back, extraction);
+    }
+
+    #[test]
+    fn damaged_records_never_panic() {
+        let core = encode_core(&sample());
+        let references = encode_references(&sample().references);
+        for at in 0..core.len() {
+            for bit in 0..8 {
+                let mut bad = core.clone();
+                bad[at] ^= 1 << bit;
+                let _ = decode_core(&bad);
+            }
+        }
+        for at in 0..references.len() {
+            let mut bad = references.clone();
+            bad[at] = bad[at].wrapping_add(127);
+            let _ = decode_references(&bad);
+        }
+    }
+}

@@ -1,0 +1,553 @@
+//! The artifacts of one segment.
+//!
+//! Sections of the file (format 1, little endian):
+//! - `meta`: u64 recipe | u32 n_blobs | u32 bytes of an id (20 or 32).
+//! - `blobs`: n_blobs × (id, u8 status (0 indexed, else the skip reason), 1 byte of padding, u16 language of the key, u16 language
+//!   that it was read in, 2 bytes of padding, u32 first entry of `docs`, u32 number of documents, core record: u32 block, u32
+//!   offset in it, u32 length, references record: likewise).
+//! - `by_key`: n_blobs × u32, the order of `blobs` by (id, language).
+//! - `docs`: u32 each, the document of every chunk, blob by blob.
+//! - `core`, `refs`: zstd frames of about 32 KiB and 128 KiB of records; `core_blocks`, `refs_blocks`: for each u64 offset, u32 length,
+//!   u32 length when opened, u64 xxh3 of the frame.
+
+use std::path::Path;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::extract::{Extraction, Reference};
+use crate::model::{BlobId, Lang, Oid};
+use crate::sidecar::{Bytes, CompressError, SectionError, SectionFile, SectionWriter, compress, decompress};
+
+use super::codec::{RecordError, decode_core, decode_references, encode_core, encode_references};
+use super::key::{ArtifactKey, SkipReason, Status};
+
+/// 1: the first.
+const FORMAT: u32 = 1;
+/// What follows the id in an entry of `blobs`.
+const FACTS_BYTES: usize = 40;
+const MIN_ID_BYTES: usize = 20;
+/// Where the places of the two records stand in it.
+const CORE_AT: usize = 16;
+const REFERENCES_AT: usize = 28;
+const BLOCK_ENTRY_BYTES: usize = 24;
+/// Blocks are closed at this size; a record larger than it stands alone. Every answer opens some core blocks; references are read in bulk.
+const CORE_BLOCK_BYTES: usize = 32 << 10;
+const REFERENCES_BLOCK_BYTES: usize = 128 << 10;
+/// No block opens to more; a file of the largest indexed size has fewer facts than this.
+const MAX_BLOCK_BYTES: usize = 256 << 20;
+
+/// Why an artifact could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file is damaged or of another format.
+    #[error(transparent)]
+    File(#[from] SectionError),
+}
+
+/// Collects artifacts and lays them out.
+#[derive(Debug)]
+pub struct ArtifactWriter {
+    recipe: u64,
+    blobs: Vec<u8>,
+    keys: Vec<ArtifactKey>,
+    docs: Vec<u8>,
+    core: BlockWriter,
+    references: BlockWriter,
+}
+
+impl ArtifactWriter {
+    /// Begins a file of artifacts made by `recipe`.
+    pub fn new(recipe: u64) -> Self {
+        Self {
+            recipe,
+            blobs: Vec::new(),
+            keys: Vec::new(),
+            docs: Vec::new(),
+            core: BlockWriter::new(CORE_BLOCK_BYTES),
+            references: BlockWriter::new(REFERENCES_BLOCK_BYTES),
+        }
+    }
+
+    /// Adds a blob extracted in `lang`; `docs` names the document of each of its chunks.
+    pub fn push(&mut self, key: ArtifactKey, lang: Lang, extraction: &Extraction, docs: &[u32]) {
+        debug_assert_eq!(extraction.chunks.len(), docs.len());
+        let core = self.core.push(&encode_core(extraction));
+        let references = self.references.push(&encode_references(&extraction.references));
+        self.push_entry(key, 0, lang, docs, core, references);
+    }
+
+    /// Adds a blob that was left out.
+    pub fn push_skipped(&mut self, key: ArtifactKey, reason: SkipReason) {
+        self.push_entry(
+            key,
+            reason as u8,
+            key.lang,
+            &[],
+            RecordAt::default(),
+            RecordAt::default(),
+        );
+    }
+
+    /// Adds all blobs of another file in their order: records as they stand, documents by the numbers that they have.
+    pub fn append(&mut self, other: &ArtifactFile) -> Result<(), ReadError> {
+        let (mut core_block, mut references_block) = (None, None);
+        for index in 0..other.n_blobs() {
+            let damaged = || ReadError::File(other.file.damaged(format!("entry of blob {index}")));
+            let key = other.key(index).ok_or_else(damaged)?;
+            match other.status(index).ok_or_else(damaged)? {
+                Status::Skipped(reason) => self.push_skipped(key, reason),
+                Status::Indexed => {
+                    let lang = other.lang(index).ok_or_else(damaged)?;
+                    let docs: Vec<u32> = other.docs(index).collect();
+                    let core = other.record_bytes(index, &other.core, CORE_AT, &mut core_block)?;
+                    let core = self.core.push(core);
+                    let references =
+                        other.record_bytes(index, &other.references, REFERENCES_AT, &mut references_block)?;
+                    let references = self.references.push(references);
+                    self.push_entry(key, 0, lang, &docs, core, references);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How many blobs were added.
+    pub fn n_blobs(&self) -> u32 {
+        self.keys.len() as u32
+    }
+
+    /// The bytes of the file.
+    pub fn finish(self) -> Vec<u8> {
+        let mut order: Vec<u32> = (0..self.n_blobs()).collect();
+        order.sort_unstable_by_key(|&index| self.keys[index as usize]);
+        let mut meta = self.recipe.to_le_bytes().to_vec();
+        meta.extend_from_slice(&self.n_blobs().to_le_bytes());
+        let id_bytes = self
+            .keys
+            .first()
+            .map_or(MIN_ID_BYTES, |key| key.blob.0.as_bytes().len());
+        meta.extend_from_slice(&(id_bytes as u32).to_le_bytes());
+        let (core, core_blocks) = self.core.finish();
+        let (references, references_blocks) = self.references.finish();
+        let mut writer = SectionWriter::new(FORMAT);
+        writer.add("meta", meta);
+        writer.add("blobs", self.blobs);
+        writer.add("by_key", order.iter().flat_map(|index| index.to_le_bytes()).collect());
+        writer.add("docs", self.docs);
+        writer.add("core_blocks", core_blocks);
+        writer.add("core", core);
+        writer.add("refs_blocks", references_blocks);
+        writer.add("refs", references);
+        writer.finish()
+    }
+
+    fn push_entry(
+        &mut self,
+        key: ArtifactKey,
+        status: u8,
+        lang: Lang,
+        docs: &[u32],
+        core: RecordAt,
+        references: RecordAt,
+    ) {
+        let id = key.blob.0.as_bytes();
+        debug_assert!(
+            self.keys
+                .last()
+                .is_none_or(|known| known.blob.0.as_bytes().len() == id.len()),
+            "one object format"
+        );
+        self.blobs.extend_from_slice(id);
+        self.blobs.extend_from_slice(&[status, 0]);
+        for lang in [key.lang, lang] {
+            self.blobs.extend_from_slice(&lang.0.to_le_bytes());
+        }
+        self.blobs.extend_from_slice(&[0, 0]);
+        let first_doc = (self.docs.len() / 4) as u32;
+        let numbers = [
+            first_doc,
+            docs.len() as u32,
+            core.block,
+            core.offset,
+            core.length,
+            references.block,
+            references.offset,
+            references.length,
+        ];
+        self.blobs
+            .extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        self.docs.extend(docs.iter().flat_map(|doc| doc.to_le_bytes()));
+        self.keys.push(key);
+    }
+}
+
+/// The opened artifacts of one segment. Blobs are numbered from 0 within it.
+#[derive(Clone, Debug)]
+pub struct ArtifactFile {
+    file: SectionFile,
+    recipe: u64,
+    id_bytes: usize,
+    blobs: Bytes,
+    by_key: Bytes,
+    docs: Bytes,
+    core: Blocks,
+    references: Blocks,
+}
+
+impl ArtifactFile {
+    /// Opens the file at `path`.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        Self::from_sections(SectionFile::open(path, FORMAT)?)
+    }
+
+    /// Opens a file in memory; `name` is for messages.
+    pub fn from_bytes(name: &Path, bytes: Vec<u8>) -> Result<Self, ReadError> {
+        Self::from_sections(SectionFile::from_bytes(name, Bytes::from_vec(bytes), FORMAT)?)
+    }
+
+    fn from_sections(file: SectionFile) -> Result<Self, ReadError> {
+        let meta = file.section("meta")?;
+        let blobs = file.section("blobs")?;
+        let by_key = file.section("by_key")?;
+        let docs = file.section("docs")?;
+        if meta.len() != 16 {
+            return Err(file.damaged("meta").into());
+        }
+        let (n_blobs, id_bytes) = (u32_at(&meta, 8) as usize, u32_at(&meta, 12) as usize);
+        if !matches!(id_bytes, MIN_ID_BYTES | 32) || Some(blobs.len()) != n_blobs.checked_mul(id_bytes + FACTS_BYTES) {
+            return Err(file.damaged("number of blobs").into());
+        }
+        if by_key.len() != n_blobs * 4 {
+            return Err(file.damaged("order of blobs").into());
+        }
+        Ok(Self {
+            recipe: u64::from_le_bytes(meta[..8].try_into().expect("eight bytes")),
+            core: Blocks::open(&file, "core_blocks", "core")?,
+            references: Blocks::open(&file, "refs_blocks", "refs")?,
+            id_bytes,
+            blobs,
+            by_key,
+            docs,
+            file,
+        })
+    }
+
+    /// The recipe that made these artifacts.
+    pub fn recipe(&self) -> u64 {
+        self.recipe
+    }
+
+    /// How many blobs it has.
+    pub fn n_blobs(&self) -> u32 {
+        (self.blobs.len() / (self.id_bytes + FACTS_BYTES)) as u32
+    }
+
+    /// The number of the blob filed under `key`.
+    pub fn find(&self, key: ArtifactKey) -> Option<u32> {
+        let (mut low, mut high) = (0, self.n_blobs());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let index = u32_at(&self.by_key, middle as usize * 4);
+            match self.key(index)?.cmp(&key) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+                std::cmp::Ordering::Equal => return Some(index),
+            }
+        }
+        None
+    }
+
+    /// The key of a blob; `None` for a number that it does not have.
+    pub fn key(&self, index: u32) -> Option<ArtifactKey> {
+        let (id, facts) = self.entry(index)?;
+        Some(ArtifactKey {
+            blob: BlobId(Oid::from_bytes(id).ok()?),
+            lang: Lang(u16::from_le_bytes([facts[2], facts[3]])),
+        })
+    }
+
+    /// The language that a blob was read in: that of its key, or what its content showed where the path left it open.
+    pub fn lang(&self, index: u32) -> Option<Lang> {
+        let (_, facts) = self.entry(index)?;
+        Some(Lang(u16::from_le_bytes([facts[4], facts[5]])))
+    }
+
+    /// What became of a blob.
+    pub fn status(&self, index: u32) -> Option<Status> {
+        let (_, facts) = self.entry(index)?;
+        match facts[0] {
+            0 => Some(Status::Indexed),
+            number => SkipReason::from_number(number).map(Status::Skipped),
+        }
+    }
+
+    /// The documents of a blob's chunks, in their order.
+    pub fn docs(&self, index: u32) -> impl ExactSizeIterator<Item = u32> + '_ {
+        let bytes = self
+            .entry(index)
+            .and_then(|(_, facts)| {
+                let first = u32_at(facts, 8) as usize * 4;
+                self.docs.get(first..first + u32_at(facts, 12) as usize * 4)
+            })
+            .unwrap_or_default();
+        bytes.chunks_exact(4).map(|raw| u32_at(raw, 0))
+    }
+
+    /// All but the references of a blob.
+    pub fn extraction(&self, index: u32) -> Result<Extraction, ReadError> {
+        self.record(index, &self.core, CORE_AT, decode_core)
+    }
+
+    /// The references of a blob.
+    pub fn references(&self, index: u32) -> Result<Vec<Reference>, ReadError> {
+        self.record(index, &self.references, REFERENCES_AT, decode_references)
+    }
+
+    /// Checks every section and opens every record.
+    pub fn verify(&self) -> Result<(), ReadError> {
+        self.file.verify()?;
+        for index in 0..self.n_blobs() {
+            if self.status(index) == Some(Status::Indexed) {
+                self.extraction(index)?;
+                self.references(index)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn record<T>(
+        &self,
+        index: u32,
+        blocks: &Blocks,
+        at: usize,
+        decode: impl Fn(&[u8]) -> Result<T, RecordError>,
+    ) -> Result<T, ReadError> {
+        let mut opened = None;
+        let bytes = self.record_bytes(index, blocks, at, &mut opened)?;
+        decode(bytes).map_err(|error| ReadError::File(self.file.damaged(format!("record of blob {index}: {error}"))))
+    }
+
+    /// A record as it is stored. `opened` keeps its block, so that blobs read in their order open each block once.
+    fn record_bytes<'a>(
+        &self,
+        index: u32,
+        blocks: &Blocks,
+        at: usize,
+        opened: &'a mut Option<(u32, Vec<u8>)>,
+    ) -> Result<&'a [u8], ReadError> {
+        let damaged = |what: String| ReadError::File(self.file.damaged(what));
+        let (_, facts) = self.entry(index).ok_or_else(|| damaged(format!("no blob {index}")))?;
+        let place = RecordAt {
+            block: u32_at(facts, at),
+            offset: u32_at(facts, at + 4),
+            length: u32_at(facts, at + 8),
+        };
+        if opened.as_ref().is_none_or(|(number, _)| *number != place.block) {
+            let block = blocks
+                .block(place.block)
+                .map_err(|what| damaged(format!("block {}: {what}", place.block)))?;
+            *opened = Some((place.block, block));
+        }
+        let block = opened.as_ref().map_or(&[][..], |(_, block)| block);
+        block
+            .get(place.offset as usize..place.offset as usize + place.length as usize)
+            .ok_or_else(|| damaged(format!("record of blob {index}")))
+    }
+
+    /// The id of a blob, and what follows it.
+    fn entry(&self, index: u32) -> Option<(&[u8], &[u8])> {
+        let width = self.id_bytes + FACTS_BYTES;
+        let start = index as usize * width;
+        Some(self.blobs.get(start..start + width)?.split_at(self.id_bytes))
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct RecordAt {
+    block: u32,
+    offset: u32,
+    length: u32,
+}
+
+#[derive(Debug)]
+struct BlockWriter {
+    target_bytes: usize,
+    open: Vec<u8>,
+    frames: Vec<u8>,
+    table: Vec<u8>,
+}
+
+impl BlockWriter {
+    fn new(target_bytes: usize) -> Self {
+        Self {
+            target_bytes,
+            open: Vec::new(),
+            frames: Vec::new(),
+            table: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, record: &[u8]) -> RecordAt {
+        if !self.open.is_empty() && self.open.len() + record.len() > self.target_bytes {
+            self.close();
+        }
+        let place = RecordAt {
+            block: (self.table.len() / BLOCK_ENTRY_BYTES) as u32,
+            offset: self.open.len() as u32,
+            length: record.len() as u32,
+        };
+        self.open.extend_from_slice(record);
+        place
+    }
+
+    fn close(&mut self) {
+        let frame = compress(&self.open);
+        self.table.extend_from_slice(&(self.frames.len() as u64).to_le_bytes());
+        self.table.extend_from_slice(&(frame.len() as u32).to_le_bytes());
+        self.table.extend_from_slice(&(self.open.len() as u32).to_le_bytes());
+        self.table.extend_from_slice(&xxh3_64(&frame).to_le_bytes());
+        self.frames.extend_from_slice(&frame);
+        self.open.clear();
+    }
+
+    fn finish(mut self) -> (Vec<u8>, Vec<u8>) {
+        if !self.open.is_empty() {
+            self.close();
+        }
+        (self.frames, self.table)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Blocks {
+    frames: Bytes,
+    table: Bytes,
+}
+
+impl Blocks {
+    fn open(file: &SectionFile, table: &str, frames: &str) -> Result<Self, SectionError> {
+        Ok(Self {
+            frames: file.section(frames)?,
+            table: file.section(table)?,
+        })
+    }
+
+    fn block(&self, number: u32) -> Result<Vec<u8>, BlockError> {
+        let start = number as usize * BLOCK_ENTRY_BYTES;
+        let entry = self
+            .table
+            .get(start..start + BLOCK_ENTRY_BYTES)
+            .ok_or(BlockError::Outside)?;
+        let offset = u64::from_le_bytes(entry[..8].try_into().expect("eight bytes")) as usize;
+        let frame = offset
+            .checked_add(u32_at(entry, 8) as usize)
+            .and_then(|end| self.frames.get(offset..end))
+            .ok_or(BlockError::Outside)?;
+        if xxh3_64(frame).to_le_bytes() != entry[16..24] {
+            return Err(BlockError::Checksum);
+        }
+        Ok(decompress(frame, u32_at(entry, 12) as usize, MAX_BLOCK_BYTES)?)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum BlockError {
+    #[error("outside the file")]
+    Outside,
+    #[error("checksum")]
+    Checksum,
+    #[error(transparent)]
+    Compress(#[from] CompressError),
+}
+
+fn u32_at(raw: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(raw[at..at + 4].try_into().expect("four bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::extract::{Chunk, ChunkKind};
+    use crate::model::ByteRange;
+
+    fn key(byte: u8, lang: u16) -> ArtifactKey {
+        ArtifactKey {
+            blob: BlobId(Oid::from_bytes(&[byte; 20]).unwrap()),
+            lang: Lang(lang),
+        }
+    }
+
+    fn extraction(n_bytes: u32) -> Extraction {
+        Extraction {
+            n_lines: n_bytes,
+            chunks: vec![Chunk {
+                range: ByteRange::new(0, n_bytes),
+                start_line: 1,
+                end_line: n_bytes,
+                kind: ChunkKind::Window,
+                definition: None,
+                part: 0,
+            }],
+            ..Extraction::default()
+        }
+    }
+
+    fn sample() -> Vec<u8> {
+        let mut writer = ArtifactWriter::new(4);
+        writer.push(key(9, 1), Lang(1), &extraction(10), &[0]);
+        writer.push_skipped(key(3, 1), SkipReason::Binary);
+        writer.push(key(9, 2), Lang(2), &extraction(20), &[1]);
+        writer.finish()
+    }
+
+    #[test]
+    fn blobs_are_found_by_key_and_come_back() {
+        let file = ArtifactFile::from_bytes(Path::new("sample"), sample()).unwrap();
+        assert_eq!((file.recipe(), file.n_blobs()), (4, 3));
+        let index = file.find(key(9, 2)).unwrap();
+        assert_eq!(file.extraction(index).unwrap(), extraction(20));
+        assert_eq!(file.docs(index).collect::<Vec<_>>(), [1]);
+        let skipped = file.find(key(3, 1)).unwrap();
+        assert_eq!(file.status(skipped), Some(Status::Skipped(SkipReason::Binary)));
+        assert_eq!(file.find(key(3, 2)), None);
+        file.verify().unwrap();
+    }
+
+    #[test]
+    fn appended_files_are_as_if_written_in_one() {
+        let mut halves = [ArtifactWriter::new(4), ArtifactWriter::new(4)];
+        let mut whole = ArtifactWriter::new(4);
+        for (number, half) in [(1, 0), (2, 0), (3, 1), (4, 1)] {
+            let docs = [u32::from(number) * 10];
+            for writer in [&mut halves[half], &mut whole] {
+                writer.push(key(number, 1), Lang(2), &extraction(u32::from(number)), &docs);
+                writer.push_skipped(key(9 - number, 1), SkipReason::Binary);
+            }
+        }
+        let mut merged = ArtifactWriter::new(4);
+        for half in halves {
+            let file = ArtifactFile::from_bytes(Path::new("half"), half.finish()).unwrap();
+            merged.append(&file).unwrap();
+        }
+        assert_eq!(merged.finish(), whole.finish());
+    }
+
+    #[test]
+    fn flipped_bits_are_errors_not_answers() {
+        let good = sample();
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 16;
+            let Ok(file) = ArtifactFile::from_bytes(Path::new("sample"), bad) else {
+                continue;
+            };
+            if let Some(index) = file.find(key(9, 2)) {
+                assert!(
+                    file.extraction(index).map_or(true, |back| back == extraction(20)),
+                    "byte {at}"
+                );
+            }
+        }
+    }
+}
