@@ -1,0 +1,125 @@
+//! The contract of everything that turns texts into vectors.
+
+use std::error::Error;
+use std::sync::atomic::AtomicBool;
+
+use super::profile::Profile;
+
+/// Turns texts into vectors of one [`Profile`].
+///
+/// For the same profile the same text gives the same vector, whatever else is in the batch. Documents and queries may be
+/// treated differently (prefixes, token weights); their vectors are compared by dot product. Implementations block and may be
+/// called from many threads; those that compute locally use the calling thread only, so that the caller decides about parallelism.
+pub trait Embedder: Send + Sync {
+    /// What the vectors depend on beside their texts. Constant during the embedder's life.
+    fn profile(&self) -> &Profile;
+
+    /// One embedding per text, in the order of `texts`. Any number of texts, of any length; an adapter splits them into the
+    /// batches its server takes.
+    ///
+    /// Looks at `interrupt` at least once per batch and returns [`EmbedError::Interrupted`] when it is set. On an error no
+    /// partial result is given.
+    fn embed_documents(&self, texts: &[&str], interrupt: &AtomicBool) -> Result<Vec<Embedding>, EmbedError>;
+
+    /// The embedding of a query. A text in which the model finds nothing gives the zero vector, which is like no document.
+    fn embed_query(&self, text: &str) -> Result<Embedding, EmbedError>;
+}
+
+/// The vector of one text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Embedding {
+    /// `Profile::dim` finite components; unit length, or all zero when the model found nothing in the text.
+    pub vector: Vec<f32>,
+    /// How much the text holds: the length of the pooled vector before normalisation, where a model has such a thing;
+    /// otherwise 1. Zero with the zero vector.
+    pub weight: f32,
+}
+
+impl Embedding {
+    /// Takes a vector from outside: checks that it is `dim` finite numbers, and makes it unit length with weight 1.
+    ///
+    /// `backend` names the model or server in the error.
+    pub fn from_foreign(mut vector: Vec<f32>, dim: usize, backend: &str) -> Result<Self, EmbedError> {
+        let unusable = |detail: String| EmbedError::Unusable {
+            backend: backend.to_owned(),
+            detail,
+        };
+        if vector.len() != dim {
+            return Err(unusable(format!(
+                "a vector of {} components where {dim} were expected",
+                vector.len()
+            )));
+        }
+        if vector.iter().any(|x| !x.is_finite()) {
+            return Err(unusable("a vector with a component that is not a number".to_owned()));
+        }
+        let norm = vector.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
+        if norm == 0.0 {
+            return Ok(Self { vector, weight: 0.0 });
+        }
+        for x in &mut vector {
+            *x = (f64::from(*x) / norm) as f32;
+        }
+        Ok(Self { vector, weight: 1.0 })
+    }
+}
+
+/// Why no embedding was given.
+#[derive(Debug, thiserror::Error)]
+pub enum EmbedError {
+    /// The caller's flag was set.
+    #[error("embedding was interrupted")]
+    Interrupted,
+    /// The model cannot be reached, or refuses for now: trying again later may help.
+    #[error("embedding model {backend} is unavailable")]
+    Unavailable {
+        /// Model or server.
+        backend: String,
+        /// What happened.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The model answered with something that cannot be used: trying again will not help.
+    #[error("embedding model {backend} gave {detail}")]
+    Unusable {
+        /// Model or server.
+        backend: String,
+        /// What was wrong with the answer.
+        detail: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn foreign_vectors_become_unit_length() {
+        let embedding = Embedding::from_foreign(vec![3.0, 0.0, -4.0], 3, "m").unwrap();
+        assert_eq!(
+            embedding,
+            Embedding {
+                vector: vec![0.6, 0.0, -0.8],
+                weight: 1.0
+            }
+        );
+        let huge = Embedding::from_foreign(vec![f32::MAX, f32::MAX], 2, "m").unwrap();
+        assert!((huge.vector[0] - 0.5f32.sqrt()).abs() < 1e-6);
+        assert_eq!(Embedding::from_foreign(vec![0.0; 3], 3, "m").unwrap().weight, 0.0);
+    }
+
+    #[test]
+    fn foreign_vectors_are_checked() {
+        for bad in [
+            vec![1.0; 2],
+            vec![1.0; 4],
+            vec![1.0, f32::NAN, 0.0],
+            vec![1.0, f32::INFINITY, 0.0],
+        ] {
+            assert!(matches!(
+                Embedding::from_foreign(bad, 3, "m"),
+                Err(EmbedError::Unusable { .. })
+            ));
+        }
+    }
+}

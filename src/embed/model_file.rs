@@ -1,0 +1,265 @@
+//! The model file, field by field as `weights/FORMAT.md` describes it, read from bytes that nobody vouches for.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::vocabulary::Vocabulary;
+
+/// A model file whose sizes and values were checked.
+#[derive(Debug)]
+pub(super) struct ModelFile {
+    pub(super) dim: usize,
+    pub(super) pooling: Pooling,
+    pub(super) vocabulary: Vocabulary,
+    /// Per token, for documents.
+    pub(super) scale: Vec<f32>,
+    /// Per token, for queries, if they differ.
+    pub(super) query_scale: Option<Vec<f32>>,
+    bytes: Cow<'static, [u8]>,
+    rows: Range<usize>,
+}
+
+/// How often a token counts that occurs `n` times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pooling {
+    /// n
+    Linear,
+    /// √n
+    Sqrt,
+}
+
+/// Why bytes are not a model file.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelFileError {
+    /// The first four bytes are not `CSEM`.
+    #[error("not a codescout embedding model")]
+    OtherKind,
+    /// Written by a later version.
+    #[error("embedding model has format {found}, this build reads {SUPPORTED}")]
+    OtherFormat {
+        /// What the file says.
+        found: u32,
+    },
+    /// The sizes in the header and the size of the file do not agree, or are out of bounds.
+    #[error("embedding model is damaged: {what} does not fit")]
+    Size {
+        /// Which part.
+        what: &'static str,
+    },
+    /// A value that no model has.
+    #[error("embedding model is damaged: bad {what}")]
+    Value {
+        /// Which part.
+        what: &'static str,
+    },
+}
+
+const MAGIC: &[u8; 4] = b"CSEM";
+const SUPPORTED: u32 = 1;
+const HEADER_BYTES: usize = 32;
+/// Bit 0 of the flags: query scales are present.
+const HAS_QUERY_SCALE: u32 = 1;
+/// Bounds that no model comes near, so that sizes cannot overflow.
+const MAX_TOKENS: usize = 1 << 24;
+const MAX_DIM: usize = 1 << 14;
+
+impl ModelFile {
+    /// Checks and reads a model file.
+    pub(super) fn parse(bytes: Cow<'static, [u8]>) -> Result<Self, ModelFileError> {
+        let mut parts = Parts { bytes: &bytes, at: 0 };
+        let header = parts.take(HEADER_BYTES, "header")?;
+        if &header[..4] != MAGIC {
+            return Err(ModelFileError::OtherKind);
+        }
+        let [found, n_tokens, dim, pooling, flags, text_bytes, zero] =
+            std::array::from_fn(|i| le_u32(&header[4 + 4 * i..]));
+        if found != SUPPORTED {
+            return Err(ModelFileError::OtherFormat { found });
+        }
+        if flags & !HAS_QUERY_SCALE != 0 || zero != 0 {
+            return Err(ModelFileError::Value { what: "flags" });
+        }
+        let pooling = match pooling {
+            0 => Pooling::Linear,
+            1 => Pooling::Sqrt,
+            _ => return Err(ModelFileError::Value { what: "pooling" }),
+        };
+        let (n_tokens, dim) = (n_tokens as usize, dim as usize);
+        if n_tokens > MAX_TOKENS || dim == 0 || dim > MAX_DIM {
+            return Err(ModelFileError::Size { what: "header" });
+        }
+        let vocabulary = read_vocabulary(parts.take(text_bytes as usize, "vocabulary")?, n_tokens)?;
+        let scale = read_scales(parts.take_aligned(4 * n_tokens, "scales")?)?;
+        let query_scale = match flags & HAS_QUERY_SCALE {
+            0 => None,
+            _ => Some(read_scales(parts.take_aligned(4 * n_tokens, "query scales")?)?),
+        };
+        parts.take_aligned(n_tokens * dim, "rows")?;
+        let rows = parts.at - n_tokens * dim..parts.at;
+        if rows.end != bytes.len() {
+            return Err(ModelFileError::Size { what: "end" });
+        }
+        Ok(Self {
+            dim,
+            pooling,
+            vocabulary,
+            scale,
+            query_scale,
+            bytes,
+            rows,
+        })
+    }
+
+    /// All rows, one after the other: `[n_tokens, dim]` signed bytes.
+    pub(super) fn rows(&self) -> &[u8] {
+        &self.bytes[self.rows.clone()]
+    }
+}
+
+/// The rest of the file.
+struct Parts<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Parts<'a> {
+    fn take(&mut self, n_bytes: usize, what: &'static str) -> Result<&'a [u8], ModelFileError> {
+        let end = self.at.checked_add(n_bytes).ok_or(ModelFileError::Size { what })?;
+        let part = self.bytes.get(self.at..end).ok_or(ModelFileError::Size { what })?;
+        self.at = end;
+        Ok(part)
+    }
+
+    /// Goes on at the next multiple of 16 before taking.
+    fn take_aligned(&mut self, n_bytes: usize, what: &'static str) -> Result<&'a [u8], ModelFileError> {
+        self.take(self.at.next_multiple_of(16) - self.at, what)?;
+        self.take(n_bytes, what)
+    }
+}
+
+/// Entries of one length byte and that many ASCII bytes each.
+fn read_vocabulary(block: &[u8], n_tokens: usize) -> Result<Vocabulary, ModelFileError> {
+    let mut text = Vec::with_capacity(block.len());
+    let mut ends = Vec::with_capacity(n_tokens.min(block.len()));
+    let mut rest = block;
+    while let Some((&len, after)) = rest.split_first() {
+        let Some((entry, after)) = after.split_at_checked(usize::from(len)) else {
+            return Err(ModelFileError::Size { what: "vocabulary" });
+        };
+        if !entry.is_ascii() {
+            return Err(ModelFileError::Value { what: "vocabulary" });
+        }
+        text.extend_from_slice(entry);
+        ends.push(text.len() as u32);
+        rest = after;
+    }
+    if ends.len() != n_tokens {
+        return Err(ModelFileError::Size { what: "vocabulary" });
+    }
+    Vocabulary::new(text, ends).map_err(|_| ModelFileError::Value { what: "vocabulary" })
+}
+
+fn read_scales(block: &[u8]) -> Result<Vec<f32>, ModelFileError> {
+    let scales: Vec<f32> = block.chunks_exact(4).map(|raw| f32::from_bits(le_u32(raw))).collect();
+    // The bound keeps sums over any text that fits in memory finite.
+    match scales.iter().all(|scale| scale.abs() < 1e12) {
+        true => Ok(scales),
+        false => Err(ModelFileError::Value { what: "scales" }),
+    }
+}
+
+/// The number in the first four bytes.
+fn le_u32(bytes: &[u8]) -> u32 {
+    u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A model of a few tokens, written by hand.
+    pub(in crate::embed) fn tiny(entries: &[(&str, f32, f32, [i8; 4])]) -> Vec<u8> {
+        let block: Vec<u8> = entries
+            .iter()
+            .flat_map(|e| [&[e.0.len() as u8][..], e.0.as_bytes()].concat())
+            .collect();
+        let mut file = MAGIC.to_vec();
+        for word in [1, entries.len() as u32, 4, 1, 1, block.len() as u32, 0] {
+            file.extend(u32::to_le_bytes(word));
+        }
+        file.extend(block);
+        for scales in [
+            entries.iter().map(|e| e.1).collect::<Vec<_>>(),
+            entries.iter().map(|e| e.2).collect(),
+        ] {
+            file.resize(file.len().next_multiple_of(16), 0);
+            file.extend(scales.iter().flat_map(|scale| scale.to_le_bytes()));
+        }
+        file.resize(file.len().next_multiple_of(16), 0);
+        file.extend(entries.iter().flat_map(|e| e.3.map(|x| x as u8)));
+        file
+    }
+
+    fn sample() -> Vec<u8> {
+        tiny(&[
+            ("a", 1.0, 0.5, [1, 2, 3, 4]),
+            ("bc", 2.0, 1.0, [-1, 0, 0, 127]),
+            ("def", 0.5, 0.5, [-127, 9, 8, 7]),
+        ])
+    }
+
+    #[test]
+    fn a_written_file_is_read_back() {
+        let model = ModelFile::parse(sample().into()).unwrap();
+        assert_eq!(
+            (model.dim, model.pooling, model.vocabulary.len()),
+            (4, Pooling::Sqrt, 3)
+        );
+        assert_eq!(model.vocabulary.entry(2), Some(&b"def"[..]));
+        assert_eq!(model.scale, [1.0, 2.0, 0.5]);
+        assert_eq!(model.query_scale, Some(vec![0.5, 1.0, 0.5]));
+        assert_eq!(model.rows()[4..8], [255, 0, 0, 127]);
+    }
+
+    #[test]
+    fn every_truncation_and_extension_is_refused() {
+        let file = sample();
+        for len in 0..file.len() {
+            assert!(ModelFile::parse(file[..len].to_vec().into()).is_err(), "{len}");
+        }
+        assert!(ModelFile::parse([file, vec![0]].concat().into()).is_err());
+    }
+
+    #[test]
+    fn sizes_are_checked_before_they_are_used() {
+        for field in 1..7 {
+            for value in [u32::MAX, u32::MAX / 2, 1 << 24, 0x4000_0001] {
+                let mut file = sample();
+                file[4 + 4 * field..][..4].copy_from_slice(&value.to_le_bytes());
+                assert!(ModelFile::parse(file.into()).is_err(), "{field} {value}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_bytes_never_panic(flips in prop::collection::vec((0usize..156, 0u8..8), 1..6)) {
+            let mut file = sample();
+            for (at, bit) in flips {
+                let at = at % file.len();
+                file[at] ^= 1 << bit;
+            }
+            if let Ok(model) = ModelFile::parse(file.into()) {
+                prop_assert_eq!(model.rows().len(), model.dim * model.vocabulary.len());
+            }
+        }
+
+        #[test]
+        fn any_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = ModelFile::parse([&b"CSEM\x01\0\0\0"[..], &bytes].concat().into());
+        }
+    }
+}

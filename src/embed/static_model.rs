@@ -1,0 +1,288 @@
+//! The static model: a text is a weighted bag of its tokens.
+
+use std::borrow::Cow;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::embedder::{EmbedError, Embedder, Embedding};
+use super::model_file::{ModelFile, ModelFileError, Pooling};
+use super::profile::Profile;
+use super::rows;
+use super::token_dots::Bag;
+use super::tokenizer::for_each_token;
+use super::vocabulary::WordHash;
+
+/// A static embedding model: unit(Σ √n(t) · s\[t\] · q\[t\]) over the distinct tokens t of a text, as `weights/FORMAT.md` has it.
+///
+/// The same text gives the same vector to the bit on every machine.
+#[derive(Debug)]
+pub struct StaticModel {
+    profile: Profile,
+    file: ModelFile,
+}
+
+/// Which token weights are used: some words count less in a question than in code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Code and prose that is searched.
+    Document,
+    /// What is searched for.
+    Query,
+}
+
+/// Why a model could not be opened from disk.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The file cannot be read.
+    #[error("cannot read embedding model {}", .path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
+    /// The file is no model.
+    #[error("cannot use embedding model {}", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: ModelFileError,
+    },
+    /// A Model2Vec folder that its loader refuses.
+    #[error("cannot use Model2Vec folder {}: {reason}", .path.display())]
+    Refused {
+        /// The folder.
+        path: PathBuf,
+        /// What the loader said.
+        reason: String,
+    },
+    /// This build has no reader for it.
+    #[error("cannot use Model2Vec folder {}: this build lacks the feature `model2vec`", .path.display())]
+    NotBuilt {
+        /// The folder.
+        path: PathBuf,
+    },
+}
+
+/// The model inside the binary.
+static EMBEDDED: &[u8] = include_bytes!("weights/codescout-embed.bin");
+const EMBEDDED_NAME: &str = "codescout-embed-v1";
+/// BLAKE3 of `EMBEDDED`, kept here so that no start has to hash 7 MB; a test compares it.
+const EMBEDDED_DIGEST: &str = "fd67d72474d4617ce6b0700e1c282084dd8d5e861adcbca4d92390ad0669cb81";
+
+/// No model comes near; keeps a wrong path from filling the memory.
+const MAX_MODEL_BYTES: u64 = 1 << 31;
+
+/// Texts between two looks at the interrupt flag.
+const TEXTS_PER_LOOK: usize = 64;
+
+impl StaticModel {
+    /// The model inside the binary. About a millisecond: the vocabulary is indexed.
+    pub fn embedded() -> Self {
+        let file = ModelFile::parse(Cow::Borrowed(EMBEDDED)).expect("the tests read the model inside the binary");
+        Self::new(file, EMBEDDED_NAME, EMBEDDED_DIGEST.to_owned())
+    }
+
+    /// Reads a model file in the format of the built-in one. Its name is the file's, its digest the BLAKE3 hash of its bytes.
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        let io = |source| OpenError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        if fs::metadata(path).map_err(io)?.len() > MAX_MODEL_BYTES {
+            return Err(io(io::ErrorKind::FileTooLarge.into()));
+        }
+        let bytes = fs::read(path).map_err(io)?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        Self::from_bytes(bytes, &name).map_err(|source| OpenError::Damaged {
+            path: path.to_owned(),
+            source,
+        })
+    }
+
+    /// Reads a model from the bytes of such a file.
+    pub fn from_bytes(bytes: Vec<u8>, name: &str) -> Result<Self, ModelFileError> {
+        let digest = blake3::hash(&bytes).to_hex().to_string();
+        Ok(Self::new(ModelFile::parse(Cow::Owned(bytes))?, name, digest))
+    }
+
+    fn new(file: ModelFile, name: &str, digest: String) -> Self {
+        let counts = match file.pooling {
+            Pooling::Linear => "linear counts",
+            Pooling::Sqrt => "sqrt counts",
+        };
+        let profile = Profile {
+            model: name.to_owned(),
+            digest,
+            dim: file.dim,
+            recipe: format!("static rows pooled by {counts}, no prefix"),
+        };
+        Self { profile, file }
+    }
+
+    /// Components of every vector.
+    pub fn dim(&self) -> usize {
+        self.file.dim
+    }
+
+    /// Number of entries of the vocabulary; token ids are below it.
+    pub fn n_tokens(&self) -> usize {
+        self.file.vocabulary.len()
+    }
+
+    /// The ids of the tokens of `text` in order. Takes any bytes; invalid UTF-8 counts as its lossy decoding.
+    pub fn token_ids(&self, text: &[u8]) -> Vec<u32> {
+        let mut ids = Vec::new();
+        for_each_token(&self.file.vocabulary, text, |id| ids.push(id));
+        ids
+    }
+
+    /// The id of a word that is a token as a whole; `word` in lower case.
+    pub fn token_id(&self, word: &str) -> Option<u32> {
+        let hash = word.bytes().fold(WordHash::EMPTY, WordHash::with);
+        self.file.vocabulary.find(hash, word.as_bytes())
+    }
+
+    /// The text of a token.
+    pub fn token_text(&self, token: u32) -> Option<&str> {
+        std::str::from_utf8(self.file.vocabulary.entry(token)?).ok()
+    }
+
+    /// The embedding of one text. For many texts use [`Self::embed_into`].
+    pub fn embed(&self, text: &[u8], side: Side) -> Embedding {
+        let mut vector = vec![0.0; self.dim()];
+        let weight = self.embed_into(text, side, &mut Scratch::default(), &mut vector);
+        Embedding { vector, weight }
+    }
+
+    /// Writes the unit vector of `text` (zeros for a text without tokens) to `vector`, which must have `dim` components, and
+    /// returns the weight: the length of the pooled vector before normalisation.
+    ///
+    /// Allocates nothing once `scratch` has been used. Any bytes, as for [`Self::token_ids`].
+    pub fn embed_into(&self, text: &[u8], side: Side, scratch: &mut Scratch, vector: &mut [f32]) -> f32 {
+        assert_eq!(vector.len(), self.dim(), "the vector must have the model's dimension");
+        scratch.start(self.n_tokens());
+        for_each_token(&self.file.vocabulary, text, |id| scratch.count(id));
+        let terms = scratch.weigh(self.file.pooling, self.scale(side));
+        vector.fill(0.0);
+        rows::add_rows(self.file.rows(), terms, vector);
+        rows::normalise(vector)
+    }
+
+    /// The pooled, normalised bag of some tokens, for scoring against many queries: see [`Bag`]. Ids outside the vocabulary are
+    /// left out.
+    pub fn bag(&self, token_ids: &[u32], side: Side) -> Bag {
+        let mut scratch = Scratch::default();
+        scratch.start(self.n_tokens());
+        for &id in token_ids.iter().filter(|&&id| (id as usize) < self.n_tokens()) {
+            scratch.count(id);
+        }
+        let terms = scratch.weigh(self.file.pooling, self.scale(side));
+        let mut vector = vec![0.0; self.dim()];
+        rows::add_rows(self.file.rows(), terms, &mut vector);
+        Bag::new(terms, rows::norm(&vector))
+    }
+
+    /// The row of a token as stored: `dim` signed bytes, without its scale.
+    pub(super) fn row(&self, token: u32) -> Option<&[u8]> {
+        let start = (token as usize).checked_mul(self.dim())?;
+        self.file.rows().get(start..start + self.dim())
+    }
+
+    /// The `k` tokens whose rows are most like that of `token`, with their cosines: best first, ties by ascending id, `token`
+    /// itself left out. Reads the whole table: about a millisecond for the built-in model.
+    pub fn neighbours(&self, token: u32, k: usize) -> Vec<(u32, f32)> {
+        let Some(row) = self.row(token) else { return Vec::new() };
+        let all = rows::dots_and_squares(self.file.rows(), row);
+        let own = all[token as usize].1;
+        let mut ranked: Vec<(u32, f32)> = (0u32..)
+            .zip(&all)
+            .filter(|&(id, &(_, square))| id != token && square > 0 && own > 0)
+            .map(|(id, &(dot, square))| (id, dot as f32 / (own as f32 * square as f32).sqrt()))
+            .collect();
+        let best_first = |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+        if k < ranked.len() {
+            ranked.select_nth_unstable_by(k, best_first);
+            ranked.truncate(k);
+        }
+        ranked.sort_unstable_by(best_first);
+        ranked
+    }
+
+    fn scale(&self, side: Side) -> &[f32] {
+        match (side, &self.file.query_scale) {
+            (Side::Query, Some(scale)) => scale,
+            _ => &self.file.scale,
+        }
+    }
+}
+
+impl Embedder for StaticModel {
+    fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    fn embed_documents(&self, texts: &[&str], interrupt: &AtomicBool) -> Result<Vec<Embedding>, EmbedError> {
+        let mut scratch = Scratch::default();
+        let mut embeddings = Vec::with_capacity(texts.len());
+        for batch in texts.chunks(TEXTS_PER_LOOK) {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(EmbedError::Interrupted);
+            }
+            embeddings.extend(batch.iter().map(|text| {
+                let mut vector = vec![0.0; self.dim()];
+                let weight = self.embed_into(text.as_bytes(), Side::Document, &mut scratch, &mut vector);
+                Embedding { vector, weight }
+            }));
+        }
+        Ok(embeddings)
+    }
+
+    fn embed_query(&self, text: &str) -> Result<Embedding, EmbedError> {
+        Ok(self.embed(text.as_bytes(), Side::Query))
+    }
+}
+
+/// Working memory of [`StaticModel::embed_into`], one per thread; serves any model.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    /// By token id; all zero between texts.
+    counts: Vec<u32>,
+    /// The distinct tokens of the text in the order of their first occurrence, then also their weights.
+    terms: Vec<(u32, f32)>,
+}
+
+impl Scratch {
+    fn start(&mut self, n_tokens: usize) {
+        self.counts.resize(n_tokens, 0);
+        self.terms.clear();
+    }
+
+    #[inline(always)]
+    fn count(&mut self, token: u32) {
+        let count = &mut self.counts[token as usize];
+        if *count == 0 {
+            self.terms.push((token, 0.0));
+        }
+        *count = count.saturating_add(1);
+    }
+
+    /// Turns counts into weights and sets the counts back.
+    fn weigh(&mut self, pooling: Pooling, scale: &[f32]) -> &[(u32, f32)] {
+        for (token, weight) in &mut self.terms {
+            let count = std::mem::take(&mut self.counts[*token as usize]) as f32;
+            let count = match pooling {
+                Pooling::Linear => count,
+                Pooling::Sqrt => count.sqrt(),
+            };
+            *weight = count * scale[*token as usize];
+        }
+        &self.terms
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! Scoring many small bags of words, such as the words of paths, against one query.
+
+use super::rows;
+use super::static_model::{Side, StaticModel};
+
+/// A pooled, normalised bag of tokens, kept as its tokens: unit(pool(text)) = Σ weight · row over the terms.
+///
+/// It depends on no query, so it is made once per path and kept; [`TokenDots`] gives its dot product with a query at the
+/// price of one addition per term.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Bag {
+    terms: Box<[(u32, f32)]>,
+    norm: f32,
+}
+
+impl Bag {
+    /// `terms` are distinct tokens with their weights before normalisation, `norm` is the length of their sum.
+    pub(super) fn new(terms: &[(u32, f32)], norm: f32) -> Self {
+        if norm == 0.0 {
+            return Self::default();
+        }
+        Self {
+            terms: terms.iter().map(|&(token, weight)| (token, weight / norm)).collect(),
+            norm,
+        }
+    }
+
+    /// The length of the pooled vector before normalisation; 0 for a bag without tokens.
+    pub fn norm(&self) -> f32 {
+        self.norm
+    }
+
+    /// The distinct tokens, in the order of their first occurrence.
+    pub fn tokens(&self) -> impl Iterator<Item = u32> + '_ {
+        self.terms.iter().map(|&(token, _)| token)
+    }
+}
+
+/// Dot products of one query vector with the rows of tokens, each computed when first asked for.
+#[derive(Debug)]
+pub struct TokenDots<'a> {
+    model: &'a StaticModel,
+    query: &'a [f32],
+    /// Bits of the dot product by token; 0 where it is not known yet, for which a product of +0 is written as -0. (Untouched
+    /// zero pages cost nothing, other fillings cost 100 KB per query.)
+    known: Vec<u32>,
+}
+
+impl<'a> TokenDots<'a> {
+    /// For `query`, a vector of the model's dimension (panics otherwise).
+    pub fn new(model: &'a StaticModel, query: &'a [f32]) -> Self {
+        assert_eq!(query.len(), model.dim(), "the query must have the model's dimension");
+        Self {
+            model,
+            query,
+            known: vec![0; model.n_tokens()],
+        }
+    }
+
+    /// query · unit(pool(bag)): the cosine where the query has unit length; 0 for an empty bag.
+    pub fn bag(&mut self, bag: &Bag) -> f32 {
+        bag.terms.iter().map(|&(token, weight)| weight * self.row(token)).sum()
+    }
+
+    /// The same for token ids that nobody has made a [`Bag`] of, as documents. Costs a pooling; use [`Self::bag`] for many.
+    pub fn pooled(&mut self, token_ids: &[u32]) -> f32 {
+        self.bag(&self.model.bag(token_ids, Side::Document))
+    }
+
+    /// query · row, without the row's scale.
+    fn row(&mut self, token: u32) -> f32 {
+        let Some(known) = self.known.get_mut(token as usize) else {
+            return 0.0;
+        };
+        if *known == 0 {
+            let row = self.model.row(token).unwrap_or_default();
+            let dot = rows::dot(row, self.query);
+            *known = if dot == 0.0 { -0.0f32 } else { dot }.to_bits();
+        }
+        f32::from_bits(*known)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bag_scores_like_its_vector() {
+        let model = StaticModel::embedded();
+        let query = model
+            .embed(b"where are requests matched to a route", Side::Query)
+            .vector;
+        let mut dots = TokenDots::new(&model, &query);
+        for text in ["src/router/match_path.rs", "docs", "a/a/a/b", "", "!!"] {
+            let document = model.embed(text.as_bytes(), Side::Document);
+            let expected: f32 = query.iter().zip(&document.vector).map(|(a, b)| a * b).sum();
+            let ids = model.token_ids(text.as_bytes());
+            let bag = model.bag(&ids, Side::Document);
+            assert!((dots.bag(&bag) - expected).abs() < 1e-5, "{text}");
+            assert!((dots.pooled(&ids) - expected).abs() < 1e-5, "{text}");
+            assert!((bag.norm() - document.weight).abs() < 1e-3, "{text}");
+        }
+    }
+
+    #[test]
+    fn unknown_ids_are_left_out() {
+        let model = StaticModel::embedded();
+        let bag = model.bag(&[u32::MAX, 7, 7, 9, u32::MAX - 1], Side::Document);
+        assert_eq!(bag.tokens().collect::<Vec<_>>(), [7, 9]);
+        let empty = model.bag(&[u32::MAX], Side::Document);
+        assert_eq!(empty, Bag::default());
+        assert_eq!(TokenDots::new(&model, &vec![1.0; model.dim()]).bag(&empty), 0.0);
+    }
+}
