@@ -39,6 +39,7 @@ pub mod artifact;
 pub mod embed;
 pub mod extract;
 pub mod git;
+pub mod index;
 pub mod model;
 pub mod sidecar;
 

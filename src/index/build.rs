@@ -1,0 +1,348 @@
+//! From blobs to segments: extraction in parallel, numbering in order, lexical index and vectors beside it.
+//!
+//! The outcome depends on the blobs, their order and what is known already; not on threads or timing.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+
+use rayon::prelude::*;
+
+use crate::artifact::{ArtifactKey, ArtifactWriter, SkipReason};
+use crate::embed::{EmbedError, Embedder};
+use crate::extract::Extractor;
+use crate::model::ChunkKey;
+
+use super::dense::{Quantisation, VectorWriter, WriteError};
+use super::lexical::{LexicalDoc, LexicalError, LexicalWriter};
+use super::prepare::{PreparedBlob, PreparedChunk, prepare};
+use super::segments::Segments;
+
+/// How segments are made.
+#[derive(Clone, Debug)]
+pub struct BuildOptions {
+    /// What the extraction depends on.
+    pub extract: crate::extract::Options,
+    /// Blobs with more bytes are left out. Default 1 MiB.
+    pub max_blob_bytes: u64,
+    /// Names all of the above and what else an artifact depends on.
+    pub recipe: u64,
+    /// How vectors are stored.
+    pub quantisation: Quantisation,
+    /// A segment is closed when it covers so much text; this bounds the memory of a build.
+    pub max_segment_bytes: usize,
+}
+
+/// What a blob source gives.
+#[derive(Debug)]
+pub enum SourceBlob {
+    /// Its bytes.
+    Content(Vec<u8>),
+    /// It is there and is left out.
+    Skipped(SkipReason),
+    /// It cannot be had now; nothing is recorded, so that it is looked for again.
+    Absent,
+}
+
+/// Where blobs come from: makes a reader for each thread.
+pub trait BlobSource: Sync {
+    /// What reads.
+    type Reader: BlobReader;
+
+    /// A reader for one thread.
+    fn reader(&self) -> Self::Reader;
+}
+
+/// Gives bytes by key. A blob that cannot be had is an answer, not an error.
+pub trait BlobReader {
+    /// The bytes of a blob.
+    fn read(&mut self, key: ArtifactKey) -> SourceBlob;
+}
+
+/// The bytes of a segment's files, ready to be stored or opened in memory.
+#[derive(Debug)]
+pub struct SegmentData {
+    /// The number of its first blob.
+    pub base_blob: u32,
+    /// How many blobs it has.
+    pub n_blobs: u32,
+    /// The number of its first document.
+    pub base_doc: u32,
+    /// How many documents it has.
+    pub n_docs: u32,
+    /// The artifact file.
+    pub artifacts: Vec<u8>,
+    /// The lexical file.
+    pub lexical: Vec<u8>,
+    /// The vector file.
+    pub vectors: Vec<u8>,
+    /// How much text it covers.
+    pub n_text_bytes: u64,
+}
+
+/// Why a build stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The lexical index.
+    #[error(transparent)]
+    Lexical(#[from] LexicalError),
+    /// The embedder.
+    #[error(transparent)]
+    Embed(#[from] EmbedError),
+    /// The vectors.
+    #[error(transparent)]
+    Vectors(#[from] WriteError),
+    /// More blobs or documents than can be numbered.
+    #[error("more than {} documents", u32::MAX)]
+    TooMany,
+}
+
+/// Blobs are extracted in rounds of so many, so that numbering and indexing follow closely and memory stays bounded.
+const ROUND_BLOBS: usize = 256;
+/// Rounds that may wait to be indexed.
+const ROUNDS_AHEAD: usize = 2;
+/// Chunk texts handed to the embedder at once.
+const EMBED_BATCH: usize = 64;
+
+/// What a build goes by.
+pub struct Build<'a> {
+    /// What is numbered already; the new numbers follow.
+    pub known: &'a Segments,
+    /// What makes the vectors.
+    pub embedder: &'a dyn Embedder,
+    /// How segments are made.
+    pub options: &'a BuildOptions,
+    /// When it is set, what was extracted so far is finished, and the rest left.
+    pub interrupt: &'a AtomicBool,
+    /// Told of every blob that was read, with its size.
+    pub progress: &'a (dyn Fn(u64) + Sync),
+}
+
+impl Build<'_> {
+    /// Builds segments over the blobs filed under `keys` and hands each to `finished`.
+    pub fn segments<S: BlobSource, E: From<BuildError> + Send>(
+        &self,
+        keys: &[ArtifactKey],
+        source: &S,
+        finished: impl FnMut(SegmentData) -> Result<(), E> + Send,
+    ) -> Result<(), E> {
+        let (sender, receiver) = mpsc::sync_channel::<Vec<PreparedBlob>>(ROUNDS_AHEAD);
+        let Self {
+            known,
+            embedder,
+            options,
+            ..
+        } = *self;
+        std::thread::scope(|scope| {
+            let indexing = scope.spawn(move || index_rounds(receiver, known, embedder, options, finished));
+            for round in keys.chunks(ROUND_BLOBS) {
+                if self.interrupt.load(Ordering::Relaxed) {
+                    break;
+                }
+                let prepared = prepare_round(round, source, options, self.progress);
+                // The receiver hangs up only after an error, which `join` brings.
+                if sender.send(prepared).is_err() {
+                    break;
+                }
+            }
+            drop(sender);
+            indexing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+}
+
+/// Numbers and indexes what comes, segment by segment.
+fn index_rounds<E: From<BuildError>>(
+    rounds: mpsc::Receiver<Vec<PreparedBlob>>,
+    known: &Segments,
+    embedder: &dyn Embedder,
+    options: &BuildOptions,
+    mut finished: impl FnMut(SegmentData) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut numbers = Numbers::after(known);
+    let mut open: Option<SegmentBuilder> = None;
+    for round in rounds {
+        let mut builder = match open.take() {
+            Some(builder) => builder,
+            None => SegmentBuilder::new(&numbers, options, embedder)?,
+        };
+        builder.add_round(round, known, &mut numbers, embedder)?;
+        if builder.n_text_bytes as usize >= options.max_segment_bytes {
+            finished(builder.finish()?)?;
+        } else {
+            open = Some(builder);
+        }
+    }
+    match open {
+        Some(builder) => finished(builder.finish()?),
+        None => Ok(()),
+    }
+}
+
+fn prepare_round<S: BlobSource>(
+    keys: &[ArtifactKey],
+    source: &S,
+    options: &BuildOptions,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Vec<PreparedBlob> {
+    keys.par_iter()
+        .map_init(
+            || (source.reader(), Extractor::new(options.extract.clone())),
+            |(reader, extractor), &key| {
+                let blob = reader.read(key);
+                progress(match &blob {
+                    SourceBlob::Content(bytes) => bytes.len() as u64,
+                    SourceBlob::Skipped(_) | SourceBlob::Absent => 0,
+                });
+                match blob {
+                    SourceBlob::Content(bytes) => Some(prepare(key, bytes, extractor, options)),
+                    SourceBlob::Skipped(reason) => Some(PreparedBlob::skipped(key, reason)),
+                    SourceBlob::Absent => None,
+                }
+            },
+        )
+        .flatten()
+        .collect()
+}
+
+/// What has a number so far.
+struct Numbers {
+    n_blobs: u32,
+    n_docs: u32,
+    /// Documents numbered in this build; those of `known` are looked up there.
+    new_docs: HashMap<ChunkKey, u32>,
+}
+
+impl Numbers {
+    fn after(known: &Segments) -> Self {
+        Self {
+            n_blobs: known.n_blobs(),
+            n_docs: known.n_docs(),
+            new_docs: HashMap::new(),
+        }
+    }
+
+    /// The number of a document and whether it was given just now.
+    fn doc(&mut self, key: ChunkKey, known: &Segments) -> Result<(u32, bool), BuildError> {
+        if let Some(&doc) = self.new_docs.get(&key) {
+            return Ok((doc, false));
+        }
+        if let Some(doc) = known.find_doc(key) {
+            return Ok((doc, false));
+        }
+        let doc = self.n_docs;
+        self.n_docs = doc.checked_add(1).ok_or(BuildError::TooMany)?;
+        self.new_docs.insert(key, doc);
+        Ok((doc, true))
+    }
+}
+
+struct SegmentBuilder {
+    base_blob: u32,
+    base_doc: u32,
+    artifacts: ArtifactWriter,
+    lexical: LexicalWriter,
+    vectors: VectorWriter,
+    n_text_bytes: u64,
+}
+
+impl SegmentBuilder {
+    fn new(numbers: &Numbers, options: &BuildOptions, embedder: &dyn Embedder) -> Result<Self, BuildError> {
+        Ok(Self {
+            base_blob: numbers.n_blobs,
+            base_doc: numbers.n_docs,
+            artifacts: ArtifactWriter::new(options.recipe),
+            lexical: LexicalWriter::new()?,
+            vectors: VectorWriter::new(embedder.profile().dim, options.quantisation, embedder.profile().id())?,
+            n_text_bytes: 0,
+        })
+    }
+
+    fn add_round(
+        &mut self,
+        round: Vec<PreparedBlob>,
+        known: &Segments,
+        numbers: &mut Numbers,
+        embedder: &dyn Embedder,
+    ) -> Result<(), BuildError> {
+        let mut new_chunks: Vec<(usize, &PreparedChunk)> = Vec::new();
+        for (at, blob) in round.iter().enumerate() {
+            let mut docs = Vec::with_capacity(blob.chunks.len());
+            for chunk in &blob.chunks {
+                let (doc, is_new) = numbers.doc(chunk.key, known)?;
+                docs.push(doc);
+                if is_new {
+                    new_chunks.push((at, chunk));
+                }
+            }
+            match &blob.outcome {
+                Ok(extraction) => self.artifacts.push(blob.key, blob.lang, extraction, &docs),
+                Err(reason) => self.artifacts.push_skipped(blob.key, *reason),
+            }
+            self.lexical.add_signature(&blob.signature);
+            self.n_text_bytes += blob.bytes.len() as u64;
+            numbers.n_blobs = numbers.n_blobs.checked_add(1).ok_or(BuildError::TooMany)?;
+        }
+        let Self { lexical, vectors, .. } = self;
+        let text_of = |&(at, chunk): &(usize, &PreparedChunk)| chunk.text(&round[at]);
+        let (indexed, embedded) = rayon::join(
+            || add_documents(lexical, &new_chunks, &round),
+            || embed(embedder, &new_chunks, text_of),
+        );
+        indexed?;
+        for (vector, weight) in embedded? {
+            vectors.push(&vector, weight)?;
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<SegmentData, BuildError> {
+        Ok(SegmentData {
+            base_blob: self.base_blob,
+            n_blobs: self.artifacts.n_blobs(),
+            base_doc: self.base_doc,
+            n_docs: self.lexical.n_docs(),
+            artifacts: self.artifacts.finish(),
+            lexical: self.lexical.finish()?,
+            vectors: self.vectors.finish(),
+            n_text_bytes: self.n_text_bytes,
+        })
+    }
+}
+
+fn add_documents(
+    lexical: &mut LexicalWriter,
+    chunks: &[(usize, &PreparedChunk)],
+    round: &[PreparedBlob],
+) -> Result<(), LexicalError> {
+    for &(at, chunk) in chunks {
+        let blob = &round[at];
+        lexical.add(LexicalDoc {
+            key: chunk.key,
+            meta: chunk.meta,
+            names: &chunk.names(blob),
+            head: &chunk.head,
+            body: &String::from_utf8_lossy(chunk.bytes(blob)),
+        })?;
+    }
+    Ok(())
+}
+
+fn embed<'a>(
+    embedder: &dyn Embedder,
+    chunks: &[(usize, &'a PreparedChunk)],
+    text_of: impl Fn(&(usize, &'a PreparedChunk)) -> String + Sync,
+) -> Result<Vec<(Vec<f32>, f32)>, EmbedError> {
+    // A round is short; whoever interrupts waits for its end, so that documents and vectors stay together.
+    let never = AtomicBool::new(false);
+    let batches = chunks
+        .par_chunks(EMBED_BATCH)
+        .map(|batch| {
+            let texts: Vec<String> = batch.iter().map(&text_of).collect();
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            embedder.embed_documents(&texts, &never)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let flat = batches.into_iter().flatten();
+    Ok(flat.map(|embedding| (embedding.vector, embedding.weight)).collect())
+}

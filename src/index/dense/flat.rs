@@ -1,0 +1,256 @@
+//! The exact scan.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+use roaring::RoaringBitmap;
+
+use super::dense_index::{Cosine, DenseError, DenseIndex};
+use super::kernel::Pick;
+use super::query::{BLOCK_ROWS, Query, unit_query};
+use super::top_k::{self, TopK};
+use super::vectors::VectorFile;
+
+/// All vectors of some segments, compared one by one with the query: nothing is ever missed.
+///
+/// Costs a few nanoseconds per live document (`tests/bench/dense.rs`), less the narrower the filter. Scores are integers until the last
+/// multiplication, so they are the same on every processor and for any number of threads.
+#[derive(Clone, Debug)]
+pub struct FlatIndex {
+    /// By ascending document, not overlapping, none empty.
+    segments: Vec<Segment>,
+}
+
+/// Row r of `vectors` is document `base_doc` + r.
+#[derive(Clone, Debug)]
+pub(super) struct Segment {
+    pub(super) base_doc: u32,
+    pub(super) vectors: VectorFile,
+}
+
+impl Segment {
+    /// One past the last document.
+    fn end_doc(&self) -> u32 {
+        self.base_doc + self.vectors.len()
+    }
+}
+
+/// From so many live documents on, all threads of the current rayon pool take part.
+const PARALLEL_DOCS: u64 = 200_000;
+
+/// Documents that one thread takes at a time.
+const DOCS_PER_TASK: u32 = 1 << 15;
+
+/// Consecutive live documents that are scanned as a run.
+const MIN_RUN: usize = 8;
+
+impl FlatIndex {
+    /// Joins segments, given with their first document numbers in any order. All must be of one profile, and no document may
+    /// belong to two; there may be gaps.
+    pub fn new(segments: Vec<(u32, VectorFile)>) -> Result<Self, DenseError> {
+        let mut segments: Vec<Segment> = segments
+            .into_iter()
+            .filter(|(_, vectors)| !vectors.is_empty())
+            .map(|(base_doc, vectors)| Segment { base_doc, vectors })
+            .collect();
+        segments.sort_by_key(|segment| segment.base_doc);
+        let mut free_from = 0;
+        for segment in &segments {
+            let (base_doc, first) = (segment.base_doc, &segments[0].vectors);
+            let end = base_doc
+                .checked_add(segment.vectors.len())
+                .filter(|_| base_doc >= free_from);
+            free_from = end.ok_or(DenseError::Overlap { base_doc })?;
+            if (segment.vectors.profile(), segment.vectors.dim()) != (first.profile(), first.dim()) {
+                return Err(DenseError::Profile { base_doc });
+            }
+        }
+        Ok(Self { segments })
+    }
+
+    /// Number of vectors.
+    pub fn len(&self) -> usize {
+        self.segments.iter().map(|segment| segment.vectors.len() as usize).sum()
+    }
+
+    /// Whether there are no vectors.
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// The cosine of each of `docs`, in their order; documents without a vector get 0, as the zero vector does.
+    pub fn score(&self, query: &[f32], docs: &[u32]) -> Result<Vec<Cosine>, DenseError> {
+        let mut cosines = vec![0.0; docs.len()];
+        if let Some(unit) = self.unit(query)? {
+            let queries: Vec<Query> = self.segments.iter().map(|segment| query_for(segment, &unit)).collect();
+            for (cosine, &doc) in cosines.iter_mut().zip(docs) {
+                if let Some(at) = self.segment_of(doc) {
+                    let row = (doc - self.segments[at].base_doc) as usize;
+                    queries[at].cosines(
+                        &self.segments[at].vectors,
+                        Pick::Run { first: row, len: 1 },
+                        std::slice::from_mut(cosine),
+                    );
+                }
+            }
+        }
+        Ok(cosines.into_iter().map(Cosine).collect())
+    }
+
+    /// Writes the cosine of each live document to `cosines[document]` and leaves the rest of `cosines` as it is: live documents
+    /// without a vector, dead ones, and all if the query is zero. Documents beyond the end of `cosines` are passed over.
+    pub fn scores_into(&self, query: &[f32], live: &RoaringBitmap, cosines: &mut [f32]) -> Result<(), DenseError> {
+        let Some(unit) = self.unit(query)? else { return Ok(()) };
+        let end = u32::try_from(cosines.len()).unwrap_or(u32::MAX);
+        for segment in &self.segments {
+            let query = query_for(segment, &unit);
+            let docs = segment.base_doc..segment.end_doc().min(end);
+            segment.scan(&query, live, docs, &mut |rows, found| {
+                let base = segment.base_doc as usize;
+                if let Pick::Run { first, len } = rows {
+                    cosines[base + first..][..len].copy_from_slice(found);
+                } else {
+                    (0..found.len()).for_each(|i| cosines[base + rows.row(i)] = found[i]);
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// How much the text of `doc` holds, as its embedder said; 0 without a vector.
+    pub fn weight(&self, doc: u32) -> f32 {
+        let at = self.segment_of(doc);
+        at.map_or(0.0, |at| {
+            self.segments[at].vectors.weight(doc - self.segments[at].base_doc)
+        })
+    }
+
+    /// The vector of `doc` as far as quantisation has kept it, for searching what is similar.
+    pub fn vector(&self, doc: u32) -> Option<Vec<f32>> {
+        let segment = &self.segments[self.segment_of(doc)?];
+        segment.vectors.vector(doc - segment.base_doc)
+    }
+
+    pub(super) fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// Checks a query and gives it unit length; `None` for the zero vector and where there is nothing to search.
+    pub(super) fn unit(&self, query: &[f32]) -> Result<Option<Vec<f32>>, DenseError> {
+        let Some(first) = self.segments.first() else {
+            return Ok(None);
+        };
+        let expected = first.vectors.dim();
+        if query.len() != expected {
+            return Err(DenseError::Dimension {
+                found: query.len(),
+                expected,
+            });
+        }
+        unit_query(query)
+    }
+
+    /// The best documents of some segments; best first.
+    pub(super) fn best_of(segments: &[&Segment], unit: &[f32], live: &RoaringBitmap, k: usize) -> Vec<(u32, f32)> {
+        let n_live: u64 = segments
+            .iter()
+            .map(|segment| live.range_cardinality(segment.docs()))
+            .sum();
+        let found = if n_live < PARALLEL_DOCS {
+            segments
+                .iter()
+                .flat_map(|segment| segment.best(unit, live, segment.docs(), k))
+                .collect()
+        } else {
+            let tasks: Vec<(&Segment, Range<u32>)> = segments.iter().flat_map(|segment| segment.tasks()).collect();
+            let parts: Vec<_> = tasks
+                .into_par_iter()
+                .map(|(segment, docs)| segment.best(unit, live, docs, k))
+                .collect();
+            parts.concat()
+        };
+        top_k::best(found, k)
+    }
+
+    /// Where in `segments` the document stands.
+    fn segment_of(&self, doc: u32) -> Option<usize> {
+        let after = self.segments.partition_point(|segment| segment.base_doc <= doc);
+        let at = after.checked_sub(1)?;
+        (doc < self.segments[at].end_doc()).then_some(at)
+    }
+}
+
+impl DenseIndex for FlatIndex {
+    fn search(&self, query: &[f32], live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Cosine)>, DenseError> {
+        let Some(unit) = self.unit(query)? else {
+            return Ok(Vec::new());
+        };
+        let segments: Vec<&Segment> = self.segments.iter().collect();
+        let found = Self::best_of(&segments, &unit, live, k);
+        Ok(found.into_iter().map(|(doc, cosine)| (doc, Cosine(cosine))).collect())
+    }
+}
+
+fn query_for(segment: &Segment, unit: &[f32]) -> Query {
+    Query::new(unit, segment.vectors.quantisation())
+}
+
+impl Segment {
+    pub(super) fn docs(&self) -> Range<u32> {
+        self.base_doc..self.end_doc()
+    }
+
+    /// All its documents in parts for threads.
+    fn tasks(&self) -> impl Iterator<Item = (&Self, Range<u32>)> {
+        let starts = self.docs().step_by(DOCS_PER_TASK as usize);
+        starts.map(move |start| (self, start..start.saturating_add(DOCS_PER_TASK).min(self.end_doc())))
+    }
+
+    fn best(&self, unit: &[f32], live: &RoaringBitmap, docs: Range<u32>, k: usize) -> Vec<(u32, f32)> {
+        let (query, mut top) = (query_for(self, unit), TopK::new(k));
+        self.scan(&query, live, docs, &mut |rows, cosines| {
+            for (i, &cosine) in cosines.iter().enumerate() {
+                top.offer(self.base_doc + rows.row(i) as u32, cosine);
+            }
+        });
+        top.finish()
+    }
+
+    /// Gives `sink` the cosines of the live documents among `docs`, which lie inside the segment: rows ascend from call to call.
+    fn scan(&self, query: &Query, live: &RoaringBitmap, docs: Range<u32>, sink: &mut impl FnMut(Pick<'_>, &[f32])) {
+        if docs.is_empty() {
+            return;
+        }
+        let mut list = Vec::with_capacity(BLOCK_ROWS);
+        let mut docs = live.range(docs);
+        while let Some(run) = docs.next_range() {
+            let (first, last) = (
+                (run.start() - self.base_doc) as usize,
+                (run.end() - self.base_doc) as usize,
+            );
+            if last - first + 1 >= MIN_RUN {
+                for start in (first..=last).step_by(BLOCK_ROWS) {
+                    let len = BLOCK_ROWS.min(last + 1 - start);
+                    self.block(query, Pick::Run { first: start, len }, sink);
+                }
+            } else {
+                // Looking for runs costs ten times what the next document costs, so a block goes by before the next look.
+                list.extend((first..=last).map(|row| row as u32));
+                let room = BLOCK_ROWS - list.len();
+                list.extend(docs.by_ref().take(room).map(|doc| doc - self.base_doc));
+                self.block(query, Pick::List(&list), sink);
+                list.clear();
+            }
+        }
+    }
+
+    fn block(&self, query: &Query, rows: Pick<'_>, sink: &mut impl FnMut(Pick<'_>, &[f32])) {
+        let mut cosines = [0.0; BLOCK_ROWS];
+        let cosines = &mut cosines[..rows.len()];
+        query.cosines(&self.vectors, rows, cosines);
+        sink(rows, cosines);
+    }
+}
+
+#[cfg(test)]
+mod tests;

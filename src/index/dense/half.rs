@@ -1,0 +1,60 @@
+//! Small positive numbers in two bytes: IEEE 754 binary16 without its sign, infinities and NaNs.
+
+/// The largest value that is written.
+pub(super) const MAX: f32 = 65504.0;
+
+/// 2^112, the distance between the exponent biases of binary32 and binary16.
+const REBIAS: f32 = f32::from_bits(0x7780_0000);
+
+/// The nearest half to `value`, ties to even; anything negative or not a number gives 0, anything too large [`MAX`].
+pub(super) fn encode(value: f32) -> u16 {
+    let bounded = if value > 0.0 { value.min(MAX) } else { 0.0 };
+    let shifted = (bounded / REBIAS).to_bits();
+    let halfway_to_even = 0x0fff + (shifted >> 13 & 1);
+    ((shifted + halfway_to_even) >> 13) as u16
+}
+
+/// The number that `half` stands for. Total: the sign bit is ignored, and what would be infinite or NaN is a number above
+/// [`MAX`], so nothing read from a damaged file can poison a comparison.
+#[inline(always)]
+pub(super) fn decode(half: u16) -> f32 {
+    f32::from_bits(u32::from(half & 0x7fff) << 13) * REBIAS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_half_survives() {
+        for half in 0..0x7c00 {
+            assert_eq!(encode(decode(half)), half);
+        }
+        assert_eq!(
+            (decode(0x3c00), decode(0x0001), decode(0x7bff)),
+            (1.0, 2f32.powi(-24), MAX)
+        );
+    }
+
+    #[test]
+    fn every_pattern_decodes_to_a_finite_number() {
+        assert!((0..=u16::MAX).all(|half| decode(half).is_finite() && decode(half) >= 0.0));
+    }
+
+    #[test]
+    fn encoding_rounds_to_the_nearest() {
+        for i in 1..5000 {
+            let value = i as f32 * 0.0137;
+            let half = encode(value);
+            let distance = |half: u16| (decode(half) - value).abs();
+            assert!(
+                distance(half) <= distance(half + 1) && distance(half) <= distance(half - 1),
+                "{value}"
+            );
+        }
+        assert_eq!(
+            (encode(-1.0), encode(f32::NAN), encode(f32::INFINITY)),
+            (0, 0, encode(MAX))
+        );
+    }
+}

@@ -1,0 +1,197 @@
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use super::super::writer::VectorWriter;
+use super::*;
+use crate::embed::ProfileId;
+
+const DIM: usize = 32;
+
+/// Numbers from -1 to 1 that depend on the seed only.
+fn noise(seed: u64) -> impl Iterator<Item = f32> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678;
+    std::iter::repeat_with(move || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+    })
+}
+
+/// A point near one of `n_centres` centres.
+fn clustered(seed: u64, n_centres: u64) -> Vec<f32> {
+    let raw = noise(seed % n_centres + 1_000_000)
+        .zip(noise(seed))
+        .map(|(centre, own)| centre + 0.6 * own)
+        .take(DIM)
+        .collect();
+    unit(raw)
+}
+
+fn unit(mut raw: Vec<f32>) -> Vec<f32> {
+    let norm = raw.iter().map(|x| x * x).sum::<f32>().sqrt();
+    raw.iter_mut().for_each(|x| *x /= norm);
+    raw
+}
+
+fn flat(vectors: impl Iterator<Item = Vec<f32>>, quantisation: Quantisation) -> FlatIndex {
+    let mut writer = VectorWriter::new(DIM, quantisation, ProfileId([3; 16])).unwrap();
+    vectors.for_each(|vector| writer.push(&vector, 1.0).unwrap());
+    FlatIndex::new(vec![(0, VectorFile::open(Arc::new(writer.finish())).unwrap())]).unwrap()
+}
+
+fn options(threshold: usize) -> HnswOptions {
+    HnswOptions {
+        threshold,
+        ..HnswOptions::default()
+    }
+}
+
+fn build(flat: FlatIndex, threshold: usize) -> HnswIndex {
+    let index = HnswIndex::build(flat, &options(threshold), &AtomicBool::new(false)).unwrap();
+    assert_eq!(index.n_graphs(), 1);
+    index
+}
+
+/// The share of the scan's results that the graph gives too; asserts that the graph was asked, and scores as the scan does.
+fn recall(index: &HnswIndex, live: &RoaringBitmap, k: usize, queries: impl Iterator<Item = Vec<f32>>) -> f64 {
+    let (mut hits, mut all) = (0, 0);
+    let (segment, graph) = (&index.flat.segments()[0], index.graphs[0].as_ref().unwrap());
+    for query in queries {
+        let query = unit(query);
+        assert!(graph.best_of(segment, &query, live, k, index.threshold).is_some());
+        let found = index.search(&query, live, k).unwrap();
+        assert!(found.iter().all(|(doc, _)| live.contains(*doc)));
+        let truth = index.flat.search(&query, live, k).unwrap();
+        hits += truth.iter().filter(|hit| found.contains(hit)).count();
+        all += truth.len();
+    }
+    hits as f64 / all as f64
+}
+
+#[test]
+fn clustered_vectors_are_found() {
+    for quantisation in [Quantisation::Int4, Quantisation::Int8] {
+        let index = build(flat((0..3000).map(|seed| clustered(seed, 40)), quantisation), 500);
+        let all = RoaringBitmap::from_iter(0..3000);
+        let found = recall(&index, &all, 10, (0..100).map(|seed| clustered(50_000 + seed, 40)));
+        assert!(found >= 0.95, "{quantisation:?} {found}");
+        let half = RoaringBitmap::from_iter((0..3000).filter(|doc| doc / 40 % 5 < 3));
+        let found = recall(&index, &half, 10, (0..100).map(|seed| clustered(60_000 + seed, 40)));
+        assert!(found >= 0.95, "{quantisation:?} filtered {found}");
+    }
+}
+
+#[test]
+fn duplicates_hide_nothing() {
+    // 2,000 equal vectors, 500 that differ in little, then ordinary ones, and some zero ones in between.
+    let vector = |i: u64| match i {
+        0..2000 => clustered(1, 1),
+        2000..2500 => unit(
+            clustered(1, 1)
+                .into_iter()
+                .zip(noise(i))
+                .map(|(x, own)| x + 0.001 * own)
+                .collect(),
+        ),
+        _ if i.is_multiple_of(50) => vec![0.0; DIM],
+        _ => clustered(i, 200),
+    };
+    let index = build(flat((0..5000).map(vector), Quantisation::Int8), 500);
+    let all = RoaringBitmap::from_iter(0..5000);
+    let found = recall(&index, &all, 10, (0..100).map(|seed| clustered(90_000 + seed, 200)));
+    assert!(found >= 0.95, "{found}");
+    let found = recall(&index, &all, 10, (2501..2600).filter(|i| i % 50 != 0).map(vector));
+    assert!(found >= 0.95, "{found}");
+    let equal = index.search(&clustered(1, 1), &all, 20).unwrap();
+    assert_eq!(equal, index.flat.search(&clustered(1, 1), &all, 20).unwrap());
+}
+
+#[test]
+fn what_the_graph_cannot_answer_is_scanned() {
+    let index = build(
+        flat((0..3000).map(|seed| clustered(seed, 30)), Quantisation::Int4),
+        1000,
+    );
+    let query = clustered(77_777, 30);
+    let opposite: Vec<f32> = query.iter().map(|x| -x).collect();
+    let (all, few) = (
+        RoaringBitmap::from_iter(0..3000),
+        RoaringBitmap::from_iter((0..3000).step_by(100)),
+    );
+    let cases = [
+        (&query, &few, 5),
+        (&query, &all, 2990),
+        (&query, &all, 0),
+        (&query, &few, 100),
+        (&opposite, &few, 3),
+    ];
+    for (query, live, k) in cases {
+        assert_eq!(
+            index.search(query, live, k).unwrap(),
+            index.flat.search(query, live, k).unwrap()
+        );
+    }
+}
+
+#[test]
+fn a_filter_that_hides_the_neighbourhood_costs_no_recall() {
+    let index = build(
+        flat((0..4000).map(|seed| clustered(seed, 20)), Quantisation::Int4),
+        1000,
+    );
+    // Whole clusters are dead, among them those of the queries.
+    let live = RoaringBitmap::from_iter((0..4000).filter(|doc| doc % 20 < 10));
+    for seed in (0..200).filter(|seed| seed % 20 >= 10) {
+        let query = clustered(40_000 + seed, 20);
+        assert_eq!(
+            index.search(&query, &live, 10).unwrap(),
+            index.flat.search(&query, &live, 10).unwrap()
+        );
+    }
+}
+
+#[test]
+fn small_segments_get_no_graph_and_answer_all_the_same() {
+    let flat = flat((0..50).map(|seed| clustered(seed, 5)), Quantisation::Int4);
+    let index = HnswIndex::build(flat.clone(), &HnswOptions::default(), &AtomicBool::new(false)).unwrap();
+    assert_eq!(index.n_graphs(), 0);
+    let (query, all) = (clustered(7, 5), RoaringBitmap::from_iter(0..50));
+    assert_eq!(
+        index.search(&query, &all, 5).unwrap(),
+        flat.search(&query, &all, 5).unwrap()
+    );
+    assert!(matches!(
+        index.search(&[1.0], &all, 5),
+        Err(DenseError::Dimension { found: 1, .. })
+    ));
+}
+
+#[test]
+fn a_graph_serves_only_the_vectors_it_was_built_from() {
+    let [one, other] =
+        [0, 9000].map(|from| flat((from..from + 400).map(|seed| clustered(seed, 5)), Quantisation::Int4));
+    let graph = SegmentGraph::build(&one.segments()[0].vectors, &options(1), &AtomicBool::new(false)).unwrap();
+    let graphs = vec![(0, Arc::new(graph))];
+    assert_eq!(HnswIndex::new(one, graphs.clone(), 1).n_graphs(), 1);
+    assert_eq!(HnswIndex::new(other, graphs, 1).n_graphs(), 0);
+}
+
+#[test]
+fn building_is_repeatable_and_can_be_interrupted() {
+    let flat = flat((0..1500).map(|seed| clustered(seed, 20)), Quantisation::Int4);
+    let vectors = &flat.segments()[0].vectors;
+    let stop = SegmentGraph::build(vectors, &options(1), &AtomicBool::new(true));
+    assert!(matches!(stop, Err(BuildError::Interrupted)));
+    let [one, other] = [(); 2].map(|()| SegmentGraph::build(vectors, &options(1), &AtomicBool::new(false)).unwrap());
+    let query = clustered(5555, 20);
+    assert_eq!(one.candidates(&query, 64), other.candidates(&query, 64));
+}
+
+#[test]
+fn equal_and_zero_vectors_alone_make_no_graph() {
+    for vector in [vec![0.0; DIM], clustered(1, 1)] {
+        let flat = flat((0..300).map(|_| vector.clone()), Quantisation::Int8);
+        let built = SegmentGraph::build(&flat.segments()[0].vectors, &options(1), &AtomicBool::new(false));
+        assert!(matches!(built, Err(BuildError::TooFew)));
+    }
+}

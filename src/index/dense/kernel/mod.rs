@@ -1,0 +1,128 @@
+//! Dot products of code rows in integers, so that every processor gets the same sums.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod portable;
+
+/// Which rows a kernel works on.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Pick<'a> {
+    /// So many rows from this one on.
+    Run { first: usize, len: usize },
+    /// These rows.
+    List(&'a [u32]),
+}
+
+impl Pick<'_> {
+    /// How many rows.
+    pub(super) fn len(self) -> usize {
+        match self {
+            Self::Run { len, .. } => len,
+            Self::List(rows) => rows.len(),
+        }
+    }
+
+    /// The `i`th row.
+    #[inline(always)]
+    pub(super) fn row(self, i: usize) -> usize {
+        match self {
+            Self::Run { first, .. } => first + i,
+            Self::List(rows) => rows[i] as usize,
+        }
+    }
+}
+
+/// For each picked int4 row: Σ code · `query`, codes being 0..=15 and `query` signed bytes within -127..=127 in the order of the
+/// codes: all low halves of the row's bytes, then all high halves. Panics where a row lies outside `codes`.
+pub(super) fn int4(codes: &[u8], query: &[u8], rows: Pick<'_>, sums: &mut [i32]) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") {
+        // SAFETY: this processor has AVX2.
+        return unsafe { avx2::int4(codes, query, rows, sums) };
+    }
+    portable::int4(codes, query, rows, sums);
+}
+
+/// For each picked int8 row: Σ code · `query`. The caller keeps `query` so small that no sum leaves i32. Panics where a row lies
+/// outside `codes`.
+pub(super) fn int8(codes: &[u8], query: &[i16], rows: Pick<'_>, sums: &mut [i32]) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") {
+        // SAFETY: this processor has AVX2.
+        return unsafe { avx2::int8(codes, query, rows, sums) };
+    }
+    portable::int8(codes, query, rows, sums);
+}
+
+/// Σ level · level of two int4 rows of the same length.
+pub(super) fn int4_pair(a: &[u8], b: &[u8]) -> i32 {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") {
+        // SAFETY: this processor has AVX2.
+        return unsafe { avx2::int4_pair(a, b) };
+    }
+    portable::int4_pair(a, b)
+}
+
+/// Σ level · level of two int8 rows of the same length.
+pub(super) fn int8_pair(a: &[u8], b: &[u8]) -> i32 {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") {
+        // SAFETY: this processor has AVX2.
+        return unsafe { avx2::int8_pair(a, b) };
+    }
+    portable::int8_pair(a, b)
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_processor_does_not_change_a_sum(
+            row_bytes in 1usize..300,
+            codes in prop::collection::vec(any::<u8>(), 9 * 300),
+            query in prop::collection::vec(any::<u8>().prop_filter("not -128", |&y| y != 0x80), 600),
+            wide in prop::collection::vec(-32767i16..=32767, 300),
+            list in prop::collection::vec(0u32..9, 0..20),
+        ) {
+            prop_assume!(is_x86_feature_detected!("avx2"));
+            let codes = &codes[..9 * row_bytes];
+            for rows in [Pick::Run { first: 1, len: 8 }, Pick::List(&list)] {
+                let (mut fast, mut plain) = (vec![0; rows.len()], vec![0; rows.len()]);
+                int4(codes, &query[..2 * row_bytes], rows, &mut fast);
+                portable::int4(codes, &query[..2 * row_bytes], rows, &mut plain);
+                prop_assert_eq!(&fast, &plain);
+                int8(codes, &wide[..row_bytes], rows, &mut fast);
+                portable::int8(codes, &wide[..row_bytes], rows, &mut plain);
+                prop_assert_eq!(&fast, &plain);
+            }
+            let (a, b) = (&codes[..row_bytes], &codes[8 * row_bytes..]);
+            prop_assert_eq!(int4_pair(a, b), portable::int4_pair(a, b));
+            prop_assert_eq!(int8_pair(a, b), portable::int8_pair(a, b));
+        }
+    }
+
+    #[test]
+    fn extreme_codes_do_not_overflow() {
+        for row_bytes in [128, 1000, 8192] {
+            let rows = Pick::Run { first: 0, len: 1 };
+            let mut sums = [0];
+            int4(&vec![0xff; row_bytes], &vec![0x81; 2 * row_bytes], rows, &mut sums);
+            assert_eq!(sums[0], -15 * 127 * 2 * row_bytes as i32);
+            int8(&vec![0x80; row_bytes], &vec![2047; row_bytes], rows, &mut sums);
+            assert_eq!(sums[0], -128 * 2047 * row_bytes as i32);
+            assert_eq!(
+                int8_pair(&vec![0x80; row_bytes], &vec![0x80; row_bytes]),
+                16384 * row_bytes as i32
+            );
+            assert_eq!(
+                int4_pair(&vec![0; row_bytes], &vec![0xff; row_bytes]),
+                -225 * 2 * row_bytes as i32
+            );
+        }
+    }
+}

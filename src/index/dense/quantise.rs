@@ -1,0 +1,199 @@
+//! Vectors in few bits.
+//!
+//! A unit vector x is kept as small integers q and a factor f such that f · (q · y) estimates x · y for any y. With
+//! f = 1 / (q · x) the estimate is free of bias: along x it is exact, and the rest of q points anywhere
+//! (Gao, Long, "RaBitQ", SIGMOD 2024). For the same reason the step of the integers is chosen for the best angle between q and
+//! x, not for the smallest error.
+
+use super::half;
+
+/// How many bits a component has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Quantisation {
+    /// Sixteen odd levels from -15 to 15, two components in a byte.
+    ///
+    /// The default: half the size of `Int8` and no measurable loss in ranking. Over 70,000 chunks of git and rust-analyzer
+    /// with commit subjects as queries, 0.90 of the true top 10 were in the top 10, and in each of 800 queries the whole top 10
+    /// was in the top 50; NDCG@10 by file over 24 repositories changed by -0.001 ± 0.001 for 2,734 commit
+    /// subjects and by -0.004 ± 0.003 for 432 judged queries. A random rotation before it brought 0.016 of recall and nothing in NDCG.
+    #[default]
+    Int4,
+    /// Levels from -127 to 127. Recall@10 on the same data 0.99.
+    Int8,
+}
+
+impl Quantisation {
+    /// Bits of one component, as written in file headers.
+    pub fn bits(self) -> u32 {
+        match self {
+            Self::Int4 => 4,
+            Self::Int8 => 8,
+        }
+    }
+
+    pub(super) fn from_bits(bits: u32) -> Option<Self> {
+        [Self::Int4, Self::Int8]
+            .into_iter()
+            .find(|quantisation| quantisation.bits() == bits)
+    }
+
+    /// Bytes of one vector's codes.
+    pub fn row_bytes(self, dim: usize) -> usize {
+        match self {
+            Self::Int4 => dim.div_ceil(2),
+            Self::Int8 => dim,
+        }
+    }
+}
+
+/// Appends the codes of `unit` to `codes` and returns the factor as a half; 0 for the zero vector.
+///
+/// `unit` has unit length or is zero. Int4: byte j holds component j in the low and component j + row_bytes in the high four
+/// bits, each as (level + 15) / 2. Int8: two's complement.
+pub(super) fn encode(quantisation: Quantisation, unit: &[f32], codes: &mut Vec<u8>) -> u16 {
+    let largest = unit.iter().fold(0f32, |largest, x| largest.max(x.abs()));
+    let step = match quantisation {
+        _ if largest == 0.0 => 0.0,
+        Quantisation::Int4 => best_int4_step(unit, largest),
+        Quantisation::Int8 => largest / 127.0,
+    };
+    let inverse = if step > 0.0 { 1.0 / step } else { 0.0 };
+    let agreement: f32 = match quantisation {
+        Quantisation::Int4 => {
+            let low = unit.len().div_ceil(2);
+            codes.extend((0..low).map(|j| {
+                let high = unit.get(j + low).map_or(0, |&x| nibble(x * inverse));
+                nibble(unit[j] * inverse) | high << 4
+            }));
+            unit.iter().map(|&x| x * f32::from(level(nibble(x * inverse)))).sum()
+        }
+        Quantisation::Int8 => {
+            codes.extend(unit.iter().map(|&x| byte(x * inverse) as u8));
+            unit.iter().map(|&x| x * f32::from(byte(x * inverse))).sum()
+        }
+    };
+    if agreement > 0.0 {
+        half::encode(1.0 / agreement)
+    } else {
+        0
+    }
+}
+
+/// Writes the levels of a row to `levels`, `dim` of them.
+pub(super) fn decode(quantisation: Quantisation, row: &[u8], levels: &mut [f32]) {
+    match quantisation {
+        Quantisation::Int4 => {
+            let (low, high) = levels.split_at_mut(row.len());
+            for (x, &byte) in low.iter_mut().zip(row) {
+                *x = f32::from(level(byte & 15));
+            }
+            for (x, &byte) in high.iter_mut().zip(row) {
+                *x = f32::from(level(byte >> 4));
+            }
+        }
+        Quantisation::Int8 => {
+            for (x, &byte) in levels.iter_mut().zip(row) {
+                *x = f32::from(byte as i8);
+            }
+        }
+    }
+}
+
+/// The odd level of a code 0..=15.
+fn level(code: u8) -> i8 {
+    2 * code as i8 - 15
+}
+
+/// The code of the level nearest to `steps`, counted in steps of two levels.
+#[inline(always)]
+fn nibble(steps: f32) -> u8 {
+    (steps + 8.0).clamp(0.0, 15.0) as u8
+}
+
+#[inline(always)]
+fn byte(steps: f32) -> i8 {
+    steps.round().clamp(-127.0, 127.0) as i8
+}
+
+/// Fractions of the step that just holds the largest component, of which the best is taken: with 15 levels it pays to clip a few
+/// large components. Four times as many choices gave no more recall.
+const STEP_CHOICES: [f32; 8] = [0.4, 0.48, 0.56, 0.64, 0.72, 0.8, 0.88, 0.96];
+
+/// The step with the smallest angle between `unit` and its levels.
+fn best_int4_step(unit: &[f32], largest: f32) -> f32 {
+    let mut best = (f32::MIN, largest / 7.5);
+    for choice in STEP_CHOICES {
+        let step = largest / 7.5 * choice;
+        let cosine = cosine_with_levels(unit, 1.0 / step);
+        if cosine > best.0 {
+            best = (cosine, step);
+        }
+    }
+    best.1
+}
+
+/// cos(x, q), times the length of x. Sums run in eight lanes so that the compiler may use vector instructions and the result
+/// still is the same everywhere.
+fn cosine_with_levels(unit: &[f32], inverse_step: f32) -> f32 {
+    let (mut dot, mut square) = ([0f32; 8], [0f32; 8]);
+    for part in unit.chunks(8) {
+        for ((dot, square), &x) in dot.iter_mut().zip(&mut square).zip(part) {
+            let level = f32::from(level(nibble(x * inverse_step)));
+            *dot += x * level;
+            *square += level * level;
+        }
+    }
+    dot.iter().sum::<f32>() / square.iter().sum::<f32>().sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn estimates_are_near(
+            raw in prop::collection::vec(-1f32..1.0, 33..80),
+            other in prop::collection::vec(-1f32..1.0, 80),
+        ) {
+            let unit = unit(&raw);
+            for (quantisation, tolerance) in [(Quantisation::Int4, 0.16), (Quantisation::Int8, 0.012)] {
+                let mut codes = Vec::new();
+                let factor = half::decode(encode(quantisation, &unit, &mut codes));
+                prop_assert_eq!(codes.len(), quantisation.row_bytes(unit.len()));
+                let mut levels = vec![0.0; unit.len()];
+                decode(quantisation, &codes, &mut levels);
+                let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+                prop_assert!((factor * dot(&levels, &unit) - 1.0).abs() < 1e-3);
+                let y = self::unit(&other[..unit.len()]);
+                prop_assert!((factor * dot(&levels, &y) - dot(&unit, &y)).abs() < tolerance);
+            }
+        }
+    }
+
+    fn unit(raw: &[f32]) -> Vec<f32> {
+        let norm = raw.iter().map(|x| x * x).sum::<f32>().sqrt();
+        raw.iter().map(|x| x / norm).collect()
+    }
+
+    #[test]
+    fn the_zero_vector_has_factor_zero() {
+        for quantisation in [Quantisation::Int4, Quantisation::Int8] {
+            let mut codes = Vec::new();
+            assert_eq!(encode(quantisation, &[0.0; 5], &mut codes), 0);
+            assert_eq!(codes.len(), quantisation.row_bytes(5));
+        }
+    }
+
+    #[test]
+    fn the_searched_step_is_at_least_as_good_as_the_plain_one() {
+        let mut raw = vec![0.05f32; 64];
+        raw[3] = 0.9;
+        let unit = unit(&raw);
+        let largest = unit[3];
+        let searched = cosine_with_levels(&unit, 1.0 / best_int4_step(&unit, largest));
+        assert!(searched >= cosine_with_levels(&unit, 7.5 / largest));
+    }
+}

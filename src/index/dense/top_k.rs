@@ -1,0 +1,88 @@
+//! The best few of many scores.
+
+use std::cmp::Ordering;
+
+/// Keeps the `k` best `(document, score)` of those offered in ascending order of document; ties go to the lower document.
+#[derive(Debug)]
+pub(super) struct TopK {
+    k: usize,
+    kept: Vec<(u32, f32)>,
+    /// Scores up to this one cannot enter any more.
+    floor: f32,
+}
+
+impl TopK {
+    pub(super) fn new(k: usize) -> Self {
+        let floor = if k == 0 { f32::INFINITY } else { f32::NEG_INFINITY };
+        Self {
+            k,
+            kept: Vec::new(),
+            floor,
+        }
+    }
+
+    /// Offers the next document. Scores are finite.
+    #[inline(always)]
+    pub(super) fn offer(&mut self, doc: u32, score: f32) {
+        if score > self.floor {
+            self.keep(doc, score);
+        }
+    }
+
+    /// Best first.
+    pub(super) fn finish(self) -> Vec<(u32, f32)> {
+        best(self.kept, self.k)
+    }
+
+    /// Collects up to twice as many as asked for, then drops the worse half: cheaper than a heap while `k` is small against
+    /// the number of documents, and never worse than sorting all.
+    fn keep(&mut self, doc: u32, score: f32) {
+        self.kept.push((doc, score));
+        if self.kept.len() >= self.k.saturating_mul(2).max(64) {
+            self.kept.select_nth_unstable_by(self.k - 1, best_first);
+            self.kept.truncate(self.k);
+            self.floor = self.kept[self.k - 1].1;
+        }
+    }
+}
+
+/// The `k` best of `all`, which may be in any order: best first, ties by ascending document.
+pub(super) fn best(mut all: Vec<(u32, f32)>, k: usize) -> Vec<(u32, f32)> {
+    if k < all.len() {
+        all.select_nth_unstable_by(k, best_first);
+        all.truncate(k);
+    }
+    all.sort_unstable_by(best_first);
+    all
+}
+
+fn best_first(a: &(u32, f32), b: &(u32, f32)) -> Ordering {
+    b.1.total_cmp(&a.1).then(a.0.cmp(&b.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_is_the_front_of_the_sorted_list(scores in prop::collection::vec(-5i8..5, 0..600), k in 0usize..300) {
+            let all: Vec<(u32, f32)> = (0..).zip(scores.iter().map(|&score| f32::from(score))).collect();
+            let mut top = TopK::new(k);
+            all.iter().for_each(|&(doc, score)| top.offer(doc, score));
+            let mut sorted = all;
+            sorted.sort_by(best_first);
+            sorted.truncate(k);
+            prop_assert_eq!(top.finish(), sorted);
+        }
+    }
+
+    #[test]
+    fn more_than_there_are_may_be_asked_for() {
+        let mut top = TopK::new(usize::MAX);
+        (0..200).for_each(|doc| top.offer(doc, 1.0));
+        assert_eq!(top.finish().len(), 200);
+    }
+}

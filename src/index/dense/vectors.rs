@@ -1,0 +1,286 @@
+//! Vector files as they are read.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::half;
+use super::quantise::{self, Quantisation};
+use crate::embed::ProfileId;
+
+/// The bytes of a file: owned, or a memory map.
+pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
+
+/// An immutable file of quantised unit vectors, one row per document from 0 on.
+///
+/// Little endian; parts follow one another without gaps.
+///
+/// | offset | bytes | content |
+/// | --- | --- | --- |
+/// | 0 | 4 | `CSVF` |
+/// | 4 | u32 | format version = 1 |
+/// | 8 | u32 | n, number of rows |
+/// | 12 | u32 | dim |
+/// | 16 | u32 | bits per component: 4 or 8 |
+/// | 20 | 12 | zero |
+/// | 32 | 16 | id of the embedding profile |
+/// | 48 | 32 | BLAKE3 of everything from offset 128 on |
+/// | 80 | 32 | BLAKE3 of the bytes 0..80 |
+/// | 112 | 16 | zero |
+/// | 128 | n × row_bytes | codes; row_bytes = dim for 8 bits, ⌈dim / 2⌉ for 4, see [`Quantisation`] |
+/// | | n × u16 | factors, as halves without sign: cos(x, y) ≈ factor · Σ level(x) · y for unit y; 0 for the zero vector |
+/// | | n × u16 | weights, as halves: how much each text holds, see `embed::Embedding::weight` |
+///
+/// Opening checks the header and the sizes only, in constant time. Damage further on changes scores but breaks nothing;
+/// [`Self::verify`] finds it.
+#[derive(Clone)]
+pub struct VectorFile {
+    bytes: SharedBytes,
+    header: Header,
+}
+
+impl VectorFile {
+    /// Opens a file from its bytes, which must not change while it is open.
+    pub fn open(bytes: SharedBytes) -> Result<Self, VectorFileError> {
+        let header = Header::parse((*bytes).as_ref())?;
+        Ok(Self { bytes, header })
+    }
+
+    /// Reads the whole file and compares it with its checksum: about a gigabyte per second and more.
+    pub fn verify(&self) -> Result<(), VectorFileError> {
+        match blake3::hash(&self.all()[HEADER_BYTES..]) == self.header.body_hash {
+            true => Ok(()),
+            false => Err(VectorFileError::Damaged),
+        }
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> u32 {
+        self.header.n
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Components of every vector.
+    pub fn dim(&self) -> usize {
+        self.header.dim
+    }
+
+    /// How the rows are kept.
+    pub fn quantisation(&self) -> Quantisation {
+        self.header.quantisation
+    }
+
+    /// Which model made the vectors.
+    pub fn profile(&self) -> ProfileId {
+        self.header.profile
+    }
+
+    /// How much the text of `row` holds, as its embedder said; 0 outside the file.
+    pub fn weight(&self, row: u32) -> f32 {
+        match row < self.len() {
+            true => half::decode(self.weights().get(row as usize)),
+            false => 0.0,
+        }
+    }
+
+    /// The vector of `row` as far as it is known, unit length or zero. `None` outside the file.
+    pub fn vector(&self, row: u32) -> Option<Vec<f32>> {
+        if row >= self.len() {
+            return None;
+        }
+        let mut vector = vec![0.0; self.dim()];
+        if self.factors().get(row as usize) != 0 {
+            quantise::decode(self.quantisation(), self.row(row as usize), &mut vector);
+            let norm = vector.iter().map(|x| x * x).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
+            vector.iter_mut().for_each(|x| *x /= norm);
+        }
+        Some(vector)
+    }
+
+    /// Whether the two hold the same, as far as their headers tell.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.header == other.header
+    }
+
+    /// All codes.
+    #[inline(always)]
+    pub(super) fn codes(&self) -> &[u8] {
+        &self.all()[HEADER_BYTES..][..self.header.codes_bytes()]
+    }
+
+    /// The codes of one row; panics outside the file.
+    #[inline(always)]
+    pub(super) fn row(&self, row: usize) -> &[u8] {
+        let row_bytes = self.header.row_bytes();
+        &self.codes()[row * row_bytes..][..row_bytes]
+    }
+
+    pub(super) fn factors(&self) -> Halves<'_> {
+        let start = HEADER_BYTES + self.header.codes_bytes();
+        Halves(self.all()[start..].as_chunks().0)
+    }
+
+    pub(super) fn weights(&self) -> Halves<'_> {
+        let start = HEADER_BYTES + self.header.codes_bytes() + 2 * self.header.n as usize;
+        Halves(self.all()[start..].as_chunks().0)
+    }
+
+    fn all(&self) -> &[u8] {
+        (*self.bytes).as_ref()
+    }
+}
+
+impl fmt::Debug for VectorFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("VectorFile").field(&self.header).finish()
+    }
+}
+
+/// Numbers of two bytes each.
+#[derive(Clone, Copy)]
+pub(super) struct Halves<'a>(&'a [[u8; 2]]);
+
+impl<'a> Halves<'a> {
+    /// The `i`th number; panics outside.
+    #[inline(always)]
+    pub(super) fn get(self, i: usize) -> u16 {
+        u16::from_le_bytes(self.0[i])
+    }
+
+    /// `len` numbers from the `first`th on; panics outside.
+    pub(super) fn run(self, first: usize, len: usize) -> impl Iterator<Item = u16> + 'a {
+        self.0[first..first + len]
+            .iter()
+            .map(|&bytes| u16::from_le_bytes(bytes))
+    }
+}
+
+/// Why bytes are not a vector file.
+#[derive(Debug, thiserror::Error)]
+pub enum VectorFileError {
+    /// The first four bytes are not `CSVF`.
+    #[error("not a vector file")]
+    OtherKind,
+    /// Written by a later version.
+    #[error("vector file has format {found}, this build reads {VERSION}")]
+    OtherFormat {
+        /// What the file says.
+        found: u32,
+    },
+    /// The file does not have the size that its header tells.
+    #[error("vector file has {found} bytes, its header tells {expected}")]
+    Size {
+        /// Bytes there are.
+        found: u64,
+        /// Bytes there should be.
+        expected: u64,
+    },
+    /// A checksum does not agree, or the header holds what none does.
+    #[error("vector file is damaged")]
+    Damaged,
+}
+
+/// Bytes before the codes: whole cache lines, so that rows of 64, 128 or 256 bytes straddle none in a mapped file.
+pub(super) const HEADER_BYTES: usize = 128;
+const MAGIC: &[u8; 4] = b"CSVF";
+const VERSION: u32 = 1;
+/// Keeps integer sums within bounds; no model comes near.
+pub(super) const MAX_DIM: usize = 1 << 14;
+/// The part of the header that its checksum covers.
+const HASHED: usize = 80;
+
+/// The header, as the table at [`VectorFile`] has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) n: u32,
+    pub(super) dim: usize,
+    pub(super) quantisation: Quantisation,
+    pub(super) profile: ProfileId,
+    pub(super) body_hash: blake3::Hash,
+}
+
+impl Header {
+    /// Reads the header of a whole file and checks the file's size against it.
+    fn parse(file: &[u8]) -> Result<Self, VectorFileError> {
+        if !file.starts_with(MAGIC) {
+            return Err(VectorFileError::OtherKind);
+        }
+        let header: &[u8; HEADER_BYTES] = file
+            .first_chunk()
+            .ok_or_else(|| size_error(file, HEADER_BYTES as u64))?;
+        let [found, n, dim, bits] = [4, 8, 12, 16].map(|at| u32::from_le_bytes(array(header, at)));
+        if found != VERSION {
+            return Err(VectorFileError::OtherFormat { found });
+        }
+        if blake3::hash(&header[..HASHED]) != blake3::Hash::from_bytes(array(header, HASHED)) {
+            return Err(VectorFileError::Damaged);
+        }
+        let quantisation = Quantisation::from_bits(bits).ok_or(VectorFileError::Damaged)?;
+        let zeros = header[20..32].iter().chain(&header[112..]).all(|&byte| byte == 0);
+        let dim = dim as usize;
+        if dim == 0 || dim > MAX_DIM || !zeros {
+            return Err(VectorFileError::Damaged);
+        }
+        let parsed = Self {
+            n,
+            dim,
+            quantisation,
+            profile: ProfileId(array(header, 32)),
+            body_hash: blake3::Hash::from_bytes(array(header, 48)),
+        };
+        match parsed.file_bytes() == file.len() as u64 {
+            true => Ok(parsed),
+            false => Err(size_error(file, parsed.file_bytes())),
+        }
+    }
+
+    /// The header's bytes, checksum included.
+    pub(super) fn write(&self) -> [u8; HEADER_BYTES] {
+        let mut header = [0; HEADER_BYTES];
+        header[..4].copy_from_slice(MAGIC);
+        for (at, number) in [
+            (4, VERSION),
+            (8, self.n),
+            (12, self.dim as u32),
+            (16, self.quantisation.bits()),
+        ] {
+            header[at..at + 4].copy_from_slice(&number.to_le_bytes());
+        }
+        header[32..48].copy_from_slice(&self.profile.0);
+        header[48..80].copy_from_slice(self.body_hash.as_bytes());
+        let hash = blake3::hash(&header[..HASHED]);
+        header[HASHED..112].copy_from_slice(hash.as_bytes());
+        header
+    }
+
+    fn row_bytes(&self) -> usize {
+        self.quantisation.row_bytes(self.dim)
+    }
+
+    fn codes_bytes(&self) -> usize {
+        self.n as usize * self.row_bytes()
+    }
+
+    /// At most 2^32 · (2^14 + 4) + 128: no overflow.
+    fn file_bytes(&self) -> u64 {
+        HEADER_BYTES as u64 + u64::from(self.n) * (self.row_bytes() as u64 + 4)
+    }
+}
+
+fn size_error(file: &[u8], expected: u64) -> VectorFileError {
+    VectorFileError::Size {
+        found: file.len() as u64,
+        expected,
+    }
+}
+
+/// The `N` bytes of the header from `at` on.
+fn array<const N: usize>(header: &[u8; HEADER_BYTES], at: usize) -> [u8; N] {
+    std::array::from_fn(|i| header[at + i])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,52 @@
+//! BM25 over the statistics of one view.
+//!
+//! Source: Robertson, Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009; several fields are merged
+//! into one weighted frequency before saturation (BM25F, §3.6 there).
+
+/// A BM25 score. Not comparable between queries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Bm25(pub f32);
+
+/// Saturation and length normalisation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Params {
+    /// How fast repeats stop to count.
+    pub k1: f32,
+    /// How much length is held against a document, 0 to 1.
+    pub b: f32,
+}
+
+/// How rare a term is: ln(1 + (N − n + ½) / (n + ½)) for n of N documents; never negative.
+pub fn idf(n_docs_with_term: usize, n_docs: usize) -> f32 {
+    let n = n_docs_with_term as f32;
+    let all = n_docs.max(n_docs_with_term) as f32;
+    (1.0 + (all - n + 0.5) / (n + 0.5)).ln()
+}
+
+impl Params {
+    /// What one term adds, before its idf: tf / (tf + k1 · (1 − b + b · length / mean length)) · (k1 + 1).
+    pub fn saturate(self, frequency: f32, length: f32, mean_length: f32) -> f32 {
+        let norm = 1.0 - self.b + self.b * length / mean_length.max(1.0);
+        frequency * (self.k1 + 1.0) / (frequency + self.k1 * norm)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rarer_terms_weigh_more_and_none_less_than_nothing() {
+        assert!(idf(1, 1000) > idf(500, 1000));
+        assert!(idf(1000, 1000) > 0.0);
+    }
+
+    #[test]
+    fn frequency_saturates_and_length_counts_against() {
+        let params = Params { k1: 1.2, b: 0.75 };
+        let once = params.saturate(1.0, 100.0, 100.0);
+        assert!((once - 1.0).abs() < 1e-6);
+        assert!(params.saturate(100.0, 100.0, 100.0) < 2.2);
+        assert!(params.saturate(1.0, 1000.0, 100.0) < once);
+    }
+}

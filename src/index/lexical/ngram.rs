@@ -1,0 +1,233 @@
+//! Which blobs can hold a literal or a match of a regex: a signature of hashed trigrams per blob.
+//!
+//! A signature is a bit set of about [`BITS_PER_TRIGRAM`] bits for every distinct trigram of the blob, one bit set by each.
+//! A trigram that a blob lacks passes with a probability of 1 − e^(−1/bits); a literal of eight characters has six of them. It
+//! never says no where there is a match, so matching the bytes of the blobs that pass gives a complete answer. This takes a
+//! sixth of the space of posting lists. Trigrams are taken over ASCII-lower-cased bytes and never across a line break.
+
+use regex_syntax::hir::{Class, Hir, HirKind};
+
+const BITS_PER_TRIGRAM: usize = 2;
+/// An alternation or class with more branches than this asks for nothing.
+const MAX_BRANCHES: usize = 32;
+
+/// The n-gram signature of one blob: bits, the lowest of the first byte first.
+#[derive(Clone, Copy, Debug)]
+pub struct Signature<'a>(pub &'a [u8]);
+
+impl Signature<'_> {
+    /// The signature of a blob's bytes.
+    pub fn of(bytes: &[u8]) -> Vec<u8> {
+        let mut hashes = trigram_hashes(bytes);
+        hashes.sort_unstable();
+        hashes.dedup();
+        let mut signature = vec![0; (hashes.len() * BITS_PER_TRIGRAM).div_ceil(8).max(1)];
+        for hash in hashes {
+            let bit = position(hash, signature.len());
+            signature[bit / 8] |= 1 << (bit % 8);
+        }
+        signature
+    }
+
+    /// Whether the blob may match; false only if it does not.
+    pub fn may_match(self, query: &TrigramQuery) -> bool {
+        match query {
+            TrigramQuery::Any => true,
+            TrigramQuery::Trigram(hash) => self.has(*hash),
+            TrigramQuery::All(parts) => parts.iter().all(|part| self.may_match(part)),
+            TrigramQuery::Either(parts) => parts.iter().any(|part| self.may_match(part)),
+        }
+    }
+
+    fn has(self, hash: u32) -> bool {
+        // A blob without signature must not be passed over.
+        if self.0.is_empty() {
+            return true;
+        }
+        let bit = position(hash, self.0.len());
+        self.0[bit / 8] & (1 << (bit % 8)) != 0
+    }
+}
+
+/// Spreads a hash over the bits of a signature by its high bits.
+fn position(hash: u32, n_bytes: usize) -> usize {
+    ((u64::from(hash) * (n_bytes as u64 * 8)) >> 32) as usize
+}
+
+fn trigram_hashes(bytes: &[u8]) -> Vec<u32> {
+    bytes
+        .windows(3)
+        .filter(|window| !window.contains(&b'\n'))
+        .map(hash_trigram)
+        .collect()
+}
+
+fn hash_trigram(window: &[u8]) -> u32 {
+    let lower = [0, 1, 2].map(|i| window[i].to_ascii_lowercase());
+    let packed = u32::from_le_bytes([lower[0], lower[1], lower[2], 0]);
+    // One round of a multiplicative mix is enough: the trigrams of a blob are all distinct.
+    packed.wrapping_mul(0x9e37_79b1)
+}
+
+/// What a signature must hold for a match to be possible.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TrigramQuery {
+    /// Nothing is required.
+    Any,
+    /// This trigram.
+    Trigram(u32),
+    /// All of these.
+    All(Vec<TrigramQuery>),
+    /// At least one of these.
+    Either(Vec<TrigramQuery>),
+}
+
+impl TrigramQuery {
+    /// What any match of the expression holds.
+    pub fn of_regex(hir: &Hir) -> Self {
+        let (mut run, mut pieces) = (Vec::new(), Vec::new());
+        collect(hir, &mut run, &mut pieces);
+        end_run(&mut run, &mut pieces);
+        Self::all(pieces)
+    }
+
+    /// What any text with this literal holds, in any case of its ASCII letters.
+    pub fn of_literal(literal: &[u8]) -> Self {
+        Self::all(trigram_hashes(literal).into_iter().map(Self::Trigram).collect())
+    }
+
+    fn all(mut parts: Vec<Self>) -> Self {
+        parts.retain(|part| *part != Self::Any);
+        parts.dedup();
+        match parts.len() {
+            0 => Self::Any,
+            1 => parts.remove(0),
+            _ => Self::All(parts),
+        }
+    }
+
+    fn either(parts: Vec<Self>) -> Self {
+        if parts.contains(&Self::Any) {
+            return Self::Any;
+        }
+        Self::Either(parts)
+    }
+}
+
+/// Walks a concatenation: `run` is the literal text that ends where the walk stands; what is required goes to `pieces`.
+fn collect(hir: &Hir, run: &mut Vec<u8>, pieces: &mut Vec<TrigramQuery>) {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => {}
+        HirKind::Literal(literal) => run.extend_from_slice(&literal.0),
+        HirKind::Class(class) => match one_letter(class) {
+            Some(letter) => run.push(letter),
+            None => end_run(run, pieces),
+        },
+        HirKind::Capture(capture) => collect(&capture.sub, run, pieces),
+        HirKind::Concat(parts) => parts.iter().for_each(|part| collect(part, run, pieces)),
+        HirKind::Repetition(repetition) => {
+            if repetition.min == 0 {
+                end_run(run, pieces);
+                return;
+            }
+            collect(&repetition.sub, run, pieces);
+            if repetition.max != Some(1) {
+                end_run(run, pieces);
+            }
+        }
+        HirKind::Alternation(branches) => {
+            end_run(run, pieces);
+            if branches.len() <= MAX_BRANCHES {
+                pieces.push(TrigramQuery::either(
+                    branches.iter().map(TrigramQuery::of_regex).collect(),
+                ));
+            }
+        }
+    }
+}
+
+fn end_run(run: &mut Vec<u8>, pieces: &mut Vec<TrigramQuery>) {
+    pieces.push(TrigramQuery::of_literal(run));
+    run.clear();
+}
+
+/// The letter that a class stands for when it is one letter in either case, as in a case-insensitive expression.
+fn one_letter(class: &Class) -> Option<u8> {
+    let lower = |character: char| character.is_ascii().then(|| character.to_ascii_lowercase() as u8);
+    let mut letters = Vec::new();
+    match class {
+        Class::Unicode(class) => {
+            for range in class.ranges() {
+                (range.start() == range.end()).then_some(())?;
+                letters.push(lower(range.start())?);
+            }
+        }
+        Class::Bytes(class) => {
+            for range in class.ranges() {
+                (range.start() == range.end()).then_some(())?;
+                letters.push(lower(char::from(range.start()))?);
+            }
+        }
+    }
+    letters.dedup();
+    (letters.len() == 1).then(|| letters[0])
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    const TEXT: &[u8] = b"fn parse_query(text: &str) -> Query {\n    lex(text).collect()\n}\n";
+
+    fn query(pattern: &str) -> TrigramQuery {
+        let hir = regex_syntax::ParserBuilder::new()
+            .utf8(false)
+            .build()
+            .parse(pattern)
+            .unwrap();
+        TrigramQuery::of_regex(&hir)
+    }
+
+    fn may_match(pattern: &str) -> bool {
+        let bytes = Signature::of(TEXT);
+        Signature(&bytes).may_match(&query(pattern))
+    }
+
+    #[test]
+    fn what_matches_always_passes() {
+        for pattern in [
+            "parse_query",
+            "(?i)PARSE_Query",
+            r"lex\(\w+\)",
+            "(foo|parse)_q",
+            "x*",
+            "Quer[y]",
+            r"\bfn\b",
+            "a|b",
+            "(?:te){1}xt",
+        ] {
+            assert!(regex::bytes::Regex::new(pattern).unwrap().is_match(TEXT), "{pattern}");
+            assert!(may_match(pattern), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_mostly_does_not() {
+        let strangers = [
+            "serialize",
+            "connection_pool",
+            "(?i)HttpHeader",
+            "(zebra|quokka)s?",
+            "unbounded_[a-z]+_channel",
+        ];
+        let n_passed = strangers.iter().filter(|pattern| may_match(pattern)).count();
+        assert!(n_passed <= 1, "{n_passed}");
+    }
+
+    #[test]
+    fn case_and_line_breaks_do_not_count() {
+        assert_eq!(Signature::of(b"").len(), 1);
+        assert_eq!(Signature::of(b"abc"), Signature::of(b"ABC\n\n"));
+    }
+}

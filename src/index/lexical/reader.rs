@@ -1,0 +1,386 @@
+//! The lexical index of one segment.
+//!
+//! Sections of the file (format 1, little endian):
+//! - `docs`: n × 12 bytes ([`DocMeta`]); `keys`: n × 16 bytes; `by_key`: n × u32, documents in the order of their keys.
+//! - `ngrams`, `ngram_ends`: signatures of the segment's blobs end to end, and where each ends (u32).
+//! - `t.*`: the files of a tantivy index of one segment, its documents in the same order.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tantivy::postings::{Postings, SegmentPostings};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocSet, Index, InvertedIndexReader, SegmentReader, TERMINATED, Term};
+
+use crate::extract::ChunkKind;
+use crate::model::{ChunkKey, Lang};
+use crate::sidecar::{Bytes, SectionError, SectionFile};
+
+use super::ngram::Signature;
+use super::pack::PackedDirectory;
+use super::writer::{COMPONENTS, FIXED_SEGMENT_ID, exact_field, register_tokenizer, schema};
+
+/// 1: the first.
+pub(super) const FORMAT: u32 = 1;
+const META_BYTES: usize = 12;
+const KEY_BYTES: usize = 16;
+
+/// Why a lexical index could not be made or read.
+#[derive(Debug, thiserror::Error)]
+pub enum LexicalError {
+    /// The file is damaged or of another format.
+    #[error(transparent)]
+    File(#[from] SectionError),
+    /// The library refused.
+    #[error("lexical index: {0}")]
+    Tantivy(String),
+}
+
+impl LexicalError {
+    pub(super) fn from_tantivy(error: tantivy::TantivyError) -> Self {
+        Self::Tantivy(error.to_string())
+    }
+}
+
+/// What ranking needs of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DocMeta {
+    /// Words of its text.
+    pub n_tokens: u32,
+    /// Bytes of its text.
+    pub n_bytes: u32,
+    /// Language of its blob.
+    pub lang: Lang,
+    /// What it holds.
+    pub kind: ChunkKind,
+    /// How many definitions begin in it, 255 for more.
+    pub n_definitions: u8,
+}
+
+impl DocMeta {
+    pub(super) fn to_bytes(self) -> [u8; META_BYTES] {
+        let mut raw = [0; META_BYTES];
+        raw[..4].copy_from_slice(&self.n_tokens.to_le_bytes());
+        raw[4..8].copy_from_slice(&self.n_bytes.to_le_bytes());
+        raw[8..10].copy_from_slice(&self.lang.0.to_le_bytes());
+        raw[10] = self.kind as u8;
+        raw[11] = self.n_definitions;
+        raw
+    }
+
+    fn from_bytes(raw: &[u8]) -> Self {
+        Self {
+            n_tokens: u32_at(raw, 0),
+            n_bytes: u32_at(raw, 4),
+            lang: Lang(u16::from_le_bytes([raw[8], raw[9]])),
+            kind: ChunkKind::from_number(raw[10]).unwrap_or(ChunkKind::Window),
+            n_definitions: raw[11],
+        }
+    }
+}
+
+/// One document that holds a term, with how often it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Posting {
+    /// Number within the segment.
+    pub doc: u32,
+    /// In the text and what surrounds it.
+    pub in_body: u32,
+    /// In the names that it defines.
+    pub in_name: u32,
+}
+
+/// The opened lexical index of one segment.
+#[derive(Clone)]
+pub struct LexicalSegment {
+    file: SectionFile,
+    docs: Bytes,
+    keys: Bytes,
+    by_key: Bytes,
+    ngrams: Bytes,
+    ngram_ends: Bytes,
+    name: FieldPostings,
+    body: FieldPostings,
+    exact: FieldPostings,
+}
+
+#[derive(Clone)]
+struct FieldPostings {
+    field: Field,
+    index: Arc<InvertedIndexReader>,
+}
+
+impl LexicalSegment {
+    /// Opens the file at `path`.
+    pub fn open(path: &Path) -> Result<Self, LexicalError> {
+        Self::from_sections(SectionFile::open(path, FORMAT)?)
+    }
+
+    /// Opens a file in memory; `name` is for messages.
+    pub fn from_bytes(name: &Path, bytes: Vec<u8>) -> Result<Self, LexicalError> {
+        Self::from_sections(SectionFile::from_bytes(name, Bytes::from_vec(bytes), FORMAT)?)
+    }
+
+    fn from_sections(file: SectionFile) -> Result<Self, LexicalError> {
+        let docs = file.section("docs")?;
+        let keys = file.section("keys")?;
+        let by_key = file.section("by_key")?;
+        let n_docs = docs.len() / META_BYTES;
+        if docs.len() % META_BYTES != 0 || keys.len() != n_docs * KEY_BYTES || by_key.len() != n_docs * 4 {
+            return Err(file.damaged("number of documents").into());
+        }
+        let index = open_index(&file)?;
+        let (_, fields) = schema();
+        // Opened directly: a `Reader` would take a lock file, and readers never write.
+        let segments = index.searchable_segments().map_err(LexicalError::from_tantivy)?;
+        let [segment] = segments.as_slice() else {
+            return Err(file.damaged("number of tantivy segments").into());
+        };
+        let segment = SegmentReader::open(segment).map_err(LexicalError::from_tantivy)?;
+        if segment.max_doc() as usize != n_docs {
+            return Err(file.damaged("number of tantivy documents").into());
+        }
+        let postings_of = |field| -> Result<FieldPostings, LexicalError> {
+            let index = segment.inverted_index(field).map_err(LexicalError::from_tantivy)?;
+            Ok(FieldPostings { field, index })
+        };
+        Ok(Self {
+            ngrams: file.section("ngrams")?,
+            ngram_ends: file.section("ngram_ends")?,
+            name: postings_of(fields.name)?,
+            body: postings_of(fields.body)?,
+            exact: postings_of(exact_field())?,
+            docs,
+            keys,
+            by_key,
+            file,
+        })
+    }
+
+    /// How many documents it has.
+    pub fn n_docs(&self) -> u32 {
+        (self.docs.len() / META_BYTES) as u32
+    }
+
+    /// What ranking needs of a document, which must be below `n_docs`.
+    pub fn meta(&self, doc: u32) -> DocMeta {
+        DocMeta::from_bytes(&self.docs[doc as usize * META_BYTES..][..META_BYTES])
+    }
+
+    /// The key of a document, which must be below `n_docs`.
+    pub fn key(&self, doc: u32) -> ChunkKey {
+        let raw = &self.keys[doc as usize * KEY_BYTES..][..KEY_BYTES];
+        ChunkKey(raw.try_into().expect("sixteen bytes"))
+    }
+
+    /// The document with this key.
+    pub fn find(&self, key: ChunkKey) -> Option<u32> {
+        let n_docs = self.n_docs() as usize;
+        let doc_at = |rank: usize| u32_at(&self.by_key, rank * 4);
+        let (mut low, mut high) = (0, n_docs);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let doc = doc_at(middle);
+            if doc >= self.n_docs() {
+                return None;
+            }
+            match self.key(doc).cmp(&key) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+                std::cmp::Ordering::Equal => return Some(doc),
+            }
+        }
+        None
+    }
+
+    /// How many blobs have a signature, an empty one included.
+    pub(super) fn n_signatures(&self) -> u32 {
+        (self.ngram_ends.len() / 4) as u32
+    }
+
+    /// The inverted index, for merging.
+    pub(super) fn index(&self) -> Result<Index, LexicalError> {
+        open_index(&self.file)
+    }
+
+    /// The n-gram signature of a blob of the segment; empty when it has none.
+    pub fn signature(&self, blob: u32) -> Signature<'_> {
+        let end_of = |blob: usize| {
+            self.ngram_ends
+                .get(blob * 4..blob * 4 + 4)
+                .map(|raw| u32_at(raw, 0) as usize)
+        };
+        let end = end_of(blob as usize).unwrap_or_default();
+        let start = (blob as usize).checked_sub(1).and_then(end_of).unwrap_or_default();
+        Signature(self.ngrams.get(start..end).unwrap_or_default())
+    }
+
+    /// Calls `found` for every document that holds `term`, in ascending order.
+    pub fn postings(&self, term: &str, mut found: impl FnMut(Posting)) -> Result<(), LexicalError> {
+        let mut body = self.body.read(term)?;
+        let mut name = self.name.read(term)?;
+        loop {
+            let doc = body.doc().min(name.doc());
+            if doc == TERMINATED {
+                return Ok(());
+            }
+            found(Posting {
+                doc,
+                in_body: take(&mut body, doc),
+                in_name: take(&mut name, doc),
+            });
+        }
+    }
+
+    /// The documents that define a name which [`normal_name`](super::normal_name) writes as `name`; ascending.
+    pub fn defining(&self, name: &str) -> Result<Vec<u32>, LexicalError> {
+        let mut postings = self.exact.read(name)?;
+        let mut docs = Vec::new();
+        while postings.doc() != TERMINATED {
+            docs.push(postings.doc());
+            postings.advance();
+        }
+        Ok(docs)
+    }
+
+    /// Calls `found` with every defined name that the segment knows, as [`normal_name`](super::normal_name) writes it.
+    pub fn for_each_defined_name(&self, mut found: impl FnMut(&str)) -> Result<(), LexicalError> {
+        let io_error = |error: std::io::Error| LexicalError::Tantivy(error.to_string());
+        let mut names = self.exact.index.terms().stream().map_err(io_error)?;
+        while let Some((name, _)) = names.next() {
+            if let Ok(name) = std::str::from_utf8(name) {
+                found(name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks every section.
+    pub fn verify(&self) -> Result<(), LexicalError> {
+        Ok(self.file.verify()?)
+    }
+}
+
+impl FieldPostings {
+    fn read(&self, term: &str) -> Result<SegmentPostings, LexicalError> {
+        let term = Term::from_field_text(self.field, term);
+        let postings = self
+            .index
+            .read_postings(&term, IndexRecordOption::WithFreqs)
+            .map_err(|error| LexicalError::Tantivy(error.to_string()))?;
+        Ok(postings.unwrap_or_else(SegmentPostings::empty))
+    }
+}
+
+fn take(postings: &mut SegmentPostings, doc: u32) -> u32 {
+    if postings.doc() != doc {
+        return 0;
+    }
+    let frequency = postings.term_freq();
+    postings.advance();
+    frequency
+}
+
+fn open_index(file: &SectionFile) -> Result<Index, LexicalError> {
+    let mut files = BTreeMap::new();
+    files.insert(PathBuf::from("meta.json"), file.section("t.meta")?);
+    for (ending, section) in COMPONENTS {
+        files.insert(
+            PathBuf::from(format!("{FIXED_SEGMENT_ID}.{ending}")),
+            file.section(section)?,
+        );
+    }
+    let index = Index::open(PackedDirectory::new(files)).map_err(LexicalError::from_tantivy)?;
+    register_tokenizer(&index);
+    Ok(index)
+}
+
+fn u32_at(raw: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(raw[at..at + 4].try_into().expect("four bytes"))
+}
+
+impl std::fmt::Debug for LexicalSegment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "LexicalSegment({} documents)", self.n_docs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::super::writer::{LexicalDoc, LexicalWriter};
+    use super::*;
+
+    fn sample() -> Vec<u8> {
+        let mut writer = LexicalWriter::new().unwrap();
+        let texts: [(&[&str], &str, &str); 3] = [
+            (&["parse_query"], "impl Parser", "fn parse_query() { lex() }"),
+            (&["lex"], "", "fn lex() { retry the query, retries query }"),
+            (&[], "", "// nothing here"),
+        ];
+        for (number, (names, head, body)) in texts.into_iter().enumerate() {
+            writer
+                .add(LexicalDoc {
+                    key: ChunkKey([200 - number as u8; 16]),
+                    meta: DocMeta {
+                        n_tokens: 0,
+                        n_bytes: body.len() as u32,
+                        lang: Lang(1),
+                        kind: ChunkKind::Function,
+                        n_definitions: names.len() as u8,
+                    },
+                    names,
+                    head,
+                    body,
+                })
+                .unwrap();
+        }
+        writer.add_signature(&Signature::of(b"fn parse_query"));
+        writer.finish().unwrap()
+    }
+
+    fn postings(segment: &LexicalSegment, term: &str) -> Vec<(u32, u32, u32)> {
+        let mut list = Vec::new();
+        segment
+            .postings(term, |p| list.push((p.doc, p.in_body, p.in_name)))
+            .unwrap();
+        list
+    }
+
+    #[test]
+    fn counts_come_back_by_field() {
+        let segment = LexicalSegment::from_bytes(Path::new("sample"), sample()).unwrap();
+        assert_eq!(postings(&segment, "queri"), [(0, 1, 1), (1, 2, 0)]);
+        assert_eq!(postings(&segment, "parser"), [(0, 1, 0)]);
+        assert_eq!(postings(&segment, "absent"), []);
+        assert_eq!(segment.defining("parsequery").unwrap(), [0]);
+        assert_eq!(segment.meta(1).n_tokens, 7);
+    }
+
+    #[test]
+    fn documents_are_found_by_key() {
+        let segment = LexicalSegment::from_bytes(Path::new("sample"), sample()).unwrap();
+        for doc in 0..segment.n_docs() {
+            assert_eq!(segment.find(segment.key(doc)), Some(doc));
+        }
+        assert_eq!(segment.find(ChunkKey([1; 16])), None);
+    }
+
+    #[test]
+    fn equal_input_gives_equal_bytes() {
+        assert_eq!(sample(), sample());
+    }
+
+    #[test]
+    fn flipped_bits_are_errors() {
+        let good = sample();
+        for at in (0..good.len()).step_by(7) {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
+            if let Ok(segment) = LexicalSegment::from_bytes(Path::new("sample"), bad) {
+                assert_eq!(postings(&segment, "queri").len(), 2, "byte {at}");
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Neighbouring segments as one that covers the same numbers.
+
+use crate::artifact::{ArtifactWriter, ReadError};
+
+use super::build::SegmentData;
+use super::dense::{VectorFile, VectorWriter, WriteError};
+use super::lexical::{LexicalError, LexicalSegment, merge_lexical};
+use super::segments::Segment;
+
+/// Why segments could not be merged.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    /// Their artifacts.
+    #[error(transparent)]
+    Artifacts(#[from] ReadError),
+    /// Their lexical indexes.
+    #[error(transparent)]
+    Lexical(#[from] LexicalError),
+    /// Their vectors.
+    #[error(transparent)]
+    Vectors(#[from] WriteError),
+    /// They are not neighbours of one kind.
+    #[error("segments cannot be merged: {what}")]
+    Unlike {
+        /// What is in the way.
+        what: &'static str,
+    },
+}
+
+/// Merges segments that follow one another in their numbers. Blobs and documents keep theirs, so whatever names them stays true.
+///
+/// Nothing is extracted, tokenized or embedded again: records, postings and vectors are copied. The outcome depends on the
+/// segments and their grouping only. Needs memory for the result.
+pub fn merge_segments(segments: &[&Segment]) -> Result<SegmentData, MergeError> {
+    let first = check(segments)?;
+    let (artifacts, (lexical, vectors)) = rayon::join(
+        || merge_artifacts(segments),
+        || rayon::join(|| merge_documents(segments), || merge_vectors(segments)),
+    );
+    Ok(SegmentData {
+        base_blob: first.base_blob,
+        n_blobs: segments.iter().map(|segment| segment.artifacts.n_blobs()).sum(),
+        base_doc: first.base_doc,
+        n_docs: segments.iter().map(|segment| segment.lexical.n_docs()).sum(),
+        artifacts: artifacts?,
+        lexical: lexical?,
+        vectors: vectors?,
+        n_text_bytes: segments.iter().map(|segment| text_bytes(&segment.lexical)).sum(),
+    })
+}
+
+/// The first of `segments`, if each goes on where the one before ends and all were made by one recipe.
+fn check<'a>(segments: &[&'a Segment]) -> Result<&'a Segment, MergeError> {
+    let unlike = |what| MergeError::Unlike { what };
+    let &first = segments.first().ok_or(unlike("there are none"))?;
+    for pair in segments.windows(2) {
+        let after_blobs = pair[0].base_blob + pair[0].artifacts.n_blobs();
+        let after_docs = pair[0].base_doc + pair[0].lexical.n_docs();
+        if (after_blobs, after_docs) != (pair[1].base_blob, pair[1].base_doc) {
+            return Err(unlike("their numbers do not adjoin"));
+        }
+        if pair[0].artifacts.recipe() != pair[1].artifacts.recipe() {
+            return Err(unlike("their recipes differ"));
+        }
+    }
+    Ok(first)
+}
+
+fn merge_artifacts(segments: &[&Segment]) -> Result<Vec<u8>, MergeError> {
+    let mut writer = ArtifactWriter::new(segments[0].artifacts.recipe());
+    for segment in segments {
+        writer.append(&segment.artifacts)?;
+    }
+    Ok(writer.finish())
+}
+
+fn merge_documents(segments: &[&Segment]) -> Result<Vec<u8>, MergeError> {
+    let lexical: Vec<&LexicalSegment> = segments.iter().map(|segment| &segment.lexical).collect();
+    Ok(merge_lexical(&lexical)?)
+}
+
+fn merge_vectors(segments: &[&Segment]) -> Result<Vec<u8>, MergeError> {
+    let files: Vec<&VectorFile> = segments
+        .iter()
+        .map(|segment| segment.vectors.as_ref())
+        .collect::<Option<_>>()
+        .ok_or(MergeError::Unlike {
+            what: "some have no vectors",
+        })?;
+    let mut writer = VectorWriter::new(files[0].dim(), files[0].quantisation(), files[0].profile())?;
+    for file in files {
+        (0..file.len()).try_for_each(|row| writer.copy_row(file, row))?;
+    }
+    Ok(writer.finish())
+}
+
+fn text_bytes(lexical: &LexicalSegment) -> u64 {
+    (0..lexical.n_docs())
+        .map(|doc| u64::from(lexical.meta(doc).n_bytes))
+        .sum()
+}

@@ -1,0 +1,205 @@
+//! One blob made ready for a segment: what it says, and the keys and texts of its chunks. Pure.
+
+use crate::artifact::{ArtifactKey, SkipReason};
+use crate::extract::{self, Chunk, Content, Definition, Extraction, Extractor};
+use crate::model::{ByteRange, ChunkKey, Lang};
+
+use super::build::BuildOptions;
+use super::lexical::{DocMeta, Signature};
+
+/// More of a signature than this says little about a later part of the same item.
+const MAX_HEAD_SIGNATURE_BYTES: usize = 200;
+
+/// A chunk of many small items is not about each of them.
+const MAX_EMBEDDED_NAMES: usize = 4;
+
+/// A blob with all that a segment takes from it.
+#[derive(Debug)]
+pub(super) struct PreparedBlob {
+    pub(super) key: ArtifactKey,
+    pub(super) lang: Lang,
+    pub(super) outcome: Result<Extraction, SkipReason>,
+    pub(super) chunks: Vec<PreparedChunk>,
+    pub(super) signature: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// A chunk with its key, its place in the blob and the words of what surrounds it.
+#[derive(Debug)]
+pub(super) struct PreparedChunk {
+    pub(super) key: ChunkKey,
+    pub(super) meta: DocMeta,
+    pub(super) head: String,
+    range: ByteRange,
+    /// Which definitions begin in it.
+    definitions: Vec<u32>,
+}
+
+impl PreparedBlob {
+    pub(super) fn skipped(key: ArtifactKey, reason: SkipReason) -> Self {
+        Self {
+            key,
+            lang: key.lang,
+            outcome: Err(reason),
+            chunks: Vec::new(),
+            signature: Vec::new(),
+            bytes: Vec::new(),
+        }
+    }
+}
+
+impl PreparedChunk {
+    pub(super) fn bytes<'a>(&self, blob: &'a PreparedBlob) -> &'a [u8] {
+        &blob.bytes[self.range.as_usize()]
+    }
+
+    pub(super) fn names<'a>(&self, blob: &'a PreparedBlob) -> Vec<&'a str> {
+        let Ok(extraction) = &blob.outcome else {
+            return Vec::new();
+        };
+        let name = |&index: &u32| extraction.definitions[index as usize].name.as_str();
+        self.definitions.iter().map(name).collect()
+    }
+
+    /// What is embedded: the surroundings, the first names once more than they stand in the text, the text.
+    pub(super) fn text(&self, blob: &PreparedBlob) -> String {
+        let names = self.names(blob);
+        let names = names[..names.len().min(MAX_EMBEDDED_NAMES)].join(" ");
+        let body = String::from_utf8_lossy(self.bytes(blob));
+        format!("{} {names}\n{body}", self.head)
+    }
+}
+
+/// Reads a blob: decides whether it is text of the kind that is indexed, extracts, names its chunks.
+pub(super) fn prepare(
+    key: ArtifactKey,
+    bytes: Vec<u8>,
+    extractor: &mut Extractor,
+    options: &BuildOptions,
+) -> PreparedBlob {
+    if let Some(reason) = left_out(&bytes, options.max_blob_bytes) {
+        return PreparedBlob::skipped(key, reason);
+    }
+    let lang = extract::refine(key.lang, &bytes);
+    let extraction = extractor.extract(&bytes, lang);
+    let mut definitions = definitions_by_chunk(&extraction);
+    let chunks = extraction
+        .chunks
+        .iter()
+        .enumerate()
+        .map(|(index, chunk)| {
+            let definitions = std::mem::take(&mut definitions[index]);
+            prepare_chunk(lang, &bytes, &extraction, chunk, definitions)
+        })
+        .collect();
+    PreparedBlob {
+        key,
+        lang,
+        chunks,
+        signature: Signature::of(&bytes),
+        outcome: Ok(extraction),
+        bytes,
+    }
+}
+
+fn left_out(bytes: &[u8], max_blob_bytes: u64) -> Option<SkipReason> {
+    match extract::classify(bytes, max_blob_bytes as usize) {
+        Content::Text => None,
+        Content::Binary => Some(SkipReason::Binary),
+        Content::LfsPointer => Some(SkipReason::LfsPointer),
+        Content::Generated { .. } => Some(SkipReason::Generated),
+        Content::Minified => Some(SkipReason::Minified),
+        Content::TooLarge => Some(SkipReason::TooLarge),
+    }
+}
+
+fn prepare_chunk(
+    lang: Lang,
+    bytes: &[u8],
+    extraction: &Extraction,
+    chunk: &Chunk,
+    definitions: Vec<u32>,
+) -> PreparedChunk {
+    let head = head(bytes, extraction, chunk);
+    let meta = DocMeta {
+        n_tokens: 0,
+        n_bytes: chunk.range.len() as u32,
+        lang,
+        kind: chunk.kind,
+        n_definitions: definitions.len().min(255) as u8,
+    };
+    PreparedChunk {
+        key: chunk_key(lang, bytes, extraction, chunk, &head, &definitions),
+        meta,
+        head,
+        range: chunk.range,
+        definitions,
+    }
+}
+
+/// For every chunk the definitions whose names stand in it.
+fn definitions_by_chunk(extraction: &Extraction) -> Vec<Vec<u32>> {
+    let mut by_chunk = vec![Vec::new(); extraction.chunks.len()];
+    for (index, definition) in extraction.definitions.iter().enumerate() {
+        let at = definition.name_range.start;
+        let after = extraction.chunks.partition_point(|chunk| chunk.range.start <= at);
+        if let Some(chunk) = after.checked_sub(1)
+            && at < extraction.chunks[chunk].range.end
+        {
+            by_chunk[chunk].push(index as u32);
+        }
+    }
+    by_chunk
+}
+
+/// Containers from the outermost in; for a later part of a split item also its name and signature.
+fn head(bytes: &[u8], extraction: &Extraction, chunk: &Chunk) -> String {
+    let Some(about) = chunk
+        .definition
+        .and_then(|index| extraction.definitions.get(index as usize))
+    else {
+        return String::new();
+    };
+    let mut words = Vec::new();
+    let mut next = about.container;
+    while let Some(container) = next.and_then(|index| extraction.definitions.get(index as usize)) {
+        words.push(container.name.as_str());
+        next = container.container;
+    }
+    words.reverse();
+    words.extend(about.qualifier.as_deref());
+    let signature = String::from_utf8_lossy(signature(bytes, about));
+    if chunk.part > 0 {
+        words.push(&signature);
+    }
+    words.join(" ")
+}
+
+fn signature<'a>(bytes: &'a [u8], definition: &Definition) -> &'a [u8] {
+    let whole = bytes.get(definition.signature.as_usize()).unwrap_or_default();
+    &whole[..whole.len().min(MAX_HEAD_SIGNATURE_BYTES)]
+}
+
+fn chunk_key(
+    lang: Lang,
+    bytes: &[u8],
+    extraction: &Extraction,
+    chunk: &Chunk,
+    head: &str,
+    definitions: &[u32],
+) -> ChunkKey {
+    let mut hasher = blake3::Hasher::new();
+    let mut field = |bytes: &[u8]| {
+        hasher.update(&(bytes.len() as u32).to_le_bytes());
+        hasher.update(bytes);
+    };
+    field(&lang.0.to_le_bytes());
+    field(&[chunk.kind as u8]);
+    field(head.as_bytes());
+    for &index in definitions {
+        field(extraction.definitions[index as usize].name.as_bytes());
+    }
+    field(&bytes[chunk.range.as_usize()]);
+    let hash = hasher.finalize();
+    ChunkKey(hash.as_bytes()[..16].try_into().expect("sixteen of thirty-two bytes"))
+}

@@ -1,0 +1,272 @@
+//! The opened segments of a store: blobs and documents by their numbers.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::artifact::{ArtifactFile, ArtifactKey, ReadError};
+use crate::extract::Extraction;
+use crate::model::ChunkKey;
+use crate::sidecar::{Bytes, SegmentEntry, Sidecar, State, Store};
+
+use super::build::SegmentData;
+use super::dense::VectorFile;
+use super::lexical::{DocMeta, LexicalError, LexicalSegment};
+
+/// One batch of blobs, opened.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    /// The number of its first blob.
+    pub base_blob: u32,
+    /// The number of its first document.
+    pub base_doc: u32,
+    /// Its blobs.
+    pub artifacts: ArtifactFile,
+    /// Its documents.
+    pub lexical: LexicalSegment,
+    /// Their vectors, if there are any for the profile in use.
+    pub vectors: Option<VectorFile>,
+}
+
+/// Segments in the order of their numbers. Cheap to clone; never changes.
+#[derive(Clone, Debug, Default)]
+pub struct Segments {
+    list: Arc<Vec<Arc<Segment>>>,
+}
+
+/// Why a segment could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum SegmentError {
+    /// Its artifacts.
+    #[error(transparent)]
+    Artifacts(#[from] ReadError),
+    /// Its lexical index.
+    #[error(transparent)]
+    Lexical(#[from] LexicalError),
+    /// Its vectors.
+    #[error("cannot read vectors {}", .path.display())]
+    Vectors {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The parts do not belong together.
+    #[error("segment {base_blob}+{base_doc}: {what}")]
+    Inconsistent {
+        /// Its first blob.
+        base_blob: u32,
+        /// Its first document.
+        base_doc: u32,
+        /// What differs.
+        what: &'static str,
+    },
+}
+
+impl SegmentError {
+    /// Whether a file is not there: a writer that replaced it has removed it since the state was read.
+    pub fn is_gone(&self) -> bool {
+        let mut next: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(error) = next {
+            let found = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+            if found == Some(std::io::ErrorKind::NotFound) {
+                return true;
+            }
+            next = error.source();
+        }
+        false
+    }
+}
+
+impl Segment {
+    /// Opens the files of a published segment, with its vectors of `profile`.
+    pub fn open(sidecar: &Sidecar, entry: &SegmentEntry, profile: &str) -> Result<Self, SegmentError> {
+        let artifacts = ArtifactFile::open(&sidecar.path(Store::Artifacts, &entry.artifacts.name))?;
+        let lexical = LexicalSegment::open(&sidecar.path(Store::Lexical, &entry.lexical.name))?;
+        let vectors = entry
+            .vectors
+            .iter()
+            .find(|vectors| vectors.profile == profile)
+            .map(|vectors| {
+                let path = sidecar.path(Store::Dense, &vectors.file.name);
+                open_vectors(&path)
+            })
+            .transpose()?;
+        let segment = Self {
+            base_blob: entry.base_blob,
+            base_doc: entry.base_doc,
+            artifacts,
+            lexical,
+            vectors,
+        };
+        segment.check(entry.n_blobs, entry.n_docs)?;
+        Ok(segment)
+    }
+
+    /// Opens a segment that is in memory only.
+    pub fn from_data(data: SegmentData) -> Result<Self, SegmentError> {
+        let name = Path::new("segment in memory");
+        let vectors = VectorFile::open(Arc::new(data.vectors)).map_err(|source| SegmentError::Vectors {
+            path: name.to_owned(),
+            source: Box::new(source),
+        })?;
+        let segment = Self {
+            base_blob: data.base_blob,
+            base_doc: data.base_doc,
+            artifacts: ArtifactFile::from_bytes(name, data.artifacts)?,
+            lexical: LexicalSegment::from_bytes(name, data.lexical)?,
+            vectors: Some(vectors),
+        };
+        segment.check(data.n_blobs, data.n_docs)?;
+        Ok(segment)
+    }
+
+    fn check(&self, n_blobs: u32, n_docs: u32) -> Result<(), SegmentError> {
+        let inconsistent = |what| SegmentError::Inconsistent {
+            base_blob: self.base_blob,
+            base_doc: self.base_doc,
+            what,
+        };
+        if self.artifacts.n_blobs() != n_blobs {
+            return Err(inconsistent("number of blobs"));
+        }
+        if self.lexical.n_docs() != n_docs {
+            return Err(inconsistent("number of documents"));
+        }
+        match &self.vectors {
+            Some(vectors) if vectors.len() != n_docs => Err(inconsistent("number of vectors")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Opens a vector file and compares it with its checksum.
+fn open_vectors(path: &Path) -> Result<VectorFile, SegmentError> {
+    let unreadable = |source: Box<dyn std::error::Error + Send + Sync>| SegmentError::Vectors {
+        path: path.to_owned(),
+        source,
+    };
+    let bytes = Bytes::map(path).map_err(|error| unreadable(Box::new(error)))?;
+    let vectors = VectorFile::open(Arc::new(bytes)).map_err(|error| unreadable(Box::new(error)))?;
+    vectors.verify().map_err(|error| unreadable(Box::new(error)))?;
+    Ok(vectors)
+}
+
+impl Segments {
+    /// Opens what `state` names.
+    pub fn open(sidecar: &Sidecar, state: &State, profile: &str) -> Result<Self, SegmentError> {
+        let list = state
+            .segments
+            .iter()
+            .map(|entry| Segment::open(sidecar, entry, profile).map(Arc::new))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { list: Arc::new(list) })
+    }
+
+    /// Opens what `state` names or, if a writer has replaced and removed files of it meanwhile, what the newest state names, once. That
+    /// has the same numbers and perhaps more, if it is of the same epoch; else the first error stands.
+    pub fn open_newest(sidecar: &Sidecar, state: &State, profile: &str) -> Result<Self, SegmentError> {
+        let gone = match Self::open(sidecar, state, profile) {
+            Err(error) if error.is_gone() => error,
+            opened => return opened,
+        };
+        match sidecar.state() {
+            Ok(Some(newest)) if (newest.epoch, newest.recipe) == (state.epoch, state.recipe) => {
+                Self::open(sidecar, &newest, profile)
+            }
+            _ => Err(gone),
+        }
+    }
+
+    /// What `state` names, a later one of the same epoch: segments that are among these are not opened again.
+    pub fn reopen(&self, sidecar: &Sidecar, state: &State, profile: &str) -> Result<Self, SegmentError> {
+        let opened = |entry: &SegmentEntry| match self.same_as(entry) {
+            Some(segment) => Ok(Arc::clone(segment)),
+            None => Segment::open(sidecar, entry, profile).map(Arc::new),
+        };
+        let list = state.segments.iter().map(opened).collect::<Result<_, _>>()?;
+        Ok(Self { list: Arc::new(list) })
+    }
+
+    /// The segment of the same numbers; within an epoch that is the same segment.
+    fn same_as(&self, entry: &SegmentEntry) -> Option<&Arc<Segment>> {
+        let at = self
+            .list
+            .partition_point(|segment| (segment.base_blob, segment.base_doc) < (entry.base_blob, entry.base_doc));
+        let numbers = (entry.base_blob, entry.n_blobs, entry.base_doc, entry.n_docs);
+        self.list.get(at).filter(|segment| {
+            let (n_blobs, n_docs) = (segment.artifacts.n_blobs(), segment.lexical.n_docs());
+            (segment.base_blob, n_blobs, segment.base_doc, n_docs) == numbers
+        })
+    }
+
+    /// These and one more, whose numbers follow.
+    pub fn with(&self, segment: Segment) -> Self {
+        debug_assert_eq!((segment.base_blob, segment.base_doc), (self.n_blobs(), self.n_docs()));
+        let mut list = (*self.list).clone();
+        list.push(Arc::new(segment));
+        Self { list: Arc::new(list) }
+    }
+
+    /// In the order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = &Segment> {
+        self.list.iter().map(Arc::as_ref)
+    }
+
+    /// How many blobs are numbered.
+    pub fn n_blobs(&self) -> u32 {
+        self.list
+            .last()
+            .map_or(0, |last| last.base_blob + last.artifacts.n_blobs())
+    }
+
+    /// How many documents are numbered.
+    pub fn n_docs(&self) -> u32 {
+        self.list.last().map_or(0, |last| last.base_doc + last.lexical.n_docs())
+    }
+
+    /// The number of the blob filed under `key`.
+    pub fn find_blob(&self, key: ArtifactKey) -> Option<u32> {
+        // Newest first: the blobs of small updates are asked for most.
+        self.list
+            .iter()
+            .rev()
+            .find_map(|segment| Some(segment.base_blob + segment.artifacts.find(key)?))
+    }
+
+    /// The number of the document with this key.
+    pub fn find_doc(&self, key: ChunkKey) -> Option<u32> {
+        self.list
+            .iter()
+            .rev()
+            .find_map(|segment| Some(segment.base_doc + segment.lexical.find(key)?))
+    }
+
+    /// The segment of a blob and the blob's number within it.
+    pub fn of_blob(&self, blob: u32) -> Option<(&Segment, u32)> {
+        let after = self.list.partition_point(|segment| segment.base_blob <= blob);
+        let segment = self.list.get(after.checked_sub(1)?)?;
+        let local = blob - segment.base_blob;
+        (local < segment.artifacts.n_blobs()).then_some((segment, local))
+    }
+
+    /// The segment of a document and the document's number within it.
+    pub fn of_doc(&self, doc: u32) -> Option<(&Segment, u32)> {
+        let after = self.list.partition_point(|segment| segment.base_doc <= doc);
+        let segment = self.list.get(after.checked_sub(1)?)?;
+        let local = doc - segment.base_doc;
+        (local < segment.lexical.n_docs()).then_some((segment, local))
+    }
+
+    /// What ranking needs of a document; `None` for a number that was never given.
+    pub fn doc_meta(&self, doc: u32) -> Option<DocMeta> {
+        let (segment, local) = self.of_doc(doc)?;
+        Some(segment.lexical.meta(local))
+    }
+
+    /// All but the references of a blob; `None` for a number that was never given.
+    pub fn extraction(&self, blob: u32) -> Option<Result<Extraction, ReadError>> {
+        let (segment, local) = self.of_blob(blob)?;
+        Some(segment.artifacts.extraction(local))
+    }
+}
