@@ -42,6 +42,7 @@ pub mod git;
 pub mod index;
 pub mod model;
 pub mod sidecar;
+pub mod snapshot;
 
 #[cfg(test)]
 #[path = "../tests/support/mod.rs"]

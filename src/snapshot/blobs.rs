@@ -1,0 +1,71 @@
+//! Where the bytes of a view's blobs come from.
+
+use std::collections::HashMap;
+
+use crate::artifact::{ArtifactKey, SkipReason};
+use crate::git::{BlobContent, ObjectReader, Repository};
+use crate::index::{BlobReader, BlobSource, SourceBlob};
+use crate::model::BlobId;
+
+/// The blobs of a repository, and those of files that git does not have yet.
+#[derive(Clone, Copy)]
+pub struct Blobs<'a> {
+    repository: &'a Repository,
+    unsaved: Option<&'a HashMap<BlobId, Vec<u8>>>,
+    max_bytes: u64,
+}
+
+/// Reads [`Blobs`] on one thread.
+pub struct BlobsReader<'a> {
+    reader: ObjectReader,
+    unsaved: Option<&'a HashMap<BlobId, Vec<u8>>>,
+    max_bytes: u64,
+}
+
+impl<'a> Blobs<'a> {
+    /// Those of the repository alone; larger ones than `max_bytes` are not unpacked.
+    pub fn of_git(repository: &'a Repository, max_bytes: u64) -> Self {
+        Self {
+            repository,
+            unsaved: None,
+            max_bytes,
+        }
+    }
+
+    /// Those of `unsaved` too.
+    pub fn with_unsaved(self, unsaved: &'a HashMap<BlobId, Vec<u8>>) -> Self {
+        Self {
+            unsaved: Some(unsaved),
+            ..self
+        }
+    }
+}
+
+impl<'a> BlobSource for Blobs<'a> {
+    type Reader = BlobsReader<'a>;
+
+    fn reader(&self) -> BlobsReader<'a> {
+        BlobsReader {
+            reader: self.repository.reader(),
+            unsaved: self.unsaved,
+            max_bytes: self.max_bytes,
+        }
+    }
+}
+
+impl BlobReader for BlobsReader<'_> {
+    fn read(&mut self, key: ArtifactKey) -> SourceBlob {
+        if let Some(bytes) = self.unsaved.and_then(|unsaved| unsaved.get(&key.blob)) {
+            return SourceBlob::Content(bytes.clone());
+        }
+        match self.reader.blob(key.blob, self.max_bytes) {
+            Ok(BlobContent::Content(bytes)) => SourceBlob::Content(bytes),
+            Ok(BlobContent::TooLarge { .. }) => SourceBlob::Skipped(SkipReason::TooLarge),
+            Ok(BlobContent::Missing) => SourceBlob::Absent,
+            Err(error) => {
+                tracing::warn!(blob = %key.blob, %error, "blob cannot be read");
+                SourceBlob::Absent
+            }
+        }
+    }
+}

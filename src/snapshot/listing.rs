@@ -1,0 +1,239 @@
+//! From the files of a tree or a work tree to manifest entries: what is left out by its path, what is known, what is missing.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::artifact::{ArtifactKey, SkipReason, Status};
+use crate::extract;
+use crate::git::{
+    AttributeMatcher, Attributes, FileMode, ObjectError, ObjectReader, Repository, TreeFile, is_rules_file,
+};
+use crate::index::Segments;
+use crate::model::{BlobId, Lang, Oid, RepoPath, TreeId};
+
+use super::manifest::{FileEntry, FileStatus, Manifest, ManifestWriter};
+
+/// A file whose blob may not be known yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedFile {
+    /// From the root of the tree.
+    pub path: RepoPath,
+    /// What it is to git.
+    pub mode: FileMode,
+    /// Of its blob, or of the commit if it is a submodule.
+    pub oid: Oid,
+    /// The language that its path says.
+    pub lang: Lang,
+    /// Why it is left out, where its path or mode decides that.
+    pub left_out: Option<SkipReason>,
+}
+
+impl ListedFile {
+    /// Applies the rules that look at paths and modes.
+    pub fn new(path: RepoPath, mode: FileMode, oid: Oid, attributes: &mut AttributeMatcher) -> Self {
+        Self {
+            lang: extract::lang_of_path(&path),
+            left_out: left_out(&path, mode, attributes),
+            path,
+            mode,
+            oid,
+        }
+    }
+
+    /// What its artifact is filed under.
+    pub fn key(&self) -> ArtifactKey {
+        ArtifactKey {
+            blob: BlobId(self.oid),
+            lang: self.lang,
+        }
+    }
+
+    /// Its entry by what `segments` know of its blob; a blob that they do not know is missing.
+    pub fn entry(self, segments: &Segments) -> FileEntry {
+        let status = match self.left_out {
+            Some(reason) => FileStatus::Skipped(reason),
+            None => status_of(self.key(), segments),
+        };
+        FileEntry {
+            path: self.path,
+            mode: self.mode,
+            oid: self.oid,
+            lang: self.lang,
+            status,
+        }
+    }
+}
+
+fn status_of(key: ArtifactKey, segments: &Segments) -> FileStatus {
+    let found = segments
+        .find_blob(key)
+        .and_then(|blob| Some((blob, segments.of_blob(blob)?)));
+    match found.map(|(blob, (segment, local))| (blob, segment.artifacts.status(local))) {
+        Some((blob, Some(Status::Indexed))) => FileStatus::Indexed { blob },
+        Some((_, Some(Status::Skipped(reason)))) => FileStatus::Skipped(reason),
+        _ => FileStatus::Skipped(SkipReason::Missing),
+    }
+}
+
+fn left_out(path: &RepoPath, mode: FileMode, attributes: &mut AttributeMatcher) -> Option<SkipReason> {
+    match mode {
+        FileMode::Submodule => return Some(SkipReason::Submodule),
+        FileMode::Symlink => return Some(SkipReason::Symlink),
+        FileMode::File | FileMode::Executable => {}
+    }
+    let stated = attributes.of(path);
+    if stated.is_ignored {
+        Some(SkipReason::Ignored)
+    } else if stated.is_lfs {
+        Some(SkipReason::LfsPointer)
+    } else if stated.vendored.unwrap_or_else(|| extract::is_vendored(path)) {
+        Some(SkipReason::Vendored)
+    } else if stated.generated == Some(true) {
+        Some(SkipReason::Generated)
+    } else if extract::is_lock_file(path) {
+        Some(SkipReason::LockFile)
+    } else {
+        None
+    }
+}
+
+/// The rules that the files of a snapshot hold; found in its list of paths, without walking the tree.
+pub fn attributes_of(layers: &[Manifest], reader: &mut ObjectReader) -> Result<Attributes, ObjectError> {
+    let mut rules: BTreeMap<RepoPath, TreeFile> = BTreeMap::new();
+    for layer in layers {
+        for index in 0..layer.n_removed() {
+            rules.remove(&RepoPath::new(layer.removed(index)));
+        }
+        for index in 0..layer.n_files() {
+            if is_rules_path(layer.path(index)) {
+                let FileEntry { path, mode, oid, .. } = layer.entry(index);
+                rules.insert(path.clone(), TreeFile { path, mode, oid });
+            }
+        }
+    }
+    Attributes::for_files(reader, rules.values())
+}
+
+/// [`is_rules_file`] without making a path of every name.
+fn is_rules_path(path: &[u8]) -> bool {
+    (path.ends_with(b".gitattributes") || path.ends_with(b".codescoutignore")) && is_rules_file(&RepoPath::new(path))
+}
+
+/// The artifacts that `files` need and `segments` do not have, each once, in the order of the files.
+pub fn missing_artifacts(files: &[ListedFile], segments: &Segments) -> Vec<ArtifactKey> {
+    let mut seen = HashSet::new();
+    files
+        .iter()
+        .filter(|file| file.left_out.is_none())
+        .map(ListedFile::key)
+        .filter(|&key| seen.insert(key) && segments.find_blob(key).is_none())
+        .collect()
+}
+
+/// How many missing blobs are looked for; in a partial clone most may be missing, and every query looks.
+const MAX_LOOKUPS: usize = 1_000;
+
+/// Whether the repository has got a blob that was missing when the manifest was made, so that it is to be made anew.
+///
+/// Of very many missing blobs an even sample is looked at.
+pub fn can_be_completed(layers: &[Manifest], repository: &Repository) -> bool {
+    let missing = missing_blobs(layers);
+    if missing.is_empty() {
+        return false;
+    }
+    let mut reader = repository.reader();
+    let mut sample = missing.iter().step_by(missing.len().div_ceil(MAX_LOOKUPS));
+    sample.any(|&blob| matches!(reader.blob_size(blob), Ok(Some(_))))
+}
+
+fn missing_blobs(layers: &[Manifest]) -> Vec<BlobId> {
+    let mut blobs = Vec::new();
+    for (number, layer) in layers.iter().enumerate() {
+        for index in (0..layer.n_files()).filter(|&index| layer.blob(index).is_none()) {
+            let entry = layer.entry(index);
+            let is_hidden = || {
+                layers[number + 1..]
+                    .iter()
+                    .any(|above| names(above, entry.path.as_bytes()))
+            };
+            if entry.status == FileStatus::Skipped(SkipReason::Missing) && !is_hidden() {
+                blobs.push(BlobId(entry.oid));
+            }
+        }
+    }
+    blobs
+}
+
+/// Whether a manifest has a path, or takes it away.
+fn names(layer: &Manifest, path: &[u8]) -> bool {
+    holds(layer.n_files(), |index| layer.path(index), path)
+        || holds(layer.n_removed(), |index| layer.removed(index), path)
+}
+
+fn holds<'a>(n_paths: u32, path_at: impl Fn(u32) -> &'a [u8], path: &[u8]) -> bool {
+    let (mut low, mut high) = (0, n_paths);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match path_at(middle).cmp(path) {
+            std::cmp::Ordering::Less => low = middle + 1,
+            std::cmp::Ordering::Greater => high = middle,
+            std::cmp::Ordering::Equal => return true,
+        }
+    }
+    false
+}
+
+/// What differs from a whole manifest: files by path, `None` where one was taken away.
+#[derive(Clone, Debug, Default)]
+pub struct Difference {
+    by_path: BTreeMap<RepoPath, Option<FileEntry>>,
+}
+
+impl Difference {
+    /// The difference that a stored manifest holds.
+    pub fn of(manifest: &Manifest) -> Self {
+        let files = (0..manifest.n_files()).map(|index| manifest.entry(index));
+        let files = files.map(|entry| (entry.path.clone(), Some(entry)));
+        let removed = (0..manifest.n_removed()).map(|index| (RepoPath::new(manifest.removed(index)), None));
+        Self {
+            by_path: files.chain(removed).collect(),
+        }
+    }
+
+    /// A file is there, or is another.
+    pub fn put(&mut self, entry: FileEntry) {
+        self.by_path.insert(entry.path.clone(), Some(entry));
+    }
+
+    /// A file is gone.
+    pub fn remove(&mut self, path: RepoPath) {
+        self.by_path.insert(path, None);
+    }
+
+    /// All the files of `whole` with this difference laid over them.
+    pub fn over(mut self, whole: &Manifest) -> Self {
+        for entry in (0..whole.n_files()).map(|index| whole.entry(index)) {
+            self.by_path.entry(entry.path.clone()).or_insert(Some(entry));
+        }
+        self.by_path.retain(|_, entry| entry.is_some());
+        self
+    }
+
+    /// How many paths differ.
+    pub fn len(&self) -> usize {
+        self.by_path.len()
+    }
+
+    /// Whether nothing differs.
+    pub fn is_empty(&self) -> bool {
+        self.by_path.is_empty()
+    }
+
+    /// The bytes of a manifest that holds this difference to `base`.
+    pub fn to_manifest(&self, epoch: [u8; 16], recipe: u64, base: Option<TreeId>) -> Vec<u8> {
+        let mut writer = ManifestWriter::new(epoch, recipe, base);
+        self.by_path.values().flatten().for_each(|entry| writer.push(entry));
+        let removed = self.by_path.iter().filter(|(_, entry)| entry.is_none());
+        removed.for_each(|(path, _)| writer.remove(path));
+        writer.finish()
+    }
+}

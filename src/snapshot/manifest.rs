@@ -1,0 +1,327 @@
+//! The files of one tree, in the order of their paths.
+//!
+//! Sections of the file (format 1, little endian):
+//! - `meta`: 16 bytes epoch | u64 recipe | u32 n_files | u32 n_removed | base tree: u8 length (0: whole), 32 bytes.
+//! - `entries`: n_files × 40 bytes: id (32, zero padded) | u8 length of the id | u8 mode | u8 status (0 indexed, else the skip
+//!   reason) | 1 byte of padding | u16 language of the artifact's key | 2 bytes of padding.
+//! - `blobs`: n_files × u32, the number of each file's blob in the epoch; `u32::MAX` where there is none.
+//! - `paths`, `path_ends`: paths end to end and where each ends (u32); first those of the files, then those that a difference
+//!   takes away from its base. Both in ascending order.
+//!
+//! Everything but `blobs` and the epoch follows from the tree and the recipe alone.
+
+use std::path::Path;
+
+use crate::artifact::{ArtifactKey, SkipReason};
+use crate::git::FileMode;
+use crate::model::{BlobId, Lang, Oid, RepoPath, TreeId};
+use crate::sidecar::{Bytes, SectionError, SectionFile, SectionWriter};
+
+/// 1: the first.
+const FORMAT: u32 = 1;
+const META_BYTES: usize = 65;
+const ENTRY_BYTES: usize = 40;
+const NO_BLOB: u32 = u32::MAX;
+
+/// One file of a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileEntry {
+    /// From the root of the tree.
+    pub path: RepoPath,
+    /// What it is to git.
+    pub mode: FileMode,
+    /// Of its blob, or of the commit if it is a submodule.
+    pub oid: Oid,
+    /// The language of its artifact's key.
+    pub lang: Lang,
+    /// Whether it is searched.
+    pub status: FileStatus,
+}
+
+/// Whether a file is searched by content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileStatus {
+    /// Its blob has this number.
+    Indexed {
+        /// In the epoch.
+        blob: u32,
+    },
+    /// It is left out.
+    Skipped(SkipReason),
+}
+
+impl FileEntry {
+    /// What its artifact is filed under.
+    pub fn key(&self) -> ArtifactKey {
+        ArtifactKey {
+            blob: BlobId(self.oid),
+            lang: self.lang,
+        }
+    }
+}
+
+/// Collects the files of a tree, in the order of their paths.
+#[derive(Debug)]
+pub struct ManifestWriter {
+    epoch: [u8; 16],
+    recipe: u64,
+    base: Option<TreeId>,
+    entries: Vec<u8>,
+    blobs: Vec<u8>,
+    paths: Vec<u8>,
+    path_ends: Vec<u8>,
+    n_files: u32,
+    n_removed: u32,
+}
+
+impl ManifestWriter {
+    /// Begins a manifest: whole, or what differs from that of `base`.
+    pub fn new(epoch: [u8; 16], recipe: u64, base: Option<TreeId>) -> Self {
+        Self {
+            epoch,
+            recipe,
+            base,
+            entries: Vec::new(),
+            blobs: Vec::new(),
+            paths: Vec::new(),
+            path_ends: Vec::new(),
+            n_files: 0,
+            n_removed: 0,
+        }
+    }
+
+    /// Adds a file; paths ascend.
+    pub fn push(&mut self, entry: &FileEntry) {
+        debug_assert_eq!(self.n_removed, 0, "files come before removed paths");
+        let (status, blob) = match entry.status {
+            FileStatus::Indexed { blob } => (0, blob),
+            FileStatus::Skipped(reason) => (reason as u8, NO_BLOB),
+        };
+        let id = entry.oid.as_bytes();
+        let start = self.entries.len();
+        self.entries.extend_from_slice(id);
+        self.entries.resize(start + 32, 0);
+        self.entries
+            .extend_from_slice(&[id.len() as u8, mode_number(entry.mode), status, 0]);
+        self.entries.extend_from_slice(&entry.lang.0.to_le_bytes());
+        self.entries.extend_from_slice(&[0, 0]);
+        self.blobs.extend_from_slice(&blob.to_le_bytes());
+        self.push_path(&entry.path);
+        self.n_files += 1;
+    }
+
+    /// Takes a path away from the base; paths ascend, after all files.
+    pub fn remove(&mut self, path: &RepoPath) {
+        self.push_path(path);
+        self.n_removed += 1;
+    }
+
+    /// The bytes of the file.
+    pub fn finish(self) -> Vec<u8> {
+        let mut meta = self.epoch.to_vec();
+        meta.extend_from_slice(&self.recipe.to_le_bytes());
+        meta.extend_from_slice(&self.n_files.to_le_bytes());
+        meta.extend_from_slice(&self.n_removed.to_le_bytes());
+        let base = self.base.as_ref().map_or(&[][..], |tree| tree.0.as_bytes());
+        meta.push(base.len() as u8);
+        meta.extend_from_slice(base);
+        meta.resize(META_BYTES, 0);
+        let mut writer = SectionWriter::new(FORMAT);
+        writer.add("meta", meta);
+        writer.add("entries", self.entries);
+        writer.add("blobs", self.blobs);
+        writer.add("paths", self.paths);
+        writer.add("path_ends", self.path_ends);
+        writer.finish()
+    }
+
+    fn push_path(&mut self, path: &RepoPath) {
+        self.paths.extend_from_slice(path.as_bytes());
+        self.path_ends
+            .extend_from_slice(&(self.paths.len() as u32).to_le_bytes());
+    }
+}
+
+/// An opened manifest: whole, or a difference.
+#[derive(Clone, Debug)]
+pub struct Manifest {
+    epoch: [u8; 16],
+    recipe: u64,
+    base: Option<TreeId>,
+    n_files: u32,
+    n_removed: u32,
+    entries: Bytes,
+    blobs: Bytes,
+    paths: Bytes,
+    path_ends: Bytes,
+}
+
+impl Manifest {
+    /// Opens the file at `path`.
+    pub fn open(path: &Path) -> Result<Self, SectionError> {
+        Self::from_sections(&SectionFile::open(path, FORMAT)?)
+    }
+
+    /// Opens a manifest in memory; `name` is for messages.
+    pub fn from_bytes(name: &Path, bytes: Vec<u8>) -> Result<Self, SectionError> {
+        Self::from_sections(&SectionFile::from_bytes(name, Bytes::from_vec(bytes), FORMAT)?)
+    }
+
+    fn from_sections(file: &SectionFile) -> Result<Self, SectionError> {
+        let meta = file.section("meta")?;
+        if meta.len() != META_BYTES {
+            return Err(file.damaged("meta"));
+        }
+        let base = match usize::from(meta[32]) {
+            0 => None,
+            length => {
+                let raw = meta.get(33..33 + length).ok_or_else(|| file.damaged("base tree"))?;
+                Some(TreeId(Oid::from_bytes(raw).map_err(|_| file.damaged("base tree"))?))
+            }
+        };
+        let manifest = Self {
+            epoch: meta[..16].try_into().expect("sixteen bytes"),
+            recipe: u64::from_le_bytes(meta[16..24].try_into().expect("eight bytes")),
+            base,
+            n_files: u32_at(&meta, 24),
+            n_removed: u32_at(&meta, 28),
+            entries: file.section("entries")?,
+            blobs: file.section("blobs")?,
+            paths: file.section("paths")?,
+            path_ends: file.section("path_ends")?,
+        };
+        let n_files = manifest.n_files as usize;
+        let n_paths = n_files + manifest.n_removed as usize;
+        let fits = manifest.entries.len() == n_files * ENTRY_BYTES
+            && manifest.blobs.len() == n_files * 4
+            && manifest.path_ends.len() == n_paths * 4;
+        if !fits {
+            return Err(file.damaged("number of files"));
+        }
+        Ok(manifest)
+    }
+
+    /// The epoch that its blob numbers belong to.
+    pub fn epoch(&self) -> [u8; 16] {
+        self.epoch
+    }
+
+    /// The recipe that decided what is left out.
+    pub fn recipe(&self) -> u64 {
+        self.recipe
+    }
+
+    /// The tree that this is the difference to; `None` for a whole manifest.
+    pub fn base(&self) -> Option<TreeId> {
+        self.base
+    }
+
+    /// How many files it lists.
+    pub fn n_files(&self) -> u32 {
+        self.n_files
+    }
+
+    /// How many paths it takes away from its base.
+    pub fn n_removed(&self) -> u32 {
+        self.n_removed
+    }
+
+    /// The path of a file, by its place in the list.
+    pub fn path(&self, index: u32) -> &[u8] {
+        debug_assert!(index < self.n_files);
+        self.path_at(index)
+    }
+
+    /// A path that it takes away, by its place among them.
+    pub fn removed(&self, index: u32) -> &[u8] {
+        debug_assert!(index < self.n_removed);
+        self.path_at(self.n_files + index)
+    }
+
+    /// The number of a file's blob; `None` if it is left out.
+    pub fn blob(&self, index: u32) -> Option<u32> {
+        let blob = u32_at(&self.blobs, index as usize * 4);
+        (blob != NO_BLOB).then_some(blob)
+    }
+
+    /// A file, by its place in the list.
+    pub fn entry(&self, index: u32) -> FileEntry {
+        let raw = &self.entries[index as usize * ENTRY_BYTES..][..ENTRY_BYTES];
+        let length = usize::from(raw[32]).min(32);
+        let oid = Oid::from_bytes(&raw[..length])
+            .unwrap_or_else(|_| Oid::from_bytes(&[0; 20]).expect("twenty bytes are an id"));
+        let status = match (SkipReason::from_number(raw[34]), self.blob(index)) {
+            (None, Some(blob)) => FileStatus::Indexed { blob },
+            (Some(reason), _) => FileStatus::Skipped(reason),
+            (None, None) => FileStatus::Skipped(SkipReason::Missing),
+        };
+        FileEntry {
+            path: RepoPath::new(self.path(index)),
+            mode: mode_of(raw[33]),
+            oid,
+            lang: Lang(u16::from_le_bytes([raw[36], raw[37]])),
+            status,
+        }
+    }
+
+    fn path_at(&self, index: u32) -> &[u8] {
+        let end_of = |index: u32| u32_at(&self.path_ends, index as usize * 4) as usize;
+        let start = index.checked_sub(1).map_or(0, end_of);
+        self.paths.get(start..end_of(index)).unwrap_or_default()
+    }
+}
+
+fn mode_number(mode: FileMode) -> u8 {
+    match mode {
+        FileMode::File => 0,
+        FileMode::Executable => 1,
+        FileMode::Symlink => 2,
+        FileMode::Submodule => 3,
+    }
+}
+
+fn mode_of(number: u8) -> FileMode {
+    match number {
+        1 => FileMode::Executable,
+        2 => FileMode::Symlink,
+        3 => FileMode::Submodule,
+        _ => FileMode::File,
+    }
+}
+
+fn u32_at(raw: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(raw[at..at + 4].try_into().expect("four bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn files_come_back() {
+        let entry = |path: &str, status| FileEntry {
+            path: RepoPath::from(path),
+            mode: FileMode::Executable,
+            oid: Oid::from_bytes(&[7; 32]).unwrap(),
+            lang: Lang(3),
+            status,
+        };
+        let files = [
+            entry("a", FileStatus::Indexed { blob: 5 }),
+            entry("b/c", FileStatus::Skipped(SkipReason::Vendored)),
+        ];
+        let base = TreeId(Oid::from_bytes(&[1; 20]).unwrap());
+        let mut writer = ManifestWriter::new([9; 16], 77, Some(base));
+        files.iter().for_each(|file| writer.push(file));
+        writer.remove(&RepoPath::from("gone"));
+        let manifest = Manifest::from_bytes(Path::new("sample"), writer.finish()).unwrap();
+        assert_eq!((manifest.n_files(), manifest.n_removed()), (2, 1));
+        assert_eq!([manifest.entry(0), manifest.entry(1)], files);
+        assert_eq!(manifest.removed(0), b"gone");
+        assert_eq!(
+            (manifest.base(), manifest.epoch(), manifest.recipe()),
+            (Some(base), [9; 16], 77)
+        );
+    }
+}

@@ -1,0 +1,86 @@
+//! Changes that no commit has, laid over a snapshot: the same extraction, in memory.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use crate::embed::Embedder;
+use crate::git::Repository;
+use crate::index::{Build, BuildError, BuildOptions, Segment, SegmentData, SegmentError, Segments};
+use crate::model::{BlobId, RepoPath};
+use crate::sidecar::SectionError;
+
+use super::blobs::Blobs;
+use super::listing::{Difference, ListedFile, missing_artifacts};
+use super::manifest::Manifest;
+
+/// How one path differs from the snapshot below.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It holds this file.
+    Present(ListedFile),
+    /// It holds nothing.
+    Gone(RepoPath),
+}
+
+/// Why changes could not be laid over a snapshot.
+#[derive(Debug, thiserror::Error)]
+pub enum OverlayError {
+    /// Building their segment.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// Opening it.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// Opening their manifest.
+    #[error(transparent)]
+    Manifest(#[from] SectionError),
+}
+
+/// Extracts what `changes` need and `segments` do not know; returns the segments with one more, and the manifest to lay on top.
+///
+/// `unsaved` has the bytes of the blobs that git does not have. Nothing is written.
+pub fn lay_over_changes(
+    changes: Vec<Change>,
+    unsaved: &HashMap<BlobId, Vec<u8>>,
+    repository: &Repository,
+    segments: &Segments,
+    embedder: &dyn Embedder,
+    options: &BuildOptions,
+    interrupt: &AtomicBool,
+) -> Result<(Segments, Manifest), OverlayError> {
+    let mut difference = Difference::default();
+    let mut files = Vec::new();
+    for change in changes {
+        match change {
+            Change::Present(file) => files.push(file),
+            Change::Gone(path) => difference.remove(path),
+        }
+    }
+    let missing = missing_artifacts(&files, segments);
+    let mut with_changes = segments.clone();
+    if !missing.is_empty() {
+        let source = Blobs::of_git(repository, options.max_blob_bytes).with_unsaved(unsaved);
+        let mut built: Vec<SegmentData> = Vec::new();
+        let build = Build {
+            known: segments,
+            embedder,
+            options,
+            interrupt,
+            progress: &|_| {},
+        };
+        build.segments(&missing, &source, |data| {
+            built.push(data);
+            Ok::<_, BuildError>(())
+        })?;
+        for data in built {
+            with_changes = with_changes.with(Segment::from_data(data)?);
+        }
+    }
+    for file in files {
+        difference.put(file.entry(&with_changes));
+    }
+    let bytes = difference.to_manifest([0; 16], options.recipe, None);
+    let manifest = Manifest::from_bytes(Path::new("changes"), bytes)?;
+    Ok((with_changes, manifest))
+}

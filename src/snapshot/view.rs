@@ -1,0 +1,458 @@
+//! An opened snapshot, perhaps with an overlay: files, documents, and where each document stands.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use blake3::Hasher;
+use roaring::RoaringBitmap;
+
+use crate::artifact::{ReadError, SkipReason};
+use crate::extract::Extraction;
+use crate::git::{BlobContent, ObjectError, ObjectReader};
+use crate::index::Segments;
+use crate::model::{BlobId, CommitId, Lang, TreeId};
+
+use super::manifest::{FileEntry, FileStatus, Manifest};
+
+/// A file of a view: its place in path order, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(pub u32);
+
+/// What a view is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Provenance {
+    /// The root of the repository: its work tree, or the git directory if it is bare.
+    pub repo: PathBuf,
+    /// What was asked for: `WORKTREE`, `INDEX` or a revision as typed.
+    pub reference: String,
+    /// The commit; `None` before the first.
+    pub commit: Option<CommitId>,
+    /// The commit's tree.
+    pub tree: Option<TreeId>,
+    /// How many files differ from that tree.
+    pub n_dirty_files: u32,
+    /// The embedding profile of the vectors in use, by its id.
+    pub profile: String,
+    /// What makes the answers partial; empty when nothing does.
+    pub incomplete: Vec<String>,
+}
+
+/// How much of a view is searched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// All files.
+    pub n_files: u32,
+    /// Files searched by content.
+    pub n_indexed: u32,
+    /// The others by reason.
+    pub skipped: BTreeMap<SkipReason, u32>,
+}
+
+/// Where a document stands in a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The file.
+    pub file: FileId,
+    /// Which of its blob's chunks.
+    pub chunk: u32,
+}
+
+/// The documents of a view.
+#[derive(Clone, Debug, Default)]
+pub struct LiveDocs {
+    bits: Vec<u64>,
+    /// How many there are.
+    pub n_docs: u32,
+    /// Words in all of them.
+    pub n_tokens: u64,
+}
+
+impl LiveDocs {
+    /// Whether the document is in the view.
+    pub fn contains(&self, doc: u32) -> bool {
+        self.bits
+            .get(doc as usize / 64)
+            .is_some_and(|word| word & (1 << (doc % 64)) != 0)
+    }
+
+    /// The same as a bitmap.
+    pub fn to_bitmap(&self) -> RoaringBitmap {
+        let bytes: Vec<u8> = self.bits.iter().flat_map(|word| word.to_le_bytes()).collect();
+        RoaringBitmap::from_lsb0_bytes(0, &bytes)
+    }
+
+    fn with_capacity(n_docs: u32) -> Self {
+        Self {
+            bits: vec![0; (n_docs as usize).div_ceil(64)],
+            ..Self::default()
+        }
+    }
+
+    /// Adds a document; whether it is new here.
+    fn insert(&mut self, doc: u32, n_tokens: u32) -> bool {
+        let Some(word) = self.bits.get_mut(doc as usize / 64) else {
+            return false;
+        };
+        let bit = 1 << (doc % 64);
+        if *word & bit != 0 {
+            return false;
+        }
+        *word |= bit;
+        self.n_docs += 1;
+        self.n_tokens += u64::from(n_tokens);
+        true
+    }
+}
+
+/// A file of a view, borrowed.
+#[derive(Clone, Copy, Debug)]
+pub struct ViewFile<'a> {
+    /// From the root of the tree.
+    pub path: &'a [u8],
+    /// The number of its blob; `None` if it is left out.
+    pub blob: Option<u32>,
+    manifest: &'a Manifest,
+    index: u32,
+}
+
+impl ViewFile<'_> {
+    /// All that the manifest says of it.
+    pub fn entry(&self) -> FileEntry {
+        self.manifest.entry(self.index)
+    }
+}
+
+/// A consistent picture of one state of the repository. Holds what it points into open; never changes.
+#[derive(Clone, Debug)]
+pub struct View {
+    provenance: Provenance,
+    segments: Segments,
+    layers: Vec<Manifest>,
+    files: Vec<FileRef>,
+    live: LiveDocs,
+    places: Places,
+    n_file_tokens: Vec<u32>,
+    unsaved: Arc<HashMap<BlobId, Vec<u8>>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct FileRef {
+    layer: u8,
+    index: u32,
+}
+
+impl View {
+    /// Lays `layers` over one another, the last on top. `unsaved` holds the bytes of blobs that git does not have.
+    pub fn new(
+        provenance: Provenance,
+        segments: Segments,
+        layers: Vec<Manifest>,
+        unsaved: HashMap<BlobId, Vec<u8>>,
+    ) -> Self {
+        let mut files = Vec::new();
+        for (number, layer) in layers.iter().enumerate() {
+            files = lay_over(&layers, files, layer, number as u8);
+        }
+        let mut view = Self {
+            provenance,
+            live: LiveDocs::with_capacity(segments.n_docs()),
+            places: Places::default(),
+            n_file_tokens: vec![0; files.len()],
+            segments,
+            layers,
+            files,
+            unsaved: Arc::new(unsaved),
+        };
+        view.number_documents();
+        view
+    }
+
+    /// What it is about.
+    pub fn provenance(&self) -> &Provenance {
+        &self.provenance
+    }
+
+    /// The segments that its numbers refer to.
+    pub fn segments(&self) -> &Segments {
+        &self.segments
+    }
+
+    /// Its documents.
+    pub fn live(&self) -> &LiveDocs {
+        &self.live
+    }
+
+    /// How many files it has, those left out included.
+    pub fn n_files(&self) -> u32 {
+        self.files.len() as u32
+    }
+
+    /// Its files, in the order of their paths.
+    pub fn files(&self) -> impl ExactSizeIterator<Item = (FileId, ViewFile<'_>)> {
+        (0..self.n_files()).map(|number| (FileId(number), self.file(FileId(number))))
+    }
+
+    /// A file.
+    pub fn file(&self, id: FileId) -> ViewFile<'_> {
+        let FileRef { layer, index } = self.files[id.0 as usize];
+        let manifest = &self.layers[usize::from(layer)];
+        ViewFile {
+            path: manifest.path(index),
+            blob: manifest.blob(index),
+            manifest,
+            index,
+        }
+    }
+
+    /// The file at a path.
+    pub fn find(&self, path: &[u8]) -> Option<FileId> {
+        self.files
+            .binary_search_by(|file| self.layers[usize::from(file.layer)].path(file.index).cmp(path))
+            .ok()
+            .map(|number| FileId(number as u32))
+    }
+
+    /// Where a document stands, in the order of paths. Empty for one that is not in the view.
+    pub fn places(&self, doc: u32) -> &[Place] {
+        self.places.of(doc)
+    }
+
+    /// The documents of a file's chunks, in their order.
+    pub fn docs(&self, id: FileId) -> impl Iterator<Item = u32> + '_ {
+        self.file(id)
+            .blob
+            .and_then(|blob| self.segments.of_blob(blob))
+            .into_iter()
+            .flat_map(|(segment, local)| segment.artifacts.docs(local))
+    }
+
+    /// How many words a file has.
+    pub fn n_tokens(&self, id: FileId) -> u32 {
+        self.n_file_tokens[id.0 as usize]
+    }
+
+    /// The language that a file was read in; that of its path if it is left out.
+    pub fn lang(&self, id: FileId) -> Lang {
+        let file = self.file(id);
+        file.blob
+            .and_then(|blob| self.segments.of_blob(blob))
+            .and_then(|(segment, local)| segment.artifacts.lang(local))
+            .unwrap_or_else(|| file.entry().lang)
+    }
+
+    /// All but the references of a file; `None` if it is left out.
+    pub fn extraction(&self, id: FileId) -> Option<Result<Extraction, ReadError>> {
+        self.segments.extraction(self.file(id).blob?)
+    }
+
+    /// The bytes of a file: from git, or as they stood on disk when the view was made. For a symbolic link its target.
+    pub fn read(&self, id: FileId, reader: &mut ObjectReader, max_bytes: u64) -> Result<BlobContent, ObjectError> {
+        let blob = BlobId(self.file(id).entry().oid);
+        match self.unsaved.get(&blob) {
+            Some(bytes) if bytes.len() as u64 > max_bytes => Ok(BlobContent::TooLarge {
+                size: bytes.len() as u64,
+            }),
+            Some(bytes) => Ok(BlobContent::Content(bytes.clone())),
+            None => reader.blob(blob, max_bytes),
+        }
+    }
+
+    /// How much of it is searched.
+    pub fn coverage(&self) -> Coverage {
+        let mut coverage = Coverage {
+            n_files: self.n_files(),
+            ..Coverage::default()
+        };
+        for (_, file) in self.files() {
+            match file.blob {
+                Some(_) => coverage.n_indexed += 1,
+                None => {
+                    if let FileStatus::Skipped(reason) = file.entry().status {
+                        *coverage.skipped.entry(reason).or_default() += 1;
+                    }
+                }
+            }
+        }
+        coverage
+    }
+
+    /// A digest of what the view contains: paths, modes, ids, what is left out and why. It depends on the files and the
+    /// recipe alone, so that two clones agree on it.
+    pub fn digest(&self) -> [u8; 32] {
+        let mut hasher = Hasher::new();
+        hasher.update(b"codescout snapshot 1\0");
+        hasher.update(&self.layers.first().map_or(0, Manifest::recipe).to_le_bytes());
+        for (_, file) in self.files() {
+            let entry = file.entry();
+            let status = match entry.status {
+                FileStatus::Indexed { .. } => 0,
+                FileStatus::Skipped(reason) => reason as u8,
+            };
+            hasher.update(&(entry.path.as_bytes().len() as u32).to_le_bytes());
+            hasher.update(entry.path.as_bytes());
+            hasher.update(&[entry.mode as u8, status]);
+            hasher.update(&entry.lang.0.to_le_bytes());
+            hasher.update(entry.oid.as_bytes());
+        }
+        *hasher.finalize().as_bytes()
+    }
+
+    fn number_documents(&mut self) {
+        let mut pairs = Vec::new();
+        for number in 0..self.n_files() {
+            let file = FileId(number);
+            let Some(blob) = self.file(file).blob else {
+                continue;
+            };
+            let Some((segment, local)) = self.segments.of_blob(blob) else {
+                continue;
+            };
+            for (chunk, doc) in segment.artifacts.docs(local).enumerate() {
+                let n_tokens = self.segments.doc_meta(doc).map_or(0, |meta| meta.n_tokens);
+                self.live.insert(doc, n_tokens);
+                self.n_file_tokens[number as usize] += n_tokens;
+                let chunk = chunk as u32;
+                pairs.push((doc, Place { file, chunk }));
+            }
+        }
+        self.places = Places::new(&pairs, self.segments.n_docs());
+    }
+}
+
+/// The files below with those of `top`, the layer with that number, in their stead.
+fn lay_over(layers: &[Manifest], below: Vec<FileRef>, top: &Manifest, layer: u8) -> Vec<FileRef> {
+    let mut merged = Vec::with_capacity(below.len() + top.n_files() as usize);
+    let mut added = (0..top.n_files()).peekable();
+    let mut removed = (0..top.n_removed()).peekable();
+    for file in below {
+        let path = layers[usize::from(file.layer)].path(file.index);
+        while let Some(index) = added.next_if(|&index| top.path(index) < path) {
+            merged.push(FileRef { layer, index });
+        }
+        while removed.next_if(|&index| top.removed(index) < path).is_some() {}
+        if let Some(index) = added.next_if(|&index| top.path(index) == path) {
+            merged.push(FileRef { layer, index });
+        } else if removed.next_if(|&index| top.removed(index) == path).is_none() {
+            merged.push(file);
+        }
+    }
+    merged.extend(added.map(|index| FileRef { layer, index }));
+    merged
+}
+
+/// Places by document: those of document `d` are `list[starts[d]..starts[d + 1]]`.
+#[derive(Clone, Debug, Default)]
+struct Places {
+    starts: Vec<u32>,
+    list: Vec<Place>,
+}
+
+impl Places {
+    /// Sorts `pairs`, which are in the order of files, by counting.
+    fn new(pairs: &[(u32, Place)], n_docs: u32) -> Self {
+        let mut starts = vec![0u32; n_docs as usize + 1];
+        let in_range = || pairs.iter().filter(|(doc, _)| *doc < n_docs);
+        for (doc, _) in in_range() {
+            starts[*doc as usize + 1] += 1;
+        }
+        for doc in 0..n_docs as usize {
+            starts[doc + 1] += starts[doc];
+        }
+        let nowhere = Place {
+            file: FileId(0),
+            chunk: 0,
+        };
+        let mut next = starts.clone();
+        let mut list = vec![nowhere; starts.last().map_or(0, |&end| end as usize)];
+        for (doc, place) in in_range() {
+            list[next[*doc as usize] as usize] = *place;
+            next[*doc as usize] += 1;
+        }
+        Self { starts, list }
+    }
+
+    fn of(&self, doc: u32) -> &[Place] {
+        match (self.starts.get(doc as usize), self.starts.get(doc as usize + 1)) {
+            (Some(&start), Some(&end)) => &self.list[start as usize..end as usize],
+            _ => &[],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::super::manifest::ManifestWriter;
+    use super::*;
+    use crate::git::FileMode;
+    use crate::model::{Oid, RepoPath};
+    use std::path::Path;
+
+    fn manifest(paths: &[&str], removed: &[&str]) -> Manifest {
+        let mut writer = ManifestWriter::new([0; 16], 1, None);
+        for path in paths {
+            writer.push(&FileEntry {
+                path: RepoPath::from(*path),
+                mode: FileMode::File,
+                oid: Oid::from_bytes(&[paths.len() as u8; 20]).unwrap(),
+                lang: Lang::TEXT,
+                status: FileStatus::Skipped(SkipReason::Binary),
+            });
+        }
+        removed.iter().for_each(|path| writer.remove(&RepoPath::from(*path)));
+        Manifest::from_bytes(Path::new("sample"), writer.finish()).unwrap()
+    }
+
+    fn view(layers: Vec<Manifest>) -> View {
+        let provenance = Provenance {
+            repo: PathBuf::new(),
+            reference: "HEAD".to_owned(),
+            commit: None,
+            tree: None,
+            n_dirty_files: 0,
+            profile: String::new(),
+            incomplete: Vec::new(),
+        };
+        View::new(provenance, Segments::default(), layers, HashMap::new())
+    }
+
+    fn paths(view: &View) -> Vec<String> {
+        view.files()
+            .map(|(_, file)| String::from_utf8_lossy(file.path).into_owned())
+            .collect()
+    }
+
+    #[test]
+    fn the_top_layer_adds_replaces_and_takes_away() {
+        let layers = vec![
+            manifest(&["b", "d", "f", "h"], &[]),
+            manifest(&["a", "d", "e", "z"], &["b", "c", "h"]),
+        ];
+        let view = view(layers);
+        assert_eq!(paths(&view), ["a", "d", "e", "f", "z"]);
+        assert_eq!(view.find(b"e"), Some(FileId(2)));
+        assert_eq!(view.find(b"h"), None);
+    }
+
+    #[test]
+    fn a_difference_and_the_whole_have_one_digest() {
+        let same = |path: &str| manifest(&[path], &[]);
+        let whole = view(vec![same("a")]);
+        let difference = view(vec![manifest(&["b"], &[]), manifest(&["a"], &["b"])]);
+        assert_eq!(whole.digest(), difference.digest());
+        assert_ne!(whole.digest(), view(vec![same("c")]).digest());
+    }
+
+    #[test]
+    fn places_are_found_by_document() {
+        let place = |file, chunk| Place {
+            file: FileId(file),
+            chunk,
+        };
+        let places = Places::new(&[(2, place(0, 0)), (0, place(0, 1)), (2, place(1, 0))], 3);
+        assert_eq!(places.of(2), [place(0, 0), place(1, 0)]);
+        assert_eq!(places.of(1), []);
+        assert_eq!(places.of(9), []);
+    }
+}
