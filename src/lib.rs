@@ -40,6 +40,7 @@ pub mod embed;
 pub mod extract;
 pub mod git;
 pub mod index;
+pub mod ingest;
 pub mod model;
 pub mod sidecar;
 pub mod snapshot;

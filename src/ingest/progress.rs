@@ -1,0 +1,30 @@
+//! What a long run tells while it runs.
+
+/// Told of the course of a run, from several threads.
+pub trait Progress: Sync {
+    /// A stage begins; `n_blobs` are ahead of it.
+    fn begin(&self, stage: Stage, n_blobs: usize);
+    /// A blob of so many bytes was read.
+    fn advance(&self, n_bytes: u64);
+    /// The stage is over.
+    fn end(&self);
+}
+
+/// What a run is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Waiting for another writer.
+    Waiting,
+    /// Reading, extracting and indexing blobs.
+    Indexing,
+}
+
+/// Tells nobody.
+#[derive(Clone, Copy, Debug)]
+pub struct NoProgress;
+
+impl Progress for NoProgress {
+    fn begin(&self, _stage: Stage, _n_blobs: usize) {}
+    fn advance(&self, _n_bytes: u64) {}
+    fn end(&self) {}
+}

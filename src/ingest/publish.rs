@@ -1,0 +1,86 @@
+//! Segments into files, files into the state.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::index::SegmentData;
+use crate::sidecar::{SegmentEntry, Sidecar, State, Store, StoredFile, VectorEntry, WriterLock, write_atomic};
+
+/// What the names of a segment's files end in.
+pub(super) const ARTIFACTS_ENDING: &str = "art";
+pub(super) const LEXICAL_ENDING: &str = "lex";
+pub(super) const VECTORS_ENDING: &str = "vec";
+/// How many hexadecimal digits of the content's hash begin them.
+pub(super) const NAME_DIGITS: usize = 32;
+
+/// A file or the state could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {}", .path.display())]
+pub struct PublishError {
+    path: PathBuf,
+    #[source]
+    source: io::Error,
+}
+
+/// Stores a segment's files and publishes the state that names them.
+pub(super) fn publish_segment(
+    sidecar: &Sidecar,
+    lock: &WriterLock,
+    state: &mut State,
+    data: &SegmentData,
+    profile: &str,
+) -> Result<(), PublishError> {
+    state.segments.push(store_segment(sidecar, data, profile)?);
+    publish_state(sidecar, lock, state)
+}
+
+/// Stores a segment's files. They are leftovers until a state names them.
+pub(super) fn store_segment(
+    sidecar: &Sidecar,
+    data: &SegmentData,
+    profile: &str,
+) -> Result<SegmentEntry, PublishError> {
+    // At the same time: most of writing a small file is waiting for the disk.
+    let (artifacts, (lexical, vectors)) = rayon::join(
+        || store(sidecar, Store::Artifacts, ARTIFACTS_ENDING, &data.artifacts),
+        || {
+            rayon::join(
+                || store(sidecar, Store::Lexical, LEXICAL_ENDING, &data.lexical),
+                || store(sidecar, Store::Dense, VECTORS_ENDING, &data.vectors),
+            )
+        },
+    );
+    Ok(SegmentEntry {
+        base_blob: data.base_blob,
+        n_blobs: data.n_blobs,
+        base_doc: data.base_doc,
+        n_docs: data.n_docs,
+        artifacts: artifacts?,
+        lexical: lexical?,
+        vectors: vec![VectorEntry {
+            profile: profile.to_owned(),
+            file: vectors?,
+        }],
+    })
+}
+
+/// Publishes the next generation of the state.
+pub(super) fn publish_state(sidecar: &Sidecar, lock: &WriterLock, state: &mut State) -> Result<(), PublishError> {
+    state.generation += 1;
+    sidecar.publish(state, lock).map_err(|source| PublishError {
+        path: sidecar.root().to_owned(),
+        source,
+    })
+}
+
+/// Writes a file named by its content; one that is there already is the same.
+fn store(sidecar: &Sidecar, store: Store, ending: &str, bytes: &[u8]) -> Result<StoredFile, PublishError> {
+    let hash = blake3::hash(bytes).to_hex();
+    let name = format!("{}.{ending}", &hash[..NAME_DIGITS]);
+    let path = sidecar.path(store, &name);
+    write_atomic(&path, bytes).map_err(|source| PublishError { path, source })?;
+    Ok(StoredFile {
+        name,
+        length: bytes.len() as u64,
+    })
+}

@@ -1,0 +1,348 @@
+//! One run: what is missing, build it, publish it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::artifact::ArtifactKey;
+use crate::embed::Embedder;
+use crate::git::{Attributes, ObjectError, ObjectReader, Repository, TreeChange, TreeFile, is_rules_file};
+use crate::index::{Build, BuildError, BuildOptions, SegmentError, Segments};
+use crate::model::{CommitId, TreeId};
+use crate::sidecar::{LockError, Sidecar, State, StateError, WriterLock};
+use crate::snapshot::{
+    Blobs, Difference, ListedFile, Manifest, ManifestError, SnapshotStore, attributes_of, can_be_completed,
+    missing_artifacts,
+};
+
+use super::compact::tidy;
+use super::progress::{Progress, Stage};
+use super::publish::{PublishError, publish_segment, publish_state};
+
+/// A manifest is stored as a difference while it names fewer paths than this, or fewer than an eighth of its base.
+const MAX_DIFFERENCE: usize = 1000;
+/// How far back along first parents a stored manifest is looked for.
+const MAX_ANCESTORS: usize = 64;
+
+/// A writer for one repository.
+pub struct Ingest<'a> {
+    /// Where the blobs come from.
+    pub repository: &'a Repository,
+    /// Where everything goes.
+    pub sidecar: &'a Sidecar,
+    /// What makes the vectors.
+    pub embedder: &'a dyn Embedder,
+    /// How segments are made.
+    pub options: &'a BuildOptions,
+    /// How long to wait for another writer.
+    pub patience: Duration,
+}
+
+/// What is to be known after a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The commit, where there is one: its ancestors' manifests are a start.
+    pub commit: Option<CommitId>,
+    /// The tree.
+    pub tree: TreeId,
+}
+
+/// What a run did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Files of the tree that were looked at: all of them, or those that differ from the nearest known tree.
+    pub n_files: usize,
+    /// Blobs that were read and extracted.
+    pub n_new_blobs: usize,
+    /// Chunks that were never seen before, and so indexed and embedded.
+    pub n_new_chunks: usize,
+    /// Text that was read.
+    pub n_text_bytes: u64,
+    /// How many segments were merged into one afterwards, so that there are few.
+    pub n_merged_segments: usize,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// Whether it was stopped before its end; what was done is kept.
+    pub interrupted: bool,
+}
+
+/// Why a run failed.
+#[derive(Debug, thiserror::Error)]
+pub enum IngestError {
+    /// Another writer did not finish in time, or the lock cannot be had.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The state.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A stored segment.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// A stored manifest.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// The repository.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    /// Building a segment.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// Writing.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// No new epoch could be named.
+    #[error("cannot draw random bytes")]
+    Random(#[source] std::io::Error),
+}
+
+impl Ingest<'_> {
+    /// Makes the manifest of `target`, with everything it needs. Costs a lookup when it is there already.
+    pub fn update(
+        &self,
+        target: Target,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Outcome, IngestError> {
+        let started = Instant::now();
+        progress.begin(Stage::Waiting, 0);
+        let lock = self.sidecar.lock(self.patience)?;
+        progress.end();
+        let (mut state, known) = self.sound_state(&lock)?;
+        let snapshots = SnapshotStore::new(self.sidecar, state.epoch, state.recipe);
+        if let Ok(Some(layers)) = snapshots.load(target.tree)
+            && !can_be_completed(&layers, self.repository)
+        {
+            return Ok(Outcome::default());
+        }
+        let mut outcome = self.build(target, &lock, &mut state, known, progress, interrupt)?;
+        outcome.elapsed = started.elapsed();
+        Ok(outcome)
+    }
+
+    /// The published state with its segments if this build can go on from it; else the first of a new epoch.
+    fn sound_state(&self, lock: &WriterLock) -> Result<(State, Segments), IngestError> {
+        match self.sidecar.state() {
+            Ok(Some(state)) if state.recipe == self.options.recipe => {
+                match Segments::open(self.sidecar, &state, &self.profile()) {
+                    Ok(segments) if segments.iter().all(|segment| segment.vectors.is_some()) => {
+                        return Ok((state, segments));
+                    }
+                    Ok(_) => tracing::info!("another embedding profile: indexing anew"),
+                    Err(error) => tracing::warn!(%error, "a stored segment cannot be read: indexing anew"),
+                }
+            }
+            Ok(Some(_)) => tracing::info!("another extraction recipe: indexing anew"),
+            Ok(None) => {}
+            Err(error @ (StateError::Io { .. } | StateError::Format { .. })) => return Err(error.into()),
+            Err(error) => tracing::warn!(%error, "indexing anew"),
+        }
+        let mut epoch = [0; 16];
+        draw_random(&mut epoch)?;
+        let mut state = State {
+            epoch,
+            recipe: self.options.recipe,
+            ..State::default()
+        };
+        publish_state(self.sidecar, lock, &mut state)?;
+        Ok((state, Segments::default()))
+    }
+
+    fn build(
+        &self,
+        target: Target,
+        lock: &WriterLock,
+        state: &mut State,
+        known: Segments,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Outcome, IngestError> {
+        let mut reader = self.repository.reader();
+        let snapshots = SnapshotStore::new(self.sidecar, state.epoch, state.recipe);
+        let Listing { start, changes, files } = self.list(target, &snapshots, &mut reader)?;
+        let mut outcome = Outcome {
+            n_files: changes.len(),
+            ..Outcome::default()
+        };
+        let missing = missing_artifacts(&files, &known);
+        if !missing.is_empty() {
+            progress.begin(Stage::Indexing, missing.len());
+            self.index(&missing, &known, lock, state, progress, interrupt, &mut outcome)?;
+            progress.end();
+        }
+        if interrupt.load(Ordering::Relaxed) {
+            outcome.interrupted = true;
+            return Ok(outcome);
+        }
+        let segments = known.reopen(self.sidecar, state, &self.profile())?;
+        let bytes = manifest_bytes(state, start, &changes, files, &segments);
+        snapshots.publish(target.tree, &bytes, lock)?;
+        // Last, so that who kills a run that takes long loses nothing that was asked for.
+        outcome.n_merged_segments = tidy(self.sidecar, lock, state, &segments, &self.profile());
+        Ok(outcome)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one call, and each is another thing")]
+    fn index(
+        &self,
+        missing: &[ArtifactKey],
+        known: &Segments,
+        lock: &WriterLock,
+        state: &mut State,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+        outcome: &mut Outcome,
+    ) -> Result<(), IngestError> {
+        let source = Blobs::of_git(self.repository, self.options.max_blob_bytes);
+        let profile = self.profile();
+        let build = Build {
+            known,
+            embedder: self.embedder,
+            options: self.options,
+            interrupt,
+            progress: &|n_bytes| progress.advance(n_bytes),
+        };
+        build.segments(missing, &source, |data| {
+            // Every blob was absent.
+            if data.n_blobs == 0 {
+                return Ok(());
+            }
+            outcome.n_new_blobs += data.n_blobs as usize;
+            outcome.n_new_chunks += data.n_docs as usize;
+            outcome.n_text_bytes += data.n_text_bytes;
+            publish_segment(self.sidecar, lock, state, &data, &profile).map_err(IngestError::from)
+        })
+    }
+
+    fn profile(&self) -> String {
+        self.embedder.profile().id().to_string()
+    }
+
+    /// The files that the nearest stored manifest does not tell of; all of them if there is none, or if rules have changed that say
+    /// what is left out.
+    fn list(
+        &self,
+        target: Target,
+        snapshots: &SnapshotStore<'_>,
+        reader: &mut ObjectReader,
+    ) -> Result<Listing, IngestError> {
+        for tree in self.candidates(target, snapshots, reader) {
+            // A damaged manifest is no start; it is written anew when its own tree is asked for.
+            let Ok(Some(layers)) = snapshots.load(tree) else {
+                continue;
+            };
+            // A difference does not tell of files that were missing and are there now.
+            if can_be_completed(&layers, self.repository) {
+                continue;
+            }
+            // Its objects may be gone from the repository; then it is no start either.
+            let Ok(changes) = reader.diff_trees(Some(tree), target.tree) else {
+                continue;
+            };
+            if changes.iter().any(|change| is_rules_file(&change.path)) {
+                break;
+            }
+            let attributes = attributes_of(&layers, reader)?;
+            return Ok(Listing {
+                files: listed(&changes, &attributes),
+                changes,
+                start: Some(Start { tree, layers }),
+            });
+        }
+        let changes = reader.diff_trees(None, target.tree)?;
+        let rules: Vec<TreeFile> = changes.iter().filter_map(rules_file).collect();
+        let attributes = Attributes::for_files(reader, &rules)?;
+        Ok(Listing {
+            files: listed(&changes, &attributes),
+            changes,
+            start: None,
+        })
+    }
+
+    fn candidates(&self, target: Target, snapshots: &SnapshotStore<'_>, reader: &mut ObjectReader) -> Vec<TreeId> {
+        let stored = snapshots.trees().unwrap_or_default();
+        if stored.is_empty() {
+            return stored;
+        }
+        let mut trees = Vec::new();
+        let mut next = target.commit;
+        for _ in 0..MAX_ANCESTORS {
+            let Some(info) = next.and_then(|commit| reader.commit(commit).ok()) else {
+                break;
+            };
+            if stored.contains(&info.tree) {
+                trees.push(info.tree);
+                break;
+            }
+            next = info.parents.first().copied();
+        }
+        trees.extend(stored.first());
+        trees
+    }
+}
+
+/// Where a manifest goes on from.
+struct Start {
+    tree: TreeId,
+    layers: Vec<Manifest>,
+}
+
+/// What a run has to look at.
+struct Listing {
+    start: Option<Start>,
+    changes: Vec<TreeChange>,
+    /// What is there after the changes.
+    files: Vec<ListedFile>,
+}
+
+fn listed(changes: &[TreeChange], attributes: &Attributes) -> Vec<ListedFile> {
+    let mut matcher = attributes.matcher();
+    let present = changes.iter().filter_map(|change| Some((&change.path, change.new?)));
+    present
+        .map(|(path, entry)| ListedFile::new(path.clone(), entry.mode, entry.oid, &mut matcher))
+        .collect()
+}
+
+fn rules_file(change: &TreeChange) -> Option<TreeFile> {
+    let entry = change.new.filter(|_| is_rules_file(&change.path))?;
+    Some(TreeFile {
+        path: change.path.clone(),
+        mode: entry.mode,
+        oid: entry.oid,
+    })
+}
+
+/// The manifest of the target: a difference to the whole one that `start` rests on while it is small, else whole.
+fn manifest_bytes(
+    state: &State,
+    start: Option<Start>,
+    changes: &[TreeChange],
+    files: Vec<ListedFile>,
+    segments: &Segments,
+) -> Vec<u8> {
+    let mut difference = Difference::default();
+    let Some(Start { tree, layers }) = start else {
+        files.into_iter().for_each(|file| difference.put(file.entry(segments)));
+        return difference.to_manifest(state.epoch, state.recipe, None);
+    };
+    let whole = &layers[0];
+    let whole_tree = layers.last().and_then(Manifest::base).unwrap_or(tree);
+    if let Some(stored) = layers.get(1) {
+        difference = Difference::of(stored);
+    }
+    for change in changes.iter().filter(|change| change.new.is_none()) {
+        difference.remove(change.path.clone());
+    }
+    files.into_iter().for_each(|file| difference.put(file.entry(segments)));
+    if difference.len() <= MAX_DIFFERENCE.max(whole.n_files() as usize / 8) {
+        return difference.to_manifest(state.epoch, state.recipe, Some(whole_tree));
+    }
+    difference.over(whole).to_manifest(state.epoch, state.recipe, None)
+}
+
+fn draw_random(bytes: &mut [u8]) -> Result<(), IngestError> {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())
+            .map_err(|errno| IngestError::Random(errno.into()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! Removes segment files that no state names: those that compaction has replaced, and what killed writers left.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use crate::sidecar::{SegmentEntry, Sidecar, State, Store, WriterLock};
+
+use super::publish::{ARTIFACTS_ENDING, LEXICAL_ENDING, NAME_DIGITS, VECTORS_ENDING};
+
+/// Stores of segment files, and what the names in each end in.
+const SWEPT: [(Store, &str); 3] = [
+    (Store::Artifacts, ARTIFACTS_ENDING),
+    (Store::Lexical, LEXICAL_ENDING),
+    (Store::Dense, VECTORS_ENDING),
+];
+
+/// Files of a segment: the store and the name of each.
+pub(super) fn files_of(entry: &SegmentEntry) -> impl Iterator<Item = (Store, &str)> {
+    let vectors = entry
+        .vectors
+        .iter()
+        .map(|vectors| (Store::Dense, vectors.file.name.as_str()));
+    [
+        (Store::Artifacts, entry.artifacts.name.as_str()),
+        (Store::Lexical, entry.lexical.name.as_str()),
+    ]
+    .into_iter()
+    .chain(vectors)
+}
+
+/// Begins the grace period of segments that the published state has ceased to name: a file's time of change is when it went out
+/// of use. A failure only shortens the period.
+pub(super) fn retire(sidecar: &Sidecar, entries: &[SegmentEntry]) {
+    let now = SystemTime::now();
+    for (store, name) in entries.iter().flat_map(files_of) {
+        let path = sidecar.path(store, name);
+        let touched = File::options()
+            .append(true)
+            .open(&path)
+            .and_then(|file| file.set_modified(now));
+        if let Err(error) = touched {
+            tracing::debug!(path = %path.display(), %error, "time of change was not set");
+        }
+    }
+}
+
+/// How long and how much of what is out of use is kept, for readers that have read its names and not opened it yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grace {
+    /// Since it was last changed.
+    pub(super) period: Duration,
+    /// The last changed files of so many bytes, if they are more than what is in use.
+    pub(super) min_bytes: u64,
+}
+
+/// Removes the segment files that `state`, the published one, does not name and that `grace` does not spare. Files of other
+/// makes are left alone. Returns how many went.
+///
+/// Who has such a file mapped keeps it; who has read an older state and not opened its files yet finds them gone and reads the
+/// state again (see `Segments::open_newest`). The grace makes that rare.
+pub(super) fn sweep(sidecar: &Sidecar, state: &State, grace: Grace, _lock: &WriterLock) -> io::Result<usize> {
+    let Found {
+        mut unnamed,
+        named_bytes,
+    } = find(sidecar, state)?;
+    unnamed.sort_unstable_by(|a, b| (b.changed, &b.path).cmp(&(a.changed, &a.path)));
+    let now = SystemTime::now();
+    let allowed = named_bytes.max(grace.min_bytes);
+    let (mut kept_bytes, mut n_removed) = (0, 0);
+    for file in unnamed {
+        kept_bytes += file.n_bytes;
+        // A time of change in the future is no age.
+        let is_old = now.duration_since(file.changed).is_ok_and(|age| age > grace.period);
+        if is_old || kept_bytes > allowed {
+            fs::remove_file(&file.path)?;
+            n_removed += 1;
+        }
+    }
+    Ok(n_removed)
+}
+
+/// Segment files on disk.
+struct Found {
+    unnamed: Vec<Unnamed>,
+    named_bytes: u64,
+}
+
+/// A file that the state does not name.
+struct Unnamed {
+    path: PathBuf,
+    n_bytes: u64,
+    changed: SystemTime,
+}
+
+fn find(sidecar: &Sidecar, state: &State) -> io::Result<Found> {
+    let named: HashSet<&str> = state.segments.iter().flat_map(files_of).map(|(_, name)| name).collect();
+    let (mut unnamed, mut named_bytes) = (Vec::new(), 0);
+    for (store, ending) in SWEPT {
+        for entry in fs::read_dir(sidecar.folder(store))? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let Some(name) = name.to_str().filter(|name| is_own_name(name, ending)) else {
+                continue;
+            };
+            let metadata = entry.metadata()?;
+            if named.contains(name) {
+                named_bytes += metadata.len();
+            } else {
+                unnamed.push(Unnamed {
+                    path: entry.path(),
+                    n_bytes: metadata.len(),
+                    changed: metadata.modified()?,
+                });
+            }
+        }
+    }
+    Ok(Found { unnamed, named_bytes })
+}
+
+/// Whether this program gives such names.
+fn is_own_name(name: &str, ending: &str) -> bool {
+    name.split_once('.').is_some_and(|(stem, found)| {
+        stem.len() == NAME_DIGITS && stem.bytes().all(|byte| byte.is_ascii_hexdigit()) && found == ending
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::sidecar::StoredFile;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+    const GRACE: Grace = Grace {
+        period: HOUR,
+        min_bytes: 100,
+    };
+
+    fn file(digit: char, ending: &str) -> StoredFile {
+        StoredFile {
+            name: format!("{}.{ending}", digit.to_string().repeat(NAME_DIGITS)),
+            length: 1,
+        }
+    }
+
+    /// Writes a file that was last changed `hours` ago.
+    fn write(sidecar: &Sidecar, store: Store, name: &str, hours: u32) {
+        let path = sidecar.path(store, name);
+        fs::write(&path, "x").unwrap();
+        let file = File::options().append(true).open(path).unwrap();
+        file.set_modified(SystemTime::now() - HOUR * hours).unwrap();
+    }
+
+    #[test]
+    fn only_own_old_unnamed_files_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let sidecar = Sidecar::open_or_create(&folder.path().join("sidecar")).unwrap();
+        let lock = sidecar.lock(Duration::ZERO).unwrap();
+        let state = State {
+            segments: vec![SegmentEntry {
+                base_blob: 0,
+                n_blobs: 0,
+                base_doc: 0,
+                n_docs: 0,
+                artifacts: file('a', "art"),
+                lexical: file('b', "lex"),
+                vectors: Vec::new(),
+            }],
+            ..State::default()
+        };
+        for (store, name, hours) in [
+            (Store::Artifacts, file('a', "art").name, 9),
+            (Store::Artifacts, file('c', "art").name, 9),
+            (Store::Artifacts, "README.art".to_owned(), 9),
+            (Store::Lexical, file('b', "lex").name, 9),
+            (Store::Lexical, file('c', "lex").name, 0),
+            (Store::Dense, file('c', "vec").name, 9),
+            (Store::Dense, file('c', "graph").name, 9),
+        ] {
+            write(&sidecar, store, &name, hours);
+        }
+        assert_eq!(sweep(&sidecar, &state, GRACE, &lock).unwrap(), 2);
+        assert!(!sidecar.path(Store::Artifacts, &file('c', "art").name).exists());
+        assert!(!sidecar.path(Store::Dense, &file('c', "vec").name).exists());
+    }
+
+    #[test]
+    fn the_grace_period_begins_when_a_file_goes_out_of_use() {
+        let folder = tempfile::tempdir().unwrap();
+        let sidecar = Sidecar::open_or_create(&folder.path().join("sidecar")).unwrap();
+        let lock = sidecar.lock(Duration::ZERO).unwrap();
+        let entry = SegmentEntry {
+            base_blob: 0,
+            n_blobs: 0,
+            base_doc: 0,
+            n_docs: 0,
+            artifacts: file('a', "art"),
+            lexical: file('b', "lex"),
+            vectors: Vec::new(),
+        };
+        write(&sidecar, Store::Artifacts, &entry.artifacts.name, 9);
+        retire(&sidecar, &[entry]);
+        assert_eq!(sweep(&sidecar, &State::default(), GRACE, &lock).unwrap(), 0);
+        let none = Grace {
+            period: Duration::ZERO,
+            ..GRACE
+        };
+        assert_eq!(sweep(&sidecar, &State::default(), none, &lock).unwrap(), 1);
+    }
+    #[test]
+    fn of_too_much_the_oldest_goes_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let sidecar = Sidecar::open_or_create(&folder.path().join("sidecar")).unwrap();
+        let lock = sidecar.lock(Duration::ZERO).unwrap();
+        for (digit, hours) in [('a', 3), ('b', 1), ('c', 4), ('d', 2)] {
+            write(&sidecar, Store::Lexical, &file(digit, "lex").name, hours);
+        }
+        let grace = Grace {
+            period: HOUR * 9,
+            min_bytes: 2,
+        };
+        assert_eq!(sweep(&sidecar, &State::default(), grace, &lock).unwrap(), 2);
+        for (digit, stays) in [('a', false), ('b', true), ('c', false), ('d', true)] {
+            assert_eq!(
+                sidecar.path(Store::Lexical, &file(digit, "lex").name).exists(),
+                stays,
+                "{digit}"
+            );
+        }
+    }
+}
