@@ -42,6 +42,7 @@ pub mod git;
 pub mod index;
 pub mod ingest;
 pub mod model;
+pub mod query;
 pub mod sidecar;
 pub mod snapshot;
 

@@ -1,0 +1,137 @@
+//! Where the next page of an answer begins.
+//!
+//! A cursor is bound to what was asked and to the snapshot that was asked about, so that pages never mix two states of the
+//! repository. Its bytes: version (1) | snapshot (8) | question (8) | position (two u32, little endian) | check (4); printed as
+//! hexadecimal digits.
+
+use crate::snapshot::View;
+
+const VERSION: u8 = 1;
+const BODY_BYTES: usize = 25;
+const CHECK_BYTES: usize = 4;
+
+/// What the cursors of one answer are bound to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CursorKey {
+    snapshot: [u8; 8],
+    question: [u8; 8],
+}
+
+/// Why a cursor cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CursorError {
+    /// Nobody gave it out.
+    #[error("this is not a cursor of an answer")]
+    Malformed,
+    /// The files are others now.
+    #[error("the cursor belongs to another state of the files than the one that is asked about")]
+    OtherSnapshot,
+    /// The question is another.
+    #[error("the cursor belongs to another question")]
+    OtherQuestion,
+}
+
+impl CursorKey {
+    /// `question` names everything that decides about the answer, but not how much of it is wanted.
+    pub fn new(view: &View, question: &str) -> Self {
+        Self::of(&snapshot(view), question)
+    }
+
+    fn of(digest: &[u8; 32], question: &str) -> Self {
+        Self {
+            snapshot: digest[..8].try_into().expect("eight bytes"),
+            question: blake3::hash(question.as_bytes()).as_bytes()[..8]
+                .try_into()
+                .expect("eight bytes"),
+        }
+    }
+
+    /// A cursor to a position in the answer.
+    pub fn write(&self, position: (u32, u32)) -> String {
+        let mut raw = vec![VERSION];
+        raw.extend_from_slice(&self.snapshot);
+        raw.extend_from_slice(&self.question);
+        raw.extend_from_slice(&position.0.to_le_bytes());
+        raw.extend_from_slice(&position.1.to_le_bytes());
+        raw.extend_from_slice(&check(&raw));
+        raw.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The position that a cursor of this answer names.
+    pub fn read(&self, cursor: &str) -> Result<(u32, u32), CursorError> {
+        let raw = from_hex(cursor.trim()).ok_or(CursorError::Malformed)?;
+        let (body, found) = raw.split_at_checked(BODY_BYTES).ok_or(CursorError::Malformed)?;
+        if found != check(body) || body[0] != VERSION {
+            return Err(CursorError::Malformed);
+        }
+        if body[9..17] != self.question {
+            return Err(CursorError::OtherQuestion);
+        }
+        if body[1..9] != self.snapshot {
+            return Err(CursorError::OtherSnapshot);
+        }
+        let number = |at: usize| u32::from_le_bytes(body[at..at + 4].try_into().expect("four bytes"));
+        Ok((number(17), number(21)))
+    }
+}
+
+/// Names the state of the files and what ranks them. A commit's tree says it all; with changes on top every file is looked at.
+fn snapshot(view: &View) -> [u8; 32] {
+    let provenance = view.provenance();
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(provenance.profile.as_bytes());
+    match provenance.tree {
+        Some(tree) if provenance.n_dirty_files == 0 => hasher.update(tree.0.as_bytes()),
+        _ => hasher.update(&view.digest()),
+    };
+    *hasher.finalize().as_bytes()
+}
+
+fn check(body: &[u8]) -> [u8; CHECK_BYTES] {
+    blake3::hash(body).as_bytes()[..CHECK_BYTES]
+        .try_into()
+        .expect("four bytes")
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    if !text.is_ascii() || text.len() != 2 * (BODY_BYTES + CHECK_BYTES) {
+        return None;
+    }
+    (0..text.len() / 2)
+        .map(|index| u8::from_str_radix(&text[2 * index..2 * index + 2], 16).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_serves_its_own_answer_only() {
+        let key = CursorKey::of(&[1; 32], "grep x");
+        let cursor = key.write((7, u32::MAX));
+        assert_eq!(key.read(&cursor), Ok((7, u32::MAX)));
+        assert_eq!(
+            CursorKey::of(&[2; 32], "grep x").read(&cursor),
+            Err(CursorError::OtherSnapshot)
+        );
+        assert_eq!(
+            CursorKey::of(&[1; 32], "grep y").read(&cursor),
+            Err(CursorError::OtherQuestion)
+        );
+    }
+
+    #[test]
+    fn anything_else_is_no_cursor() {
+        let key = CursorKey::of(&[1; 32], "q");
+        let good = key.write((1, 2));
+        let flipped = format!(
+            "{}{}",
+            &good[..good.len() - 1],
+            if good.ends_with('0') { '1' } else { '0' }
+        );
+        for bad in ["", "zz", "ü", &good[2..], &flipped] {
+            assert_eq!(key.read(bad), Err(CursorError::Malformed), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Which files of a view a question is about.
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+
+use crate::extract;
+use crate::model::Lang;
+use crate::snapshot::{FileId, View};
+
+/// Whether test code is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tests {
+    /// All the same, below other code of equal rank.
+    #[default]
+    Any,
+    /// Left out.
+    No,
+    /// Nothing else.
+    Only,
+}
+
+/// Limits a question to some files.
+#[derive(Clone, Debug, Default)]
+pub struct FileFilter {
+    include: Option<GlobSet>,
+    exclude: Option<GlobSet>,
+    langs: Vec<Lang>,
+    tests: Tests,
+}
+
+/// Why a filter cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FilterError {
+    /// A path pattern.
+    #[error("not a path pattern: {glob}")]
+    Glob {
+        /// As it was given.
+        glob: String,
+        /// Where it goes wrong.
+        #[source]
+        source: globset::Error,
+    },
+    /// A language nobody knows.
+    #[error("unknown language {name}")]
+    Lang {
+        /// As it was given.
+        name: String,
+    },
+}
+
+impl FileFilter {
+    /// `paths` are globs, with `!` before those to leave out; a plain folder or file means all below it. `langs` are names.
+    pub fn new(paths: &[String], langs: &[String], tests: Tests) -> Result<Self, FilterError> {
+        let (exclude, include): (Vec<&String>, Vec<&String>) = paths.iter().partition(|path| path.starts_with('!'));
+        let langs = langs
+            .iter()
+            .map(|name| extract::by_name(name).ok_or_else(|| FilterError::Lang { name: name.clone() }))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            include: globs(include.iter().map(|path| path.as_str()))?,
+            exclude: globs(exclude.iter().map(|path| &path[1..]))?,
+            langs,
+            tests,
+        })
+    }
+
+    /// Whether every file passes.
+    pub fn is_open(&self) -> bool {
+        self.include.is_none() && self.exclude.is_none() && self.langs.is_empty() && self.tests == Tests::Any
+    }
+
+    /// Whether a file of `view` passes.
+    pub fn passes(&self, view: &View, id: FileId) -> bool {
+        let path = String::from_utf8_lossy(view.file(id).path);
+        let path: &str = &path;
+        self.include.as_ref().is_none_or(|globs| globs.is_match(path))
+            && !self.exclude.as_ref().is_some_and(|globs| globs.is_match(path))
+            && (self.langs.is_empty() || self.langs.contains(&view.lang(id)))
+            && match self.tests {
+                Tests::Any => true,
+                Tests::No => !is_test_path(path),
+                Tests::Only => is_test_path(path),
+            }
+    }
+}
+
+fn globs<'a>(patterns: impl Iterator<Item = &'a str>) -> Result<Option<GlobSet>, FilterError> {
+    let mut builder = GlobSetBuilder::new();
+    let mut n_globs = 0;
+    for pattern in patterns {
+        for form in forms(pattern) {
+            let glob = Glob::new(&form).map_err(|source| FilterError::Glob {
+                glob: pattern.to_owned(),
+                source,
+            })?;
+            builder.add(glob);
+            n_globs += 1;
+        }
+    }
+    if n_globs == 0 {
+        return Ok(None);
+    }
+    let set = builder.build().map_err(|source| FilterError::Glob {
+        glob: String::new(),
+        source,
+    })?;
+    Ok(Some(set))
+}
+
+/// A pattern as typed, and the same for whatever lies below; one without a slash matches at any depth, as in `.gitignore`.
+fn forms(pattern: &str) -> Vec<String> {
+    let trimmed = pattern.trim_start_matches("./").trim_end_matches('/');
+    if trimmed.is_empty() || trimmed == "." {
+        return vec!["**".to_owned()];
+    }
+    let has_slash = trimmed.contains('/') || pattern.ends_with('/');
+    let mut forms = vec![trimmed.to_owned(), format!("{trimmed}/**")];
+    if !has_slash {
+        forms.extend([format!("**/{trimmed}"), format!("**/{trimmed}/**")]);
+    }
+    forms
+}
+
+/// Folder names that hold tests.
+const TEST_FOLDERS: &[&str] = &[
+    "test",
+    "tests",
+    "testing",
+    "spec",
+    "specs",
+    "__tests__",
+    "testdata",
+    "fixtures",
+    "e2e",
+];
+/// How the name of a test folder or of a test file, up to its first dot, ends or begins, where that cannot be a plain word.
+const TEST_ENDINGS: &[&str] = &[
+    "Test", "Tests", "Spec", "Specs", "_test", "_tests", "_spec", "-test", "-tests",
+];
+const TEST_BEGINNINGS: &[&str] = &["test_", "test-", "tests_"];
+
+/// Whether a path is where tests are kept, by the usual names of folders and files.
+pub fn is_test_path(path: &str) -> bool {
+    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let stem = name.split('.').next().unwrap_or(name);
+    let is_marked = |text: &str| {
+        TEST_ENDINGS.iter().any(|ending| text.ends_with(ending))
+            || TEST_BEGINNINGS.iter().any(|start| text.starts_with(start))
+    };
+    folders
+        .split('/')
+        .any(|folder| TEST_FOLDERS.contains(&folder.to_lowercase().as_str()) || is_marked(folder))
+        || is_marked(stem)
+        || ["test", "tests", "conftest"].contains(&stem)
+        || name.contains(".test.")
+        || name.contains(".spec.")
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn matches(patterns: &[&str], path: &str) -> bool {
+        globs(patterns.iter().copied()).unwrap().unwrap().is_match(path)
+    }
+
+    #[test]
+    fn folders_files_and_globs() {
+        assert!(matches(&["src"], "src/a/b.rs"));
+        assert!(matches(&["./src/"], "src/a.rs"));
+        assert!(!matches(&["src/"], "other/src/a.rs"));
+        assert!(matches(&["*.rs"], "src/a/b.rs"));
+        assert!(matches(&["src/**/b.rs"], "src/a/b.rs"));
+        assert!(matches(&["."], "anything"));
+    }
+
+    #[test]
+    fn bad_patterns_and_languages_are_named() {
+        assert!(matches!(
+            FileFilter::new(&["a[".to_owned()], &[], Tests::Any),
+            Err(FilterError::Glob { .. })
+        ));
+        assert!(matches!(
+            FileFilter::new(&[], &["klingon".to_owned()], Tests::Any),
+            Err(FilterError::Lang { .. })
+        ));
+    }
+
+    #[test]
+    fn test_paths_are_told_by_name() {
+        for path in [
+            "tests/it/main.rs",
+            "src/foo_test.go",
+            "a/FooTest.java",
+            "x/foo.spec.ts",
+            "test_a.py",
+            "src/commonTest/A.kt",
+        ] {
+            assert!(is_test_path(path), "{path}");
+        }
+        for path in [
+            "src/latest.rs",
+            "src/contest/a.rs",
+            "lib/testament.py",
+            "src/Attest.java",
+        ] {
+            assert!(!is_test_path(path), "{path}");
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! Every line that matches a pattern: complete for the view, whatever was left out of the index.
+//!
+//! Signatures rule out indexed files without reading them; everything else is read. As with `git grep` links and submodules are
+//! not searched, and of a binary file it is only said that it matches.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+
+use crate::git::FileMode;
+use crate::snapshot::{FileId, View};
+
+use super::filter::FileFilter;
+use super::pattern::{LineAt, Pattern};
+use super::source::{Source, SourceReader, Sources};
+
+/// Files are searched in parallel by so many at a time, and answered in order.
+const BLOCK_FILES: usize = 256;
+/// git looks this far for a NUL byte (`FIRST_FEW_BYTES` in its `xdiff-interface.c`).
+const BINARY_HEAD: usize = 8_000;
+
+/// What to look for, and where.
+#[derive(Clone, Debug)]
+pub struct GrepRequest {
+    /// What.
+    pub pattern: Pattern,
+    /// In which files.
+    pub filter: FileFilter,
+    /// How much is told of each file.
+    pub detail: GrepDetail,
+    /// Lines shown before each matching one.
+    pub before: usize,
+    /// Lines shown after each matching one.
+    pub after: usize,
+    /// How many matching lines; files where only those are asked for. `usize::MAX` for all.
+    pub limit: usize,
+    /// Where an earlier answer ended.
+    pub from: Option<GrepPosition>,
+}
+
+/// How much is told of a file that matches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GrepDetail {
+    /// Its matching lines.
+    #[default]
+    Lines,
+    /// That it matches.
+    Files,
+    /// How many lines match.
+    Counts,
+}
+
+/// The last place of an answer that was cut short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GrepPosition {
+    /// The file.
+    pub file: FileId,
+    /// The last line told; `u32::MAX` for the whole file.
+    pub line: u32,
+}
+
+/// A file that matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileMatches {
+    /// The file.
+    pub file: FileId,
+    /// Whether it is binary; then `lines` is empty.
+    pub is_binary: bool,
+    /// How many lines match: all for [`GrepDetail::Counts`], else those in `lines`, or 1.
+    pub n_matching_lines: u32,
+    /// Matching lines and the context that was asked for, in order.
+    pub lines: Vec<GrepLine>,
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrepLine {
+    /// 1-based.
+    pub number: u32,
+    /// Its bytes without the line break.
+    pub text: Vec<u8>,
+    /// What matches, as byte ranges within it; empty for context and for an empty match.
+    pub spans: Vec<(u32, u32)>,
+    /// Whether it matches; else it stands beside one that does.
+    pub is_match: bool,
+}
+
+/// How a search ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GrepOutcome {
+    /// Matching lines in all that was told.
+    pub n_lines: u64,
+    /// Files in all that was told.
+    pub n_files: u32,
+    /// Where to go on; `None` if that was all.
+    pub next: Option<GrepPosition>,
+    /// Files that may match and could not be read, with the reason.
+    pub unread: Vec<(FileId, String)>,
+    /// Whether it was stopped before its end.
+    pub interrupted: bool,
+}
+
+/// Hands every file that matches to `found`, in the order of paths, until it breaks off or the limit is reached.
+pub fn grep(
+    sources: &Sources<'_>,
+    request: &GrepRequest,
+    interrupt: &AtomicBool,
+    found: &mut dyn FnMut(FileMatches) -> ControlFlow<()>,
+) -> GrepOutcome {
+    let candidates = candidates(sources.view(), request);
+    let mut tally = Tally {
+        outcome: GrepOutcome::default(),
+        left: request.limit,
+        detail: request.detail,
+        last: None,
+    };
+    for block in candidates.chunks(BLOCK_FILES) {
+        if interrupt.load(Ordering::Relaxed) {
+            tally.outcome.interrupted = true;
+            break;
+        }
+        let searched: Vec<Searched> = block
+            .par_iter()
+            .map_init(|| sources.reader(), |reader, &file| search_file(reader, file, request))
+            .collect();
+        for searched in searched {
+            if tally.take(searched, found).is_break() {
+                return tally.outcome;
+            }
+        }
+    }
+    tally.outcome
+}
+
+enum Searched {
+    Nothing,
+    Unread(FileId, String),
+    Found(FileMatches),
+}
+
+/// What was told so far, and how much may still be.
+struct Tally {
+    outcome: GrepOutcome,
+    left: usize,
+    detail: GrepDetail,
+    last: Option<GrepPosition>,
+}
+
+impl Tally {
+    fn take(&mut self, searched: Searched, found: &mut dyn FnMut(FileMatches) -> ControlFlow<()>) -> ControlFlow<()> {
+        let mut matches = match searched {
+            Searched::Nothing => return ControlFlow::Continue(()),
+            Searched::Unread(file, reason) => {
+                self.outcome.unread.push((file, reason));
+                return ControlFlow::Continue(());
+            }
+            Searched::Found(matches) => matches,
+        };
+        if self.left == 0 {
+            // One more than asked for: there is another page.
+            self.outcome.next = self.last;
+            return ControlFlow::Break(());
+        }
+        let is_cut = self.cut(&mut matches);
+        let last = matches.lines.iter().rev().find(|line| line.is_match);
+        let position = GrepPosition {
+            file: matches.file,
+            line: last.filter(|_| is_cut).map_or(u32::MAX, |line| line.number),
+        };
+        self.outcome.n_lines += u64::from(matches.n_matching_lines);
+        self.outcome.n_files += 1;
+        self.last = Some(position);
+        if found(matches).is_break() || is_cut {
+            self.outcome.next = self.last;
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Takes away what is over the limit; whether there was any.
+    fn cut(&mut self, matches: &mut FileMatches) -> bool {
+        if self.detail != GrepDetail::Lines || matches.is_binary {
+            self.left -= 1;
+            return false;
+        }
+        let n_lines = matches.n_matching_lines as usize;
+        let is_cut = n_lines > self.left;
+        if is_cut {
+            let first_over = matches
+                .lines
+                .iter()
+                .enumerate()
+                .filter(|(_, line)| line.is_match)
+                .nth(self.left);
+            if let Some((index, _)) = first_over {
+                matches.lines.truncate(index);
+            }
+            matches.n_matching_lines = self.left as u32;
+        }
+        self.left -= n_lines.min(self.left);
+        is_cut
+    }
+}
+
+/// The files that may match, in order.
+fn candidates(view: &View, request: &GrepRequest) -> Vec<FileId> {
+    let first = request.from.map_or(0, |position| match position.line {
+        u32::MAX => position.file.0.saturating_add(1),
+        _ => position.file.0,
+    });
+    (first..view.n_files())
+        .map(FileId)
+        .filter(|&file| may_match(view, file, &request.pattern))
+        .filter(|&file| request.filter.is_open() || request.filter.passes(view, file))
+        .collect()
+}
+
+fn may_match(view: &View, file: FileId, pattern: &Pattern) -> bool {
+    match view.file(file).blob.and_then(|blob| view.segments().of_blob(blob)) {
+        Some((segment, local)) => segment.lexical.signature(local).may_match(pattern.candidates()),
+        None => matches!(view.file(file).entry().mode, FileMode::File | FileMode::Executable),
+    }
+}
+
+fn search_file(reader: &mut SourceReader<'_>, file: FileId, request: &GrepRequest) -> Searched {
+    match reader.read(file) {
+        Ok(Source::Bytes(bytes)) => search_bytes(file, &bytes, request),
+        Ok(Source::Submodule) => Searched::Nothing,
+        Ok(Source::Missing) => Searched::Unread(file, "its content is not in this clone".to_owned()),
+        Ok(Source::Refused(reason)) => Searched::Unread(file, reason),
+        Err(error) => Searched::Unread(file, error.to_string()),
+    }
+}
+
+fn search_bytes(file: FileId, bytes: &[u8], request: &GrepRequest) -> Searched {
+    let is_binary = memchr::memchr(0, &bytes[..bytes.len().min(BINARY_HEAD)]).is_some();
+    let max_lines = match request.detail {
+        GrepDetail::Counts => usize::MAX,
+        GrepDetail::Lines if !is_binary => request.limit.saturating_add(1),
+        GrepDetail::Lines | GrepDetail::Files => 1,
+    };
+    let skipped_up_to = request
+        .from
+        .filter(|position| position.file == file)
+        .map_or(0, |position| position.line);
+    let mut lines = Vec::new();
+    let mut n_matching_lines = 0;
+    request.pattern.for_each_line(bytes, |line| {
+        if line.number <= skipped_up_to {
+            return true;
+        }
+        n_matching_lines += 1;
+        if request.detail == GrepDetail::Lines && !is_binary {
+            lines.push(line);
+        }
+        (n_matching_lines as usize) < max_lines
+    });
+    if n_matching_lines == 0 {
+        return Searched::Nothing;
+    }
+    Searched::Found(FileMatches {
+        file,
+        is_binary,
+        n_matching_lines,
+        lines: with_context(bytes, &lines, request),
+    })
+}
+
+/// The matching lines with those around them, each once.
+fn with_context(bytes: &[u8], matching: &[LineAt], request: &GrepRequest) -> Vec<GrepLine> {
+    let mut lines: Vec<GrepLine> = Vec::with_capacity(matching.len());
+    for (index, &line) in matching.iter().enumerate() {
+        let told = lines.last().map_or(0, |last| last.number);
+        let mut before = Vec::new();
+        let mut next = line;
+        while before.len() < request.before {
+            match line_before(bytes, next) {
+                Some(above) if above.number > told => before.push(above),
+                _ => break,
+            }
+            next = before[before.len() - 1];
+        }
+        lines.extend(before.into_iter().rev().map(|above| context(bytes, above)));
+        let text = &bytes[line.start..line.end];
+        lines.push(GrepLine {
+            number: line.number,
+            text: text.to_vec(),
+            spans: request.pattern.spans(text),
+            is_match: true,
+        });
+        let stop = matching.get(index + 1).map_or(u32::MAX, |line| line.number);
+        let mut last = line;
+        for _ in 0..request.after {
+            match line_after(bytes, last) {
+                Some(below) if below.number < stop => {
+                    lines.push(context(bytes, below));
+                    last = below;
+                }
+                _ => break,
+            }
+        }
+    }
+    lines
+}
+
+fn context(bytes: &[u8], line: LineAt) -> GrepLine {
+    GrepLine {
+        number: line.number,
+        text: bytes[line.start..line.end].to_vec(),
+        spans: Vec::new(),
+        is_match: false,
+    }
+}
+
+fn line_before(bytes: &[u8], line: LineAt) -> Option<LineAt> {
+    let end = line.start.checked_sub(1)?;
+    let start = memchr::memrchr(b'\n', &bytes[..end]).map_or(0, |newline| newline + 1);
+    Some(LineAt {
+        number: line.number - 1,
+        start,
+        end,
+    })
+}
+
+fn line_after(bytes: &[u8], line: LineAt) -> Option<LineAt> {
+    let start = line.end + 1;
+    if start >= bytes.len() {
+        return None;
+    }
+    let end = memchr::memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |length| start + length);
+    Some(LineAt {
+        number: line.number + 1,
+        start,
+        end,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::query::PatternOptions;
+
+    fn request(limit: usize, around: usize) -> GrepRequest {
+        GrepRequest {
+            pattern: Pattern::new("x", PatternOptions::default()).unwrap(),
+            filter: FileFilter::default(),
+            detail: GrepDetail::Lines,
+            before: around,
+            after: around,
+            limit,
+            from: None,
+        }
+    }
+
+    fn numbers(found: Searched) -> Vec<(u32, bool)> {
+        match found {
+            Searched::Found(matches) => matches.lines.iter().map(|l| (l.number, l.is_match)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn context_lines_come_once() {
+        let found = search_bytes(FileId(0), b"a\nx\nb\nx\nc\nd\ne\nx", &request(usize::MAX, 1));
+        let expected = [
+            (1, false),
+            (2, true),
+            (3, false),
+            (4, true),
+            (5, false),
+            (7, false),
+            (8, true),
+        ];
+        assert_eq!(numbers(found), expected);
+    }
+
+    #[test]
+    fn a_cut_answer_goes_on_where_it_ended() {
+        let bytes = b"x1\nx2\nx3\nx4\nx5\n";
+        let mut request = request(2, 0);
+        let mut told = Vec::new();
+        loop {
+            let mut tally = Tally {
+                outcome: GrepOutcome::default(),
+                left: request.limit,
+                detail: request.detail,
+                last: None,
+            };
+            let _ = tally.take(search_bytes(FileId(0), bytes, &request), &mut |matches| {
+                told.extend(matches.lines.iter().map(|line| line.number));
+                ControlFlow::Continue(())
+            });
+            match tally.outcome.next {
+                Some(position) if position.line < u32::MAX => request.from = Some(position),
+                _ => break,
+            }
+        }
+        assert_eq!(told, [1, 2, 3, 4, 5]);
+    }
+}

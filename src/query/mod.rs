@@ -1,0 +1,40 @@
+//! The reader: questions about a view, answers with places.
+//!
+//! Never writes. A [`View`](crate::snapshot::View) does not change, so neither do answers about it. Start at [`search`].
+
+mod analyze;
+mod cursor;
+mod definition;
+mod filter;
+mod grep;
+mod lexical_leg;
+mod lines;
+mod near;
+mod outline;
+mod pattern;
+mod rank;
+mod read;
+mod search;
+mod source;
+mod spelling;
+mod symbols;
+
+pub use cursor::{CursorError, CursorKey};
+pub use definition::{FoundDefinition, kind_by_name, kind_name, kind_names};
+pub use filter::{FileFilter, FilterError, Tests, is_test_path};
+pub use grep::{FileMatches, GrepDetail, GrepLine, GrepOutcome, GrepPosition, GrepRequest, grep};
+pub use lines::LineStarts;
+pub use near::{Near, nearest};
+pub use outline::{
+    FileHeadings, FileImports, FileSymbols, OutlineError, RepositoryMap, Share, Summary, TreeNode, files_below,
+    headings_of, imports_of, map, summary, symbols_of, tree,
+};
+pub use pattern::{Pattern, PatternError, PatternOptions};
+pub use rank::{FEATURES, Features, N_FEATURES, Weights};
+pub use read::{
+    Part, PartQuery, ReadError, ReadOutcome, ReadTarget, is_folder, parse_lines, read, read_target, split_position,
+    unknown_path,
+};
+pub use search::{Hit, HitPlace, Mode, Request, SearchError, SearchOutcome, Searcher, Symbol};
+pub use source::{Source, SourceError, SourceReader, Sources};
+pub use symbols::{FoundBy, SymbolError, SymbolOutcome, SymbolQuery, SymbolRequest, Usage, UsageKind, symbols, usages};

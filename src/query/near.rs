@@ -1,0 +1,99 @@
+//! Names that look like one that is not known.
+
+/// How many names are proposed.
+const MAX_NEAR: usize = 3;
+/// Names that differ by more letters are other names.
+const MAX_EDITS: usize = 3;
+
+/// Collects the candidates nearest to a name: those that hold it or differ by few letters, the best first.
+#[derive(Clone, Debug)]
+pub struct Near {
+    wanted: String,
+    found: Vec<(usize, String)>,
+}
+
+impl Near {
+    /// For a name as it was given.
+    pub fn new(wanted: &str) -> Self {
+        Self {
+            wanted: wanted.to_lowercase(),
+            found: Vec::new(),
+        }
+    }
+
+    /// Looks at one candidate.
+    pub fn see(&mut self, candidate: &str) {
+        let max = (self.wanted.chars().count() / 4 + 1).min(MAX_EDITS);
+        if candidate.chars().count() > 4 * self.wanted.chars().count() + 40 {
+            return;
+        }
+        let lower = candidate.to_lowercase();
+        let distance = match edits(&self.wanted, &lower, max) {
+            Some(distance) => distance,
+            None if self.wanted.len() > 2 && lower.contains(&self.wanted) => max + 1,
+            None => return,
+        };
+        self.found.push((distance, candidate.to_owned()));
+        if self.found.len() > 64 * MAX_NEAR {
+            self.settle();
+        }
+    }
+
+    /// The nearest, each once.
+    pub fn best(mut self) -> Vec<String> {
+        self.settle();
+        self.found.into_iter().map(|(_, name)| name).collect()
+    }
+
+    fn settle(&mut self) {
+        self.found
+            .sort_unstable_by(|a, b| (a.0, a.1.len(), &a.1).cmp(&(b.0, b.1.len(), &b.1)));
+        self.found.dedup();
+        self.found.truncate(MAX_NEAR);
+    }
+}
+
+/// The nearest of a list.
+pub fn nearest<'a>(wanted: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut near = Near::new(wanted);
+    candidates.for_each(|candidate| near.see(candidate));
+    near.best()
+}
+
+/// The Levenshtein distance of two texts; `None` if it is above `max`.
+pub(super) fn edits(a: &str, b: &str, max: usize) -> Option<usize> {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    if a.len().abs_diff(b.len()) > max {
+        return None;
+    }
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, letter) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, other) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(letter != other);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+        if row.iter().all(|&distance| distance > max) {
+            return None;
+        }
+    }
+    Some(row[b.len()]).filter(|&distance| distance <= max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typing_errors_are_forgiven() {
+        let known = ["parse_query", "parse_queries", "write", "index.max_blob_bytes"];
+        assert_eq!(
+            nearest("parse_qurey", known.into_iter()),
+            ["parse_query", "parse_queries"]
+        );
+        assert_eq!(nearest("max_blob", known.into_iter()), ["index.max_blob_bytes"]);
+        assert_eq!(nearest("zebra", known.into_iter()), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,631 @@
+//! What is in a repository, a folder or a file: in numbers, as a tree, as definitions, or as a map within a budget.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use rayon::prelude::*;
+
+use crate::artifact::ReadError as ArtifactError;
+use crate::extract::{self, DefinitionKind, Extraction, Heading, Import};
+use crate::model::Lang;
+use crate::snapshot::{FileId, View};
+
+use super::definition::{FileDefinitions, FoundDefinition};
+use super::filter::{FileFilter, is_test_path};
+use super::lines::LineStarts;
+use super::source::{Source, SourceError, Sources};
+
+/// A token is about so many bytes of code.
+const BYTES_PER_TOKEN: usize = 4;
+/// So many folders are named in a summary.
+const MAX_FOLDERS: usize = 20;
+/// So many entry points, build files and test folders are named in a summary.
+const MAX_NAMED: usize = 20;
+
+/// Names, with or without an ending, of files that programs start in.
+const ENTRY_POINTS: &[&str] = &[
+    "main",
+    "__main__",
+    "app",
+    "index",
+    "server",
+    "cli",
+    "manage",
+    "wsgi",
+    "asgi",
+    "Program",
+    "Main",
+    "Application",
+];
+/// Files that say how a project is built, and what of.
+const BUILD_FILES: &[&str] = &[
+    "Cargo.toml",
+    "package.json",
+    "pyproject.toml",
+    "setup.py",
+    "setup.cfg",
+    "requirements.txt",
+    "go.mod",
+    "go.work",
+    "pom.xml",
+    "build.gradle",
+    "build.gradle.kts",
+    "settings.gradle",
+    "settings.gradle.kts",
+    "build.sbt",
+    "CMakeLists.txt",
+    "Makefile",
+    "GNUmakefile",
+    "meson.build",
+    "configure.ac",
+    "BUILD.bazel",
+    "WORKSPACE",
+    "MODULE.bazel",
+    "Dockerfile",
+    "docker-compose.yml",
+    "compose.yaml",
+    "Gemfile",
+    "Rakefile",
+    "composer.json",
+    "mix.exs",
+    "rebar.config",
+    "Package.swift",
+    "pubspec.yaml",
+    "stack.yaml",
+    "dune-project",
+    "build.zig",
+    "DESCRIPTION",
+    "justfile",
+    "tsconfig.json",
+    "deno.json",
+];
+/// Endings of such files.
+const BUILD_ENDINGS: &[&str] = &[
+    ".csproj",
+    ".fsproj",
+    ".sln",
+    ".cabal",
+    ".gemspec",
+    ".rockspec",
+    ".nimble",
+    ".opam",
+];
+
+/// Why there is no outline.
+#[derive(Debug, thiserror::Error)]
+pub enum OutlineError {
+    /// A record.
+    #[error(transparent)]
+    Artifact(#[from] ArtifactError),
+    /// Bytes.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+}
+
+/// How many files and lines there are of something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// A language, or a path.
+    pub name: String,
+    /// Files.
+    pub n_files: u32,
+    /// Lines of the indexed ones.
+    pub n_lines: u64,
+}
+
+/// A project at a glance.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// All files.
+    pub n_files: u32,
+    /// Lines of the indexed ones.
+    pub n_lines: u64,
+    /// The most lines first.
+    pub languages: Vec<Share>,
+    /// Folders and files directly below, the most lines first; files count together as `.`.
+    pub folders: Vec<Share>,
+    /// Where programs start, by the usual names.
+    pub entry_points: Vec<String>,
+    /// Files that say how it is built.
+    pub build_files: Vec<String>,
+    /// Folders that hold tests.
+    pub test_folders: Vec<String>,
+}
+
+/// A folder or file of a tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TreeNode {
+    /// The last component of its path.
+    pub name: String,
+    /// Whether it is a folder.
+    pub is_folder: bool,
+    /// Files in it; 1 for a file.
+    pub n_files: u32,
+    /// Lines in it.
+    pub n_lines: u64,
+    /// What is directly in it, folders first; empty below the depth that was asked for.
+    pub children: Vec<TreeNode>,
+}
+
+/// What one file defines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileSymbols {
+    /// The file.
+    pub file: FileId,
+    /// In source order, each with how deep it is nested, from 0.
+    pub definitions: Vec<(u32, FoundDefinition)>,
+}
+
+/// The headings of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileHeadings {
+    /// The file.
+    pub file: FileId,
+    /// Level, title, 1-based first and last line.
+    pub headings: Vec<(u8, String, u32, u32)>,
+}
+
+/// What one file imports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileImports {
+    /// The file.
+    pub file: FileId,
+    /// 1-based line, with the import.
+    pub imports: Vec<(u32, Import)>,
+}
+
+/// The most referred-to definitions, by file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RepositoryMap {
+    /// The file with the most referred-to definition first; definitions in source order.
+    pub files: Vec<FileSymbols>,
+    /// Tokens of it, about.
+    pub n_tokens: usize,
+    /// Definitions that did not fit.
+    pub n_left_out: usize,
+}
+
+/// The files of a view that lie at or below a path and pass a filter.
+pub fn files_below(view: &View, path: &str, filter: &FileFilter) -> Vec<FileId> {
+    let path = path.trim_end_matches('/');
+    let is_below = |file: &[u8]| {
+        path.is_empty()
+            || file
+                .strip_prefix(path.as_bytes())
+                .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+    };
+    view.files()
+        .filter(|(_, file)| is_below(file.path))
+        .map(|(id, _)| id)
+        .filter(|&id| filter.is_open() || filter.passes(view, id))
+        .collect()
+}
+
+/// Languages, folders, entry points, build files and tests of the files, which lie below `root`.
+pub fn summary(view: &View, root: &str, files: &[FileId]) -> Result<Summary, OutlineError> {
+    let n_lines = line_counts(view, files)?;
+    let mut by_language: BTreeMap<String, Share> = BTreeMap::new();
+    let mut by_folder: BTreeMap<String, Share> = BTreeMap::new();
+    let mut test_folders = BTreeSet::new();
+    let mut summary = Summary::default();
+    for (&file, &n_lines) in files.iter().zip(&n_lines) {
+        let path = path_of(view, file);
+        let below = below(&path, root);
+        let lang = view.lang(file);
+        add(&mut by_language, language_name(lang), n_lines);
+        add(
+            &mut by_folder,
+            below.split_once('/').map_or(".", |(folder, _)| folder),
+            n_lines,
+        );
+        summary.n_files += 1;
+        summary.n_lines += n_lines;
+        let name = path.rsplit('/').next().unwrap_or(&path);
+        if is_build_file(name) {
+            summary.build_files.push(path.clone());
+        }
+        match test_folder(&path) {
+            Some(folder) => {
+                test_folders.insert(folder.to_owned());
+            }
+            None if is_entry_point(name, lang) => summary.entry_points.push(path),
+            None => {}
+        }
+    }
+    summary.languages = by_size(by_language);
+    summary.folders = by_size(by_folder);
+    summary.folders.truncate(MAX_FOLDERS);
+    summary.test_folders = outermost(test_folders);
+    for named in [
+        &mut summary.entry_points,
+        &mut summary.build_files,
+        &mut summary.test_folders,
+    ] {
+        // What lies nearer to the root says more.
+        named.sort_by_cached_key(|path| (path.matches('/').count(), path.clone()));
+        named.truncate(MAX_NAMED);
+    }
+    Ok(summary)
+}
+
+/// The folders and files below `root`, down to `depth` levels.
+pub fn tree(view: &View, root: &str, files: &[FileId], depth: usize) -> Result<TreeNode, OutlineError> {
+    let n_lines = line_counts(view, files)?;
+    let mut top = TreeNode {
+        name: if root.is_empty() { "." } else { root }.to_owned(),
+        is_folder: true,
+        ..TreeNode::default()
+    };
+    for (&file, &n_lines) in files.iter().zip(&n_lines) {
+        let path = path_of(view, file);
+        top.add(below(&path, root), n_lines, depth);
+    }
+    top.sort();
+    Ok(top)
+}
+
+impl TreeNode {
+    fn add(&mut self, path: &str, n_lines: u64, depth: usize) {
+        self.n_files += 1;
+        self.n_lines += n_lines;
+        if depth == 0 || path.is_empty() {
+            return;
+        }
+        let (name, rest, is_folder) = match path.split_once('/') {
+            Some((name, rest)) => (name, rest, true),
+            None => (path, "", false),
+        };
+        // Files come in the order of their paths, so what belongs together comes together.
+        let is_known = self.children.last().is_some_and(|last| last.name == name);
+        if !is_known {
+            self.children.push(Self {
+                name: name.to_owned(),
+                is_folder,
+                ..Self::default()
+            });
+        }
+        if let Some(child) = self.children.last_mut() {
+            child.add(rest, n_lines, depth - 1);
+        }
+    }
+
+    fn sort(&mut self) {
+        self.children
+            .sort_by(|a, b| b.is_folder.cmp(&a.is_folder).then(a.name.cmp(&b.name)));
+        self.children.iter_mut().for_each(Self::sort);
+    }
+}
+
+/// The definitions of each file that has any, nested down to `depth` levels.
+pub fn symbols_of(sources: &Sources<'_>, files: &[FileId], depth: usize) -> Result<Vec<FileSymbols>, OutlineError> {
+    of_each(sources, files, |file| {
+        let definitions = file
+            .nested()
+            .filter(|(level, _)| (*level as usize) < depth)
+            .collect::<Vec<_>>();
+        (!definitions.is_empty()).then_some(FileSymbols {
+            file: file.file,
+            definitions,
+        })
+    })
+}
+
+/// The headings of each file that has any, down to level `depth`.
+pub fn headings_of(sources: &Sources<'_>, files: &[FileId], depth: usize) -> Result<Vec<FileHeadings>, OutlineError> {
+    of_each(sources, files, |file| {
+        let known = file.extraction.headings.iter();
+        let headings: Vec<_> = known
+            .filter(|heading| usize::from(heading.level) <= depth)
+            .map(|heading: &Heading| {
+                let (first, last) = file.lines.of_range(file.bytes, heading.range.as_usize());
+                (heading.level, heading.title.clone(), first, last)
+            })
+            .collect();
+        (!headings.is_empty()).then_some(FileHeadings {
+            file: file.file,
+            headings,
+        })
+    })
+}
+
+/// The imports of each file that has any.
+pub fn imports_of(sources: &Sources<'_>, files: &[FileId]) -> Result<Vec<FileImports>, OutlineError> {
+    of_each(sources, files, |file| {
+        let line_of = |import: &Import| file.lines.line_of(import.range.start as usize);
+        let known = file.extraction.imports.iter();
+        let imports: Vec<_> = known.map(|import| (line_of(import), import.clone())).collect();
+        (!imports.is_empty()).then_some(FileImports {
+            file: file.file,
+            imports,
+        })
+    })
+}
+
+/// The definitions that most files refer to, as many as fit into about `max_tokens`. The same files give the same map.
+///
+/// A definition counts for the files, other than its own, that mention its name, shared among all definitions of that name.
+pub fn map(sources: &Sources<'_>, files: &[FileId], max_tokens: usize) -> Result<RepositoryMap, OutlineError> {
+    let view = sources.view();
+    let files: Vec<FileId> = files
+        .iter()
+        .copied()
+        .filter(|&file| !is_test_path(&path_of(view, file)))
+        .collect();
+    let mentions = mentions(view, &files)?;
+    let mut n_named: HashMap<&str, u32> = HashMap::new();
+    let extractions = extractions(view, &files)?;
+    for (_, extraction) in &extractions {
+        for definition in extraction.definitions.iter().filter(|known| is_landmark(known.kind)) {
+            *n_named.entry(&definition.name).or_default() += 1;
+        }
+    }
+    let mut ranked: Vec<(f32, bool, FileId, u32)> = Vec::new();
+    for (file, extraction) in &extractions {
+        for (index, definition) in extraction.definitions.iter().enumerate() {
+            if !is_landmark(definition.kind) {
+                continue;
+            }
+            let n_files = mentions
+                .get(definition.name.as_str())
+                .map_or(0, |by| by.len() - usize::from(by.contains(file)));
+            let n_named = n_named.get(definition.name.as_str()).copied().unwrap_or(1);
+            let score = weight(definition.kind) * n_files as f32 / n_named as f32;
+            ranked.push((score, definition.kind.is_type(), *file, index as u32));
+        }
+    }
+    ranked.sort_by(|a, b| {
+        b.0.total_cmp(&a.0)
+            .then(b.1.cmp(&a.1))
+            .then((a.2, a.3).cmp(&(b.2, b.3)))
+    });
+    fill(sources, ranked, max_tokens * BYTES_PER_TOKEN)
+}
+
+/// Takes from the best down what fits, and orders it by file.
+fn fill(
+    sources: &Sources<'_>,
+    ranked: Vec<(f32, bool, FileId, u32)>,
+    max_bytes: usize,
+) -> Result<RepositoryMap, OutlineError> {
+    let view = sources.view();
+    let mut order: Vec<FileId> = Vec::new();
+    let mut taken: HashMap<FileId, BTreeSet<u32>> = HashMap::new();
+    let mut known: HashMap<FileId, HashMap<u32, (u32, FoundDefinition)>> = HashMap::new();
+    let (mut n_bytes, mut n_left_out) = (0, 0);
+    for (_, _, file, index) in ranked {
+        if n_bytes >= max_bytes {
+            n_left_out += 1;
+            continue;
+        }
+        if let std::collections::hash_map::Entry::Vacant(entry) = known.entry(file) {
+            let of_file = of_each(sources, &[file], |file| {
+                Some(
+                    file.nested()
+                        .map(|(level, found)| (found.index, (level, found)))
+                        .collect(),
+                )
+            })?;
+            entry.insert(of_file.into_iter().next().unwrap_or_default());
+        }
+        let Some((level, found)) = known.get(&file).and_then(|of_file| of_file.get(&index)) else {
+            continue;
+        };
+        let header = if taken.contains_key(&file) {
+            0
+        } else {
+            view.file(file).path.len() + 2
+        };
+        let cost = header + line_bytes(*level, found);
+        if n_bytes + cost > max_bytes {
+            n_left_out += 1;
+            continue;
+        }
+        n_bytes += cost;
+        if header > 0 {
+            order.push(file);
+        }
+        taken.entry(file).or_default().insert(index);
+    }
+    let files = order.into_iter().map(|file| {
+        let indices = taken.remove(&file).unwrap_or_default();
+        let mut of_file = known.remove(&file).unwrap_or_default();
+        FileSymbols {
+            file,
+            definitions: indices.into_iter().filter_map(|index| of_file.remove(&index)).collect(),
+        }
+    });
+    Ok(RepositoryMap {
+        files: files.collect(),
+        n_tokens: n_bytes.div_ceil(BYTES_PER_TOKEN),
+        n_left_out,
+    })
+}
+
+/// What a definition's line of the map takes: number, blanks, signature.
+fn line_bytes(level: u32, found: &FoundDefinition) -> usize {
+    8 + 2 * level as usize + found.signature.len()
+}
+
+/// By name the files that refer to it.
+fn mentions(view: &View, files: &[FileId]) -> Result<HashMap<String, HashSet<FileId>>, ArtifactError> {
+    let of_each = files
+        .par_iter()
+        .map(|&file| {
+            let place = view.file(file).blob.and_then(|blob| view.segments().of_blob(blob));
+            let Some((segment, local)) = place else {
+                return Ok((file, HashSet::new()));
+            };
+            let references = segment.artifacts.references(local)?;
+            Ok((file, references.into_iter().map(|reference| reference.name).collect()))
+        })
+        .collect::<Result<Vec<(FileId, HashSet<String>)>, ArtifactError>>()?;
+    let mut mentions: HashMap<String, HashSet<FileId>> = HashMap::new();
+    for (file, names) in of_each {
+        for name in names {
+            mentions.entry(name).or_default().insert(file);
+        }
+    }
+    Ok(mentions)
+}
+
+fn extractions(view: &View, files: &[FileId]) -> Result<Vec<(FileId, Extraction)>, ArtifactError> {
+    let of_each = files.par_iter().filter_map(|&file| {
+        let extraction = view.extraction(file)?;
+        Some(extraction.map(|extraction| (file, extraction)))
+    });
+    of_each.collect()
+}
+
+/// Whether a definition is one to know a repository by.
+fn is_landmark(kind: DefinitionKind) -> bool {
+    use DefinitionKind::{Constant, Constructor, Field, Function, Impl, Macro, Method, Property, Table, Variant};
+    match kind {
+        Impl | Variant | Field | Property | Constructor => false,
+        Function | Method | Macro | Constant | Table => true,
+        kind => kind.is_type(),
+    }
+}
+
+/// What a mention of such a name tells: methods share their names with those of foreign types.
+fn weight(kind: DefinitionKind) -> f32 {
+    if kind == DefinitionKind::Method { 0.3 } else { 1.0 }
+}
+
+fn of_each<T: Send>(
+    sources: &Sources<'_>,
+    files: &[FileId],
+    make: impl Fn(&FileDefinitions<'_>) -> Option<T> + Sync,
+) -> Result<Vec<T>, OutlineError> {
+    let view = sources.view();
+    let one = |reader: &mut super::source::SourceReader<'_>, &file: &FileId| -> Result<Option<T>, OutlineError> {
+        let Some(extraction) = view.extraction(file).transpose()? else {
+            return Ok(None);
+        };
+        let Source::Bytes(bytes) = reader.read(file)? else {
+            return Ok(None);
+        };
+        Ok(make(&FileDefinitions {
+            file,
+            path: &path_of(view, file),
+            bytes: &bytes,
+            lines: &LineStarts::of(&bytes),
+            extraction: &extraction,
+        }))
+    };
+    let made = files.par_iter().map_init(|| sources.reader(), one);
+    Ok(made.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+}
+
+impl FileDefinitions<'_> {
+    /// Every definition with how deep it is nested.
+    fn nested(&self) -> impl Iterator<Item = (u32, FoundDefinition)> + '_ {
+        let definitions = &self.extraction.definitions;
+        (0..definitions.len() as u32).filter_map(|index| {
+            let outer = |index: u32| definitions.get(index as usize).and_then(|known| known.container);
+            let n_outer = std::iter::successors(outer(index), |&index| outer(index))
+                .take(definitions.len())
+                .count();
+            Some((n_outer as u32, self.found(index)?))
+        })
+    }
+}
+
+fn line_counts(view: &View, files: &[FileId]) -> Result<Vec<u64>, ArtifactError> {
+    let count = |&file: &FileId| match view.extraction(file) {
+        Some(extraction) => Ok(u64::from(extraction?.n_lines)),
+        None => Ok(0),
+    };
+    files.par_iter().map(count).collect()
+}
+
+fn add(shares: &mut BTreeMap<String, Share>, name: &str, n_lines: u64) {
+    let share = shares.entry(name.to_owned()).or_insert_with(|| Share {
+        name: name.to_owned(),
+        ..Share::default()
+    });
+    share.n_files += 1;
+    share.n_lines += n_lines;
+}
+
+fn by_size(shares: BTreeMap<String, Share>) -> Vec<Share> {
+    let mut shares: Vec<Share> = shares.into_values().collect();
+    shares.sort_by(|a, b| (b.n_lines, b.n_files, &a.name).cmp(&(a.n_lines, a.n_files, &b.name)));
+    shares
+}
+
+fn language_name(lang: Lang) -> &'static str {
+    extract::language(lang).map_or("text", |language| language.name)
+}
+
+fn path_of(view: &View, file: FileId) -> String {
+    String::from_utf8_lossy(view.file(file).path).into_owned()
+}
+
+/// A path as from `root`.
+fn below<'p>(path: &'p str, root: &str) -> &'p str {
+    path.strip_prefix(root.trim_end_matches('/'))
+        .map_or(path, |rest| rest.trim_start_matches('/'))
+}
+
+fn is_build_file(name: &str) -> bool {
+    BUILD_FILES.contains(&name) || BUILD_ENDINGS.iter().any(|ending| name.ends_with(ending))
+}
+
+fn is_entry_point(name: &str, lang: Lang) -> bool {
+    let is_code = extract::language(lang).is_some_and(|language| {
+        language.has_structure()
+            && !matches!(
+                language.name,
+                "markdown" | "html" | "css" | "json" | "yaml" | "toml" | "sql"
+            )
+    });
+    let stem = name.split('.').next().unwrap_or(name);
+    is_code && ENTRY_POINTS.contains(&stem)
+}
+
+/// The outermost folder of a path that is a test folder by its name.
+fn test_folder(path: &str) -> Option<&str> {
+    let ends = path.match_indices('/').map(|(at, _)| at);
+    ends.map(|end| &path[..end])
+        .find(|folder| is_test_path(&format!("{folder}/x")))
+}
+
+fn outermost(folders: BTreeSet<String>) -> Vec<String> {
+    let is_inside = |folder: &String| folders.iter().any(|outer| folder.starts_with(&format!("{outer}/")));
+    folders.iter().filter(|folder| !is_inside(folder)).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_counts_what_it_does_not_show() {
+        let mut top = TreeNode::default();
+        for path in ["a/b/c.rs", "a/b/d.rs", "a/e.rs", "z.rs"] {
+            top.add(path, 10, 1);
+        }
+        top.sort();
+        assert_eq!((top.n_files, top.n_lines), (4, 40));
+        let children: Vec<(&str, u32, bool)> = top
+            .children
+            .iter()
+            .map(|c| (c.name.as_str(), c.n_files, c.is_folder))
+            .collect();
+        assert_eq!(children, [("a", 3, true), ("z.rs", 1, false)]);
+        assert!(top.children[0].children.is_empty());
+    }
+
+    #[test]
+    fn test_folders_are_the_outermost() {
+        assert_eq!(test_folder("a/tests/it/main.rs"), Some("a/tests"));
+        assert_eq!(test_folder("src/main.rs"), None);
+        let folders = ["tests", "tests/it", "x/spec"].map(str::to_owned);
+        assert_eq!(outermost(folders.into_iter().collect()), ["tests", "x/spec"]);
+    }
+
+    #[test]
+    fn paths_are_told_from_the_root() {
+        assert_eq!(below("src/a/b.rs", "src"), "a/b.rs");
+        assert_eq!(below("src/a/b.rs", ""), "src/a/b.rs");
+    }
+}

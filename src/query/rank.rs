@@ -1,0 +1,238 @@
+//! From features to one order.
+//!
+//! A candidate's score is a weighted sum of features, each between about 0 and 1; names and prose have weights of their own.
+//! How the weights were found, and what they give, is in `docs/evaluation.md`.
+
+/// How many features there are.
+pub const N_FEATURES: usize = 22;
+
+/// The features by name, in the order of the weights.
+pub const FEATURES: [&str; N_FEATURES] = [
+    "bm25",
+    "bm25_file",
+    "cosine",
+    "cosine_file_mean",
+    "cosine_file_best",
+    "cosine_path",
+    "covered",
+    "covered_file",
+    "named",
+    "defines",
+    "defines_in_container",
+    "file_name",
+    "folder_names",
+    "rank_lexical",
+    "rank_dense",
+    "is_test",
+    "is_peripheral",
+    "is_function",
+    "is_type",
+    "is_prose",
+    "is_module_text",
+    "brevity",
+];
+
+/// What is known of a candidate.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Features {
+    /// BM25 of the chunk, as a share of the best chunk's.
+    pub bm25: f32,
+    /// BM25 of its file taken as one text, as a share of the best file's.
+    pub bm25_file: f32,
+    /// Cosine to the query, as a share of the best candidate's; likewise the next three.
+    pub cosine: f32,
+    /// Mean cosine of the chunks of its file.
+    pub cosine_file_mean: f32,
+    /// Best cosine in its file.
+    pub cosine_file_best: f32,
+    /// Cosine of the words of its path to the query.
+    pub cosine_path: f32,
+    /// Share of the query's idf that the chunk holds.
+    pub covered: f32,
+    /// Share of the query's idf that its file holds.
+    pub covered_file: f32,
+    /// Share of the query's idf that names defined in it hold.
+    pub named: f32,
+    /// Whether it defines a name that was asked for.
+    pub defines: f32,
+    /// Whether it does so in the container that was asked for.
+    pub defines_in_container: f32,
+    /// Share of the query's idf in the file's name.
+    pub file_name: f32,
+    /// Share of the query's idf in the names of its folders.
+    pub folder_names: f32,
+    /// 60 / (60 + rank − 1) among chunks by BM25; 0 without a rank.
+    pub rank_lexical: f32,
+    /// Likewise by cosine.
+    pub rank_dense: f32,
+    /// Whether it is test code.
+    pub is_test: f32,
+    /// Whether it is an example, a benchmark, documentation tooling or the like.
+    pub is_peripheral: f32,
+    /// Whether it is a callable item.
+    pub is_function: f32,
+    /// Whether it is a type.
+    pub is_type: f32,
+    /// Whether it is a section of a document.
+    pub is_prose: f32,
+    /// Whether it is imports, licence headers and statements at file level.
+    pub is_module_text: f32,
+    /// Nearness to nothing: 1 / (1 + words / 20).
+    pub brevity: f32,
+}
+
+impl Features {
+    /// In the order of [`FEATURES`].
+    pub fn to_array(self) -> [f32; N_FEATURES] {
+        [
+            self.bm25,
+            self.bm25_file,
+            self.cosine,
+            self.cosine_file_mean,
+            self.cosine_file_best,
+            self.cosine_path,
+            self.covered,
+            self.covered_file,
+            self.named,
+            self.defines,
+            self.defines_in_container,
+            self.file_name,
+            self.folder_names,
+            self.rank_lexical,
+            self.rank_dense,
+            self.is_test,
+            self.is_peripheral,
+            self.is_function,
+            self.is_type,
+            self.is_prose,
+            self.is_module_text,
+            self.brevity,
+        ]
+    }
+}
+
+/// One weight a feature, and what a further chunk of a file loses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Weights {
+    /// In the order of [`FEATURES`].
+    pub by_feature: [f32; N_FEATURES],
+    /// Taken from a chunk for every better chunk of its file.
+    pub repeat: f32,
+}
+
+impl Weights {
+    /// For names as people type them.
+    pub const NAME: Self = Self::of(
+        &[
+            ("bm25", 0.6),
+            ("cosine", 0.3),
+            ("cosine_file_mean", 0.05),
+            ("cosine_file_best", 0.1),
+            ("covered", 0.3),
+            ("covered_file", 0.1),
+            ("named", 0.6),
+            ("defines", 1.0),
+            ("defines_in_container", 1.0),
+            ("file_name", 0.3),
+            ("rank_lexical", 0.1),
+            ("rank_dense", 0.1),
+            ("is_test", -0.3),
+            ("is_peripheral", -0.1),
+            ("is_function", 0.1),
+            ("is_type", 0.1),
+            ("is_prose", -0.2),
+            ("is_module_text", -0.2),
+            ("brevity", -0.2),
+        ],
+        0.05,
+    );
+    /// For descriptions.
+    pub const PROSE: Self = Self::of(
+        &[
+            ("bm25", 0.15),
+            ("bm25_file", 0.35),
+            ("cosine", 0.68),
+            ("cosine_file_mean", 0.14),
+            ("cosine_file_best", 0.18),
+            ("cosine_path", 0.14),
+            ("covered", 0.05),
+            ("covered_file", 0.05),
+            ("named", 0.1),
+            ("defines", 0.5),
+            ("file_name", 0.1),
+            ("rank_dense", 0.1),
+            ("is_test", -0.4),
+            ("is_peripheral", -0.15),
+            ("is_function", 0.25),
+            ("is_type", 0.05),
+            ("is_prose", -0.1),
+            ("is_module_text", -0.2),
+            ("brevity", -0.2),
+        ],
+        0.07,
+    );
+
+    /// Weights by name; features that are not named weigh nothing.
+    const fn of(named: &[(&str, f32)], repeat: f32) -> Self {
+        let mut by_feature = [0.0; N_FEATURES];
+        let mut n_placed = 0;
+        let mut feature = 0;
+        while feature < N_FEATURES {
+            let mut at = 0;
+            while at < named.len() {
+                if is_same(FEATURES[feature], named[at].0) {
+                    by_feature[feature] = named[at].1;
+                    n_placed += 1;
+                }
+                at += 1;
+            }
+            feature += 1;
+        }
+        assert!(n_placed == named.len(), "a weight names no feature");
+        Self { by_feature, repeat }
+    }
+
+    /// The weighted sum.
+    pub fn score(&self, features: &Features) -> f32 {
+        let products = features.to_array().into_iter().zip(self.by_feature);
+        products.map(|(feature, weight)| feature * weight).sum()
+    }
+}
+
+/// `==` for a constant.
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < a.len() {
+        if a[at] != b[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_stand_in_the_order_of_their_names() {
+        let features = Features {
+            bm25: 1.0,
+            brevity: 2.0,
+            is_test: 3.0,
+            ..Features::default()
+        };
+        let array = features.to_array();
+        let value = |name: &str| FEATURES.iter().position(|known| *known == name).map(|at| array[at]);
+        assert_eq!(
+            (value("bm25"), value("brevity"), value("is_test")),
+            (Some(1.0), Some(2.0), Some(3.0))
+        );
+        assert!(Weights::PROSE.score(&features) < 0.0);
+    }
+}

@@ -1,0 +1,520 @@
+//! The exact text of a file of a view, or of named parts of it.
+
+use std::ops::Range;
+
+use crate::artifact::ReadError as ArtifactError;
+use crate::extract::{self, DefinitionKind, Extraction};
+use crate::git::FileMode;
+use crate::index::lexical::normal_name;
+use crate::snapshot::{FileId, View};
+
+use super::definition::{FileDefinitions, FoundDefinition, qualified_name};
+use super::lines::LineStarts;
+use super::near::Near;
+use super::source::{Source, SourceError, Sources};
+
+/// A file that is asked for, perhaps with a place in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadTarget {
+    /// The file.
+    pub file: FileId,
+    /// The place that the target names beside the path.
+    pub part: Option<PartQuery>,
+}
+
+/// Which part of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PartQuery {
+    /// Lines, 1-based, both included; `None` for up to the last one.
+    Lines(u32, Option<u32>),
+    /// The section of a document with this heading.
+    Heading(String),
+    /// The value at a path of keys: `a.b.0`.
+    Key(String),
+    /// Every definition with this name or the end of a qualified one.
+    Symbol(String),
+    /// The one definition whose id has this behind the `#`.
+    Definition(String),
+}
+
+/// A file, read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadOutcome {
+    /// The file.
+    pub file: FileId,
+    /// All of its bytes; of a symbolic link the path that it points to.
+    pub bytes: Vec<u8>,
+    /// How many lines it has.
+    pub n_lines: u32,
+    /// Whether it is a symbolic link.
+    pub is_link: bool,
+    /// What was asked for, in that order; the whole file if nothing was.
+    pub parts: Vec<Part>,
+}
+
+/// A part of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The heading, the path of keys or the qualified name.
+    pub title: Option<String>,
+    /// The bytes.
+    pub range: Range<usize>,
+    /// 1-based first line; 0 for an empty file.
+    pub start_line: u32,
+    /// 1-based last line, inclusive; 0 for an empty file.
+    pub end_line: u32,
+}
+
+/// Why nothing was read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// No file is there.
+    #[error("no file {path:?} at {reference}")]
+    UnknownPath {
+        /// As it was given.
+        path: String,
+        /// The revision.
+        reference: String,
+        /// Paths that look like it.
+        near: Vec<String>,
+    },
+    /// It is a folder.
+    #[error("{path:?} is a folder")]
+    Folder {
+        /// As it was given.
+        path: String,
+    },
+    /// It is another repository.
+    #[error("{path:?} is a submodule, another repository")]
+    Submodule {
+        /// Its path.
+        path: String,
+    },
+    /// Its bytes are not here.
+    #[error("the content of {path:?} is not in this clone")]
+    Missing {
+        /// Its path.
+        path: String,
+    },
+    /// The system refuses.
+    #[error("{path:?} cannot be read: {reason}")]
+    Refused {
+        /// Its path.
+        path: String,
+        /// In the system's words.
+        reason: String,
+    },
+    /// It has no such lines.
+    #[error("{path:?} has {n_lines} lines, none of which is {first}")]
+    NoLine {
+        /// Its path.
+        path: String,
+        /// How many it has.
+        n_lines: u32,
+        /// The first that was asked for.
+        first: u32,
+    },
+    /// It has no such part.
+    #[error("{path:?} has no {what} {name:?}")]
+    NoPart {
+        /// Its path.
+        path: String,
+        /// heading, key or symbol
+        what: &'static str,
+        /// As it was given.
+        name: String,
+        /// Names of parts that look like it.
+        near: Vec<String>,
+    },
+    /// Objects or the work tree.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// A record.
+    #[error(transparent)]
+    Artifact(#[from] ArtifactError),
+}
+
+/// Finds the file that a target names: `path`, `path:LINE`, `path:START-END`, or the id of a definition, `path#Parser.parse`.
+pub fn read_target(view: &View, text: &str) -> Result<ReadTarget, ReadError> {
+    let trimmed = text.trim_start_matches("./");
+    if let Some(file) = view.find(trimmed.as_bytes()) {
+        return Ok(ReadTarget { file, part: None });
+    }
+    let with_part = |path: &str, part: Option<PartQuery>| Some((view.find(path.as_bytes())?, part?));
+    let lines = trimmed
+        .rsplit_once(':')
+        .and_then(|(path, lines)| with_part(path, parse_lines(lines)))
+        .or_else(|| {
+            let (path, line, column) = split_position(trimmed)?;
+            column.and(with_part(path, Some(PartQuery::Lines(line, Some(line)))))
+        });
+    let symbol = || {
+        let (path, name) = trimmed.split_once('#')?;
+        with_part(path, Some(PartQuery::Definition(name.to_owned())))
+    };
+    match lines.or_else(symbol) {
+        Some((file, part)) => Ok(ReadTarget { file, part: Some(part) }),
+        None => Err(unknown_path(view, trimmed)),
+    }
+}
+
+/// `path:line` or `path:line:column` taken apart; both are 1-based.
+pub fn split_position(text: &str) -> Option<(&str, u32, Option<u32>)> {
+    let number = |text: &str| text.parse().ok().filter(|number| *number > 0);
+    let (before, last) = text.rsplit_once(':')?;
+    let last = number(last)?;
+    match before
+        .rsplit_once(':')
+        .and_then(|(path, line)| Some((path, number(line)?)))
+    {
+        Some((path, line)) => Some((path, line, Some(last))),
+        None => Some((before, last, None)),
+    }
+}
+
+/// Lines as people write them: `5`, `5-9`, `5-`.
+pub fn parse_lines(text: &str) -> Option<PartQuery> {
+    let number = |text: &str| text.trim().parse().ok().filter(|number| *number > 0);
+    let (first, last) = match text.split_once('-') {
+        None => (number(text)?, Some(number(text)?)),
+        Some((first, "")) => (number(first)?, None),
+        Some((first, last)) => (number(first)?, Some(number(last)?)),
+    };
+    last.is_none_or(|last| first <= last)
+        .then_some(PartQuery::Lines(first, last))
+}
+
+/// Why a path cannot be found in a view, with what it may have meant.
+pub fn unknown_path(view: &View, path: &str) -> ReadError {
+    let trimmed = path.trim_end_matches('/');
+    if is_folder(view, trimmed) {
+        return ReadError::Folder {
+            path: trimmed.to_owned(),
+        };
+    }
+    let bare = trimmed.split(['#', ':']).next().unwrap_or(trimmed);
+    let name = bare.rsplit('/').next().unwrap_or(bare);
+    let mut same_name = Vec::new();
+    let mut near = Near::new(bare);
+    let mut near_name = Near::new(name);
+    for (_, file) in view.files() {
+        let known = String::from_utf8_lossy(file.path);
+        let known_name = known.rsplit('/').next().unwrap_or(&known);
+        if known_name == name {
+            same_name.push(known.into_owned());
+            continue;
+        }
+        near.see(&known);
+        near_name.see(known_name);
+    }
+    same_name.truncate(3);
+    let near = [same_name, near.best(), near_name.best()]
+        .into_iter()
+        .find(|found| !found.is_empty());
+    ReadError::UnknownPath {
+        path: path.to_owned(),
+        reference: view.provenance().reference.clone(),
+        near: near.unwrap_or_default(),
+    }
+}
+
+/// Whether any file of the view lies below `path`.
+pub fn is_folder(view: &View, path: &str) -> bool {
+    let prefix = format!("{}/", path.trim_end_matches('/'));
+    view.files().any(|(_, file)| file.path.starts_with(prefix.as_bytes()))
+}
+
+/// Reads a file, and finds the parts that are asked for.
+pub fn read(sources: &Sources<'_>, file: FileId, queries: &[PartQuery]) -> Result<ReadOutcome, ReadError> {
+    let view = sources.view();
+    let entry = view.file(file).entry();
+    let path = entry.path.to_text().into_owned();
+    let bytes = match sources.reader().read(file)? {
+        Source::Bytes(bytes) => bytes,
+        Source::Submodule => return Err(ReadError::Submodule { path }),
+        Source::Missing => return Err(ReadError::Missing { path }),
+        Source::Refused(reason) => return Err(ReadError::Refused { path, reason }),
+    };
+    let lines = LineStarts::of(&bytes);
+    let parts = if queries.is_empty() {
+        vec![part(None, 0..bytes.len(), &bytes, &lines)]
+    } else {
+        let text = Text {
+            file,
+            path: &path,
+            bytes: &bytes,
+            lines: &lines,
+            extraction: facts(view, file, &bytes, queries)?,
+        };
+        let found = queries.iter().map(|query| text.find(query));
+        found.collect::<Result<Vec<_>, _>>()?.concat()
+    };
+    Ok(ReadOutcome {
+        file,
+        n_lines: lines.count(),
+        is_link: entry.mode == FileMode::Symlink,
+        parts,
+        bytes,
+    })
+}
+
+/// What is known of a file; one that was left out of the index is looked at now.
+fn facts(view: &View, file: FileId, bytes: &[u8], queries: &[PartQuery]) -> Result<Extraction, ArtifactError> {
+    if queries.iter().all(|query| matches!(query, PartQuery::Lines(..))) {
+        return Ok(Extraction::default());
+    }
+    match view.extraction(file) {
+        Some(extraction) => extraction,
+        None => {
+            let lang = extract::refine(view.lang(file), bytes);
+            Ok(extract::extract(bytes, lang, &extract::Options::default()))
+        }
+    }
+}
+
+fn part(title: Option<String>, range: Range<usize>, bytes: &[u8], lines: &LineStarts) -> Part {
+    let (start_line, end_line) = match range.is_empty() {
+        true => (0, 0),
+        false => (
+            lines.line_of(range.start),
+            lines.line_of(range.end.min(bytes.len()) - 1),
+        ),
+    };
+    Part {
+        title,
+        range,
+        start_line,
+        end_line,
+    }
+}
+
+/// A file with all that parts are found by.
+struct Text<'a> {
+    file: FileId,
+    path: &'a str,
+    bytes: &'a [u8],
+    lines: &'a LineStarts,
+    extraction: Extraction,
+}
+
+impl Text<'_> {
+    fn find(&self, query: &PartQuery) -> Result<Vec<Part>, ReadError> {
+        match query {
+            PartQuery::Lines(first, last) => self.some_lines(*first, *last),
+            PartQuery::Heading(title) => self.sections(title),
+            PartQuery::Key(path) => self.values(path),
+            PartQuery::Symbol(name) => self.symbols(name, |definition| self.is_called(definition, name)),
+            PartQuery::Definition(name) => {
+                let id = format!("{}#{name}", self.path);
+                self.symbols(name, |definition| definition.id == id)
+            }
+        }
+    }
+
+    fn some_lines(&self, first: u32, last: Option<u32>) -> Result<Vec<Part>, ReadError> {
+        let n_lines = self.lines.count();
+        if first > n_lines {
+            return Err(ReadError::NoLine {
+                path: self.path.to_owned(),
+                n_lines,
+                first,
+            });
+        }
+        let range = self.lines.range(first, last.unwrap_or(n_lines));
+        Ok(vec![part(None, range, self.bytes, self.lines)])
+    }
+
+    fn sections(&self, title: &str) -> Result<Vec<Part>, ReadError> {
+        let plain = |title: &str| title.trim().trim_start_matches('#').trim().to_lowercase();
+        let wanted = plain(title);
+        let headings = &self.extraction.headings;
+        let named = headings.iter().filter(|heading| plain(&heading.title) == wanted);
+        let parts: Vec<Part> = named
+            .map(|heading| self.part_of(&heading.title, heading.range.as_usize()))
+            .collect();
+        let titles = headings.iter().map(|heading| heading.title.as_str());
+        self.some(parts, "heading", title, titles)
+    }
+
+    /// Keys are definitions in one another; the value of a path is the item of its last key.
+    fn values(&self, path: &str) -> Result<Vec<Part>, ReadError> {
+        let definitions = &self.extraction.definitions;
+        let keys: Vec<_> = definitions
+            .iter()
+            .filter(|known| known.kind == DefinitionKind::Key)
+            .collect();
+        let named: Vec<(String, Range<usize>)> = keys
+            .into_iter()
+            .map(|key| (qualified_name(definitions, key), key.range.as_usize()))
+            .collect();
+        let parts = named
+            .iter()
+            .filter(|(name, _)| name == path)
+            .map(|(name, range)| self.part_of(name, range.clone()))
+            .collect();
+        self.some(parts, "key", path, named.iter().map(|(name, _)| name.as_str()))
+    }
+
+    fn is_called(&self, definition: &FoundDefinition, name: &str) -> bool {
+        let wanted: Vec<String> = segments(name).map(normal_name).collect();
+        let outer = definition.container.as_deref().unwrap_or_default().split('.');
+        let names = outer.chain([definition.name.as_str()]).map(normal_name);
+        names.collect::<Vec<_>>().ends_with(&wanted)
+    }
+
+    fn symbols(&self, name: &str, is_meant: impl Fn(&FoundDefinition) -> bool) -> Result<Vec<Part>, ReadError> {
+        let of_file = FileDefinitions {
+            file: self.file,
+            path: self.path,
+            bytes: self.bytes,
+            lines: self.lines,
+            extraction: &self.extraction,
+        };
+        let definitions = &self.extraction.definitions;
+        let all = (0..definitions.len() as u32).filter_map(|index| of_file.found(index));
+        let found: Vec<FoundDefinition> = all.filter(is_meant).collect();
+        let parts = found
+            .iter()
+            .map(|definition| {
+                let title = definition.id.split_once('#').map_or("", |(_, name)| name);
+                self.part_of(title, definition.range.clone())
+            })
+            .collect();
+        self.some(
+            parts,
+            "symbol",
+            name,
+            definitions.iter().map(|known| known.name.as_str()),
+        )
+    }
+
+    fn part_of(&self, title: &str, range: Range<usize>) -> Part {
+        let end = range.end.min(self.bytes.len());
+        part(
+            Some(title.to_owned()),
+            range.start.min(end)..end,
+            self.bytes,
+            self.lines,
+        )
+    }
+
+    fn some<'n>(
+        &self,
+        parts: Vec<Part>,
+        what: &'static str,
+        name: &str,
+        known: impl Iterator<Item = &'n str>,
+    ) -> Result<Vec<Part>, ReadError> {
+        if !parts.is_empty() {
+            return Ok(parts);
+        }
+        Err(ReadError::NoPart {
+            path: self.path.to_owned(),
+            what,
+            name: name.to_owned(),
+            near: super::near::nearest(name, known),
+        })
+    }
+}
+
+/// The names in a path of names: `a::b`, `a.b`, `a#b`, `a->b`, `a/b`.
+pub(super) fn segments(name: &str) -> impl Iterator<Item = &str> {
+    let name = name.trim();
+    let name = name.strip_suffix("()").unwrap_or(name);
+    name.split([':', '.', '#', '/'])
+        .flat_map(|piece| piece.split("->"))
+        .filter(|segment| !segment.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::extract::Definition;
+    use crate::model::ByteRange;
+
+    #[test]
+    fn lines_as_people_write_them() {
+        assert_eq!(parse_lines("5"), Some(PartQuery::Lines(5, Some(5))));
+        assert_eq!(parse_lines("5-9"), Some(PartQuery::Lines(5, Some(9))));
+        assert_eq!(parse_lines("5-"), Some(PartQuery::Lines(5, None)));
+        for bad in ["", "0", "9-5", "a", "-3", "1-b"] {
+            assert_eq!(parse_lines(bad), None, "{bad}");
+        }
+        assert_eq!(split_position("a.rs:3"), Some(("a.rs", 3, None)));
+        assert_eq!(split_position("a.rs:3:7"), Some(("a.rs", 3, Some(7))));
+        assert_eq!(split_position("a.rs"), None);
+    }
+
+    fn key(name: &str, container: Option<u32>, start: u32, end: u32) -> Definition {
+        Definition {
+            name: name.to_owned(),
+            kind: DefinitionKind::Key,
+            container,
+            qualifier: None,
+            range: ByteRange::new(start, end),
+            name_range: ByteRange::new(start, start + 1),
+            signature: ByteRange::new(start, end),
+            doc: None,
+        }
+    }
+
+    #[test]
+    fn keys_are_found_by_their_path() {
+        let bytes = b"a:\n  b: 1\n  c: 2\nb: 3\n";
+        let text = Text {
+            file: FileId(0),
+            path: "x.yaml",
+            bytes,
+            lines: &LineStarts::of(bytes),
+            extraction: Extraction {
+                definitions: vec![
+                    key("a", None, 0, 17),
+                    key("b", Some(0), 5, 9),
+                    key("c", Some(0), 12, 16),
+                    key("b", None, 17, 21),
+                ],
+                ..Extraction::default()
+            },
+        };
+        let found = text.find(&PartQuery::Key("a.c".to_owned())).unwrap();
+        assert_eq!((found[0].range.clone(), found[0].start_line), (12..16, 3));
+        let wrong = text.find(&PartQuery::Key("a.x".to_owned())).unwrap_err();
+        assert!(matches!(&wrong, ReadError::NoPart { what: "key", near, .. } if near.contains(&"a.b".to_owned())));
+    }
+
+    #[test]
+    fn sections_and_symbols_are_found_by_name() {
+        let bytes = b"# One\ntext\n## Two `x`\nmore\n# Three\n";
+        let extraction = |name: &str, bytes: &[u8]| {
+            extract::extract(bytes, extract::by_name(name).unwrap(), &extract::Options::default())
+        };
+        let text = Text {
+            file: FileId(0),
+            path: "x.md",
+            bytes,
+            lines: &LineStarts::of(bytes),
+            extraction: extraction("markdown", bytes),
+        };
+        let found = text.find(&PartQuery::Heading("## three".to_owned())).unwrap();
+        assert_eq!((found[0].start_line, found[0].end_line), (5, 5));
+        assert!(text.find(&PartQuery::Heading("four".to_owned())).is_err());
+
+        let bytes = b"struct Parser;\nimpl Parser {\n    /// Doc.\n    fn parse() {}\n}\nfn parse() {}\n";
+        let text = Text {
+            file: FileId(0),
+            path: "x.rs",
+            bytes,
+            lines: &LineStarts::of(bytes),
+            extraction: extraction("rust", bytes),
+        };
+        let lines = |name: &str| {
+            let parts = text.find(&PartQuery::Symbol(name.to_owned())).unwrap();
+            parts.iter().map(|p| (p.start_line, p.end_line)).collect::<Vec<_>>()
+        };
+        assert_eq!(lines("Parser::parse"), [(3, 4)]);
+        assert_eq!(lines("Parse"), [(3, 4), (6, 6)]);
+        let by_id = text.find(&PartQuery::Definition("parse".to_owned())).unwrap();
+        assert_eq!(by_id.iter().map(|p| p.start_line).collect::<Vec<_>>(), [6]);
+    }
+}

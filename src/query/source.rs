@@ -1,0 +1,100 @@
+//! The bytes of a view's files: from git, from the view, and from disk for those that the view does not hold.
+
+use crate::git::{BlobContent, FileMode, ObjectError, ObjectReader, Repository, Unread, WorkTreeError, WorkTreeReader};
+use crate::model::{Oid, RepoPath};
+use crate::snapshot::{FileId, View};
+
+/// Where the bytes of a view's files come from. Cheap to make; threads take a [`SourceReader`] each.
+#[derive(Clone, Copy)]
+pub struct Sources<'a> {
+    view: &'a View,
+    repository: &'a Repository,
+}
+
+/// Reads the files of a view on one thread.
+pub struct SourceReader<'a> {
+    view: &'a View,
+    repository: &'a Repository,
+    objects: ObjectReader,
+    disk: Option<WorkTreeReader>,
+}
+
+/// What reading a file gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// All of its bytes; for a symbolic link the path that it points to.
+    Bytes(Vec<u8>),
+    /// Another repository.
+    Submodule,
+    /// Its object is not in this clone, or the file has gone from disk since the view was made.
+    Missing,
+    /// The system refuses, in its words.
+    Refused(String),
+}
+
+/// Why the files of a view cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// An object is damaged.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    /// The work tree cannot be read at all.
+    #[error(transparent)]
+    WorkTree(#[from] WorkTreeError),
+}
+
+impl<'a> Sources<'a> {
+    /// The files of `view`, which is of `repository`.
+    pub fn new(view: &'a View, repository: &'a Repository) -> Self {
+        Self { view, repository }
+    }
+
+    /// The view.
+    pub fn view(&self) -> &'a View {
+        self.view
+    }
+
+    /// A reader for one thread.
+    pub fn reader(&self) -> SourceReader<'a> {
+        SourceReader {
+            view: self.view,
+            repository: self.repository,
+            objects: self.repository.reader(),
+            disk: None,
+        }
+    }
+}
+
+impl SourceReader<'_> {
+    /// Reads a file, however large it is.
+    pub fn read(&mut self, file: FileId) -> Result<Source, SourceError> {
+        let entry = self.view.file(file).entry();
+        if entry.mode == FileMode::Submodule {
+            return Ok(Source::Submodule);
+        }
+        if is_only_on_disk(&entry.oid) {
+            return self.read_from_disk(&entry.path);
+        }
+        Ok(match self.view.read(file, &mut self.objects, u64::MAX)? {
+            BlobContent::Content(bytes) => Source::Bytes(bytes),
+            BlobContent::Missing | BlobContent::TooLarge { .. } => Source::Missing,
+        })
+    }
+
+    fn read_from_disk(&mut self, path: &RepoPath) -> Result<Source, SourceError> {
+        let reader = match &mut self.disk {
+            Some(reader) => reader,
+            none => none.insert(self.repository.work_tree_reader()?),
+        };
+        Ok(match reader.read(path, u64::MAX) {
+            Ok(file) => Source::Bytes(file.bytes),
+            Err(Unread::Absent | Unread::TooLarge { .. }) => Source::Missing,
+            Err(Unread::Refused { reason }) => Source::Refused(reason),
+        })
+    }
+}
+
+/// A changed file that was too large to be read with the others has no id in the view.
+fn is_only_on_disk(oid: &Oid) -> bool {
+    oid.as_bytes().iter().all(|byte| *byte == 0)
+}

@@ -1,0 +1,74 @@
+//! Typing errors in questions: a word that nobody knows is read as the nearest one that is known.
+
+use crate::embed::StaticModel;
+use crate::index::lexical::{LexicalError, is_stop_word, stem, words};
+use crate::snapshot::View;
+
+use super::near::edits;
+
+/// Shorter words are too near to too many others.
+const MIN_WORD: usize = 5;
+/// From this length on two letters may be wrong.
+const MIN_WORD_FOR_TWO: usize = 10;
+
+/// The query with unknown words replaced; `None` when there are none.
+///
+/// A word is unknown when it is plain small letters and neither the view nor the model's vocabulary has it. The nearest word of that
+/// vocabulary with the same first letter takes its place; of equally near ones the one that most documents of the view hold.
+pub(super) fn corrected(query: &str, view: &View, model: &StaticModel) -> Result<Option<String>, LexicalError> {
+    let mut text = String::new();
+    let mut copied = 0;
+    for (at, word) in words(query) {
+        if !is_plain(word) || model.token_id(word).is_some() || n_docs(view, word)? > 0 {
+            continue;
+        }
+        if let Some(known) = nearest(word, view, model)? {
+            text.push_str(&query[copied..at]);
+            text.push_str(&known);
+            copied = at + word.len();
+        }
+    }
+    if copied == 0 {
+        return Ok(None);
+    }
+    text.push_str(&query[copied..]);
+    Ok(Some(text))
+}
+
+fn is_plain(word: &str) -> bool {
+    word.len() >= MIN_WORD && word.bytes().all(|byte| byte.is_ascii_lowercase()) && !is_stop_word(word)
+}
+
+fn nearest(word: &str, view: &View, model: &StaticModel) -> Result<Option<String>, LexicalError> {
+    let max = if word.len() >= MIN_WORD_FOR_TWO { 2 } else { 1 };
+    let mut best: Option<(usize, usize, &str)> = None;
+    for token in 0..model.n_tokens() as u32 {
+        let Some(known) = model.token_text(token) else { continue };
+        if known.as_bytes().first() != word.as_bytes().first() || known.len() < MIN_WORD - 1 {
+            continue;
+        }
+        let Some(distance) = edits(word, known, max) else {
+            continue;
+        };
+        if best.is_some_and(|(nearest, _, _)| nearest < distance) {
+            continue;
+        }
+        let n_docs = n_docs(view, known)?;
+        if best.is_none_or(|(nearest, most, _)| distance < nearest || n_docs > most) {
+            best = Some((distance, n_docs, known));
+        }
+    }
+    Ok(best.map(|(_, _, known)| known.to_owned()))
+}
+
+/// How many documents of the view's segments hold a word, in any of its forms.
+fn n_docs(view: &View, word: &str) -> Result<usize, LexicalError> {
+    let term = stem(word);
+    let mut n_docs = 0;
+    for segment in view.segments().iter() {
+        segment.lexical.postings(&term, |posting| {
+            n_docs += usize::from(view.live().contains(segment.base_doc + posting.doc));
+        })?;
+    }
+    Ok(n_docs)
+}

@@ -1,0 +1,565 @@
+//! Definitions by name, by prefix, or by a place where the name stands.
+
+use std::collections::BTreeSet;
+
+use crate::artifact::ReadError as ArtifactError;
+use crate::extract::{DefinitionKind, Extraction, Reference, ReferenceKind};
+use crate::index::lexical::{LexicalError, normal_name};
+use crate::snapshot::{FileId, View};
+
+use super::definition::{FileDefinitions, FoundDefinition};
+use super::filter::{FileFilter, is_test_path};
+use super::grep::GrepLine;
+use super::lines::LineStarts;
+use super::near::Near;
+use super::read::segments;
+use super::source::{Source, SourceError, SourceReader, Sources};
+
+/// Which definitions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SymbolQuery {
+    /// Those called so: `parse`, `Parser::parse`, or an id.
+    Named(String),
+    /// Those whose name begins with this; if there are none, those whose name holds it.
+    Prefix(String),
+    /// What is defined there, or what the name that stands there means.
+    At {
+        /// The file.
+        file: FileId,
+        /// 1-based.
+        line: u32,
+        /// 1-based, in characters; without it whatever stands in the line.
+        column: Option<u32>,
+    },
+}
+
+/// A question about definitions.
+#[derive(Clone, Debug)]
+pub struct SymbolRequest {
+    /// Which.
+    pub query: SymbolQuery,
+    /// In which files.
+    pub filter: FileFilter,
+    /// Of which kinds; empty for all.
+    pub kinds: Vec<DefinitionKind>,
+}
+
+/// How the definitions came to be found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FoundBy {
+    /// By the name or id as it was written.
+    #[default]
+    Name,
+    /// By the name in another spelling: upper and lower case and `_` do not count.
+    OtherSpelling,
+    /// By the beginning of the name.
+    Prefix,
+    /// By a part of the name.
+    Part,
+    /// It is defined at the place.
+    Definition,
+    /// A name at the place refers to it.
+    Reference,
+    /// It is around the place.
+    Enclosing,
+}
+
+/// Definitions.
+#[derive(Clone, Debug, Default)]
+pub struct SymbolOutcome {
+    /// Code before tests, then by path and place.
+    pub definitions: Vec<FoundDefinition>,
+    /// How they were found.
+    pub found_by: FoundBy,
+    /// Names that look like the one that nothing has.
+    pub near: Vec<String>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum SymbolError {
+    /// The lexical index.
+    #[error(transparent)]
+    Lexical(#[from] LexicalError),
+    /// A record.
+    #[error(transparent)]
+    Artifact(#[from] ArtifactError),
+    /// Bytes.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// Nothing can be asked with this.
+    #[error("{name:?} is not a name")]
+    NotAName {
+        /// As it was given.
+        name: String,
+    },
+    /// The file is left out of the index or its content is not here.
+    #[error("{path:?} is not indexed, so nothing is known of its definitions")]
+    NotIndexed {
+        /// The file.
+        path: String,
+    },
+    /// It has no such line.
+    #[error("{path:?} has {n_lines} lines, none of which is {line}")]
+    NoLine {
+        /// The file.
+        path: String,
+        /// How many it has.
+        n_lines: u32,
+        /// What was asked for.
+        line: u32,
+    },
+}
+
+/// Finds definitions. Ambiguity gives all of them.
+pub fn symbols(sources: &Sources<'_>, request: &SymbolRequest) -> Result<SymbolOutcome, SymbolError> {
+    let mut finder = Finder {
+        view: sources.view(),
+        reader: sources.reader(),
+        request,
+    };
+    let mut outcome = match &request.query {
+        SymbolQuery::Named(name) => finder.named(name)?,
+        SymbolQuery::Prefix(start) => finder.prefixed(start)?,
+        SymbolQuery::At { file, line, column } => finder.at(*file, *line, *column)?,
+    };
+    let path = |file: FileId| String::from_utf8_lossy(finder.view.file(file).path).into_owned();
+    let is_part = |kind: DefinitionKind| matches!(kind, DefinitionKind::Impl | DefinitionKind::Module);
+    outcome.definitions.sort_by_cached_key(|found| {
+        (
+            is_test_path(&path(found.file)),
+            is_part(found.kind),
+            found.file,
+            found.index,
+        )
+    });
+    Ok(outcome)
+}
+
+struct Finder<'a> {
+    view: &'a View,
+    reader: SourceReader<'a>,
+    request: &'a SymbolRequest,
+}
+
+impl Finder<'_> {
+    fn named(&mut self, name: &str) -> Result<SymbolOutcome, SymbolError> {
+        if let Some(found) = self.by_id(name)? {
+            return Ok(found);
+        }
+        let names: Vec<&str> = segments(name).collect();
+        let Some((bare, outer)) = names.split_last() else {
+            return Err(SymbolError::NotAName { name: name.to_owned() });
+        };
+        let files = self.defining_files(&normal_name(bare))?;
+        let mut found = Vec::new();
+        for file in files {
+            found.extend(self.in_file(file, bare, outer)?);
+        }
+        let view = self.view;
+        let is_exact = |found: &FoundDefinition| found.name == *bare && is_in_order(outer, &around(view, found));
+        if found.iter().any(is_exact) {
+            found.retain(is_exact);
+            return Ok(SymbolOutcome {
+                definitions: found,
+                ..SymbolOutcome::default()
+            });
+        }
+        let near = if found.is_empty() { self.near(bare)? } else { Vec::new() };
+        Ok(SymbolOutcome {
+            definitions: found,
+            found_by: FoundBy::OtherSpelling,
+            near,
+        })
+    }
+
+    /// The definition with this id, if it is one.
+    fn by_id(&mut self, id: &str) -> Result<Option<SymbolOutcome>, SymbolError> {
+        let file = id.split_once('#').and_then(|(path, _)| self.view.find(path.as_bytes()));
+        let Some(file) = file else {
+            return Ok(None);
+        };
+        let definitions = self.all_in_file(file, |_, _| true)?;
+        let definitions: Vec<_> = definitions.into_iter().filter(|found| found.id == id).collect();
+        Ok((!definitions.is_empty()).then(|| SymbolOutcome {
+            definitions,
+            ..SymbolOutcome::default()
+        }))
+    }
+
+    /// The files in which a name, as [`normal_name`] writes it, is defined.
+    fn defining_files(&self, normal: &str) -> Result<BTreeSet<FileId>, LexicalError> {
+        let mut files = BTreeSet::new();
+        for segment in self.view.segments().iter() {
+            for local in segment.lexical.defining(normal)? {
+                let places = self.view.places(segment.base_doc + local).iter();
+                files.extend(places.map(|place| place.file));
+            }
+        }
+        files.retain(|&file| self.request.filter.is_open() || self.request.filter.passes(self.view, file));
+        Ok(files)
+    }
+
+    /// The definitions of a file with this name in any spelling, inside of `outer` in any spelling.
+    fn in_file(&mut self, file: FileId, bare: &str, outer: &[&str]) -> Result<Vec<FoundDefinition>, SymbolError> {
+        let normal = normal_name(bare);
+        let wanted: Vec<String> = outer.iter().copied().map(normal_name).collect();
+        let mut found = self.all_in_file(file, |extraction, index| {
+            normal_name(&extraction.definitions[index].name) == normal
+        })?;
+        found.retain(|found| {
+            let around: Vec<String> = around(self.view, found).iter().map(|name| normal_name(name)).collect();
+            is_in_order(&wanted, &around)
+        });
+        Ok(found)
+    }
+
+    /// The definitions of a file that pass.
+    fn all_in_file(
+        &mut self,
+        file: FileId,
+        is_meant: impl Fn(&Extraction, usize) -> bool,
+    ) -> Result<Vec<FoundDefinition>, SymbolError> {
+        let Some(extraction) = self.view.extraction(file).transpose()? else {
+            return Ok(Vec::new());
+        };
+        let kinds = &self.request.kinds;
+        let indices: Vec<usize> = (0..extraction.definitions.len())
+            .filter(|&index| kinds.is_empty() || kinds.contains(&extraction.definitions[index].kind))
+            .filter(|&index| is_meant(&extraction, index))
+            .collect();
+        if indices.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Source::Bytes(bytes) = self.reader.read(file)? else {
+            return Ok(Vec::new());
+        };
+        let file = FileDefinitions {
+            file,
+            path: &String::from_utf8_lossy(self.view.file(file).path),
+            bytes: &bytes,
+            lines: &LineStarts::of(&bytes),
+            extraction: &extraction,
+        };
+        Ok(indices
+            .into_iter()
+            .filter_map(|index| file.found(index as u32))
+            .collect())
+    }
+
+    fn prefixed(&mut self, start: &str) -> Result<SymbolOutcome, SymbolError> {
+        let start = normal_name(segments(start).last().unwrap_or_default());
+        if start.is_empty() {
+            return Err(SymbolError::NotAName { name: start });
+        }
+        for (found_by, fits) in [
+            (
+                FoundBy::Prefix,
+                (|name, part| name.starts_with(part)) as fn(&str, &str) -> bool,
+            ),
+            (FoundBy::Part, |name, part| name.contains(part)),
+        ] {
+            let mut files = BTreeSet::new();
+            for name in self.known_names(|name| fits(name, &start))? {
+                files.extend(self.defining_files(&name)?);
+            }
+            let mut definitions = Vec::new();
+            for file in files {
+                definitions.extend(self.all_in_file(file, |extraction, index| {
+                    fits(&normal_name(&extraction.definitions[index].name), &start)
+                })?);
+            }
+            if !definitions.is_empty() {
+                return Ok(SymbolOutcome {
+                    definitions,
+                    found_by,
+                    near: Vec::new(),
+                });
+            }
+        }
+        Ok(SymbolOutcome::default())
+    }
+
+    /// Names that some segment defines, as [`normal_name`] writes them; the view need not have them.
+    fn known_names(&self, is_wanted: impl Fn(&str) -> bool) -> Result<BTreeSet<String>, LexicalError> {
+        let mut names = BTreeSet::new();
+        for segment in self.view.segments().iter() {
+            segment.lexical.for_each_defined_name(|name| {
+                if is_wanted(name) {
+                    names.insert(name.to_owned());
+                }
+            })?;
+        }
+        Ok(names)
+    }
+
+    /// Names of the view that look like `name`.
+    fn near(&mut self, name: &str) -> Result<Vec<String>, SymbolError> {
+        let mut near = Near::new(&normal_name(name));
+        for segment in self.view.segments().iter() {
+            segment.lexical.for_each_defined_name(|known| near.see(known))?;
+        }
+        let mut names = Vec::new();
+        for normal in near.best() {
+            if let Some(file) = self.defining_files(&normal)?.first() {
+                let found = self.in_file(*file, &normal, &[])?;
+                names.extend(found.into_iter().map(|found| found.name).take(1));
+            }
+        }
+        Ok(names)
+    }
+
+    fn at(&mut self, file: FileId, line: u32, column: Option<u32>) -> Result<SymbolOutcome, SymbolError> {
+        let path = String::from_utf8_lossy(self.view.file(file).path).into_owned();
+        let not_indexed = || SymbolError::NotIndexed { path: path.clone() };
+        let blob = self.view.file(file).blob.ok_or_else(not_indexed)?;
+        let (segment, local) = self.view.segments().of_blob(blob).ok_or_else(not_indexed)?;
+        let extraction = segment.artifacts.extraction(local)?;
+        let references = segment.artifacts.references(local)?;
+        let Source::Bytes(bytes) = self.reader.read(file)? else {
+            return Err(not_indexed());
+        };
+        let lines = LineStarts::of(&bytes);
+        if line == 0 || line > lines.count() {
+            return Err(SymbolError::NoLine {
+                path,
+                n_lines: lines.count(),
+                line,
+            });
+        }
+        let of_line = lines.range(line, line);
+        let place = match column {
+            Some(column) => {
+                let at = of_line.start + offset_of_column(&bytes[of_line], column);
+                at..at + 1
+            }
+            None => of_line,
+        };
+        // A cursor behind the last letter of a name is still at that name.
+        let stands_there = |range: crate::model::ByteRange| {
+            (range.start as usize) < place.end && place.start <= range.end as usize && !range.is_empty()
+        };
+        let named = |index: usize| stands_there(extraction.definitions[index].name_range);
+        let defined: Vec<u32> = (0..extraction.definitions.len())
+            .filter(|&index| named(index))
+            .map(|index| index as u32)
+            .collect();
+        let of_file = FileDefinitions {
+            file,
+            path: &path,
+            bytes: &bytes,
+            lines: &lines,
+            extraction: &extraction,
+        };
+        if !defined.is_empty() {
+            return Ok(SymbolOutcome {
+                definitions: defined.into_iter().filter_map(|index| of_file.found(index)).collect(),
+                found_by: FoundBy::Definition,
+                near: Vec::new(),
+            });
+        }
+        let definitions = self.meant_by(references.iter().filter(|reference| stands_there(reference.range)))?;
+        if !definitions.is_empty() {
+            return Ok(SymbolOutcome {
+                definitions,
+                found_by: FoundBy::Reference,
+                near: Vec::new(),
+            });
+        }
+        let around = |index: &usize| {
+            let range = extraction.definitions[*index].range.as_usize();
+            range.start <= place.start && place.start < range.end
+        };
+        let innermost = (0..extraction.definitions.len())
+            .filter(around)
+            .min_by_key(|&index| extraction.definitions[index].range.len());
+        Ok(SymbolOutcome {
+            definitions: innermost
+                .and_then(|index| of_file.found(index as u32))
+                .into_iter()
+                .collect(),
+            found_by: FoundBy::Enclosing,
+            near: Vec::new(),
+        })
+    }
+
+    /// The definitions that references can mean, by name; those in what qualifies the name if there are any.
+    fn meant_by<'r>(
+        &mut self,
+        references: impl Iterator<Item = &'r Reference>,
+    ) -> Result<Vec<FoundDefinition>, SymbolError> {
+        let mut definitions: Vec<FoundDefinition> = Vec::new();
+        for reference in references {
+            let mut of_reference = Vec::new();
+            for file in self.defining_files(&normal_name(&reference.name))? {
+                of_reference.extend(self.in_file(file, &reference.name, &[])?);
+            }
+            of_reference.retain(|found| found.name == reference.name);
+            let is_qualified = |found: &FoundDefinition| {
+                let last = found.container.as_deref().and_then(|outer| outer.rsplit('.').next());
+                reference.qualifier.is_some() && last == reference.qualifier.as_deref()
+            };
+            if of_reference.iter().any(is_qualified) {
+                of_reference.retain(is_qualified);
+            }
+            let is_new = |found: &FoundDefinition| !definitions.iter().any(|known| known.id == found.id);
+            of_reference.retain(is_new);
+            definitions.extend(of_reference);
+        }
+        Ok(definitions)
+    }
+}
+
+/// What a definition stands in, the outermost first: folders, the file without its ending, definitions.
+fn around(view: &View, found: &FoundDefinition) -> Vec<String> {
+    let path = String::from_utf8_lossy(view.file(found.file).path);
+    let (folders, name) = path.rsplit_once('/').unwrap_or(("", &path));
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let outer = found.container.as_deref().unwrap_or_default();
+    let names = folders.split('/').chain([stem]).chain(outer.split('.'));
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// Whether all of `wanted` stand in `around`, in this order.
+fn is_in_order<T: AsRef<str>>(wanted: &[T], around: &[String]) -> bool {
+    let mut left = around.iter();
+    wanted.iter().all(|name| left.any(|known| known == name.as_ref()))
+}
+
+/// The byte of a line at which a column, counted in characters from 1, begins.
+fn offset_of_column(line: &[u8], column: u32) -> usize {
+    let text = String::from_utf8_lossy(line);
+    let before: usize = text
+        .chars()
+        .take(column.saturating_sub(1) as usize)
+        .map(char::len_utf8)
+        .sum();
+    before.min(line.len().saturating_sub(1))
+}
+
+/// A line in which a name stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// The file.
+    pub file: FileId,
+    /// 1-based.
+    pub line: u32,
+    /// How the name is used there.
+    pub kind: UsageKind,
+    /// The line.
+    pub text: String,
+}
+
+/// How a line uses a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UsageKind {
+    /// As code.
+    Reference(ReferenceKind),
+    /// In a statement that brings it in.
+    Import,
+    /// In a comment, a string or a file without known structure.
+    Text,
+}
+
+impl UsageKind {
+    /// Its name in answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reference(ReferenceKind::Call) => "call",
+            Self::Reference(ReferenceKind::Type) => "type",
+            Self::Reference(ReferenceKind::Inherit) => "inherit",
+            Self::Reference(ReferenceKind::Macro) => "macro",
+            Self::Reference(ReferenceKind::Attribute) => "attribute",
+            Self::Reference(ReferenceKind::Name) => "name",
+            Self::Import => "import",
+            Self::Text => "text",
+        }
+    }
+}
+
+/// What is known of the lines of a file about one name.
+#[derive(Default)]
+struct LineFacts {
+    defined: Vec<u32>,
+    referred: Vec<(u32, ReferenceKind)>,
+    imported: Vec<(u32, u32)>,
+}
+
+impl LineFacts {
+    fn of(sources: &Sources<'_>, file: FileId, name: &str) -> Result<Self, SymbolError> {
+        let view = sources.view();
+        let mut facts = Self::default();
+        let Some((segment, local)) = view.file(file).blob.and_then(|blob| view.segments().of_blob(blob)) else {
+            return Ok(facts);
+        };
+        let Source::Bytes(bytes) = sources.reader().read(file)? else {
+            return Ok(facts);
+        };
+        let starts = LineStarts::of(&bytes);
+        let line_of = |start: u32| starts.line_of(start as usize);
+        let extraction = segment.artifacts.extraction(local)?;
+        let named = extraction.definitions.iter().filter(|known| known.name == name);
+        facts.defined.extend(named.map(|known| line_of(known.name_range.start)));
+        let imports = extraction.imports.iter();
+        facts
+            .imported
+            .extend(imports.map(|import| starts.of_range(&bytes, import.range.as_usize())));
+        let references = segment.artifacts.references(local)?;
+        let named = references.iter().filter(|known| known.name == name);
+        facts
+            .referred
+            .extend(named.map(|known| (line_of(known.range.start), known.kind)));
+        Ok(facts)
+    }
+
+    /// How a line uses the name; `None` if it defines it.
+    fn kind(&self, line: u32) -> Option<UsageKind> {
+        if let Some((_, kind)) = self.referred.iter().find(|(number, _)| *number == line) {
+            return Some(UsageKind::Reference(*kind));
+        }
+        if self
+            .imported
+            .iter()
+            .any(|(first, last)| (*first..=*last).contains(&line))
+        {
+            return Some(UsageKind::Import);
+        }
+        (!self.defined.contains(&line)).then_some(UsageKind::Text)
+    }
+}
+
+/// Tells how the lines of a file that hold `name` as a word use it; lines that define it are left out.
+pub fn usages(sources: &Sources<'_>, file: FileId, name: &str, lines: &[GrepLine]) -> Result<Vec<Usage>, SymbolError> {
+    let facts = LineFacts::of(sources, file, name)?;
+    let usage = |line: &GrepLine| {
+        Some(Usage {
+            file,
+            line: line.number,
+            kind: facts.kind(line.number)?,
+            text: String::from_utf8_lossy(&line.text).trim_end().to_owned(),
+        })
+    };
+    Ok(lines.iter().filter(|line| line.is_match).filter_map(usage).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn containers_are_matched_in_order() {
+        let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let around = names(&["src", "query", "parser"]);
+        assert!(is_in_order(&names(&["query", "parser"]), &around));
+        assert!(is_in_order(&names(&["src", "parser"]), &around));
+        assert!(is_in_order::<&str>(&[], &around));
+        assert!(!is_in_order(&names(&["parser", "query"]), &around));
+    }
+
+    #[test]
+    fn columns_count_characters() {
+        assert_eq!(offset_of_column("größe x".as_bytes(), 7), 8);
+        assert_eq!(offset_of_column(b"ab", 99), 1);
+        assert_eq!(offset_of_column(b"", 1), 0);
+    }
+}
