@@ -37,6 +37,7 @@
 
 pub mod artifact;
 pub mod embed;
+pub mod evaluate;
 pub mod extract;
 pub mod git;
 pub mod index;

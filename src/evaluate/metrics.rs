@@ -1,0 +1,167 @@
+//! Measures of one answer.
+
+use std::collections::{HashMap, HashSet};
+
+use super::judgements::Relevant;
+
+/// How many results count.
+const DEPTH: usize = 10;
+
+/// One result as it is judged: a path with lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ranked {
+    /// From the root of the tree.
+    pub path: String,
+    /// 1-based first line.
+    pub start: u32,
+    /// 1-based last line, inclusive.
+    pub end: u32,
+}
+
+/// How good one answer is; every measure is between 0 and 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Measures {
+    /// NDCG@10, a result counting when its path is judged.
+    pub ndcg_file: f64,
+    /// NDCG@10, a result counting when it overlaps a judged place.
+    pub ndcg_lines: f64,
+    /// Share of the judged files among the first 1, 5 and 10 results.
+    pub recall_file: [f64; 3],
+    /// 1 / rank of the first result in a judged file.
+    pub mrr_file: f64,
+}
+
+/// Measures an answer, best result first.
+///
+/// DCG@10 = Σ (2^grade − 1) / log2(rank + 1), divided by the best that the judged places allow. A place's rank is that of the
+/// first result that hits it; one result can hit several places and counts once, with the highest grade; results that hit nothing new gain nothing
+/// and take up a position. By lines a result hits a place when they overlap by at least a third of the shorter one.
+/// Source: Järvelin, Kekäläinen, "Cumulated gain-based evaluation of IR techniques", 2002, with exponential gain.
+pub fn measure(results: &[Ranked], relevant: &[Relevant]) -> Measures {
+    let mut file_grades: HashMap<&str, u32> = HashMap::new();
+    for place in relevant {
+        let grade = file_grades.entry(&place.path).or_default();
+        *grade = place.grade.max(*grade);
+    }
+    let top = &results[..results.len().min(DEPTH)];
+    let mut seen = HashSet::new();
+    let file_gains: Vec<u32> = top
+        .iter()
+        .map(|result| match file_grades.get(result.path.as_str()) {
+            Some(&grade) if seen.insert(result.path.as_str()) => grade,
+            _ => 0,
+        })
+        .collect();
+    let found_by = |depth: usize| {
+        let n_found = file_gains.iter().take(depth).filter(|&&grade| grade > 0).count();
+        n_found as f64 / file_grades.len().max(1) as f64
+    };
+    let first = file_gains.iter().position(|&grade| grade > 0);
+    Measures {
+        ndcg_file: ndcg(&file_gains, file_grades.values().copied().collect()),
+        ndcg_lines: ndcg(
+            &line_gains(top, relevant),
+            relevant.iter().map(|place| place.grade).collect(),
+        ),
+        recall_file: [1, 5, 10].map(found_by),
+        mrr_file: first.map_or(0.0, |index| 1.0 / (index + 1) as f64),
+    }
+}
+
+fn line_gains(results: &[Ranked], relevant: &[Relevant]) -> Vec<u32> {
+    let mut is_hit = vec![false; relevant.len()];
+    results
+        .iter()
+        .map(|result| {
+            let mut gain = 0;
+            for (place, is_hit) in relevant.iter().zip(&mut is_hit) {
+                if !*is_hit && hits(result, place) {
+                    *is_hit = true;
+                    gain = gain.max(place.grade);
+                }
+            }
+            gain
+        })
+        .collect()
+}
+
+fn hits(result: &Ranked, place: &Relevant) -> bool {
+    if result.path != place.path {
+        return false;
+    }
+    let length = |start: u32, end: u32| (u64::from(end) + 1).saturating_sub(u64::from(start));
+    let overlap = length(result.start.max(place.start), result.end.min(place.end));
+    let shorter = length(result.start, result.end).min(length(place.start, place.end));
+    overlap > 0 && overlap * 3 >= shorter
+}
+
+fn ndcg(gains: &[u32], mut ideal: Vec<u32>) -> f64 {
+    ideal.sort_unstable_by(|a, b| b.cmp(a));
+    ideal.truncate(DEPTH);
+    let best = dcg(&ideal);
+    if best == 0.0 { 0.0 } else { dcg(gains) / best }
+}
+
+fn dcg(grades: &[u32]) -> f64 {
+    grades
+        .iter()
+        .enumerate()
+        .map(|(index, &grade)| (f64::from(grade).exp2() - 1.0) / (index as f64 + 2.0).log2())
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranked(path: &str, start: u32, end: u32) -> Ranked {
+        Ranked {
+            path: path.to_owned(),
+            start,
+            end,
+        }
+    }
+
+    fn place(path: &str, start: u32, end: u32, grade: u32) -> Relevant {
+        Relevant {
+            path: path.to_owned(),
+            start,
+            end,
+            grade,
+        }
+    }
+
+    #[test]
+    fn a_perfect_answer_has_one_and_an_empty_one_nothing() {
+        let relevant = [place("a", 1, 10, 2), place("b", 5, 9, 1)];
+        let perfect = measure(&[ranked("a", 1, 10), ranked("b", 5, 9)], &relevant);
+        assert!((perfect.ndcg_file - 1.0).abs() < 1e-12 && (perfect.ndcg_lines - 1.0).abs() < 1e-12);
+        assert_eq!((perfect.recall_file, perfect.mrr_file), ([0.5, 1.0, 1.0], 1.0));
+        assert_eq!(measure(&[], &relevant), Measures::default());
+    }
+
+    #[test]
+    fn repeats_gain_nothing_and_take_up_a_position() {
+        let relevant = [place("a", 1, 10, 2), place("b", 1, 10, 2)];
+        let results = [ranked("a", 1, 10), ranked("a", 1, 10), ranked("b", 1, 10)];
+        let expected = (3.0 + 3.0 / 2.0) / (3.0 + 3.0 / 3f64.log2());
+        assert!((measure(&results, &relevant).ndcg_file - expected).abs() < 1e-12);
+    }
+
+    #[test]
+    fn lines_must_overlap_by_a_third_of_the_shorter() {
+        let of = |start, end| measure(&[ranked("a", start, end)], &[place("a", 10, 18, 2)]).ndcg_lines;
+        assert!((of(1, 12) - 1.0).abs() < 1e-12);
+        assert!(of(1, 11).abs() < 1e-12);
+        assert!((of(1, 500) - 1.0).abs() < 1e-12);
+        assert!(of(19, 30).abs() < 1e-12);
+    }
+
+    #[test]
+    fn one_result_counts_once_with_the_highest_grade() {
+        let relevant = [place("a", 1, 5, 1), place("a", 6, 10, 2)];
+        let measures = measure(&[ranked("a", 1, 10)], &relevant);
+        let ideal = 3.0 + 1.0 / 3f64.log2();
+        assert!((measures.ndcg_lines - 3.0 / ideal).abs() < 1e-12);
+    }
+}
