@@ -36,6 +36,7 @@
 //! `docs/architecture.md` goes on from here; `docs/formats.md` has every file field by field.
 
 pub mod artifact;
+pub mod config;
 pub mod embed;
 pub mod evaluate;
 pub mod extract;

@@ -1,0 +1,189 @@
+//! Changes one key of a settings file and leaves every other line as it is.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::file::{self, FileError};
+
+/// The keys that can be set, each with what its value is.
+pub const KEYS: [(&str, ValueKind); 3] = [
+    ("index.max_blob_bytes", ValueKind::Number),
+    ("embedding.model", ValueKind::Text),
+    ("search.limit", ValueKind::Number),
+];
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueKind {
+    /// A whole number.
+    Number,
+    /// Text, as a path.
+    Text,
+}
+
+/// Why a setting was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum EditError {
+    /// There is no such setting.
+    #[error("unknown setting {key:?}")]
+    UnknownKey {
+        /// As it was given.
+        key: String,
+    },
+    /// The value is not of its kind.
+    #[error("{value:?} is not a whole number, as {key} is")]
+    NotANumber {
+        /// The key.
+        key: String,
+        /// As it was given.
+        value: String,
+    },
+    /// The file is there and not in order.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// It cannot be written.
+    #[error("cannot write {}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Sets `key` to `value` in the file at `path`, which is made if it is not there. The file changes as a whole or not at all.
+pub fn set(path: &Path, key: &str, value: &str) -> Result<(), EditError> {
+    let literal = literal(key, value)?;
+    let io_error = |source| EditError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    // A file that cannot be used now would be none the better for one more line.
+    file::read(path)?;
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(io_error(error)),
+    };
+    let (table, name) = key.split_once('.').unwrap_or(("", key));
+    let changed = with_setting(&text, table, name, &literal);
+    file::check(path, &changed)?;
+    crate::sidecar::write_atomic(path, changed.as_bytes()).map_err(io_error)
+}
+
+/// The value as it is written in TOML.
+fn literal(key: &str, value: &str) -> Result<String, EditError> {
+    let known = KEYS.iter().find(|(known, _)| *known == key);
+    match known.map(|(_, kind)| kind) {
+        None => Err(EditError::UnknownKey { key: key.to_owned() }),
+        Some(ValueKind::Text) => Ok(toml::Value::String(value.to_owned()).to_string()),
+        Some(ValueKind::Number) => match value.parse::<u32>() {
+            Ok(number) => Ok(number.to_string()),
+            Err(_) => Err(EditError::NotANumber {
+                key: key.to_owned(),
+                value: value.to_owned(),
+            }),
+        },
+    }
+}
+
+/// The text with `name = literal` in `[table]`: in the place of the line that sets it, else at the end of the table, else in a new
+/// table at the end.
+fn with_setting(text: &str, table: &str, name: &str, literal: &str) -> String {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let setting = format!("{name} = {literal}");
+    let header = lines.iter().position(|line| table_of(line) == Some(table));
+    match header {
+        None => {
+            if lines.last().is_some_and(|last| !last.trim().is_empty()) {
+                lines.push(String::new());
+            }
+            lines.push(format!("[{table}]"));
+            lines.push(setting);
+        }
+        Some(header) => {
+            let length = lines[header + 1..].iter().position(|line| table_of(line).is_some());
+            let end = length.map_or(lines.len(), |length| header + 1 + length);
+            let sets = |line: &String| line.split_once('=').is_some_and(|(key, _)| key.trim() == name);
+            match lines[header + 1..end].iter().position(sets) {
+                Some(at) => lines[header + 1 + at] = setting,
+                None => {
+                    let n_blank = lines[header + 1..end]
+                        .iter()
+                        .rev()
+                        .take_while(|line| line.trim().is_empty())
+                        .count();
+                    lines.insert(end - n_blank, setting);
+                }
+            }
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The table that a line opens.
+fn table_of(line: &str) -> Option<&str> {
+    let line = line.split('#').next().unwrap_or(line).trim();
+    Some(line.strip_prefix('[')?.strip_suffix(']')?.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn other_lines_stay_as_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        let text = "# mine\n[index] # sizes\nmax_blob_bytes = 5\n\n[search]\nlimit = 3\n";
+        std::fs::write(&path, text).unwrap();
+        set(&path, "index.max_blob_bytes", "7").unwrap();
+        set(&path, "embedding.model", "/models/a \"b\"").unwrap();
+        let found = std::fs::read_to_string(&path).unwrap();
+        let expected = "# mine\n[index] # sizes\nmax_blob_bytes = 7\n\n[search]\nlimit = 3\n\n[embedding]\nmodel = ";
+        assert!(found.starts_with(expected), "{found}");
+        set(&path, "search.limit", "20").unwrap();
+        let settings = file::read(&path).unwrap().unwrap();
+        assert_eq!(
+            (settings.search.limit, settings.index.max_blob_bytes),
+            (Some(20), Some(7))
+        );
+        assert_eq!(settings.embedding.model, Some(PathBuf::from("/models/a \"b\"")));
+    }
+
+    #[test]
+    fn a_file_is_made_and_a_broken_one_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        set(&path, "search.limit", "20").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "[search]\nlimit = 20\n");
+        std::fs::write(&path, "[search\n").unwrap();
+        assert!(matches!(set(&path, "search.limit", "2"), Err(EditError::File(_))));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "[search\n");
+    }
+
+    #[test]
+    fn wrong_keys_and_values_are_refused() {
+        let nowhere = Path::new("/nonexistent/config.toml");
+        assert!(matches!(
+            set(nowhere, "search.limits", "2"),
+            Err(EditError::UnknownKey { .. })
+        ));
+        assert!(matches!(
+            set(nowhere, "search.limit", "two"),
+            Err(EditError::NotANumber { .. })
+        ));
+    }
+
+    #[test]
+    fn every_key_is_one_that_a_file_may_have() {
+        for (key, kind) in KEYS {
+            let value = if kind == ValueKind::Number { "1" } else { "x" };
+            let (table, name) = key.split_once('.').unwrap();
+            let text = with_setting("", table, name, &literal(key, value).unwrap());
+            file::check(Path::new("sample"), &text).unwrap();
+        }
+    }
+}

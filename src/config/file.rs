@@ -1,0 +1,121 @@
+//! Settings in TOML. Unknown keys are errors.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// No honest settings file is larger.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// What a file sets.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Settings {
+    #[serde(default)]
+    pub(super) index: IndexSettings,
+    #[serde(default)]
+    pub(super) embedding: EmbeddingSettings,
+    #[serde(default)]
+    pub(super) search: SearchSettings,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct IndexSettings {
+    pub(super) max_blob_bytes: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EmbeddingSettings {
+    pub(super) model: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SearchSettings {
+    pub(super) limit: Option<usize>,
+}
+
+/// Why a settings file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// It cannot be read.
+    #[error("cannot read {}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// It is too large to be one.
+    #[error("{} has {n_bytes} bytes; a settings file has at most {MAX_FILE_BYTES}", .path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        n_bytes: u64,
+    },
+    /// It does not say what it may say.
+    #[error("{}: {message}", .path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// Where and what.
+        message: String,
+    },
+}
+
+/// Reads a file of settings; none if it is not there.
+pub(super) fn read(path: &Path) -> Result<Option<Settings>, FileError> {
+    let io_error = |source| FileError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let metadata = match std::fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_file() => metadata,
+        Ok(_) => return Ok(None),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(io_error(error)),
+    };
+    if metadata.len() > MAX_FILE_BYTES {
+        return Err(FileError::TooLarge {
+            path: path.to_owned(),
+            n_bytes: metadata.len(),
+        });
+    }
+    let text = std::fs::read_to_string(path).map_err(io_error)?;
+    check(path, &text).map(Some)
+}
+
+/// The settings that `text` sets; `path` is for messages.
+pub(super) fn check(path: &Path, text: &str) -> Result<Settings, FileError> {
+    parse(text).map_err(|message| FileError::Syntax {
+        path: path.to_owned(),
+        message,
+    })
+}
+
+fn parse(text: &str) -> Result<Settings, String> {
+    toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn unknown_keys_are_errors() {
+        assert_eq!(
+            parse("[index]\nmax_blob_bytes = 5").unwrap().index.max_blob_bytes,
+            Some(5)
+        );
+        assert!(parse("[index]\nmax_blob = 5").unwrap_err().contains("max_blob"));
+        assert!(parse("command = 'x'").is_err());
+    }
+}

@@ -1,0 +1,14 @@
+//! Settings: flags, then environment, then `.codescout/config.toml`, then `.codescout.toml` of the work tree, then defaults;
+//! resolved once into each room's options.
+//!
+//! A repository's own file can set data only: nothing in it names a program, a path outside, or an address.
+
+mod edit;
+mod env;
+mod file;
+mod resolve;
+
+pub use edit::{EditError, KEYS, ValueKind, set};
+pub use env::{Environment, VARIABLES};
+pub use file::FileError;
+pub use resolve::{Config, ConfigError, Origin, Overrides, Setting};

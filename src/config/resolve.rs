@@ -1,0 +1,275 @@
+//! One value for every setting, and where it comes from.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::extract;
+use crate::index::BuildOptions;
+use crate::index::dense::Quantisation;
+
+use super::env::Environment;
+use super::file::{self, FileError, Settings};
+
+/// Files with more bytes are left out by default: what is larger is data, seldom code.
+const DEFAULT_MAX_BLOB_BYTES: u64 = 1 << 20;
+const DEFAULT_LIMIT: usize = 10;
+/// A segment covers so much text: large enough for few segments, small enough for a build in a quarter of a gigabyte.
+const MAX_SEGMENT_BYTES: usize = 96 << 20;
+/// Raised when rules outside `extract` change what is indexed or stored: 1, the first.
+const RULES_VERSION: u32 = 1;
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody set it.
+    Default,
+    /// A settings file.
+    File(PathBuf),
+    /// An environment variable.
+    Environment(&'static str),
+    /// The command line.
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Environment(name) => f.write_str(name),
+            Self::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+/// A value with its origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting<T> {
+    /// What it is.
+    pub value: T,
+    /// Who said so.
+    pub origin: Origin,
+}
+
+/// What the command line sets.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// `--limit`
+    pub limit: Option<usize>,
+    /// Where the sidecar is, in place of everything else.
+    pub sidecar: Option<PathBuf>,
+}
+
+/// Every setting, resolved.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// `index.max_blob_bytes`
+    pub max_blob_bytes: Setting<u64>,
+    /// `embedding.model`: a Model2Vec folder; `None` for the built-in model.
+    pub model: Setting<Option<PathBuf>>,
+    /// `search.limit`
+    pub limit: Setting<usize>,
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A settings file.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A value is not of its kind.
+    #[error("{origin}: {value:?} is not {expected}")]
+    Value {
+        /// Where it was set.
+        origin: Origin,
+        /// What it says.
+        value: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// A repository's own file sets what only the user may.
+    #[error("{}: {key} can only be set in .codescout/config.toml or the environment", .path.display())]
+    NotForRepositories {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        key: &'static str,
+    },
+}
+
+impl Config {
+    /// Resolves every setting. `machine` is the sidecar's `config.toml`, `repository` the `.codescout.toml` of the work tree.
+    pub fn resolve(
+        overrides: &Overrides,
+        environment: &Environment,
+        machine: Option<&Path>,
+        repository: Option<&Path>,
+    ) -> Result<Self, ConfigError> {
+        let mut layers = Vec::new();
+        for path in [machine, repository].into_iter().flatten() {
+            if let Some(settings) = file::read(path)? {
+                if Some(path) == repository && settings.embedding.model.is_some() {
+                    return Err(ConfigError::NotForRepositories {
+                        path: path.to_owned(),
+                        key: "embedding.model",
+                    });
+                }
+                layers.push((path.to_owned(), settings));
+            }
+        }
+        let max_blob_bytes = match &environment.max_blob_bytes {
+            Some(text) => Some(Setting {
+                value: text
+                    .to_str()
+                    .and_then(|text| text.parse().ok())
+                    .ok_or_else(|| ConfigError::Value {
+                        origin: Origin::Environment("CODESCOUT_MAX_BLOB_BYTES"),
+                        value: text.to_string_lossy().into_owned(),
+                        expected: "a number of bytes",
+                    })?,
+                origin: Origin::Environment("CODESCOUT_MAX_BLOB_BYTES"),
+            }),
+            None => from_files(&layers, |settings| settings.index.max_blob_bytes),
+        };
+        let model = match &environment.model {
+            Some(folder) => Some(Setting {
+                value: PathBuf::from(folder),
+                origin: Origin::Environment("CODESCOUT_MODEL"),
+            }),
+            None => from_files(&layers, |settings| settings.embedding.model.clone()),
+        };
+        let limit = match overrides.limit {
+            Some(value) => Some(Setting {
+                value,
+                origin: Origin::Flag("--limit"),
+            }),
+            None => from_files(&layers, |settings| settings.search.limit),
+        };
+        Ok(Self {
+            max_blob_bytes: or_default(max_blob_bytes, DEFAULT_MAX_BLOB_BYTES),
+            model: model.map_or(
+                Setting {
+                    value: None,
+                    origin: Origin::Default,
+                },
+                |setting| Setting {
+                    value: Some(setting.value),
+                    origin: setting.origin,
+                },
+            ),
+            limit: or_default(limit, DEFAULT_LIMIT),
+        })
+    }
+
+    /// Every setting as key, value and origin, for people.
+    pub fn entries(&self) -> Vec<(&'static str, String, String)> {
+        let model = self.model.value.as_ref();
+        vec![
+            (
+                "index.max_blob_bytes",
+                self.max_blob_bytes.value.to_string(),
+                self.max_blob_bytes.origin.to_string(),
+            ),
+            (
+                "embedding.model",
+                model.map_or_else(|| "built-in".to_owned(), |folder| folder.display().to_string()),
+                self.model.origin.to_string(),
+            ),
+            (
+                "search.limit",
+                self.limit.value.to_string(),
+                self.limit.origin.to_string(),
+            ),
+        ]
+    }
+
+    /// What segments are made with.
+    pub fn build_options(&self) -> BuildOptions {
+        // Larger chunks than the room's own default: what finds the right lines best (docs/evaluation.md).
+        let extract = extract::Options {
+            target_bytes: 1_500,
+            small_bytes: 500,
+            max_bytes: 3_000,
+            ..extract::Options::default()
+        };
+        let mut hasher = blake3::Hasher::new();
+        let chunking = [
+            extract.target_bytes,
+            extract.small_bytes,
+            extract.max_bytes,
+            extract.overlap_lines,
+        ];
+        for number in chunking.into_iter().chain([extract::RECIPE_VERSION, RULES_VERSION]) {
+            hasher.update(&number.to_le_bytes());
+        }
+        hasher.update(&self.max_blob_bytes.value.to_le_bytes());
+        let recipe = u64::from_le_bytes(hasher.finalize().as_bytes()[..8].try_into().expect("eight bytes"));
+        BuildOptions {
+            extract,
+            max_blob_bytes: self.max_blob_bytes.value,
+            recipe,
+            quantisation: Quantisation::default(),
+            max_segment_bytes: MAX_SEGMENT_BYTES,
+        }
+    }
+}
+
+fn from_files<T>(layers: &[(PathBuf, Settings)], pick: impl Fn(&Settings) -> Option<T>) -> Option<Setting<T>> {
+    layers.iter().find_map(|(path, settings)| {
+        Some(Setting {
+            value: pick(settings)?,
+            origin: Origin::File(path.clone()),
+        })
+    })
+}
+
+fn or_default<T>(setting: Option<Setting<T>>, default: T) -> Setting<T> {
+    setting.unwrap_or(Setting {
+        value: default,
+        origin: Origin::Default,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn nearer_wins_and_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let machine = folder.path().join("config.toml");
+        let repository = folder.path().join(".codescout.toml");
+        std::fs::write(&machine, "[index]\nmax_blob_bytes = 10").unwrap();
+        std::fs::write(&repository, "[index]\nmax_blob_bytes = 20\n[search]\nlimit = 3").unwrap();
+        let resolve = |overrides: &Overrides, environment: &Environment| {
+            Config::resolve(overrides, environment, Some(&machine), Some(&repository)).unwrap()
+        };
+        let config = resolve(&Overrides::default(), &Environment::default());
+        assert_eq!((config.max_blob_bytes.value, config.limit.value), (10, 3));
+        assert_eq!(config.limit.origin, Origin::File(repository.clone()));
+
+        let environment = Environment {
+            max_blob_bytes: Some("30".into()),
+            ..Environment::default()
+        };
+        let config = resolve(
+            &Overrides {
+                limit: Some(7),
+                ..Overrides::default()
+            },
+            &environment,
+        );
+        assert_eq!((config.max_blob_bytes.value, config.limit.value), (30, 7));
+        assert_ne!(config.build_options().recipe, 0);
+    }
+
+    #[test]
+    fn a_repository_cannot_name_a_model() {
+        let folder = tempfile::tempdir().unwrap();
+        let repository = folder.path().join(".codescout.toml");
+        std::fs::write(&repository, "[embedding]\nmodel = '/tmp/evil'").unwrap();
+        let resolved = Config::resolve(&Overrides::default(), &Environment::default(), None, Some(&repository));
+        assert!(matches!(resolved, Err(ConfigError::NotForRepositories { .. })));
+    }
+}
