@@ -47,6 +47,7 @@ pub mod model;
 pub mod query;
 pub mod sidecar;
 pub mod snapshot;
+pub mod surface;
 
 #[cfg(test)]
 #[path = "../tests/support/mod.rs"]

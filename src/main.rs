@@ -1,3 +1,7 @@
-//! The `codescout` program.
+//! The `codescout` program: parse, run, print the error chain, exit code.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    codescout::surface::cli::main(std::env::args_os())
+}

@@ -1,0 +1,371 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+/// Search, read and navigate any revision of a git repository.
+///
+/// Works offline in any clone without configuration: what is missing from the index is built first and kept in .codescout/.
+/// Exit code: 0 found, 1 nothing found, 2 failed.
+#[derive(Debug, Parser)]
+#[command(name = "codescout", version, max_term_width = 100, propagate_version = true)]
+pub(super) struct Args {
+    #[command(flatten)]
+    pub(super) global: Global,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, ClapArgs)]
+pub(super) struct Global {
+    /// What to look at: a commit, branch or tag, INDEX, or WORKTREE (files as they are on disk)
+    #[arg(long = "ref", value_name = "REV", default_value = "WORKTREE", global = true)]
+    pub(super) reference: String,
+    /// A folder in the repository
+    #[arg(long, value_name = "DIR", default_value = ".", global = true)]
+    pub(super) repo: PathBuf,
+    /// Print one JSON object
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+    /// No colours
+    #[arg(long, global = true)]
+    pub(super) no_color: bool,
+    /// No progress, only errors
+    #[arg(short, long, global = true)]
+    pub(super) quiet: bool,
+    /// Say more; twice for details
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    pub(super) verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Find code by words, names or meaning
+    Search(SearchArgs),
+    /// Find every line that matches a regular expression
+    Grep(GrepArgs),
+    /// Show what a name means: every definition of it
+    Symbol(SymbolArgs),
+    /// Show what is in the repository, a folder or a file
+    Outline(OutlineArgs),
+    /// Print a file, or parts of it, at any revision
+    Read(ReadArgs),
+    /// Build or update the index
+    Index(IndexArgs),
+    /// Show what is indexed and how fresh it is
+    #[command(after_help = "Examples:
+  codescout status
+  codescout status --ref v1.2.0 --json")]
+    Status,
+    /// Show or change settings
+    Config(ConfigArgs),
+    /// Print a script that completes commands in a shell
+    Completions(CompletionsArgs),
+    /// Measure how good answers are
+    Eval(EvalArgs),
+}
+
+/// Which files.
+#[derive(Debug, ClapArgs)]
+pub(super) struct FilterArgs {
+    /// Only below this folder or matching this glob; `!` before it leaves out; may be repeated
+    #[arg(short, long = "path", value_name = "GLOB")]
+    pub(super) paths: Vec<String>,
+    /// Only files of this language; may be repeated
+    #[arg(long = "lang", value_name = "LANG")]
+    pub(super) langs: Vec<String>,
+    /// Test code: any, no, only
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) tests: TestsArg,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(super) enum TestsArg {
+    #[default]
+    Any,
+    No,
+    Only,
+}
+
+/// How much.
+#[derive(Debug, ClapArgs)]
+pub(super) struct PageArgs {
+    /// How many results; 0 for all
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(super) limit: Option<usize>,
+    /// Go on where an answer ended: its `next_cursor`
+    #[arg(long, value_name = "CURSOR")]
+    pub(super) cursor: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout search \"where is a failed upload retried\"
+  codescout search parse_query --lang rust --path src
+  codescout search \"token bucket\" --ref v1.2.0 --json
+  echo \"how are errors shown\" | codescout search -")]
+pub(super) struct SearchArgs {
+    /// A question, words, or a name; `-` reads it from standard input
+    pub(super) query: String,
+    /// How to search
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(super) mode: ModeArg,
+    #[command(flatten)]
+    pub(super) filter: FilterArgs,
+    #[command(flatten)]
+    pub(super) page: PageArgs,
+    /// Lines of text shown of each result
+    #[arg(short = 'C', long, value_name = "N", default_value_t = 6)]
+    pub(super) lines: usize,
+    /// Show every result's features and their weights
+    #[arg(long)]
+    pub(super) explain: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ModeArg {
+    /// Names first if the query is one, else words and meaning
+    #[default]
+    Auto,
+    /// Words and meaning
+    Hybrid,
+    /// Meaning alone
+    Semantic,
+    /// Words alone
+    Keyword,
+    /// Lines that match a regular expression, in the order of paths
+    Regex,
+    /// Code like a piece of code: the code itself, or where it stands as path:line
+    Similar,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout grep 'fn \\w+_index'
+  codescout grep -i -w todo --path src --lang rust
+  codescout grep -F 'a.b(c)' --ref v1.2.0 -C 2
+  codescout grep -l 'use regex' --json")]
+pub(super) struct GrepArgs {
+    /// A regular expression in the syntax of Rust's regex crate; matched line by line
+    #[arg(value_name = "REGEX")]
+    pub(super) pattern: String,
+    /// Upper and lower case alike
+    #[arg(short, long)]
+    pub(super) ignore_case: bool,
+    /// Only whole words
+    #[arg(short, long)]
+    pub(super) word_regexp: bool,
+    /// The pattern is plain text
+    #[arg(short = 'F', long)]
+    pub(super) fixed_strings: bool,
+    /// Only the names of files that match
+    #[arg(short = 'l', long, conflicts_with = "count")]
+    pub(super) files_with_matches: bool,
+    /// Only the number of matching lines of each file
+    #[arg(short, long)]
+    pub(super) count: bool,
+    /// Lines shown before and after each match
+    #[arg(short = 'C', long, value_name = "N", default_value_t = 0)]
+    pub(super) context: usize,
+    /// Lines shown after each match
+    #[arg(short = 'A', long, value_name = "N")]
+    pub(super) after_context: Option<usize>,
+    /// Lines shown before each match
+    #[arg(short = 'B', long, value_name = "N")]
+    pub(super) before_context: Option<usize>,
+    #[command(flatten)]
+    pub(super) filter: FilterArgs,
+    #[command(flatten)]
+    pub(super) page: PageArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout symbol Parser::parse
+  codescout symbol parse --kind method --body
+  codescout symbol --at src/lib.rs:42:17
+  codescout symbol parse_ --prefix --lang rust
+  codescout symbol parse_query --refs --json")]
+pub(super) struct SymbolArgs {
+    /// A name, with what it belongs to or without: parse, Parser::parse, Parser.parse; or an id
+    #[arg(required_unless_present = "at", conflicts_with = "at")]
+    pub(super) name: Option<String>,
+    /// What the name at this place means
+    #[arg(long, value_name = "PATH:LINE[:COL]")]
+    pub(super) at: Option<String>,
+    /// Every name that begins like this; if there is none, that holds it
+    #[arg(long, conflicts_with = "at")]
+    pub(super) prefix: bool,
+    /// Only definitions of this kind, as function, method, class, struct; may be repeated
+    #[arg(short, long = "kind", value_name = "KIND")]
+    pub(super) kinds: Vec<String>,
+    /// Show the whole text of each definition
+    #[arg(short, long)]
+    pub(super) body: bool,
+    /// Show the documentation of each definition
+    #[arg(short, long)]
+    pub(super) doc: bool,
+    /// Show the lines that mention the name
+    #[arg(long)]
+    pub(super) refs: bool,
+    #[command(flatten)]
+    pub(super) filter: FilterArgs,
+    #[command(flatten)]
+    pub(super) page: PageArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout outline
+  codescout outline src --depth 3
+  codescout outline src/parser.rs
+  codescout outline --view map --max-tokens 4000
+  codescout outline docs --view headings")]
+pub(super) struct OutlineArgs {
+    /// A folder or file, from the root of the repository; without it the whole
+    pub(super) path: Option<String>,
+    /// What to show; without it a summary of the whole, the tree of a folder, the symbols of a file
+    #[arg(long, value_enum)]
+    pub(super) view: Option<OutlineView>,
+    /// How deep: folders of a tree, nesting of symbols, levels of headings; 0 for all
+    #[arg(long, value_name = "N")]
+    pub(super) depth: Option<usize>,
+    /// How large the map may be
+    #[arg(long, value_name = "N")]
+    pub(super) max_tokens: Option<usize>,
+    #[command(flatten)]
+    pub(super) filter: FilterArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum OutlineView {
+    /// Languages, folders, entry points, build files, tests
+    Summary,
+    /// Folders and files with their sizes
+    Tree,
+    /// Definitions, nested, with signatures
+    Symbols,
+    /// The definitions that most files refer to
+    Map,
+    /// Headings of documents
+    Headings,
+    /// What each file imports
+    Imports,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout read src/lib.rs
+  codescout read src/lib.rs:10-20 --ref v1.2.0
+  codescout read README.md --heading Installation --heading Licence
+  codescout read Cargo.toml --key package.version
+  codescout read src/parser.rs --symbol Parser::parse")]
+pub(super) struct ReadArgs {
+    /// A path from the root of the repository; path:LINE, path:START-END; or the id of a definition
+    pub(super) target: String,
+    /// Only these lines: 5, 5-9 or 5-; may be repeated
+    #[arg(long, value_name = "LINES")]
+    pub(super) lines: Vec<String>,
+    /// Only the section with this heading; may be repeated
+    #[arg(long, value_name = "TITLE")]
+    pub(super) heading: Vec<String>,
+    /// Only the value at this path of keys, as a.b.c; may be repeated
+    #[arg(long, value_name = "KEYS")]
+    pub(super) key: Vec<String>,
+    /// Only the definitions with this name; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(super) symbol: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout index                 the commit that is checked out
+  codescout index v1.0 v2.0       two tags
+  codescout index --all-branches  every local branch")]
+pub(super) struct IndexArgs {
+    /// Revisions; the commit that is checked out if there are none
+    pub(super) revisions: Vec<String>,
+    /// Every local branch
+    #[arg(long)]
+    pub(super) all_branches: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout config                     every setting, and where it was set
+  codescout config get search.limit
+  codescout config set search.limit 20")]
+pub(super) struct ConfigArgs {
+    #[command(subcommand)]
+    pub(super) command: Option<ConfigCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ConfigCommand {
+    /// Every setting, its value, and where it was set
+    Show,
+    /// The value of one setting
+    Get {
+        /// As in the list
+        key: String,
+    },
+    /// Write a setting into .codescout/config.toml
+    Set {
+        /// As in the list
+        key: String,
+        /// What it shall be
+        value: String,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout completions bash > ~/.local/share/bash-completion/completions/codescout
+  codescout completions zsh > ~/.zfunc/_codescout
+  codescout completions fish > ~/.config/fish/completions/codescout.fish")]
+pub(super) struct CompletionsArgs {
+    /// Which shell
+    pub(super) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout eval --from-history --sample 100       this repository's own commits as queries
+  codescout eval --judgements DIR --clones DIR     judged queries over local clones
+  codescout eval --judgements DIR --clones DIR --settings keyword,semantic,auto --ids odd")]
+pub(super) struct EvalArgs {
+    /// Judged queries: a folder of JSON files (format: docs/evaluation.md)
+    #[arg(long, value_name = "DIR", required_unless_present = "from_history")]
+    pub(super) judgements: Option<PathBuf>,
+    /// Clones of the judged repositories: DIR/name, DIR/owner/name or DIR/owner+name/repo
+    #[arg(long, value_name = "DIR", requires = "judgements")]
+    pub(super) clones: Option<PathBuf>,
+    /// Commit subjects as queries, the files that each commit changed as answers, searched at its parent
+    #[arg(long, conflicts_with = "judgements")]
+    pub(super) from_history: bool,
+    /// How many commits
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub(super) sample: usize,
+    /// Keep indexes below this folder instead of in the clones
+    #[arg(long, value_name = "DIR")]
+    pub(super) index_dir: Option<PathBuf>,
+    /// Search modes to compare; the last is compared with each of the others
+    #[arg(long, value_enum, value_delimiter = ',', default_values = ["keyword", "semantic", "auto"])]
+    pub(super) settings: Vec<ModeArg>,
+    /// Which judged queries: all, those with an even number at the end of the id, or those with an odd one
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) ids: IdsArg,
+    /// Write every query's candidates with features and grades to this file, as JSON lines
+    #[arg(long, value_name = "FILE")]
+    pub(super) features: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(super) enum IdsArg {
+    #[default]
+    All,
+    Even,
+    Odd,
+}

@@ -1,0 +1,425 @@
+//! `codescout eval`
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
+
+use super::args::{EvalArgs, Global, IdsArg, ModeArg};
+use super::progress::CliProgress;
+use super::render::{Output, note};
+use super::search::mode;
+use super::{Found, INTERRUPTED};
+use crate::config::Overrides;
+use crate::evaluate::{
+    Category, HistoryOptions, Interval, Judged, Judgements, Measures, Ranked, bootstrap_mean, measure,
+    paired_difference, read_folder, sample_history,
+};
+use crate::git::{BlobContent, ObjectReader};
+use crate::query::{FileFilter, Hit, Request, Searcher, Tests};
+use crate::snapshot::View;
+use crate::surface::open::Workspace;
+
+/// Results asked for; measures look at ten.
+const N_RESULTS: usize = 10;
+
+#[derive(Debug, Serialize)]
+struct EvalOut {
+    queries: usize,
+    repositories: usize,
+    settings: Vec<SettingOut>,
+    differences: Vec<DifferenceOut>,
+}
+
+#[derive(Debug, Serialize)]
+struct SettingOut {
+    setting: String,
+    median_ms: f64,
+    all: MeasuresOut,
+    by_category: BTreeMap<String, MeasuresOut>,
+    by_language: BTreeMap<String, MeasuresOut>,
+}
+
+#[derive(Debug, Serialize)]
+struct DifferenceOut {
+    from: String,
+    to: String,
+    ndcg_file: [f64; 3],
+    ndcg_lines: [f64; 3],
+}
+
+/// Means with their 95 % intervals: mean, low, high.
+#[derive(Debug, Serialize)]
+struct MeasuresOut {
+    queries: usize,
+    ndcg_file: [f64; 3],
+    ndcg_lines: [f64; 3],
+    recall_file_1: f64,
+    recall_file_5: f64,
+    recall_file_10: f64,
+    mrr_file: f64,
+}
+
+/// One query's measures under every setting.
+struct Row {
+    repository: String,
+    language: String,
+    category: Category,
+    by_setting: Vec<Measures>,
+    took_ms: Vec<f64>,
+}
+
+pub(super) fn run(global: &Global, args: &EvalArgs, output: &mut Output) -> Result<Found> {
+    if args.settings.iter().any(|setting| matches!(setting, ModeArg::Regex)) {
+        bail!("mode regex does not rank, so there is nothing to measure");
+    }
+    let mut features = match &args.features {
+        Some(path) => Some(BufWriter::new(
+            File::create(path).with_context(|| format!("cannot write {}", path.display()))?,
+        )),
+        None => None,
+    };
+    let rows = match &args.judgements {
+        Some(folder) => judged_rows(global, args, folder, &mut features)?,
+        None => history_rows(global, args, &mut features)?,
+    };
+    if let Some(mut file) = features {
+        file.flush()?;
+    }
+    if rows.is_empty() {
+        return Ok(Found::Nothing);
+    }
+    let answer = summarise(args, &rows);
+    if output.json {
+        output.json(&answer)?;
+    } else {
+        show(&answer, output)?;
+    }
+    Ok(Found::Something)
+}
+
+fn judged_rows(
+    global: &Global,
+    args: &EvalArgs,
+    folder: &Path,
+    features: &mut Option<BufWriter<File>>,
+) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for judgements in read_folder(folder)? {
+        let clone = find_clone(args, &judgements)?;
+        let overrides = Overrides {
+            sidecar: args
+                .index_dir
+                .as_ref()
+                .map(|dir| dir.join(judgements.repository.replace('/', "+"))),
+            ..Overrides::default()
+        };
+        let workspace = Workspace::open(&clone, &overrides)?;
+        let opened = workspace.view(&judgements.commit, &CliProgress::new(global.quiet), &INTERRUPTED)?;
+        let mut corpus = Corpus {
+            name: &judgements.repository,
+            language: &judgements.language,
+            searcher: Searcher::new(&opened.view, workspace.embedder(), workspace.static_model())?,
+            reader: workspace.repository.reader(),
+        };
+        let wanted = judgements.queries.iter().filter(|judged| match args.ids {
+            IdsArg::All => true,
+            IdsArg::Even => !judged.is_odd(),
+            IdsArg::Odd => judged.is_odd(),
+        });
+        for judged in wanted {
+            let request = request(judged, &judgements.root)?;
+            let row = row(&mut corpus, judged, &request, args)?;
+            if let Some(file) = features {
+                write_features(file, &mut corpus, judged, &request)?;
+            }
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+fn history_rows(global: &Global, args: &EvalArgs, features: &mut Option<BufWriter<File>>) -> Result<Vec<Row>> {
+    let overrides = Overrides {
+        sidecar: args.index_dir.clone(),
+        ..Overrides::default()
+    };
+    let workspace = Workspace::open(&global.repo, &overrides)?;
+    let Some(tip) = workspace.target(&global.reference)?.and_then(|target| target.commit) else {
+        bail!("{} names no commit", global.reference);
+    };
+    let options = HistoryOptions {
+        sample: args.sample,
+        ..HistoryOptions::default()
+    };
+    let sampled = sample_history(&mut workspace.repository.reader(), tip, &options)?;
+    let progress = CliProgress::new(global.quiet);
+    let name = global.repo.display().to_string();
+    let mut rows = Vec::new();
+    for (parent, _, judged) in &sampled {
+        let opened = workspace.view(&parent.to_string(), &progress, &INTERRUPTED)?;
+        let mut corpus = Corpus {
+            name: &name,
+            language: "",
+            searcher: Searcher::new(&opened.view, workspace.embedder(), workspace.static_model())?,
+            reader: workspace.repository.reader(),
+        };
+        let request = request(judged, ".")?;
+        rows.push(row(&mut corpus, judged, &request, args)?);
+        if let Some(file) = features {
+            write_features(file, &mut corpus, judged, &request)?;
+        }
+    }
+    Ok(rows)
+}
+
+fn find_clone(args: &EvalArgs, judgements: &Judgements) -> Result<PathBuf> {
+    let folder = args.clones.clone().unwrap_or_else(|| PathBuf::from("."));
+    let name = &judgements.repository;
+    let short = name.rsplit('/').next().unwrap_or(name);
+    let places = [
+        name.clone(),
+        short.to_owned(),
+        format!("{}/repo", name.replace('/', "+")),
+    ];
+    let mut candidates = places.iter().map(|place| folder.join(place));
+    if let Some(found) = candidates.find(|place| place.is_dir()) {
+        return Ok(found);
+    }
+    // Names on hosting sites do not care about case; folders here may.
+    let wanted = name.replace('/', "+").to_lowercase();
+    for entry in std::fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().to_lowercase() == wanted {
+            return Ok(entry.path().join("repo"));
+        }
+    }
+    bail!("no clone of {name} below {}", folder.display())
+}
+
+fn request(judged: &Judged, root: &str) -> Result<Request> {
+    let paths = if root == "." {
+        Vec::new()
+    } else {
+        vec![format!("{root}/")]
+    };
+    Ok(Request {
+        query: judged.query.clone(),
+        filter: FileFilter::new(&paths, &[], Tests::Any)?,
+        limit: N_RESULTS,
+        ..Request::default()
+    })
+}
+
+/// What is asked.
+struct Corpus<'a> {
+    name: &'a str,
+    language: &'a str,
+    searcher: Searcher<'a>,
+    reader: ObjectReader,
+}
+
+fn row(corpus: &mut Corpus<'_>, judged: &Judged, request: &Request, args: &EvalArgs) -> Result<Row> {
+    let mut by_setting = Vec::new();
+    let mut took_ms = Vec::new();
+    for &setting in &args.settings {
+        let request = Request {
+            mode: mode(setting),
+            ..request.clone()
+        };
+        let started = Instant::now();
+        let outcome = corpus.searcher.search(&request)?;
+        took_ms.push(started.elapsed().as_secs_f64() * 1e3);
+        let view = corpus.searcher.view();
+        let ranked = |hit| ranked(view, &mut corpus.reader, hit);
+        let results: Vec<Ranked> = outcome.hits.iter().filter_map(ranked).collect();
+        by_setting.push(measure(&results, &judged.relevant));
+    }
+    if by_setting.last().is_some_and(|measures| measures.ndcg_file == 0.0) {
+        tracing::info!(id = judged.id, query = judged.query, "nothing found");
+    }
+    Ok(Row {
+        repository: corpus.name.to_owned(),
+        language: corpus.language.to_owned(),
+        category: judged.category,
+        by_setting,
+        took_ms,
+    })
+}
+
+fn ranked(view: &View, reader: &mut ObjectReader, hit: &Hit) -> Option<Ranked> {
+    let place = hit.places.first()?;
+    // Only a focus needs the text; without it the lines are known.
+    let bytes = match hit.focus.map(|_| view.read(place.file, reader, u64::MAX)) {
+        Some(Ok(BlobContent::Content(bytes))) => bytes,
+        _ => Vec::new(),
+    };
+    let (start, end, _) = hit.lines(&bytes)?;
+    Some(Ranked {
+        path: String::from_utf8_lossy(view.file(place.file).path).into_owned(),
+        start,
+        end,
+    })
+}
+
+#[derive(Serialize)]
+struct FeaturesOut<'a> {
+    repository: &'a str,
+    id: &'a str,
+    category: String,
+    query: &'a str,
+    is_name: bool,
+    relevant: Vec<(&'a str, u32, u32, u32)>,
+    candidates: Vec<(String, u32, u32, Vec<f32>)>,
+}
+
+fn write_features(file: &mut impl Write, corpus: &mut Corpus<'_>, judged: &Judged, request: &Request) -> Result<()> {
+    let Corpus {
+        name, searcher, reader, ..
+    } = corpus;
+    let view = searcher.view();
+    let candidates = searcher.candidates(request)?;
+    let value = FeaturesOut {
+        repository: name,
+        id: &judged.id,
+        category: judged.category.to_string(),
+        query: &judged.query,
+        is_name: searcher.takes_for_name(&judged.query),
+        relevant: judged
+            .relevant
+            .iter()
+            .map(|place| (place.path.as_str(), place.start, place.end, place.grade))
+            .collect(),
+        candidates: candidates
+            .iter()
+            .filter_map(|hit| {
+                let Ranked { path, start, end } = ranked(view, reader, hit)?;
+                Some((path, start, end, hit.features.to_array().to_vec()))
+            })
+            .collect(),
+    };
+    serde_json::to_writer(&mut *file, &value)?;
+    writeln!(file)?;
+    Ok(())
+}
+
+fn summarise(args: &EvalArgs, rows: &[Row]) -> EvalOut {
+    let name = |setting: ModeArg| format!("{setting:?}").to_lowercase();
+    let settings = args.settings.iter().enumerate().map(|(index, &setting)| {
+        let of = |pick: &dyn Fn(&&Row) -> bool| measures_out(&rows.iter().filter(pick).collect::<Vec<_>>(), index);
+        let mut took: Vec<f64> = rows.iter().map(|row| row.took_ms[index]).collect();
+        took.sort_unstable_by(f64::total_cmp);
+        let mut by_category = BTreeMap::new();
+        let mut by_language = BTreeMap::new();
+        for row in rows {
+            let category = row.category;
+            by_category
+                .entry(category.to_string())
+                .or_insert_with(|| of(&|row: &&Row| row.category == category));
+            by_language
+                .entry(row.language.clone())
+                .or_insert_with(|| of(&|other: &&Row| other.language == row.language));
+        }
+        SettingOut {
+            setting: name(setting),
+            median_ms: took[took.len() / 2],
+            all: of(&|_| true),
+            by_category,
+            by_language,
+        }
+    });
+    let last = args.settings.len() - 1;
+    let everything: Vec<&Row> = rows.iter().collect();
+    let differences = (0..last).map(|index| {
+        let difference = |pick: fn(&Measures) -> f64| {
+            let of = |setting| grouped(&everything, |row| pick(&row.by_setting[setting]));
+            triple(paired_difference(&of(index), &of(last)))
+        };
+        DifferenceOut {
+            from: name(args.settings[index]),
+            to: name(args.settings[last]),
+            ndcg_file: difference(|measures| measures.ndcg_file),
+            ndcg_lines: difference(|measures| measures.ndcg_lines),
+        }
+    });
+    EvalOut {
+        queries: rows.len(),
+        repositories: grouped(&everything, |_| 0.0).len(),
+        settings: settings.collect(),
+        differences: differences.collect(),
+    }
+}
+
+fn measures_out(rows: &[&Row], setting: usize) -> MeasuresOut {
+    let mean = |pick: &dyn Fn(&Measures) -> f64| bootstrap_mean(&grouped(rows, |row| pick(&row.by_setting[setting])));
+    MeasuresOut {
+        queries: rows.len(),
+        ndcg_file: triple(mean(&|measures| measures.ndcg_file)),
+        ndcg_lines: triple(mean(&|measures| measures.ndcg_lines)),
+        recall_file_1: mean(&|measures| measures.recall_file[0]).mean,
+        recall_file_5: mean(&|measures| measures.recall_file[1]).mean,
+        recall_file_10: mean(&|measures| measures.recall_file[2]).mean,
+        mrr_file: mean(&|measures| measures.mrr_file).mean,
+    }
+}
+
+/// A value of every row, by repository.
+fn grouped(rows: &[&Row], value: impl Fn(&Row) -> f64) -> Vec<Vec<f64>> {
+    let mut groups: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for row in rows {
+        groups.entry(&row.repository).or_default().push(value(row));
+    }
+    groups.into_values().collect()
+}
+
+fn triple(interval: Interval) -> [f64; 3] {
+    let round = |value: f64| (value * 1e4).round() / 1e4;
+    [round(interval.mean), round(interval.low), round(interval.high)]
+}
+
+fn show(answer: &EvalOut, output: &mut Output) -> Result<()> {
+    output.line(&format!(
+        "{} queries over {} repositories; NDCG@10 with 95 % intervals",
+        answer.queries, answer.repositories
+    ))?;
+    for setting in &answer.settings {
+        output.line("")?;
+        output.line(&format!("{} (median {:.1} ms)", setting.setting, setting.median_ms))?;
+        let all = [("all".to_owned(), &setting.all)];
+        let categories = setting
+            .by_category
+            .iter()
+            .map(|(name, measures)| (name.clone(), measures));
+        let languages = setting.by_language.iter().filter(|(name, _)| !name.is_empty());
+        let languages = languages.map(|(name, measures)| (format!("  {name}"), measures));
+        for (name, measures) in all.into_iter().chain(categories).chain(languages) {
+            let [file, low, high] = measures.ndcg_file;
+            let [lines, lines_low, lines_high] = measures.ndcg_lines;
+            output.line(&format!(
+                "  {name:14} file {file:.3} [{low:.3} {high:.3}]  lines {lines:.3} [{lines_low:.3} {lines_high:.3}]  recall@1/5/10 {:.2} {:.2} {:.2}  MRR {:.3}  n={}",
+                measures.recall_file_1,
+                measures.recall_file_5,
+                measures.recall_file_10,
+                measures.mrr_file,
+                measures.queries
+            ))?;
+        }
+    }
+    for difference in &answer.differences {
+        let [mean, low, high] = difference.ndcg_file;
+        let [lines, lines_low, lines_high] = difference.ndcg_lines;
+        output.line("")?;
+        output.line(&format!(
+            "{} → {}: file {mean:+.3} [{low:+.3} {high:+.3}], lines {lines:+.3} [{lines_low:+.3} {lines_high:+.3}]",
+            difference.from, difference.to
+        ))?;
+    }
+    if answer.repositories > 1 {
+        note("means are over repositories of their means over queries");
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! The command line: one file per subcommand.
+
+mod args;
+mod completions;
+mod config;
+mod eval;
+mod grep;
+mod index;
+mod json;
+mod outline;
+mod progress;
+mod read;
+mod render;
+mod search;
+mod status;
+mod symbol;
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Parser;
+
+use self::args::{Args, Command, Global};
+use self::render::Output;
+use super::open::Workspace;
+use crate::config::{Environment, Overrides};
+
+/// Set by Ctrl-C and by a request to end; long work looks at it and keeps what was done.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// What a command found; decides the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// Exit code 0.
+    Something,
+    /// Exit code 1.
+    Nothing,
+}
+
+/// Runs the program: 0 found, 1 nothing found, 2 failed, 130 interrupted.
+pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let args = match Args::try_parse_from(args) {
+        Ok(args) => args,
+        Err(error) => return usage_exit(&error),
+    };
+    let mut output = Output::new(args.global.no_color, args.global.json, args.global.quiet);
+    start_logging(&args.global);
+    catch_signals();
+    match run(&args, &mut output).and_then(|found| Ok((output.flush()?, found).1)) {
+        Ok(Found::Something) => ExitCode::SUCCESS,
+        Ok(Found::Nothing) => ExitCode::from(1),
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(_) if INTERRUPTED.load(Ordering::Relaxed) => ExitCode::from(130),
+        Err(error) => {
+            output.error(&error);
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
+    let open = |overrides: &Overrides| Workspace::open(&args.global.repo, overrides);
+    match &args.command {
+        Command::Index(index) => index::run(&open(&Overrides::default())?, &args.global, index, output),
+        Command::Search(search) => {
+            let overrides = Overrides {
+                limit: search.page.limit,
+                ..Overrides::default()
+            };
+            search::run(&open(&overrides)?, &args.global, search, output)
+        }
+        Command::Grep(grep) => grep::run(&open(&Overrides::default())?, &args.global, grep, output),
+        Command::Read(read) => read::run(&open(&Overrides::default())?, &args.global, read, output),
+        Command::Symbol(symbol) => symbol::run(&open(&Overrides::default())?, &args.global, symbol, output),
+        Command::Outline(outline) => outline::run(&open(&Overrides::default())?, &args.global, outline, output),
+        Command::Config(config) => config::run(&open(&Overrides::default())?, config, output),
+        Command::Completions(completions) => completions::run(completions, output),
+        Command::Eval(eval) => eval::run(&args.global, eval, output),
+        Command::Status => status::run(&open(&Overrides::default())?, &args.global, output),
+    }
+}
+
+fn usage_exit(error: &clap::Error) -> ExitCode {
+    // Help and version are answers, on standard output; everything else is a failure.
+    let code = if error.use_stderr() { 2 } else { 0 };
+    match error.print() {
+        Ok(()) => ExitCode::from(code),
+        Err(_) => ExitCode::from(2),
+    }
+}
+
+fn start_logging(global: &Global) {
+    let default = match global.verbose {
+        _ if global.quiet => "error",
+        0 => "warn",
+        1 => "info",
+        _ => "debug",
+    };
+    let wanted = Environment::read()
+        .log
+        .unwrap_or_else(|| format!("codescout={default}"));
+    let filter = tracing_subscriber::EnvFilter::new(wanted);
+    // A second subscriber in one process is a test's business; the first one stays.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(!global.no_color && std::io::stderr().is_terminal())
+        .without_time()
+        .with_target(false)
+        .try_init();
+}
+
+fn catch_signals() {
+    let set = || INTERRUPTED.store(true, Ordering::Relaxed);
+    // Without a handler Ctrl-C ends the process at once, which loses nothing that was published.
+    if let Err(error) = ctrlc::set_handler(move || {
+        if INTERRUPTED.load(Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        set();
+    }) {
+        tracing::debug!(%error, "no handler for Ctrl-C");
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}

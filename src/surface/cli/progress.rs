@@ -1,0 +1,113 @@
+//! Progress of long work: a bar on a terminal, plain lines elsewhere, nothing for what is over within a second.
+
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::render::note;
+use crate::ingest::{Progress, Stage};
+
+/// What is over sooner is not worth a line.
+const SILENT: Duration = Duration::from_millis(700);
+/// Between plain lines.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// Shows progress on standard error.
+pub(super) struct CliProgress {
+    quiet: bool,
+    state: Mutex<Option<Running>>,
+}
+
+struct Running {
+    stage: Stage,
+    began: Instant,
+    last_line: Instant,
+    n_blobs: usize,
+    n_done: usize,
+    n_bytes: u64,
+    bar: Option<ProgressBar>,
+}
+
+impl CliProgress {
+    pub(super) fn new(quiet: bool) -> Self {
+        Self {
+            quiet,
+            state: Mutex::new(None),
+        }
+    }
+
+    fn with(&self, act: impl FnOnce(&mut Running)) {
+        if let Ok(mut state) = self.state.lock()
+            && let Some(running) = state.as_mut()
+        {
+            act(running);
+        }
+    }
+}
+
+impl Progress for CliProgress {
+    fn begin(&self, stage: Stage, n_blobs: usize) {
+        let now = Instant::now();
+        if let Ok(mut state) = self.state.lock() {
+            *state = Some(Running {
+                stage,
+                began: now,
+                last_line: now,
+                n_blobs,
+                n_done: 0,
+                n_bytes: 0,
+                bar: None,
+            });
+        }
+    }
+
+    fn advance(&self, n_bytes: u64) {
+        let quiet = self.quiet;
+        self.with(|running| {
+            running.n_done += 1;
+            running.n_bytes += n_bytes;
+            if !quiet && running.began.elapsed() > SILENT {
+                running.show();
+            }
+        });
+    }
+
+    fn end(&self) {
+        self.with(|running| {
+            if let Some(bar) = &running.bar {
+                bar.finish_and_clear();
+            }
+        });
+        if let Ok(mut state) = self.state.lock() {
+            *state = None;
+        }
+    }
+}
+
+impl Running {
+    fn show(&mut self) {
+        if std::io::stderr().is_terminal() {
+            let n_blobs = self.n_blobs as u64;
+            let bar = self.bar.get_or_insert_with(|| new_bar(n_blobs));
+            bar.set_position(self.n_done as u64);
+            return;
+        }
+        if self.stage == Stage::Indexing && self.last_line.elapsed() > LINE_EVERY {
+            self.last_line = Instant::now();
+            let rate = self.n_bytes as f64 / 1e6 / self.began.elapsed().as_secs_f64();
+            note(&format!(
+                "indexing {} of {} files, {rate:.1} MB/s",
+                self.n_done, self.n_blobs
+            ));
+        }
+    }
+}
+
+fn new_bar(n_blobs: u64) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(n_blobs), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("indexing {bar:30} {pos}/{len} files, {eta} left");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
