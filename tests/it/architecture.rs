@@ -1,0 +1,138 @@
+//! The house keeps its shape: data flows one way, and each outside crate has one home.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Rooms by layer: a room may import those of lower layers. Rooms of one layer do not import one another.
+const LAYERS: &[&[&str]] = &[
+    &["model"],
+    &["sidecar"],
+    &["git", "extract", "lsp"],
+    &["artifact", "embed"],
+    &["index"],
+    &["snapshot", "history", "graph"],
+    &["ingest", "query"],
+    &["bundle", "remote", "evaluate"],
+    &["config"],
+    &["surface"],
+];
+
+/// Outside crates and the one place that may name each.
+const HOMES: &[(&str, &[&str])] = &[
+    ("gix", &["src/git/"]),
+    ("tree_sitter", &["src/extract/"]),
+    ("tantivy", &["src/index/lexical/"]),
+    ("hnsw_rs", &["src/index/dense/"]),
+    ("zstd", &["src/sidecar/compress.rs"]),
+    ("bincode", &["src/sidecar/codec.rs"]),
+    ("clap", &["src/surface/cli/"]),
+    ("indicatif", &["src/surface/cli/"]),
+    ("model2vec_rs", &["src/embed/model2vec/"]),
+];
+
+/// What only surfaces may do.
+const FOR_SURFACES: &[&str] = &["std::env::var", "std::process::exit", "println!", "eprintln!"];
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("the source tree can be read") {
+        let path = entry.expect("the source tree can be read").path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Every source file with its text less comments and test modules, by its path from the root.
+fn texts() -> BTreeMap<String, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    sources(&root.join("src"), &mut found);
+    found
+        .into_iter()
+        .filter(|path| !path.ends_with("tests.rs"))
+        .map(|path| {
+            let text = fs::read_to_string(&path).expect("sources are UTF-8");
+            let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+            let code: Vec<&str> = code
+                .lines()
+                .filter(|line| !line.trim_start().starts_with("//"))
+                .collect();
+            let name = path.strip_prefix(root).expect("below the root").display().to_string();
+            (name, code.join("\n"))
+        })
+        .collect()
+}
+
+fn layer(room: &str) -> Option<usize> {
+    LAYERS.iter().position(|rooms| rooms.contains(&room))
+}
+
+fn room_of(path: &str) -> Option<&str> {
+    let inside = path.strip_prefix("src/")?;
+    inside.split_once('/').map(|(room, _)| room)
+}
+
+/// The rooms that a text names: `crate::room` and `use crate::{room::…}`.
+fn imported_rooms(text: &str) -> Vec<&str> {
+    text.match_indices("crate::")
+        .map(|(at, start)| {
+            let rest = &text[at + start.len()..];
+            let end = rest
+                .find(|c: char| !(c.is_alphanumeric() || c == '_'))
+                .unwrap_or(rest.len());
+            &rest[..end]
+        })
+        .filter(|room| layer(room).is_some())
+        .collect()
+}
+
+#[test]
+fn rooms_import_only_what_lies_below() {
+    let mut wrong = Vec::new();
+    for (path, text) in texts() {
+        let Some(room) = room_of(&path) else { continue };
+        let own = layer(room).unwrap_or_else(|| panic!("{path}: the room {room} has no layer"));
+        for imported in imported_rooms(&text) {
+            if imported != room && layer(imported).is_some_and(|other| other >= own) {
+                wrong.push(format!("{path} imports {imported}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn every_outside_crate_has_one_home() {
+    let mut wrong = Vec::new();
+    for (path, text) in texts() {
+        for (name, homes) in HOMES {
+            let is_named = text
+                .match_indices(&format!("{name}::"))
+                .any(|(at, _)| !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':'));
+            if is_named && !homes.iter().any(|home| path.starts_with(home)) {
+                wrong.push(format!("{path} names {name}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn below_the_surfaces_nothing_prints_exits_or_reads_the_environment() {
+    let mut wrong = Vec::new();
+    for (path, text) in texts() {
+        // `git/command.rs` hands PATH and HOME on to git after clearing everything else.
+        let may = ["src/surface/", "src/config/env.rs", "src/main.rs", "src/git/command.rs"]
+            .iter()
+            .any(|allowed| path.starts_with(allowed));
+        for act in FOR_SURFACES {
+            if !may && text.contains(act) {
+                wrong.push(format!("{path}: {act}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

@@ -1,0 +1,229 @@
+use serde_json::{Value, json};
+
+use super::{call, project};
+use crate::support::TestRepo;
+
+fn strings(list: &Value, key: &str) -> Vec<String> {
+    let items = list.as_array().unwrap().iter();
+    items.map(|item| item[key].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn grep_finds_every_line_also_of_files_that_are_left_out() {
+    let repo = project();
+    let text = call(&repo, &["grep", "-i", "todo"]).expect(0).text();
+    let expected = "Cargo.lock:1:# locked todo\nsrc/main.rs:4:    Parser.parse(\"a TODO b\");\nvendor/lib.rs:1:fn vendored_todo() {}\n";
+    assert_eq!(text, expected);
+    assert_eq!(
+        call(&repo, &["grep", "-l", "-w", "TODO"]).expect(0).text(),
+        "src/main.rs\n"
+    );
+    assert_eq!(
+        call(&repo, &["grep", "-c", "lex", "-p", "src"]).expect(0).text(),
+        "src/lexer.rs:2\nsrc/parser.rs:2\n"
+    );
+    assert_eq!(call(&repo, &["grep", "nowhere at all"]).expect(1).text(), "");
+    let around = call(&repo, &["grep", "-C1", "-F", "Vec::new()"]).expect(0).text();
+    let expected = "src/lexer.rs-5-    // lex is not recursive\nsrc/lexer.rs:6:    Vec::new()\nsrc/lexer.rs-7-}\n";
+    assert_eq!(around, expected);
+}
+
+#[test]
+fn grep_tells_of_the_revision_that_was_asked_for() {
+    let repo = project();
+    repo.write("src/main.rs", "fn main() { changed() }\n");
+    repo.write("new.txt", "changed too\n");
+    let now = call(&repo, &["grep", "changed", "--json"]).expect(0).json();
+    assert_eq!(strings(&now["results"], "path"), ["new.txt", "src/main.rs"]);
+    assert_eq!((&now["ref"], &now["dirty_files"]), (&json!("WORKTREE"), &json!(2)));
+    let line = &now["results"][1]["lines"][0];
+    assert_eq!((&line["line"], &line["spans"]), (&json!(1), &json!([[12, 19]])));
+    call(&repo, &["grep", "changed", "--ref", "v1"]).expect(1);
+}
+
+#[test]
+fn symbol_gives_every_definition() {
+    let repo = project();
+    let answer = call(&repo, &["symbol", "parse", "--json", "--refs"]).expect(0).json();
+    assert_eq!(
+        strings(&answer["results"], "id"),
+        ["src/parser.rs#Parser.parse", "src/parser.rs#parse"]
+    );
+    assert_eq!(answer["results"][0]["doc"], json!("/// Parses one query."));
+    assert_eq!(answer["results"][0]["start_line"], json!(7));
+    assert_eq!(answer["results"][0]["name_line"], json!(8));
+    let lines = answer["references"]["results"].as_array().unwrap();
+    let told: Vec<(&str, &str)> = lines
+        .iter()
+        .map(|line| (line["path"].as_str().unwrap(), line["kind"].as_str().unwrap()))
+        .collect();
+    assert_eq!(told, [("src/main.rs", "call"), ("tests/parser_test.rs", "call")]);
+
+    let one = call(&repo, &["symbol", "Parser::parse", "--body"]).expect(0).text();
+    assert!(
+        one.starts_with("src/parser.rs:8 method Parser.parse\n     7     /// Parses one query.\n"),
+        "{one}"
+    );
+    let types = call(&repo, &["symbol", "parser", "--kind", "struct"]).expect(0);
+    assert_eq!(types.text(), "src/parser.rs:4 struct Parser\n    pub struct Parser\n");
+    assert!(types.stderr.contains("other spellings"), "{}", types.stderr);
+    let by_id = call(&repo, &["symbol", "src/parser.rs#parse", "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(by_id["total"], json!(1));
+}
+
+#[test]
+fn symbol_knows_what_stands_at_a_place() {
+    let repo = project();
+    let at = |place: &str| {
+        let answer = call(&repo, &["symbol", "--at", place, "--json"]).expect(0).json();
+        (
+            answer["found_by"].as_str().unwrap().to_owned(),
+            strings(&answer["results"], "id"),
+        )
+    };
+    assert_eq!(
+        at("src/parser.rs:9:9"),
+        ("reference".to_owned(), vec!["src/lexer.rs#lex".to_owned()])
+    );
+    assert_eq!(
+        at("src/parser.rs:8"),
+        ("definition".to_owned(), vec!["src/parser.rs#Parser.parse".to_owned()])
+    );
+    assert_eq!(at("src/lexer.rs:5:30").0, "enclosing");
+}
+
+#[test]
+fn symbol_that_is_nowhere_is_not_found_but_near() {
+    let repo = project();
+    let answer = call(&repo, &["symbol", "prase", "--json"]).expect(1).json();
+    assert_eq!(answer["near"], json!(["parse"]));
+    let listed = call(&repo, &["symbol", "pars", "--prefix", "--json"]).expect(0).json();
+    assert_eq!(listed["found_by"], json!("prefix"));
+    let parts = call(&repo, &["symbol", "arse", "--prefix", "--json", "--tests", "no"])
+        .expect(0)
+        .json();
+    assert_eq!(
+        (
+            &parts["found_by"],
+            strings(&parts["results"], "name").contains(&"Parser".to_owned())
+        ),
+        (&json!("part"), true)
+    );
+}
+
+#[test]
+fn outline_shows_the_whole_a_folder_and_a_file() {
+    let repo = project();
+    let summary = call(&repo, &["outline", "--json"]).expect(0).json();
+    let summary = &summary["summary"];
+    assert_eq!(summary["files"], json!(8));
+    assert_eq!(summary["entry_points"], json!(["src/main.rs"]));
+    assert_eq!(summary["build_files"], json!(["Cargo.toml"]));
+    assert_eq!(summary["test_folders"], json!(["tests"]));
+    assert_eq!(strings(&summary["languages"], "name")[0], "rust");
+
+    let tree = call(&repo, &["outline", "src", "--json"]).expect(0).json();
+    assert_eq!(
+        strings(&tree["tree"]["children"], "name"),
+        ["lexer.rs", "main.rs", "parser.rs"]
+    );
+    let symbols = call(&repo, &["outline", "src/parser.rs"]).expect(0).text();
+    let expected = "src/parser.rs\n     4 pub struct Parser\n     6 impl Parser\n     8   pub fn parse(&self, text: &str) -> usize\n    13 pub fn parse()\n";
+    assert_eq!(symbols, expected);
+    let headings = call(&repo, &["outline", "--view", "headings"]).expect(0).text();
+    assert_eq!(
+        headings,
+        "README.md\n     1   Sample\n     5     Installation\n     9   Licence\n"
+    );
+    let imports = call(&repo, &["outline", "src/main.rs", "--view", "imports", "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(imports["results"][0]["imports"][0]["module"], json!("parser"));
+}
+
+#[test]
+fn the_map_fits_its_budget_and_does_not_change() {
+    let repo = project();
+    let map = |tokens: &str| {
+        call(&repo, &["outline", "--view", "map", "--max-tokens", tokens])
+            .expect(0)
+            .text()
+    };
+    let whole = map("1000");
+    assert!(
+        whole.contains("pub struct Parser") && whole.contains("pub fn lex"),
+        "{whole}"
+    );
+    assert!(!whole.contains("parse_is_called"), "{whole}");
+    let small = map("12");
+    assert!(small.len() <= 48 && small.contains("pub struct"), "{small}");
+    assert_eq!(map("1000"), whole);
+}
+
+#[test]
+fn config_shows_origins_and_sets() {
+    let repo = project();
+    call(&repo, &["config", "set", "search.limit", "3"]).expect(0);
+    assert_eq!(call(&repo, &["config", "get", "search.limit"]).expect(0).text(), "3\n");
+    let all = call(&repo, &["config", "--json"]).expect(0).json();
+    let limit = all["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|s| s["key"] == json!("search.limit"))
+        .unwrap();
+    assert!(
+        limit["origin"].as_str().unwrap().ends_with(".codescout/config.toml"),
+        "{limit}"
+    );
+    let wrong = call(&repo, &["config", "set", "search.limt", "3"]).expect(2);
+    assert!(
+        wrong.stderr.contains("hint: did you mean search.limit?"),
+        "{}",
+        wrong.stderr
+    );
+    call(&repo, &["config", "set", "search.limit", "many"]).expect(2);
+    assert_eq!(repo.git(["status", "--porcelain"]), "");
+}
+
+#[test]
+fn completions_are_for_each_shell() {
+    let nowhere = TestRepo::empty();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = call(&nowhere, &["completions", shell]).expect(0).text();
+        assert!(script.contains("outline"), "{shell}");
+    }
+}
+
+#[test]
+fn status_tells_coverage_once_there_is_an_index() {
+    let repo = project();
+    let before = call(&repo, &["status", "--json"]).expect(0).json();
+    assert_eq!((&before["index"], &before["coverage"]), (&json!("none"), &Value::Null));
+    call(&repo, &["index"]).expect(0);
+    let after = call(&repo, &["status", "--json"]).expect(0).json();
+    assert_eq!(after["index"], json!("up_to_date"));
+    assert_eq!(after["coverage"]["skipped"], json!({"lock_file": 1, "vendored": 1}));
+    assert_eq!(after["languages"][0], json!({"name": "rust", "files": 4}));
+    let text = call(&repo, &["status"]).expect(0).text();
+    assert!(
+        text.contains("files       8, 6 of them searched by content; left out: 1 lock_file, 1 vendored\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn search_finds_by_words_and_by_expression() {
+    let repo = project();
+    let answer = call(&repo, &["search", "cuts text into tokens", "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(answer["results"][0]["path"], json!("src/lexer.rs"));
+    let lines = call(&repo, &["search", "--mode", "regex", r"^pub fn \w+", "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(strings(&lines["results"], "path"), ["src/lexer.rs", "src/parser.rs"]);
+    assert_eq!(lines["results"][1]["kind"], json!("line"));
+}

@@ -1,0 +1,141 @@
+//! `docs/cli.md` against the program: no flag and no field without a word about it.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{call, call_in, project};
+
+const DOCS: &str = include_str!("../../../docs/cli.md");
+/// Options of every command, options of several, and the fields of every answer.
+const GENERAL: &[&str] = &["## Options of every command", "## Provenance"];
+const COMMANDS: &[&str] = &[
+    "search",
+    "grep",
+    "symbol",
+    "outline",
+    "read",
+    "index",
+    "status",
+    "eval",
+    "config",
+    "completions",
+];
+
+/// What is written about a command: its own section and what holds for all.
+fn section(command: &str) -> String {
+    let sections = DOCS.split("\n## ").map(|text| format!("## {text}"));
+    let own = format!("## `codescout {command}");
+    sections
+        .filter(|text| text.starts_with(&own) || GENERAL.iter().any(|general| text.starts_with(general)))
+        .collect()
+}
+
+#[test]
+fn every_flag_is_described() {
+    let nowhere = tempfile::tempdir().unwrap();
+    let mut missing = Vec::new();
+    for command in COMMANDS {
+        let help = call_in(nowhere.path(), &[command, "--help"], b"").expect(0).text();
+        assert!(help.contains("Examples:"), "{command} has no examples");
+        let written = section(command);
+        assert!(
+            written.contains("```sh\ncodescout"),
+            "{command} has no example in the document"
+        );
+        for line in help.lines().map(str::trim).filter(|line| line.starts_with('-')) {
+            let words = line.split([' ', ',', '=', '.']);
+            for flag in words
+                .take_while(|word| word.is_empty() || word.starts_with('-'))
+                .filter(|w| w.len() > 1)
+            {
+                if !written.contains(&format!("`{flag}")) {
+                    missing.push(format!("{command} {flag}"));
+                }
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn every_command_is_described() {
+    let nowhere = tempfile::tempdir().unwrap();
+    let help = call_in(nowhere.path(), &["--help"], b"").expect(0).text();
+    let commands = help.lines().skip_while(|line| !line.starts_with("Commands:")).skip(1);
+    let commands = commands.take_while(|line| line.starts_with("  "));
+    let names: BTreeSet<&str> = commands.filter_map(|line| line.split_whitespace().next()).collect();
+    let described: BTreeSet<&str> = COMMANDS.iter().copied().chain(["help"]).collect();
+    let missing: Vec<_> = names.difference(&described).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn every_field_of_an_answer_is_described() {
+    let repo = project();
+    repo.write("src/lexer.rs", "/// Cuts text.\npub fn lex() {}\n");
+    repo.commit("cut text into tokens faster");
+    repo.write("invalid.txt", b"\xff TODO\n");
+    let samples: &[&[&str]] = &[
+        &["search", "parse", "--explain", "--json"],
+        &["search", "--mode", "regex", "parse", "--json"],
+        &["grep", "TODO", "--json", "-C1"],
+        &["symbol", "parse", "--refs", "--body", "--json"],
+        &["outline", "--json"],
+        &["outline", "src", "--json"],
+        &["outline", "src/parser.rs", "--json"],
+        &["outline", "--view", "map", "--json"],
+        &["outline", "--view", "headings", "--json"],
+        &["outline", "--view", "imports", "--json"],
+        &["read", "README.md", "--heading", "Licence", "--json"],
+        &["index", "--json"],
+        &["status", "--json"],
+        &["eval", "--from-history", "--json"],
+        &["config", "--json"],
+    ];
+    let mut missing = BTreeSet::new();
+    for args in samples {
+        let answer = call(&repo, args).expect(0).json();
+        let written = section(args[0]);
+        let mut keys = BTreeSet::new();
+        collect_keys(&answer, &mut keys);
+        for key in keys {
+            if !written.contains(&format!("`{key}`")) {
+                missing.insert(format!("{} {key}", args[0]));
+            }
+        }
+        let first: Vec<&String> = answer.as_object().unwrap().keys().take(2).collect();
+        if !matches!(args[0], "index" | "eval" | "config") {
+            assert_eq!(first, ["repo", "ref"], "{args:?} does not begin with its provenance");
+        }
+    }
+    let failure = call(&repo, &["read", "nowhere", "--json"]).expect(2).json();
+    for key in failure.as_object().unwrap().keys() {
+        if !DOCS.contains(&format!("`{key}`")) {
+            missing.insert(key.clone());
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// Fields whose own fields are named by what is found.
+const OPEN: &[&str] = &["features", "skipped", "by_category", "by_language"];
+
+/// The names of all fields, those of fields' fields included.
+fn collect_keys(value: &Value, keys: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                keys.insert(key.clone());
+                match value {
+                    Value::Object(inner) if OPEN.contains(&key.as_str()) => {
+                        inner.values().for_each(|value| collect_keys(value, keys));
+                    }
+                    value => collect_keys(value, keys),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_keys(item, keys)),
+        _ => {}
+    }
+}

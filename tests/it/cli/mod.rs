@@ -1,0 +1,135 @@
+//! The program as people and scripts call it.
+
+mod bad_input;
+mod commands;
+mod docs;
+mod paging;
+mod reading;
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::TestRepo;
+
+/// What a call gave.
+pub(super) struct Called {
+    pub(super) code: i32,
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: String,
+}
+
+impl Called {
+    /// Standard output as text.
+    pub(super) fn text(&self) -> String {
+        String::from_utf8(self.stdout.clone()).unwrap()
+    }
+
+    /// Standard output as the one JSON object that it has to be.
+    pub(super) fn json(&self) -> Value {
+        let value: Value = serde_json::from_slice(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}\n{}", String::from_utf8_lossy(&self.stdout), self.stderr));
+        assert!(value.is_object());
+        value
+    }
+
+    #[track_caller]
+    pub(super) fn expect(self, code: i32) -> Self {
+        let stdout = String::from_utf8_lossy(&self.stdout);
+        assert_eq!(self.code, code, "stdout: {stdout}\nstderr: {}", self.stderr);
+        self
+    }
+}
+
+/// Calls the program in a folder, cut off from the machine's settings.
+pub(super) fn call_in<S: AsRef<OsStr>>(folder: &Path, args: &[S], input: &[u8]) -> Called {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_codescout"))
+        .args(args)
+        .current_dir(folder)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A program that fails before it reads its input closes the pipe.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    let output = child.wait_with_output().unwrap();
+    Called {
+        code: output.status.code().unwrap(),
+        stdout: output.stdout,
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Calls the program in a repository.
+pub(super) fn call(repo: &TestRepo, args: &[&str]) -> Called {
+    call_in(repo.root(), args, b"")
+}
+
+/// A small project with a bit of everything.
+pub(super) fn project() -> TestRepo {
+    let repo = TestRepo::new(
+        "
+        //- src/parser.rs
+        use crate::lexer::Token;
+
+        /// Turns text into queries.
+        pub struct Parser;
+
+        impl Parser {
+            /// Parses one query.
+            pub fn parse(&self, text: &str) -> usize {
+                lex(text).len()
+            }
+        }
+
+        pub fn parse() {}
+        //- src/lexer.rs
+        pub struct Token;
+
+        /// Cuts text into tokens.
+        pub fn lex(text: &str) -> Vec<Token> {
+            // lex is not recursive
+            Vec::new()
+        }
+        //- src/main.rs
+        use parser::Parser;
+
+        fn main() {
+            Parser.parse(\"a TODO b\");
+        }
+        //- tests/parser_test.rs
+        #[test]
+        fn parse_is_called() {
+            Parser.parse(\"x\");
+        }
+        //- vendor/lib.rs
+        fn vendored_todo() {}
+        //- README.md
+        # Sample
+
+        Words about parsing.
+
+        ## Installation
+
+        Run it.
+
+        # Licence
+
+        MIT
+        //- Cargo.toml
+        [package]
+        name = \"sample\"
+        //- Cargo.lock
+        # locked todo
+    ",
+    );
+    repo.tag("v1");
+    repo
+}

@@ -1,0 +1,279 @@
+//! A sidecar that is damaged, foreign, newer or out of room: the next question gets the right answer, or a plain error; never a
+//! panic, never a wrong answer.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use codescout::config::Overrides;
+use codescout::query::Mode;
+use codescout::snapshot::View;
+
+use crate::indexed::{Answer, Contents, Dice, Indexed, files_below};
+use crate::support::TestRepo;
+
+const QUERIES: [&str; 2] = ["parse_header", "how is a broken packet handled"];
+const N_FLIPS: usize = 200;
+
+/// A repository with two segments and two manifests, its sidecar as it should be, and what it answers.
+struct Sound {
+    repo: TestRepo,
+    sidecar: PathBuf,
+    expected: (Contents, Vec<Answer>),
+}
+
+impl Sound {
+    fn new() -> Self {
+        let repo = TestRepo::new(
+            "
+            //- src/packet.rs
+            /// Reads the header; a broken packet is dropped.
+            pub fn parse_header(bytes: &[u8]) -> Option<Header> {
+                Header::read(bytes.get(..16)?)
+            }
+            //- src/lib.py
+            class Packet:
+                def handle(self):
+                    self.drop_if_broken()
+            //- README.md
+            # Packets
+
+            How they are handled.
+            ",
+        );
+        let sidecar = repo.beside("sidecar");
+        let index = Indexed::at(repo.root(), sidecar.clone());
+        index.view("HEAD");
+        repo.write(
+            "src/more.go",
+            "package more\n\nfunc ParseHeader(b []byte) error {\n\treturn broken(b)\n}\n",
+        );
+        repo.commit("second");
+        let view = index.view("HEAD");
+        let expected = (index.contents(&view), answers(&index, &view).unwrap());
+        Self {
+            repo,
+            sidecar,
+            expected,
+        }
+    }
+
+    /// A copy of the sidecar, to be damaged.
+    fn copy(&self, name: &str) -> PathBuf {
+        let copy = self.repo.beside(name);
+        for (path, bytes) in files_below(&self.sidecar) {
+            let to = copy.join(path);
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            fs::write(to, bytes).unwrap();
+        }
+        copy
+    }
+
+    fn ask(&self, sidecar: &Path) -> Result<(Contents, Vec<Answer>)> {
+        let overrides = Overrides {
+            sidecar: Some(sidecar.to_owned()),
+            ..Overrides::default()
+        };
+        let index = Indexed::with(self.repo.root(), overrides)?;
+        let view = index.try_open("HEAD")?.view;
+        let answers = answers(&index, &view)?;
+        Ok((index.contents(&view), answers))
+    }
+
+    /// Asks a damaged sidecar.
+    fn check(&self, sidecar: &Path, damaged: &Path, what: &str) {
+        match self.ask(sidecar) {
+            Ok(answer) => assert!(answer == self.expected, "{what}: the answer is wrong"),
+            // Who wrote the folder can no longer be told.
+            Err(error) if damaged == Path::new("FORMAT") => assert_says_what_to_do(&error, sidecar),
+            Err(error) => panic!("{what}: {error:#}"),
+        }
+    }
+
+    /// Asks a damaged sidecar twice: the second answer comes from what the first one wrote.
+    fn check_twice(&self, sidecar: &Path, damaged: &Path, what: &str) {
+        self.check(sidecar, damaged, what);
+        self.check(sidecar, damaged, &format!("{what}, asked again"));
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let files: Vec<PathBuf> = files_below(&self.sidecar).into_keys().collect();
+        assert!(files.len() >= 10, "{files:?}");
+        files
+    }
+}
+
+fn answers(index: &Indexed, view: &View) -> Result<Vec<Answer>> {
+    let asked = QUERIES
+        .iter()
+        .flat_map(|query| [Mode::Auto, Mode::Semantic, Mode::Keyword].map(|mode| (mode, query)));
+    asked.map(|(mode, query)| index.answer(view, mode, query)).collect()
+}
+
+fn assert_says_what_to_do(error: &anyhow::Error, sidecar: &Path) {
+    let text = format!("{error:#}");
+    assert!(text.contains(&sidecar.display().to_string()), "{text}");
+}
+
+#[test]
+fn a_file_that_was_cut_is_made_anew() {
+    let sound = Sound::new();
+    for path in sound.files() {
+        let length = fs::metadata(sound.sidecar.join(&path)).unwrap().len();
+        for cut in [0, 1, length / 2, length.saturating_sub(1)] {
+            if cut >= length {
+                continue;
+            }
+            let copy = sound.copy("cut");
+            fs::OpenOptions::new()
+                .write(true)
+                .open(copy.join(&path))
+                .unwrap()
+                .set_len(cut)
+                .unwrap();
+            sound.check_twice(&copy, &path, &format!("{} cut to {cut} of {length}", path.display()));
+            fs::remove_dir_all(copy).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_gone_is_made_anew() {
+    let sound = Sound::new();
+    for path in sound.files() {
+        let copy = sound.copy("gone");
+        fs::remove_file(copy.join(&path)).unwrap();
+        assert!(
+            sound.ask(&copy).unwrap() == sound.expected,
+            "{} gone: the answer is wrong",
+            path.display()
+        );
+        fs::remove_dir_all(copy).unwrap();
+    }
+    let folders: Vec<PathBuf> = fs::read_dir(&sound.sidecar)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .collect();
+    for folder in folders {
+        let copy = sound.copy("gone");
+        fs::remove_dir_all(copy.join(folder.file_name().unwrap())).unwrap();
+        assert!(
+            sound.ask(&copy).unwrap() == sound.expected,
+            "{} gone: the answer is wrong",
+            folder.display()
+        );
+        fs::remove_dir_all(copy).unwrap();
+    }
+}
+
+#[test]
+fn flipped_bits_are_noticed() {
+    let sound = Sound::new();
+    let files = sound.files();
+    let mut dice = Dice::new(7);
+    for flip in 0..N_FLIPS {
+        let path = &files[flip % files.len()];
+        let copy = sound.copy("flipped");
+        let mut bytes = fs::read(copy.join(path)).unwrap();
+        if bytes.is_empty() {
+            continue;
+        }
+        let bit = dice.below(bytes.len() * 8);
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        fs::write(copy.join(path), bytes).unwrap();
+        sound.check(&copy, path, &format!("{}: bit {bit}", path.display()));
+        fs::remove_dir_all(copy).unwrap();
+    }
+}
+
+#[test]
+fn files_that_changed_places_are_noticed() {
+    let sound = Sound::new();
+    let files = sound.files();
+    for store in ["artifacts-v1", "lexical-v1", "dense-v1"] {
+        let of_store: Vec<&PathBuf> = files.iter().filter(|path| path.starts_with(store)).collect();
+        let [one, other] = of_store[..] else {
+            panic!("{of_store:?}")
+        };
+        let copy = sound.copy("swapped");
+        fs::rename(copy.join(one), copy.join("aside")).unwrap();
+        fs::rename(copy.join(other), copy.join(one)).unwrap();
+        fs::rename(copy.join("aside"), copy.join(other)).unwrap();
+        sound.check_twice(&copy, one, &format!("files of {store} swapped"));
+        fs::remove_dir_all(copy).unwrap();
+    }
+}
+
+#[test]
+fn what_others_made_is_refused_and_left_alone() {
+    let sound = Sound::new();
+    let newer = sound.copy("newer");
+    fs::write(newer.join("FORMAT"), "codescout sidecar\nlayout 99\n").unwrap();
+    let foreign = sound.repo.beside("foreign");
+    fs::create_dir(&foreign).unwrap();
+    fs::write(foreign.join("project.json"), "{}").unwrap();
+    let file = sound.repo.beside("file");
+    fs::write(&file, "mine").unwrap();
+    for folder in [&newer, &foreign] {
+        let before = files_below(folder);
+        let error = sound.ask(folder).err().unwrap();
+        assert_says_what_to_do(&error, folder);
+        assert!(files_below(folder) == before, "{} was changed", folder.display());
+    }
+    assert_says_what_to_do(&sound.ask(&file).err().unwrap(), &file);
+    assert_eq!(fs::read(&file).unwrap(), b"mine");
+    #[cfg(unix)]
+    {
+        let link = sound.repo.beside("link");
+        std::os::unix::fs::symlink(&sound.sidecar, &link).unwrap();
+        assert_says_what_to_do(&sound.ask(&link).err().unwrap(), &link);
+    }
+}
+
+#[test]
+fn a_state_of_another_format_is_not_overwritten() {
+    let sound = Sound::new();
+    let copy = sound.copy("state");
+    let mut state = fs::read(copy.join("state")).unwrap();
+    state[4] = 200;
+    fs::write(copy.join("state"), &state).unwrap();
+    let error = sound.ask(&copy).err().unwrap();
+    assert!(format!("{error:#}").contains("format 200"), "{error:#}");
+    assert_eq!(fs::read(copy.join("state")).unwrap(), state);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_survived() {
+    use std::process::Command;
+
+    let sound = Sound::new();
+    let disk = sound.repo.beside("disk");
+    fs::create_dir(&disk).unwrap();
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
+        .arg(&disk)
+        .output();
+    if !mounted.is_ok_and(|output| output.status.success()) {
+        crate::indexed::skip("no file system can be mounted here");
+        return;
+    }
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        // Too small for the first segment, then for what stands beside it: whatever is left behind is a beginning.
+        for n_free in [0usize, 4, 8, 16, 32, 48] {
+            let sidecar = disk.join(format!("sidecar{n_free}"));
+            let filler = disk.join("filler");
+            fs::write(&filler, vec![1; (64 - 4 - n_free).saturating_mul(1 << 10)]).unwrap();
+            let answer = sound.ask(&sidecar).unwrap();
+            assert!(answer == sound.expected, "{n_free} KiB free: the answer is wrong");
+            fs::remove_file(filler).unwrap();
+            let _ = fs::remove_dir_all(sidecar);
+        }
+    }));
+    let unmounted = Command::new("umount").arg(&disk).status().unwrap();
+    assert!(unmounted.success());
+    if let Err(panic) = result {
+        std::panic::resume_unwind(panic);
+    }
+}

@@ -1,0 +1,279 @@
+//! The documents say what is: links lead somewhere, nothing that can be set is left out, and no machine's own paths stand anywhere.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use codescout::config::{Config, Environment, Overrides, VARIABLES};
+
+/// Paths of one machine. Put together here so that this file does not hold them itself.
+const MACHINE_PATHS: &[&str] = &[concat!("/", "work/"), concat!("/", "root/"), concat!("/", "home/")];
+/// Larger files are data.
+const MAX_TEXT_BYTES: usize = 4 << 20;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// `README.md` and `docs/*.md`, from the root.
+fn documents() -> Vec<String> {
+    let entries = fs::read_dir(root().join("docs")).expect("there are documents");
+    let names = entries.map(|entry| entry.expect("they can be listed").file_name());
+    let mut documents: Vec<String> = names
+        .map(|name| format!("docs/{}", name.to_string_lossy()))
+        .filter(|name| name.ends_with(".md"))
+        .collect();
+    documents.push("README.md".to_owned());
+    documents.sort();
+    documents
+}
+
+/// The lines of a document outside fenced blocks.
+fn prose(text: &str) -> Vec<&str> {
+    let mut is_fenced = false;
+    text.lines()
+        .filter(|line| {
+            let is_fence = line.trim_start().starts_with("```");
+            is_fenced ^= is_fence;
+            !is_fence && !is_fenced
+        })
+        .collect()
+}
+
+/// Where the links of a document lead, those to other machines left out.
+fn links(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for line in prose(text) {
+        for (at, _) in line.match_indices("](") {
+            let rest = &line[at + 2..];
+            let Some(end) = rest.find(')') else { continue };
+            let target = &rest[..end];
+            if !target.contains("://") && !target.starts_with("mailto:") {
+                found.push(target.to_owned());
+            }
+        }
+    }
+    found
+}
+
+/// The anchor of a heading, as forges make it: lower case, punctuation left out, a hyphen for each space.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = kept
+        .chars()
+        .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = prose(text).into_iter().filter(|line| line.starts_with('#'));
+    headings.map(anchor).collect()
+}
+
+/// What is wrong with a link of the document at `from`.
+fn complaint(from: &str, link: &str) -> Option<String> {
+    let (path, fragment) = link.split_once('#').unwrap_or((link, ""));
+    let folder = Path::new(from).parent().unwrap_or(Path::new(""));
+    let target = if path.is_empty() {
+        PathBuf::from(from)
+    } else {
+        folder.join(path)
+    };
+    let target = without_dots(&target);
+    let name = target.to_string_lossy().into_owned();
+    let whole = root().join(&target);
+    if !whole.exists() {
+        return Some(format!("{from}: {link} leads nowhere"));
+    }
+    let is_wrong = !fragment.is_empty() && name.ends_with(".md") && !anchors(&read(&name)).contains(fragment);
+    is_wrong.then(|| format!("{from}: {link} names no heading"))
+}
+
+/// The path with `..` taken back.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::ParentDir => {
+                plain.pop();
+            }
+            std::path::Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+/// Files that git tracks, from the root; those on disk if this is no repository.
+fn tracked() -> Vec<String> {
+    let listed = Command::new("git")
+        .args(["ls-files", "-z"])
+        .current_dir(root())
+        .output();
+    match listed {
+        Ok(output) if output.status.success() && !output.stdout.is_empty() => {
+            let names = output.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+            names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+        }
+        _ => {
+            let mut found = Vec::new();
+            for part in ["src", "docs", "tests"] {
+                on_disk(Path::new(part), &mut found);
+            }
+            found.push("README.md".to_owned());
+            found
+        }
+    }
+}
+
+fn on_disk(folder: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(root().join(folder)).expect("it can be listed") {
+        let name = folder.join(entry.expect("it can be listed").file_name());
+        if root().join(&name).is_dir() {
+            on_disk(&name, found);
+        } else {
+            found.push(name.to_string_lossy().into_owned());
+        }
+    }
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut wrong = Vec::new();
+    let mut n_links = 0;
+    for document in documents() {
+        for link in links(&read(&document)) {
+            n_links += 1;
+            wrong.extend(complaint(&document, &link));
+        }
+    }
+    assert!(n_links > 10, "{n_links} links were found");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn broken_links_are_told_from_good_ones() {
+    assert_eq!(complaint("docs/formats.md", "../README.md"), None);
+    assert_eq!(complaint("docs/formats.md", "architecture.md#threads-and-memory"), None);
+    assert!(complaint("docs/formats.md", "README.md").is_some());
+    assert!(complaint("README.md", "docs/architecture.md#no-such-heading").is_some());
+    let text = "see [a](b.md), [c](https://d.example)\n```\n[e](f.md)\n```\n";
+    assert_eq!(links(text), ["b.md"]);
+}
+
+#[test]
+fn every_variable_and_key_is_documented() {
+    let text = read("docs/configuration.md");
+    let config = Config::resolve(&Overrides::default(), &Environment::default(), None, None).unwrap();
+    let keys = config.entries().into_iter().map(|(key, _, _)| key);
+    let names = VARIABLES.iter().map(|(name, _)| *name).chain(keys);
+    let missing: Vec<&str> = names.filter(|name| !text.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn every_documented_variable_is_read() {
+    let text = read("docs/configuration.md");
+    let is_part = |c: char| c.is_ascii_uppercase() || c == '_';
+    let named: BTreeSet<&str> = text
+        .split(|c: char| !is_part(c))
+        .filter(|word| word.starts_with("CODESCOUT_"))
+        .collect();
+    let unknown: Vec<&&str> = named
+        .iter()
+        .filter(|name| !VARIABLES.iter().any(|(known, _)| known == *name))
+        .collect();
+    assert!(!named.is_empty() && unknown.is_empty(), "{unknown:#?}");
+}
+
+#[test]
+fn every_room_stands_on_the_map() {
+    let map = read("docs/architecture.md");
+    let library = read("src/lib.rs");
+    for entry in fs::read_dir(root().join("src")).expect("there are rooms") {
+        let path = entry.expect("they can be listed").path();
+        if path.is_dir() {
+            let room = format!("{}/", path.file_name().unwrap_or_default().to_string_lossy());
+            assert!(map.contains(&room), "docs/architecture.md does not name {room}");
+            assert!(library.contains(&room), "src/lib.rs does not name {room}");
+        }
+    }
+}
+
+/// Every source file by its path from the root, with its text.
+fn sources() -> Vec<(String, String)> {
+    let mut names = Vec::new();
+    for folder in ["src", "tests"] {
+        on_disk(Path::new(folder), &mut names);
+    }
+    names.retain(|name| name.ends_with(".rs"));
+    names.into_iter().map(|name| (name.clone(), read(&name))).collect()
+}
+
+/// What stands between backticks in a document, outside fenced blocks.
+fn code_spans(text: &str) -> Vec<&str> {
+    prose(text)
+        .into_iter()
+        .flat_map(|line| line.split('`').skip(1).step_by(2))
+        .collect()
+}
+
+/// Whether a span is a name of the program's own: `snake_case`, `Type::method`, `TypeName`.
+fn is_own_name(span: &str) -> bool {
+    let is_word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let is_camel = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_uppercase())
+            && word.chars().skip(1).any(|c| c.is_ascii_uppercase())
+            && word.chars().any(|c| c.is_ascii_lowercase())
+    };
+    span.split("::").all(is_word) && (span.contains("::") || span.contains('_') || is_camel(span))
+}
+
+#[test]
+fn what_documents_name_is_there() {
+    let sources = sources();
+    let mut wrong = Vec::new();
+    for document in ["docs/architecture.md", "docs/formats.md", "docs/adding-a-language.md"] {
+        let text = read(document);
+        for span in code_spans(&text) {
+            let is_there = if span.contains('<') {
+                true
+            } else if span.ends_with(".rs") {
+                let ending = format!("/{span}");
+                sources.iter().any(|(name, _)| format!("/{name}").ends_with(&ending))
+            } else if is_own_name(span) && !span.starts_with("GIT_") {
+                let last = span.rsplit("::").next().unwrap_or(span);
+                sources.iter().any(|(_, text)| text.contains(last))
+            } else {
+                true
+            };
+            if !is_there {
+                wrong.push(format!("{document}: {span}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn no_path_of_a_machine_is_committed() {
+    let mut wrong = Vec::new();
+    for name in tracked() {
+        // A file may be deleted and not yet committed.
+        let Ok(bytes) = fs::read(root().join(&name)) else {
+            continue;
+        };
+        if bytes.len() > MAX_TEXT_BYTES || bytes.contains(&0) {
+            continue;
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let found = MACHINE_PATHS.iter().filter(|path| text.contains(**path));
+        wrong.extend(found.map(|path| format!("{name}: {path}")));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

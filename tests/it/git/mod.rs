@@ -1,0 +1,8 @@
+//! The git room against the git executable, which is the oracle for everything here.
+
+mod attributes;
+mod hostile;
+mod objects;
+mod oracle;
+mod refs;
+mod worktree;

@@ -1,0 +1,234 @@
+//! A repository with its index: opens views and asks them everything that two indexes can be compared by.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+use codescout::config::Overrides;
+use codescout::ingest::{NoProgress, Outcome};
+use codescout::model::ChunkKey;
+use codescout::query::{Hit, Mode, Request, SearchOutcome, Searcher};
+use codescout::snapshot::{Coverage, FileStatus, View};
+use codescout::surface::{Opened, Workspace};
+
+pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
+
+pub(crate) const MODES: [Mode; 4] = [Mode::Auto, Mode::Hybrid, Mode::Semantic, Mode::Keyword];
+
+/// A workspace on a test's repository.
+pub(crate) struct Indexed {
+    pub(crate) workspace: Workspace,
+}
+
+/// What a view says of itself and of its files.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Contents {
+    digest: [u8; 32],
+    coverage: Coverage,
+    /// Path, mode, id, language and why it is left out. Ids of files that are left out on disk are not known.
+    files: Vec<String>,
+}
+
+/// What a search found, without numbers that belong to one sidecar. Scores bit by bit.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Answer {
+    asked: String,
+    hits: Vec<String>,
+}
+
+impl Indexed {
+    /// With the sidecar where it stands by default.
+    pub(crate) fn new(root: &Path) -> Self {
+        Self::with(root, Overrides::default()).unwrap()
+    }
+
+    /// With a sidecar at `sidecar`.
+    pub(crate) fn at(root: &Path, sidecar: PathBuf) -> Self {
+        let overrides = Overrides {
+            sidecar: Some(sidecar),
+            ..Overrides::default()
+        };
+        Self::with(root, overrides).unwrap()
+    }
+
+    pub(crate) fn with(root: &Path, overrides: Overrides) -> Result<Self> {
+        let workspace = Workspace::open(root, &overrides)?;
+        Ok(Self { workspace })
+    }
+
+    pub(crate) fn try_open(&self, reference: &str) -> Result<Opened> {
+        self.workspace.view(reference, &NoProgress, &NEVER)
+    }
+
+    pub(crate) fn view(&self, reference: &str) -> View {
+        self.try_open(reference).unwrap().view
+    }
+
+    /// What opening a revision had to index first.
+    pub(crate) fn ingested(&self, reference: &str) -> Outcome {
+        self.try_open(reference).unwrap().ingested
+    }
+
+    pub(crate) fn try_search(&self, view: &View, mode: Mode, query: &str) -> Result<SearchOutcome> {
+        let searcher = Searcher::new(view, self.workspace.embedder(), self.workspace.static_model())?;
+        Ok(searcher.search(&Request {
+            query: query.to_owned(),
+            mode,
+            limit: 50,
+            ..Request::default()
+        })?)
+    }
+
+    pub(crate) fn search(&self, view: &View, mode: Mode, query: &str) -> Vec<Hit> {
+        self.try_search(view, mode, query).unwrap().hits
+    }
+
+    /// The paths of what a keyword search finds, each once, in the order of paths.
+    pub(crate) fn paths(&self, view: &View, word: &str) -> Vec<String> {
+        let hits = self.search(view, Mode::Keyword, word);
+        let places = hits.iter().flat_map(|hit| &hit.places);
+        let mut paths: Vec<String> = places.map(|place| path_of(view, place.file)).collect();
+        paths.sort();
+        paths.dedup();
+        paths
+    }
+
+    pub(crate) fn contents(&self, view: &View) -> Contents {
+        let file = |(_, file): (_, codescout::snapshot::ViewFile<'_>)| {
+            let entry = file.entry();
+            let status = match entry.status {
+                FileStatus::Indexed { .. } => "indexed".to_owned(),
+                FileStatus::Skipped(reason) => reason.to_string(),
+            };
+            format!(
+                "{:?} {:?} {} {} {status}",
+                entry.path, entry.mode, entry.oid, entry.lang.0
+            )
+        };
+        Contents {
+            digest: view.digest(),
+            coverage: view.coverage(),
+            files: view.files().map(file).collect(),
+        }
+    }
+
+    pub(crate) fn answer(&self, view: &View, mode: Mode, query: &str) -> Result<Answer> {
+        let outcome = self.try_search(view, mode, query)?;
+        Ok(Answer {
+            asked: format!("{mode:?} {query:?}"),
+            hits: outcome.hits.iter().map(|hit| written(view, hit)).collect(),
+        })
+    }
+
+    /// The answers to `queries` in every mode.
+    pub(crate) fn answers(&self, view: &View, queries: &[&str]) -> Vec<Answer> {
+        let all = queries.iter().flat_map(|query| MODES.map(|mode| (mode, query)));
+        all.map(|(mode, query)| self.answer(view, mode, query).unwrap())
+            .collect()
+    }
+}
+
+impl Answer {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.hits.is_empty()
+    }
+
+    /// Fails the test at the first hit that differs.
+    pub(crate) fn assert_same(&self, other: &Self, about: &str) {
+        for (rank, (ours, theirs)) in self.hits.iter().zip(&other.hits).enumerate() {
+            assert_eq!(ours, theirs, "hit {rank} of {}: {about}", self.asked);
+        }
+        assert_eq!(self, other, "{about}");
+    }
+}
+
+pub(crate) fn path_of(view: &View, file: codescout::snapshot::FileId) -> String {
+    String::from_utf8_lossy(view.file(file).path).into_owned()
+}
+
+fn written(view: &View, hit: &Hit) -> String {
+    let places: Vec<String> = hit
+        .places
+        .iter()
+        .map(|place| {
+            let path = path_of(view, place.file);
+            format!(
+                "{path}:{}-{} {:?} {}",
+                place.start_line, place.end_line, place.range, place.range_start_line
+            )
+        })
+        .collect();
+    format!(
+        "{:08x} {} {places:?} {:?} {:?} {:?} {:?}",
+        hit.score.to_bits(),
+        hit.score,
+        hit.kind,
+        hit.lang,
+        hit.symbol,
+        hit.features
+    )
+}
+
+/// The distinct chunks of a view.
+pub(crate) fn chunk_keys(view: &View) -> Vec<ChunkKey> {
+    let docs = (0..view.segments().n_docs()).filter(|&doc| view.live().contains(doc));
+    let mut keys: Vec<ChunkKey> = docs
+        .map(|doc| {
+            let (segment, local) = view.segments().of_doc(doc).unwrap();
+            segment.lexical.key(local)
+        })
+        .collect();
+    keys.sort_unstable();
+    keys
+}
+
+/// Every file of a folder, by its path within, with its bytes.
+pub(crate) fn files_below(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let bytes = std::fs::read(&path).unwrap();
+                found.insert(path.strip_prefix(root).unwrap().to_owned(), bytes);
+            }
+        }
+    }
+    found
+}
+
+/// Says aloud that a test could not be made here.
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+pub(crate) fn skip(why: &str) {
+    eprintln!("SKIPPED: {why}");
+}
+
+/// A small source of chance that gives the same numbers on every machine (splitmix64, Steele et al., OOPSLA 2014).
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Below `end`, which is not 0.
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    pub(crate) fn one_of<'a, T>(&mut self, list: &'a [T]) -> &'a T {
+        &list[self.below(list.len())]
+    }
+}
