@@ -1,0 +1,298 @@
+//! How fast texts become vectors and vectors are searched, and what quantisation and graph cost in recall.
+//!
+//! ```text
+//! cargo bench --bench dense                                 # scan 100,000 made-up vectors
+//! cargo bench --bench dense -- embed DIR                    # MB/s a core over the files below DIR
+//! cargo bench --bench dense -- recall DIR QUERIES           # int4 and int8 against f32; QUERIES has one query a line
+//! cargo bench --bench dense -- scan N [DIR]                 # whole, and through filters of 10 % and 1 %
+//! cargo bench --bench dense -- hnsw N DIR QUERIES           # the graph against the scan
+//! ```
+//!
+//! DIR is any folder of source files: the figures in the documents come from the trees of git and rust-analyzer, with commit
+//! subjects of the two as queries. Files are cut into pieces of about 1,000 bytes (400 for `hnsw`, to have more of them) at
+//! line ends. Times are the best of several rounds on one thread, except that scans of over 200,000 live documents use all.
+
+#![expect(clippy::print_stdout, reason = "a bench reports on the terminal")]
+#![expect(clippy::unwrap_used, reason = "a bench may stop")]
+
+use std::collections::HashSet;
+use std::fs;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use codescout::embed::{Embedder, ProfileId, Scratch, Side, StaticModel};
+use codescout::index::dense::{DenseIndex, FlatIndex, HnswIndex, HnswOptions, Quantisation, VectorFile, VectorWriter};
+use roaring::RoaringBitmap;
+
+const DIM: usize = 256;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench")
+        .collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        ["embed", folder] => embed(folder.as_ref()),
+        ["recall", folder, queries] => recall(folder.as_ref(), queries.as_ref()),
+        ["scan", n] => scan(&made_up(n.parse().unwrap())),
+        ["scan", n, folder] => scan(&repeated(chunk_vectors(folder.as_ref(), 1000), n.parse().unwrap())),
+        ["hnsw", n, folder, queries] => hnsw(n.parse().unwrap(), folder.as_ref(), queries.as_ref()),
+        _ => scan(&made_up(100_000)),
+    }
+}
+
+fn embed(folder: &Path) {
+    let files = files(folder);
+    let chunks: Vec<&[u8]> = files.iter().flat_map(|file| chunks(file, 1000)).collect();
+    let n_bytes: usize = chunks.iter().map(|chunk| chunk.len()).sum();
+    println!(
+        "{} files, {} chunks, {:.1} MB",
+        files.len(),
+        chunks.len(),
+        n_bytes as f64 / 1e6
+    );
+    let open = best_of(5, || drop(black_box(StaticModel::embedded())));
+    let model = StaticModel::embedded();
+    let tokenise = best_of(5, || {
+        chunks.iter().for_each(|chunk| drop(black_box(model.token_ids(chunk))))
+    });
+    let (mut scratch, mut vector) = (Scratch::default(), vec![0.0; model.dim()]);
+    let embed = best_of(5, || {
+        chunks
+            .iter()
+            .for_each(|chunk| _ = black_box(model.embed_into(chunk, Side::Document, &mut scratch, &mut vector)));
+    });
+    let rate = |time: Duration| n_bytes as f64 / time.as_secs_f64() / 1e6;
+    println!(
+        "open {open:.2?}, tokenise {:.0} MB/s, embed {:.0} MB/s",
+        rate(tokenise),
+        rate(embed)
+    );
+}
+
+fn recall(folder: &Path, queries: &Path) {
+    let (vectors, queries) = (chunk_vectors(folder, 1000), query_vectors(queries));
+    println!("{} chunks, {} queries", vectors.len(), queries.len());
+    let truth: Vec<Vec<u32>> = queries.iter().map(|query| top_in_f32(&vectors, query, 10)).collect();
+    let live = RoaringBitmap::from_iter(0..vectors.len() as u32);
+    for quantisation in [Quantisation::Int8, Quantisation::Int4] {
+        let start = Instant::now();
+        let index = flat(&vectors, quantisation);
+        let written = start.elapsed();
+        let (mut hits, mut held) = (0, 0);
+        for (query, truth) in queries.iter().zip(&truth) {
+            let found: Vec<u32> = index
+                .search(query, &live, 50)
+                .unwrap()
+                .iter()
+                .map(|hit| hit.0)
+                .collect();
+            hits += truth.iter().filter(|doc| found[..10].contains(doc)).count();
+            held += usize::from(truth.iter().all(|doc| found.contains(doc)));
+        }
+        println!(
+            "{quantisation:?}: recall@10 {:.4}, top 50 holds the top 10 in {:.4} of queries, written in {:.2} µs a vector",
+            hits as f64 / (10 * queries.len()) as f64,
+            held as f64 / queries.len() as f64,
+            written.as_secs_f64() * 1e6 / vectors.len() as f64,
+        );
+    }
+}
+
+fn scan(vectors: &[Vec<f32>]) {
+    let n = vectors.len() as u32;
+    let query = &vectors[vectors.len() / 3];
+    for quantisation in [Quantisation::Int8, Quantisation::Int4] {
+        let index = flat(vectors, quantisation);
+        let report = |what: &str, live: &RoaringBitmap| {
+            let time = best_of(30, || drop(black_box(index.search(query, live, 50).unwrap())));
+            let each = time.as_secs_f64() * 1e9 / live.len() as f64;
+            println!("{quantisation:?} {what}: {time:.2?}, {each:.2} ns a live vector");
+        };
+        report(&format!("all {n}"), &one_in(1, 1, n));
+        report("10 %, scattered", &one_in(10, 1, n));
+        report("1 %, scattered", &one_in(100, 1, n));
+        report("10 %, in runs of 30", &one_in(10, 30, n));
+        let (mut cosines, all) = (vec![0.0; vectors.len()], RoaringBitmap::from_iter(0..n));
+        let time = best_of(10, || index.scores_into(query, &all, &mut cosines).unwrap());
+        println!("{quantisation:?} scores_into: {time:.2?}");
+    }
+}
+
+/// Runs of so many documents, about one run in `share`.
+fn one_in(share: u32, run: u32, n: u32) -> RoaringBitmap {
+    (0..n).filter(|doc| mixed(doc / run).is_multiple_of(share)).collect()
+}
+
+fn hnsw(n: usize, folder: &Path, queries: &Path) {
+    let (vectors, queries) = (repeated(chunk_vectors(folder, 400), n), query_vectors(queries));
+    let live = RoaringBitmap::from_iter(0..vectors.len() as u32);
+    let flat = flat(&vectors, Quantisation::Int4);
+    drop(vectors);
+    let (resident, start) = (resident_mib(), Instant::now());
+    // The threshold is put so low that the graph always answers.
+    let options = HnswOptions {
+        threshold: 1,
+        ..HnswOptions::default()
+    };
+    let index = HnswIndex::build(flat.clone(), &options, &AtomicBool::new(false)).unwrap();
+    println!(
+        "built in {:.1?}, {} MiB more resident: {index:?}",
+        start.elapsed(),
+        resident_mib() - resident
+    );
+    for k in [10, 50] {
+        let (mut hits, mut by_scan, mut by_graph) = (0, Duration::ZERO, Duration::ZERO);
+        for query in &queries {
+            let (time, truth) = timed(|| flat.search(query, &live, k).unwrap());
+            by_scan += time;
+            let (time, found) = timed(|| index.search(query, &live, k).unwrap());
+            by_graph += time;
+            hits += truth.iter().filter(|hit| found.contains(hit)).count();
+        }
+        let recall = hits as f64 / (k * queries.len()) as f64;
+        let [by_graph, by_scan] = [by_graph, by_scan].map(|time| time / queries.len() as u32);
+        println!("k {k}: recall {recall:.4}, graph {by_graph:.2?}, scan {by_scan:.2?} a query");
+    }
+}
+
+/// The texts below a folder, in the order of their paths.
+fn files(folder: &Path) -> Vec<Vec<u8>> {
+    let (mut folders, mut paths) = (vec![folder.to_owned()], Vec::<PathBuf>::new());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let kind = entry.file_type().unwrap();
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_file() {
+                paths.push(entry.path());
+            }
+        }
+    }
+    paths.sort();
+    let texts = paths.iter().map(|path| fs::read(path).unwrap());
+    texts
+        .filter(|text| text.len() <= 1 << 20 && !text.contains(&0))
+        .collect()
+}
+
+/// Pieces of whole lines, each ending with the line that reaches `size` bytes.
+fn chunks(file: &[u8], size: usize) -> Vec<&[u8]> {
+    let (mut chunks, mut start, mut end) = (Vec::new(), 0, 0);
+    for line in file.split_inclusive(|&byte| byte == b'\n') {
+        end += line.len();
+        if end - start >= size {
+            chunks.push(&file[start..end]);
+            start = end;
+        }
+    }
+    if start < end {
+        chunks.push(&file[start..end]);
+    }
+    chunks
+}
+
+/// The vectors of the distinct chunks below a folder.
+fn chunk_vectors(folder: &Path, size: usize) -> Vec<Vec<f32>> {
+    let (model, files, mut seen) = (StaticModel::embedded(), files(folder), HashSet::new());
+    let distinct = files
+        .iter()
+        .flat_map(|file| chunks(file, size))
+        .filter(|&chunk| seen.insert(chunk));
+    distinct
+        .map(|chunk| model.embed(chunk, Side::Document).vector)
+        .collect()
+}
+
+fn query_vectors(queries: &Path) -> Vec<Vec<f32>> {
+    let model = StaticModel::embedded();
+    let queries = fs::read_to_string(queries).unwrap();
+    queries
+        .lines()
+        .map(|query| model.embed_query(query).unwrap().vector)
+        .collect()
+}
+
+/// `n` vectors without any structure.
+fn made_up(n: usize) -> Vec<Vec<f32>> {
+    (0..n as u32)
+        .map(|i| {
+            unit(
+                (0..DIM as u32)
+                    .map(|j| mixed(i * 1_021 + j) as f32 - (1u64 << 31) as f32)
+                    .collect(),
+            )
+        })
+        .collect()
+}
+
+/// The first `n` vectors; where there are fewer, each again with a tenth of another one added.
+fn repeated(mut vectors: Vec<Vec<f32>>, n: usize) -> Vec<Vec<f32>> {
+    let n_given = vectors.len();
+    for i in n_given..n {
+        let (one, other) = (&vectors[i - n_given], &vectors[mixed(i as u32) as usize % n_given]);
+        let sum = unit(one.iter().zip(other).map(|(a, b)| a + 0.1 * b).collect());
+        vectors.push(sum);
+    }
+    println!("{} vectors, {n_given} of them of chunks", n.min(vectors.len()));
+    vectors.truncate(n);
+    vectors
+}
+
+fn unit(mut vector: Vec<f32>) -> Vec<f32> {
+    let norm = vector.iter().map(|x| x * x).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
+    vector.iter_mut().for_each(|x| *x /= norm);
+    vector
+}
+
+/// An arbitrary number for each number.
+fn mixed(i: u32) -> u32 {
+    let x = u64::from(i).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((x ^ x >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32) as u32
+}
+
+fn flat(vectors: &[Vec<f32>], quantisation: Quantisation) -> FlatIndex {
+    let mut writer = VectorWriter::new(DIM, quantisation, ProfileId([0; 16])).unwrap();
+    vectors.iter().for_each(|vector| writer.push(vector, 1.0).unwrap());
+    FlatIndex::new(vec![(0, VectorFile::open(Arc::new(writer.finish())).unwrap())]).unwrap()
+}
+
+fn top_in_f32(vectors: &[Vec<f32>], query: &[f32], k: usize) -> Vec<u32> {
+    let mut all: Vec<(f32, u32)> = (0..)
+        .zip(vectors)
+        .map(|(doc, vector)| {
+            let mut lanes = [0f32; 16];
+            for (x, y) in vector.chunks_exact(16).zip(query.chunks_exact(16)) {
+                (0..16).for_each(|i| lanes[i] += x[i] * y[i]);
+            }
+            (-lanes.iter().sum::<f32>(), doc)
+        })
+        .collect();
+    all.select_nth_unstable_by(k, |a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    all[..k].iter().map(|&(_, doc)| doc).collect()
+}
+
+fn timed<T>(run: impl FnOnce() -> T) -> (Duration, T) {
+    let start = Instant::now();
+    let outcome = run();
+    (start.elapsed(), outcome)
+}
+
+fn best_of(n_rounds: usize, mut run: impl FnMut()) -> Duration {
+    (0..n_rounds).map(|_| timed(&mut run).0).min().unwrap()
+}
+
+/// Memory of this process in MiB, where the system tells.
+fn resident_mib() -> i64 {
+    let status = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    status
+        .split(' ')
+        .nth(1)
+        .and_then(|pages| pages.parse::<i64>().ok())
+        .unwrap_or(0)
+        / 256
+}
