@@ -22,6 +22,7 @@ mod revision;
 mod scan;
 mod tree;
 mod untracked;
+mod watch;
 mod worktree;
 
 pub use attributes::{AttributeMatcher, Attributes, PathAttributes, is_rules_file};
@@ -36,6 +37,7 @@ pub use reader::{ObjectError, ObjectReader};
 pub use refs::{Head, LogTip, Ref, RefError, RefKind};
 pub use revision::{Candidate, Resolved, RevisionError};
 pub use tree::{FileMode, TreeFile, TreeOutcome};
+pub use watch::{RefWatch, WatchError};
 pub use worktree::{OnDisk, Stage, WorkTreeChange, WorkTreeChanges, WorkTreeError};
 
 /// The cause below one of this room's errors, whatever library or system call it came from.

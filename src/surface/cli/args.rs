@@ -283,13 +283,18 @@ pub(super) struct ReadArgs {
 #[command(after_help = "Examples:
   codescout index                 the commit that is checked out
   codescout index v1.0 v2.0       two tags
-  codescout index --all-branches  every local branch")]
+  codescout index --all-branches  every local branch
+  codescout index --watch         go on whenever a commit, checkout or reset moves a ref")]
 pub(super) struct IndexArgs {
     /// Revisions; the commit that is checked out if there are none
     pub(super) revisions: Vec<String>,
     /// Every local branch
     #[arg(long)]
     pub(super) all_branches: bool,
+    /// Stay, and index again whenever refs move, until interrupted. Uncommitted edits need none of this: every query
+    /// looks at them
+    #[arg(long)]
+    pub(super) watch: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -29,6 +29,8 @@ use crate::config::{Environment, Overrides};
 
 /// Set by Ctrl-C and by a request to end; long work looks at it and keeps what was done.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// Set while nothing is under way that could be stopped half-way: an interrupt then ends the process at once.
+static IDLE: AtomicBool = AtomicBool::new(false);
 
 /// What a command found; decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,13 +115,11 @@ fn start_logging(global: &Global) {
 }
 
 fn catch_signals() {
-    let set = || INTERRUPTED.store(true, Ordering::Relaxed);
     // Without a handler Ctrl-C ends the process at once, which loses nothing that was published.
     if let Err(error) = ctrlc::set_handler(move || {
-        if INTERRUPTED.load(Ordering::Relaxed) {
+        if INTERRUPTED.swap(true, Ordering::SeqCst) || IDLE.load(Ordering::SeqCst) {
             std::process::exit(130);
         }
-        set();
     }) {
         tracing::debug!(%error, "no handler for Ctrl-C");
     }

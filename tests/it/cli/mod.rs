@@ -5,6 +5,7 @@ mod commands;
 mod docs;
 mod paging;
 mod reading;
+mod watch;
 
 use std::ffi::OsStr;
 use std::io::Write;
