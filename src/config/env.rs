@@ -49,3 +49,11 @@ impl Environment {
         }
     }
 }
+
+/// Variables that are named as if they were this program's, and are not: most likely misspelt.
+pub fn unknown_variables() -> Vec<String> {
+    std::env::vars_os()
+        .filter_map(|(name, _)| name.into_string().ok())
+        .filter(|name| name.starts_with("CODESCOUT_") && VARIABLES.iter().all(|(known, _)| known != name))
+        .collect()
+}

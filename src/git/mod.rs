@@ -27,7 +27,7 @@ mod worktree;
 
 pub use attributes::{AttributeMatcher, Attributes, PathAttributes, is_rules_file};
 pub use blob::{BlobContent, hash_blob};
-pub use command::CommandError;
+pub use command::{CommandError, GitVersion, git_version};
 pub use commit::{CommitInfo, Person};
 pub use diff::{TreeChange, TreeEntry};
 pub use disk_file::{DiskFile, Unread, WorkTreeReader};

@@ -205,6 +205,14 @@ impl Sidecar {
         Ok(lock)
     }
 
+    /// Whether this user can write here. A file is made and removed at once, as permissions alone do not tell.
+    pub fn check_writable(&self) -> io::Result<()> {
+        tempfile::Builder::new()
+            .prefix(TEMPORARY_PREFIX)
+            .tempfile_in(&self.root)?
+            .close()
+    }
+
     fn state_path(&self) -> PathBuf {
         self.root.join("state")
     }

@@ -10,6 +10,7 @@ mod layout;
 mod lock;
 mod sections;
 mod state;
+mod volume;
 
 pub use atomic::{remove_stale_temporaries, write_atomic};
 pub use codec::{CodecError, decode, encode};
@@ -18,3 +19,4 @@ pub use layout::{FORMAT_VERSION, OpenError, Sidecar, Store};
 pub use lock::{LockError, WriterLock};
 pub use sections::{Bytes, SectionError, SectionFile, SectionWriter};
 pub use state::{SegmentEntry, State, StateError, StoredFile, VectorEntry};
+pub use volume::{Volume, volume};

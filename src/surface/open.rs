@@ -26,6 +26,8 @@ use crate::snapshot::{
 const PATIENCE: Duration = Duration::from_secs(600);
 /// A tree without manifest is served from memory when the sidecar cannot be written.
 const READ_ONLY_NOTE: &str = "the index cannot be written here; this answer was computed in memory";
+/// Keeps the sidecar out of the repository it lies in.
+const EXCLUDE_LINE: &str = "/.codescout/";
 
 /// A repository with its sidecar, configuration and models.
 pub struct Workspace {
@@ -117,7 +119,10 @@ impl Workspace {
     /// Brings the sidecar up to date with a revision.
     pub fn ingest(&self, target: Target, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Outcome> {
         let sidecar = Sidecar::open_or_create(&self.sidecar_root)?;
-        self.exclude_sidecar();
+        // A repository that cannot be written to has no sidecar of ours either, so failing is no failure.
+        if let Err(error) = self.exclude_sidecar() {
+            tracing::debug!(%error, "info/exclude was not written");
+        }
         let ingest = Ingest {
             repository: &self.repository,
             sidecar: &sidecar,
@@ -386,17 +391,57 @@ impl Workspace {
         Ok(View::new(provenance, base.segments, base.layers, unsaved))
     }
 
-    /// Keeps the sidecar out of `git status` by the repository's own `info/exclude`. A repository that cannot be written to
-    /// has no sidecar of ours either, so failing is no failure.
-    fn exclude_sidecar(&self) {
-        let is_inside = self
-            .repository
-            .main_work_dir()
-            .is_some_and(|root| self.sidecar_root.starts_with(root));
-        if is_inside && let Err(error) = add_exclude_line(self.repository.common_dir()) {
-            tracing::debug!(%error, "info/exclude was not written");
+    /// What the sidecar knows of a tree.
+    pub fn freshness(&self, tree: TreeId) -> Result<Freshness> {
+        let Some((sidecar, Some(state))) = self.sidecar()? else {
+            return Ok(Freshness::Missing);
+        };
+        let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);
+        Ok(match snapshots.load(tree) {
+            Ok(Some(_)) => Freshness::UpToDate,
+            _ => Freshness::Behind,
+        })
+    }
+
+    /// Keeps the sidecar out of `git status` by the repository's own `info/exclude`.
+    pub fn exclude_sidecar(&self) -> std::io::Result<()> {
+        match self.exclude_without_line()? {
+            Some((path, text)) => add_exclude_line(&path, &text),
+            None => Ok(()),
         }
     }
+
+    /// Whether the sidecar is in the work tree and `info/exclude` does not say so.
+    pub fn needs_exclude_line(&self) -> std::io::Result<bool> {
+        Ok(self.exclude_without_line()?.is_some())
+    }
+
+    /// `info/exclude` with its text, if it lacks the line.
+    fn exclude_without_line(&self) -> std::io::Result<Option<(PathBuf, String)>> {
+        let main = self.repository.main_work_dir();
+        if !main.is_some_and(|root| self.sidecar_root.starts_with(root)) {
+            return Ok(None);
+        }
+        let path = self.repository.common_dir().join("info").join("exclude");
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(error),
+        };
+        let has_line = text.lines().any(|line| line.trim() == EXCLUDE_LINE);
+        Ok((!has_line).then_some((path, text)))
+    }
+}
+
+/// What the sidecar knows of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// There is no index.
+    Missing,
+    /// There is one, without this tree.
+    Behind,
+    /// All of it.
+    UpToDate,
 }
 
 /// A tree's snapshot, opened.
@@ -432,24 +477,15 @@ fn is_committed(repository: &Repository, file: &Path) -> Result<bool> {
     Ok(is_there)
 }
 
-fn add_exclude_line(common_dir: &Path) -> std::io::Result<()> {
-    const LINE: &str = "/.codescout/";
-    let path = common_dir.join("info").join("exclude");
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(error),
-    };
-    if text.lines().any(|line| line.trim() == LINE) {
-        return Ok(());
+fn add_exclude_line(path: &Path, text: &str) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
     }
-    std::fs::create_dir_all(common_dir.join("info"))?;
-    let separator = if text.is_empty() || text.ends_with('\n') {
-        ""
-    } else {
-        "\n"
+    let separator = match text.is_empty() || text.ends_with('\n') {
+        true => "",
+        false => "\n",
     };
-    crate::sidecar::write_atomic(&path, format!("{text}{separator}{LINE}\n").as_bytes())
+    crate::sidecar::write_atomic(path, format!("{text}{separator}{EXCLUDE_LINE}\n").as_bytes())
 }
 
 /// Whether an error says that this place cannot be written to, rather than that something is wrong.

@@ -59,6 +59,13 @@ pub(super) enum Command {
   codescout status
   codescout status --ref v1.2.0 --json")]
     Status,
+    /// Set up a repository: index it, and say what next
+    #[command(after_help = "Examples:
+  codescout init
+  codescout init --repo ../other")]
+    Init,
+    /// Look for what is wrong, and say what mends it
+    Doctor(DoctorArgs),
     /// Show or change settings
     Config(ConfigArgs),
     /// Print a script that completes commands in a shell
@@ -295,6 +302,22 @@ pub(super) struct IndexArgs {
     /// looks at them
     #[arg(long)]
     pub(super) watch: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout doctor
+  codescout doctor --fix          mend what can be mended without asking
+  codescout doctor --what-leaves  what would leave this machine
+
+Exit code: 0 nothing is in the way, 1 there is a problem, 2 failed.")]
+pub(super) struct DoctorArgs {
+    /// Mend what can be mended without touching anything but the index
+    #[arg(long)]
+    pub(super) fix: bool,
+    /// Only what would leave this machine
+    #[arg(long)]
+    pub(super) what_leaves: bool,
 }
 
 #[derive(Debug, ClapArgs)]

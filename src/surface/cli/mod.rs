@@ -3,9 +3,11 @@
 mod args;
 mod completions;
 mod config;
+mod doctor;
 mod eval;
 mod grep;
 mod index;
+mod init;
 mod json;
 mod outline;
 mod progress;
@@ -79,6 +81,8 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
         Command::Outline(outline) => outline::run(&open(&Overrides::default())?, &args.global, outline, output),
         Command::Config(config) => config::run(&open(&Overrides::default())?, config, output),
         Command::Completions(completions) => completions::run(completions, output),
+        Command::Doctor(doctor) => doctor::run(&args.global, doctor, output),
+        Command::Init => init::run(&open(&Overrides::default())?, &args.global, output),
         Command::Eval(eval) => eval::run(&args.global, eval, output),
         Command::Status => status::run(&open(&Overrides::default())?, &args.global, output),
     }

@@ -14,7 +14,7 @@ use crate::extract;
 use crate::ingest::NoProgress;
 use crate::sidecar::Store;
 use crate::snapshot::{SnapshotStore, View};
-use crate::surface::open::Workspace;
+use crate::surface::open::{Freshness, Workspace};
 
 #[derive(Debug, Serialize)]
 struct StatusOut {
@@ -60,9 +60,8 @@ pub(super) fn run(workspace: &Workspace, global: &Global, output: &mut Output) -
     };
     if let Some((sidecar, Some(state))) = workspace.sidecar()? {
         let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);
-        let is_known = |tree| matches!(snapshots.load(tree), Ok(Some(_)));
-        answer.index = match target {
-            Some(target) if !is_known(target.tree) => "behind",
+        answer.index = match target.map(|target| workspace.freshness(target.tree)).transpose()? {
+            Some(Freshness::Behind) => "behind",
             _ => "up_to_date",
         };
         answer.segments = state.segments.len();

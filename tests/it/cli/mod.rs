@@ -3,6 +3,7 @@
 mod bad_input;
 mod commands;
 mod docs;
+mod doctor;
 mod paging;
 mod reading;
 mod watch;
