@@ -13,7 +13,16 @@ use super::state::{State, StateError};
 pub const FORMAT_VERSION: u32 = 1;
 const FORMAT_FIRST_LINE: &str = "codescout sidecar";
 /// What stands beside `FORMAT` and the stores.
-const OWN_NAMES: [&str; 6] = [".gitignore", "config.toml", "lock", "log", "memories", "state"];
+const OWN_NAMES: [&str; 8] = [
+    ".gitignore",
+    "config.toml",
+    "gc",
+    "lock",
+    "log",
+    "memories",
+    "pins",
+    "state",
+];
 
 /// One kind of immutable file, with its format number in the folder's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,6 +183,20 @@ impl Sidecar {
         self.root.join(store.folder())
     }
 
+    /// Folders of stores in an earlier format than this build's, which nothing reads any more.
+    pub fn old_folders(&self) -> io::Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.root)? {
+            let entry = entry?;
+            let is_old = entry.file_name().to_str().is_some_and(is_old_store);
+            if is_old && entry.file_type()?.is_dir() {
+                found.push(entry.path());
+            }
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+
     /// Where the machine-local configuration stands, if there is any.
     pub fn config_path(&self) -> PathBuf {
         self.root.join("config.toml")
@@ -231,6 +254,16 @@ fn holds_only_ours(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|mut entries| entries.all(has_own_name))
 }
 
+/// Whether a folder's name is that of a store with a lower number. What a newer build made is not ours to remove.
+fn is_old_store(name: &str) -> bool {
+    Store::ALL.iter().any(|store| {
+        let (stem, current) = store.folder().rsplit_once("-v").expect("stores are numbered");
+        let number = name.strip_prefix(stem).and_then(|rest| rest.strip_prefix("-v"));
+        let is_below = |number: u32| current.parse().is_ok_and(|current: u32| number < current);
+        number.and_then(|number| number.parse().ok()).is_some_and(is_below)
+    })
+}
+
 fn parse_format(text: &str) -> Option<u32> {
     let mut lines = text.lines();
     (lines.next()? == FORMAT_FIRST_LINE).then_some(())?;
@@ -250,6 +283,24 @@ mod tests {
         fs::write(root.join("project.toml"), "x").unwrap();
         assert!(matches!(Sidecar::open_or_create(&root), Err(OpenError::Foreign { .. })));
         assert_eq!(fs::read_dir(&root).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn folders_of_earlier_formats_are_found_and_those_of_later_ones_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let sidecar = Sidecar::open_or_create(&folder.path().join("sidecar")).unwrap();
+        for name in [
+            "artifacts-v0",
+            "dense-v0",
+            "dense-v2",
+            "dense-v",
+            "memories",
+            "other-v0",
+        ] {
+            fs::create_dir(sidecar.root().join(name)).unwrap();
+        }
+        let expected = ["artifacts-v0", "dense-v0"].map(|name| sidecar.root().join(name));
+        assert_eq!(sidecar.old_folders().unwrap(), expected);
     }
 
     #[test]

@@ -5,18 +5,24 @@
 
 mod atomic;
 mod codec;
+mod collected;
 mod compress;
 mod layout;
 mod lock;
+mod pins;
+mod record;
 mod sections;
 mod state;
 mod volume;
 
 pub use atomic::{remove_stale_temporaries, write_atomic};
 pub use codec::{CodecError, decode, encode};
+pub use collected::LastCollection;
 pub use compress::{CompressError, compress, decompress};
 pub use layout::{FORMAT_VERSION, OpenError, Sidecar, Store};
 pub use lock::{LockError, WriterLock};
+pub use pins::Pin;
+pub use record::RecordError;
 pub use sections::{Bytes, SectionError, SectionFile, SectionWriter};
 pub use state::{SegmentEntry, State, StateError, StoredFile, VectorEntry};
 pub use volume::{Volume, volume};
