@@ -17,6 +17,8 @@ pub enum Stage {
     Waiting,
     /// Reading, extracting and indexing blobs.
     Indexing,
+    /// Collecting garbage: what is counted are the files that are written or removed.
+    Collecting,
 }
 
 /// Tells nobody.

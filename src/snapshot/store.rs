@@ -2,14 +2,17 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use crate::model::{Oid, TreeId};
 use crate::sidecar::{SectionError, Sidecar, Store, WriterLock, write_atomic};
 
 use super::manifest::Manifest;
 
-/// The manifest of a tree is named by it, with this ending.
+/// What the names of manifests end in.
 const ENDING: &str = ".snap";
+/// How many hexadecimal digits of the epoch stand in a name.
+const EPOCH_DIGITS: usize = 8;
 
 /// The manifests of one sidecar.
 #[derive(Clone, Debug)]
@@ -34,6 +37,21 @@ pub enum ManifestError {
         #[source]
         source: io::Error,
     },
+}
+
+/// A file that holds a manifest by its name; of this epoch or another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredManifest {
+    /// The tree.
+    pub tree: TreeId,
+    /// Where it stands.
+    pub path: PathBuf,
+    /// Its size.
+    pub n_bytes: u64,
+    /// When it was written, or went out of use.
+    pub changed: SystemTime,
+    /// Whether its name is one of this epoch; the others nobody reads any more.
+    pub is_current: bool,
 }
 
 impl<'a> SnapshotStore<'a> {
@@ -66,17 +84,39 @@ impl<'a> SnapshotStore<'a> {
 
     /// The trees that have a manifest, the newest first.
     pub fn trees(&self) -> io::Result<Vec<TreeId>> {
+        let mut found: Vec<_> = self.files()?.into_iter().filter(|file| file.is_current).collect();
+        found.sort_unstable_by(|a, b| (b.changed, b.tree).cmp(&(a.changed, a.tree)));
+        Ok(found.into_iter().map(|file| file.tree).collect())
+    }
+
+    /// Every file that this program has given the name of a manifest, in no order.
+    pub fn files(&self) -> io::Result<Vec<StoredManifest>> {
         let mut found = Vec::new();
         for entry in std::fs::read_dir(self.sidecar.folder(Store::Snapshots))? {
             let entry = entry?;
             let name = entry.file_name();
-            let tree = name.to_str().and_then(|name| name.strip_suffix(ENDING));
-            if let Some(Ok(oid)) = tree.map(Oid::from_hex) {
-                found.push((entry.metadata()?.modified()?, TreeId(oid)));
-            }
+            let Some((tree, epoch)) = name.to_str().and_then(parse_name) else {
+                continue;
+            };
+            // Another process may have removed it since it was listed.
+            let metadata = match entry.metadata() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                metadata => metadata?,
+            };
+            found.push(StoredManifest {
+                tree,
+                path: entry.path(),
+                n_bytes: metadata.len(),
+                changed: metadata.modified()?,
+                is_current: epoch == self.epoch_digits(),
+            });
         }
-        found.sort_unstable_by(|a, b| b.cmp(a));
-        Ok(found.into_iter().map(|(_, tree)| tree).collect())
+        Ok(found)
+    }
+
+    /// The manifest of a tree alone, be it whole or a difference. `None` if it is not stored.
+    pub fn manifest(&self, tree: TreeId) -> Result<Option<Manifest>, ManifestError> {
+        self.open(tree)
     }
 
     fn open(&self, tree: TreeId) -> Result<Option<Manifest>, ManifestError> {
@@ -89,6 +129,22 @@ impl<'a> SnapshotStore<'a> {
     }
 
     fn path(&self, tree: TreeId) -> PathBuf {
-        self.sidecar.path(Store::Snapshots, &format!("{tree}{ENDING}"))
+        let name = format!("{tree}-{}{ENDING}", self.epoch_digits());
+        self.sidecar.path(Store::Snapshots, &name)
     }
+
+    fn epoch_digits(&self) -> String {
+        let digits = self.epoch[..EPOCH_DIGITS / 2].iter();
+        digits.map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// The tree and the digits of the epoch in a manifest's name; no digits in one of the time when names had none.
+fn parse_name(name: &str) -> Option<(TreeId, &str)> {
+    let stem = name.strip_suffix(ENDING)?;
+    let (tree, epoch) = stem.split_once('-').unwrap_or((stem, ""));
+    let is_epoch =
+        epoch.is_empty() || epoch.len() == EPOCH_DIGITS && epoch.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let tree = TreeId(Oid::from_hex(tree).ok()?);
+    is_epoch.then_some((tree, epoch))
 }
