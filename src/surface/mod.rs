@@ -2,6 +2,7 @@
 //! `doctor` looks for what is wrong.
 
 pub mod cli;
+mod collect;
 mod doctor;
 mod open;
 

@@ -11,8 +11,8 @@ use crate::artifact::SkipReason;
 use crate::config::{Config, Environment, Overrides};
 use crate::embed::{Embedder, StaticModel, open_model2vec};
 use crate::git::{
-    AttributeMatcher, Attributes, DiskFile, FileMode, Head, KnownFiles, OnDisk, Repository, TreeEntry, TreeFile,
-    Unread, WorkTreeChange,
+    AttributeMatcher, Attributes, DiskFile, FileMode, Head, KnownFiles, OnDisk, Repository, RevisionError, TreeEntry,
+    TreeFile, Unread, WorkTreeChange,
 };
 use crate::index::{BuildOptions, Segments};
 use crate::ingest::{Ingest, Outcome, Progress, Target};
@@ -23,11 +23,17 @@ use crate::snapshot::{
 };
 
 /// How long a command waits for another writer before it says so.
-const PATIENCE: Duration = Duration::from_secs(600);
+pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 /// A tree without manifest is served from memory when the sidecar cannot be written.
 const READ_ONLY_NOTE: &str = "the index cannot be written here; this answer was computed in memory";
 /// Keeps the sidecar out of the repository it lies in.
 const EXCLUDE_LINE: &str = "/.codescout/";
+
+/// A snapshot outlives its commit until garbage is collected, or for ever if it is pinned.
+const VANISHED_NOTE: &str =
+    "git does not know this revision any more; the answer comes from the index, and the text of files may be gone";
+/// How often a snapshot is looked for while writers replace what was found.
+const MAX_ATTEMPTS: usize = 5;
 
 /// A repository with its sidecar, configuration and models.
 pub struct Workspace {
@@ -133,8 +139,26 @@ impl Workspace {
         Ok(ingest.update(target, progress, interrupt)?)
     }
 
-    /// What a revision names: `WORKTREE` and `INDEX` stand for the commit below them.
+    /// What a revision names: `WORKTREE` and `INDEX` stand for the commit below them. What git does not know any more may still be
+    /// in the sidecar.
     pub fn target(&self, reference: &str) -> Result<Option<Target>> {
+        Ok(self.find(reference)?.0)
+    }
+
+    /// What a revision names, and whether only the sidecar still knows it.
+    fn find(&self, reference: &str) -> Result<(Option<Target>, bool)> {
+        match self.target_of_git(reference) {
+            Err(error) if matches!(error.downcast_ref(), Some(RevisionError::Unknown { .. })) => {
+                match self.vanished(reference) {
+                    Some(target) => Ok((Some(target), true)),
+                    None => Err(error),
+                }
+            }
+            found => Ok((found?, false)),
+        }
+    }
+
+    fn target_of_git(&self, reference: &str) -> Result<Option<Target>> {
         if matches!(reference, "WORKTREE" | "INDEX") {
             let head: Head = self.repository.head()?;
             let Some(commit) = head.commit() else {
@@ -156,12 +180,15 @@ impl Workspace {
     /// Opens a view of a revision, indexing first what is missing. Where the sidecar cannot be written the view is computed in
     /// memory, and says so.
     pub fn view(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Opened> {
-        let target = self.target(reference)?;
+        let (target, has_vanished) = self.find(reference)?;
         let reference = match (reference, self.repository.work_dir()) {
             ("WORKTREE", None) => "HEAD",
             (reference, _) => reference,
         };
         let mut provenance = self.provenance(reference, target);
+        if has_vanished {
+            provenance.incomplete.push(VANISHED_NOTE.to_owned());
+        }
         let mut ingested = Outcome::default();
         let base = match target {
             None => Base::default(),
@@ -203,14 +230,17 @@ impl Workspace {
     }
 
     fn newly_stored(&self, target: Target, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<(Base, Outcome)> {
-        let outcome = self.ingest(target, progress, interrupt)?;
-        if outcome.interrupted {
-            bail!("interrupted; what was indexed so far is kept");
+        // A collection of garbage may take away again what nothing but this query keeps.
+        for _ in 0..MAX_ATTEMPTS {
+            let outcome = self.ingest(target, progress, interrupt)?;
+            if outcome.interrupted {
+                bail!("interrupted; what was indexed so far is kept");
+            }
+            if let Some(base) = self.stored(target.tree)? {
+                return Ok((base, outcome));
+            }
         }
-        let base = self
-            .stored(target.tree)?
-            .context("the index of this tree was written and is gone again")?;
-        Ok((base, outcome))
+        bail!("the index of this tree was written and is gone again")
     }
 
     fn provenance(&self, reference: &str, target: Option<Target>) -> Provenance {
@@ -237,37 +267,59 @@ impl Workspace {
             Err(OpenError::Missing { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let Some(state) = self.usable_state(&sidecar)? else {
-            return Ok(None);
-        };
-        let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);
+        for _ in 0..MAX_ATTEMPTS {
+            let Some(state) = self.usable_state(&sidecar)? else {
+                return Ok(None);
+            };
+            let found = self.stored_in(&sidecar, &state, tree);
+            if found.is_some() {
+                return Ok(found);
+            }
+            // A writer that began a new epoch meanwhile has put everything elsewhere.
+            let newest = self.usable_state(&sidecar)?;
+            if newest.is_none_or(|newest| newest.epoch == state.epoch) {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    fn stored_in(&self, sidecar: &Sidecar, state: &State, tree: TreeId) -> Option<Base> {
+        let snapshots = SnapshotStore::new(sidecar, state.epoch, state.recipe);
         let layers = match snapshots.load(tree) {
-            Ok(Some(layers)) => layers,
-            Ok(None) => return Ok(None),
+            Ok(found) => found?,
             Err(error) => {
                 tracing::warn!(%error, "written anew");
-                return Ok(None);
+                return None;
             }
         };
         if can_be_completed(&layers, &self.repository) {
-            return Ok(None);
+            return None;
         }
         // A manifest is published after the state that it needs. One that was published since the state was read may name
         // blobs that only the state of now tells of.
-        let epoch = state.epoch;
-        let Some(state) = self.usable_state(&sidecar)?.filter(|state| state.epoch == epoch) else {
-            return Ok(None);
-        };
-        match Segments::open_newest(&sidecar, &state, &self.embedder().profile().id().to_string()) {
-            Ok(segments) if segments.iter().all(|segment| segment.vectors.is_some()) => {
-                Ok(Some(Base { segments, layers }))
+        let newest = sidecar.state().ok().flatten();
+        let state = newest.filter(|newest| (newest.epoch, newest.recipe) == (state.epoch, state.recipe))?;
+        match Segments::open_newest(sidecar, &state, &self.embedder().profile().id().to_string()) {
+            Ok(segments) if segments.iter().all(|segment| segment.vectors.is_some()) => Some(Base { segments, layers }),
+            Ok(_) => None,
+            Err(error) if error.is_gone() => {
+                tracing::debug!(%error, "looked for again, or indexed anew");
+                None
             }
-            Ok(_) => Ok(None),
             Err(error) => {
                 tracing::warn!(%error, "indexing anew");
-                Ok(None)
+                None
             }
         }
+    }
+
+    /// The stored manifest of a tree, if there is one in order.
+    pub(super) fn stored_tree(&self, tree: TreeId) -> Option<Vec<Manifest>> {
+        let sidecar = Sidecar::open(&self.sidecar_root).ok()?;
+        let state = self.usable_state(&sidecar).ok()??;
+        let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);
+        snapshots.load(tree).ok()?
     }
 
     /// The state if this build can go on from it. A damaged one is as good as none.
