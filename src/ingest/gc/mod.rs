@@ -50,7 +50,7 @@ const NO_GRACE: Grace = Grace {
 /// A snapshot that was made so lately is not taken away unasked.
 const RECENT: Duration = Duration::from_secs(24 * 3600);
 /// How often what is kept is cut down before the limit of size is given up.
-const MAX_ROUNDS: usize = 3;
+const MAX_ROUNDS: usize = 4;
 /// A collection that nobody asked for is due when so many snapshots have come since the last,
 const DUE_SNAPSHOTS: u64 = 64;
 /// or some have and the last is so long ago,
@@ -178,7 +178,7 @@ impl Collector<'_> {
         let is_first = last.ended_at == i64::MIN;
         let is_over_limit = || {
             let manifests: u64 = files.iter().map(|file| file.n_bytes).sum();
-            let segments: u64 = state.segments.iter().map(stored_bytes).sum();
+            let segments = state.n_segment_bytes();
             self.options
                 .max_bytes
                 .is_some_and(|max_bytes| segments + manifests > max_bytes)
@@ -241,8 +241,11 @@ impl Collector<'_> {
             if done.fits || done.interrupted || !may_drop {
                 break;
             }
-            // The shares are an estimate; the next round takes the one by which it was wrong into account.
-            target = target.map(|target| (target as f64 * 0.98 * target as f64 / in_use.max(1) as f64) as u64);
+            // What goes frees a little less than its share, because files have parts that do not shrink. The next round
+            // shares out what is there now; the last ones leave some room.
+            if round > 0 {
+                target = target.map(|target| target - target / 20);
+            }
         }
         done.bytes.1 = self.stored_bytes()?;
         done.waiting = self.waiting()?;

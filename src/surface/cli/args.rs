@@ -55,10 +55,7 @@ pub(super) enum Command {
     /// Build or update the index
     Index(IndexArgs),
     /// Show what is indexed and how fresh it is
-    #[command(after_help = "Examples:
-  codescout status
-  codescout status --ref v1.2.0 --json")]
-    Status,
+    Status(StatusArgs),
     /// Set up a repository: index it, and say what next
     #[command(after_help = "Examples:
   codescout init
@@ -66,6 +63,8 @@ pub(super) enum Command {
     Init,
     /// Look for what is wrong, and say what mends it
     Doctor(DoctorArgs),
+    /// Throw away what no ref, reflog, work tree or pin keeps
+    Gc(GcArgs),
     /// Show or change settings
     Config(ConfigArgs),
     /// Print a script that completes commands in a shell
@@ -318,6 +317,41 @@ pub(super) struct DoctorArgs {
     /// Only what would leave this machine
     #[arg(long)]
     pub(super) what_leaves: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout status
+  codescout status --ref v1.2.0 --json
+  codescout status --bytes             what keeps how much")]
+pub(super) struct StatusArgs {
+    /// Show what keeps how much; reads the list of files of every snapshot
+    #[arg(long)]
+    pub(super) bytes: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout gc --dry-run       what would go, and what keeps the rest
+  codescout gc
+  codescout gc --pin v1.2.0    keep this snapshot, whatever becomes of the tag
+  codescout gc --pins")]
+pub(super) struct GcArgs {
+    /// Change nothing, only show what would be done
+    #[arg(short = 'n', long)]
+    pub(super) dry_run: bool,
+    /// Copy what stays even if little is dead, and into as few files as can be
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(super) aggressive: bool,
+    /// Keep the snapshot of this revision, even if git forgets it; may be repeated
+    #[arg(long, value_name = "REV", conflicts_with_all = ["dry_run", "aggressive"])]
+    pub(super) pin: Vec<String>,
+    /// Keep it no longer for its own sake; may be repeated
+    #[arg(long, value_name = "REV", conflicts_with_all = ["dry_run", "aggressive"])]
+    pub(super) unpin: Vec<String>,
+    /// Show what is pinned
+    #[arg(long, conflicts_with_all = ["dry_run", "aggressive"])]
+    pub(super) pins: bool,
 }
 
 #[derive(Debug, ClapArgs)]

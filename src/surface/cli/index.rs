@@ -47,6 +47,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
         if output.json {
             output.json(&answer)?;
         }
+        indexer.collect_if_due(output)?;
         return Ok(Found::Something);
     }
     // Watched before the first update, so that nothing moves unseen in between.
@@ -60,7 +61,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
             Err(error) if !INTERRUPTED.load(Ordering::Relaxed) => output.error(&error),
             Err(error) => return Err(error),
         }
-        output.flush()?;
+        indexer.collect_if_due(output)?;
         IDLE.store(true, Ordering::SeqCst);
         if INTERRUPTED.load(Ordering::SeqCst) {
             anyhow::bail!("interrupted");
@@ -135,5 +136,18 @@ impl Indexer<'_> {
             self.done.insert(reference.clone(), target.tree);
         }
         Ok(answer)
+    }
+
+    /// Throws away garbage if it is time; after the answer, so that nobody waits for it.
+    fn collect_if_due(&self, output: &mut Output) -> Result<()> {
+        output.flush()?;
+        let indexed: Vec<TreeId> = self.done.values().copied().collect();
+        // A failure is none of the index that was asked for.
+        match self.workspace.collect_if_due(&indexed, &self.progress, &INTERRUPTED) {
+            Ok(Some(collected)) => tracing::info!(?collected.bytes, collected.rewrote, "collected garbage"),
+            Ok(None) => {}
+            Err(error) => tracing::warn!("garbage was not collected: {error:#}"),
+        }
+        Ok(())
     }
 }

@@ -5,6 +5,7 @@ mod completions;
 mod config;
 mod doctor;
 mod eval;
+mod gc;
 mod grep;
 mod index;
 mod init;
@@ -84,7 +85,8 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
         Command::Doctor(doctor) => doctor::run(&args.global, doctor, output),
         Command::Init => init::run(&open(&Overrides::default())?, &args.global, output),
         Command::Eval(eval) => eval::run(&args.global, eval, output),
-        Command::Status => status::run(&open(&Overrides::default())?, &args.global, output),
+        Command::Status(status) => status::run(&open(&Overrides::default())?, &args.global, status, output),
+        Command::Gc(gc) => gc::run(&open(&Overrides::default())?, &args.global, gc, output),
     }
 }
 
