@@ -178,7 +178,7 @@ fn a_deleted_branch_takes_its_blobs_along_and_nothing_else() {
     }
     let left = Indexed::new(repo.root());
     let found = left.paths(&known_view(&left, "other"), "only_on_side_1");
-    assert!(found.iter().all(|path| path.starts_with("other/")), "{found:?}");
+    assert!(found.iter().all(|path| !path.starts_with("side/")), "{found:?}");
     assert_like_fresh(&left, &repo, &["v1", "v2", "other", "HEAD"], "deleted");
     // Nothing is left to do, and nothing is done.
     let files = files_below(&sidecar.join("artifacts-v1"));
@@ -439,20 +439,30 @@ fn differences_whose_base_goes_pass_to_an_heir() {
 #[test]
 fn a_store_over_its_limit_loses_the_least_important_first() {
     let repo = sample();
-    let commits: Vec<String> = (0..4)
-        .map(|number| {
-            repo.write(format!("passing/{number}.rs"), source(&format!("passing_{number}")));
-            repo.commit("passing")
+    repo.git(["tag", "-d", "v2"]);
+    // Of each kind one commit with as much of its own.
+    let commits: Vec<String> = ["passing", "tagged", "remote", "local"]
+        .map(|name| {
+            repo.git(["checkout", "--quiet", "--detach", "main"]);
+            for number in 0..20 {
+                let path = format!("{name}/{number}.rs");
+                repo.write(
+                    path,
+                    source(&format!("{name}_{number}")).replace("shape", &format!("{name}_{number}_form")),
+                );
+            }
+            repo.commit(name)
         })
-        .collect();
-    repo.git(["reset", "--quiet", "--hard", "HEAD~4"]);
-    repo.git(["update-ref", "refs/remotes/origin/side", "side"]);
-    repo.git(["branch", "--quiet", "-D", "side"]);
+        .to_vec();
+    repo.git(["update-ref", "refs/tags/tagged", &commits[1]]);
+    repo.git(["update-ref", "refs/remotes/origin/remote", &commits[2]]);
+    repo.git(["update-ref", "refs/heads/local", &commits[3]]);
+    repo.git(["branch", "--quiet", "-D", "side", "other"]);
+    repo.checkout("main");
     let fill = |name: &str, max_bytes: u64| {
         let each = indexed(&repo, name, &format!("reflog_days = 100000\nmax_bytes = {max_bytes}\n"));
-        let all = ["v1", "v2", "origin/side", "other", "HEAD"].into_iter();
-        all.chain(commits.iter().map(String::as_str))
-            .for_each(|reference| drop(each.view(reference)));
+        let all = ["v1", "HEAD"].into_iter().chain(commits.iter().map(String::as_str));
+        all.for_each(|reference| drop(each.view(reference)));
         each
     };
     let all = fill("unlimited", 0);
