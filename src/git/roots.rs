@@ -43,6 +43,8 @@ pub enum RootKind {
 
 /// An entry of a reflog.
 struct LogEntry {
+    /// The ref.
+    name: BString,
     commit: CommitId,
     time: i64,
 }
@@ -76,14 +78,13 @@ impl Repository {
             }
             logged.push(each.name);
         }
-        for name in logged {
+        for LogEntry { name, commit, time } in self.logs(&logged)? {
             let (kind, since) = match name == STASH {
                 true => (RootKind::Stash, i64::MIN),
                 false => (RootKind::Reflog, reflog_since),
             };
-            let entries = self.log_of(&name)?;
-            for entry in entries.iter().filter(|entry| entry.time >= since) {
-                found.add(kind, name.as_bstr(), entry.commit, Some(entry.time));
+            if time >= since {
+                found.add(kind, name.as_bstr(), commit, Some(time));
             }
         }
         Ok(found.list)
@@ -100,10 +101,31 @@ impl Repository {
         heads
     }
 
-    fn log_of(&self, name: &BString) -> Result<Vec<LogEntry>, RefError> {
-        match self.places.refs {
-            RefStorage::Files => Ok(self.log_of_file(name)),
-            RefStorage::Reftable => self.log_of_reftable(name),
+    /// The entries of the logs of all `names`: `HEAD` of each work tree, and every ref.
+    fn logs(&self, names: &[BString]) -> Result<Vec<LogEntry>, RefError> {
+        if self.places.refs == RefStorage::Files {
+            return Ok(names.iter().flat_map(|name| self.log_of_file(name)).collect());
+        }
+        let is_head = |name: &&BString| !name.starts_with(b"refs/");
+        let mut all: Vec<&str> = names
+            .iter()
+            .filter(is_head)
+            .filter_map(|name| name.to_str().ok())
+            .collect();
+        all.insert(0, "--all");
+        match self.log_of_reftable(&all) {
+            // One name without a log, or one lost commit, spoils the call for all.
+            Err(CommandError::Failed { .. }) => {
+                let mut entries = Vec::new();
+                for name in names.iter().filter_map(|name| name.to_str().ok()) {
+                    match self.log_of_reftable(&[name]) {
+                        Err(CommandError::Failed { .. }) => {}
+                        found => entries.extend(found?),
+                    }
+                }
+                Ok(entries)
+            }
+            found => Ok(found?),
         }
     }
 
@@ -116,40 +138,35 @@ impl Repository {
             .filter_map(Result::ok)
             .filter(|line| !line.new_oid.is_null())
             .map(|line| LogEntry {
+                name: name.clone(),
                 commit: CommitId(from_gix(&line.new_oid)),
                 time: line.signature.time.seconds,
             })
             .collect()
     }
 
-    fn log_of_reftable(&self, name: &BString) -> Result<Vec<LogEntry>, RefError> {
-        let Ok(name) = name.to_str() else {
-            return Ok(Vec::new());
-        };
-        let arguments = [
+    fn log_of_reftable(&self, names: &[&str]) -> Result<Vec<LogEntry>, CommandError> {
+        let mut arguments = vec![
             "--walk-reflogs",
             "--no-patch",
             "--no-color",
-            "--format=%H %gd",
+            "--format=%H %gD",
             "--date=unix",
-            "--end-of-options",
-            name,
-            "--",
         ];
-        match git(self.git_dir(), "log", &arguments) {
-            Ok(printed) => Ok(printed.lines().filter_map(printed_entry).collect()),
-            // It has no log, or an entry of it is gone.
-            Err(CommandError::Failed { .. }) => Ok(Vec::new()),
-            Err(error) => Err(error.into()),
-        }
+        // Names of refs do not begin with a dash.
+        arguments.extend(names);
+        arguments.push("--");
+        let printed = git(self.git_dir(), "log", &arguments)?;
+        Ok(printed.lines().filter_map(printed_entry).collect())
     }
 }
 
 /// `<id> <ref>@{<seconds>}`
 fn printed_entry(line: &[u8]) -> Option<LogEntry> {
     let (id, selector) = line.split_once_str(" ")?;
-    let (_, time) = selector.strip_suffix(b"}")?.rsplit_once_str("@{")?;
+    let (name, time) = selector.strip_suffix(b"}")?.rsplit_once_str("@{")?;
     Some(LogEntry {
+        name: name.into(),
         commit: CommitId(printed_oid(id).ok()?),
         time: time.to_str().ok()?.parse().ok()?,
     })

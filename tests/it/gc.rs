@@ -701,7 +701,7 @@ fn writers_and_readers_at_once_lose_nothing() {
 
 #[test]
 fn after_any_events_it_is_as_if_made_at_once() {
-    for seed in 0..6 {
+    for seed in 0..4 {
         let mut dice = Dice::new(0x6763 + seed);
         let repo = TestRepo::new(
             "
@@ -711,7 +711,7 @@ fn after_any_events_it_is_as_if_made_at_once() {
         );
         let grown = indexed(&repo, "grown", EAGER);
         grown.view("HEAD");
-        for step in 0..12 {
+        for step in 0..10 {
             let did = commit_something(&repo, &mut dice);
             let about = format!("seed {seed}, step {step}: {did}");
             let listed = repo.git(["for-each-ref", "--format=%(refname:short)", "refs/heads"]);

@@ -19,6 +19,7 @@ const COMMANDS: &[&str] = &[
     "status",
     "init",
     "doctor",
+    "gc",
     "eval",
     "config",
     "completions",
@@ -91,7 +92,9 @@ fn every_field_of_an_answer_is_described() {
         &["outline", "--view", "imports", "--json"],
         &["read", "README.md", "--heading", "Licence", "--json"],
         &["index", "--json"],
-        &["status", "--json"],
+        &["status", "--bytes", "--json"],
+        &["gc", "--pin", "v1", "--json"],
+        &["gc", "--dry-run", "--json"],
         &["eval", "--from-history", "--json"],
         &["config", "--json"],
         &["init", "--json"],
@@ -109,7 +112,7 @@ fn every_field_of_an_answer_is_described() {
             }
         }
         let first: Vec<&String> = answer.as_object().unwrap().keys().take(2).collect();
-        if !matches!(args[0], "index" | "eval" | "config" | "init" | "doctor") {
+        if !matches!(args[0], "index" | "eval" | "config" | "gc" | "init" | "doctor") {
             assert_eq!(first, ["repo", "ref"], "{args:?} does not begin with its provenance");
         }
     }
