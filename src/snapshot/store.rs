@@ -85,7 +85,7 @@ impl<'a> SnapshotStore<'a> {
     /// The trees that have a manifest, the newest first.
     pub fn trees(&self) -> io::Result<Vec<TreeId>> {
         let mut found: Vec<_> = self.files()?.into_iter().filter(|file| file.is_current).collect();
-        found.sort_unstable_by(|a, b| (b.changed, b.tree).cmp(&(a.changed, a.tree)));
+        found.sort_unstable_by_key(|file| std::cmp::Reverse((file.changed, file.tree)));
         Ok(found.into_iter().map(|file| file.tree).collect())
     }
 
