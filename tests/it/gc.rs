@@ -46,6 +46,8 @@ fn sample() -> TestRepo {
             source(&format!("function_{number}")),
         );
     }
+    // Left out for what it holds; that is remembered under its blob.
+    repo.write("src/data.bin", [0; 2_000]);
     repo.commit("start");
     repo.tag("v1");
     for branch in ["side", "other"] {
@@ -180,6 +182,12 @@ fn a_deleted_branch_takes_its_blobs_along_and_nothing_else() {
     let found = left.paths(&known_view(&left, "other"), "only_on_side_1");
     assert!(found.iter().all(|path| !path.starts_with("side/")), "{found:?}");
     assert_like_fresh(&left, &repo, &["v1", "v2", "other", "HEAD"], "deleted");
+    // What is left out is still known to be: a tree whose files are all listed anew brings one new blob, the rules.
+    repo.write(".gitattributes", "*.none -text\n");
+    repo.commit("rules");
+    assert_eq!(left.ingested("HEAD").n_new_blobs, 1);
+    repo.git(["reset", "--quiet", "--hard", "HEAD~1"]);
+    collect(&left);
     // Nothing is left to do, and nothing is done.
     let files = files_below(&sidecar.join("artifacts-v1"));
     assert!(!collect(&left).rewrote);

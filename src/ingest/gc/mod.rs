@@ -345,9 +345,11 @@ impl Run<'_> {
             true => self.rewrite(marked, &kept, groups),
             false => self.drop_manifests(marked, &kept),
         };
-        if !matches!(finished, Ok(true)) {
+        if !matches!(finished, Ok(true))
+            && let Err(error) = self.clear()
+        {
             // What was written so far is in nobody's use and only takes space.
-            self.clear()?;
+            tracing::warn!(%error, "files of a collection that was given up were not removed");
         }
         if finished? {
             self.finish(kept.len())?;

@@ -4,10 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::artifact::SkipReason;
 use crate::index::{NumberSet, Segment, Segments};
 use crate::model::TreeId;
 use crate::sidecar::{SegmentEntry, Sidecar, State};
-use crate::snapshot::{Manifest, SnapshotStore, StoredManifest};
+use crate::snapshot::{FileStatus, Manifest, SnapshotStore, StoredManifest};
 
 use super::keep::{Cause, Keep};
 use crate::ingest::compact::stored_bytes;
@@ -219,20 +220,42 @@ impl<'a> Marking<'a> {
         if let Some(tree) = top.base() {
             let base = self.base_of(tree)?;
             for index in 0..base.n_files() {
-                if let Some(blob) = base.blob(index).filter(|&blob| !self.blobs.contains(blob))
+                if let Some(blob) = self.blob_of(&base, index).filter(|&blob| !self.blobs.contains(blob))
                     && !top.names(base.path(index))
                 {
                     bytes += self.mark_blob(blob);
                 }
             }
         }
-        for blob in (0..top.n_files()).filter_map(|index| top.blob(index)) {
-            bytes += self.mark_blob(blob);
+        for index in 0..top.n_files() {
+            if let Some(blob) = self.blob_of(&top, index) {
+                bytes += self.mark_blob(blob);
+            }
         }
         Some(KeptSnapshot {
             keep,
             bytes: bytes as u64,
         })
+    }
+
+    /// The number of a file's blob, also of one that was left out for what it holds: that it is to be left out is known by its
+    /// artifact, which a manifest does not name.
+    fn blob_of(&self, manifest: &Manifest, index: u32) -> Option<u32> {
+        if let Some(blob) = manifest.blob(index) {
+            return Some(blob);
+        }
+        let entry = manifest.entry(index);
+        let is_by_content = matches!(
+            entry.status,
+            FileStatus::Skipped(
+                SkipReason::Binary
+                    | SkipReason::TooLarge
+                    | SkipReason::LfsPointer
+                    | SkipReason::Generated
+                    | SkipReason::Minified
+            )
+        );
+        is_by_content.then(|| self.segments.find_blob(entry.key())).flatten()
     }
 
     fn base_of(&mut self, tree: TreeId) -> Option<Manifest> {
