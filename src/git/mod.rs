@@ -20,6 +20,7 @@ mod reader;
 mod refs;
 mod revision;
 mod scan;
+mod tracked;
 mod tree;
 mod untracked;
 mod worktree;

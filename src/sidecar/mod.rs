@@ -4,17 +4,20 @@
 //! published; `state` is the one commit point. Start at [`Sidecar`].
 
 mod atomic;
+mod beneath;
 mod codec;
 mod compress;
+mod format;
 mod layout;
 mod lock;
 mod sections;
 mod state;
 
-pub use atomic::{remove_stale_temporaries, write_atomic};
+pub use atomic::write_atomic;
+pub use beneath::{Entry, EntryKind};
 pub use codec::{CodecError, decode, encode};
 pub use compress::{CompressError, compress, decompress};
-pub use layout::{FORMAT_VERSION, OpenError, Sidecar, Store};
+pub use layout::{FORMAT_VERSION, Location, OpenError, Sidecar, Store};
 pub use lock::{LockError, WriterLock};
 pub use sections::{Bytes, SectionError, SectionFile, SectionWriter};
 pub use state::{SegmentEntry, State, StateError, StoredFile, VectorEntry};

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::model::{Oid, TreeId};
-use crate::sidecar::{SectionError, Sidecar, Store, WriterLock, write_atomic};
+use crate::sidecar::{SectionError, Sidecar, Store, WriterLock};
 
 use super::manifest::Manifest;
 
@@ -58,21 +58,27 @@ impl<'a> SnapshotStore<'a> {
         }
     }
 
+    /// The name of a tree's file.
+    pub fn file_name(&self, tree: TreeId) -> String {
+        file_name(tree)
+    }
+
     /// Stores the manifest of a tree.
     pub fn publish(&self, tree: TreeId, bytes: &[u8], _lock: &WriterLock) -> Result<(), ManifestError> {
-        let path = self.path(tree);
-        write_atomic(&path, bytes).map_err(|source| ManifestError::Write { path, source })
+        let name = file_name(tree);
+        let written = self.sidecar.write(Store::Snapshots, &name, bytes);
+        written.map_err(|source| ManifestError::Write {
+            path: self.sidecar.path(Store::Snapshots, &name),
+            source,
+        })
     }
 
     /// The trees that have a manifest, the newest first.
     pub fn trees(&self) -> io::Result<Vec<TreeId>> {
         let mut found = Vec::new();
-        for entry in std::fs::read_dir(self.sidecar.folder(Store::Snapshots))? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let tree = name.to_str().and_then(|name| name.strip_suffix(ENDING));
-            if let Some(Ok(oid)) = tree.map(Oid::from_hex) {
-                found.push((entry.metadata()?.modified()?, TreeId(oid)));
+        for entry in self.sidecar.entries(Some(Store::Snapshots))? {
+            if let Some(tree) = entry.name.to_str().and_then(tree_of_file) {
+                found.push((entry.modified, tree));
             }
         }
         found.sort_unstable_by(|a, b| b.cmp(a));
@@ -80,15 +86,25 @@ impl<'a> SnapshotStore<'a> {
     }
 
     fn open(&self, tree: TreeId) -> Result<Option<Manifest>, ManifestError> {
-        match Manifest::open(&self.path(tree)) {
-            Ok(manifest) if manifest.epoch() == self.epoch && manifest.recipe() == self.recipe => Ok(Some(manifest)),
+        match Manifest::open(self.sidecar, &file_name(tree)) {
+            Ok(manifest) if manifest.epoch() == self.epoch && manifest.recipe() == self.recipe => {
+                manifest.check_tree(tree)?;
+                Ok(Some(manifest))
+            }
             Ok(_) => Ok(None),
             Err(SectionError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
+}
 
-    fn path(&self, tree: TreeId) -> PathBuf {
-        self.sidecar.path(Store::Snapshots, &format!("{tree}{ENDING}"))
-    }
+/// The name of a tree's manifest.
+fn file_name(tree: TreeId) -> String {
+    format!("{tree}{ENDING}")
+}
+
+/// The tree that a file of this name is the manifest of.
+pub fn tree_of_file(name: &str) -> Option<TreeId> {
+    let oid = Oid::from_hex(name.strip_suffix(ENDING)?).ok()?;
+    Some(TreeId(oid))
 }
