@@ -4,6 +4,7 @@
 //! [`Build`] (writing) and [`Segments`] (reading).
 
 mod build;
+mod compare;
 pub mod dense;
 pub mod lexical;
 mod merge;
@@ -11,5 +12,6 @@ mod prepare;
 mod segments;
 
 pub use build::{BlobReader, BlobSource, Build, BuildError, BuildOptions, SegmentData, SourceBlob};
+pub use compare::{SegmentPart, differences};
 pub use merge::{MergeError, merge_segments};
 pub use segments::{Segment, SegmentError, Segments};

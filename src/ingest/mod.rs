@@ -6,8 +6,12 @@
 mod compact;
 mod progress;
 mod publish;
+mod repair;
 mod run;
 mod sweep;
+mod verify;
 
 pub use progress::{NoProgress, Progress, Stage};
+pub use repair::{Repair, RepairError};
 pub use run::{Ingest, IngestError, Outcome, Target};
+pub use verify::{Depth, Derived, Finding, Limits, Loose, Verification, VerifyError};

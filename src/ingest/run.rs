@@ -111,7 +111,10 @@ impl Ingest<'_> {
         match snapshots.load(target.tree) {
             Ok(Some(layers)) if !can_be_completed(&layers, self.repository) => return Ok(Outcome::default()),
             Ok(_) => {}
-            Err(error) => tracing::warn!("{}: written anew", chain(&error)),
+            Err(error) => {
+                tracing::warn!("{}: written anew", chain(&error));
+                self.set_manifest_aside(&error, &lock);
+            }
         }
         let mut outcome = self.build(target, &lock, &mut state, known, progress, interrupt)?;
         outcome.elapsed = started.elapsed();
@@ -127,7 +130,10 @@ impl Ingest<'_> {
                         return Ok((state, segments));
                     }
                     Ok(_) => tracing::info!("another embedding profile: indexing anew"),
-                    Err(error) => tracing::warn!("{}: indexing anew", chain(&error)),
+                    Err(error) => {
+                        tracing::warn!("{}: indexing anew", chain(&error));
+                        self.set_damaged_aside(&state, lock);
+                    }
                 }
             }
             Ok(Some(_)) => tracing::info!("another extraction recipe: indexing anew"),

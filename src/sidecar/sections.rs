@@ -201,6 +201,13 @@ struct Entry {
 }
 
 impl SectionError {
+    /// The file that it is about.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Io { path, .. } | Self::Damaged { path, .. } | Self::Format { path, .. } => path,
+        }
+    }
+
     /// Whether the file is not there.
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)

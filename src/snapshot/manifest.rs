@@ -224,6 +224,11 @@ impl Manifest {
         }
     }
 
+    /// Checks every byte, whatever it refers to.
+    pub fn verify_file(&self) -> Result<(), SectionError> {
+        self.file.verify()
+    }
+
     /// Checks every byte and number: sections, the order of paths, and that every blob it names is among `segments` under the
     /// same id and language.
     pub fn verify(&self, segments: &Segments) -> Result<(), SectionError> {

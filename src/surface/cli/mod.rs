@@ -14,6 +14,7 @@ mod render;
 mod search;
 mod status;
 mod symbol;
+mod verify;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -78,6 +79,7 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
         Command::Config(config) => config::run(&open(&Overrides::default())?, config, output),
         Command::Completions(completions) => completions::run(completions, output),
         Command::Eval(eval) => eval::run(&args.global, eval, output),
+        Command::Verify(verify) => verify::run(&open(&Overrides::default())?, &args.global, verify, output),
         Command::Status => status::run(&open(&Overrides::default())?, &args.global, output),
     }
 }

@@ -17,6 +17,7 @@ const COMMANDS: &[&str] = &[
     "read",
     "index",
     "status",
+    "verify",
     "eval",
     "config",
     "completions",
@@ -90,6 +91,7 @@ fn every_field_of_an_answer_is_described() {
         &["read", "README.md", "--heading", "Licence", "--json"],
         &["index", "--json"],
         &["status", "--json"],
+        &["verify", "--deep", "--json"],
         &["eval", "--from-history", "--json"],
         &["config", "--json"],
     ];
@@ -105,7 +107,7 @@ fn every_field_of_an_answer_is_described() {
             }
         }
         let first: Vec<&String> = answer.as_object().unwrap().keys().take(2).collect();
-        if !matches!(args[0], "index" | "eval" | "config") {
+        if !matches!(args[0], "index" | "verify" | "eval" | "config") {
             assert_eq!(first, ["repo", "ref"], "{args:?} does not begin with its provenance");
         }
     }
