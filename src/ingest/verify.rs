@@ -246,11 +246,18 @@ impl Ingest<'_> {
         }
         progress.end();
         self.list_loose(&state, &mut found)?;
-        if depth.from_blobs
-            && found.is_sound()
-            && let Some(segments) = &segments
-        {
-            self.derive(depth.sample, &state, segments, &mut found, progress, limits)?;
+        if depth.from_blobs && found.is_sound() {
+            match &segments {
+                Some(segments) => self.derive(depth.sample, &state, segments, &mut found, progress, limits)?,
+                // Time is up.
+                None => {
+                    found.derived = Some(Derived {
+                        n_skipped_blobs: u64::from(state.n_blobs()),
+                        n_skipped_manifests: manifests.len() as u64,
+                        ..Derived::default()
+                    });
+                }
+            }
         }
         match limits.interrupt.load(Ordering::Relaxed) {
             true => Err(VerifyError::Interrupted),
@@ -377,7 +384,8 @@ impl Ingest<'_> {
             for entry in self.entries(Some(store))? {
                 let name = entry.name.to_string_lossy();
                 let is_needed = named.contains(&(store.folder(), &*name));
-                if !is_needed && !(store == Store::Snapshots && tree_of_file(&name).is_some()) {
+                let is_manifest = store == Store::Snapshots && tree_of_file(&name).is_some();
+                if !is_needed && !is_manifest {
                     self.check_loose(store, &entry, found);
                 }
             }
