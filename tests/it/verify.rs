@@ -130,7 +130,10 @@ fn a_sample_and_a_limit_say_what_was_not_looked_at() {
         .unwrap();
     assert!(found.is_sound() && found.n_unread > 11, "{found:?}");
     let derived = found.derived.unwrap();
-    assert_eq!((derived.n_blobs, derived.n_manifests, derived.n_skipped_manifests), (0, 0, 11));
+    assert_eq!(
+        (derived.n_blobs, derived.n_manifests, derived.n_skipped_manifests),
+        (0, 0, 11)
+    );
     assert!(derived.n_skipped_blobs > 0);
 }
 
