@@ -92,15 +92,27 @@ impl ArtifactWriter {
 
     /// Adds all blobs of another file in their order: records as they stand, documents by the numbers that they have.
     pub fn append(&mut self, other: &ArtifactFile) -> Result<(), ReadError> {
+        self.append_some(other, |_| true, Some)
+    }
+
+    /// Adds those blobs of another file that `stays` says by their numbers in it, in their order: records as they stand, documents by
+    /// the numbers that `doc_number` gives for theirs.
+    pub fn append_some(
+        &mut self,
+        other: &ArtifactFile,
+        stays: impl Fn(u32) -> bool,
+        doc_number: impl Fn(u32) -> Option<u32>,
+    ) -> Result<(), ReadError> {
         let (mut core_block, mut references_block) = (None, None);
-        for index in 0..other.n_blobs() {
+        for index in (0..other.n_blobs()).filter(|&index| stays(index)) {
             let damaged = || ReadError::File(other.file.damaged(format!("entry of blob {index}")));
             let key = other.key(index).ok_or_else(damaged)?;
             match other.status(index).ok_or_else(damaged)? {
                 Status::Skipped(reason) => self.push_skipped(key, reason),
                 Status::Indexed => {
                     let lang = other.lang(index).ok_or_else(damaged)?;
-                    let docs: Vec<u32> = other.docs(index).collect();
+                    let docs: Option<Vec<u32>> = other.docs(index).map(&doc_number).collect();
+                    let docs = docs.ok_or_else(damaged)?;
                     let core = other.record_bytes(index, &other.core, CORE_AT, &mut core_block)?;
                     let core = self.core.push(core);
                     let references =
@@ -293,6 +305,14 @@ impl ArtifactFile {
             })
             .unwrap_or_default();
         bytes.chunks_exact(4).map(|raw| u32_at(raw, 0))
+    }
+
+    /// How many bytes a blob's records have before compression: what its share of the file goes by.
+    pub fn record_bytes_of(&self, index: u32) -> u64 {
+        let length = |(_, facts): (&[u8], &[u8])| {
+            u64::from(u32_at(facts, CORE_AT + 8)) + u64::from(u32_at(facts, REFERENCES_AT + 8))
+        };
+        self.entry(index).map_or(0, length)
     }
 
     /// All but the references of a blob.

@@ -18,6 +18,18 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "folder of a Model2Vec model to embed with (embedding.model)",
     ),
     (
+        "CODESCOUT_GC_MAX_BYTES",
+        "the index shall not be larger; 0 for no limit (gc.max_bytes)",
+    ),
+    (
+        "CODESCOUT_GC_REFLOG_DAYS",
+        "for how many days entries of reflogs keep what they name (gc.reflog_days)",
+    ),
+    (
+        "CODESCOUT_GC_AUTO",
+        "whether garbage is collected unasked: true or false (gc.auto)",
+    ),
+    (
         "CODESCOUT_LOG",
         "what to log to standard error: error, warn, info, debug, trace, or a filter",
     ),
@@ -33,6 +45,12 @@ pub struct Environment {
     pub max_blob_bytes: Option<OsString>,
     /// `CODESCOUT_MODEL`
     pub model: Option<OsString>,
+    /// `CODESCOUT_GC_MAX_BYTES`
+    pub gc_max_bytes: Option<OsString>,
+    /// `CODESCOUT_GC_REFLOG_DAYS`
+    pub gc_reflog_days: Option<OsString>,
+    /// `CODESCOUT_GC_AUTO`
+    pub gc_auto: Option<OsString>,
     /// `CODESCOUT_LOG`
     pub log: Option<String>,
 }
@@ -45,7 +63,18 @@ impl Environment {
             sidecar: value("CODESCOUT_SIDECAR").map(PathBuf::from),
             max_blob_bytes: value("CODESCOUT_MAX_BLOB_BYTES"),
             model: value("CODESCOUT_MODEL"),
+            gc_max_bytes: value("CODESCOUT_GC_MAX_BYTES"),
+            gc_reflog_days: value("CODESCOUT_GC_REFLOG_DAYS"),
+            gc_auto: value("CODESCOUT_GC_AUTO"),
             log: value("CODESCOUT_LOG").and_then(|value| value.into_string().ok()),
         }
     }
+}
+
+/// Variables that are named as if they were this program's, and are not: most likely misspelt.
+pub fn unknown_variables() -> Vec<String> {
+    std::env::vars_os()
+        .filter_map(|(name, _)| name.into_string().ok())
+        .filter(|name| name.starts_with("CODESCOUT_") && VARIABLES.iter().all(|(known, _)| known != name))
+        .collect()
 }

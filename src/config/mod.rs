@@ -9,6 +9,6 @@ mod file;
 mod resolve;
 
 pub use edit::{EditError, KEYS, ValueKind, set};
-pub use env::{Environment, VARIABLES};
+pub use env::{Environment, VARIABLES, unknown_variables};
 pub use file::FileError;
 pub use resolve::{Config, ConfigError, Origin, Overrides, Setting};

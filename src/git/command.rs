@@ -2,6 +2,7 @@
 //! locked, prompted for or paged, and the environment cannot turn the call towards another repository.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -69,6 +70,40 @@ pub(super) fn git<S: AsRef<OsStr>>(git_dir: &Path, operation: &str, arguments: &
     })
 }
 
+/// A version of git; the patch level changes nothing that matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GitVersion {
+    /// The first number.
+    pub major: u32,
+    /// The second.
+    pub minor: u32,
+}
+
+impl fmt::Display for GitVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// The version of the git executable, asked for in `folder`.
+pub fn git_version(folder: &Path) -> Result<GitVersion, CommandError> {
+    let printed = git::<&str>(folder, "version", &[])?;
+    let printed = String::from_utf8_lossy(&printed);
+    parse_version(&printed).ok_or_else(|| CommandError::Failed {
+        operation: "version".to_owned(),
+        message: format!("it says {:?}", printed.trim()),
+    })
+}
+
+/// `git version 2.47.3 (Apple Git-1)` and the like.
+fn parse_version(printed: &str) -> Option<GitVersion> {
+    let mut numbers = printed.strip_prefix("git version ")?.split(['.', ' ', '\n']);
+    Some(GitVersion {
+        major: numbers.next()?.parse().ok()?,
+        minor: numbers.next()?.parse().ok()?,
+    })
+}
+
 fn hardened(folder: &Path) -> Command {
     let mut command = Command::new("git");
     command
@@ -92,4 +127,18 @@ fn hardened(folder: &Path) -> Command {
     }
     command.args(["--no-pager", "--literal-pathspecs"]);
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_as_vendors_write_them() {
+        let version = |major, minor| Some(GitVersion { major, minor });
+        assert_eq!(parse_version("git version 2.47.3\n"), version(2, 47));
+        assert_eq!(parse_version("git version 2.39.5 (Apple Git-154)\n"), version(2, 39));
+        assert_eq!(parse_version("git version 2.50.windows.1\n"), version(2, 50));
+        assert_eq!(parse_version("hub version 2"), None);
+    }
 }

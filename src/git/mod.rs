@@ -19,15 +19,17 @@ mod open;
 mod reader;
 mod refs;
 mod revision;
+mod roots;
 mod scan;
 mod tracked;
 mod tree;
 mod untracked;
+mod watch;
 mod worktree;
 
 pub use attributes::{AttributeMatcher, Attributes, PathAttributes, is_rules_file};
 pub use blob::{BlobContent, hash_blob};
-pub use command::CommandError;
+pub use command::{CommandError, GitVersion, git_version};
 pub use commit::{CommitInfo, Person};
 pub use diff::{TreeChange, TreeEntry};
 pub use disk_file::{DiskFile, Unread, WorkTreeReader};
@@ -36,7 +38,9 @@ pub use open::{ObjectFormat, OpenError, Repository, RepositoryKind};
 pub use reader::{ObjectError, ObjectReader};
 pub use refs::{Head, LogTip, Ref, RefError, RefKind};
 pub use revision::{Candidate, Resolved, RevisionError};
+pub use roots::{Root, RootKind};
 pub use tree::{FileMode, TreeFile, TreeOutcome};
+pub use watch::{RefWatch, WatchError};
 pub use worktree::{OnDisk, Stage, WorkTreeChange, WorkTreeChanges, WorkTreeError};
 
 /// The cause below one of this room's errors, whatever library or system call it came from.

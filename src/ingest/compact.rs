@@ -19,9 +19,9 @@ use super::sweep::{Grace, retire, sweep};
 /// Fewer segments than this are not worth rewriting.
 const MIN_RUN: usize = 8;
 /// No run with more bytes in its files is merged, which bounds the work of one update. About 64 MB of text.
-const MAX_MERGED_BYTES: u64 = 24 << 20;
+pub(super) const MAX_MERGED_BYTES: u64 = 24 << 20;
 /// An hour, but not more than what is in use; a small sidecar may keep more.
-const GRACE: Grace = Grace {
+pub(super) const GRACE: Grace = Grace {
     period: Duration::from_secs(3600),
     min_bytes: 16 << 20,
 };
@@ -87,7 +87,8 @@ fn store_merged(
     Ok(store_segment(sidecar, &merge_segments(&run)?, profile)?)
 }
 
-fn stored_bytes(entry: &SegmentEntry) -> u64 {
+/// Bytes of a segment's files.
+pub(super) fn stored_bytes(entry: &SegmentEntry) -> u64 {
     let vectors: u64 = entry.vectors.iter().map(|vectors| vectors.file.length).sum();
     entry.artifacts.length + entry.lexical.length + vectors
 }

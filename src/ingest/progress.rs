@@ -21,6 +21,8 @@ pub enum Stage {
     Verifying,
     /// Reading, extracting and indexing blobs to compare them with what is stored.
     Deriving,
+    /// Collecting garbage: what is counted are the files that are written or removed.
+    Collecting,
 }
 
 /// Tells nobody.

@@ -141,10 +141,8 @@ impl Ingest<'_> {
             Err(error @ (StateError::Io { .. } | StateError::Format { .. })) => return Err(error.into()),
             Err(error) => tracing::warn!("{}: indexing anew", chain(&error)),
         }
-        let mut epoch = [0; 16];
-        draw_random(&mut epoch)?;
         let mut state = State {
-            epoch,
+            epoch: new_epoch().map_err(IngestError::Random)?,
             recipe: self.options.recipe,
             ..State::default()
         };
@@ -339,7 +337,7 @@ fn manifest_bytes(
         difference.remove(change.path.clone());
     }
     files.into_iter().for_each(|file| difference.put(file.entry(segments)));
-    if difference.len() <= MAX_DIFFERENCE.max(whole.n_files() as usize / 8) {
+    if is_small(&difference, whole) {
         return difference.to_manifest(state.epoch, state.recipe, Some(whole_tree), Some(target));
     }
     difference
@@ -353,11 +351,17 @@ fn chain(error: &dyn std::error::Error) -> String {
     causes.fold(error.to_string(), |told, cause| format!("{told}: {cause}"))
 }
 
-fn draw_random(bytes: &mut [u8]) -> Result<(), IngestError> {
+/// Whether a difference to `whole` is worth storing in the place of a whole manifest.
+pub(super) fn is_small(difference: &Difference, whole: &Manifest) -> bool {
+    difference.len() <= MAX_DIFFERENCE.max(whole.n_files() as usize / 8)
+}
+
+/// The name of a new line of numbers.
+pub(super) fn new_epoch() -> std::io::Result<[u8; 16]> {
+    let mut epoch = [0; 16];
     let mut filled = 0;
-    while filled < bytes.len() {
-        filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())
-            .map_err(|errno| IngestError::Random(errno.into()))?;
+    while filled < epoch.len() {
+        filled += rustix::rand::getrandom(&mut epoch[filled..], rustix::rand::GetRandomFlags::empty())?;
     }
-    Ok(())
+    Ok(epoch)
 }

@@ -1,12 +1,14 @@
-//! Removes segment files that no state names: those that compaction has replaced, and what killed writers left.
+//! Removes files that no state names: segments that compaction has replaced, manifests of an earlier epoch, and what killed writers
+//! left.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::sidecar::{SegmentEntry, Sidecar, State, Store, WriterLock};
+use crate::snapshot::SnapshotStore;
 
 use super::publish::{ARTIFACTS_ENDING, LEXICAL_ENDING, NAME_DIGITS, VECTORS_ENDING};
 
@@ -37,13 +39,28 @@ pub(super) fn retire(sidecar: &Sidecar, entries: &[SegmentEntry]) {
     let now = SystemTime::now();
     for (store, name) in entries.iter().flat_map(files_of) {
         let path = sidecar.path(store, name);
-        let touched = File::options()
-            .append(true)
-            .open(&path)
-            .and_then(|file| file.set_modified(now));
-        if let Err(error) = touched {
-            tracing::debug!(path = %path.display(), %error, "time of change was not set");
-        }
+        touch(&path, now);
+    }
+}
+
+/// Likewise for all manifests of an epoch that has ended.
+pub(super) fn retire_manifests(snapshots: &SnapshotStore<'_>) -> io::Result<()> {
+    let now = SystemTime::now();
+    let files = snapshots.files()?;
+    files
+        .iter()
+        .filter(|file| file.is_current)
+        .for_each(|file| touch(&file.path, now));
+    Ok(())
+}
+
+fn touch(path: &Path, now: SystemTime) {
+    let touched = File::options()
+        .append(true)
+        .open(path)
+        .and_then(|file| file.set_modified(now));
+    if let Err(error) = touched {
+        tracing::debug!(path = %path.display(), %error, "time of change was not set");
     }
 }
 
@@ -56,8 +73,8 @@ pub(super) struct Grace {
     pub(super) min_bytes: u64,
 }
 
-/// Removes the segment files that `state`, the published one, does not name and that `grace` does not spare. Files of other
-/// makes are left alone. Returns how many went.
+/// Removes the segment files that `state`, the published one, does not name, the manifests of other epochs, and of both only what
+/// `grace` does not spare. Files of other makes are left alone. Returns how many went.
 ///
 /// Who has such a file mapped keeps it; who has read an older state and not opened its files yet finds them gone and reads the
 /// state again (see `Segments::open_newest`). The grace makes that rare.
@@ -73,7 +90,7 @@ pub(super) fn sweep(sidecar: &Sidecar, state: &State, grace: Grace, _lock: &Writ
     for file in unnamed {
         kept_bytes += file.n_bytes;
         // A time of change in the future is no age.
-        let is_old = now.duration_since(file.changed).is_ok_and(|age| age > grace.period);
+        let is_old = grace.period.is_zero() || now.duration_since(file.changed).is_ok_and(|age| age > grace.period);
         if is_old || kept_bytes > allowed {
             fs::remove_file(&file.path)?;
             n_removed += 1;
@@ -82,20 +99,21 @@ pub(super) fn sweep(sidecar: &Sidecar, state: &State, grace: Grace, _lock: &Writ
     Ok(n_removed)
 }
 
-/// Segment files on disk.
-struct Found {
-    unnamed: Vec<Unnamed>,
-    named_bytes: u64,
+/// Segment files and manifests on disk.
+pub(super) struct Found {
+    pub(super) unnamed: Vec<Unnamed>,
+    pub(super) named_bytes: u64,
 }
 
-/// A file that the state does not name.
-struct Unnamed {
+/// A file that nobody reads any more.
+pub(super) struct Unnamed {
     path: PathBuf,
-    n_bytes: u64,
+    pub(super) n_bytes: u64,
     changed: SystemTime,
 }
 
-fn find(sidecar: &Sidecar, state: &State) -> io::Result<Found> {
+/// Looks through the stores.
+pub(super) fn find(sidecar: &Sidecar, state: &State) -> io::Result<Found> {
     let named: HashSet<&str> = state.segments.iter().flat_map(files_of).map(|(_, name)| name).collect();
     let (mut unnamed, mut named_bytes) = (Vec::new(), 0);
     for (store, ending) in SWEPT {
@@ -115,6 +133,17 @@ fn find(sidecar: &Sidecar, state: &State) -> io::Result<Found> {
                     changed: metadata.modified()?,
                 });
             }
+        }
+    }
+    for manifest in SnapshotStore::new(sidecar, state.epoch, state.recipe).files()? {
+        if manifest.is_current {
+            named_bytes += manifest.n_bytes;
+        } else {
+            unnamed.push(Unnamed {
+                path: manifest.path,
+                n_bytes: manifest.n_bytes,
+                changed: manifest.changed,
+            });
         }
     }
     Ok(Found { unnamed, named_bytes })

@@ -13,7 +13,7 @@ use std::time::Instant;
 use crate::git::ObjectError;
 use crate::index::{BuildError, Segment, SegmentError, Segments};
 use crate::model::TreeId;
-use crate::sidecar::{Entry, EntryKind, SegmentEntry, Sidecar, State, StateError, Store, StoredFile};
+use crate::sidecar::{Entry, EntryKind, RecordError, SegmentEntry, Sidecar, State, StateError, Store, StoredFile};
 use crate::snapshot::{Manifest, tree_of_file};
 
 use super::progress::{Progress, Stage};
@@ -166,6 +166,13 @@ impl Verification {
         }
     }
 
+    fn add_tree(&mut self, tree: TreeId) {
+        // One that has manifests of several epochs is one.
+        if !self.trees.contains(&tree) {
+            self.trees.push(tree);
+        }
+    }
+
     fn count(&mut self, n_bytes: usize) {
         self.n_files += 1;
         self.n_bytes += n_bytes as u64;
@@ -271,7 +278,16 @@ impl Ingest<'_> {
             found.blame(None, name, "its text is not what was written");
         }
         found.n_files += 2;
+        self.check_record("pins", self.sidecar.pins(), found);
+        self.check_record("gc", self.sidecar.last_collection(), found);
         Ok(())
+    }
+
+    fn check_record<T>(&self, name: &str, record: Result<T, RecordError>, found: &mut Verification) {
+        match record {
+            Err(error) => found.blame(None, name, error.to_string()),
+            Ok(_) => found.n_files += usize::from(self.sidecar.root().join(name).exists()),
+        }
     }
 
     /// The segments, if all of them could be opened and nothing is wrong with them.
@@ -347,7 +363,7 @@ impl Ingest<'_> {
             Err(error) if error.is_gone() => return,
             Err(error) => {
                 found.blame(Some(store), name, error.to_string());
-                found.trees.push(tree);
+                found.add_tree(tree);
                 return;
             }
         };
@@ -364,7 +380,7 @@ impl Ingest<'_> {
             found.n_manifests += 1;
         }
         if is_current || numbering == Numbering::Lost {
-            found.trees.push(tree);
+            found.add_tree(tree);
         } else {
             let path = format!("{}/{name}", store.folder());
             let length = manifest.n_bytes();

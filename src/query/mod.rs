@@ -4,9 +4,12 @@
 
 mod analyze;
 mod cursor;
+mod defining;
 mod definition;
+mod features;
 mod filter;
 mod grep;
+mod hit;
 mod lexical_leg;
 mod lines;
 mod near;
@@ -23,6 +26,7 @@ pub use cursor::{CursorError, CursorKey};
 pub use definition::{FoundDefinition, kind_by_name, kind_name, kind_names};
 pub use filter::{FileFilter, FilterError, Tests, is_test_path};
 pub use grep::{FileMatches, GrepDetail, GrepLine, GrepOutcome, GrepPosition, GrepRequest, grep};
+pub use hit::{Hit, HitPlace, Symbol};
 pub use lines::LineStarts;
 pub use near::{Near, nearest};
 pub use outline::{
@@ -35,6 +39,6 @@ pub use read::{
     Part, PartQuery, ReadError, ReadOutcome, ReadTarget, is_folder, parse_lines, read, read_target, split_position,
     unknown_path,
 };
-pub use search::{Hit, HitPlace, Mode, Request, SearchError, SearchOutcome, Searcher, Symbol};
+pub use search::{Mode, Request, SearchError, SearchOutcome, Searcher};
 pub use source::{Source, SourceError, SourceReader, Sources};
 pub use symbols::{FoundBy, SymbolError, SymbolOutcome, SymbolQuery, SymbolRequest, Usage, UsageKind, symbols, usages};

@@ -22,7 +22,7 @@ const STATE_NAME: &str = "state";
 /// Where damaged files are set aside.
 const DAMAGED_NAME: &str = "damaged";
 /// What stands beside `FORMAT` and the stores.
-const OWN_FILES: [&str; 4] = [".gitignore", "config.toml", "lock", STATE_NAME];
+const OWN_FILES: [&str; 6] = [".gitignore", "config.toml", "gc", "lock", "pins", STATE_NAME];
 const OWN_FOLDERS: [&str; 3] = [DAMAGED_NAME, "log", "memories"];
 /// What is set aside is kept for a person to look at; more than this is not.
 const MAX_DAMAGED_FILES: usize = 64;
@@ -315,6 +315,20 @@ impl Sidecar {
         self.root.join(store.folder())
     }
 
+    /// Folders of stores in an earlier format than this build's, which nothing reads any more.
+    pub fn old_folders(&self) -> io::Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.root)? {
+            let entry = entry?;
+            let is_old = entry.file_name().to_str().is_some_and(is_old_store);
+            if is_old && entry.file_type()?.is_dir() {
+                found.push(entry.path());
+            }
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+
     /// Where the machine-local configuration stands, if there is any.
     pub fn config_path(&self) -> PathBuf {
         self.root.join("config.toml")
@@ -440,6 +454,13 @@ impl Sidecar {
         Ok(entries.len())
     }
 
+    /// Whether this user can write here. A file is made and removed at once, as permissions alone do not tell.
+    pub fn check_writable(&self) -> io::Result<()> {
+        let name = OsStr::new(".writing-nothing");
+        write_in(self.folder.as_fd(), name, b"")?;
+        self.folder.remove_file(name)
+    }
+
     fn damaged(&self) -> io::Result<Vec<Entry>> {
         let entries = match self.folder.folder(DAMAGED_NAME) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -464,6 +485,16 @@ fn check_owner(root: &Path, folder: &Folder, owners: Owners) -> Result<(), OpenE
     Err(OpenError::OtherOwner {
         root: root.to_owned(),
         user,
+    })
+}
+
+/// Whether a folder's name is that of a store with a lower number. What a newer build made is not ours to remove.
+fn is_old_store(name: &str) -> bool {
+    Store::ALL.iter().any(|store| {
+        let (stem, current) = store.folder().rsplit_once("-v").expect("stores are numbered");
+        let number = name.strip_prefix(stem).and_then(|rest| rest.strip_prefix("-v"));
+        let is_below = |number: u32| current.parse().is_ok_and(|current: u32| number < current);
+        number.and_then(|number| number.parse().ok()).is_some_and(is_below)
     })
 }
 
@@ -564,6 +595,24 @@ mod tests {
         fs::write(root.join("project.toml"), "x").unwrap();
         assert!(matches!(Sidecar::open_or_create(&root), Err(OpenError::Foreign { .. })));
         assert_eq!(fs::read_dir(&root).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn folders_of_earlier_formats_are_found_and_those_of_later_ones_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let sidecar = Sidecar::open_or_create(&folder.path().join("sidecar")).unwrap();
+        for name in [
+            "artifacts-v0",
+            "dense-v0",
+            "dense-v2",
+            "dense-v",
+            "memories",
+            "other-v0",
+        ] {
+            fs::create_dir(sidecar.root().join(name)).unwrap();
+        }
+        let expected = ["artifacts-v0", "dense-v0"].map(|name| sidecar.root().join(name));
+        assert_eq!(sidecar.old_folders().unwrap(), expected);
     }
 
     #[test]

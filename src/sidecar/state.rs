@@ -191,6 +191,13 @@ impl State {
         Ok(())
     }
 
+    /// Bytes of all files that it names.
+    pub fn n_segment_bytes(&self) -> u64 {
+        let of_vectors = |entry: &SegmentEntry| entry.vectors.iter().map(|vectors| vectors.file.length).sum::<u64>();
+        let of_entry = |entry: &SegmentEntry| entry.artifacts.length + entry.lexical.length + of_vectors(entry);
+        self.segments.iter().map(of_entry).sum()
+    }
+
     /// How many blobs are numbered.
     pub fn n_blobs(&self) -> u32 {
         self.segments.last().map_or(0, |last| last.base_blob + last.n_blobs)

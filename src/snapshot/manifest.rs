@@ -216,6 +216,12 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// The tree that it is the manifest of, if it says so.
+    fn tree(&self) -> Option<TreeId> {
+        let raw = self.file.section("tree").ok()?;
+        Oid::from_bytes(&raw).ok().map(TreeId)
+    }
+
     /// Whether it is that of `tree`. One that does not say so is not.
     pub fn check_tree(&self, tree: TreeId) -> Result<(), SectionError> {
         match &*self.file.section("tree")? == tree.0.as_bytes() {
@@ -314,6 +320,42 @@ impl Manifest {
         self.path_at(self.n_files + index)
     }
 
+    /// Where a path stands in the list of files.
+    pub fn find(&self, path: &[u8]) -> Option<u32> {
+        find_path(self.n_files, |index| self.path(index), path)
+    }
+
+    /// Whether it has a path, or takes it away.
+    pub fn names(&self, path: &[u8]) -> bool {
+        self.find(path).is_some() || find_path(self.n_removed, |index| self.removed(index), path).is_some()
+    }
+
+    /// The same manifest in another epoch, where each blob has the number that `number` gives for its old one. `None` if a blob
+    /// has no number there.
+    pub fn renumbered(&self, epoch: [u8; 16], number: impl Fn(u32) -> Option<u32>) -> Option<Vec<u8>> {
+        let mut blobs = Vec::with_capacity(self.blobs.len());
+        for index in 0..self.n_files {
+            let blob = match self.blob(index) {
+                Some(blob) => number(blob)?,
+                None => NO_BLOB,
+            };
+            blobs.extend_from_slice(&blob.to_le_bytes());
+        }
+        let writer = ManifestWriter {
+            epoch,
+            recipe: self.recipe,
+            base: self.base,
+            tree: self.tree(),
+            entries: self.entries.to_vec(),
+            blobs,
+            paths: self.paths.to_vec(),
+            path_ends: self.path_ends.to_vec(),
+            n_files: self.n_files,
+            n_removed: self.n_removed,
+        };
+        Some(writer.finish())
+    }
+
     /// The number of a file's blob; `None` if it is left out.
     pub fn blob(&self, index: u32) -> Option<u32> {
         let blob = u32_at(&self.blobs, index as usize * 4);
@@ -345,6 +387,19 @@ impl Manifest {
         let start = index.checked_sub(1).map_or(0, end_of);
         self.paths.get(start..end_of(index)).unwrap_or_default()
     }
+}
+
+fn find_path<'a>(n_paths: u32, path_at: impl Fn(u32) -> &'a [u8], path: &[u8]) -> Option<u32> {
+    let (mut low, mut high) = (0, n_paths);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match path_at(middle).cmp(path) {
+            std::cmp::Ordering::Less => low = middle + 1,
+            std::cmp::Ordering::Greater => high = middle,
+            std::cmp::Ordering::Equal => return Some(middle),
+        }
+    }
+    None
 }
 
 fn mode_number(mode: FileMode) -> u8 {
@@ -395,6 +450,14 @@ mod tests {
         assert_eq!((manifest.n_files(), manifest.n_removed()), (2, 1));
         assert_eq!([manifest.entry(0), manifest.entry(1)], files);
         assert_eq!(manifest.removed(0), b"gone");
+        assert_eq!((manifest.find(b"b/c"), manifest.find(b"gone")), (Some(1), None));
+        assert!(manifest.names(b"a") && manifest.names(b"gone") && !manifest.names(b"b"));
+        let again = manifest.renumbered([8; 16], |blob| Some(blob * 2)).unwrap();
+        let again = Manifest::from_bytes(Path::new("again"), again).unwrap();
+        assert_eq!(again.entry(0).status, FileStatus::Indexed { blob: 10 });
+        assert_eq!((again.entry(1), again.removed(0)), (files[1].clone(), &b"gone"[..]));
+        assert_eq!((again.base(), again.epoch(), again.recipe()), (Some(base), [8; 16], 77));
+        assert!(manifest.renumbered([8; 16], |_| None).is_none());
         assert_eq!(
             (manifest.base(), manifest.epoch(), manifest.recipe()),
             (Some(base), [9; 16], 77)

@@ -1,6 +1,9 @@
-//! The doors: what people and programs see. `cli` is the command line; `open` opens what a command needs and no more.
+//! The doors: what people and programs see. `cli` is the command line; `open` opens what a command needs and no more;
+//! `doctor` looks for what is wrong.
 
 pub mod cli;
+mod collect;
+mod doctor;
 mod open;
 
 pub use open::{Opened, Workspace};

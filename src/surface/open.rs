@@ -11,8 +11,8 @@ use crate::artifact::SkipReason;
 use crate::config::{Config, Environment, Overrides};
 use crate::embed::{Embedder, StaticModel, open_model2vec};
 use crate::git::{
-    AttributeMatcher, Attributes, DiskFile, FileMode, Head, KnownFiles, OnDisk, Repository, TreeEntry, TreeFile,
-    Unread, WorkTreeChange,
+    AttributeMatcher, Attributes, DiskFile, FileMode, Head, KnownFiles, OnDisk, Repository, RevisionError, TreeEntry,
+    TreeFile, Unread, WorkTreeChange,
 };
 use crate::index::{BuildOptions, Segments};
 use crate::ingest::{Ingest, Outcome, Progress, Target};
@@ -23,11 +23,19 @@ use crate::snapshot::{
 };
 
 /// How long a command waits for another writer before it says so.
-const PATIENCE: Duration = Duration::from_secs(600);
+pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 /// How often a writer begins anew because the sidecar was deleted under it.
 const MAX_REPLACED: usize = 3;
 /// A tree without manifest is served from memory when the sidecar cannot be written.
 const READ_ONLY_NOTE: &str = "the index cannot be written here; this answer was computed in memory";
+/// Keeps the sidecar out of the repository it lies in.
+const EXCLUDE_LINE: &str = "/.codescout/";
+
+/// A snapshot outlives its commit until garbage is collected, or for ever if it is pinned.
+const VANISHED_NOTE: &str =
+    "git does not know this revision any more; the answer comes from the index, and the text of files may be gone";
+/// How often a snapshot is looked for while writers replace what was found.
+const MAX_ATTEMPTS: usize = 5;
 
 /// A repository with its sidecar, configuration and models.
 pub struct Workspace {
@@ -134,7 +142,10 @@ impl Workspace {
     pub fn open_or_create_sidecar(&self) -> Result<Sidecar> {
         refuse_tracked(&self.repository, &self.location.root)?;
         let sidecar = self.location.open_or_create()?;
-        self.exclude_sidecar();
+        // A repository that cannot be written to has no sidecar of ours either, so failing is no failure.
+        if let Err(error) = self.exclude_sidecar() {
+            tracing::debug!(%error, "info/exclude was not written");
+        }
         Ok(sidecar)
     }
 
@@ -163,8 +174,26 @@ impl Workspace {
         }
     }
 
-    /// What a revision names: `WORKTREE` and `INDEX` stand for the commit below them.
+    /// What a revision names: `WORKTREE` and `INDEX` stand for the commit below them. What git does not know any more may still be
+    /// in the sidecar.
     pub fn target(&self, reference: &str) -> Result<Option<Target>> {
+        Ok(self.find(reference)?.0)
+    }
+
+    /// What a revision names, and whether only the sidecar still knows it.
+    fn find(&self, reference: &str) -> Result<(Option<Target>, bool)> {
+        match self.target_of_git(reference) {
+            Err(error) if matches!(error.downcast_ref(), Some(RevisionError::Unknown { .. })) => {
+                match self.vanished(reference) {
+                    Some(target) => Ok((Some(target), true)),
+                    None => Err(error),
+                }
+            }
+            found => Ok((found?, false)),
+        }
+    }
+
+    fn target_of_git(&self, reference: &str) -> Result<Option<Target>> {
         if matches!(reference, "WORKTREE" | "INDEX") {
             let head: Head = self.repository.head()?;
             let Some(commit) = head.commit() else {
@@ -186,12 +215,15 @@ impl Workspace {
     /// Opens a view of a revision, indexing first what is missing. Where the sidecar cannot be written the view is computed in
     /// memory, and says so.
     pub fn view(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Opened> {
-        let target = self.target(reference)?;
+        let (target, has_vanished) = self.find(reference)?;
         let reference = match (reference, self.repository.work_dir()) {
             ("WORKTREE", None) => "HEAD",
             (reference, _) => reference,
         };
         let mut provenance = self.provenance(reference, target);
+        if has_vanished {
+            provenance.incomplete.push(VANISHED_NOTE.to_owned());
+        }
         let mut ingested = Outcome::default();
         let base = match target {
             None => Base::default(),
@@ -242,7 +274,8 @@ impl Workspace {
     }
 
     fn newly_stored(&self, target: Target, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<(Base, Outcome)> {
-        for _ in 0..MAX_REPLACED {
+        // A collection of garbage may take away again what nothing but this query keeps.
+        for _ in 0..MAX_ATTEMPTS {
             let outcome = self.ingest(target, progress, interrupt)?;
             if outcome.interrupted {
                 bail!("interrupted; what was indexed so far is kept");
@@ -281,37 +314,54 @@ impl Workspace {
         let Some(sidecar) = self.open_sidecar()? else {
             return Ok(Stored::Partial);
         };
-        let state = match self.usable_state(&sidecar) {
-            Ok(Some(state)) => state,
-            Ok(None) => return Ok(Stored::Partial),
-            Err(error @ StateError::Damaged { .. }) => return Ok(Stored::Damaged(error.into())),
-            Err(error) => return Err(error.into()),
-        };
-        let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);
+        for _ in 0..MAX_ATTEMPTS {
+            let state = match self.usable_state(&sidecar) {
+                Ok(Some(state)) => state,
+                Ok(None) => return Ok(Stored::Partial),
+                Err(error @ StateError::Damaged { .. }) => return Ok(Stored::Damaged(error.into())),
+                Err(error) => return Err(error.into()),
+            };
+            let found = self.stored_in(&sidecar, &state, tree);
+            // A writer that began a new epoch meanwhile has put everything elsewhere.
+            let newest = || self.usable_state(&sidecar).ok().flatten();
+            if matches!(found, Stored::Whole(_)) || newest().is_none_or(|newest| newest.epoch == state.epoch) {
+                return Ok(found);
+            }
+        }
+        Ok(Stored::Partial)
+    }
+
+    fn stored_in(&self, sidecar: &Sidecar, state: &State, tree: TreeId) -> Stored {
+        let snapshots = SnapshotStore::new(sidecar, state.epoch, state.recipe);
         let layers = match snapshots.load(tree) {
             Ok(Some(layers)) => layers,
-            Ok(None) => return Ok(Stored::Partial),
-            Err(error) => return Ok(Stored::Damaged(error.into())),
+            Ok(None) => return Stored::Partial,
+            Err(error) => return Stored::Damaged(error.into()),
         };
         if can_be_completed(&layers, &self.repository) {
-            return Ok(Stored::Partial);
+            return Stored::Partial;
         }
         // A manifest is published after the state that it needs. One that was published since the state was read may name
         // blobs that only the state of now tells of.
-        let epoch = state.epoch;
-        let Ok(Some(state)) = self.usable_state(&sidecar) else {
-            return Ok(Stored::Partial);
+        let newest = sidecar.state().ok().flatten();
+        let Some(state) = newest.filter(|newest| (newest.epoch, newest.recipe) == (state.epoch, state.recipe)) else {
+            return Stored::Partial;
         };
-        if state.epoch != epoch {
-            return Ok(Stored::Partial);
-        }
-        match Segments::open_newest(&sidecar, &state, &self.embedder().profile().id().to_string()) {
+        match Segments::open_newest(sidecar, &state, &self.embedder().profile().id().to_string()) {
             Ok(segments) if segments.iter().all(|segment| segment.vectors.is_some()) => {
-                Ok(Stored::Whole(Base { segments, layers }))
+                Stored::Whole(Base { segments, layers })
             }
-            Ok(_) => Ok(Stored::Partial),
-            Err(error) => Ok(Stored::Damaged(error.into())),
+            Ok(_) => Stored::Partial,
+            Err(error) => Stored::Damaged(error.into()),
         }
+    }
+
+    /// The stored manifest of a tree, if there is one in order.
+    pub(super) fn stored_tree(&self, tree: TreeId) -> Option<Vec<Manifest>> {
+        let sidecar = self.open_sidecar().ok()??;
+        let state = self.usable_state(&sidecar).ok()??;
+        let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);
+        snapshots.load(tree).ok()?
     }
 
     /// The state if this build can go on from it.
@@ -428,17 +478,57 @@ impl Workspace {
         Ok(View::new(provenance, base.segments, base.layers, unsaved))
     }
 
-    /// Keeps the sidecar out of `git status` by the repository's own `info/exclude`. A repository that cannot be written to
-    /// has no sidecar of ours either, so failing is no failure.
-    fn exclude_sidecar(&self) {
-        let is_inside = self
-            .repository
-            .main_work_dir()
-            .is_some_and(|root| self.location.root.starts_with(root));
-        if is_inside && let Err(error) = add_exclude_line(self.repository.common_dir()) {
-            tracing::debug!(%error, "info/exclude was not written");
+    /// What the sidecar knows of a tree.
+    pub fn freshness(&self, tree: TreeId) -> Result<Freshness> {
+        let Some((sidecar, Some(state))) = self.sidecar()? else {
+            return Ok(Freshness::Missing);
+        };
+        let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);
+        Ok(match snapshots.load(tree) {
+            Ok(Some(_)) => Freshness::UpToDate,
+            _ => Freshness::Behind,
+        })
+    }
+
+    /// Keeps the sidecar out of `git status` by the repository's own `info/exclude`.
+    pub fn exclude_sidecar(&self) -> std::io::Result<()> {
+        match self.exclude_without_line()? {
+            Some((path, text)) => add_exclude_line(&path, &text),
+            None => Ok(()),
         }
     }
+
+    /// Whether the sidecar is in the work tree and `info/exclude` does not say so.
+    pub fn needs_exclude_line(&self) -> std::io::Result<bool> {
+        Ok(self.exclude_without_line()?.is_some())
+    }
+
+    /// `info/exclude` with its text, if it lacks the line.
+    fn exclude_without_line(&self) -> std::io::Result<Option<(PathBuf, String)>> {
+        let main = self.repository.main_work_dir();
+        if !main.is_some_and(|root| self.location.root.starts_with(root)) {
+            return Ok(None);
+        }
+        let path = self.repository.common_dir().join("info").join("exclude");
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(error),
+        };
+        let has_line = text.lines().any(|line| line.trim() == EXCLUDE_LINE);
+        Ok((!has_line).then_some((path, text)))
+    }
+}
+
+/// What the sidecar knows of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// There is no index.
+    Missing,
+    /// There is one, without this tree.
+    Behind,
+    /// All of it.
+    UpToDate,
 }
 
 /// What the sidecar holds of a tree.
@@ -494,24 +584,15 @@ fn owner_of(folder: &Path) -> Option<u32> {
     std::fs::metadata(folder).ok().map(|found| found.uid())
 }
 
-fn add_exclude_line(common_dir: &Path) -> std::io::Result<()> {
-    const LINE: &str = "/.codescout/";
-    let path = common_dir.join("info").join("exclude");
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(error),
-    };
-    if text.lines().any(|line| line.trim() == LINE) {
-        return Ok(());
+fn add_exclude_line(path: &Path, text: &str) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
     }
-    std::fs::create_dir_all(common_dir.join("info"))?;
-    let separator = if text.is_empty() || text.ends_with('\n') {
-        ""
-    } else {
-        "\n"
+    let separator = match text.is_empty() || text.ends_with('\n') {
+        true => "",
+        false => "\n",
     };
-    crate::sidecar::write_atomic(&path, format!("{text}{separator}{LINE}\n").as_bytes())
+    crate::sidecar::write_atomic(path, format!("{text}{separator}{EXCLUDE_LINE}\n").as_bytes())
 }
 
 /// Whether an error says that this place cannot be written to, rather than that something is wrong.

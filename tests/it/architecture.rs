@@ -21,6 +21,7 @@ const LAYERS: &[&[&str]] = &[
 /// Outside crates and the one place that may name each.
 const HOMES: &[(&str, &[&str])] = &[
     ("gix", &["src/git/"]),
+    ("notify", &["src/git/watch.rs"]),
     ("tree_sitter", &["src/extract/"]),
     ("tantivy", &["src/index/lexical/"]),
     ("hnsw_rs", &["src/index/dense/"]),

@@ -287,7 +287,14 @@ fn a_manifest_of_another_tree_is_no_answer() {
     let (old, new) = (repo.tree_of("HEAD~3"), repo.tree_of("HEAD"));
     let expected = answers(&index);
     let snapshots = repo.path(".codescout/snapshots-v1");
-    let path = |tree: &str| snapshots.join(format!("{tree}.snap"));
+    let path = |tree: &str| {
+        let names = fs::read_dir(&snapshots)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name());
+        let of_tree: Vec<_> = names.filter(|name| name.to_str().unwrap().starts_with(tree)).collect();
+        assert_eq!(of_tree.len(), 1);
+        snapshots.join(&of_tree[0])
+    };
     fs::copy(path(&old), path(&new)).unwrap();
     let found = verify(&index, Depth::default());
     assert_eq!(found.findings.len(), 1, "{:?}", found.findings);

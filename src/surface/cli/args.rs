@@ -55,12 +55,18 @@ pub(super) enum Command {
     /// Build or update the index
     Index(IndexArgs),
     /// Show what is indexed and how fresh it is
+    Status(StatusArgs),
+    /// Set up a repository: index it, and say what next
     #[command(after_help = "Examples:
-  codescout status
-  codescout status --ref v1.2.0 --json")]
-    Status,
+  codescout init
+  codescout init --repo ../other")]
+    Init,
+    /// Look for what is wrong, and say what mends it
+    Doctor(DoctorArgs),
     /// Check every file of the index, and mend what is damaged
     Verify(VerifyArgs),
+    /// Throw away what no ref, reflog, work tree or pin keeps
+    Gc(GcArgs),
     /// Show or change settings
     Config(ConfigArgs),
     /// Print a script that completes commands in a shell
@@ -285,13 +291,69 @@ pub(super) struct ReadArgs {
 #[command(after_help = "Examples:
   codescout index                 the commit that is checked out
   codescout index v1.0 v2.0       two tags
-  codescout index --all-branches  every local branch")]
+  codescout index --all-branches  every local branch
+  codescout index --watch         go on whenever a commit, checkout or reset moves a ref")]
 pub(super) struct IndexArgs {
     /// Revisions; the commit that is checked out if there are none
     pub(super) revisions: Vec<String>,
     /// Every local branch
     #[arg(long)]
     pub(super) all_branches: bool,
+    /// Stay, and index again whenever refs move, until interrupted. Uncommitted edits need none of this: every query
+    /// looks at them
+    #[arg(long)]
+    pub(super) watch: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout doctor
+  codescout doctor --fix          mend what can be mended without asking
+  codescout doctor --what-leaves  what would leave this machine
+
+Exit code: 0 nothing is in the way, 1 there is a problem, 2 failed.")]
+pub(super) struct DoctorArgs {
+    /// Mend what can be mended without touching anything but the index
+    #[arg(long)]
+    pub(super) fix: bool,
+    /// Only what would leave this machine
+    #[arg(long)]
+    pub(super) what_leaves: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout status
+  codescout status --ref v1.2.0 --json
+  codescout status --bytes             what keeps how much")]
+pub(super) struct StatusArgs {
+    /// Show what keeps how much; reads the list of files of every snapshot
+    #[arg(long)]
+    pub(super) bytes: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout gc --dry-run       what would go, and what keeps the rest
+  codescout gc
+  codescout gc --pin v1.2.0    keep this snapshot, whatever becomes of the tag
+  codescout gc --pins")]
+pub(super) struct GcArgs {
+    /// Change nothing, only show what would be done
+    #[arg(short = 'n', long)]
+    pub(super) dry_run: bool,
+    /// Copy what stays even if little is dead, and into as few files as can be
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(super) aggressive: bool,
+    /// Keep the snapshot of this revision, even if git forgets it; may be repeated
+    #[arg(long, value_name = "REV", conflicts_with_all = ["dry_run", "aggressive"])]
+    pub(super) pin: Vec<String>,
+    /// Keep it no longer for its own sake; may be repeated
+    #[arg(long, value_name = "REV", conflicts_with_all = ["dry_run", "aggressive"])]
+    pub(super) unpin: Vec<String>,
+    /// Show what is pinned
+    #[arg(long, conflicts_with_all = ["dry_run", "aggressive"])]
+    pub(super) pins: bool,
 }
 
 #[derive(Debug, ClapArgs)]

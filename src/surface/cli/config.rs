@@ -18,11 +18,18 @@ struct ConfigOut {
     results: Vec<SettingOut>,
 }
 
+/// A setting with what it is and where it was set.
 #[derive(Debug, Serialize)]
-struct SettingOut {
+pub(super) struct SettingOut {
     key: &'static str,
     value: String,
     origin: String,
+}
+
+impl From<(&'static str, String, String)> for SettingOut {
+    fn from((key, value, origin): (&'static str, String, String)) -> Self {
+        Self { key, value, origin }
+    }
 }
 
 pub(super) fn run(workspace: &Workspace, args: &ConfigArgs, output: &mut Output) -> Result<Found> {
@@ -37,7 +44,7 @@ fn show(workspace: &Workspace, key: Option<&str>, output: &mut Output) -> Result
     let entries = workspace.config.entries().into_iter();
     let results: Vec<SettingOut> = entries
         .filter(|(known, _, _)| key.is_none_or(|key| key == *known))
-        .map(|(key, value, origin)| SettingOut { key, value, origin })
+        .map(SettingOut::from)
         .collect();
     if let (Some(key), true) = (key, results.is_empty()) {
         return Err(unknown_key(key).into());

@@ -1,14 +1,22 @@
 //! `codescout index`
 
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use anyhow::Result;
 use serde::Serialize;
 
 use super::args::{Global, IndexArgs};
 use super::progress::CliProgress;
 use super::render::Output;
-use super::{Found, INTERRUPTED};
+use super::{Found, IDLE, INTERRUPTED};
 use crate::git::RefKind;
+use crate::model::TreeId;
 use crate::surface::open::Workspace;
+
+/// Refs move in bursts, as in a rebase or fetch: the index follows when they have been still for so long.
+const QUIET: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Serialize)]
 struct IndexOut {
@@ -29,57 +37,117 @@ struct RevisionOut {
 }
 
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, output: &mut Output) -> Result<Found> {
+    let mut indexer = Indexer {
+        workspace,
+        progress: CliProgress::new(global.quiet),
+        done: HashMap::new(),
+    };
+    if !args.watch {
+        let answer = indexer.update(&revisions(workspace, global, args)?, output)?;
+        if output.json {
+            output.json(&answer)?;
+        }
+        indexer.collect_if_due(output)?;
+        return Ok(Found::Something);
+    }
+    // Watched before the first update, so that nothing moves unseen in between.
+    let watch = workspace.repository.watch_refs()?;
+    loop {
+        let updated = revisions(workspace, global, args).and_then(|revisions| indexer.update(&revisions, output));
+        match updated {
+            Ok(answer) if output.json && !answer.revisions.is_empty() => output.json(&answer)?,
+            Ok(_) => {}
+            // A branch that is gone, a full disk: the next move may find it mended.
+            Err(error) if !INTERRUPTED.load(Ordering::Relaxed) => output.error(&error),
+            Err(error) => return Err(error),
+        }
+        indexer.collect_if_due(output)?;
+        IDLE.store(true, Ordering::SeqCst);
+        if INTERRUPTED.load(Ordering::SeqCst) {
+            anyhow::bail!("interrupted");
+        }
+        let waited = watch.wait(QUIET);
+        IDLE.store(false, Ordering::SeqCst);
+        waited?;
+    }
+}
+
+/// The revisions to index: those named, every local branch, or what `--ref` says.
+fn revisions(workspace: &Workspace, global: &Global, args: &IndexArgs) -> Result<Vec<String>> {
     let mut revisions = args.revisions.clone();
     if args.all_branches {
-        let branches = workspace
-            .repository
-            .refs()?
-            .into_iter()
-            .filter(|found| found.kind == RefKind::Branch);
+        let refs = workspace.repository.refs()?.into_iter();
+        let branches = refs.filter(|found| found.kind == RefKind::Branch);
         revisions.extend(branches.map(|branch| branch.name.to_string()));
     }
     if revisions.is_empty() {
         revisions.push(global.reference.clone());
     }
-    let progress = CliProgress::new(global.quiet);
-    let mut answer = IndexOut { revisions: Vec::new() };
-    for reference in revisions {
-        let Some(target) = workspace.target(&reference)? else {
-            if !output.json {
-                output.line("no commits yet: nothing to index")?;
+    Ok(revisions)
+}
+
+struct Indexer<'w> {
+    workspace: &'w Workspace,
+    progress: CliProgress,
+    /// The tree that each revision had when it was last told about.
+    done: HashMap<String, TreeId>,
+}
+
+impl Indexer<'_> {
+    /// Indexes revisions, less those whose tree is the one of the last time.
+    fn update(&mut self, revisions: &[String], output: &mut Output) -> Result<IndexOut> {
+        let mut answer = IndexOut { revisions: Vec::new() };
+        for reference in revisions {
+            let Some(target) = self.workspace.target(reference)? else {
+                if !output.json {
+                    output.line("no commits yet: nothing to index")?;
+                }
+                continue;
+            };
+            if self.done.get(reference) == Some(&target.tree) {
+                continue;
             }
-            continue;
-        };
-        let outcome = workspace.ingest(target, &progress, &INTERRUPTED)?;
-        if !output.json {
-            let rate = outcome.n_text_bytes as f64 / 1e6 / outcome.elapsed.as_secs_f64().max(1e-9);
-            output.line(&match outcome.n_new_blobs {
-                0 => format!("{reference}: up to date ({})", target.tree.0.short(12)),
-                n_blobs => format!(
-                    "{reference}: {n_blobs} new blobs, {} new chunks, {:.1} MB in {:.2} s ({rate:.1} MB/s)",
-                    outcome.n_new_chunks,
-                    outcome.n_text_bytes as f64 / 1e6,
-                    outcome.elapsed.as_secs_f64(),
-                ),
-            })?;
+            let outcome = self.workspace.ingest(target, &self.progress, &INTERRUPTED)?;
+            if !output.json {
+                let rate = outcome.n_text_bytes as f64 / 1e6 / outcome.elapsed.as_secs_f64().max(1e-9);
+                output.line(&match outcome.n_new_blobs {
+                    0 => format!("{reference}: up to date ({})", target.tree.0.short(12)),
+                    n_blobs => format!(
+                        "{reference}: {n_blobs} new blobs, {} new chunks, {:.1} MB in {:.2} s ({rate:.1} MB/s)",
+                        outcome.n_new_chunks,
+                        outcome.n_text_bytes as f64 / 1e6,
+                        outcome.elapsed.as_secs_f64(),
+                    ),
+                })?;
+            }
+            answer.revisions.push(RevisionOut {
+                reference: reference.clone(),
+                tree: Some(target.tree.to_string()),
+                looked_at_files: outcome.n_files,
+                new_blobs: outcome.n_new_blobs,
+                new_chunks: outcome.n_new_chunks,
+                text_bytes: outcome.n_text_bytes,
+                took_ms: outcome.elapsed.as_millis() as u64,
+                interrupted: outcome.interrupted,
+            });
+            if outcome.interrupted {
+                anyhow::bail!("interrupted; what was indexed so far is kept");
+            }
+            self.done.insert(reference.clone(), target.tree);
         }
-        let interrupted = outcome.interrupted;
-        answer.revisions.push(RevisionOut {
-            reference,
-            tree: Some(target.tree.to_string()),
-            looked_at_files: outcome.n_files,
-            new_blobs: outcome.n_new_blobs,
-            new_chunks: outcome.n_new_chunks,
-            text_bytes: outcome.n_text_bytes,
-            took_ms: outcome.elapsed.as_millis() as u64,
-            interrupted,
-        });
-        if interrupted {
-            anyhow::bail!("interrupted; what was indexed so far is kept");
+        Ok(answer)
+    }
+
+    /// Throws away garbage if it is time; after the answer, so that nobody waits for it.
+    fn collect_if_due(&self, output: &mut Output) -> Result<()> {
+        output.flush()?;
+        let indexed: Vec<TreeId> = self.done.values().copied().collect();
+        // A failure is none of the index that was asked for.
+        match self.workspace.collect_if_due(&indexed, &self.progress, &INTERRUPTED) {
+            Ok(Some(collected)) => tracing::info!(?collected.bytes, collected.rewrote, "collected garbage"),
+            Ok(None) => {}
+            Err(error) => tracing::warn!("garbage was not collected: {error:#}"),
         }
+        Ok(())
     }
-    if output.json {
-        output.json(&answer)?;
-    }
-    Ok(Found::Something)
 }

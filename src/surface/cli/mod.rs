@@ -3,9 +3,12 @@
 mod args;
 mod completions;
 mod config;
+mod doctor;
 mod eval;
+mod gc;
 mod grep;
 mod index;
+mod init;
 mod json;
 mod outline;
 mod progress;
@@ -30,6 +33,8 @@ use crate::config::{Environment, Overrides};
 
 /// Set by Ctrl-C and by a request to end; long work looks at it and keeps what was done.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// Set while nothing is under way that could be stopped half-way: an interrupt then ends the process at once.
+static IDLE: AtomicBool = AtomicBool::new(false);
 
 /// What a command found; decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,9 +83,12 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
         Command::Outline(outline) => outline::run(&open(&Overrides::default())?, &args.global, outline, output),
         Command::Config(config) => config::run(&open(&Overrides::default())?, config, output),
         Command::Completions(completions) => completions::run(completions, output),
+        Command::Doctor(doctor) => doctor::run(&args.global, doctor, output),
+        Command::Init => init::run(&open(&Overrides::default())?, &args.global, output),
         Command::Eval(eval) => eval::run(&args.global, eval, output),
         Command::Verify(verify) => verify::run(&open(&Overrides::default())?, &args.global, verify, output),
-        Command::Status => status::run(&open(&Overrides::default())?, &args.global, output),
+        Command::Status(status) => status::run(&open(&Overrides::default())?, &args.global, status, output),
+        Command::Gc(gc) => gc::run(&open(&Overrides::default())?, &args.global, gc, output),
     }
 }
 
@@ -115,13 +123,11 @@ fn start_logging(global: &Global) {
 }
 
 fn catch_signals() {
-    let set = || INTERRUPTED.store(true, Ordering::Relaxed);
     // Without a handler Ctrl-C ends the process at once, which loses nothing that was published.
     if let Err(error) = ctrlc::set_handler(move || {
-        if INTERRUPTED.load(Ordering::Relaxed) {
+        if INTERRUPTED.swap(true, Ordering::SeqCst) || IDLE.load(Ordering::SeqCst) {
             std::process::exit(130);
         }
-        set();
     }) {
         tracing::debug!(%error, "no handler for Ctrl-C");
     }

@@ -87,38 +87,40 @@ impl Progress for CliProgress {
 }
 
 impl Running {
-    fn verb(&self) -> &'static str {
-        match self.stage {
-            Stage::Waiting | Stage::Indexing => "indexing",
-            Stage::Verifying => "reading",
-            Stage::Deriving => "comparing",
-        }
-    }
-
     fn show(&mut self) {
         if std::io::stderr().is_terminal() {
             let n_blobs = self.n_blobs as u64;
-            let verb = self.verb();
-            let bar = self.bar.get_or_insert_with(|| new_bar(verb, n_blobs));
+            let stage = self.stage;
+            let bar = self.bar.get_or_insert_with(|| new_bar(stage, n_blobs));
             bar.set_position(self.n_done as u64);
             return;
         }
         if self.stage != Stage::Waiting && self.last_line.elapsed() > LINE_EVERY {
             self.last_line = Instant::now();
             let rate = self.n_bytes as f64 / 1e6 / self.began.elapsed().as_secs_f64();
+            let doing = doing(self.stage);
             note(&format!(
-                "{} {} of {} files, {rate:.1} MB/s",
-                self.verb(),
-                self.n_done,
-                self.n_blobs
+                "{doing} {} of {} files, {rate:.1} MB/s",
+                self.n_done, self.n_blobs
             ));
         }
     }
 }
 
-fn new_bar(verb: &str, n_blobs: u64) -> ProgressBar {
+fn doing(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Waiting => "waiting for",
+        Stage::Indexing => "indexing",
+        Stage::Verifying => "reading",
+        Stage::Deriving => "comparing",
+        Stage::Collecting => "collecting garbage:",
+    }
+}
+
+fn new_bar(stage: Stage, n_blobs: u64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(n_blobs), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template(&format!("{verb} {{bar:30}} {{pos}}/{{len}} files, {{eta}} left"));
+    let template = format!("{} {{bar:30}} {{pos}}/{{len}} files, {{eta}} left", doing(stage));
+    let style = ProgressStyle::with_template(&template);
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar
 }

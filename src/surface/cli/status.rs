@@ -6,7 +6,8 @@ use std::fs;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::args::Global;
+use super::args::{Global, StatusArgs};
+use super::gc::CausesOut;
 use super::json::ProvenanceOut;
 use super::render::{Output, one_line};
 use super::{Found, INTERRUPTED};
@@ -14,7 +15,7 @@ use crate::extract;
 use crate::ingest::NoProgress;
 use crate::sidecar::Store;
 use crate::snapshot::{SnapshotStore, View};
-use crate::surface::open::Workspace;
+use crate::surface::open::{Freshness, Workspace};
 
 #[derive(Debug, Serialize)]
 struct StatusOut {
@@ -29,6 +30,8 @@ struct StatusOut {
     chunks: u32,
     snapshots: usize,
     bytes: Option<SizesOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    causes: Option<CausesOut>,
 }
 
 #[derive(Debug, Serialize)]
@@ -43,9 +46,11 @@ struct SizesOut {
     lexical: u64,
     dense: u64,
     snapshots: u64,
+    /// Of these, what nothing names and the next writers remove.
+    leftover: u64,
 }
 
-pub(super) fn run(workspace: &Workspace, global: &Global, output: &mut Output) -> Result<Found> {
+pub(super) fn run(workspace: &Workspace, global: &Global, args: &StatusArgs, output: &mut Output) -> Result<Found> {
     let target = workspace.target(&global.reference)?;
     let mut answer = StatusOut {
         provenance: ProvenanceOut::not_indexed(workspace, &global.reference, target),
@@ -57,12 +62,12 @@ pub(super) fn run(workspace: &Workspace, global: &Global, output: &mut Output) -
         chunks: 0,
         snapshots: 0,
         bytes: None,
+        causes: None,
     };
     if let Some((sidecar, Some(state))) = workspace.sidecar()? {
         let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);
-        let is_known = |tree| matches!(snapshots.load(tree), Ok(Some(_)));
-        answer.index = match target {
-            Some(target) if !is_known(target.tree) => "behind",
+        answer.index = match target.map(|target| workspace.freshness(target.tree)).transpose()? {
+            Some(Freshness::Behind) => "behind",
             _ => "up_to_date",
         };
         answer.segments = state.segments.len();
@@ -70,12 +75,22 @@ pub(super) fn run(workspace: &Workspace, global: &Global, output: &mut Output) -
         answer.chunks = state.n_docs();
         answer.snapshots = snapshots.trees()?.len();
         let size = |store| folder_bytes(&sidecar.folder(store));
-        answer.bytes = Some(SizesOut {
+        let mut sizes = SizesOut {
             artifacts: size(Store::Artifacts)?,
             lexical: size(Store::Lexical)?,
             dense: size(Store::Dense)?,
             snapshots: size(Store::Snapshots)?,
-        });
+            leftover: 0,
+        };
+        let files = snapshots.files()?;
+        let manifests = files.iter().filter(|file| file.is_current).map(|file| file.n_bytes);
+        let in_use = state.n_segment_bytes() + manifests.sum::<u64>();
+        let all = sizes.artifacts + sizes.lexical + sizes.dense + sizes.snapshots;
+        sizes.leftover = all.saturating_sub(in_use);
+        answer.bytes = Some(sizes);
+        if args.bytes {
+            answer.causes = workspace.survey()?.as_ref().map(CausesOut::of);
+        }
     }
     if answer.index == "up_to_date" {
         // Nothing is indexed for this; the changes of the work tree are looked at in memory.
@@ -150,13 +165,17 @@ fn show(answer: &StatusOut, output: &mut Output) -> Result<()> {
         ))?;
         let megabytes = |n_bytes: u64| n_bytes as f64 / 1e6;
         output.line(&format!(
-            "size        {:.1} MB: artifacts {:.1}, lexical {:.1}, dense {:.1}, snapshots {:.1}",
+            "size        {:.1} MB: artifacts {:.1}, lexical {:.1}, dense {:.1}, snapshots {:.1}; left over {:.1}",
             megabytes(bytes.artifacts + bytes.lexical + bytes.dense + bytes.snapshots),
             megabytes(bytes.artifacts),
             megabytes(bytes.lexical),
             megabytes(bytes.dense),
             megabytes(bytes.snapshots),
+            megabytes(bytes.leftover),
         ))?;
+    }
+    if let Some(causes) = &answer.causes {
+        causes.show(output)?;
     }
     Ok(())
 }

@@ -18,6 +18,9 @@ const COMMANDS: &[&str] = &[
     "index",
     "status",
     "verify",
+    "init",
+    "doctor",
+    "gc",
     "eval",
     "config",
     "completions",
@@ -90,10 +93,14 @@ fn every_field_of_an_answer_is_described() {
         &["outline", "--view", "imports", "--json"],
         &["read", "README.md", "--heading", "Licence", "--json"],
         &["index", "--json"],
-        &["status", "--json"],
         &["verify", "--deep", "--json"],
+        &["status", "--bytes", "--json"],
+        &["gc", "--pin", "v1", "--json"],
+        &["gc", "--dry-run", "--json"],
         &["eval", "--from-history", "--json"],
         &["config", "--json"],
+        &["init", "--json"],
+        &["doctor", "--json"],
     ];
     let mut missing = BTreeSet::new();
     for args in samples {
@@ -107,7 +114,10 @@ fn every_field_of_an_answer_is_described() {
             }
         }
         let first: Vec<&String> = answer.as_object().unwrap().keys().take(2).collect();
-        if !matches!(args[0], "index" | "verify" | "eval" | "config") {
+        if !matches!(
+            args[0],
+            "index" | "verify" | "eval" | "config" | "gc" | "init" | "doctor"
+        ) {
             assert_eq!(first, ["repo", "ref"], "{args:?} does not begin with its provenance");
         }
     }

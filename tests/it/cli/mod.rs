@@ -3,8 +3,10 @@
 mod bad_input;
 mod commands;
 mod docs;
+mod doctor;
 mod paging;
 mod reading;
+mod watch;
 
 use std::ffi::OsStr;
 use std::io::Write;

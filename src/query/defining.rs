@@ -1,0 +1,140 @@
+//! Which documents define a name that was asked for, and how well.
+
+use std::collections::HashMap;
+
+use crate::extract::{Chunk, Definition, DefinitionKind, Extraction};
+use crate::index::lexical::normal_name;
+
+use super::analyze::{Analysis, NameQuery};
+use super::hit::Opened;
+use super::search::{Scope, SearchError, Searcher};
+
+/// How a document defines a name that was asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Defining {
+    /// 1 for a function or type of the very spelling; less for a field, a package clause, another spelling.
+    pub(super) strength: f32,
+    /// Whether it stands in the container that was asked for.
+    pub(super) in_container: bool,
+}
+
+/// What a name in another case, or with other `_`, counts.
+const OTHER_SPELLING: f32 = 0.8;
+
+impl Searcher<'_> {
+    /// Documents that define a name that was asked for, and whether in the container that was asked for.
+    pub(super) fn defining(&self, analysis: &Analysis, scope: &Scope) -> Result<HashMap<u32, Defining>, SearchError> {
+        let mut found: HashMap<u32, Defining> = HashMap::new();
+        let mut opened = Opened::default();
+        for wanted in &analysis.names {
+            for segment in self.view.segments().iter() {
+                for local in segment.lexical.defining(&wanted.name)? {
+                    let doc = segment.base_doc + local;
+                    if !scope.contains(doc) || !self.view.live().contains(doc) {
+                        continue;
+                    }
+                    let defining = self.how_defined(doc, wanted, &mut opened)?;
+                    // `a b` as "the member b of a" is a guess: without the container it says nothing.
+                    let is_guess = wanted.container.is_some() && !defining.in_container && analysis.names.len() > 1;
+                    if !is_guess {
+                        let known = found.entry(doc).or_default();
+                        known.strength = known.strength.max(defining.strength);
+                        known.in_container |= defining.in_container;
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// How well a document's definition of a name is what was asked for.
+    fn how_defined(&self, doc: u32, wanted: &NameQuery, opened: &mut Opened) -> Result<Defining, SearchError> {
+        let mut defining = Defining::default();
+        let Some(place) = self.view.places(doc).first() else {
+            return Ok(defining);
+        };
+        let file = self.view.file(place.file);
+        let Some(blob) = file.blob else {
+            return Ok(defining);
+        };
+        let extraction = opened.extraction(self.view, blob)?;
+        let Some(chunk) = extraction.chunks.get(place.chunk as usize) else {
+            return Ok(defining);
+        };
+        let is_container = |name: &str| wanted.container.as_deref() == Some(normal_name(name).as_str());
+        for definition in named(extraction, chunk, wanted) {
+            let spelling = if definition.name == wanted.typed {
+                1.0
+            } else {
+                OTHER_SPELLING
+            };
+            defining.strength = defining.strength.max(spelling * weight_of_kind(definition.kind));
+            defining.in_container |= containers(&extraction.definitions, definition).any(is_container);
+        }
+        defining.in_container |= is_container(&file_stem(file.path));
+        Ok(defining)
+    }
+}
+
+/// How likely somebody who types a name means a definition of this kind.
+fn weight_of_kind(kind: DefinitionKind) -> f32 {
+    match kind {
+        DefinitionKind::Method | DefinitionKind::Constructor | DefinitionKind::Property => 0.9,
+        kind if kind.is_callable() => 1.0,
+        DefinitionKind::Variant => 0.7,
+        DefinitionKind::Impl => 0.9,
+        kind if kind.is_type() => 1.0,
+        DefinitionKind::Constant => 0.9,
+        DefinitionKind::Variable | DefinitionKind::Field => 0.6,
+        _ => 0.5,
+    }
+}
+
+/// The definitions of a name whose names stand in a chunk.
+fn named<'e>(
+    extraction: &'e Extraction,
+    chunk: &'e Chunk,
+    wanted: &'e NameQuery,
+) -> impl Iterator<Item = &'e Definition> {
+    let is_named = |definition: &&Definition| {
+        chunk.range.contains(definition.name_range) && normal_name(&definition.name) == wanted.name
+    };
+    extraction.definitions.iter().filter(is_named)
+}
+
+/// The definition in a chunk that fits best to the names that were asked for.
+pub(super) fn asked_for<'e>(
+    extraction: &'e Extraction,
+    chunk: &'e Chunk,
+    names: &'e [NameQuery],
+) -> Option<&'e Definition> {
+    let all = names.iter().flat_map(|wanted| {
+        let weighed = named(extraction, chunk, wanted).map(|definition| {
+            let spelling = if definition.name == wanted.typed {
+                1.0
+            } else {
+                OTHER_SPELLING
+            };
+            (spelling * weight_of_kind(definition.kind), definition)
+        });
+        weighed.collect::<Vec<_>>()
+    });
+    let best = all.reduce(|a, b| if b.0 > a.0 { b } else { a });
+    best.map(|(_, definition)| definition)
+}
+
+/// The names that a definition stands in, the nearest first.
+pub(super) fn containers<'d>(definitions: &'d [Definition], of: &'d Definition) -> impl Iterator<Item = &'d str> {
+    let at = |index: Option<u32>| index.and_then(|index| definitions.get(index as usize));
+    let enclosing = std::iter::successors(at(of.container), move |outer| at(outer.container));
+    of.qualifier
+        .as_deref()
+        .into_iter()
+        .chain(enclosing.map(|outer| outer.name.as_str()))
+}
+
+fn file_stem(path: &[u8]) -> String {
+    let path = String::from_utf8_lossy(path);
+    let name = path.rsplit('/').next().unwrap_or_default();
+    name.split('.').next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,204 @@
+//! What is known about a candidate, as numbers that weights can be put on.
+
+use std::collections::HashMap;
+
+use crate::embed::{StaticModel, TokenDots};
+use crate::extract::ChunkKind;
+use crate::index::lexical::for_each_term;
+use crate::snapshot::{FileId, Place, View};
+
+use super::defining::Defining;
+use super::filter::is_test_path;
+use super::rank::Features;
+use super::search::{Legs, Searcher};
+
+/// Where even the best chunk is less like the query, shares of it would blow up noise.
+const MIN_BEST_COSINE: f32 = 0.05;
+/// A rank r counts K / (K + r − 1). Source: Cormack, Clarke, Büttcher, "Reciprocal Rank Fusion", SIGIR 2009, with their K.
+const RANK_K: f32 = 60.0;
+
+/// Makes the features of candidates; remembers what belongs to files.
+pub(super) struct FeatureMaker<'s> {
+    view: &'s View,
+    legs: &'s Legs<'s>,
+    defining: &'s HashMap<u32, Defining>,
+    cosines: &'s HashMap<u32, f32>,
+    paths: &'s StaticModel,
+    path_dots: TokenDots<'s>,
+    best_chunk: f32,
+    best_file: f32,
+    best_cosine: f32,
+    all_idf: f32,
+    lexical_ranks: HashMap<u32, usize>,
+    dense_ranks: HashMap<u32, usize>,
+    files: HashMap<FileId, FileFeatures>,
+}
+
+#[derive(Clone, Copy)]
+struct FileFeatures {
+    cosine_mean: f32,
+    cosine_best: f32,
+    cosine_path: f32,
+    file_name: f32,
+    folder_names: f32,
+    is_test: f32,
+    is_peripheral: f32,
+}
+
+impl<'s> FeatureMaker<'s> {
+    pub(super) fn new(
+        searcher: &'s Searcher<'_>,
+        legs: &'s Legs<'s>,
+        defining: &'s HashMap<u32, Defining>,
+        cosines: &'s HashMap<u32, f32>,
+    ) -> Self {
+        let lexical = legs.lexical;
+        let best = |scores: &mut dyn Iterator<Item = f32>| scores.fold(f32::MIN_POSITIVE, f32::max);
+        Self {
+            view: searcher.view,
+            legs,
+            defining,
+            cosines,
+            paths: searcher.paths,
+            path_dots: TokenDots::new(searcher.paths, legs.path_query),
+            best_chunk: best(&mut legs.by_words.iter().map(|&doc| lexical.docs[doc as usize].bm25.0)),
+            best_file: best(
+                &mut lexical
+                    .touched_files
+                    .iter()
+                    .map(|file| lexical.files[file.0 as usize].bm25.0),
+            ),
+            best_cosine: best(&mut legs.by_meaning.iter().map(|(_, cosine)| cosine.0)).max(MIN_BEST_COSINE),
+            all_idf: lexical.idf.iter().sum::<f32>().max(f32::MIN_POSITIVE),
+            lexical_ranks: legs
+                .by_words
+                .iter()
+                .enumerate()
+                .map(|(rank, &doc)| (doc, rank))
+                .collect(),
+            dense_ranks: legs
+                .by_meaning
+                .iter()
+                .enumerate()
+                .map(|(rank, (doc, _))| (*doc, rank))
+                .collect(),
+            files: HashMap::new(),
+        }
+    }
+
+    /// The features of a document at a place.
+    pub(super) fn of(&mut self, doc: u32, place: Place) -> Features {
+        let file = self.file(place.file);
+        let chunk = self.legs.lexical.docs[doc as usize];
+        let in_file = self.legs.lexical.files[place.file.0 as usize];
+        let meta = self.view.segments().doc_meta(doc);
+        let kind = meta.map(|meta| meta.kind);
+        let is_kind = |wanted: &[ChunkKind]| as_feature(kind.is_some_and(|kind| wanted.contains(&kind)));
+        let by_rank = |rank: Option<&usize>| rank.map_or(0.0, |&rank| RANK_K / (RANK_K + rank as f32));
+        Features {
+            bm25: chunk.bm25.0 / self.best_chunk,
+            bm25_file: in_file.bm25.0 / self.best_file,
+            cosine: self.cosines.get(&doc).copied().unwrap_or_default() / self.best_cosine,
+            cosine_file_mean: file.cosine_mean / self.best_cosine,
+            cosine_file_best: file.cosine_best / self.best_cosine,
+            cosine_path: file.cosine_path / self.best_cosine,
+            covered: chunk.covered / self.all_idf,
+            covered_file: in_file.covered / self.all_idf,
+            named: chunk.named / self.all_idf,
+            defines: self.defining.get(&doc).map_or(0.0, |defining| defining.strength),
+            defines_in_container: as_feature(self.defining.get(&doc).is_some_and(|defining| defining.in_container)),
+            file_name: file.file_name,
+            folder_names: file.folder_names,
+            rank_lexical: by_rank(self.lexical_ranks.get(&doc)),
+            rank_dense: by_rank(self.dense_ranks.get(&doc)),
+            is_test: if kind == Some(ChunkKind::Test) {
+                1.0
+            } else {
+                file.is_test
+            },
+            is_peripheral: file.is_peripheral,
+            is_function: is_kind(&[ChunkKind::Function]),
+            is_type: is_kind(&[ChunkKind::Type]),
+            is_prose: is_kind(&[ChunkKind::Section]),
+            is_module_text: is_kind(&[ChunkKind::Module]),
+            brevity: 1.0 / (1.0 + meta.map_or(0.0, |meta| meta.n_tokens as f32) / 20.0),
+        }
+    }
+
+    fn file(&mut self, id: FileId) -> FileFeatures {
+        if let Some(&known) = self.files.get(&id) {
+            return known;
+        }
+        let path = String::from_utf8_lossy(self.view.file(id).path).into_owned();
+        let (folders, name) = path.rsplit_once('/').unwrap_or(("", &path));
+        let cosines: Vec<f32> = self
+            .view
+            .docs(id)
+            .map(|doc| self.cosines.get(&doc).copied().unwrap_or_default())
+            .collect();
+        let words = path_words(&path);
+        let features = FileFeatures {
+            cosine_mean: cosines.iter().sum::<f32>() / (cosines.len() as f32).max(1.0),
+            cosine_best: cosines.iter().copied().fold(0.0, f32::max),
+            cosine_path: self.path_dots.pooled(&self.paths.token_ids(words.as_bytes())),
+            file_name: self.idf_in(name),
+            folder_names: self.idf_in(folders),
+            is_test: as_feature(is_test_path(&path)),
+            is_peripheral: as_feature(is_peripheral_path(&path)),
+        };
+        self.files.insert(id, features);
+        features
+    }
+
+    /// The share of the query's idf whose terms stand in `text`.
+    fn idf_in(&self, text: &str) -> f32 {
+        let mut found = vec![false; self.legs.analysis.terms.len()];
+        for_each_term(text, |term| {
+            for (index, wanted) in self.legs.analysis.terms.iter().enumerate() {
+                found[index] |= wanted == term;
+            }
+        });
+        let weights = self.legs.lexical.idf.iter().zip(found);
+        weights.filter(|(_, found)| *found).map(|(idf, _)| idf).sum::<f32>() / self.all_idf
+    }
+}
+
+fn as_feature(fact: bool) -> f32 {
+    f32::from(u8::from(fact))
+}
+
+/// The last three components of a path without the ending. Source: the model's recommended use (its `FORMAT.md`).
+fn path_words(path: &str) -> String {
+    let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
+    let components: Vec<&str> = stem.rsplit('/').take(3).collect();
+    components.into_iter().rev().collect::<Vec<_>>().join(" ")
+}
+
+/// Folders of code that shows or measures other code.
+fn is_peripheral_path(path: &str) -> bool {
+    const FOLDERS: &[&str] = &[
+        "example",
+        "examples",
+        "sample",
+        "samples",
+        "demo",
+        "demos",
+        "bench",
+        "benches",
+        "benchmark",
+        "benchmarks",
+        "doc",
+        "docs",
+        "scripts",
+        "tools",
+        "contrib",
+        "third_party",
+        "vendor",
+        "deprecated",
+        "legacy",
+    ];
+    let folders = path.rsplit_once('/').map_or("", |(folders, _)| folders);
+    folders
+        .split('/')
+        .any(|folder| FOLDERS.contains(&folder.to_lowercase().as_str()))
+}

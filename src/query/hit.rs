@@ -1,0 +1,221 @@
+//! Candidates as answers: one for each item, with all its places and the definition it is about.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+
+use crate::artifact::ReadError;
+use crate::extract::{Chunk, ChunkKind, Definition, DefinitionKind, Extraction};
+use crate::model::{ByteRange, Lang};
+use crate::snapshot::{FileId, Place, View};
+
+use super::analyze::NameQuery;
+use super::defining::{asked_for, containers};
+use super::rank::Features;
+use super::search::{Candidate, Scope, SearchError, Searcher};
+
+/// Longer functions are found by their parts.
+const MAX_ITEM_LINES: u32 = 120;
+
+/// One chunk that answers.
+#[derive(Clone, Debug)]
+pub struct Hit {
+    /// The document.
+    pub doc: u32,
+    /// Where it stands: the place that ranks best, then the others.
+    pub places: Vec<HitPlace>,
+    /// The order's score; comparable within one answer only.
+    pub score: f32,
+    /// What it holds.
+    pub kind: ChunkKind,
+    /// Of its file.
+    pub lang: Lang,
+    /// The definition that it is about, with its containers before it: the one that was asked for by name, else its own.
+    pub symbol: Option<Symbol>,
+    /// Where the definition that was asked for by name stands, when the chunk holds others too.
+    pub focus: Option<ByteRange>,
+    /// Why it stands where it stands.
+    pub features: Features,
+}
+
+impl Hit {
+    /// The lines and bytes of its first place in `text`, the file's bytes: of the definition that was asked for, else of the item.
+    pub fn lines(&self, text: &[u8]) -> Option<(u32, u32, ByteRange)> {
+        let place = self.places.first()?;
+        let Some(focus) = self.focus else {
+            return Some((place.start_line, place.end_line, place.range));
+        };
+        let line_of = |at: u32| {
+            let before = text.get(place.range.start as usize..at as usize).unwrap_or_default();
+            place.range_start_line + memchr::memchr_iter(b'\n', before).count() as u32
+        };
+        let last_byte = focus.end.saturating_sub(1).max(focus.start);
+        Some((line_of(focus.start), line_of(last_byte), focus))
+    }
+}
+
+/// A definition by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// The name with its containers: `Parser::parse`, joined as `.`.
+    pub qualified_name: String,
+    /// What it is.
+    pub kind: DefinitionKind,
+}
+
+/// Where a hit stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HitPlace {
+    /// The file.
+    pub file: FileId,
+    /// 1-based first line.
+    pub start_line: u32,
+    /// 1-based last line, inclusive.
+    pub end_line: u32,
+    /// The chunk that was found: all of the lines, or a part of the item that they are.
+    pub range: ByteRange,
+    /// 1-based first line of that part.
+    pub range_start_line: u32,
+}
+
+impl Searcher<'_> {
+    /// The first `n_wanted` candidates less parts of an item that is found in one piece already.
+    pub(super) fn one_per_item(
+        &self,
+        ranked: Vec<Candidate>,
+        n_wanted: usize,
+        opened: &mut Opened,
+    ) -> Result<Vec<Candidate>, SearchError> {
+        let mut seen = HashSet::new();
+        let mut kept = Vec::new();
+        for candidate in ranked {
+            if kept.len() == n_wanted {
+                break;
+            }
+            let Place { file, chunk } = candidate.place;
+            let item = self
+                .view
+                .file(file)
+                .blob
+                .map(|blob| -> Result<Option<u32>, SearchError> {
+                    let extraction = opened.extraction(self.view, blob)?;
+                    let chunk = extraction.chunks.get(chunk as usize);
+                    Ok(chunk.and_then(|chunk| whole_item(extraction, chunk)))
+                });
+            if item.transpose()?.flatten().is_none_or(|item| seen.insert((file, item))) {
+                kept.push(candidate);
+            }
+        }
+        Ok(kept)
+    }
+
+    /// A candidate with its places in scope.
+    pub(super) fn hit(
+        &self,
+        candidate: &Candidate,
+        names: &[NameQuery],
+        scope: &Scope,
+        opened: &mut Opened,
+    ) -> Result<Hit, SearchError> {
+        let meta = self.view.segments().doc_meta(candidate.doc);
+        let mut places = Vec::new();
+        let (mut symbol, mut focus) = (None, None);
+        let others = scope
+            .places(self.view, candidate.doc)
+            .filter(|place| *place != candidate.place);
+        for place in [candidate.place].into_iter().chain(others) {
+            let Some(blob) = self.view.file(place.file).blob else {
+                continue;
+            };
+            let extraction = opened.extraction(self.view, blob)?;
+            let Some(chunk) = extraction.chunks.get(place.chunk as usize) else {
+                continue;
+            };
+            if places.is_empty() {
+                let own = chunk
+                    .definition
+                    .and_then(|index| extraction.definitions.get(index as usize));
+                let named = asked_for(extraction, chunk, names);
+                symbol = named
+                    .or(own)
+                    .map(|definition| symbol_of(&extraction.definitions, definition));
+                focus = named
+                    .filter(|definition| !is_callable(chunk.kind) && chunk.range.contains(definition.range))
+                    .map(|definition| definition.range);
+            }
+            let (start_line, end_line) = item_lines(extraction, chunk);
+            places.push(HitPlace {
+                file: place.file,
+                start_line,
+                end_line,
+                range: chunk.range,
+                range_start_line: chunk.start_line,
+            });
+        }
+        Ok(Hit {
+            doc: candidate.doc,
+            places,
+            score: candidate.score,
+            kind: meta.map_or(ChunkKind::Window, |meta| meta.kind),
+            lang: self.view.lang(candidate.place.file),
+            symbol,
+            focus,
+            features: candidate.features,
+        })
+    }
+}
+
+/// Records that one answer has opened, by blob: several chunks and several places are often of one.
+#[derive(Default)]
+pub(super) struct Opened {
+    by_blob: HashMap<u32, Extraction>,
+}
+
+impl Opened {
+    pub(super) fn extraction(&mut self, view: &View, blob: u32) -> Result<&Extraction, ReadError> {
+        match self.by_blob.entry(blob) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(entry) => {
+                let extraction = view.segments().extraction(blob).transpose()?;
+                Ok(entry.insert(extraction.unwrap_or_default()))
+            }
+        }
+    }
+}
+
+fn is_callable(kind: ChunkKind) -> bool {
+    matches!(kind, ChunkKind::Function | ChunkKind::Test)
+}
+
+/// The parts of the callable item that a chunk belongs to.
+fn parts<'e>(extraction: &'e Extraction, chunk: &'e Chunk) -> impl Iterator<Item = &'e Chunk> {
+    let is_part = |other: &&Chunk| other.definition == chunk.definition && is_callable(other.kind);
+    extraction.chunks.iter().filter(is_part)
+}
+
+/// The callable item that a chunk is a part of, if that is short enough to be read in one piece.
+fn whole_item(extraction: &Extraction, chunk: &Chunk) -> Option<u32> {
+    let item = chunk.definition.filter(|_| is_callable(chunk.kind))?;
+    let start = parts(extraction, chunk).map(|part| part.start_line).min()?;
+    let end = parts(extraction, chunk).map(|part| part.end_line).max()?;
+    (end - start < MAX_ITEM_LINES).then_some(item)
+}
+
+/// The lines of the item that a chunk is a part of, if it is found in one piece; else of the chunk.
+fn item_lines(extraction: &Extraction, chunk: &Chunk) -> (u32, u32) {
+    if whole_item(extraction, chunk).is_none() {
+        return (chunk.start_line, chunk.end_line);
+    }
+    let start = parts(extraction, chunk).map(|part| part.start_line).min();
+    let end = parts(extraction, chunk).map(|part| part.end_line).max();
+    (start.unwrap_or(chunk.start_line), end.unwrap_or(chunk.end_line))
+}
+
+fn symbol_of(definitions: &[Definition], definition: &Definition) -> Symbol {
+    let mut names: Vec<&str> = containers(definitions, definition).collect();
+    names.reverse();
+    names.push(&definition.name);
+    Symbol {
+        qualified_name: names.join("."),
+        kind: definition.kind,
+    }
+}

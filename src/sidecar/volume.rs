@@ -1,0 +1,60 @@
+//! The file system that a folder lies on.
+
+use std::io;
+use std::path::Path;
+
+/// What a file system is like, as far as an index cares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Volume {
+    /// Bytes that this user may still write.
+    pub free_bytes: u64,
+    /// Whether its files lie on another machine: locks may not hold there, and a mapped file may change underneath.
+    pub is_network: bool,
+}
+
+/// `statfs(2)` types of network file systems: NFS, SMB, CIFS, SMB2, AFS, Ceph, 9P, Coda.
+const NETWORK_TYPES: [u32; 8] = [
+    0x6969,
+    0x517b,
+    0xff53_4d42,
+    0xfe53_4d42,
+    0x5346_414f,
+    0x00c3_6400,
+    0x0102_1997,
+    0x7375_7245,
+];
+
+/// Looks at the file system that `folder`, or the nearest folder above it that is there, lies on.
+pub fn volume(folder: &Path) -> io::Result<Volume> {
+    let there = folder.ancestors().find(|folder| folder.exists()).unwrap_or(folder);
+    let space = rustix::fs::statvfs(there)?;
+    Ok(Volume {
+        free_bytes: space.f_bavail.saturating_mul(space.f_frsize),
+        is_network: is_network(there)?,
+    })
+}
+
+#[cfg(target_os = "linux")]
+fn is_network(folder: &Path) -> io::Result<bool> {
+    let kind = rustix::fs::statfs(folder)?.f_type;
+    // The type of the field differs between processors; the numbers have 32 bits.
+    Ok(NETWORK_TYPES.contains(&(kind as u32)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_network(_folder: &Path) -> io::Result<bool> {
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_not_there_yet_lies_where_its_parent_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let found = volume(&folder.path().join("a/b")).unwrap();
+        assert!(found.free_bytes > 0 && !found.is_network);
+    }
+}

@@ -1,0 +1,186 @@
+//! What is looked at.
+
+use std::path::Path;
+
+use super::{Finding, Hint, Remedy, Severity};
+use crate::config::unknown_variables;
+use crate::git::{GitVersion, Repository, RepositoryKind, git_version};
+use crate::sidecar::volume;
+use crate::surface::open::{Freshness, Workspace};
+
+/// The oldest git that every use made of it is known to work with: `check-attr --source` and reftable came with it.
+const KNOWN_GIT: GitVersion = GitVersion { major: 2, minor: 36 };
+/// Less free space than this is soon none.
+const LITTLE_SPACE_BYTES: u64 = 200 << 20;
+/// What always mends an index.
+const REMOVE_IT: &str = "remove the folder: the next question builds it again";
+
+pub(super) fn git_executable(path: &Path) -> Finding {
+    let finding = |severity, message: String| Finding::new("git", severity, message);
+    match git_version(path) {
+        Ok(version) if version < KNOWN_GIT => finding(
+            Severity::Warning,
+            format!("git {version} is older than {KNOWN_GIT}, the oldest that was tried"),
+        ),
+        Ok(version) => finding(Severity::Fine, format!("git {version}")),
+        Err(error) => finding(
+            Severity::Warning,
+            format!("{error}; objects are read without it, but hooks, blame and refs kept in reftable need it"),
+        ),
+    }
+}
+
+/// The repository, its configuration or its sidecar cannot be opened at all.
+pub(super) fn not_opened(error: &anyhow::Error, hint: Hint) -> Finding {
+    let finding = Finding::new("repository", Severity::Problem, format!("{error:#}"));
+    match hint(error) {
+        Some(hint) => finding.mended_by(hint),
+        None => finding,
+    }
+}
+
+pub(super) fn repository(repository: &Repository) -> Vec<Finding> {
+    let kind = match repository.kind() {
+        RepositoryKind::Bare => "a bare repository",
+        RepositoryKind::MainWorkTree => "a repository with its main work tree",
+        RepositoryKind::LinkedWorkTree => "a linked work tree; its index is shared with the main one",
+        RepositoryKind::Submodule => "a submodule, with an index of its own",
+    };
+    let root = repository.work_dir().unwrap_or_else(|| repository.git_dir());
+    let note = |message| Finding::new("repository", Severity::Note, message);
+    let mut findings = vec![Finding::new(
+        "repository",
+        Severity::Fine,
+        format!("{}: {kind}", root.display()),
+    )];
+    if repository.is_shallow() {
+        findings.push(
+            note("a shallow clone: older commits are not here, and answers about history end there")
+                .mended_by("git fetch --unshallow"),
+        );
+    }
+    if repository.is_partial() {
+        findings.push(
+            note("a partial clone: files whose objects are not here are not searched, and nothing is fetched for it")
+                .mended_by("git fetch --refetch --no-filter"),
+        );
+    }
+    match repository.head() {
+        Ok(head) if head.commit().is_none() => findings.push(note("no commit yet: only files on disk are searched")),
+        Ok(_) => {}
+        Err(error) => findings.push(Finding::new("repository", Severity::Problem, format!("{error:#}"))),
+    }
+    findings
+}
+
+pub(super) fn sidecar(workspace: &Workspace, hint: Hint) -> Vec<Finding> {
+    let finding = |severity, message: String| Finding::new("sidecar", severity, message);
+    let root = workspace.sidecar_root();
+    let mut findings = Vec::new();
+    match workspace.sidecar() {
+        Ok(Some((sidecar, _))) => findings.push(match sidecar.check_writable() {
+            Ok(()) => finding(Severity::Fine, format!("the index is kept in {}", root.display())),
+            Err(error) => finding(
+                Severity::Warning,
+                format!(
+                    "{} cannot be written ({error}): what is not indexed yet is computed anew for every question",
+                    root.display()
+                ),
+            )
+            .mended_by("make the folder writable, or set CODESCOUT_SIDECAR to one that is"),
+        }),
+        Ok(None) => findings.push(
+            finding(
+                Severity::Note,
+                format!("no index yet; it will be kept in {}", root.display()),
+            )
+            .with(Remedy::Index),
+        ),
+        Err(error) => {
+            let finding = finding(Severity::Problem, format!("{error:#}"));
+            findings.push(match hint(&error) {
+                Some(hint) => finding.mended_by(hint),
+                None => finding.mended_by(REMOVE_IT),
+            });
+        }
+    }
+    match workspace.needs_exclude_line() {
+        Ok(true) if root.exists() => findings.push(
+            finding(
+                Severity::Warning,
+                "info/exclude has no line for it; the .gitignore inside is the only guard against committing it".into(),
+            )
+            .with(Remedy::Exclude),
+        ),
+        Ok(_) => {}
+        Err(error) => findings.push(finding(
+            Severity::Warning,
+            format!("info/exclude cannot be read: {error}"),
+        )),
+    }
+    match volume(root) {
+        Ok(volume) => {
+            if volume.is_network {
+                findings.push(
+                    finding(
+                        Severity::Warning,
+                        "it lies on a network file system, where locks may not hold and reading is slow".into(),
+                    )
+                    .mended_by("set CODESCOUT_SIDECAR to a folder on a local disk"),
+                );
+            }
+            if volume.free_bytes < LITTLE_SPACE_BYTES {
+                findings.push(
+                    finding(
+                        Severity::Warning,
+                        format!("{} MB are free on its disk", volume.free_bytes / 1_000_000),
+                    )
+                    .mended_by("codescout gc"),
+                );
+            }
+        }
+        Err(error) => findings.push(finding(
+            Severity::Warning,
+            format!("its disk cannot be looked at: {error}"),
+        )),
+    }
+    findings
+}
+
+pub(super) fn index(workspace: &Workspace) -> Option<Finding> {
+    let finding = |severity, message: &str| Finding::new("index", severity, message);
+    let freshness = workspace
+        .target("WORKTREE")
+        .and_then(|target| target.map(|target| workspace.freshness(target.tree)).transpose());
+    match freshness {
+        // Without a commit there is nothing to keep; without a sidecar that was said already.
+        Ok(None | Some(Freshness::Missing)) => None,
+        Ok(Some(Freshness::UpToDate)) => Some(finding(Severity::Fine, "up to date with HEAD")),
+        Ok(Some(Freshness::Behind)) => {
+            Some(finding(Severity::Note, "HEAD is not indexed yet; the next question does it").with(Remedy::Index))
+        }
+        Err(error) => Some(finding(Severity::Problem, &format!("{error:#}")).mended_by(REMOVE_IT)),
+    }
+}
+
+pub(super) fn configuration() -> Vec<Finding> {
+    let unknown = unknown_variables();
+    unknown
+        .into_iter()
+        .map(|name| {
+            Finding::new(
+                "configuration",
+                Severity::Warning,
+                format!("the variable {name} is set, and means nothing to this program"),
+            )
+        })
+        .collect()
+}
+
+pub(super) fn what_leaves() -> Finding {
+    Finding::new(
+        "privacy",
+        Severity::Fine,
+        "nothing leaves this machine: the embedding model is inside the program, and no remote service is configured",
+    )
+}

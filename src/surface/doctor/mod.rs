@@ -1,0 +1,129 @@
+//! What is wrong, or could be better, with codescout in one repository, and what mends it.
+//!
+//! Looking changes nothing. Each finding names the command that mends it; [`Remedy`] is what `--fix` may do by itself.
+//! Start at [`examine`].
+
+mod checks;
+mod remedy;
+
+use std::path::Path;
+
+pub(crate) use remedy::Remedy;
+
+use super::open::Workspace;
+use crate::config::Overrides;
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Severity {
+    /// As it should be.
+    Fine,
+    /// Worth knowing.
+    Note,
+    /// Works, but not as well as it could.
+    Warning,
+    /// Does not work.
+    Problem,
+}
+
+impl Severity {
+    /// The word for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Fine => "fine",
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Problem => "problem",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug)]
+pub(crate) struct Finding {
+    /// What it is about: `git`, `repository`, `sidecar`, `index`, `hooks`, `configuration`, `privacy`.
+    pub(crate) area: &'static str,
+    /// How much it matters.
+    pub(crate) severity: Severity,
+    /// What was found.
+    pub(crate) message: String,
+    /// The command that mends it.
+    pub(crate) mend: Option<String>,
+    /// What `--fix` does about it.
+    pub(crate) remedy: Option<Remedy>,
+}
+
+impl Finding {
+    fn new(area: &'static str, severity: Severity, message: impl Into<String>) -> Self {
+        Self {
+            area,
+            severity,
+            message: message.into(),
+            mend: None,
+            remedy: None,
+        }
+    }
+
+    fn mended_by(mut self, command: impl Into<String>) -> Self {
+        self.mend = Some(command.into());
+        self
+    }
+
+    fn with(mut self, remedy: Remedy) -> Self {
+        self.mend = Some(remedy.command().to_owned());
+        self.remedy = Some(remedy);
+        self
+    }
+}
+
+/// Everything that was looked at, by area.
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// What was found.
+    pub(crate) findings: Vec<Finding>,
+    /// Every setting: key, value, origin. Empty if the configuration cannot be read.
+    pub(crate) settings: Vec<(&'static str, String, String)>,
+}
+
+impl Report {
+    /// Whether nothing is in the way of using the program.
+    pub(crate) fn is_well(&self) -> bool {
+        self.findings.iter().all(|finding| finding.severity < Severity::Problem)
+    }
+
+    /// What `--fix` would do, each thing once, in the order in which it has to be done.
+    pub(crate) fn remedies(&self) -> Vec<Remedy> {
+        let mut remedies: Vec<Remedy> = self.findings.iter().filter_map(|finding| finding.remedy).collect();
+        remedies.sort_unstable();
+        remedies.dedup();
+        remedies
+    }
+}
+
+/// What to do about an error, as a command says it.
+pub(crate) type Hint = fn(&anyhow::Error) -> Option<String>;
+
+/// Looks at everything that concerns the repository that `path` lies in.
+pub(crate) fn examine(path: &Path, hint: Hint) -> Report {
+    let mut findings = vec![checks::git_executable(path)];
+    let workspace = match Workspace::open(path, &Overrides::default()) {
+        Ok(workspace) => workspace,
+        Err(error) => {
+            findings.push(checks::not_opened(&error, hint));
+            findings.push(checks::what_leaves());
+            return Report {
+                findings,
+                settings: Vec::new(),
+            };
+        }
+    };
+    findings.extend(checks::repository(&workspace.repository));
+    findings.extend(checks::sidecar(&workspace, hint));
+    findings.extend(checks::index(&workspace));
+    findings.extend(checks::configuration());
+    findings.push(checks::what_leaves());
+    Report {
+        findings,
+        settings: workspace.config.entries(),
+    }
+}

@@ -1,0 +1,49 @@
+//! What can be mended without asking further.
+
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+
+use crate::ingest::Progress;
+use crate::surface::open::Workspace;
+
+/// Something that `--fix` does; in the order in which these have to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Remedy {
+    /// Write the line into `info/exclude`.
+    Exclude,
+    /// Index the commit that is checked out.
+    Index,
+}
+
+impl Remedy {
+    /// The command that does the same.
+    pub(crate) fn command(self) -> &'static str {
+        match self {
+            Self::Exclude => "codescout doctor --fix",
+            Self::Index => "codescout index",
+        }
+    }
+
+    /// Does it; says what was done.
+    pub(crate) fn apply(
+        self,
+        workspace: &Workspace,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<String> {
+        match self {
+            Self::Exclude => {
+                workspace.exclude_sidecar()?;
+                Ok("wrote the line into info/exclude".to_owned())
+            }
+            Self::Index => {
+                let Some(target) = workspace.target("WORKTREE")? else {
+                    return Ok("no commit to index yet".to_owned());
+                };
+                let outcome = workspace.ingest(target, progress, interrupt)?;
+                Ok(format!("indexed {} new blobs", outcome.n_new_blobs))
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! `codescout doctor` and `codescout init`
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::{call, project};
+
+/// The findings of an area, as `severity: message`.
+fn about(answer: &Value, area: &str) -> Vec<String> {
+    let findings = answer["findings"].as_array().unwrap().iter();
+    let findings = findings.filter(|finding| finding["area"] == area);
+    findings
+        .map(|finding| {
+            let text = |key: &str| finding[key].as_str().unwrap().to_owned();
+            format!("{}: {}", text("severity"), text("message"))
+        })
+        .collect()
+}
+
+#[test]
+fn after_init_all_is_well() {
+    let repo = project();
+    let before = call(&repo, &["doctor", "--json"]).expect(0).json();
+    assert!(
+        about(&before, "sidecar")[0].starts_with("note: no index yet"),
+        "{before}"
+    );
+    assert!(!repo.path(".codescout").exists(), "looking makes nothing");
+
+    let told = call(&repo, &["init"]).expect(0).text();
+    assert!(told.contains("next:") && told.contains("codescout search"), "{told}");
+    assert!(
+        call(&repo, &["init"])
+            .expect(0)
+            .text()
+            .starts_with("the index is up to date")
+    );
+    let after = call(&repo, &["doctor", "--json"]).expect(0).json();
+    assert_eq!(after["well"], true);
+    assert_eq!(about(&after, "index"), ["fine: up to date with HEAD"]);
+    let is_mended = |finding: &Value| finding["severity"] != "warning" && finding["severity"] != "problem";
+    assert!(after["findings"].as_array().unwrap().iter().all(is_mended), "{after}");
+    assert!(repo.git(["status", "--porcelain"]).is_empty());
+}
+
+#[test]
+fn what_is_missing_is_named_and_mended() {
+    let repo = project();
+    call(&repo, &["index"]).expect(0);
+    repo.write("src/new.rs", "pub fn later() {}\n");
+    repo.commit("later");
+    repo.write(".git/info/exclude", "# nothing\n");
+    let ill = call(&repo, &["doctor", "--json"]).expect(0).json();
+    assert_eq!(
+        about(&ill, "index"),
+        ["note: HEAD is not indexed yet; the next question does it"]
+    );
+    assert!(
+        about(&ill, "sidecar")
+            .iter()
+            .any(|finding| finding.starts_with("warning: info/exclude")),
+        "{ill}"
+    );
+
+    let mended = call(&repo, &["doctor", "--fix", "--json"]).expect(0).json();
+    assert_eq!(mended["mended"].as_array().unwrap().len(), 2, "{mended}");
+    assert_eq!(about(&mended, "index"), ["fine: up to date with HEAD"]);
+    let exclude = String::from_utf8(repo.read(".git/info/exclude")).unwrap();
+    assert_eq!(exclude, "# nothing\n/.codescout/\n");
+    assert_eq!(
+        call(&repo, &["doctor", "--fix", "--json"]).expect(0).json()["mended"],
+        Value::Array(Vec::new())
+    );
+}
+
+#[test]
+fn a_folder_of_another_program_is_a_problem() {
+    let repo = project();
+    repo.write(".codescout/project.toml", "name = 'x'\n");
+    let ill = call(&repo, &["doctor", "--json"]).expect(1).json();
+    assert_eq!(ill["well"], false);
+    assert!(
+        about(&ill, "sidecar")[0].contains("was not made by this program"),
+        "{ill}"
+    );
+}
+
+#[test]
+fn outside_of_a_repository_and_with_wrong_settings_it_says_so() {
+    let repo = project();
+    let outside = Command::new(env!("CARGO_BIN_EXE_codescout"))
+        .args(["doctor", "--json", "--repo"])
+        .arg(repo.beside("."))
+        .output()
+        .unwrap();
+    assert_eq!(outside.status.code(), Some(1));
+    let outside: Value = serde_json::from_slice(&outside.stdout).unwrap();
+    assert!(
+        about(&outside, "repository")[0].contains("not inside a git repository"),
+        "{outside}"
+    );
+
+    repo.write(".codescout.toml", "[embedding]\nmodel = '/elsewhere'\n");
+    let ill = call(&repo, &["doctor", "--json"]).expect(1).json();
+    assert!(about(&ill, "repository")[0].contains("embedding.model"), "{ill}");
+}
+
+#[test]
+fn a_misspelt_variable_is_noticed_and_nothing_leaves() {
+    let repo = project();
+    let called = Command::new(env!("CARGO_BIN_EXE_codescout"))
+        .args(["doctor", "--json"])
+        .current_dir(repo.root())
+        .env("CODESCOUT_SIDECART", "x")
+        .output()
+        .unwrap();
+    let answer: Value = serde_json::from_slice(&called.stdout).unwrap();
+    assert!(
+        about(&answer, "configuration")[0].contains("CODESCOUT_SIDECART"),
+        "{answer}"
+    );
+
+    let leaves = call(&repo, &["doctor", "--what-leaves", "--json"]).expect(0).json();
+    assert_eq!(leaves["findings"].as_array().unwrap().len(), 1);
+    assert!(
+        about(&leaves, "privacy")[0].starts_with("fine: nothing leaves"),
+        "{leaves}"
+    );
+}

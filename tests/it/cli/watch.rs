@@ -1,0 +1,80 @@
+//! `codescout index --watch`
+
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::{call, project};
+use crate::support::TestRepo;
+
+/// A watching program; ended with the test, however that ends.
+struct Watching {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Watching {
+    fn start(repo: &TestRepo) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_codescout"))
+            .args(["index", "--watch", "--json"])
+            .current_dir(repo.root())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    /// The tree that was indexed next.
+    fn next_tree(&mut self) -> String {
+        let line: Value = serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap();
+        line["revisions"][0]["tree"].as_str().unwrap().to_owned()
+    }
+
+    /// The exit code after a signal, and how long the end took.
+    fn end(&mut self, signal: Signal) -> (Option<i32>, Duration) {
+        let began = Instant::now();
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+        (self.child.wait().unwrap().code(), began.elapsed())
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        // Already ended is as well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_watched_index_follows_commits_and_resets_and_ends_at_once() {
+    let repo = project();
+    let mut watching = Watching::start(&repo);
+    assert_eq!(watching.next_tree(), repo.git(["rev-parse", "HEAD^{tree}"]));
+
+    repo.write("src/new.rs", "pub fn arrived_later() {}\n");
+    repo.commit("later");
+    let later = repo.git(["rev-parse", "HEAD^{tree}"]);
+    assert_eq!(watching.next_tree(), later);
+    let status = call(&repo, &["status", "--json"]).expect(0).json();
+    assert_eq!(status["index"], "up_to_date");
+
+    std::fs::remove_dir_all(repo.path(".codescout")).unwrap();
+    repo.git(["reset", "--quiet", "--hard", "HEAD~1"]);
+    let before = watching.next_tree();
+    assert_ne!(before, later);
+    assert!(
+        repo.path(".codescout/state").exists(),
+        "a removed sidecar is made again"
+    );
+
+    let (code, took) = watching.end(Signal::INT);
+    assert_eq!(code, Some(130));
+    assert!(took < Duration::from_secs(1), "{took:?}");
+}
