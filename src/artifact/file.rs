@@ -16,7 +16,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::extract::{Extraction, Reference};
 use crate::model::{BlobId, Lang, Oid};
-use crate::sidecar::{Bytes, CompressError, SectionError, SectionFile, SectionWriter, compress, decompress};
+use crate::sidecar::{
+    Bytes, CompressError, SectionError, SectionFile, SectionWriter, Sidecar, Store, compress, decompress,
+};
 
 use super::codec::{RecordError, decode_core, decode_references, encode_core, encode_references};
 use super::key::{ArtifactKey, SkipReason, Status};
@@ -207,9 +209,9 @@ pub struct ArtifactFile {
 }
 
 impl ArtifactFile {
-    /// Opens the file at `path`.
-    pub fn open(path: &Path) -> Result<Self, ReadError> {
-        Self::from_sections(SectionFile::open(path, FORMAT)?)
+    /// Opens a file of the sidecar.
+    pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, ReadError> {
+        Self::from_sections(SectionFile::open(sidecar, Store::Artifacts, name, FORMAT)?)
     }
 
     /// Opens a file in memory; `name` is for messages.
@@ -323,16 +325,39 @@ impl ArtifactFile {
         self.record(index, &self.references, REFERENCES_AT, decode_references)
     }
 
-    /// Checks every section and opens every record.
+    /// Checks every section, opens every record, and looks whether all parts fit together.
     pub fn verify(&self) -> Result<(), ReadError> {
         self.file.verify()?;
-        for index in 0..self.n_blobs() {
-            if self.status(index) == Some(Status::Indexed) {
-                self.extraction(index)?;
-                self.references(index)?;
-            }
+        let damaged = |what: String| ReadError::File(self.file.damaged(what));
+        let by_rank = |rank: u32| self.key(u32_at(&self.by_key, rank as usize * 4));
+        let is_ordered = |rank: u32| by_rank(rank).is_some() && (rank == 0 || by_rank(rank - 1) < by_rank(rank));
+        if let Some(rank) = (0..self.n_blobs()).find(|&rank| !is_ordered(rank)) {
+            return Err(damaged(format!("order of blobs at {rank}")));
         }
-        Ok(())
+        let mut n_docs = 0;
+        for index in 0..self.n_blobs() {
+            let (_, facts) = self
+                .entry(index)
+                .ok_or_else(|| damaged(format!("entry of blob {index}")))?;
+            let n_chunks = match self.status(index) {
+                Some(Status::Indexed) => {
+                    self.references(index)?;
+                    self.extraction(index)?.chunks.len()
+                }
+                Some(Status::Skipped(_)) => 0,
+                None => return Err(damaged(format!("status of blob {index}"))),
+            };
+            // A blob that was left out has no chunks, wherever it says that they begin.
+            let begins_well = n_chunks == 0 || u32_at(facts, 8) as usize == n_docs;
+            if !begins_well || u32_at(facts, 12) as usize != n_chunks {
+                return Err(damaged(format!("documents of blob {index}")));
+            }
+            n_docs += n_chunks;
+        }
+        match n_docs * 4 == self.docs.len() {
+            true => Ok(()),
+            false => Err(damaged("number of documents".to_owned())),
+        }
     }
 
     fn record<T>(

@@ -21,6 +21,7 @@ mod refs;
 mod revision;
 mod roots;
 mod scan;
+mod tracked;
 mod tree;
 mod untracked;
 mod watch;

@@ -8,9 +8,13 @@ mod compact;
 mod gc;
 mod progress;
 mod publish;
+mod repair;
 mod run;
 mod sweep;
+mod verify;
 
 pub use gc::{Cause, CollectError, CollectOptions, Collected, Collector, Keep, KeptSnapshot, Occasion, Share, Survey};
 pub use progress::{NoProgress, Progress, Stage};
+pub use repair::{Repair, RepairError};
 pub use run::{Ingest, IngestError, Outcome, Target};
+pub use verify::{Depth, Derived, Finding, Limits, Loose, Verification, VerifyError};

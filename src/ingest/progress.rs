@@ -17,6 +17,10 @@ pub enum Stage {
     Waiting,
     /// Reading, extracting and indexing blobs.
     Indexing,
+    /// Reading stored files. What comes one by one is files.
+    Verifying,
+    /// Reading, extracting and indexing blobs to compare them with what is stored.
+    Deriving,
     /// Collecting garbage: what is counted are the files that are written or removed.
     Collecting,
 }

@@ -4,14 +4,14 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::index::SegmentData;
-use crate::sidecar::{SegmentEntry, Sidecar, State, Store, StoredFile, VectorEntry, WriterLock, write_atomic};
+use crate::sidecar::{SegmentEntry, Sidecar, State, Store, StoredFile, VectorEntry, WriterLock};
 
 /// What the names of a segment's files end in.
 pub(super) const ARTIFACTS_ENDING: &str = "art";
 pub(super) const LEXICAL_ENDING: &str = "lex";
 pub(super) const VECTORS_ENDING: &str = "vec";
 /// How many hexadecimal digits of the content's hash begin them.
-pub(super) const NAME_DIGITS: usize = 32;
+pub(super) const NAME_DIGITS: usize = StoredFile::NAME_DIGITS;
 
 /// A file or the state could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -75,12 +75,10 @@ pub(super) fn publish_state(sidecar: &Sidecar, lock: &WriterLock, state: &mut St
 
 /// Writes a file named by its content; one that is there already is the same.
 pub(super) fn store(sidecar: &Sidecar, store: Store, ending: &str, bytes: &[u8]) -> Result<StoredFile, PublishError> {
-    let hash = blake3::hash(bytes).to_hex();
-    let name = format!("{}.{ending}", &hash[..NAME_DIGITS]);
-    let path = sidecar.path(store, &name);
-    write_atomic(&path, bytes).map_err(|source| PublishError { path, source })?;
-    Ok(StoredFile {
-        name,
-        length: bytes.len() as u64,
-    })
+    let file = StoredFile::of(bytes, ending);
+    sidecar.write(store, &file.name, bytes).map_err(|source| PublishError {
+        path: sidecar.path(store, &file.name),
+        source,
+    })?;
+    Ok(file)
 }

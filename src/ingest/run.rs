@@ -108,10 +108,13 @@ impl Ingest<'_> {
         progress.end();
         let (mut state, known) = self.sound_state(&lock)?;
         let snapshots = SnapshotStore::new(self.sidecar, state.epoch, state.recipe);
-        if let Ok(Some(layers)) = snapshots.load(target.tree)
-            && !can_be_completed(&layers, self.repository)
-        {
-            return Ok(Outcome::default());
+        match snapshots.load(target.tree) {
+            Ok(Some(layers)) if !can_be_completed(&layers, self.repository) => return Ok(Outcome::default()),
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!("{}: written anew", chain(&error));
+                self.set_manifest_aside(&error, &lock);
+            }
         }
         let mut outcome = self.build(target, &lock, &mut state, known, progress, interrupt)?;
         outcome.elapsed = started.elapsed();
@@ -127,13 +130,16 @@ impl Ingest<'_> {
                         return Ok((state, segments));
                     }
                     Ok(_) => tracing::info!("another embedding profile: indexing anew"),
-                    Err(error) => tracing::warn!(%error, "a stored segment cannot be read: indexing anew"),
+                    Err(error) => {
+                        tracing::warn!("{}: indexing anew", chain(&error));
+                        self.set_damaged_aside(&state, lock);
+                    }
                 }
             }
             Ok(Some(_)) => tracing::info!("another extraction recipe: indexing anew"),
             Ok(None) => {}
             Err(error @ (StateError::Io { .. } | StateError::Format { .. })) => return Err(error.into()),
-            Err(error) => tracing::warn!(%error, "indexing anew"),
+            Err(error) => tracing::warn!("{}: indexing anew", chain(&error)),
         }
         let mut state = State {
             epoch: new_epoch().map_err(IngestError::Random)?,
@@ -171,7 +177,7 @@ impl Ingest<'_> {
             return Ok(outcome);
         }
         let segments = known.reopen(self.sidecar, state, &self.profile())?;
-        let bytes = manifest_bytes(state, start, &changes, files, &segments);
+        let bytes = manifest_bytes(state, target.tree, start, &changes, files, &segments);
         snapshots.publish(target.tree, &bytes, lock)?;
         // Last, so that who kills a run that takes long loses nothing that was asked for.
         outcome.n_merged_segments = tidy(self.sidecar, lock, state, &segments, &self.profile());
@@ -210,7 +216,7 @@ impl Ingest<'_> {
         })
     }
 
-    fn profile(&self) -> String {
+    pub(super) fn profile(&self) -> String {
         self.embedder.profile().id().to_string()
     }
 
@@ -311,6 +317,7 @@ fn rules_file(change: &TreeChange) -> Option<TreeFile> {
 /// The manifest of the target: a difference to the whole one that `start` rests on while it is small, else whole.
 fn manifest_bytes(
     state: &State,
+    target: TreeId,
     start: Option<Start>,
     changes: &[TreeChange],
     files: Vec<ListedFile>,
@@ -319,7 +326,7 @@ fn manifest_bytes(
     let mut difference = Difference::default();
     let Some(Start { tree, layers }) = start else {
         files.into_iter().for_each(|file| difference.put(file.entry(segments)));
-        return difference.to_manifest(state.epoch, state.recipe, None);
+        return difference.to_manifest(state.epoch, state.recipe, None, Some(target));
     };
     let whole = &layers[0];
     let whole_tree = layers.last().and_then(Manifest::base).unwrap_or(tree);
@@ -331,9 +338,17 @@ fn manifest_bytes(
     }
     files.into_iter().for_each(|file| difference.put(file.entry(segments)));
     if is_small(&difference, whole) {
-        return difference.to_manifest(state.epoch, state.recipe, Some(whole_tree));
+        return difference.to_manifest(state.epoch, state.recipe, Some(whole_tree), Some(target));
     }
-    difference.over(whole).to_manifest(state.epoch, state.recipe, None)
+    difference
+        .over(whole)
+        .to_manifest(state.epoch, state.recipe, None, Some(target))
+}
+
+/// An error with its causes on one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |told, cause| format!("{told}: {cause}"))
 }
 
 /// Whether a difference to `whole` is worth storing in the place of a whole manifest.

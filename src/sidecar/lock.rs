@@ -1,6 +1,6 @@
 //! One writer at a time.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -38,18 +38,12 @@ pub enum LockError {
 const RETRY_EVERY: Duration = Duration::from_millis(20);
 
 impl WriterLock {
-    /// Takes the lock at `path`, waiting up to `patience` for another writer to finish.
-    pub fn acquire(path: &Path, patience: Duration) -> Result<Self, LockError> {
+    /// Takes the lock on `file`, waiting up to `patience` for another writer to finish; `path` is for messages.
+    pub(super) fn on(file: File, path: &Path, patience: Duration) -> Result<Self, LockError> {
         let io_error = |source| LockError::Io {
             path: path.to_owned(),
             source,
         };
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(path)
-            .map_err(io_error)?;
         let deadline = Instant::now() + patience;
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -72,12 +66,10 @@ mod tests {
     fn a_second_writer_is_told_and_a_dropped_lock_is_free() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        let held = WriterLock::acquire(&path, Duration::ZERO).unwrap();
-        assert!(matches!(
-            WriterLock::acquire(&path, Duration::ZERO),
-            Err(LockError::Busy { .. })
-        ));
+        let take = || WriterLock::on(File::create(&path).unwrap(), &path, Duration::ZERO);
+        let held = take().unwrap();
+        assert!(matches!(take(), Err(LockError::Busy { .. })));
         drop(held);
-        WriterLock::acquire(&path, Duration::ZERO).unwrap();
+        take().unwrap();
     }
 }

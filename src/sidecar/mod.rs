@@ -4,9 +4,11 @@
 //! published; `state` is the one commit point. Start at [`Sidecar`].
 
 mod atomic;
+mod beneath;
 mod codec;
 mod collected;
 mod compress;
+mod format;
 mod layout;
 mod lock;
 mod pins;
@@ -15,11 +17,12 @@ mod sections;
 mod state;
 mod volume;
 
-pub use atomic::{remove_stale_temporaries, write_atomic};
+pub use atomic::write_atomic;
+pub use beneath::{Entry, EntryKind};
 pub use codec::{CodecError, decode, encode};
 pub use collected::LastCollection;
 pub use compress::{CompressError, compress, decompress};
-pub use layout::{FORMAT_VERSION, OpenError, Sidecar, Store};
+pub use layout::{FORMAT_VERSION, Location, OpenError, Sidecar, Store};
 pub use lock::{LockError, WriterLock};
 pub use pins::Pin;
 pub use record::RecordError;

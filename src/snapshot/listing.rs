@@ -237,9 +237,9 @@ impl Difference {
         self.by_path.is_empty()
     }
 
-    /// The bytes of a manifest that holds this difference to `base`.
-    pub fn to_manifest(&self, epoch: [u8; 16], recipe: u64, base: Option<TreeId>) -> Vec<u8> {
-        let mut writer = ManifestWriter::new(epoch, recipe, base);
+    /// The bytes of a manifest that holds this difference to `base`; that of `tree`, if it is one's.
+    pub fn to_manifest(&self, epoch: [u8; 16], recipe: u64, base: Option<TreeId>, tree: Option<TreeId>) -> Vec<u8> {
+        let mut writer = ManifestWriter::new(epoch, recipe, base).for_tree(tree);
         self.by_path.values().flatten().for_each(|entry| writer.push(entry));
         let removed = self.by_path.iter().filter(|(_, entry)| entry.is_none());
         removed.for_each(|(path, _)| writer.remove(path));

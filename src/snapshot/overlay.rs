@@ -80,7 +80,7 @@ pub fn lay_over_changes(
     for file in files {
         difference.put(file.entry(&with_changes));
     }
-    let bytes = difference.to_manifest([0; 16], options.recipe, None);
+    let bytes = difference.to_manifest([0; 16], options.recipe, None, None);
     let manifest = Manifest::from_bytes(Path::new("changes"), bytes)?;
     Ok((with_changes, manifest))
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use crate::model::{Oid, TreeId};
-use crate::sidecar::{SectionError, Sidecar, Store, WriterLock, write_atomic};
+use crate::sidecar::{SectionError, Sidecar, Store, WriterLock};
 
 use super::manifest::Manifest;
 
@@ -76,10 +76,19 @@ impl<'a> SnapshotStore<'a> {
         }
     }
 
+    /// The name of a tree's file.
+    pub fn file_name(&self, tree: TreeId) -> String {
+        format!("{tree}-{}{ENDING}", self.epoch_digits())
+    }
+
     /// Stores the manifest of a tree.
     pub fn publish(&self, tree: TreeId, bytes: &[u8], _lock: &WriterLock) -> Result<(), ManifestError> {
-        let path = self.path(tree);
-        write_atomic(&path, bytes).map_err(|source| ManifestError::Write { path, source })
+        let name = self.file_name(tree);
+        let written = self.sidecar.write(Store::Snapshots, &name, bytes);
+        written.map_err(|source| ManifestError::Write {
+            path: self.sidecar.path(Store::Snapshots, &name),
+            source,
+        })
     }
 
     /// The trees that have a manifest, the newest first.
@@ -92,22 +101,15 @@ impl<'a> SnapshotStore<'a> {
     /// Every file that this program has given the name of a manifest, in no order.
     pub fn files(&self) -> io::Result<Vec<StoredManifest>> {
         let mut found = Vec::new();
-        for entry in std::fs::read_dir(self.sidecar.folder(Store::Snapshots))? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let Some((tree, epoch)) = name.to_str().and_then(parse_name) else {
+        for entry in self.sidecar.entries(Some(Store::Snapshots))? {
+            let Some((tree, epoch)) = entry.name.to_str().and_then(parse_name) else {
                 continue;
-            };
-            // Another process may have removed it since it was listed.
-            let metadata = match entry.metadata() {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                metadata => metadata?,
             };
             found.push(StoredManifest {
                 tree,
-                path: entry.path(),
-                n_bytes: metadata.len(),
-                changed: metadata.modified()?,
+                path: self.sidecar.folder(Store::Snapshots).join(&entry.name),
+                n_bytes: entry.length,
+                changed: entry.modified,
                 is_current: epoch == self.epoch_digits(),
             });
         }
@@ -120,23 +122,26 @@ impl<'a> SnapshotStore<'a> {
     }
 
     fn open(&self, tree: TreeId) -> Result<Option<Manifest>, ManifestError> {
-        match Manifest::open(&self.path(tree)) {
-            Ok(manifest) if manifest.epoch() == self.epoch && manifest.recipe() == self.recipe => Ok(Some(manifest)),
+        match Manifest::open(self.sidecar, &self.file_name(tree)) {
+            Ok(manifest) if manifest.epoch() == self.epoch && manifest.recipe() == self.recipe => {
+                manifest.check_tree(tree)?;
+                Ok(Some(manifest))
+            }
             Ok(_) => Ok(None),
             Err(SectionError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn path(&self, tree: TreeId) -> PathBuf {
-        let name = format!("{tree}-{}{ENDING}", self.epoch_digits());
-        self.sidecar.path(Store::Snapshots, &name)
-    }
-
     fn epoch_digits(&self) -> String {
         let digits = self.epoch[..EPOCH_DIGITS / 2].iter();
         digits.map(|byte| format!("{byte:02x}")).collect()
     }
+}
+
+/// The tree that a file of this name is the manifest of.
+pub fn tree_of_file(name: &str) -> Option<TreeId> {
+    parse_name(name).map(|(tree, _)| tree)
 }
 
 /// The tree and the digits of the epoch in a manifest's name; no digits in one of the time when names had none.

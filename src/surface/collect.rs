@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::open::{PATIENCE, Workspace};
 use crate::ingest::{CollectError, CollectOptions, Collected, Collector, Occasion, Progress, Survey, Target};
 use crate::model::{Oid, TreeId};
-use crate::sidecar::{LockError, OpenError, Pin, Sidecar};
+use crate::sidecar::{LockError, Pin};
 use crate::snapshot::SnapshotStore;
 
 /// Shorter hexadecimal words are names.
@@ -55,10 +55,9 @@ impl Workspace {
 
     /// What is pinned, in the order of pinning.
     pub fn pins(&self) -> Result<Vec<Pin>> {
-        match Sidecar::open(self.sidecar_root()) {
-            Ok(sidecar) => Ok(sidecar.pins()?),
-            Err(OpenError::Missing { .. }) => Ok(Vec::new()),
-            Err(error) => Err(error.into()),
+        match self.open_sidecar()? {
+            Some(sidecar) => Ok(sidecar.pins()?),
+            None => Ok(Vec::new()),
         }
     }
 
@@ -112,7 +111,7 @@ impl Workspace {
     /// What git does not know and the sidecar does: the id of a stored tree or of a pinned commit, whole or its beginning, or a
     /// pin's name. A beginning that several have names nothing.
     pub(super) fn vanished(&self, reference: &str) -> Option<Target> {
-        let sidecar = Sidecar::open(self.sidecar_root()).ok()?;
+        let sidecar = self.open_sidecar().ok()??;
         let pins = sidecar.pins().unwrap_or_default();
         let of_pin = |pin: &Pin| Target {
             commit: pin.commit,
@@ -142,7 +141,7 @@ impl Workspace {
     }
 
     fn change_pins(&self, change: impl FnOnce(&mut Vec<Pin>)) -> Result<()> {
-        let sidecar = Sidecar::open(self.sidecar_root())?;
+        let sidecar = self.open_sidecar()?.context("nothing is indexed")?;
         let lock = sidecar.lock(PATIENCE)?;
         let mut pins = sidecar.pins()?;
         change(&mut pins);
@@ -152,10 +151,8 @@ impl Workspace {
     }
 
     fn with_collector<T>(&self, act: impl FnOnce(&Collector<'_>) -> Result<T>) -> Result<Option<T>> {
-        let sidecar = match Sidecar::open(self.sidecar_root()) {
-            Ok(sidecar) => sidecar,
-            Err(OpenError::Missing { .. }) => return Ok(None),
-            Err(error) => return Err(error.into()),
+        let Some(sidecar) = self.open_sidecar()? else {
+            return Ok(None);
         };
         let options: CollectOptions = self.config.collect_options();
         act(&Collector {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use crate::artifact::SkipReason;
 use crate::config::{Config, Environment, Overrides};
@@ -17,13 +17,15 @@ use crate::git::{
 use crate::index::{BuildOptions, Segments};
 use crate::ingest::{Ingest, Outcome, Progress, Target};
 use crate::model::{BlobId, CommitId, Oid, RepoPath, TreeId};
-use crate::sidecar::{OpenError, Sidecar, State, StateError};
+use crate::sidecar::{Location, OpenError, Sidecar, State, StateError};
 use crate::snapshot::{
     Change, ListedFile, Manifest, Provenance, SnapshotStore, View, attributes_of, can_be_completed, lay_over_changes,
 };
 
 /// How long a command waits for another writer before it says so.
 pub(super) const PATIENCE: Duration = Duration::from_secs(600);
+/// How often a writer begins anew because the sidecar was deleted under it.
+const MAX_REPLACED: usize = 3;
 /// A tree without manifest is served from memory when the sidecar cannot be written.
 const READ_ONLY_NOTE: &str = "the index cannot be written here; this answer was computed in memory";
 /// Keeps the sidecar out of the repository it lies in.
@@ -41,7 +43,7 @@ pub struct Workspace {
     pub repository: Repository,
     /// Every setting.
     pub config: Config,
-    sidecar_root: PathBuf,
+    location: Location,
     static_model: StaticModel,
     foreign_model: Option<Box<dyn Embedder>>,
     options: BuildOptions,
@@ -64,13 +66,12 @@ impl Workspace {
             Some(folder) => folder.clone(),
             None => default_sidecar_root(&repository),
         };
-        let machine = sidecar_root.join("config.toml");
-        if machine.exists() && is_committed(&repository, &machine)? {
-            bail!(
-                "{} is part of the commit that is checked out: what comes with a repository is not this machine's configuration",
-                machine.display()
-            );
-        }
+        let location = Location {
+            trusted_owner: owner_of(repository.common_dir()),
+            root: sidecar_root,
+        };
+        check_place(&repository, &location)?;
+        let machine = location.root.join("config.toml");
         let own = repository.work_dir().map(|root| root.join(".codescout.toml"));
         let config = Config::resolve(overrides, &environment, Some(&machine), own.as_deref())?;
         let foreign_model = match &config.model.value {
@@ -81,7 +82,7 @@ impl Workspace {
             options: config.build_options(),
             repository,
             config,
-            sidecar_root,
+            location,
             static_model: StaticModel::embedded(),
             foreign_model,
         })
@@ -107,36 +108,70 @@ impl Workspace {
 
     /// Where the sidecar is, or would be.
     pub fn sidecar_root(&self) -> &Path {
-        &self.sidecar_root
+        &self.location.root
     }
 
     /// The sidecar and its state, as far as there are any; nothing is written.
     pub fn sidecar(&self) -> Result<Option<(Sidecar, Option<State>)>> {
-        match Sidecar::open(&self.sidecar_root) {
-            Ok(sidecar) => {
+        match self.open_sidecar()? {
+            Some(sidecar) => {
                 let state = sidecar.state()?;
                 Ok(Some((sidecar, state)))
             }
+            None => Ok(None),
+        }
+    }
+
+    /// The sidecar for reading, if there is one. One that came with the repository, or that is not ours, is refused.
+    pub fn open_sidecar(&self) -> Result<Option<Sidecar>> {
+        refuse_tracked(&self.repository, &self.location.root)?;
+        match self.location.open() {
+            Ok(sidecar) => Ok(Some(sidecar)),
             Err(OpenError::Missing { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Brings the sidecar up to date with a revision.
-    pub fn ingest(&self, target: Target, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Outcome> {
-        let sidecar = Sidecar::open_or_create(&self.sidecar_root)?;
+    /// [`Self::open_sidecar`] even if the file is damaged that says that it is one.
+    pub fn sidecar_to_check(&self) -> Result<Option<Sidecar>> {
+        refuse_tracked(&self.repository, &self.location.root)?;
+        Ok(self.location.open_to_check()?)
+    }
+
+    /// The sidecar for writing, made if there is none, and kept out of `git status`.
+    pub fn open_or_create_sidecar(&self) -> Result<Sidecar> {
+        refuse_tracked(&self.repository, &self.location.root)?;
+        let sidecar = self.location.open_or_create()?;
         // A repository that cannot be written to has no sidecar of ours either, so failing is no failure.
         if let Err(error) = self.exclude_sidecar() {
             tracing::debug!(%error, "info/exclude was not written");
         }
-        let ingest = Ingest {
+        Ok(sidecar)
+    }
+
+    /// Brings the sidecar up to date with a revision.
+    pub fn ingest(&self, target: Target, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Outcome> {
+        for _ in 1..MAX_REPLACED {
+            let sidecar = self.open_or_create_sidecar()?;
+            match self.writer(&sidecar).update(target, progress, interrupt) {
+                // It was deleted, or another folder put in its place: that costs time, no more.
+                Err(error) if !sidecar.is_in_place() => tracing::info!(%error, "the sidecar is gone: begun anew"),
+                updated => return Ok(updated?),
+            }
+        }
+        let sidecar = self.open_or_create_sidecar()?;
+        Ok(self.writer(&sidecar).update(target, progress, interrupt)?)
+    }
+
+    /// What writes to `sidecar` for this repository.
+    pub fn writer<'a>(&'a self, sidecar: &'a Sidecar) -> Ingest<'a> {
+        Ingest {
             repository: &self.repository,
-            sidecar: &sidecar,
+            sidecar,
             embedder: self.embedder(),
             options: &self.options,
             patience: PATIENCE,
-        };
-        Ok(ingest.update(target, progress, interrupt)?)
+        }
     }
 
     /// What a revision names: `WORKTREE` and `INDEX` stand for the commit below them. What git does not know any more may still be
@@ -214,13 +249,22 @@ impl Workspace {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<(Base, Outcome)> {
+        let mut damage = None;
         let found = match self.stored(target.tree) {
-            Ok(Some(base)) => Ok((base, Outcome::default())),
-            Ok(None) => self.newly_stored(target, progress, interrupt),
+            Ok(Stored::Whole(base)) => Ok((base, Outcome::default())),
+            Ok(Stored::Partial) => self.newly_stored(target, progress, interrupt),
+            Ok(Stored::Damaged(error)) => {
+                damage = Some(error);
+                self.newly_stored(target, progress, interrupt)
+            }
             Err(error) => Err(error),
         };
         match found {
             Err(error) if is_read_only(&error) => {
+                // Who writes it anew names it; here nobody does.
+                if let Some(damage) = damage {
+                    tracing::warn!("{damage:#}");
+                }
                 tracing::warn!("{error:#}");
                 provenance.incomplete.push(READ_ONLY_NOTE.to_owned());
                 Ok((self.in_memory(target, interrupt)?, Outcome::default()))
@@ -236,8 +280,13 @@ impl Workspace {
             if outcome.interrupted {
                 bail!("interrupted; what was indexed so far is kept");
             }
-            if let Some(base) = self.stored(target.tree)? {
-                return Ok((base, outcome));
+            match self.stored(target.tree)? {
+                Stored::Whole(base) => return Ok((base, outcome)),
+                Stored::Damaged(error) => {
+                    return Err(error.context("the index of this tree was written and cannot be read"));
+                }
+                // Deleted since.
+                Stored::Partial => {}
             }
         }
         bail!("the index of this tree was written and is gone again")
@@ -260,78 +309,64 @@ impl Workspace {
         }
     }
 
-    /// What the sidecar holds of a tree; `None` if that is not all of it, or damaged, so that it is to be written anew.
-    fn stored(&self, tree: TreeId) -> Result<Option<Base>> {
-        let sidecar = match Sidecar::open(&self.sidecar_root) {
-            Ok(sidecar) => sidecar,
-            Err(OpenError::Missing { .. }) => return Ok(None),
-            Err(error) => return Err(error.into()),
+    /// What the sidecar holds of a tree.
+    fn stored(&self, tree: TreeId) -> Result<Stored> {
+        let Some(sidecar) = self.open_sidecar()? else {
+            return Ok(Stored::Partial);
         };
         for _ in 0..MAX_ATTEMPTS {
-            let Some(state) = self.usable_state(&sidecar)? else {
-                return Ok(None);
+            let state = match self.usable_state(&sidecar) {
+                Ok(Some(state)) => state,
+                Ok(None) => return Ok(Stored::Partial),
+                Err(error @ StateError::Damaged { .. }) => return Ok(Stored::Damaged(error.into())),
+                Err(error) => return Err(error.into()),
             };
             let found = self.stored_in(&sidecar, &state, tree);
-            if found.is_some() {
+            // A writer that began a new epoch meanwhile has put everything elsewhere.
+            let newest = || self.usable_state(&sidecar).ok().flatten();
+            if matches!(found, Stored::Whole(_)) || newest().is_none_or(|newest| newest.epoch == state.epoch) {
                 return Ok(found);
             }
-            // A writer that began a new epoch meanwhile has put everything elsewhere.
-            let newest = self.usable_state(&sidecar)?;
-            if newest.is_none_or(|newest| newest.epoch == state.epoch) {
-                break;
-            }
         }
-        Ok(None)
+        Ok(Stored::Partial)
     }
 
-    fn stored_in(&self, sidecar: &Sidecar, state: &State, tree: TreeId) -> Option<Base> {
+    fn stored_in(&self, sidecar: &Sidecar, state: &State, tree: TreeId) -> Stored {
         let snapshots = SnapshotStore::new(sidecar, state.epoch, state.recipe);
         let layers = match snapshots.load(tree) {
-            Ok(found) => found?,
-            Err(error) => {
-                tracing::warn!(%error, "written anew");
-                return None;
-            }
+            Ok(Some(layers)) => layers,
+            Ok(None) => return Stored::Partial,
+            Err(error) => return Stored::Damaged(error.into()),
         };
         if can_be_completed(&layers, &self.repository) {
-            return None;
+            return Stored::Partial;
         }
         // A manifest is published after the state that it needs. One that was published since the state was read may name
         // blobs that only the state of now tells of.
         let newest = sidecar.state().ok().flatten();
-        let state = newest.filter(|newest| (newest.epoch, newest.recipe) == (state.epoch, state.recipe))?;
+        let Some(state) = newest.filter(|newest| (newest.epoch, newest.recipe) == (state.epoch, state.recipe)) else {
+            return Stored::Partial;
+        };
         match Segments::open_newest(sidecar, &state, &self.embedder().profile().id().to_string()) {
-            Ok(segments) if segments.iter().all(|segment| segment.vectors.is_some()) => Some(Base { segments, layers }),
-            Ok(_) => None,
-            Err(error) if error.is_gone() => {
-                tracing::debug!(%error, "looked for again, or indexed anew");
-                None
+            Ok(segments) if segments.iter().all(|segment| segment.vectors.is_some()) => {
+                Stored::Whole(Base { segments, layers })
             }
-            Err(error) => {
-                tracing::warn!(%error, "indexing anew");
-                None
-            }
+            Ok(_) => Stored::Partial,
+            Err(error) => Stored::Damaged(error.into()),
         }
     }
 
     /// The stored manifest of a tree, if there is one in order.
     pub(super) fn stored_tree(&self, tree: TreeId) -> Option<Vec<Manifest>> {
-        let sidecar = Sidecar::open(&self.sidecar_root).ok()?;
+        let sidecar = self.open_sidecar().ok()??;
         let state = self.usable_state(&sidecar).ok()??;
         let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);
         snapshots.load(tree).ok()?
     }
 
-    /// The state if this build can go on from it. A damaged one is as good as none.
-    fn usable_state(&self, sidecar: &Sidecar) -> Result<Option<State>> {
-        match sidecar.state() {
-            Ok(state) => Ok(state.filter(|state| state.recipe == self.options.recipe)),
-            Err(error @ StateError::Damaged { .. }) => {
-                tracing::warn!(%error, "indexing anew");
-                Ok(None)
-            }
-            Err(error) => Err(error.into()),
-        }
+    /// The state if this build can go on from it.
+    fn usable_state(&self, sidecar: &Sidecar) -> Result<Option<State>, StateError> {
+        Ok(sidecar.state()?.filter(|state| state.recipe == self.options.recipe))
     }
 
     /// Everything of a tree, from what is stored of others and from git, without writing.
@@ -360,7 +395,7 @@ impl Workspace {
     }
 
     fn any_segments(&self) -> Option<Segments> {
-        let sidecar = Sidecar::open(&self.sidecar_root).ok()?;
+        let sidecar = self.open_sidecar().ok()??;
         let state = sidecar.state().ok()??;
         let profile = self.embedder().profile().id().to_string();
         let segments = Segments::open_newest(&sidecar, &state, &profile).ok()?;
@@ -471,7 +506,7 @@ impl Workspace {
     /// `info/exclude` with its text, if it lacks the line.
     fn exclude_without_line(&self) -> std::io::Result<Option<(PathBuf, String)>> {
         let main = self.repository.main_work_dir();
-        if !main.is_some_and(|root| self.sidecar_root.starts_with(root)) {
+        if !main.is_some_and(|root| self.location.root.starts_with(root)) {
             return Ok(None);
         }
         let path = self.repository.common_dir().join("info").join("exclude");
@@ -496,6 +531,16 @@ pub enum Freshness {
     UpToDate,
 }
 
+/// What the sidecar holds of a tree.
+enum Stored {
+    /// All of it.
+    Whole(Base),
+    /// Nothing, or not all, so that it is to be written.
+    Partial,
+    /// It cannot be read, so that it is to be written anew.
+    Damaged(anyhow::Error),
+}
+
 /// A tree's snapshot, opened.
 #[derive(Default)]
 struct Base {
@@ -511,22 +556,32 @@ fn default_sidecar_root(repository: &Repository) -> PathBuf {
     }
 }
 
-/// Whether a file is in the commit that is checked out, and so came with the repository.
-fn is_committed(repository: &Repository, file: &Path) -> Result<bool> {
-    let root = repository.main_work_dir();
-    let Some(path) = root.as_deref().and_then(|root| file.strip_prefix(root).ok()) else {
-        return Ok(false);
+/// Refuses a sidecar that came with the repository, or is not ours, before anything in it is read.
+fn check_place(repository: &Repository, location: &Location) -> Result<()> {
+    refuse_tracked(repository, &location.root)?;
+    match location.open() {
+        // What cannot be read is no reason to refuse an answer, which is computed in memory then.
+        Ok(_) | Err(OpenError::Missing { .. } | OpenError::Io { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Refuses a sidecar in the main work tree of which anything is tracked, whether it is there now or not.
+fn refuse_tracked(repository: &Repository, root: &Path) -> Result<()> {
+    let main = repository.main_work_dir();
+    let Some(path) = main.as_deref().and_then(|main| root.strip_prefix(main).ok()) else {
+        return Ok(());
     };
-    let Some(commit) = repository.head()?.commit() else {
-        return Ok(false);
-    };
-    let mut reader = repository.reader();
-    let tree = reader.commit(commit)?.tree;
-    let mut is_there = false;
-    reader.tree_files(tree, &mut |found| {
-        is_there |= found.path.as_bytes() == path.as_os_str().as_encoded_bytes();
-    })?;
-    Ok(is_there)
+    match repository.tracks(path.as_os_str().as_encoded_bytes())? {
+        true => Err(OpenError::Tracked { root: root.to_owned() }.into()),
+        false => Ok(()),
+    }
+}
+
+/// Who owns a folder of the repository, which git has found to be trusted; its number.
+fn owner_of(folder: &Path) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(folder).ok().map(|found| found.uid())
 }
 
 fn add_exclude_line(path: &Path, text: &str) -> std::io::Result<()> {

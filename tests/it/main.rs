@@ -16,5 +16,8 @@ mod git;
 mod grep;
 mod incremental;
 mod indexed;
+mod placement;
 mod promises;
+mod read_only;
 mod relevance;
+mod verify;

@@ -42,12 +42,12 @@ impl Rewriting<'_> {
                     Some(numbers) => top.renumbered(self.epoch, |blob| numbers.of(blob)),
                 },
                 Some(base) => match heirs.get(&base) {
-                    Some(heir) => self.over_heir(heir, &top),
+                    Some(heir) => self.over_heir(heir, tree, &top),
                     None => {
                         let Some(whole) = self.from.manifest(base)? else {
                             continue;
                         };
-                        let bytes = self.whole(&whole, &top);
+                        let bytes = self.whole(tree, &whole, &top);
                         heirs.insert(base, Heir { tree, top, whole });
                         bytes
                     }
@@ -65,23 +65,23 @@ impl Rewriting<'_> {
         Ok(true)
     }
 
-    fn over_heir(&self, heir: &Heir, top: &Manifest) -> Option<Vec<u8>> {
+    fn over_heir(&self, heir: &Heir, tree: TreeId, top: &Manifest) -> Option<Vec<u8>> {
         let difference = Difference::between(&heir.whole, &heir.top, top);
         match is_small(&difference, &heir.whole) {
-            true => self.bytes(difference, Some(heir.tree)),
-            false => self.whole(&heir.whole, top),
+            true => self.bytes(tree, difference, Some(heir.tree)),
+            false => self.whole(tree, &heir.whole, top),
         }
     }
 
-    fn whole(&self, base: &Manifest, top: &Manifest) -> Option<Vec<u8>> {
-        self.bytes(Difference::of(top).over(base), None)
+    fn whole(&self, tree: TreeId, base: &Manifest, top: &Manifest) -> Option<Vec<u8>> {
+        self.bytes(tree, Difference::of(top).over(base), None)
     }
 
-    fn bytes(&self, mut difference: Difference, base: Option<TreeId>) -> Option<Vec<u8>> {
+    fn bytes(&self, tree: TreeId, mut difference: Difference, base: Option<TreeId>) -> Option<Vec<u8>> {
         let is_known = self
             .numbers
             .is_none_or(|numbers| difference.renumber(|blob| numbers.of(blob)));
-        is_known.then(|| difference.to_manifest(self.epoch, self.recipe, base))
+        is_known.then(|| difference.to_manifest(self.epoch, self.recipe, base, Some(tree)))
     }
 }
 

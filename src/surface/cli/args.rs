@@ -63,6 +63,8 @@ pub(super) enum Command {
     Init,
     /// Look for what is wrong, and say what mends it
     Doctor(DoctorArgs),
+    /// Check every file of the index, and mend what is damaged
+    Verify(VerifyArgs),
     /// Throw away what no ref, reflog, work tree or pin keeps
     Gc(GcArgs),
     /// Show or change settings
@@ -352,6 +354,29 @@ pub(super) struct GcArgs {
     /// Show what is pinned
     #[arg(long, conflicts_with_all = ["dry_run", "aggressive"])]
     pub(super) pins: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout verify                  is every file what was written?
+  codescout verify --deep           and does it say what the blobs say?
+  codescout verify --sample 1000    that, of a thousand blobs
+  codescout verify --repair
+
+Exit code: 0 all is well, 1 damage was found, 2 it could not be checked.")]
+pub(super) struct VerifyArgs {
+    /// Extract, index and embed the blobs again and compare with what is stored
+    #[arg(long)]
+    pub(super) deep: bool,
+    /// Like --deep, but only so many blobs and snapshots, others each time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(usize))]
+    pub(super) sample: Option<usize>,
+    /// Set aside what is damaged and make it again from git
+    #[arg(long)]
+    pub(super) repair: bool,
+    /// Stop looking after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub(super) max_duration: Option<u64>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -171,11 +171,11 @@ pub(super) fn hint(error: &anyhow::Error) -> Option<String> {
         if let Some(PatternError::Syntax { .. }) = cause.downcast_ref() {
             return Some("to find the text as it stands, add -F (codescout grep)".to_owned());
         }
-        if let Some(crate::sidecar::OpenError::Foreign { root }) = cause.downcast_ref() {
-            return Some(format!(
-                "move {} away, or set CODESCOUT_SIDECAR to another folder",
-                root.display()
-            ));
+        if let Some(error) = cause.downcast_ref::<crate::sidecar::OpenError>() {
+            return error.hint();
+        }
+        if let Some(crate::sidecar::StateError::Format { .. }) = cause.downcast_ref() {
+            return Some("use the build that wrote it, or delete the folder: nothing but time is lost".to_owned());
         }
     }
     None

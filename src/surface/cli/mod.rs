@@ -17,6 +17,7 @@ mod render;
 mod search;
 mod status;
 mod symbol;
+mod verify;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -85,6 +86,7 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
         Command::Doctor(doctor) => doctor::run(&args.global, doctor, output),
         Command::Init => init::run(&open(&Overrides::default())?, &args.global, output),
         Command::Eval(eval) => eval::run(&args.global, eval, output),
+        Command::Verify(verify) => verify::run(&open(&Overrides::default())?, &args.global, verify, output),
         Command::Status(status) => status::run(&open(&Overrides::default())?, &args.global, status, output),
         Command::Gc(gc) => gc::run(&open(&Overrides::default())?, &args.global, gc, output),
     }

@@ -111,6 +111,8 @@ fn doing(stage: Stage) -> &'static str {
     match stage {
         Stage::Waiting => "waiting for",
         Stage::Indexing => "indexing",
+        Stage::Verifying => "reading",
+        Stage::Deriving => "comparing",
         Stage::Collecting => "collecting garbage:",
     }
 }

@@ -17,6 +17,7 @@ const COMMANDS: &[&str] = &[
     "read",
     "index",
     "status",
+    "verify",
     "init",
     "doctor",
     "gc",
@@ -92,6 +93,7 @@ fn every_field_of_an_answer_is_described() {
         &["outline", "--view", "imports", "--json"],
         &["read", "README.md", "--heading", "Licence", "--json"],
         &["index", "--json"],
+        &["verify", "--deep", "--json"],
         &["status", "--bytes", "--json"],
         &["gc", "--pin", "v1", "--json"],
         &["gc", "--dry-run", "--json"],
@@ -112,7 +114,10 @@ fn every_field_of_an_answer_is_described() {
             }
         }
         let first: Vec<&String> = answer.as_object().unwrap().keys().take(2).collect();
-        if !matches!(args[0], "index" | "eval" | "config" | "gc" | "init" | "doctor") {
+        if !matches!(
+            args[0],
+            "index" | "verify" | "eval" | "config" | "gc" | "init" | "doctor"
+        ) {
             assert_eq!(first, ["repo", "ref"], "{args:?} does not begin with its provenance");
         }
     }
