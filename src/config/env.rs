@@ -21,6 +21,10 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "CODESCOUT_LOG",
         "what to log to standard error: error, warn, info, debug, trace, or a filter",
     ),
+    (
+        "CODESCOUT_HOOK_TRIAL",
+        "set by a trial of the hooks: a hook that is called says so and does nothing else",
+    ),
     ("NO_COLOR", "any value turns colours off"),
 ];
 
@@ -35,6 +39,8 @@ pub struct Environment {
     pub model: Option<OsString>,
     /// `CODESCOUT_LOG`
     pub log: Option<String>,
+    /// `CODESCOUT_HOOK_TRIAL`
+    pub hook_trial: Option<String>,
 }
 
 impl Environment {
@@ -46,6 +52,7 @@ impl Environment {
             max_blob_bytes: value("CODESCOUT_MAX_BLOB_BYTES"),
             model: value("CODESCOUT_MODEL"),
             log: value("CODESCOUT_LOG").and_then(|value| value.into_string().ok()),
+            hook_trial: value("CODESCOUT_HOOK_TRIAL").and_then(|value| value.into_string().ok()),
         }
     }
 }

@@ -13,6 +13,8 @@ mod damage;
 mod docs;
 mod git;
 mod grep;
+#[cfg(target_os = "linux")]
+mod hooks;
 mod incremental;
 mod indexed;
 mod promises;

@@ -5,6 +5,7 @@ mod completions;
 mod config;
 mod eval;
 mod grep;
+mod hooks;
 mod index;
 mod json;
 mod outline;
@@ -75,6 +76,7 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
         Command::Read(read) => read::run(&open(&Overrides::default())?, &args.global, read, output),
         Command::Symbol(symbol) => symbol::run(&open(&Overrides::default())?, &args.global, symbol, output),
         Command::Outline(outline) => outline::run(&open(&Overrides::default())?, &args.global, outline, output),
+        Command::Hooks(hooks) => hooks::run(&args.global, hooks, output),
         Command::Config(config) => config::run(&open(&Overrides::default())?, config, output),
         Command::Completions(completions) => completions::run(completions, output),
         Command::Eval(eval) => eval::run(&args.global, eval, output),
