@@ -11,6 +11,9 @@ use super::trial::answer_trial;
 use crate::config::Environment;
 use crate::git::{OpenError, Repository};
 
+/// How far behind the user's own programs everything stands that hooks start.
+const NICENESS: i32 = 10;
+
 /// Why a hint was not noted.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
@@ -31,6 +34,8 @@ pub enum RequestError {
 /// Notes that git called a hook with `arguments`, and starts a worker unless one is at work. `at` is a folder in the repository; by
 /// default git's own variables say which it is, else the current folder.
 pub fn request(event: HookEvent, arguments: &[OsString], at: Option<&Path>) -> Result<(), RequestError> {
+    // Git is still about to end, and somebody waits for that. The worker inherits it.
+    let _ = rustix::process::nice(NICENESS);
     let repository = match (at, std::env::var_os("GIT_DIR")) {
         (Some(at), _) => Repository::discover(at)?,
         // As git left it: relative to the current folder, which is the work tree's root or the bare repository.

@@ -23,17 +23,14 @@ use crate::surface::open::Workspace;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often a waiting worker looks again. The end of a rebase has no event that could be waited for everywhere.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
-/// How far behind the user's own programs a worker stands.
-const NICENESS: i32 = 10;
 /// Of how many branches the tips are indexed when it is not known which were pushed.
 const MAX_UNKNOWN_BRANCHES: usize = 50;
 
 /// Serves the requests of a repository until none is left, unless another worker does so already. Apart from the caller's
-/// process group and terminal, and with low priority. What happens is told in the log.
+/// process group and terminal. What happens is told in the log.
 pub fn work(repository: &Repository, interrupt: &AtomicBool) {
     // A process that leads its group already cannot have a session of its own; it has been put apart by its caller then.
     let _ = rustix::process::setsid();
-    let _ = rustix::process::nice(NICENESS);
     let queue = Queue::of(repository);
     let mut waiting = Waiting::default();
     loop {
