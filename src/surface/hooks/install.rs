@@ -107,6 +107,10 @@ pub fn install(repository: &Repository, program: &Path, wishes: Wishes) -> Resul
         for event in events {
             plan.install_in_husky(*event, &husky, wishes)?;
         }
+        if !plan.advice.is_empty() {
+            let or = "or let it be done: codescout hooks install --husky";
+            plan.advice.push(or.to_owned());
+        }
         return Ok(plan);
     }
     let why = match plan.folder.standing {
@@ -337,8 +341,7 @@ impl Plan {
     fn leave_to_husky(&mut self, event: HookEvent, path: PathBuf) {
         let name = event.name();
         self.advice.push(format!(
-            "add to {}: (codescout hooks run {name} \"$@\" </dev/null >/dev/null 2>&1 &)\n\
-             or let it be done: codescout hooks install --husky",
+            "add to {}: (codescout hooks run {name} \"$@\" </dev/null >/dev/null 2>&1 &)",
             path.display()
         ));
         self.leave(

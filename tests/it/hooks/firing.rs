@@ -172,6 +172,36 @@ fn assert_is_detached(worker: u32) {
 }
 
 #[test]
+fn of_many_requests_at_once_none_is_lost() {
+    let repo = hooked();
+    let trees: Vec<TestRepo> = (0..4).map(|n| repo.worktree(&format!("tree_{n}"))).collect();
+    settle(&repo);
+    for round in 0..6 {
+        let commits: Vec<_> = trees
+            .iter()
+            .map(|tree| {
+                let message = format!("round {round}");
+                let mut command = tree.command();
+                command.args(["commit", "--quiet", "--allow-empty", "-m", &message]);
+                command.spawn().unwrap()
+            })
+            .collect();
+        for mut commit in commits {
+            assert!(commit.wait().unwrap().success());
+        }
+    }
+    settle(&repo);
+    let done = indexed(&repo);
+    for tree in &trees {
+        assert!(done.contains(&tree.rev_parse("HEAD")), "{done:#?}");
+    }
+    let left = fs::read_dir(repo.path(".git/codescout-hooks")).unwrap().flatten();
+    let mut left: Vec<_> = left.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    left.retain(|name| name != "lock" && name != "hooks.log");
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
 fn a_push_into_a_bare_repository_is_followed() {
     let repo = TestRepo::new("\n//- start.rs\npub fn start() {}\n");
     let bare = repo.bare_clone("server.git");

@@ -1,6 +1,7 @@
 //! Programs that manage hooks, by what they leave behind. The real ones: `tests/peers/hook_managers.sh`.
 
 use std::fs;
+use std::process::Command;
 
 use codescout::surface::hooks::{Foreign, Trial, trial};
 use serde_json::Value;
@@ -169,6 +170,21 @@ fn hooks_that_pre_commit_calls_count() {
     assert_fresh(&repo);
     hooks(&repo, &["uninstall"]).expect(0);
     assert!(!repo.path(".git/hooks/post-commit.legacy").exists() && hook.exists());
+}
+
+#[test]
+fn the_real_ones_go_together_with_ours() {
+    if std::env::var_os("CODESCOUT_PEER_TESTS").is_none() {
+        crate::indexed::skip("husky, lefthook and pre-commit are tried with CODESCOUT_PEER_TESTS=1");
+        return;
+    }
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/hook_managers.sh");
+    let output = Command::new(script).arg(PROGRAM).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    for why in told.lines().filter_map(|line| line.strip_prefix("SKIPPED: ")) {
+        crate::indexed::skip(why);
+    }
+    assert!(output.status.success(), "{told}");
 }
 
 #[test]
