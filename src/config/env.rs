@@ -33,6 +33,10 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "CODESCOUT_LOG",
         "what to log to standard error: error, warn, info, debug, trace, or a filter",
     ),
+    (
+        "CODESCOUT_HOOK_TRIAL",
+        "set by a trial of the hooks: a hook that is called says so and does nothing else",
+    ),
     ("NO_COLOR", "any value turns colours off"),
 ];
 
@@ -53,6 +57,8 @@ pub struct Environment {
     pub gc_auto: Option<OsString>,
     /// `CODESCOUT_LOG`
     pub log: Option<String>,
+    /// `CODESCOUT_HOOK_TRIAL`
+    pub hook_trial: Option<String>,
 }
 
 impl Environment {
@@ -67,6 +73,7 @@ impl Environment {
             gc_reflog_days: value("CODESCOUT_GC_REFLOG_DAYS"),
             gc_auto: value("CODESCOUT_GC_AUTO"),
             log: value("CODESCOUT_LOG").and_then(|value| value.into_string().ok()),
+            hook_trial: value("CODESCOUT_HOOK_TRIAL").and_then(|value| value.into_string().ok()),
         }
     }
 }

@@ -14,6 +14,8 @@ mod docs;
 mod gc;
 mod git;
 mod grep;
+#[cfg(target_os = "linux")]
+mod hooks;
 mod incremental;
 mod indexed;
 mod placement;

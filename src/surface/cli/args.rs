@@ -67,6 +67,8 @@ pub(super) enum Command {
     Verify(VerifyArgs),
     /// Throw away what no ref, reflog, work tree or pin keeps
     Gc(GcArgs),
+    /// Keep the index fresh by git's hooks
+    Hooks(HooksArgs),
     /// Show or change settings
     Config(ConfigArgs),
     /// Print a script that completes commands in a shell
@@ -377,6 +379,69 @@ pub(super) struct VerifyArgs {
     /// Stop looking after so many seconds
     #[arg(long, value_name = "SECONDS")]
     pub(super) max_duration: Option<u64>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout hooks install --dry-run    what would be written
+  codescout hooks install
+  codescout hooks status --json        exit code 1 if git would not call them
+  codescout hooks uninstall")]
+pub(super) struct HooksArgs {
+    #[command(subcommand)]
+    pub(super) command: HooksCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum HooksCommand {
+    /// Write the hooks, side by side with those that are there
+    #[command(after_help = "Examples:
+  codescout hooks install
+  codescout hooks install --dry-run --json
+  codescout hooks install --husky      adds lines to .husky/post-commit and the like")]
+    Install {
+        /// Write nothing, only say what would be done
+        #[arg(long)]
+        dry_run: bool,
+        /// Also where core.hooksPath leads out of this clone's own git directory
+        #[arg(long)]
+        force: bool,
+        /// Write into .husky, whose files belong to the work tree
+        #[arg(long)]
+        husky: bool,
+    },
+    /// Take the hooks away and put back what was there, byte by byte
+    #[command(after_help = "Examples:
+  codescout hooks uninstall
+  codescout hooks uninstall --dry-run")]
+    Uninstall {
+        /// Write nothing, only say what would be done
+        #[arg(long)]
+        dry_run: bool,
+        /// Also where core.hooksPath leads out of this repository
+        #[arg(long)]
+        force: bool,
+    },
+    /// Show whether git would call the hooks, and what their last run did
+    #[command(after_help = "Examples:
+  codescout hooks status
+  codescout hooks status --json")]
+    Status,
+    /// What a hook calls: notes the event, starts a run in the background and returns
+    #[command(after_help = "Examples:
+  codescout hooks run post-commit
+  codescout hooks run post-checkout OLD NEW 1")]
+    Run {
+        /// The hook's name
+        #[arg(value_parser = ["post-commit", "post-checkout", "post-merge", "post-rewrite", "post-receive"])]
+        event: String,
+        /// What git gives to the hook
+        #[arg(value_name = "ARG", trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<std::ffi::OsString>,
+        /// Be the run
+        #[arg(long, hide = true)]
+        worker: bool,
+    },
 }
 
 #[derive(Debug, ClapArgs)]

@@ -7,6 +7,7 @@ mod doctor;
 mod eval;
 mod gc;
 mod grep;
+mod hooks;
 mod index;
 mod init;
 mod json;
@@ -81,6 +82,7 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
         Command::Read(read) => read::run(&open(&Overrides::default())?, &args.global, read, output),
         Command::Symbol(symbol) => symbol::run(&open(&Overrides::default())?, &args.global, symbol, output),
         Command::Outline(outline) => outline::run(&open(&Overrides::default())?, &args.global, outline, output),
+        Command::Hooks(hooks) => hooks::run(&args.global, hooks, output),
         Command::Config(config) => config::run(&open(&Overrides::default())?, config, output),
         Command::Completions(completions) => completions::run(completions, output),
         Command::Doctor(doctor) => doctor::run(&args.global, doctor, output),

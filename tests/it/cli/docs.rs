@@ -22,6 +22,7 @@ const COMMANDS: &[&str] = &[
     "doctor",
     "gc",
     "eval",
+    "hooks",
     "config",
     "completions",
 ];
@@ -98,6 +99,8 @@ fn every_field_of_an_answer_is_described() {
         &["gc", "--pin", "v1", "--json"],
         &["gc", "--dry-run", "--json"],
         &["eval", "--from-history", "--json"],
+        &["hooks", "install", "--json"],
+        &["hooks", "status", "--json"],
         &["config", "--json"],
         &["init", "--json"],
         &["doctor", "--json"],
@@ -116,7 +119,7 @@ fn every_field_of_an_answer_is_described() {
         let first: Vec<&String> = answer.as_object().unwrap().keys().take(2).collect();
         if !matches!(
             args[0],
-            "index" | "verify" | "eval" | "config" | "gc" | "init" | "doctor"
+            "index" | "verify" | "eval" | "config" | "gc" | "hooks" | "init" | "doctor"
         ) {
             assert_eq!(first, ["repo", "ref"], "{args:?} does not begin with its provenance");
         }
