@@ -21,6 +21,10 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "CODESCOUT_LOG",
         "what to log to standard error: error, warn, info, debug, trace, or a filter",
     ),
+    (
+        "CODESCOUT_FAIL_AT",
+        "for tests, in builds with debug assertions only: where the writer is killed, stopped or made to fail",
+    ),
     ("NO_COLOR", "any value turns colours off"),
 ];
 
@@ -35,6 +39,8 @@ pub struct Environment {
     pub model: Option<OsString>,
     /// `CODESCOUT_LOG`
     pub log: Option<String>,
+    /// `CODESCOUT_FAIL_AT`
+    pub fail_at: Option<String>,
 }
 
 impl Environment {
@@ -46,6 +52,7 @@ impl Environment {
             max_blob_bytes: value("CODESCOUT_MAX_BLOB_BYTES"),
             model: value("CODESCOUT_MODEL"),
             log: value("CODESCOUT_LOG").and_then(|value| value.into_string().ok()),
+            fail_at: value("CODESCOUT_FAIL_AT").and_then(|value| value.into_string().ok()),
         }
     }
 }

@@ -3,9 +3,11 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::atomic::{TEMPORARY_PREFIX, remove_stale_temporaries, write_atomic};
+use super::failpoint;
 use super::lock::{LockError, WriterLock};
 use super::state::{State, StateError};
 
@@ -146,10 +148,18 @@ impl Sidecar {
         let write = |path: PathBuf, text: &str| {
             write_atomic(&path, text.as_bytes()).map_err(|source| OpenError::Io { path, source })
         };
+        let pass = |name| {
+            failpoint::hit(name).map_err(|source| OpenError::Io {
+                path: root.to_owned(),
+                source,
+            })
+        };
         make(root)?;
+        pass("create.folder")?;
         for store in Store::ALL {
             make(&root.join(store.folder()))?;
         }
+        pass("create.stores")?;
         // A second guard beside info/exclude: whatever copies this folder into a repository brings its own exclusion.
         write(root.join(".gitignore"), "*\n")?;
         write(
@@ -191,8 +201,13 @@ impl Sidecar {
 
     /// Takes the writer lock and clears away what killed writers left half-written.
     pub fn lock(&self, patience: Duration) -> Result<WriterLock, LockError> {
+        self.lock_unless(patience, &AtomicBool::new(false))
+    }
+
+    /// Like [`Self::lock`]; gives up as soon as `interrupt` is set.
+    pub fn lock_unless(&self, patience: Duration, interrupt: &AtomicBool) -> Result<WriterLock, LockError> {
         let path = self.root.join("lock");
-        let lock = WriterLock::acquire(&path, patience)?;
+        let lock = WriterLock::acquire(&path, patience, interrupt)?;
         let stores = Store::ALL.map(|store| self.folder(store));
         for folder in stores.iter().chain([&self.root]) {
             fs::create_dir_all(folder)
@@ -202,6 +217,7 @@ impl Sidecar {
                     source,
                 })?;
         }
+        failpoint::hit("lock.cleaned").map_err(|source| LockError::Io { path, source })?;
         Ok(lock)
     }
 

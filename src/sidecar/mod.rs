@@ -6,6 +6,7 @@
 mod atomic;
 mod codec;
 mod compress;
+pub mod failpoint;
 mod layout;
 mod lock;
 mod sections;

@@ -117,7 +117,7 @@ impl Workspace {
     /// Brings the sidecar up to date with a revision.
     pub fn ingest(&self, target: Target, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Outcome> {
         let sidecar = Sidecar::open_or_create(&self.sidecar_root)?;
-        self.exclude_sidecar();
+        self.exclude_sidecar(&sidecar, interrupt);
         let ingest = Ingest {
             repository: &self.repository,
             sidecar: &sidecar,
@@ -388,13 +388,13 @@ impl Workspace {
 
     /// Keeps the sidecar out of `git status` by the repository's own `info/exclude`. A repository that cannot be written to
     /// has no sidecar of ours either, so failing is no failure.
-    fn exclude_sidecar(&self) {
+    fn exclude_sidecar(&self, sidecar: &Sidecar, interrupt: &AtomicBool) {
         let is_inside = self
             .repository
             .main_work_dir()
             .is_some_and(|root| self.sidecar_root.starts_with(root));
-        if is_inside && let Err(error) = add_exclude_line(self.repository.common_dir()) {
-            tracing::debug!(%error, "info/exclude was not written");
+        if is_inside && let Err(error) = add_exclude_line(self.repository.common_dir(), sidecar, interrupt) {
+            tracing::debug!(error = format!("{error:#}"), "info/exclude was not written");
         }
     }
 }
@@ -432,24 +432,33 @@ fn is_committed(repository: &Repository, file: &Path) -> Result<bool> {
     Ok(is_there)
 }
 
-fn add_exclude_line(common_dir: &Path) -> std::io::Result<()> {
+fn add_exclude_line(common_dir: &Path, sidecar: &Sidecar, interrupt: &AtomicBool) -> Result<()> {
     const LINE: &str = "/.codescout/";
-    let path = common_dir.join("info").join("exclude");
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(error),
+    let folder = common_dir.join("info");
+    let path = folder.join("exclude");
+    let read = || match std::fs::read_to_string(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        read => read,
     };
-    if text.lines().any(|line| line.trim() == LINE) {
+    let has_line = |text: &str| text.lines().any(|line| line.trim() == LINE);
+    if has_line(&read()?) {
         return Ok(());
     }
-    std::fs::create_dir_all(common_dir.join("info"))?;
+    // Two first runs at once must not both write, and who was killed here has left a file that only the holder may remove.
+    let _lock = sidecar.lock_unless(PATIENCE, interrupt)?;
+    std::fs::create_dir_all(&folder)?;
+    crate::sidecar::remove_stale_temporaries(&folder)?;
+    let text = read()?;
+    if has_line(&text) {
+        return Ok(());
+    }
     let separator = if text.is_empty() || text.ends_with('\n') {
         ""
     } else {
         "\n"
     };
-    crate::sidecar::write_atomic(&path, format!("{text}{separator}{LINE}\n").as_bytes())
+    crate::sidecar::write_atomic(&path, format!("{text}{separator}{LINE}\n").as_bytes())?;
+    Ok(())
 }
 
 /// Whether an error says that this place cannot be written to, rather than that something is wrong.
