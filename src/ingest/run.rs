@@ -107,7 +107,10 @@ impl Ingest<'_> {
         let lock = match self.sidecar.lock_unless(self.patience, interrupt) {
             Err(LockError::Interrupted { .. }) => {
                 let interrupted = true;
-                return Ok(Outcome { interrupted, ..Outcome::default() });
+                return Ok(Outcome {
+                    interrupted,
+                    ..Outcome::default()
+                });
             }
             lock => lock?,
         };
@@ -177,6 +180,10 @@ impl Ingest<'_> {
         if interrupt.load(Ordering::Relaxed) {
             outcome.interrupted = true;
             return Ok(outcome);
+        }
+        if outcome.n_new_blobs < missing.len() && !self.repository.is_partial() {
+            let n_files = missing.len() - outcome.n_new_blobs;
+            tracing::warn!("{n_files} objects could not be read; their files are left out until they can be");
         }
         pass("update.indexed", self.sidecar)?;
         let segments = known.reopen(self.sidecar, state, &self.profile())?;

@@ -11,11 +11,11 @@ use crate::artifact::SkipReason;
 use crate::config::{Config, Environment, Overrides};
 use crate::embed::{Embedder, StaticModel, open_model2vec};
 use crate::git::{
-    AttributeMatcher, Attributes, DiskFile, FileMode, Head, KnownFiles, OnDisk, Repository, TreeEntry, TreeFile,
-    Unread, WorkTreeChange,
+    AttributeMatcher, Attributes, DiskFile, FileMode, Head, KnownFiles, ObjectError, OnDisk, Repository, TreeEntry,
+    TreeFile, Unread, WorkTreeChange,
 };
 use crate::index::{BuildOptions, Segments};
-use crate::ingest::{Ingest, Outcome, Progress, Target};
+use crate::ingest::{Ingest, IngestError, Outcome, Progress, Target};
 use crate::model::{BlobId, CommitId, Oid, RepoPath, TreeId};
 use crate::sidecar::{OpenError, Sidecar, State, StateError};
 use crate::snapshot::{
@@ -50,6 +50,7 @@ pub struct Opened {
 impl Workspace {
     /// Opens the repository that `path` lies in.
     pub fn open(path: &Path, overrides: &Overrides) -> Result<Self> {
+        start_threads()?;
         let environment = Environment::read();
         let repository = Repository::discover(path)?;
         let sidecar_root = match overrides.sidecar.as_ref().or(environment.sidecar.as_ref()) {
@@ -128,6 +129,21 @@ impl Workspace {
         Ok(ingest.update(target, progress, interrupt)?)
     }
 
+    /// Brings the sidecar up to date with what a revision names now; `None` if that is nothing yet.
+    pub fn ingest_revision(
+        &self,
+        reference: &str,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<(Target, Outcome)>> {
+        while_objects_vanish(|| {
+            let Some(target) = self.target(reference)? else {
+                return Ok(None);
+            };
+            Ok(Some((target, self.ingest(target, progress, interrupt)?)))
+        })
+    }
+
     /// What a revision names: `WORKTREE` and `INDEX` stand for the commit below them.
     pub fn target(&self, reference: &str) -> Result<Option<Target>> {
         if matches!(reference, "WORKTREE" | "INDEX") {
@@ -151,6 +167,10 @@ impl Workspace {
     /// Opens a view of a revision, indexing first what is missing. Where the sidecar cannot be written the view is computed in
     /// memory, and says so.
     pub fn view(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Opened> {
+        while_objects_vanish(|| self.view_now(reference, progress, interrupt))
+    }
+
+    fn view_now(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Opened> {
         let target = self.target(reference)?;
         let reference = match (reference, self.repository.work_dir()) {
             ("WORKTREE", None) => "HEAD",
@@ -396,6 +416,43 @@ impl Workspace {
         if is_inside && let Err(error) = add_exclude_line(self.repository.common_dir(), sidecar, interrupt) {
             tracing::debug!(error = format!("{error:#}"), "info/exclude was not written");
         }
+    }
+}
+
+/// Tries once more, twice at most, what has failed because an object was not there. git may remove what a branch has just left
+/// (`rebase`, then `gc --prune=now`) between the moment when the branch was looked up and the reading of its tree.
+fn while_objects_vanish<T>(attempt: impl Fn() -> Result<T>) -> Result<T> {
+    for _ in 0..2 {
+        match attempt() {
+            Err(error) if has_vanished(&error) => tracing::debug!("{error:#}: once more"),
+            done => return done,
+        }
+    }
+    attempt()
+}
+
+fn has_vanished(error: &anyhow::Error) -> bool {
+    let is_missing = |cause: &(dyn std::error::Error + 'static)| {
+        matches!(cause.downcast_ref(), Some(ObjectError::Missing { .. }))
+            || matches!(
+                cause.downcast_ref(),
+                Some(IngestError::Object(ObjectError::Missing { .. }))
+            )
+    };
+    error.chain().any(is_missing)
+}
+
+/// Starts the pool that rooms share, with one thread where there is no room for more. Left to itself it would panic.
+fn start_threads() -> Result<()> {
+    use std::error::Error;
+    let started = rayon::ThreadPoolBuilder::new().build_global();
+    match started {
+        // Without a cause: it runs already.
+        Err(error) if error.source().is_some() => {
+            let one = rayon::ThreadPoolBuilder::new().num_threads(1).build_global();
+            one.context("cannot start a thread")
+        }
+        _ => Ok(()),
     }
 }
 

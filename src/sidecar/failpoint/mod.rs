@@ -61,7 +61,9 @@ pub struct NotAFailPoint(pub String);
 
 /// Every place, once.
 pub fn names() -> Vec<String> {
-    let of_files = KINDS.iter().flat_map(|kind| STEPS.iter().map(|step| name_of(kind, step)));
+    let of_files = KINDS
+        .iter()
+        .flat_map(|kind| STEPS.iter().map(|step| name_of(kind, step)));
     PLACES.iter().map(|place| (*place).to_owned()).chain(of_files).collect()
 }
 

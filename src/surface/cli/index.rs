@@ -44,13 +44,12 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
     let progress = CliProgress::new(global.quiet);
     let mut answer = IndexOut { revisions: Vec::new() };
     for reference in revisions {
-        let Some(target) = workspace.target(&reference)? else {
+        let Some((target, outcome)) = workspace.ingest_revision(&reference, &progress, &INTERRUPTED)? else {
             if !output.json {
                 output.line("no commits yet: nothing to index")?;
             }
             continue;
         };
-        let outcome = workspace.ingest(target, &progress, &INTERRUPTED)?;
         if !output.json {
             let rate = outcome.n_text_bytes as f64 / 1e6 / outcome.elapsed.as_secs_f64().max(1e-9);
             output.line(&match outcome.n_new_blobs {

@@ -50,7 +50,10 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     let mut output = Output::new(args.global.no_color, args.global.json, args.global.quiet);
     start_logging(&args.global);
     signals::catch();
-    match arm_fail_point().and_then(|()| run(&args, &mut output)).and_then(|found| Ok((output.flush()?, found).1)) {
+    match arm_fail_point()
+        .and_then(|()| run(&args, &mut output))
+        .and_then(|found| Ok((output.flush()?, found).1))
+    {
         Ok(Found::Something) => ExitCode::SUCCESS,
         Ok(Found::Nothing) => ExitCode::from(1),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
