@@ -37,6 +37,10 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "CODESCOUT_HOOK_TRIAL",
         "set by a trial of the hooks: a hook that is called says so and does nothing else",
     ),
+    (
+        "CODESCOUT_FAIL_AT",
+        "for tests, in builds with debug assertions only: where the writer is killed, stopped or made to fail",
+    ),
     ("NO_COLOR", "any value turns colours off"),
 ];
 
@@ -59,6 +63,8 @@ pub struct Environment {
     pub log: Option<String>,
     /// `CODESCOUT_HOOK_TRIAL`
     pub hook_trial: Option<String>,
+    /// `CODESCOUT_FAIL_AT`
+    pub fail_at: Option<String>,
 }
 
 impl Environment {
@@ -74,6 +80,7 @@ impl Environment {
             gc_auto: value("CODESCOUT_GC_AUTO"),
             log: value("CODESCOUT_LOG").and_then(|value| value.into_string().ok()),
             hook_trial: value("CODESCOUT_HOOK_TRIAL").and_then(|value| value.into_string().ok()),
+            fail_at: value("CODESCOUT_FAIL_AT").and_then(|value| value.into_string().ok()),
         }
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::index::{MergeError, Segment, Segments, merge_segments};
 use crate::sidecar::{SegmentEntry, Sidecar, State, WriterLock};
 
-use super::publish::{PublishError, publish_state, store_segment};
+use super::publish::{PublishError, pass, publish_state, store_segment};
 use super::sweep::{Grace, retire, sweep};
 
 /// Fewer segments than this are not worth rewriting.
@@ -69,10 +69,13 @@ fn compact(
         return Ok(0);
     };
     let merged = store_merged(sidecar, segments, run.clone(), profile)?;
+    pass("compact.stored", sidecar)?;
     let n_merged = run.len();
     let replaced: Vec<SegmentEntry> = state.segments.splice(run, [merged]).collect();
     publish_state(sidecar, lock, state)?;
+    pass("compact.published", sidecar)?;
     retire(sidecar, &replaced);
+    pass("compact.retired", sidecar)?;
     Ok(n_merged)
 }
 
@@ -84,7 +87,9 @@ fn store_merged(
     profile: &str,
 ) -> Result<SegmentEntry, CompactError> {
     let run: Vec<&Segment> = segments.iter().skip(run.start).take(run.len()).collect();
-    Ok(store_segment(sidecar, &merge_segments(&run)?, profile)?)
+    let merged = merge_segments(&run)?;
+    pass("compact.merged", sidecar)?;
+    Ok(store_segment(sidecar, &merged, profile)?)
 }
 
 /// Bytes of a segment's files.

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::index::SegmentData;
-use crate::sidecar::{SegmentEntry, Sidecar, State, Store, StoredFile, VectorEntry, WriterLock};
+use crate::sidecar::{SegmentEntry, Sidecar, State, Store, StoredFile, VectorEntry, WriterLock, failpoint};
 
 /// What the names of a segment's files end in.
 pub(super) const ARTIFACTS_ENDING: &str = "art";
@@ -30,7 +30,9 @@ pub(super) fn publish_segment(
     data: &SegmentData,
     profile: &str,
 ) -> Result<(), PublishError> {
-    state.segments.push(store_segment(sidecar, data, profile)?);
+    let stored = store_segment(sidecar, data, profile)?;
+    pass("segment.stored", sidecar)?;
+    state.segments.push(stored);
     publish_state(sidecar, lock, state)
 }
 
@@ -68,6 +70,14 @@ pub(super) fn store_segment(
 pub(super) fn publish_state(sidecar: &Sidecar, lock: &WriterLock, state: &mut State) -> Result<(), PublishError> {
     state.generation += 1;
     sidecar.publish(state, lock).map_err(|source| PublishError {
+        path: sidecar.root().to_owned(),
+        source,
+    })
+}
+
+/// A fail point of the writer.
+pub(super) fn pass(name: &str, sidecar: &Sidecar) -> Result<(), PublishError> {
+    failpoint::hit(name).map_err(|source| PublishError {
         path: sidecar.root().to_owned(),
         source,
     })

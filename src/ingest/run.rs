@@ -16,7 +16,7 @@ use crate::snapshot::{
 
 use super::compact::tidy;
 use super::progress::{Progress, Stage};
-use super::publish::{PublishError, publish_segment, publish_state};
+use super::publish::{PublishError, pass, publish_segment, publish_state};
 
 /// A manifest is stored as a difference while it names fewer paths than this, or fewer than an eighth of its base.
 const MAX_DIFFERENCE: usize = 1000;
@@ -104,7 +104,16 @@ impl Ingest<'_> {
     ) -> Result<Outcome, IngestError> {
         let started = Instant::now();
         progress.begin(Stage::Waiting, 0);
-        let lock = self.sidecar.lock(self.patience)?;
+        let lock = match self.sidecar.lock_unless(self.patience, interrupt) {
+            Err(LockError::Interrupted { .. }) => {
+                let interrupted = true;
+                return Ok(Outcome {
+                    interrupted,
+                    ..Outcome::default()
+                });
+            }
+            lock => lock?,
+        };
         progress.end();
         let (mut state, known) = self.sound_state(&lock)?;
         let snapshots = SnapshotStore::new(self.sidecar, state.epoch, state.recipe);
@@ -176,9 +185,15 @@ impl Ingest<'_> {
             outcome.interrupted = true;
             return Ok(outcome);
         }
+        if outcome.n_new_blobs < missing.len() && !self.repository.is_partial() {
+            let n_files = missing.len() - outcome.n_new_blobs;
+            tracing::warn!("{n_files} objects could not be read; their files are left out until they can be");
+        }
+        pass("update.indexed", self.sidecar)?;
         let segments = known.reopen(self.sidecar, state, &self.profile())?;
         let bytes = manifest_bytes(state, target.tree, start, &changes, files, &segments);
         snapshots.publish(target.tree, &bytes, lock)?;
+        pass("update.manifest", self.sidecar)?;
         // Last, so that who kills a run that takes long loses nothing that was asked for.
         outcome.n_merged_segments = tidy(self.sidecar, lock, state, &segments, &self.profile());
         Ok(outcome)

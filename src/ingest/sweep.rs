@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::sidecar::{SegmentEntry, Sidecar, State, Store, WriterLock};
+use crate::sidecar::{SegmentEntry, Sidecar, State, Store, WriterLock, failpoint};
 use crate::snapshot::SnapshotStore;
 
 use super::publish::{ARTIFACTS_ENDING, LEXICAL_ENDING, NAME_DIGITS, VECTORS_ENDING};
@@ -92,7 +92,9 @@ pub(super) fn sweep(sidecar: &Sidecar, state: &State, grace: Grace, _lock: &Writ
         // A time of change in the future is no age.
         let is_old = grace.period.is_zero() || now.duration_since(file.changed).is_ok_and(|age| age > grace.period);
         if is_old || kept_bytes > allowed {
+            failpoint::hit("sweep.before_remove")?;
             fs::remove_file(&file.path)?;
+            failpoint::hit("sweep.removed")?;
             n_removed += 1;
         }
     }

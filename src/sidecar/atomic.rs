@@ -10,7 +10,8 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::beneath::{EntryKind, Folder};
+use super::beneath::{EntryKind, Folder, Owners};
+use super::failpoint;
 
 /// Files being written begin with this; a killed writer leaves them behind.
 pub(super) const TEMPORARY_PREFIX: &str = ".writing-";
@@ -27,24 +28,42 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// [`write_atomic`] for a file of an opened folder, wherever that has been moved to meanwhile.
 pub(super) fn write_in(folder: BorrowedFd<'_>, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
+    let step = |step| failpoint::hit(&failpoint::name_of_step(Path::new(name), step));
+    step("begin")?;
     let (temporary, mut file) = create_temporary(folder)?;
-    let written = file
-        .write_all(bytes)
-        .and_then(|()| file.sync_all())
-        .and_then(|()| Ok(rustix::fs::renameat(folder, &temporary, folder, name)?));
-    if let Err(error) = written {
+    let mut write = || {
+        step("created")?;
+        let (first, second) = bytes.split_at(if cfg!(debug_assertions) { bytes.len() / 2 } else { 0 });
+        file.write_all(first)?;
+        step("half")?;
+        file.write_all(second)?;
+        step("written")?;
+        file.sync_all()?;
+        step("synced")?;
+        Ok(rustix::fs::renameat(folder, &temporary, folder, name)?)
+    };
+    if let Err(error) = write() {
         // On a full disk it would take the room of what is tried next; who writes next would remove it otherwise.
         let _ = rustix::fs::unlinkat(folder, &temporary, AtFlags::empty());
         return Err(error);
     }
-    Ok(rustix::fs::fsync(folder)?)
+    step("renamed")?;
+    rustix::fs::fsync(folder)?;
+    step("done")
 }
 
-/// Removes what killed writers left in `folder`. Only the holder of the writer lock may call it.
-pub(super) fn remove_stale_temporaries(folder: &Folder) -> io::Result<()> {
+/// Removes what killed writers left in the folder at `path`. Only the holder of the writer lock may call it.
+pub fn remove_stale_temporaries(path: &Path) -> io::Result<()> {
+    remove_stale_in(&Folder::open(path, Owners::us_and(None))?)
+}
+
+/// [`remove_stale_temporaries`] of an opened folder.
+pub(super) fn remove_stale_in(folder: &Folder) -> io::Result<()> {
     for entry in folder.entries()? {
         if entry.kind != EntryKind::Folder && entry.name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes()) {
+            failpoint::hit("temporary.before_remove")?;
             folder.remove_file(&entry.name)?;
+            failpoint::hit("temporary.removed")?;
         }
     }
     Ok(())
@@ -70,7 +89,6 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use std::fs;
 
-    use super::super::beneath::Owners;
     use super::*;
 
     #[test]
@@ -82,7 +100,7 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"two");
 
         fs::write(folder.path().join(".writing-abc"), b"half").unwrap();
-        remove_stale_temporaries(&Folder::open(folder.path(), Owners::us_and(None)).unwrap()).unwrap();
+        remove_stale_temporaries(folder.path()).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 

@@ -6,10 +6,12 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::atomic::{TEMPORARY_PREFIX, remove_stale_temporaries, write_in};
+use super::atomic::{TEMPORARY_PREFIX, remove_stale_in, write_in};
 use super::beneath::{Entry, EntryKind, Folder, Owners};
+use super::failpoint;
 use super::format::{self, Format};
 use super::lock::{LockError, WriterLock};
 use super::sections::Bytes;
@@ -231,7 +233,9 @@ impl Location {
 
     fn create(&self) -> Result<Sidecar, OpenError> {
         let root = &self.root;
+        let pass = |name| failpoint::hit(name).map_err(|source| OpenError::io(root, source));
         fs::create_dir_all(root).map_err(|source| OpenError::io(root, source))?;
+        pass("create.folder")?;
         let folder = self.folder()?;
         check_owner(root, &folder, self.owners())?;
         for store in Store::ALL {
@@ -243,6 +247,7 @@ impl Location {
         if folder.entry(OsStr::new(FORMAT_NAME)).is_ok_and(|found| found.is_some()) {
             tracing::warn!("{} is damaged: written anew", root.join(FORMAT_NAME).display());
         }
+        pass("create.stores")?;
         // A second guard beside info/exclude: whatever copies this folder into a repository brings its own exclusion.
         for (name, text) in [
             (".gitignore", format::GITIGNORE.to_owned()),
@@ -383,18 +388,24 @@ impl Sidecar {
 
     /// Takes the writer lock and clears away what killed writers left half-written.
     pub fn lock(&self, patience: Duration) -> Result<WriterLock, LockError> {
+        self.lock_unless(patience, &AtomicBool::new(false))
+    }
+
+    /// Like [`Self::lock`]; gives up as soon as `interrupt` is set.
+    pub fn lock_unless(&self, patience: Duration, interrupt: &AtomicBool) -> Result<WriterLock, LockError> {
         let path = self.root.join("lock");
         let io_error = |path: PathBuf| move |source| LockError::Io { path, source };
         let file = self.folder.lock_file("lock").map_err(io_error(path.clone()))?;
-        let lock = WriterLock::on(file, &path, patience)?;
-        remove_stale_temporaries(&self.folder).map_err(io_error(self.root.clone()))?;
+        let lock = WriterLock::on(file, &path, patience, interrupt)?;
+        remove_stale_in(&self.folder).map_err(io_error(self.root.clone()))?;
         for store in Store::ALL {
             self.folder
                 .make_folder(store.folder())
                 .and_then(|()| self.folder.folder(store.folder()))
-                .and_then(|folder| remove_stale_temporaries(&folder))
+                .and_then(|folder| remove_stale_in(&folder))
                 .map_err(io_error(self.folder(store)))?;
         }
+        failpoint::hit("lock.cleaned").map_err(|source| LockError::Io { path, source })?;
         Ok(lock)
     }
 

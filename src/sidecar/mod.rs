@@ -8,6 +8,7 @@ mod beneath;
 mod codec;
 mod collected;
 mod compress;
+pub mod failpoint;
 mod format;
 mod layout;
 mod lock;
@@ -17,7 +18,7 @@ mod sections;
 mod state;
 mod volume;
 
-pub use atomic::write_atomic;
+pub use atomic::{remove_stale_temporaries, write_atomic};
 pub use beneath::{Entry, EntryKind};
 pub use codec::{CodecError, decode, encode};
 pub use collected::LastCollection;

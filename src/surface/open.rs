@@ -11,13 +11,13 @@ use crate::artifact::SkipReason;
 use crate::config::{Config, Environment, Overrides};
 use crate::embed::{Embedder, StaticModel, open_model2vec};
 use crate::git::{
-    AttributeMatcher, Attributes, DiskFile, FileMode, Head, KnownFiles, OnDisk, Repository, RevisionError, TreeEntry,
-    TreeFile, Unread, WorkTreeChange,
+    AttributeMatcher, Attributes, DiskFile, FileMode, Head, KnownFiles, ObjectError, OnDisk, Repository, RevisionError,
+    TreeEntry, TreeFile, Unread, WorkTreeChange,
 };
 use crate::index::{BuildOptions, Segments};
-use crate::ingest::{Ingest, Outcome, Progress, Target};
+use crate::ingest::{Ingest, IngestError, Outcome, Progress, Target};
 use crate::model::{BlobId, CommitId, Oid, RepoPath, TreeId};
-use crate::sidecar::{Location, OpenError, Sidecar, State, StateError};
+use crate::sidecar::{Location, OpenError, Sidecar, State, StateError, remove_stale_temporaries, write_atomic};
 use crate::snapshot::{
     Change, ListedFile, Manifest, Provenance, SnapshotStore, View, attributes_of, can_be_completed, lay_over_changes,
 };
@@ -60,6 +60,7 @@ pub struct Opened {
 impl Workspace {
     /// Opens the repository that `path` lies in.
     pub fn open(path: &Path, overrides: &Overrides) -> Result<Self> {
+        start_threads()?;
         let environment = Environment::read();
         let repository = Repository::discover(path)?;
         let sidecar_root = match overrides.sidecar.as_ref().or(environment.sidecar.as_ref()) {
@@ -139,12 +140,12 @@ impl Workspace {
     }
 
     /// The sidecar for writing, made if there is none, and kept out of `git status`.
-    pub fn open_or_create_sidecar(&self) -> Result<Sidecar> {
+    pub fn open_or_create_sidecar(&self, interrupt: &AtomicBool) -> Result<Sidecar> {
         refuse_tracked(&self.repository, &self.location.root)?;
         let sidecar = self.location.open_or_create()?;
         // A repository that cannot be written to has no sidecar of ours either, so failing is no failure.
-        if let Err(error) = self.exclude_sidecar() {
-            tracing::debug!(%error, "info/exclude was not written");
+        if let Err(error) = self.exclude_sidecar(&sidecar, interrupt) {
+            tracing::debug!("info/exclude was not written: {error:#}");
         }
         Ok(sidecar)
     }
@@ -152,14 +153,14 @@ impl Workspace {
     /// Brings the sidecar up to date with a revision.
     pub fn ingest(&self, target: Target, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Outcome> {
         for _ in 1..MAX_REPLACED {
-            let sidecar = self.open_or_create_sidecar()?;
+            let sidecar = self.open_or_create_sidecar(interrupt)?;
             match self.writer(&sidecar).update(target, progress, interrupt) {
                 // It was deleted, or another folder put in its place: that costs time, no more.
                 Err(error) if !sidecar.is_in_place() => tracing::info!(%error, "the sidecar is gone: begun anew"),
                 updated => return Ok(updated?),
             }
         }
-        let sidecar = self.open_or_create_sidecar()?;
+        let sidecar = self.open_or_create_sidecar(interrupt)?;
         Ok(self.writer(&sidecar).update(target, progress, interrupt)?)
     }
 
@@ -172,6 +173,21 @@ impl Workspace {
             options: &self.options,
             patience: PATIENCE,
         }
+    }
+
+    /// Brings the sidecar up to date with what a revision names now; `None` if that is nothing yet.
+    pub fn ingest_revision(
+        &self,
+        reference: &str,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<(Target, Outcome)>> {
+        while_objects_vanish(|| {
+            let Some(target) = self.target(reference)? else {
+                return Ok(None);
+            };
+            Ok(Some((target, self.ingest(target, progress, interrupt)?)))
+        })
     }
 
     /// What a revision names: `WORKTREE` and `INDEX` stand for the commit below them. What git does not know any more may still be
@@ -215,6 +231,10 @@ impl Workspace {
     /// Opens a view of a revision, indexing first what is missing. Where the sidecar cannot be written the view is computed in
     /// memory, and says so.
     pub fn view(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Opened> {
+        while_objects_vanish(|| self.view_now(reference, progress, interrupt))
+    }
+
+    fn view_now(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Opened> {
         let (target, has_vanished) = self.find(reference)?;
         let reference = match (reference, self.repository.work_dir()) {
             ("WORKTREE", None) => "HEAD",
@@ -491,11 +511,16 @@ impl Workspace {
     }
 
     /// Keeps the sidecar out of `git status` by the repository's own `info/exclude`.
-    pub fn exclude_sidecar(&self) -> std::io::Result<()> {
-        match self.exclude_without_line()? {
-            Some((path, text)) => add_exclude_line(&path, &text),
-            None => Ok(()),
+    pub fn exclude_sidecar(&self, sidecar: &Sidecar, interrupt: &AtomicBool) -> Result<()> {
+        if !self.needs_exclude_line()? {
+            return Ok(());
         }
+        // Two first runs at once must not both write, and who was killed here has left a file that only the holder may remove.
+        let _lock = sidecar.lock_unless(PATIENCE, interrupt)?;
+        if let Some((path, text)) = self.exclude_without_line()? {
+            add_exclude_line(&path, &text)?;
+        }
+        Ok(())
     }
 
     /// Whether the sidecar is in the work tree and `info/exclude` does not say so.
@@ -539,6 +564,43 @@ enum Stored {
     Partial,
     /// It cannot be read, so that it is to be written anew.
     Damaged(anyhow::Error),
+}
+
+/// Tries once more, twice at most, what has failed because an object was not there. git may remove what a branch has just left
+/// (`rebase`, then `gc --prune=now`) between the moment when the branch was looked up and the reading of its tree.
+fn while_objects_vanish<T>(attempt: impl Fn() -> Result<T>) -> Result<T> {
+    for _ in 0..2 {
+        match attempt() {
+            Err(error) if has_vanished(&error) => tracing::debug!("{error:#}: once more"),
+            done => return done,
+        }
+    }
+    attempt()
+}
+
+fn has_vanished(error: &anyhow::Error) -> bool {
+    let is_missing = |cause: &(dyn std::error::Error + 'static)| {
+        matches!(cause.downcast_ref(), Some(ObjectError::Missing { .. }))
+            || matches!(
+                cause.downcast_ref(),
+                Some(IngestError::Object(ObjectError::Missing { .. }))
+            )
+    };
+    error.chain().any(is_missing)
+}
+
+/// Starts the pool that rooms share, with one thread where there is no room for more. Left to itself it would panic.
+fn start_threads() -> Result<()> {
+    use std::error::Error;
+    let started = rayon::ThreadPoolBuilder::new().build_global();
+    match started {
+        // Without a cause: it runs already.
+        Err(error) if error.source().is_some() => {
+            let one = rayon::ThreadPoolBuilder::new().num_threads(1).build_global();
+            one.context("cannot start a thread")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A tree's snapshot, opened.
@@ -587,12 +649,13 @@ fn owner_of(folder: &Path) -> Option<u32> {
 fn add_exclude_line(path: &Path, text: &str) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
+        remove_stale_temporaries(folder)?;
     }
     let separator = match text.is_empty() || text.ends_with('\n') {
         true => "",
         false => "\n",
     };
-    crate::sidecar::write_atomic(path, format!("{text}{separator}{EXCLUDE_LINE}\n").as_bytes())
+    write_atomic(path, format!("{text}{separator}{EXCLUDE_LINE}\n").as_bytes())
 }
 
 /// Whether an error says that this place cannot be written to, rather than that something is wrong.

@@ -11,6 +11,7 @@ mod cli;
 mod compact;
 mod damage;
 mod docs;
+mod faults;
 mod gc;
 mod git;
 mod grep;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use codescout::ingest::{Depth, Limits, NoProgress, Repair, Verification};
 use codescout::sidecar::{Sidecar, Store, StoredFile};
@@ -206,7 +207,7 @@ fn a_file_that_is_gone_is_found_and_mended() {
     }
     // Who never indexed anything has lost nothing.
     fs::remove_dir_all(&sidecar).unwrap();
-    index.workspace.open_or_create_sidecar().unwrap();
+    index.workspace.open_or_create_sidecar(&AtomicBool::new(false)).unwrap();
     assert!(verify(&index, Depth::default()).is_sound());
 }
 

@@ -3,10 +3,10 @@
 use anyhow::Result;
 use serde::Serialize;
 
-use super::Found;
 use super::args::{ConfigArgs, ConfigCommand};
 use super::json::Hinted;
 use super::render::{FAINT, Output, STRONG, one_line};
+use super::{Found, INTERRUPTED};
 use crate::config::{EditError, KEYS, set};
 use crate::query::nearest;
 use crate::surface::open::Workspace;
@@ -76,7 +76,7 @@ fn change(workspace: &Workspace, key: &str, value: &str, output: &mut Output) ->
         return Err(unknown_key(key).into());
     }
     // The folder has to be ours before anything is written into it.
-    workspace.open_or_create_sidecar()?;
+    workspace.open_or_create_sidecar(&INTERRUPTED)?;
     let path = file(workspace);
     match set(&path, key, value) {
         Err(EditError::UnknownKey { key }) => return Err(unknown_key(&key).into()),

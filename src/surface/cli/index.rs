@@ -98,16 +98,19 @@ impl Indexer<'_> {
     fn update(&mut self, revisions: &[String], output: &mut Output) -> Result<IndexOut> {
         let mut answer = IndexOut { revisions: Vec::new() };
         for reference in revisions {
-            let Some(target) = self.workspace.target(reference)? else {
+            let done = self.done.get(reference);
+            if done.is_some() && done == self.workspace.target(reference)?.map(|target| target.tree).as_ref() {
+                continue;
+            }
+            let ingested = self
+                .workspace
+                .ingest_revision(reference, &self.progress, &INTERRUPTED)?;
+            let Some((target, outcome)) = ingested else {
                 if !output.json {
                     output.line("no commits yet: nothing to index")?;
                 }
                 continue;
             };
-            if self.done.get(reference) == Some(&target.tree) {
-                continue;
-            }
-            let outcome = self.workspace.ingest(target, &self.progress, &INTERRUPTED)?;
             if !output.json {
                 let rate = outcome.n_text_bytes as f64 / 1e6 / outcome.elapsed.as_secs_f64().max(1e-9);
                 output.line(&match outcome.n_new_blobs {

@@ -16,6 +16,7 @@ mod progress;
 mod read;
 mod render;
 mod search;
+mod signals;
 mod status;
 mod symbol;
 mod verify;
@@ -31,6 +32,7 @@ use self::args::{Args, Command, Global};
 use self::render::Output;
 use super::open::Workspace;
 use crate::config::{Environment, Overrides};
+use crate::sidecar::failpoint;
 
 /// Set by Ctrl-C and by a request to end; long work looks at it and keeps what was done.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
@@ -46,7 +48,7 @@ enum Found {
     Nothing,
 }
 
-/// Runs the program: 0 found, 1 nothing found, 2 failed, 130 interrupted.
+/// Runs the program: 0 found, 1 nothing found, 2 failed, 130 interrupted, 143 asked to end.
 pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     let args = match Args::try_parse_from(args) {
         Ok(args) => args,
@@ -54,17 +56,27 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let mut output = Output::new(args.global.no_color, args.global.json, args.global.quiet);
     start_logging(&args.global);
-    catch_signals();
-    match run(&args, &mut output).and_then(|found| Ok((output.flush()?, found).1)) {
+    signals::catch();
+    match arm_fail_point()
+        .and_then(|()| run(&args, &mut output))
+        .and_then(|found| Ok((output.flush()?, found).1))
+    {
         Ok(Found::Something) => ExitCode::SUCCESS,
         Ok(Found::Nothing) => ExitCode::from(1),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(_) if INTERRUPTED.load(Ordering::Relaxed) => ExitCode::from(130),
+        Err(_) if INTERRUPTED.load(Ordering::Relaxed) => ExitCode::from(signals::exit_code()),
         Err(error) => {
             output.error(&error);
             ExitCode::from(2)
         }
     }
+}
+
+fn arm_fail_point() -> anyhow::Result<()> {
+    if let Some(wanted) = Environment::read().fail_at {
+        failpoint::arm(&wanted)?;
+    }
+    Ok(())
 }
 
 fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
@@ -122,17 +134,6 @@ fn start_logging(global: &Global) {
         .without_time()
         .with_target(false)
         .try_init();
-}
-
-fn catch_signals() {
-    // Without a handler Ctrl-C ends the process at once, which loses nothing that was published.
-    if let Err(error) = ctrlc::set_handler(move || {
-        if INTERRUPTED.swap(true, Ordering::SeqCst) || IDLE.load(Ordering::SeqCst) {
-            std::process::exit(130);
-        }
-    }) {
-        tracing::debug!(%error, "no handler for Ctrl-C");
-    }
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -41,7 +41,7 @@ impl Output {
     /// Writes text whose control characters are ours.
     pub(super) fn put(&mut self, text: &str) -> io::Result<()> {
         self.has_text |= !text.is_empty();
-        self.out.write_all(text.as_bytes())
+        self.out.write_all(text.as_bytes()).map_err(on_stdout)
     }
 
     /// A line of ours.
@@ -97,10 +97,9 @@ impl Output {
     /// Bytes as they are.
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         // Beside the stream for text, which takes out what looks like a terminal's control sequences.
-        self.out.flush()?;
+        self.flush()?;
         let mut out = io::stdout().lock();
-        out.write_all(bytes)?;
-        out.flush()
+        out.write_all(bytes).and_then(|()| out.flush()).map_err(on_stdout)
     }
 
     /// Whether anything was written.
@@ -114,7 +113,7 @@ impl Output {
     }
 
     pub(super) fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
+        self.out.flush().map_err(on_stdout)
     }
 
     /// The error with its causes; as JSON on standard output too, when that was asked for.
@@ -136,6 +135,11 @@ impl Output {
             let _ = writeln!(err, "hint: {}", sanitize(&hint));
         }
     }
+}
+
+/// Says where it failed, which the system does not. The kind stays: a reader that has gone away is no failure.
+fn on_stdout(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot write standard output: {error}"))
 }
 
 /// A warning or remark on standard error.

@@ -34,7 +34,9 @@ impl Remedy {
     ) -> Result<String> {
         match self {
             Self::Exclude => {
-                workspace.exclude_sidecar()?;
+                if let Some(sidecar) = workspace.open_sidecar()? {
+                    workspace.exclude_sidecar(&sidecar, interrupt)?;
+                }
                 Ok("wrote the line into info/exclude".to_owned())
             }
             Self::Index => {

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use codescout::sidecar::WriterLock;
+use codescout::sidecar::Sidecar;
 use codescout::surface::hooks::{Entry, HookLog, RunOutcome};
 use notify::{RecursiveMode, Watcher};
 
@@ -67,7 +67,10 @@ fn a_worker_that_was_killed_leaves_nothing_in_the_way() {
     commit_file(&repo, "first");
     settle(&repo);
     let before = n_runs(&repo);
-    let lock = WriterLock::acquire(&repo.path(".codescout/lock"), Duration::ZERO).unwrap();
+    let lock = Sidecar::open(&repo.path(".codescout"))
+        .unwrap()
+        .lock(Duration::ZERO)
+        .unwrap();
     commit_file(&repo, "second");
     end("-KILL", &started(&repo, before));
     settle(&repo);
@@ -83,7 +86,10 @@ fn a_worker_that_was_asked_to_stop_says_so() {
     commit_file(&repo, "first");
     settle(&repo);
     let before = n_runs(&repo);
-    let lock = WriterLock::acquire(&repo.path(".codescout/lock"), Duration::ZERO).unwrap();
+    let lock = Sidecar::open(&repo.path(".codescout"))
+        .unwrap()
+        .lock(Duration::ZERO)
+        .unwrap();
     commit_file(&repo, "second");
     end("-TERM", &started(&repo, before));
     drop(lock);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use codescout::sidecar::WriterLock;
+use codescout::sidecar::Sidecar;
 
 use super::{assert_fresh, commit_file, git_says, hooked, hooks, indexed, log, n_runs, settle, wait_until, worker_in};
 use crate::cli::call_in;
@@ -134,7 +134,10 @@ fn a_captured_commit_does_not_wait_for_the_run() {
     settle(&repo);
     let before = n_runs(&repo);
     // No run can end while this is held.
-    let lock = WriterLock::acquire(&repo.path(".codescout/lock"), Duration::ZERO).unwrap();
+    let lock = Sidecar::open(&repo.path(".codescout"))
+        .unwrap()
+        .lock(Duration::ZERO)
+        .unwrap();
     for n in 0..5 {
         // Waits for the end of what it prints, which a run that kept the pipes would put off.
         commit_file(&repo, &format!("during_{n}"));
