@@ -56,11 +56,8 @@ pub(super) enum Command {
     Index(IndexArgs),
     /// Show what is indexed and how fresh it is
     Status(StatusArgs),
-    /// Set up a repository: index it, and say what next
-    #[command(after_help = "Examples:
-  codescout init
-  codescout init --repo ../other")]
-    Init,
+    /// Set up a repository: index it, offer the hooks, and say what next
+    Init(InitArgs),
     /// Look for what is wrong, and say what mends it
     Doctor(DoctorArgs),
     /// Check every file of the index, and mend what is damaged
@@ -305,6 +302,20 @@ pub(super) struct IndexArgs {
     /// looks at them
     #[arg(long)]
     pub(super) watch: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout init
+  codescout init --hooks              without being asked
+  codescout init --no-hooks --repo ../other")]
+pub(super) struct InitArgs {
+    /// Install the hooks too
+    #[arg(long, conflicts_with = "no_hooks")]
+    pub(super) hooks: bool,
+    /// Do not ask about the hooks
+    #[arg(long)]
+    pub(super) no_hooks: bool,
 }
 
 #[derive(Debug, ClapArgs)]

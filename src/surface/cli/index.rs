@@ -11,7 +11,7 @@ use super::args::{Global, IndexArgs};
 use super::progress::CliProgress;
 use super::render::Output;
 use super::{Found, IDLE, INTERRUPTED};
-use crate::git::RefKind;
+use crate::git::{RefKind, is_in_operation};
 use crate::model::TreeId;
 use crate::surface::open::Workspace;
 
@@ -66,9 +66,12 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
         if INTERRUPTED.load(Ordering::SeqCst) {
             anyhow::bail!("interrupted");
         }
-        let waited = watch.wait(QUIET);
+        watch.wait(QUIET)?;
+        // What a rebase, merge or bisect passes through is not worth it; its end moves something too.
+        while is_in_operation(workspace.repository.git_dir()) {
+            watch.wait(QUIET)?;
+        }
         IDLE.store(false, Ordering::SeqCst);
-        waited?;
     }
 }
 

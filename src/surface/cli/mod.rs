@@ -98,7 +98,7 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
         Command::Config(config) => config::run(&open(&Overrides::default())?, config, output),
         Command::Completions(completions) => completions::run(completions, output),
         Command::Doctor(doctor) => doctor::run(&args.global, doctor, output),
-        Command::Init => init::run(&open(&Overrides::default())?, &args.global, output),
+        Command::Init(init) => init::run(&open(&Overrides::default())?, &args.global, init, output),
         Command::Eval(eval) => eval::run(&args.global, eval, output),
         Command::Verify(verify) => verify::run(&open(&Overrides::default())?, &args.global, verify, output),
         Command::Status(status) => status::run(&open(&Overrides::default())?, &args.global, status, output),

@@ -120,6 +120,7 @@ pub(crate) fn examine(path: &Path, hint: Hint) -> Report {
     findings.extend(checks::repository(&workspace.repository));
     findings.extend(checks::sidecar(&workspace, hint));
     findings.extend(checks::index(&workspace));
+    findings.extend(checks::hooks(&workspace));
     findings.extend(checks::configuration());
     findings.push(checks::what_leaves());
     Report {

@@ -5,7 +5,6 @@
 //! the hooks side by side with those of others, [`status`] says whether git would call them, [`trial`] has git do it.
 //! Nothing here prints, and nothing takes a lock of git's.
 
-mod busy;
 mod event;
 mod folder;
 mod install;

@@ -7,16 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::busy::is_busy;
 use super::event::HookEvent;
 use super::log::{Entry, HookLog, RunOutcome, timestamp};
 use super::queue::{Queue, Request};
 use crate::config::Overrides;
-use crate::git::{RefKind, Repository};
+use crate::git::{RefKind, Repository, is_in_operation};
 use crate::ingest::{NoProgress, Target};
+use crate::model::TreeId;
 use crate::sidecar::write_atomic;
-use crate::snapshot::SnapshotStore;
-use crate::surface::open::Workspace;
+use crate::surface::open::{Freshness, Workspace};
 
 /// How long a worker waits for the end of what git is doing, counted from the last request. What takes longer ends with a hook
 /// of its own, or goes on with one, and that one starts the next worker.
@@ -70,7 +69,7 @@ fn serve(queue: &Queue, waiting: &mut Waiting, interrupt: &AtomicBool) {
         let mut is_waiting = false;
         let mut has_run = false;
         for request in queue.requests() {
-            if is_busy(&request.git_dir) {
+            if is_in_operation(&request.git_dir) {
                 is_waiting |= waiting.is_worth_it(&request);
             } else if queue.take(&request).is_ok() {
                 run(&request, interrupt);
@@ -162,6 +161,20 @@ impl<'a> Run<'a> {
         if self.event == HookEvent::PostReceive {
             self.index_pushed(interrupt);
         }
+        self.collect_garbage(interrupt);
+    }
+
+    /// Nobody waits for this run, so it is the time to tidy up, if it is time.
+    fn collect_garbage(&self, interrupt: &AtomicBool) {
+        let head = self.workspace.target("WORKTREE").ok().flatten();
+        let used: Vec<TreeId> = head.into_iter().map(|target| target.tree).collect();
+        if let Err(error) = self.workspace.collect_if_due(&used, &NoProgress, interrupt) {
+            self.tell(Entry {
+                outcome: RunOutcome::Failed,
+                why: Some(format!("garbage was not collected: {error:#}")),
+                ..start_of(&self.workspace.repository, self.event)
+            });
+        }
     }
 
     /// Whether the last run was about this very commit, and what it did is still there.
@@ -172,16 +185,7 @@ impl<'a> Run<'a> {
         let is_last = last.is_some_and(|entry| {
             entry.outcome == RunOutcome::Indexed && entry.commit == target.commit.map(|commit| commit.0.to_string())
         });
-        let is_known = || {
-            let Ok(Some((sidecar, Some(state)))) = self.workspace.sidecar() else {
-                return false;
-            };
-            matches!(
-                SnapshotStore::new(&sidecar, state.epoch, state.recipe).load(target.tree),
-                Ok(Some(_))
-            )
-        };
-        is_last && is_known()
+        is_last && matches!(self.workspace.freshness(target.tree), Ok(Freshness::UpToDate))
     }
 
     /// Indexes a revision; says whether that is done.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// What git keeps in a work tree's git directory while a rebase, am, cherry-pick, revert, merge or bisect goes on.
-const MARKS: [&str; 7] = [
+pub(super) const OPERATION_MARKS: [&str; 7] = [
     "rebase-merge",
     "rebase-apply",
     "sequencer",
@@ -13,7 +13,9 @@ const MARKS: [&str; 7] = [
     "BISECT_LOG",
 ];
 
-/// Whether more is to come before what is checked out is worth indexing.
-pub(super) fn is_busy(git_dir: &Path) -> bool {
-    MARKS.iter().any(|mark| git_dir.join(mark).symlink_metadata().is_ok())
+/// Whether more is to come in the work tree with this git directory before what is checked out is worth indexing.
+pub fn is_in_operation(git_dir: &Path) -> bool {
+    OPERATION_MARKS
+        .iter()
+        .any(|mark| git_dir.join(mark).symlink_metadata().is_ok())
 }
