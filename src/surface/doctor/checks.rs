@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::{Finding, Hint, Remedy, Severity};
-use crate::config::unknown_variables;
+use crate::config::{ConfigError, unknown_variables};
 use crate::git::{GitVersion, Repository, RepositoryKind, git_version};
-use crate::sidecar::volume;
+use crate::sidecar::{OpenError, volume};
 use crate::surface::hooks::{self, Foreign, HookState, HookStatus, RunOutcome, Trial};
 use crate::surface::open::{Freshness, Workspace};
 
@@ -30,7 +30,14 @@ pub(super) fn git_executable(path: &Path) -> Finding {
 
 /// The repository, its configuration or its sidecar cannot be opened at all.
 pub(super) fn not_opened(error: &anyhow::Error, hint: Hint) -> Finding {
-    let finding = Finding::new("repository", Severity::Problem, format!("{error:#}"));
+    let area = if error.is::<OpenError>() {
+        "sidecar"
+    } else if error.is::<ConfigError>() {
+        "configuration"
+    } else {
+        "repository"
+    };
+    let finding = Finding::new(area, Severity::Problem, format!("{error:#}"));
     match hint(error) {
         Some(hint) => finding.mended_by(hint),
         None => finding,

@@ -242,7 +242,32 @@ const CALLS: &[(&str, &[&[&str]])] = &[
             &["index", "v1", "HEAD@{1}", ":/parse", "main~1"],
         ],
     ),
-    ("status", &[&["status"], &["--ref", "v1", "status", "--json"]]),
+    (
+        "status",
+        &[&["status", "--bytes"], &["--ref", "v1", "status", "--json"]],
+    ),
+    ("init", &[&["init"], &["init", "--no-hooks", "--json"]]),
+    (
+        "hooks",
+        &[
+            &["hooks", "install", "--dry-run"],
+            &["hooks", "install"],
+            &["hooks", "status"],
+            &["hooks", "run", "post-commit"],
+        ],
+    ),
+    ("doctor", &[&["doctor"], &["doctor", "--fix", "--json"]]),
+    ("verify", &[&["verify", "--deep"], &["verify", "--repair"]]),
+    (
+        "gc",
+        &[
+            &["gc", "--dry-run"],
+            &["gc", "--pin", "v1"],
+            &["gc", "--pins"],
+            &["gc", "--unpin", "v1"],
+            &["gc", "--aggressive"],
+        ],
+    ),
     (
         "config",
         &[
