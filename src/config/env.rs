@@ -18,6 +18,10 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "folder of a Model2Vec model to embed with (embedding.model)",
     ),
     (
+        "CODESCOUT_TOKEN",
+        "token that clients of codescout serve --http have to send",
+    ),
+    (
         "CODESCOUT_LOG",
         "what to log to standard error: error, warn, info, debug, trace, or a filter",
     ),
@@ -33,6 +37,8 @@ pub struct Environment {
     pub max_blob_bytes: Option<OsString>,
     /// `CODESCOUT_MODEL`
     pub model: Option<OsString>,
+    /// `CODESCOUT_TOKEN`
+    pub token: Option<String>,
     /// `CODESCOUT_LOG`
     pub log: Option<String>,
 }
@@ -45,6 +51,7 @@ impl Environment {
             sidecar: value("CODESCOUT_SIDECAR").map(PathBuf::from),
             max_blob_bytes: value("CODESCOUT_MAX_BLOB_BYTES"),
             model: value("CODESCOUT_MODEL"),
+            token: value("CODESCOUT_TOKEN").and_then(|value| value.into_string().ok()),
             log: value("CODESCOUT_LOG").and_then(|value| value.into_string().ok()),
         }
     }

@@ -12,6 +12,7 @@ mod progress;
 mod read;
 mod render;
 mod search;
+mod serve;
 mod status;
 mod symbol;
 
@@ -24,6 +25,7 @@ use clap::Parser;
 
 use self::args::{Args, Command, Global};
 use self::render::Output;
+use super::doors::Doors;
 use super::open::Workspace;
 use crate::config::{Environment, Overrides};
 
@@ -40,7 +42,7 @@ enum Found {
 }
 
 /// Runs the program: 0 found, 1 nothing found, 2 failed, 130 interrupted.
-pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
+pub fn main(args: impl Iterator<Item = OsString>, doors: Doors) -> ExitCode {
     let args = match Args::try_parse_from(args) {
         Ok(args) => args,
         Err(error) => return usage_exit(&error),
@@ -48,7 +50,7 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     let mut output = Output::new(args.global.no_color, args.global.json, args.global.quiet);
     start_logging(&args.global);
     catch_signals();
-    match run(&args, &mut output).and_then(|found| Ok((output.flush()?, found).1)) {
+    match run(&args, doors, &mut output).and_then(|found| Ok((output.flush()?, found).1)) {
         Ok(Found::Something) => ExitCode::SUCCESS,
         Ok(Found::Nothing) => ExitCode::from(1),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
@@ -60,7 +62,7 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
+fn run(args: &Args, doors: Doors, output: &mut Output) -> anyhow::Result<Found> {
     let open = |overrides: &Overrides| Workspace::open(&args.global.repo, overrides);
     match &args.command {
         Command::Index(index) => index::run(&open(&Overrides::default())?, &args.global, index, output),
@@ -78,6 +80,7 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
         Command::Config(config) => config::run(&open(&Overrides::default())?, config, output),
         Command::Completions(completions) => completions::run(completions, output),
         Command::Eval(eval) => eval::run(&args.global, eval, output),
+        Command::Serve(serve) => serve::run(&args.global, serve, doors),
         Command::Status => status::run(&open(&Overrides::default())?, &args.global, output),
     }
 }

@@ -20,6 +20,7 @@ const COMMANDS: &[&str] = &[
     "eval",
     "config",
     "completions",
+    "serve",
 ];
 
 /// What is written about a command: its own section and what holds for all.
