@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use super::file::{self, FileError};
 
 /// The keys that can be set, each with what its value is.
-pub const KEYS: [(&str, ValueKind); 3] = [
+pub const KEYS: [(&str, ValueKind); 4] = [
     ("index.max_blob_bytes", ValueKind::Number),
     ("embedding.model", ValueKind::Text),
     ("search.limit", ValueKind::Number),
+    ("serve.roots", ValueKind::Text),
 ];
 
 /// What a value is.

@@ -18,6 +18,8 @@ pub(super) struct Settings {
     pub(super) embedding: EmbeddingSettings,
     #[serde(default)]
     pub(super) search: SearchSettings,
+    #[serde(default)]
+    pub(super) serve: ServeSettings,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -36,6 +38,12 @@ pub(super) struct EmbeddingSettings {
 #[serde(deny_unknown_fields)]
 pub(super) struct SearchSettings {
     pub(super) limit: Option<usize>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ServeSettings {
+    pub(super) roots: Option<String>,
 }
 
 /// Why a settings file cannot be used.

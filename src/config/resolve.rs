@@ -69,6 +69,8 @@ pub struct Config {
     pub model: Setting<Option<PathBuf>>,
     /// `search.limit`
     pub limit: Setting<usize>,
+    /// `serve.roots`: folders in which a server may be asked about repositories.
+    pub roots: Setting<Vec<PathBuf>>,
 }
 
 /// Why there is no configuration.
@@ -108,10 +110,15 @@ impl Config {
         let mut layers = Vec::new();
         for path in [machine, repository].into_iter().flatten() {
             if let Some(settings) = file::read(path)? {
-                if Some(path) == repository && settings.embedding.model.is_some() {
+                let for_users = [
+                    ("embedding.model", settings.embedding.model.is_some()),
+                    ("serve.roots", settings.serve.roots.is_some()),
+                ];
+                let set = for_users.into_iter().find(|(_, is_set)| *is_set);
+                if let Some((key, _)) = set.filter(|_| Some(path) == repository) {
                     return Err(ConfigError::NotForRepositories {
                         path: path.to_owned(),
-                        key: "embedding.model",
+                        key,
                     });
                 }
                 layers.push((path.to_owned(), settings));
@@ -158,6 +165,13 @@ impl Config {
                 },
             ),
             limit: or_default(limit, DEFAULT_LIMIT),
+            roots: or_default(
+                from_files(&layers, |settings| {
+                    let roots = settings.serve.roots.as_ref()?;
+                    Some(std::env::split_paths(roots).collect())
+                }),
+                Vec::new(),
+            ),
         })
     }
 
@@ -180,7 +194,17 @@ impl Config {
                 self.limit.value.to_string(),
                 self.limit.origin.to_string(),
             ),
+            ("serve.roots", self.roots_text(), self.roots.origin.to_string()),
         ]
+    }
+
+    fn roots_text(&self) -> String {
+        let roots: Vec<String> = self.roots.value.iter().map(|root| root.display().to_string()).collect();
+        if roots.is_empty() {
+            "none".to_owned()
+        } else {
+            roots.join(":")
+        }
     }
 
     /// What segments are made with.
@@ -269,7 +293,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let repository = folder.path().join(".codescout.toml");
         std::fs::write(&repository, "[embedding]\nmodel = '/tmp/evil'").unwrap();
-        let resolved = Config::resolve(&Overrides::default(), &Environment::default(), None, Some(&repository));
-        assert!(matches!(resolved, Err(ConfigError::NotForRepositories { .. })));
+        let resolve = || Config::resolve(&Overrides::default(), &Environment::default(), None, Some(&repository));
+        assert!(matches!(resolve(), Err(ConfigError::NotForRepositories { .. })));
+        std::fs::write(&repository, "[serve]\nroots = '/'").unwrap();
+        assert!(matches!(
+            resolve(),
+            Err(ConfigError::NotForRepositories { key: "serve.roots", .. })
+        ));
     }
 }

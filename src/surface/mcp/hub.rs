@@ -80,9 +80,14 @@ impl Hub {
         &self.home
     }
 
-    /// The folders in which other repositories may be named.
-    pub(super) fn roots(&self) -> &[PathBuf] {
-        &self.roots
+    /// The folders in which other repositories may be named: those given at the start, and those of the user's settings.
+    pub(super) fn roots(&self) -> Vec<PathBuf> {
+        let mut roots = self.roots.clone();
+        if let Ok(home) = self.desk(None) {
+            let set = &home.workspace.config.roots.value;
+            roots.extend(set.iter().filter_map(|root| fs::canonicalize(root).ok()));
+        }
+        roots
     }
 
     /// The repository that a call is about.
@@ -117,25 +122,42 @@ impl Hub {
     }
 
     fn open(&self, folder: &Path, make: &dyn Fn() -> Result<Workspace>) -> Result<Arc<Desk>> {
-        let mut desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(position) = desks.iter().position(|held| held.folder == folder) {
-            let held = desks.remove(position);
-            if held.marks.iter().all(Mark::still_holds) {
-                let desk = Arc::clone(&held.desk);
-                desks.push(held);
-                return Ok(desk);
-            }
+        if let Some(desk) = self.held_desk(folder) {
+            return Ok(desk);
         }
+        // Without the lock: what is opened may ask for another desk, and takes a moment.
         let desk = Arc::new(Desk::new(make()?));
-        if desks.len() >= MAX_DESKS {
-            desks.remove(0);
-        }
-        desks.push(Held {
+        let held = Held {
             folder: folder.to_owned(),
             marks: marks(folder, &desk.workspace),
             desk: Arc::clone(&desk),
-        });
+        };
+        let mut desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(first) = desks
+            .iter()
+            .find(|other| other.folder == folder && other.marks == held.marks)
+        {
+            // A call at the same time was faster; two desks would build twice.
+            return Ok(Arc::clone(&first.desk));
+        }
+        desks.retain(|other| other.folder != folder);
+        if desks.len() >= MAX_DESKS {
+            desks.remove(0);
+        }
+        desks.push(held);
         Ok(desk)
+    }
+
+    fn held_desk(&self, folder: &Path) -> Option<Arc<Desk>> {
+        let mut desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
+        let position = desks.iter().position(|held| held.folder == folder)?;
+        if !desks[position].marks.iter().all(Mark::still_holds) {
+            return None;
+        }
+        let held = desks.remove(position);
+        let desk = Arc::clone(&held.desk);
+        desks.push(held);
+        Some(desk)
     }
 
     /// The folder that a call names: a path, or a name below a root. Links are followed before it is compared with the roots.
@@ -150,7 +172,7 @@ impl Hub {
         }
         let candidates: Vec<PathBuf> = match path.is_absolute() {
             true => vec![path.to_owned()],
-            false => self.roots.iter().map(|root| root.join(path)).collect(),
+            false => self.roots().iter().map(|root| root.join(path)).collect(),
         };
         let found = candidates.iter().find_map(|candidate| fs::canonicalize(candidate).ok());
         // The same words for what is not there and what may not be seen: nobody shall learn which files there are.
@@ -160,7 +182,7 @@ impl Hub {
     }
 
     fn is_allowed(&self, folder: &Path) -> bool {
-        self.roots.iter().any(|root| folder.starts_with(root))
+        self.roots().iter().any(|root| folder.starts_with(root))
     }
 
     /// Whether a folder belongs to the repository that the server was started in: its work tree, its git directory, or a work
@@ -203,7 +225,7 @@ impl Hub {
 
     fn refused(&self, named: &str, why: &str) -> anyhow::Error {
         let short: String = named.chars().take(80).collect();
-        let hint = match self.roots.as_slice() {
+        let hint = match self.roots().as_slice() {
             [] => "leave repo out; other repositories need: codescout serve --root DIR".to_owned(),
             roots => {
                 let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();

@@ -131,8 +131,17 @@ pub(super) async fn complete(
 fn refs(hub: &Hub, begin: &str) -> anyhow::Result<Vec<String>> {
     let desk = hub.desk(None)?;
     let refs = desk.workspace.repository.refs()?.into_iter();
-    let names = refs.map(|found| found.name.to_string());
+    let names = refs.map(|found| short(&found.name.to_string()).to_owned());
     Ok(names.filter(|name| name.starts_with(begin)).collect())
+}
+
+/// A ref as people write it.
+fn short(name: &str) -> &str {
+    let prefixes = ["refs/heads/", "refs/tags/", "refs/remotes/"];
+    prefixes
+        .iter()
+        .find_map(|prefix| name.strip_prefix(prefix))
+        .unwrap_or(name)
 }
 
 fn paths(hub: &Hub, begin: &str, interrupt: &std::sync::atomic::AtomicBool) -> anyhow::Result<Vec<String>> {

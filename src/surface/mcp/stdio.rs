@@ -1,6 +1,7 @@
 //! One client, over standard input and output. Nothing else may write to standard output.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -80,6 +81,8 @@ struct Bounded<T> {
 struct Waiting {
     ids: Mutex<HashSet<RequestId>>,
     answered: Notify,
+    /// Answers that the client has not taken yet.
+    n_sending: AtomicUsize,
 }
 
 impl Waiting {
@@ -111,8 +114,10 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Bounded<T> {
         };
         let waiting = Arc::clone(&self.waiting);
         let sending = self.inner.send(item);
+        waiting.n_sending.fetch_add(1, Ordering::Relaxed);
         async move {
             let sent = sending.await;
+            waiting.n_sending.fetch_sub(1, Ordering::Relaxed);
             if let Some(id) = id {
                 waiting.remove(&id);
             }
@@ -122,9 +127,12 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Bounded<T> {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            if self.waiting.is_full() {
-                // Dropped and begun anew whenever an answer is on its way, so that the time counts without any.
-                let _ = tokio::time::timeout(STALLED_FOR, self.waiting.answered.notified()).await;
+            while self.waiting.is_full() {
+                // Begun anew whenever an answer is on its way, so that the time counts in which there is none.
+                let answered = tokio::time::timeout(STALLED_FOR, self.waiting.answered.notified()).await;
+                if answered.is_err() && self.waiting.n_sending.load(Ordering::Relaxed) > 0 {
+                    break;
+                }
             }
             let message = self.inner.receive().await?;
             match &message {

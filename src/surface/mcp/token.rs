@@ -45,7 +45,7 @@ impl Access {
 }
 
 /// The token that was given, that of the file, or a new one, which is told on standard error and kept in a file.
-pub(super) fn choose(options: &HttpOptions, hub: &Hub) -> Result<Access> {
+pub(super) fn choose(options: &HttpOptions, default_file: Option<PathBuf>) -> Result<Access> {
     if options.no_token {
         return Ok(Access::Open);
     }
@@ -55,12 +55,12 @@ pub(super) fn choose(options: &HttpOptions, hub: &Hub) -> Result<Access> {
     match &options.token_file {
         Some(file) if file.exists() => read(file).map(|token| Access::of(&token)),
         Some(file) => generate(Some(file.clone())),
-        None => generate(default_file(hub)),
+        None => generate(default_file),
     }
 }
 
 /// In the sidecar of the repository that the server was started in, if there is one.
-fn default_file(hub: &Hub) -> Option<PathBuf> {
+pub(super) fn default_file(hub: &Hub) -> Option<PathBuf> {
     let desk = hub.desk(None).ok()?;
     let root = desk.workspace.sidecar_root().to_owned();
     root.is_dir().then(|| root.join("serve-token"))
