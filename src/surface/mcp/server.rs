@@ -1,4 +1,8 @@
 //! What the protocol asks of a server: who it is, what it has, and calls of tools.
+#![expect(
+    deprecated,
+    reason = "older revisions have logging/setLevel, which their clients may call"
+)]
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,7 +13,7 @@ use rmcp::model::{
     ContentBlock, DiscoverResult, ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation,
     ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject,
     PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, ToolAnnotations,
+    ServerCapabilities, ServerConfig, SetLevelRequestParams, ToolAnnotations,
 };
 use rmcp::service::{Peer, RequestContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -246,6 +250,7 @@ impl ServerHandler for Server {
             .enable_resources()
             .enable_prompts()
             .enable_completions()
+            .enable_logging()
             .build();
         ServerConfig::new(capabilities)
             .with_server_info(identity())
@@ -340,6 +345,15 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         prompts::get(&request.name, &request.arguments.unwrap_or_default()).map(GetPromptResponse::from)
+    }
+
+    /// Taken note of: nothing is logged to clients, whatever the level.
+    async fn set_level(
+        &self,
+        _request: SetLevelRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        Ok(())
     }
 
     async fn complete(
