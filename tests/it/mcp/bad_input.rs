@@ -162,7 +162,7 @@ fn a_cancelled_build_stops() {
         let body: String = (0..150)
             .map(|n| format!("pub fn f_{file}_{n}(x: u64) -> u64 {{\n    x + {n}\n}}\n\n"))
             .collect();
-        repo.write(&format!("src/part_{file}.rs"), &body);
+        repo.write(format!("src/part_{file}.rs"), &body);
     }
     repo.commit("many");
     let mut client = Client::legacy(&repo, &[]);

@@ -35,8 +35,8 @@ impl Response {
     /// The JSON of the body, or of the last event of a stream.
     #[track_caller]
     fn json(&self) -> Value {
-        let events = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
-        let text = events.filter(|data| !data.is_empty()).next_back().unwrap_or(&self.body);
+        let mut events = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
+        let text = events.rfind(|data| !data.is_empty()).unwrap_or(&self.body);
         serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 

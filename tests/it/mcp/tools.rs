@@ -418,7 +418,7 @@ fn the_first_answer_does_not_wait_for_the_index() {
         let body: String = (0..120)
             .map(|n| format!("/// Adds {n} to a number of file {file}.\npub fn add_{file}_{n}(x: u64) -> u64 {{\n    x + {n}\n}}\n\n"))
             .collect();
-        repo.write(&format!("src/part_{file}.rs"), &body);
+        repo.write(format!("src/part_{file}.rs"), &body);
     }
     repo.commit("many");
     let mut client = Client::legacy(&repo, &[]);
