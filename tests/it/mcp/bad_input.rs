@@ -158,13 +158,7 @@ fn a_cancelled_call_is_given_up() {
 #[test]
 fn a_cancelled_build_stops() {
     let repo = TestRepo::new("//- README.md\n# Sample\n");
-    for file in 0..800 {
-        let body: String = (0..150)
-            .map(|n| format!("pub fn f_{file}_{n}(x: u64) -> u64 {{\n    x + {n}\n}}\n\n"))
-            .collect();
-        repo.write(format!("src/part_{file}.rs"), &body);
-    }
-    repo.commit("many");
+    super::write_much(&repo);
     let mut client = Client::legacy(&repo, &[]);
     let params = json!({"name": "index", "arguments": {"wait": 100}, "_meta": {"progressToken": 1}});
     let id = client.begin("tools/call", params);

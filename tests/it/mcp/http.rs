@@ -387,6 +387,55 @@ fn search_until_complete(server: &Server) -> Value {
 }
 
 #[test]
+fn closing_the_connection_cancels_the_call() {
+    let repo = TestRepo::new("//- README.md\n# Sample\n");
+    super::write_much(&repo);
+    let server = Server::start(repo.root(), &["--no-token"], None);
+    let jobs = || {
+        let call = json!({"name": "status", "arguments": {"op": "jobs"}});
+        let answer = server.modern("tools/call", call, &[]).json();
+        answer["result"]["structuredContent"]["results"][0]["state"]
+            .as_str()
+            .unwrap_or("none")
+            .to_owned()
+    };
+    for has_token in [true, false] {
+        let mut meta = modern_meta("test");
+        if has_token {
+            meta["progressToken"] = json!(1);
+        }
+        let params = json!({"name": "index", "arguments": {"wait": 100}, "_meta": meta});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
+             Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {MODERN}\r\n\
+             Mcp-Method: tools/call\r\nMcp-Name: index\r\n\r\n",
+            server.address,
+            body.len()
+        );
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        let began = std::time::Instant::now();
+        while jobs() != "running" {
+            assert!(
+                began.elapsed() < Duration::from_secs(30),
+                "no build was begun: {}",
+                jobs()
+            );
+        }
+        drop(stream);
+        let began = std::time::Instant::now();
+        while jobs() == "running" {
+            assert!(
+                began.elapsed() < Duration::from_secs(30),
+                "the build goes on without its caller"
+            );
+        }
+        assert_eq!(jobs(), "stopped");
+    }
+}
+
+#[test]
 fn many_clients_at_once_are_served() {
     let repo: TestRepo = project();
     let server = Server::start(repo.root(), &["--no-token"], None);

@@ -288,3 +288,14 @@ pub(super) fn project() -> TestRepo {
     repo.tag("v1");
     repo
 }
+
+/// So much that a build takes seconds.
+pub(super) fn write_much(repo: &TestRepo) {
+    for file in 0..800 {
+        let body: String = (0..150)
+            .map(|n| format!("pub fn f_{file}_{n}(x: u64) -> u64 {{\n    x + {n}\n}}\n\n"))
+            .collect();
+        repo.write(format!("src/part_{file}.rs"), &body);
+    }
+    repo.commit("many");
+}
