@@ -25,6 +25,8 @@ const MAX_VIEWS: usize = 6;
 const MAX_BASES: usize = 4;
 /// A snapshot of a partial clone is looked at anew after so long: objects may have come.
 const PARTIAL_FOR: Duration = Duration::from_secs(5);
+/// Whoever waits for less than this wants an answer at once.
+const SHORT: Duration = Duration::from_secs(1);
 /// How often a view is tried when the repository changes under the call.
 const TRIES: usize = 4;
 
@@ -36,6 +38,8 @@ pub(super) struct Desk {
     pub(super) jobs: Arc<Jobs>,
     files: Mutex<Files>,
     bases: Arc<Mutex<Vec<HeldBase>>>,
+    /// Of the tree that is being indexed.
+    listed: Mutex<Option<(TreeId, Base)>>,
     views: Mutex<Vec<Arc<Seen>>>,
     /// One view is made at a time, so that calls at once do not all make the same.
     making: Mutex<()>,
@@ -95,6 +99,7 @@ impl Desk {
             jobs: Arc::default(),
             files: Mutex::default(),
             bases: Arc::default(),
+            listed: Mutex::default(),
             views: Mutex::default(),
             making: Mutex::default(),
         }
@@ -252,17 +257,35 @@ impl Desk {
             Err(error) => return Err(error),
         }
         let job = self.build(reference, target)?.0;
-        match job.wait(looking.patience, looking.interrupt, &|_| {}) {
+        // Who asks for a first answer has waited once; a build that goes on for longer will not end in a moment.
+        let patience = match looking.patience < SHORT {
+            true => looking.patience.saturating_sub(job.advance().elapsed),
+            false => looking.patience,
+        };
+        match job.wait(patience, looking.interrupt, &|_| {}) {
             Some(End::Failed(error)) => Err(Failure::new(error, "status with op=health says more").into()),
             Some(End::Done(_)) => match self.after_build(target.tree)? {
                 Some(based) => Ok((based, None)),
                 None => Err(Failure::new("the index of this tree was written and is gone again", "ask again").into()),
             },
             Some(End::Stopped) | None => {
-                let base = self.workspace.listed(target)?;
+                let base = self.listed(target)?;
                 Ok((Based { base, note: None }, Some(job)))
             }
         }
+    }
+
+    /// The files of a tree that is being indexed, listed once.
+    fn listed(&self, target: Target) -> Result<Base> {
+        let mut listed = locked(&self.listed);
+        if let Some((tree, base)) = listed.as_ref()
+            && *tree == target.tree
+        {
+            return Ok(base.clone());
+        }
+        let base = self.workspace.listed(target)?;
+        *listed = Some((target.tree, base.clone()));
+        Ok(base)
     }
 
     fn after_build(&self, tree: TreeId) -> Result<Option<Based>> {
@@ -298,6 +321,7 @@ impl Desk {
     }
 
     fn hold_base(&self, tree: TreeId, base: Base, note: Option<&'static str>) -> Based {
+        *locked(&self.listed) = None;
         hold_base(&self.bases, tree, base.clone(), note);
         Based { base, note }
     }

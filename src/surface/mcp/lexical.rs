@@ -16,7 +16,7 @@ use crate::snapshot::FileId;
 use crate::surface::answer::{ResultOut, SearchPage, lines_request};
 
 /// How long files are read.
-const READING: Duration = Duration::from_millis(700);
+const READING: Duration = Duration::from_millis(600);
 /// Lines that are looked at, so that a word that is everywhere does not fill memory.
 const MAX_LINES: usize = 20_000;
 /// Words of the query that are looked for.

@@ -21,7 +21,7 @@ use crate::surface::answer::{
 
 /// How long a call waits for an index that is being built; a tree needs none.
 const PATIENCE: Duration = Duration::from_secs(8);
-const PATIENCE_FOR_A_TREE: Duration = Duration::from_millis(800);
+const PATIENCE_FOR_A_TREE: Duration = Duration::from_millis(600);
 
 pub(super) const TOOL: Tool = Tool {
     name: "outline",
@@ -265,13 +265,21 @@ fn tree_rows(node: &NodeOut, parent: &str, depth: usize, rows: &mut Vec<Row>) {
         parent => format!("{parent}/{}", node.name),
     };
     let slash = if node.folder { "/" } else { "" };
+    // Lines are counted when a file is indexed.
+    let lines = if node.lines > 0 {
+        format!("{} lines", node.lines)
+    } else {
+        String::new()
+    };
     let counts = match node.folder {
-        true => format!("{} files, {} lines", node.files, node.lines),
-        false => format!("{} lines", node.lines),
+        true => format!("{} files {lines}", node.files),
+        false => lines,
     };
     rows.push(Row {
         facts: json!({"path": path, "folder": node.folder, "files": node.files, "lines": node.lines}),
-        text: format!("{}{}{slash} {counts}", "  ".repeat(depth), node.name),
+        text: format!("{}{}{slash} {counts}", "  ".repeat(depth), node.name)
+            .trim_end()
+            .to_owned(),
         is_file: true,
     });
     for child in &node.children {

@@ -21,7 +21,7 @@ use crate::surface::answer::{ProvenanceOut, ResultOut, SearchPage, lines_request
 /// Lines of a snippet unless another number is asked for.
 const DEFAULT_CONTEXT_LINES: usize = 6;
 /// How long a search waits for an index that is being built before it reads the files instead.
-const PATIENCE: Duration = Duration::from_millis(800);
+const PATIENCE: Duration = Duration::from_millis(600);
 
 pub(super) const TOOL: Tool = Tool {
     name: "search",
