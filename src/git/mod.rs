@@ -20,6 +20,7 @@ mod reader;
 mod refs;
 mod revision;
 mod scan;
+mod stillness;
 mod tree;
 mod untracked;
 mod worktree;
@@ -35,6 +36,7 @@ pub use open::{ObjectFormat, OpenError, Repository, RepositoryKind};
 pub use reader::{ObjectError, ObjectReader};
 pub use refs::{Head, LogTip, Ref, RefError, RefKind};
 pub use revision::{Candidate, Resolved, RevisionError};
+pub use stillness::Stillness;
 pub use tree::{FileMode, TreeFile, TreeOutcome};
 pub use worktree::{OnDisk, Stage, WorkTreeChange, WorkTreeChanges, WorkTreeError};
 

@@ -13,7 +13,7 @@ use roaring::RoaringBitmap;
 use super::credentials::hidden_files;
 use super::failure::Failure;
 use super::jobs::{Advance, End, Job, Jobs};
-use crate::git::{KnownFiles, WorkTreeChanges};
+use crate::git::{KnownFiles, Repository, Stillness, WorkTreeChanges};
 use crate::ingest::{Outcome, Target};
 use crate::model::TreeId;
 use crate::snapshot::View;
@@ -27,6 +27,8 @@ const MAX_BASES: usize = 4;
 const PARTIAL_FOR: Duration = Duration::from_secs(5);
 /// Whoever waits for less than this wants an answer at once.
 const SHORT: Duration = Duration::from_secs(1);
+/// A watch over the files is begun again when nothing was noted for so long.
+const CALM: Duration = Duration::from_millis(300);
 /// How often a view is tried when the repository changes under the call.
 const TRIES: usize = 4;
 
@@ -50,6 +52,10 @@ pub(super) struct Desk {
 struct Files {
     known: KnownFiles,
     last: Option<(Instant, Arc<WorkTreeChanges>)>,
+    /// Since before `last` began, as long as nothing happens.
+    stillness: Option<Stillness>,
+    /// When something last happened.
+    disturbed: Option<Instant>,
 }
 
 struct HeldBase {
@@ -119,8 +125,9 @@ impl Desk {
             let target = self.workspace.target(reference)?;
             let changes = match reference {
                 "WORKTREE" => {
-                    let changes = self.changes(looking.interrupt)?;
-                    if changes.tree != target.map(|target| target.tree) && tried < TRIES {
+                    let tree = target.map(|target| target.tree);
+                    let changes = self.changes(tree, looking.interrupt)?;
+                    if changes.tree != tree && tried < TRIES {
                         // A commit or a switch came between the two.
                         continue;
                     }
@@ -154,7 +161,7 @@ impl Desk {
     }
 
     /// The changes of the work tree, looked at after the call came in; calls that wait take over what one of them has found.
-    fn changes(&self, interrupt: &AtomicBool) -> Result<Arc<WorkTreeChanges>> {
+    fn changes(&self, tree: Option<TreeId>, interrupt: &AtomicBool) -> Result<Arc<WorkTreeChanges>> {
         let asked = Instant::now();
         let mut files = locked(&self.files);
         if let Some((began, changes)) = &files.last
@@ -162,6 +169,14 @@ impl Desk {
         {
             return Ok(Arc::clone(changes));
         }
+        // A branch may be moved without a note; then its tree is another than that which was compared.
+        if files.is_still()
+            && let Some((_, changes)) = &files.last
+            && changes.tree == tree
+        {
+            return Ok(Arc::clone(changes));
+        }
+        files.watch(&self.workspace.repository);
         let began = Instant::now();
         let found = Arc::new(self.workspace.changes(&mut files.known, interrupt)?);
         let changes = match files.last.take() {
@@ -324,6 +339,24 @@ impl Desk {
         *locked(&self.listed) = None;
         hold_base(&self.bases, tree, base.clone(), note);
         Based { base, note }
+    }
+}
+
+impl Files {
+    /// Whether nothing has happened since the files were last looked at.
+    fn is_still(&mut self) -> bool {
+        let is_still = self.stillness.as_ref().is_some_and(Stillness::holds);
+        if !is_still && self.stillness.take().is_some_and(|stillness| stillness.is_disturbed()) {
+            self.disturbed = Some(Instant::now());
+        }
+        is_still
+    }
+
+    /// Begins to watch, before the files are looked at; not while something happens all the time.
+    fn watch(&mut self, repository: &Repository) {
+        if self.disturbed.is_none_or(|at| at.elapsed() > CALM) {
+            self.stillness = Stillness::begin(repository);
+        }
     }
 }
 

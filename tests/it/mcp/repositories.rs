@@ -140,6 +140,44 @@ fn a_server_recovers_from_what_happens_to_its_repository() {
 }
 
 #[test]
+fn every_edit_is_seen_by_the_next_call() {
+    let repo = project();
+    let mut client = Client::legacy(&repo, &[]);
+    client.call_complete("symbol", json!({"name": "lex"}));
+    let file = repo.root().join("src/lexer.rs");
+    for round in 0..40 {
+        // Of the same length each time, some at once and some after a pause in which a watch begins.
+        if round % 8 == 7 {
+            std::thread::sleep(std::time::Duration::from_millis(350));
+            client.call("read", json!({"target": "src/lexer.rs"}));
+        }
+        let text = format!("pub fn round_{round:02}() {{}}\n");
+        match round % 3 {
+            0 => fs::write(&file, &text).unwrap(),
+            1 => {
+                let new = repo.root().join("src/new.tmp");
+                fs::write(&new, &text).unwrap();
+                fs::rename(&new, &file).unwrap();
+            }
+            _ => {
+                let mut open = fs::OpenOptions::new().write(true).open(&file).unwrap();
+                std::io::Write::write_all(&mut open, text.as_bytes()).unwrap();
+            }
+        }
+        let read = client.call("read", json!({"target": "src/lexer.rs"}));
+        assert!(read.text.contains(text.trim_end()), "round {round}: {}", read.text);
+    }
+    // A branch that is moved under the work tree.
+    repo.commit("rounds");
+    client.call("read", json!({"target": "src/lexer.rs"}));
+    let v1 = repo.git(["rev-parse", "v1^{commit}"]);
+    repo.git(["update-ref", "refs/heads/main", &v1]);
+    let moved = client.call_complete("symbol", json!({"name": "lex"}));
+    assert_eq!(moved.facts["commit"], v1);
+    assert_eq!(moved.facts["dirty_files"], 1, "{}", moved.text);
+}
+
+#[test]
 fn a_bare_repository_is_served() {
     let repo = project();
     let bare = repo.bare_clone("bare");
