@@ -30,6 +30,10 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "whether garbage is collected unasked: true or false (gc.auto)",
     ),
     (
+        "CODESCOUT_TOKEN",
+        "token that clients of codescout serve --http have to send",
+    ),
+    (
         "CODESCOUT_LOG",
         "what to log to standard error: error, warn, info, debug, trace, or a filter",
     ),
@@ -59,6 +63,8 @@ pub struct Environment {
     pub gc_reflog_days: Option<OsString>,
     /// `CODESCOUT_GC_AUTO`
     pub gc_auto: Option<OsString>,
+    /// `CODESCOUT_TOKEN`
+    pub token: Option<String>,
     /// `CODESCOUT_LOG`
     pub log: Option<String>,
     /// `CODESCOUT_HOOK_TRIAL`
@@ -78,6 +84,7 @@ impl Environment {
             gc_max_bytes: value("CODESCOUT_GC_MAX_BYTES"),
             gc_reflog_days: value("CODESCOUT_GC_REFLOG_DAYS"),
             gc_auto: value("CODESCOUT_GC_AUTO"),
+            token: value("CODESCOUT_TOKEN").and_then(|value| value.into_string().ok()),
             log: value("CODESCOUT_LOG").and_then(|value| value.into_string().ok()),
             hook_trial: value("CODESCOUT_HOOK_TRIAL").and_then(|value| value.into_string().ok()),
             fail_at: value("CODESCOUT_FAIL_AT").and_then(|value| value.into_string().ok()),

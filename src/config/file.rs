@@ -20,6 +20,8 @@ pub(super) struct Settings {
     pub(super) search: SearchSettings,
     #[serde(default)]
     pub(super) gc: GcSettings,
+    #[serde(default)]
+    pub(super) serve: ServeSettings,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -47,6 +49,12 @@ pub(super) struct GcSettings {
     pub(super) reflog_days: Option<u32>,
     pub(super) max_bytes: Option<u64>,
     pub(super) dead_percent: Option<u32>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ServeSettings {
+    pub(super) roots: Option<String>,
 }
 
 /// Why a settings file cannot be used.

@@ -84,6 +84,8 @@ pub struct Config {
     pub gc_max_bytes: Setting<u64>,
     /// `gc.dead_percent`
     pub gc_dead_percent: Setting<u32>,
+    /// `serve.roots`: folders in which a server may be asked about repositories.
+    pub roots: Setting<Vec<PathBuf>>,
 }
 
 /// Why there is no configuration.
@@ -174,6 +176,13 @@ impl Config {
             gc_reflog_days: or_default(gc_reflog_days, DEFAULT_REFLOG_DAYS),
             gc_max_bytes: or_default(gc_max_bytes, 0),
             gc_dead_percent: or_default(gc_dead_percent, DEFAULT_DEAD_PERCENT),
+            roots: or_default(
+                from_files(&layers, |settings| {
+                    let roots = settings.serve.roots.as_ref()?;
+                    Some(std::env::split_paths(roots).collect())
+                }),
+                Vec::new(),
+            ),
         })
     }
 
@@ -188,6 +197,7 @@ impl Config {
                 self.model.origin.to_string(),
             ),
             shown("search.limit", &self.limit),
+            ("serve.roots", self.roots_text(), self.roots.origin.to_string()),
             shown("gc.auto", &self.gc_auto),
             shown("gc.reflog_days", &self.gc_reflog_days),
             shown("gc.max_bytes", &self.gc_max_bytes),
@@ -201,6 +211,14 @@ impl Config {
             reflog_days: self.gc_reflog_days.value,
             max_bytes: Some(self.gc_max_bytes.value).filter(|&max_bytes| max_bytes > 0),
             dead_percent: self.gc_dead_percent.value,
+        }
+    }
+
+    fn roots_text(&self) -> String {
+        let roots: Vec<String> = self.roots.value.iter().map(|root| root.display().to_string()).collect();
+        match roots.is_empty() {
+            true => "none".to_owned(),
+            false => roots.join(":"),
         }
     }
 
@@ -239,6 +257,9 @@ impl Config {
 fn not_for_repositories(settings: &Settings) -> Option<&'static str> {
     if settings.embedding.model.is_some() {
         return Some("embedding.model");
+    }
+    if settings.serve.roots.is_some() {
+        return Some("serve.roots");
     }
     (settings.gc != file::GcSettings::default()).then_some("gc")
 }
@@ -347,7 +368,11 @@ mod tests {
     fn a_repository_cannot_name_a_model_or_have_its_own_garbage_collected() {
         let folder = tempfile::tempdir().unwrap();
         let repository = folder.path().join(".codescout.toml");
-        for text in ["[embedding]\nmodel = '/tmp/evil'", "[gc]\nmax_bytes = 1"] {
+        for text in [
+            "[embedding]\nmodel = '/tmp/evil'",
+            "[gc]\nmax_bytes = 1",
+            "[serve]\nroots = '/'",
+        ] {
             std::fs::write(&repository, text).unwrap();
             let resolved = Config::resolve(&Overrides::default(), &Environment::default(), None, Some(&repository));
             assert!(matches!(resolved, Err(ConfigError::NotForRepositories { .. })));

@@ -1,10 +1,14 @@
-//! The doors: what people and programs see. `cli` is the command line, `hooks` what git calls; `open` opens what a command
-//! needs and no more; `doctor` looks for what is wrong.
+//! The doors: what people and programs see. `cli` is the command line, `mcp` the tools of agents, `hooks` what git calls.
+//! `open` opens what a question needs and no more, `answer` says what the doors answer with, `doctor` looks for what is wrong.
 
+mod answer;
 pub mod cli;
 mod collect;
 mod doctor;
+mod doors;
 pub mod hooks;
+pub mod mcp;
 mod open;
 
+pub use doors::{Bodies, Doors, HttpOptions, ServeOptions};
 pub use open::{Opened, Workspace};

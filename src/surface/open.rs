@@ -12,7 +12,7 @@ use crate::config::{Config, Environment, Overrides};
 use crate::embed::{Embedder, StaticModel, open_model2vec};
 use crate::git::{
     AttributeMatcher, Attributes, DiskFile, FileMode, Head, KnownFiles, ObjectError, OnDisk, Repository, RevisionError,
-    TreeEntry, TreeFile, Unread, WorkTreeChange,
+    TreeEntry, TreeFile, Unread, WorkTreeChange, WorkTreeChanges,
 };
 use crate::index::{BuildOptions, Segments};
 use crate::ingest::{Ingest, IngestError, Outcome, Progress, Target};
@@ -20,6 +20,7 @@ use crate::model::{BlobId, CommitId, Oid, RepoPath, TreeId};
 use crate::sidecar::{Location, OpenError, Sidecar, State, StateError, remove_stale_temporaries, write_atomic};
 use crate::snapshot::{
     Change, ListedFile, Manifest, Provenance, SnapshotStore, View, attributes_of, can_be_completed, lay_over_changes,
+    list_changes,
 };
 
 /// How long a command waits for another writer before it says so.
@@ -27,7 +28,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 /// How often a writer begins anew because the sidecar was deleted under it.
 const MAX_REPLACED: usize = 3;
 /// A tree without manifest is served from memory when the sidecar cannot be written.
-const READ_ONLY_NOTE: &str = "the index cannot be written here; this answer was computed in memory";
+pub(crate) const READ_ONLY_NOTE: &str = "the index cannot be written here; this answer was computed in memory";
 /// Keeps the sidecar out of the repository it lies in.
 const EXCLUDE_LINE: &str = "/.codescout/";
 
@@ -47,6 +48,17 @@ pub struct Workspace {
     static_model: StaticModel,
     foreign_model: Option<Box<dyn Embedder>>,
     options: BuildOptions,
+    keeping: Keeping,
+}
+
+/// Whether what is computed may be kept in the repository.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// In its sidecar, which is made if there is none.
+    #[default]
+    Sidecar,
+    /// Nowhere: the repository is only read.
+    Nowhere,
 }
 
 /// A view with what opening it did.
@@ -86,7 +98,32 @@ impl Workspace {
             location,
             static_model: StaticModel::embedded(),
             foreign_model,
+            keeping: Keeping::default(),
         })
+    }
+
+    /// Opens a repository beside the one that a program works in: its sidecar is its own, whatever the environment says, and
+    /// if it has none nothing is written.
+    pub(crate) fn open_foreign(path: &Path) -> Result<Self> {
+        let repository = Repository::discover(path)?;
+        let sidecar = Some(default_sidecar_root(&repository));
+        let mut workspace = Self::open(
+            path,
+            &Overrides {
+                sidecar,
+                ..Overrides::default()
+            },
+        )?;
+        workspace.keeping = match workspace.open_sidecar()? {
+            Some(_) => Keeping::Sidecar,
+            None => Keeping::Nowhere,
+        };
+        Ok(workspace)
+    }
+
+    /// Whether what is computed may be kept.
+    pub(crate) fn keeping(&self) -> Keeping {
+        self.keeping
     }
 
     /// What makes the vectors.
@@ -256,7 +293,7 @@ impl Workspace {
         let view = match reference {
             "WORKTREE" => self.over_work_tree(base, provenance, interrupt)?,
             "INDEX" => self.over_index(base, provenance, interrupt)?,
-            _ => View::new(provenance, base.segments, base.layers, HashMap::new()),
+            _ => base.view(provenance),
         };
         Ok(Opened { view, ingested })
     }
@@ -294,6 +331,9 @@ impl Workspace {
     }
 
     fn newly_stored(&self, target: Target, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<(Base, Outcome)> {
+        if self.keeping == Keeping::Nowhere {
+            return Ok((self.in_memory(target, interrupt)?, Outcome::default()));
+        }
         // A collection of garbage may take away again what nothing but this query keeps.
         for _ in 0..MAX_ATTEMPTS {
             let outcome = self.ingest(target, progress, interrupt)?;
@@ -312,7 +352,8 @@ impl Workspace {
         bail!("the index of this tree was written and is gone again")
     }
 
-    fn provenance(&self, reference: &str, target: Option<Target>) -> Provenance {
+    /// What an answer about a revision says of itself.
+    pub(crate) fn provenance(&self, reference: &str, target: Option<Target>) -> Provenance {
         let repo = self.repository.work_dir().unwrap_or_else(|| self.repository.git_dir());
         let mut incomplete = Vec::new();
         if self.repository.is_partial() {
@@ -327,6 +368,18 @@ impl Workspace {
             profile: self.embedder().profile().id().to_string(),
             incomplete,
         }
+    }
+
+    /// All that the sidecar holds of a tree; `None` if that is not all of it, or damaged, so that it is to be written anew.
+    pub(crate) fn stored_whole(&self, tree: TreeId) -> Result<Option<Base>> {
+        Ok(match self.stored(tree)? {
+            Stored::Whole(base) => Some(base),
+            Stored::Partial => None,
+            Stored::Damaged(error) => {
+                tracing::warn!("{error:#}");
+                None
+            }
+        })
     }
 
     /// What the sidecar holds of a tree.
@@ -390,7 +443,28 @@ impl Workspace {
     }
 
     /// Everything of a tree, from what is stored of others and from git, without writing.
-    fn in_memory(&self, target: Target, interrupt: &AtomicBool) -> Result<Base> {
+    pub(crate) fn in_memory(&self, target: Target, interrupt: &AtomicBool) -> Result<Base> {
+        let changes = self.files_of(target)?;
+        let segments = self.any_segments().unwrap_or_default();
+        self.lay_over(changes, &HashMap::new(), segments, interrupt)
+            .map(|(segments, manifest)| Base {
+                segments,
+                layers: vec![manifest],
+            })
+    }
+
+    /// A tree's files with what is known of them already; nothing is read. What is not known yet counts as missing.
+    pub(crate) fn listed(&self, target: Target) -> Result<Base> {
+        let changes = self.files_of(target)?;
+        let segments = self.any_segments().unwrap_or_default();
+        let manifest = list_changes(changes, &segments, &self.options)?;
+        Ok(Base {
+            segments,
+            layers: vec![manifest],
+        })
+    }
+
+    fn files_of(&self, target: Target) -> Result<Vec<Change>> {
         let mut reader = self.repository.reader();
         let files = reader.diff_trees(None, target.tree)?;
         let files: Vec<TreeFile> = files
@@ -402,16 +476,10 @@ impl Workspace {
             })
             .collect();
         let mut attributes = Attributes::for_files(&mut reader, &files)?.matcher();
-        let changes = files
+        Ok(files
             .into_iter()
             .map(|TreeFile { path, mode, oid }| Change::Present(ListedFile::new(path, mode, oid, &mut attributes)))
-            .collect();
-        let segments = self.any_segments().unwrap_or_default();
-        self.lay_over(changes, &HashMap::new(), segments, interrupt)
-            .map(|(segments, manifest)| Base {
-                segments,
-                layers: vec![manifest],
-            })
+            .collect())
     }
 
     fn any_segments(&self) -> Option<Segments> {
@@ -446,7 +514,8 @@ impl Workspace {
         Ok(laid)
     }
 
-    fn over_index(&self, base: Base, mut provenance: Provenance, interrupt: &AtomicBool) -> Result<View> {
+    /// What is staged, laid over the commit below.
+    pub(crate) fn over_index(&self, base: Base, mut provenance: Provenance, interrupt: &AtomicBool) -> Result<View> {
         let staged = self.repository.index_changes()?;
         provenance.n_dirty_files = staged.len() as u32;
         let mut attributes = attributes_of(&base.layers, &mut self.repository.reader())?.matcher();
@@ -460,10 +529,26 @@ impl Workspace {
         self.view_over(base, provenance, changes, HashMap::new(), interrupt)
     }
 
-    fn over_work_tree(&self, base: Base, mut provenance: Provenance, interrupt: &AtomicBool) -> Result<View> {
-        let found =
-            self.repository
-                .work_tree_changes(self.options.max_blob_bytes, &mut KnownFiles::default(), interrupt)?;
+    fn over_work_tree(&self, base: Base, provenance: Provenance, interrupt: &AtomicBool) -> Result<View> {
+        let found = self.changes(&mut KnownFiles::default(), interrupt)?;
+        self.over_changes(base, provenance, found, interrupt)
+    }
+
+    /// How the work tree differs from the commit that is checked out.
+    pub(crate) fn changes(&self, known: &mut KnownFiles, interrupt: &AtomicBool) -> Result<WorkTreeChanges> {
+        Ok(self
+            .repository
+            .work_tree_changes(self.options.max_blob_bytes, known, interrupt)?)
+    }
+
+    /// The files on disk, laid over the commit that is checked out.
+    pub(crate) fn over_changes(
+        &self,
+        base: Base,
+        mut provenance: Provenance,
+        found: WorkTreeChanges,
+        interrupt: &AtomicBool,
+    ) -> Result<View> {
         provenance.n_dirty_files = found.changes.len() as u32;
         for (path, reason) in &found.unreadable {
             provenance.incomplete.push(format!("{path} cannot be read: {reason}"));
@@ -604,10 +689,17 @@ fn start_threads() -> Result<()> {
 }
 
 /// A tree's snapshot, opened.
-#[derive(Default)]
-struct Base {
+#[derive(Clone, Default)]
+pub(crate) struct Base {
     segments: Segments,
     layers: Vec<Manifest>,
+}
+
+impl Base {
+    /// A view of the tree as it is.
+    pub(crate) fn view(self, provenance: Provenance) -> View {
+        View::new(provenance, self.segments, self.layers, HashMap::new())
+    }
 }
 
 /// `.codescout` in the main work tree's root, which all linked work trees share; inside the git directory of a bare repository.
@@ -659,7 +751,7 @@ fn add_exclude_line(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// Whether an error says that this place cannot be written to, rather than that something is wrong.
-fn is_read_only(error: &anyhow::Error) -> bool {
+pub(crate) fn is_read_only(error: &anyhow::Error) -> bool {
     use std::io::ErrorKind::{NotADirectory, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     error.chain().any(|cause| {
         cause.downcast_ref::<std::io::Error>().is_some_and(|error| {

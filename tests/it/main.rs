@@ -19,6 +19,7 @@ mod grep;
 mod hooks;
 mod incremental;
 mod indexed;
+mod mcp;
 mod placement;
 mod promises;
 mod read_only;

@@ -66,6 +66,8 @@ pub(super) enum Command {
     Gc(GcArgs),
     /// Keep the index fresh by git's hooks
     Hooks(HooksArgs),
+    /// Serve tools to agents over the Model Context Protocol
+    Serve(ServeArgs),
     /// Show or change settings
     Config(ConfigArgs),
     /// Print a script that completes commands in a shell
@@ -453,6 +455,41 @@ pub(super) enum HooksCommand {
         #[arg(long, hide = true)]
         worker: bool,
     },
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout serve                                  one client, on standard input and output
+  codescout serve --root ~/src                     repositories below ~/src may be named too
+  codescout serve --http 127.0.0.1:8808            any number of clients, over HTTP")]
+pub(super) struct ServeArgs {
+    /// Over HTTP at this address instead, as 127.0.0.1:8808; port 0 for any
+    #[arg(long, value_name = "ADDR")]
+    pub(super) http: Option<String>,
+    /// Repositories below this folder may be named by calls; may be repeated
+    #[arg(long = "root", value_name = "DIR")]
+    pub(super) roots: Vec<PathBuf>,
+    /// Where the text of results stands: by-client, text, structured, both
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) bodies: BodiesArg,
+    /// File with the token that clients have to send; written if it is not there
+    #[arg(long, value_name = "FILE", requires = "http")]
+    pub(super) token_file: Option<PathBuf>,
+    /// No token: everybody on this machine may call
+    #[arg(long, requires = "http", conflicts_with = "token_file")]
+    pub(super) no_token: bool,
+    /// Host name by which the server is reached, as in a proxy; may be repeated
+    #[arg(long = "host", value_name = "NAME", requires = "http")]
+    pub(super) hosts: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(super) enum BodiesArg {
+    #[default]
+    ByClient,
+    Text,
+    Structured,
+    Both,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -16,6 +16,7 @@ mod progress;
 mod read;
 mod render;
 mod search;
+mod serve;
 mod signals;
 mod status;
 mod symbol;
@@ -30,6 +31,7 @@ use clap::Parser;
 
 use self::args::{Args, Command, Global};
 use self::render::Output;
+use super::doors::Doors;
 use super::open::Workspace;
 use crate::config::{Environment, Overrides};
 use crate::sidecar::failpoint;
@@ -49,7 +51,7 @@ enum Found {
 }
 
 /// Runs the program: 0 found, 1 nothing found, 2 failed, 130 interrupted, 143 asked to end.
-pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
+pub fn main(args: impl Iterator<Item = OsString>, doors: Doors) -> ExitCode {
     let args = match Args::try_parse_from(args) {
         Ok(args) => args,
         Err(error) => return usage_exit(&error),
@@ -58,7 +60,7 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     start_logging(&args.global);
     signals::catch();
     match arm_fail_point()
-        .and_then(|()| run(&args, &mut output))
+        .and_then(|()| run(&args, doors, &mut output))
         .and_then(|found| Ok((output.flush()?, found).1))
     {
         Ok(Found::Something) => ExitCode::SUCCESS,
@@ -79,7 +81,7 @@ fn arm_fail_point() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
+fn run(args: &Args, doors: Doors, output: &mut Output) -> anyhow::Result<Found> {
     let open = |overrides: &Overrides| Workspace::open(&args.global.repo, overrides);
     match &args.command {
         Command::Index(index) => index::run(&open(&Overrides::default())?, &args.global, index, output),
@@ -103,6 +105,7 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
         Command::Verify(verify) => verify::run(&open(&Overrides::default())?, &args.global, verify, output),
         Command::Status(status) => status::run(&open(&Overrides::default())?, &args.global, status, output),
         Command::Gc(gc) => gc::run(&open(&Overrides::default())?, &args.global, gc, output),
+        Command::Serve(serve) => serve::run(&args.global, serve, doors),
     }
 }
 

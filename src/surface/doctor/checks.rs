@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use super::{Finding, Hint, Remedy, Severity};
+use super::{Finding, Remedy, Severity};
 use crate::config::{ConfigError, unknown_variables};
 use crate::git::{GitVersion, Repository, RepositoryKind, git_version};
 use crate::sidecar::{OpenError, volume};
+use crate::surface::answer::{Door, hint};
 use crate::surface::hooks::{self, Foreign, HookState, HookStatus, RunOutcome, Trial};
 use crate::surface::open::{Freshness, Workspace};
 
@@ -29,7 +30,7 @@ pub(super) fn git_executable(path: &Path) -> Finding {
 }
 
 /// The repository, its configuration or its sidecar cannot be opened at all.
-pub(super) fn not_opened(error: &anyhow::Error, hint: Hint) -> Finding {
+pub(super) fn not_opened(error: &anyhow::Error) -> Finding {
     let area = if error.is::<OpenError>() {
         "sidecar"
     } else if error.is::<ConfigError>() {
@@ -38,7 +39,7 @@ pub(super) fn not_opened(error: &anyhow::Error, hint: Hint) -> Finding {
         "repository"
     };
     let finding = Finding::new(area, Severity::Problem, format!("{error:#}"));
-    match hint(error) {
+    match hint(error, Door::Shell) {
         Some(hint) => finding.mended_by(hint),
         None => finding,
     }
@@ -78,7 +79,7 @@ pub(super) fn repository(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-pub(super) fn sidecar(workspace: &Workspace, hint: Hint) -> Vec<Finding> {
+pub(super) fn sidecar(workspace: &Workspace) -> Vec<Finding> {
     let finding = |severity, message: String| Finding::new("sidecar", severity, message);
     let root = workspace.sidecar_root();
     let mut findings = Vec::new();
@@ -103,7 +104,7 @@ pub(super) fn sidecar(workspace: &Workspace, hint: Hint) -> Vec<Finding> {
         ),
         Err(error) => {
             let finding = finding(Severity::Problem, format!("{error:#}"));
-            findings.push(match hint(&error) {
+            findings.push(match hint(&error, Door::Shell) {
                 Some(hint) => finding.mended_by(hint),
                 None => finding.with(Remedy::Repair),
             });

@@ -25,6 +25,7 @@ const COMMANDS: &[&str] = &[
     "hooks",
     "config",
     "completions",
+    "serve",
 ];
 
 /// What is written about a command: its own section and what holds for all.
