@@ -18,7 +18,7 @@
 //!    query/      the reader: search, grep, symbols, outline, read
 //! 7  evaluate/   how good answers are
 //! 8  config/     settings, resolved into the rooms' options
-//! 9  surface/    cli/, and open.rs, which opens what a command needs
+//! 9  surface/    cli/, install/ (other programs' configuration), and open.rs, which opens what a command needs
 //! ```
 //!
 //! Rooms of one layer do not import one another: `ingest` and `query` meet only on disk.

@@ -15,5 +15,6 @@ mod git;
 mod grep;
 mod incremental;
 mod indexed;
+mod install;
 mod promises;
 mod relevance;

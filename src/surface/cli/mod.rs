@@ -8,6 +8,7 @@ mod eval;
 mod grep;
 mod index;
 mod init;
+mod install;
 mod json;
 mod outline;
 mod progress;
@@ -82,6 +83,8 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
         Command::Config(config) => config::run(&open(&Overrides::default())?, config, output),
         Command::Completions(completions) => completions::run(completions, output),
         Command::Doctor(doctor) => doctor::run(&args.global, doctor, output),
+        Command::Install(install) => install::run(&args.global, install, output),
+        Command::Uninstall(install) => install::run_uninstall(&args.global, install, output),
         Command::Init => init::run(&open(&Overrides::default())?, &args.global, output),
         Command::Eval(eval) => eval::run(&args.global, eval, output),
         Command::Status => status::run(&open(&Overrides::default())?, &args.global, output),

@@ -19,6 +19,8 @@ const COMMANDS: &[&str] = &[
     "status",
     "init",
     "doctor",
+    "install",
+    "uninstall",
     "eval",
     "config",
     "completions",
@@ -96,6 +98,9 @@ fn every_field_of_an_answer_is_described() {
         &["config", "--json"],
         &["init", "--json"],
         &["doctor", "--json"],
+        &["install", "codex", "--yes", "--json"],
+        &["install", "--list", "--json"],
+        &["uninstall", "codex", "--yes", "--json"],
     ];
     let mut missing = BTreeSet::new();
     for args in samples {
@@ -109,7 +114,7 @@ fn every_field_of_an_answer_is_described() {
             }
         }
         let first: Vec<&String> = answer.as_object().unwrap().keys().take(2).collect();
-        if !matches!(args[0], "index" | "eval" | "config" | "init" | "doctor") {
+        if !matches!(args[0], "index" | "eval" | "config" | "init" | "doctor" | "install" | "uninstall") {
             assert_eq!(first, ["repo", "ref"], "{args:?} does not begin with its provenance");
         }
     }
