@@ -19,7 +19,7 @@
 //! 7  evaluate/   how good answers are
 //! 8  config/     settings, resolved into the rooms' options
 //! 9  surface/    cli/, mcp/ and hooks/ (what git calls), the doors; answer/, what questions are answered with;
-//!                doctor/, what looks for faults; open.rs, which opens what a question needs
+//!                doctor/, what looks for faults; install/, other programs' configuration; open.rs, which opens what a question needs
 //! ```
 //!
 //! Rooms of one layer do not import one another: `ingest` and `query` meet only on disk.

@@ -1,5 +1,6 @@
 //! The doors: what people and programs see. `cli` is the command line, `mcp` the tools of agents, `hooks` what git calls.
 //! `open` opens what a question needs and no more, `answer` says what the doors answer with, `doctor` looks for what is wrong.
+//! `install` edits the configuration of agents.
 
 mod answer;
 pub mod cli;
@@ -7,6 +8,7 @@ mod collect;
 mod doctor;
 mod doors;
 pub mod hooks;
+mod install;
 pub mod mcp;
 mod open;
 

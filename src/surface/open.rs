@@ -75,13 +75,12 @@ impl Workspace {
         start_threads()?;
         let environment = Environment::read();
         let repository = Repository::discover(path)?;
-        let sidecar_root = match overrides.sidecar.as_ref().or(environment.sidecar.as_ref()) {
-            Some(folder) => folder.clone(),
-            None => default_sidecar_root(&repository),
-        };
         let location = Location {
             trusted_owner: owner_of(repository.common_dir()),
-            root: sidecar_root,
+            root: match &overrides.sidecar {
+                Some(folder) => folder.clone(),
+                None => sidecar_root_of(&repository, &environment),
+            },
         };
         check_place(&repository, &location)?;
         let machine = location.root.join("config.toml");
@@ -699,6 +698,14 @@ impl Base {
     /// A view of the tree as it is.
     pub(crate) fn view(self, provenance: Provenance) -> View {
         View::new(provenance, self.segments, self.layers, HashMap::new())
+    }
+}
+
+/// Where a repository's sidecar is or would be, whether it may be used or not.
+pub(super) fn sidecar_root_of(repository: &Repository, environment: &Environment) -> PathBuf {
+    match &environment.sidecar {
+        Some(folder) => folder.clone(),
+        None => default_sidecar_root(repository),
     }
 }
 

@@ -19,6 +19,7 @@ mod grep;
 mod hooks;
 mod incremental;
 mod indexed;
+mod install;
 mod mcp;
 mod placement;
 mod promises;

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+use crate::surface::install::{Client, Scope, clients};
 
 /// Search, read and navigate any revision of a git repository.
 ///
@@ -68,6 +71,10 @@ pub(super) enum Command {
     Hooks(HooksArgs),
     /// Serve tools to agents over the Model Context Protocol
     Serve(ServeArgs),
+    /// Name this program in the configuration of an agent, so that it can ask
+    Install(InstallArgs),
+    /// Take back what install wrote
+    Uninstall(UninstallArgs),
     /// Show or change settings
     Config(ConfigArgs),
     /// Print a script that completes commands in a shell
@@ -490,6 +497,91 @@ pub(super) enum BodiesArg {
     Text,
     Structured,
     Both,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout install --list                        which agents are found here
+  codescout install claude-code                   for all projects of this user
+  codescout install codex --scope project         for everybody who works on this repository
+  codescout install cursor --dry-run              only show what would change
+  codescout install vscode --http http://127.0.0.1:8000/mcp --yes
+  codescout install gemini --instructions         and tell the agent when to use which tool
+
+Nothing is written before it was shown and confirmed. What was there before is kept: codescout uninstall brings it back.")]
+pub(super) struct InstallArgs {
+    /// Which agent
+    #[arg(value_parser = client_parser(), required_unless_present = "list", conflicts_with = "list")]
+    pub(super) client: Option<&'static Client>,
+    /// Show which agents are found here, and which know of codescout
+    #[arg(long)]
+    pub(super) list: bool,
+    #[command(flatten)]
+    pub(super) common: ClientArgs,
+    /// Name a server that runs already, instead of a command to start one
+    #[arg(long, value_name = "URL")]
+    pub(super) http: Option<String>,
+    /// Also write a few lines for agents about when to use which tool
+    #[arg(long)]
+    pub(super) instructions: bool,
+    /// What the server is called in the configuration
+    #[arg(long, value_name = "NAME", default_value = "codescout")]
+    pub(super) name: String,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout uninstall claude-code
+  codescout uninstall codex --scope project --dry-run
+  codescout uninstall cursor --yes --json
+
+A file that nobody else has changed is as it was before, byte for byte; from others only the entry goes.")]
+pub(super) struct UninstallArgs {
+    /// Which agent
+    #[arg(value_parser = client_parser())]
+    pub(super) client: &'static Client,
+    #[command(flatten)]
+    pub(super) common: ClientArgs,
+    /// What the server is called in the configuration
+    #[arg(long, value_name = "NAME", default_value = "codescout")]
+    pub(super) name: String,
+}
+
+/// How the configuration of an agent is changed.
+#[derive(Debug, ClapArgs)]
+pub(super) struct ClientArgs {
+    /// For whom: user, all projects of this user; project, everybody who works on this repository
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) scope: ScopeArg,
+    /// Show what would change, and change nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    pub(super) yes: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(super) enum ScopeArg {
+    #[default]
+    User,
+    Project,
+}
+
+impl From<ScopeArg> for Scope {
+    fn from(scope: ScopeArg) -> Self {
+        match scope {
+            ScopeArg::User => Self::User,
+            ScopeArg::Project => Self::Project,
+        }
+    }
+}
+
+fn client_parser() -> impl TypedValueParser<Value = &'static Client> {
+    let names = clients().iter();
+    let names = names.map(|client| PossibleValue::new(client.id).aliases(client.aliases.iter().copied()));
+    PossibleValuesParser::new(names.collect::<Vec<_>>())
+        .try_map(|name| Client::by_name(&name).ok_or_else(|| format!("no client is called {name:?}")))
 }
 
 #[derive(Debug, ClapArgs)]

@@ -6,12 +6,12 @@ use serde::Serialize;
 use super::args::{Global, HooksArgs, HooksCommand};
 use super::render::{Output, STRONG, one_line};
 use super::{Found, INTERRUPTED};
-use crate::config::Overrides;
+use crate::config::Environment;
 use crate::git::Repository;
 use crate::surface::hooks::{
     self, Action, Entry, HookEvent, HookState, HookStatus, HooksFolder, Plan, Seen, Standing, Status, Wishes,
 };
-use crate::surface::open::Workspace;
+use crate::surface::open::sidecar_root_of;
 
 #[derive(Debug, Serialize)]
 struct PlanOut {
@@ -70,27 +70,27 @@ struct HookOut {
 pub(super) fn run(global: &Global, args: &HooksArgs, output: &mut Output) -> Result<Found> {
     match &args.command {
         HooksCommand::Install { dry_run, force, husky } => {
-            let workspace = Workspace::open(&global.repo, &Overrides::default())?;
+            let repository = Repository::discover(&global.repo)?;
             let program = std::env::current_exe().context("cannot tell where this program stands")?;
             let wishes = Wishes {
                 force: *force,
                 husky: *husky,
             };
-            let plan = hooks::install(&workspace.repository, &program, wishes)?;
-            carry_out(&workspace, &plan, *dry_run, output)
+            let plan = hooks::install(&repository, &program, wishes)?;
+            carry_out(&repository, &plan, *dry_run, output)
         }
         HooksCommand::Uninstall { dry_run, force } => {
-            let workspace = Workspace::open(&global.repo, &Overrides::default())?;
+            let repository = Repository::discover(&global.repo)?;
             let wishes = Wishes {
                 force: *force,
                 husky: true,
             };
-            let plan = hooks::uninstall(&workspace.repository, wishes)?;
-            carry_out(&workspace, &plan, *dry_run, output)
+            let plan = hooks::uninstall(&repository, wishes)?;
+            carry_out(&repository, &plan, *dry_run, output)
         }
         HooksCommand::Status => {
-            let workspace = Workspace::open(&global.repo, &Overrides::default())?;
-            show_status(&workspace, output)
+            let repository = Repository::discover(&global.repo)?;
+            show_status(&repository, output)
         }
         HooksCommand::Run {
             event,
@@ -112,13 +112,13 @@ pub(super) fn run(global: &Global, args: &HooksArgs, output: &mut Output) -> Res
     }
 }
 
-fn carry_out(workspace: &Workspace, plan: &Plan, dry_run: bool, output: &mut Output) -> Result<Found> {
+fn carry_out(repository: &Repository, plan: &Plan, dry_run: bool, output: &mut Output) -> Result<Found> {
     if !dry_run {
         plan.apply()?;
     }
     if output.json {
         output.json(&PlanOut {
-            repo: repo(workspace),
+            repo: repo(repository),
             folder: folder_out(&plan.folder),
             managers: managers_out(&plan.managers),
             dry_run,
@@ -162,14 +162,14 @@ fn show_plan(plan: &Plan, dry_run: bool, output: &mut Output) -> Result<()> {
     Ok(())
 }
 
-fn show_status(workspace: &Workspace, output: &mut Output) -> Result<Found> {
-    let status = hooks::status(&workspace.repository, workspace.sidecar_root());
+fn show_status(repository: &Repository, output: &mut Output) -> Result<Found> {
+    let status = hooks::status(repository, &sidecar_root_of(repository, &Environment::read()));
     let found = match status.is_installed() {
         true => Found::Something,
         false => Found::Nothing,
     };
     if output.json {
-        output.json(&status_out(workspace, &status))?;
+        output.json(&status_out(repository, &status))?;
         return Ok(found);
     }
     output.line(&format!(
@@ -219,9 +219,9 @@ fn show_managers(managers: &[Seen], output: &mut Output) -> Result<()> {
     Ok(())
 }
 
-fn status_out(workspace: &Workspace, status: &Status) -> StatusOut {
+fn status_out(repository: &Repository, status: &Status) -> StatusOut {
     StatusOut {
-        repo: repo(workspace),
+        repo: repo(repository),
         folder: folder_out(&status.folder),
         managers: managers_out(&status.managers),
         installed: status.is_installed(),
@@ -232,8 +232,7 @@ fn status_out(workspace: &Workspace, status: &Status) -> StatusOut {
     }
 }
 
-fn repo(workspace: &Workspace) -> String {
-    let repository = &workspace.repository;
+fn repo(repository: &Repository) -> String {
     repository
         .work_dir()
         .unwrap_or(repository.git_dir())

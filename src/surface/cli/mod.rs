@@ -10,6 +10,7 @@ mod grep;
 mod hooks;
 mod index;
 mod init;
+mod install;
 mod json;
 mod outline;
 mod progress;
@@ -101,6 +102,8 @@ fn run(args: &Args, doors: Doors, output: &mut Output) -> anyhow::Result<Found> 
         Command::Completions(completions) => completions::run(completions, output),
         Command::Doctor(doctor) => doctor::run(&args.global, doctor, output),
         Command::Init(init) => init::run(&open(&Overrides::default())?, &args.global, init, output),
+        Command::Install(install) => install::run(&args.global, install, output),
+        Command::Uninstall(install) => install::run_uninstall(&args.global, install, output),
         Command::Eval(eval) => eval::run(&args.global, eval, output),
         Command::Verify(verify) => verify::run(&open(&Overrides::default())?, &args.global, verify, output),
         Command::Status(status) => status::run(&open(&Overrides::default())?, &args.global, status, output),

@@ -10,6 +10,8 @@ pub(super) const STRONG: Style = Style::new().effects(Effects::BOLD);
 pub(super) const FAINT: Style = Style::new().effects(Effects::DIMMED);
 /// What matched.
 pub(super) const MATCH: Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
+/// What is put in.
+pub(super) const ADDED: Style = AnsiColor::Green.on_default();
 /// Paths.
 pub(super) const PATH: Style = AnsiColor::Magenta.on_default();
 
@@ -110,6 +112,20 @@ impl Output {
     /// Whether somebody reads this on a terminal.
     pub(super) fn is_terminal(&self) -> bool {
         io::stdout().is_terminal()
+    }
+
+    /// Whether there is somebody to ask.
+    pub(super) fn can_ask(&self) -> bool {
+        io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Asks a question of ours; no answer is a no.
+    pub(super) fn ask(&mut self, question: &str) -> io::Result<bool> {
+        self.flush()?;
+        write!(io::stderr().lock(), "{question} [y/N] ")?;
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer)?;
+        Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
     }
 
     pub(super) fn flush(&mut self) -> io::Result<()> {

@@ -21,6 +21,8 @@ const COMMANDS: &[&str] = &[
     "init",
     "doctor",
     "gc",
+    "install",
+    "uninstall",
     "eval",
     "hooks",
     "config",
@@ -105,6 +107,9 @@ fn every_field_of_an_answer_is_described() {
         &["config", "--json"],
         &["init", "--json"],
         &["doctor", "--json"],
+        &["install", "codex", "--yes", "--json"],
+        &["install", "--list", "--json"],
+        &["uninstall", "codex", "--yes", "--json"],
     ];
     let mut missing = BTreeSet::new();
     for args in samples {
@@ -120,7 +125,7 @@ fn every_field_of_an_answer_is_described() {
         let first: Vec<&String> = answer.as_object().unwrap().keys().take(2).collect();
         if !matches!(
             args[0],
-            "index" | "verify" | "eval" | "config" | "gc" | "hooks" | "init" | "doctor"
+            "index" | "verify" | "eval" | "config" | "gc" | "hooks" | "init" | "install" | "uninstall" | "doctor"
         ) {
             assert_eq!(first, ["repo", "ref"], "{args:?} does not begin with its provenance");
         }

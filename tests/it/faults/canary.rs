@@ -257,6 +257,13 @@ const CALLS: &[(&str, &[&[&str]])] = &[
         ],
     ),
     ("doctor", &[&["doctor"], &["doctor", "--fix", "--json"]]),
+    // Its tools are called in `mcp/`.
+    ("serve", &[&["serve"]]),
+    (
+        "install",
+        &[&["install", "--list"], &["install", "claude-code", "--dry-run"]],
+    ),
+    ("uninstall", &[&["uninstall", "claude-code", "--dry-run"]]),
     ("verify", &[&["verify", "--deep"], &["verify", "--repair"]]),
     (
         "gc",

@@ -141,6 +141,7 @@ fn no_lock_of_git_is_taken() {
 #[test]
 fn a_foreign_sidecar_is_left_alone_and_the_log_says_so() {
     let repo = hooked();
+    repo.write(".git/info/exclude", "/.codescout/\n");
     repo.write(".codescout/somebody-elses", "");
     repo.symlink("/nowhere/log", ".codescout/log");
     commit_file(&repo, "first");
