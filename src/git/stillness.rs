@@ -13,7 +13,7 @@ use super::open::Repository;
 /// How long nothing is believed to have happened where nothing was noted.
 const BELIEVED_FOR: Duration = Duration::from_secs(5);
 /// More folders are not worth the watching; the kernel's watches are few and belong to all programs of the user.
-const MAX_FOLDERS: usize = 2_000;
+const MAX_FOLDERS: usize = 4_000;
 
 /// A watch over a work tree, as it was when the watch began. It ends with the first thing that happens.
 #[derive(Debug)]
