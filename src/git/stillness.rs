@@ -13,7 +13,7 @@ use super::open::Repository;
 /// How long nothing is believed to have happened where nothing was noted.
 const BELIEVED_FOR: Duration = Duration::from_secs(5);
 /// More folders are not worth the watching; the kernel's watches are few and belong to all programs of the user.
-const MAX_FOLDERS: usize = 2_000;
+const MAX_FOLDERS: usize = 4_000;
 
 /// A watch over a work tree, as it was when the watch began. It ends with the first thing that happens.
 #[derive(Debug)]
@@ -23,13 +23,11 @@ pub struct Stillness {
 }
 
 impl Stillness {
-    /// Begins to watch. None where that is not possible or not enough: without a work tree, with submodules, with very many
-    /// folders, on file systems that others may change, and where the system has no such notes.
+    /// Begins to watch. None where that is not possible or not enough: without a work tree, with repositories in it (submodules
+    /// that are checked out), with very many folders, on file systems that others may change, and where the system has no such
+    /// notes.
     pub fn begin(repository: &Repository) -> Option<Self> {
         let root = repository.work_dir()?;
-        if root.join(".gitmodules").exists() {
-            return None;
-        }
         let mut notes = notes::Notes::new(root)?;
         let mut folders = vec![root.to_owned()];
         for git_dir in [repository.git_dir(), repository.common_dir()] {
@@ -66,13 +64,16 @@ impl Stillness {
     }
 }
 
-/// The folders in a folder, less git's own and ours. Links are not followed.
+/// The folders in a folder, less git's own and ours; none if it is a repository within the work tree. Links are not followed.
 fn folders_in(folder: &Path, is_root: bool) -> Option<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).ok()? {
         let entry = entry.ok()?;
         let name = entry.file_name();
-        let is_ours = name == ".git" || (is_root && name == ".codescout");
+        if name == ".git" && !is_root {
+            return None;
+        }
+        let is_ours = is_root && (name == ".git" || name == ".codescout");
         if !is_ours && entry.file_type().ok()?.is_dir() {
             found.push(entry.path());
         }
@@ -206,8 +207,10 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_with_submodules_is_not_watched() {
-        let repo = TestRepo::new("//- .gitmodules\n[submodule \"x\"]\n");
+    fn a_work_tree_with_a_repository_in_it_is_not_watched() {
+        let repo = TestRepo::new("//- a.rs\nfn a() {}\n");
+        fs::create_dir_all(repo.root().join("deep/inner")).unwrap();
+        fs::write(repo.root().join("deep/inner/.git"), "gitdir: elsewhere\n").unwrap();
         let repository = Repository::open(repo.root()).unwrap();
         assert!(Stillness::begin(&repository).is_none());
     }

@@ -199,15 +199,18 @@ fn result(outcome: Outcome<Reply>, is_modern: bool) -> Result<CallToolResult, Er
             result.structured_content = Some(Value::Object(reply.structured));
         }
         Outcome::Ended(Err(error)) => {
-            let failure = Failure::of(&error);
+            // Nobody waits for a call that was given up, so only its time can have been over.
+            let is_out_of_time = error.root_cause().to_string() == "interrupted";
+            let failure = if is_out_of_time {
+                out_of_time()
+            } else {
+                Failure::of(&error)
+            };
             result.content.push(ContentBlock::text(failure.to_text()));
             result.structured_content = serde_json::to_value(&failure).ok();
         }
         Outcome::TooLong => {
-            let failure = Failure::new(
-                "the call took too long and was stopped",
-                "narrow it down with path, lang or limit",
-            );
+            let failure = out_of_time();
             result.content.push(ContentBlock::text(failure.to_text()));
             result.structured_content = serde_json::to_value(&failure).ok();
         }
@@ -229,6 +232,13 @@ fn result(outcome: Outcome<Reply>, is_modern: bool) -> Result<CallToolResult, Er
         result.meta = Some(meta);
     }
     Ok(result)
+}
+
+fn out_of_time() -> Failure {
+    Failure::new(
+        "the call took too long and was stopped",
+        "narrow it down with path, lang or limit",
+    )
 }
 
 fn is_modern(context: &RequestContext<RoleServer>) -> bool {
