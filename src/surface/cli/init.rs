@@ -28,13 +28,14 @@ struct InitOut {
 const INSTALL_HOOKS: &str = "codescout hooks install";
 
 /// What there is to try, each with what it is for.
-const NEXT: [(&str, &str); 4] = [
+const NEXT: [(&str, &str); 5] = [
     ("codescout search \"where are errors shown\"", "ask in your own words"),
     ("codescout outline", "what is in this repository"),
     (
         INSTALL_HOOKS,
         "keep the index fresh in the background, so that no question waits for it",
     ),
+    ("codescout install --list", "agents that could ask too, over MCP"),
     ("codescout doctor", "whether all is well"),
 ];
 
