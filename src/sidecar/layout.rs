@@ -24,7 +24,15 @@ const STATE_NAME: &str = "state";
 /// Where damaged files are set aside.
 const DAMAGED_NAME: &str = "damaged";
 /// What stands beside `FORMAT` and the stores.
-const OWN_FILES: [&str; 6] = [".gitignore", "config.toml", "gc", "lock", "pins", STATE_NAME];
+const OWN_FILES: [&str; 7] = [
+    ".gitignore",
+    "config.toml",
+    "gc",
+    "lock",
+    "pins",
+    "serve-token",
+    STATE_NAME,
+];
 const OWN_FOLDERS: [&str; 3] = [DAMAGED_NAME, "log", "memories"];
 /// What is set aside is kept for a person to look at; more than this is not.
 const MAX_DAMAGED_FILES: usize = 64;
