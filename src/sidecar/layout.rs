@@ -456,6 +456,7 @@ impl Sidecar {
                 .folder(store.folder())?
                 .rename(name, &aside, OsStr::new(&new_name))?,
         }
+        failpoint::hit("damaged.moved")?;
         keep_bounded(&aside)
     }
 
@@ -468,7 +469,9 @@ impl Sidecar {
     pub fn empty_damaged(&self, _lock: &WriterLock) -> io::Result<usize> {
         let entries = self.damaged()?;
         for entry in &entries {
+            failpoint::hit("damaged.before_remove")?;
             self.folder.folder(DAMAGED_NAME)?.remove_file(&entry.name)?;
+            failpoint::hit("damaged.removed")?;
         }
         Ok(entries.len())
     }
