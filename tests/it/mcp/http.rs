@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{LEGACY, MODERN, command, modern_meta, project};
+use crate::cli::call;
 use crate::support::TestRepo;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -207,6 +208,29 @@ fn a_token_is_needed() {
         server.said
     );
     assert!(server.stop());
+}
+
+#[test]
+fn the_token_in_the_sidecar_outlives_the_server_and_one_that_cannot_listen() {
+    let repo = project();
+    call(&repo, &["index"]).expect(0);
+    let server = Server::start(repo.root(), &[], None);
+    let token = fs::read_to_string(repo.path(".codescout/serve-token")).unwrap();
+    let taken = server.address.to_string();
+    let second = command(repo.root(), &["serve", "--http", &taken]).output().unwrap();
+    assert_eq!(second.status.code(), Some(2), "{second:?}");
+    assert!(server.stop());
+    let again = Server::start(repo.root(), &[], None);
+    let headers = [("Authorization", &*bearer(token.trim()))];
+    assert_eq!(again.modern("tools/list", json!({}), &headers).status, 200);
+    assert!(
+        again.said.iter().any(|line| line.contains("serve-token")),
+        "{:?}",
+        again.said
+    );
+    assert!(again.stop());
+    let verified = call(&repo, &["verify", "--json"]).expect(0).json();
+    assert_eq!(verified["unknown"], json!([]));
 }
 
 #[test]
