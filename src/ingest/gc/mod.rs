@@ -138,6 +138,12 @@ pub enum CollectError {
     /// What is pinned cannot be told.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// The folder was moved, deleted or replaced while it was collected: what stands there now is not touched.
+    #[error("{} is not the folder any more that was being collected", .path.display())]
+    Replaced {
+        /// Where it stood.
+        path: PathBuf,
+    },
     /// The folder.
     #[error("cannot use {}", .path.display())]
     Io {
@@ -207,6 +213,7 @@ impl Collector<'_> {
         };
         let mut target = self.options.max_bytes;
         for round in 0..MAX_ROUNDS {
+            self.check_in_place()?;
             let Some((state, segments)) = self.open()? else {
                 break;
             };
@@ -251,6 +258,15 @@ impl Collector<'_> {
         done.waiting = self.waiting()?;
         done.elapsed = started.elapsed();
         Ok(done)
+    }
+
+    fn check_in_place(&self) -> Result<(), CollectError> {
+        match self.sidecar.is_in_place() {
+            true => Ok(()),
+            false => Err(CollectError::Replaced {
+                path: self.sidecar.root().to_owned(),
+            }),
+        }
     }
 
     /// The published state and its segments, whatever recipe and profile they are of; `None` before the first.
@@ -451,7 +467,7 @@ impl Run<'_> {
         self.progress.advance(0);
         if let Occasion::Unasked(_) = self.occasion {
             retire(self.sidecar(), &self.state.segments);
-            retire_manifests(&from).map_err(|source| self.collector.io_error(source))?;
+            retire_manifests(self.sidecar(), &from).map_err(|source| self.collector.io_error(source))?;
         }
         (self.state, self.segments, self.rewrote) = (new, segments, true);
         Ok(true)
@@ -507,13 +523,15 @@ impl Run<'_> {
                 return Ok(false);
             }
         }
+        self.collector.check_in_place()?;
         // Differences first: what is left when this is cut short never rests on a base that is gone.
         let mut dead: Vec<_> = marked.dead_manifests.iter().collect();
         let snapshots = SnapshotStore::new(self.sidecar(), self.state.epoch, self.state.recipe);
         dead.sort_by_key(|file| !matches!(snapshots.manifest(file.tree), Ok(Some(top)) if top.base().is_some()));
         for file in dead {
-            std::fs::remove_file(&file.path).map_err(|source| CollectError::Io {
-                path: file.path.clone(),
+            let removed = self.sidecar().remove(Store::Snapshots, &file.name, self.lock);
+            removed.map_err(|source| CollectError::Io {
+                path: self.sidecar().path(Store::Snapshots, &file.name),
                 source,
             })?;
             self.progress.advance(0);
@@ -540,7 +558,11 @@ impl Run<'_> {
             .old_folders()
             .map_err(|source| self.collector.io_error(source))?
         {
-            std::fs::remove_dir_all(&folder).map_err(|source| CollectError::Io { path: folder, source })?;
+            let removed = self.sidecar().remove_old_folder(&folder, self.lock);
+            removed.map_err(|source| CollectError::Io {
+                path: self.sidecar().root().join(&folder),
+                source,
+            })?;
             self.progress.advance(0);
         }
         let last = LastCollection {
@@ -558,7 +580,11 @@ impl Run<'_> {
             Occasion::Unasked(_) => GRACE,
             Occasion::Asked | Occasion::Aggressive => NO_GRACE,
         };
-        let state = self.sidecar().state()?.unwrap_or_default();
+        self.collector.check_in_place()?;
+        // Where there is no state any more, it cannot be told what is in use.
+        let Some(state) = self.sidecar().state()? else {
+            return Ok(());
+        };
         sweep(self.sidecar(), &state, grace, self.lock).map_err(|source| self.collector.io_error(source))?;
         Ok(())
     }

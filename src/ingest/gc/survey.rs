@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::{Path, PathBuf};
 
 use crate::artifact::SkipReason;
 use crate::index::{NumberSet, Segment, Segments};
@@ -157,25 +156,9 @@ fn n_within(kept: &[KeptSnapshot], max_bytes: u64) -> usize {
 fn old_folders(sidecar: &Sidecar) -> io::Result<Share> {
     let mut share = Share::default();
     for folder in sidecar.old_folders()? {
-        share.add(folder_bytes(&folder)?);
+        share.add(sidecar.old_folder_bytes(&folder)?);
     }
     Ok(share)
-}
-
-/// Bytes of the files below a folder; links are not followed.
-fn folder_bytes(folder: &Path) -> io::Result<u64> {
-    let mut n_bytes = 0;
-    let mut open: Vec<PathBuf> = vec![folder.to_owned()];
-    while let Some(folder) = open.pop() {
-        for entry in std::fs::read_dir(folder)? {
-            let entry = entry?;
-            match entry.file_type()?.is_dir() {
-                true => open.push(entry.path()),
-                false => n_bytes += entry.metadata()?.len(),
-            }
-        }
-    }
-    Ok(n_bytes)
 }
 
 /// Marks the blobs and documents of snapshots one after the other.
