@@ -86,7 +86,8 @@ pub enum Occasion<'t> {
     Asked,
     /// Somebody asked for all that can be had: whatever is dead goes, and segments are as few as they can be.
     Aggressive,
-    /// Nobody: snapshots of the last day and those of these trees stay, and what goes waits for late readers.
+    /// Nobody: snapshots of the last day and those of these trees stay, and segments that go wait for late readers. Manifests do
+    /// not: who finds none makes it anew.
     Unasked(&'t [TreeId]),
 }
 
@@ -107,7 +108,7 @@ pub struct Collected {
     pub fits: bool,
     /// How long it took.
     pub elapsed: Duration,
-    /// Whether it was stopped before its end; then everything that was there is still there.
+    /// Whether it was stopped before its end. What stays is whole; what earlier rounds have thrown away is gone.
     pub interrupted: bool,
 }
 
@@ -138,6 +139,18 @@ pub enum CollectError {
     /// What is pinned cannot be told.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// It could not be made anew.
+    #[error(
+        "the snapshot that is pinned as {name:?} is damaged and git does not have its tree any more: \
+         take the pin off or mend the index first"
+    )]
+    PinDamaged {
+        /// The pin.
+        name: String,
+        /// Where the damage shows.
+        #[source]
+        source: ManifestError,
+    },
     /// The folder was moved, deleted or replaced while it was collected: what stands there now is not touched.
     #[error("{} is not the folder any more that was being collected", .path.display())]
     Replaced {
@@ -174,7 +187,12 @@ impl Collector<'_> {
         let snapshots = SnapshotStore::new(self.sidecar, state.epoch, state.recipe);
         let files = snapshots.files().map_err(|source| self.io_error(source))?;
         let n_snapshots = files.iter().filter(|file| file.is_current).count() as u64;
-        let last = self.sidecar.last_collection()?.unwrap_or(LastCollection {
+        let last = match self.sidecar.last_collection() {
+            // It says no more than when; the next collection writes it anew.
+            Err(RecordError::Damaged { .. } | RecordError::Format { .. }) => None,
+            last => last?,
+        };
+        let last = last.unwrap_or(LastCollection {
             ended_at: i64::MIN,
             n_snapshots: 0,
         });
@@ -204,7 +222,7 @@ impl Collector<'_> {
     ) -> Result<Collected, CollectError> {
         let started = Instant::now();
         progress.begin(Stage::Waiting, 0);
-        let lock = self.sidecar.lock(patience)?;
+        let lock = self.sidecar.lock_unless(patience, interrupt)?;
         progress.end();
         let mut done = Collected {
             fits: true,
@@ -293,7 +311,7 @@ impl Collector<'_> {
             Occasion::Asked | Occasion::Aggressive => Vec::new(),
         };
         let keep = keep_list(roots, &pins, &recent);
-        mark(self.sidecar, state, segments, keep, max_bytes).map_err(|source| self.io_error(source))
+        mark(self.repository, self.sidecar, state, segments, keep, max_bytes)
     }
 
     /// The trees that stay because nobody asked, with the time that each was made.
