@@ -231,3 +231,18 @@ fn whoever_waits_for_another_writer_ends_when_asked() {
     }
     drop(lock);
 }
+
+#[test]
+fn what_was_thrown_away_before_the_lock_was_had_is_not_pinned() {
+    let (repo, commits) = history(3);
+    succeed(repo.root(), &["index"]);
+    fs::write(repo.path(".codescout/config.toml"), "[gc]\nreflog_days = 0\n").unwrap();
+    repo.git(["reset", "--quiet", "--hard", "HEAD~1"]);
+    succeed(repo.root(), &["index"]);
+    let sleeping = stopped_at(repo.root(), "lock.opened", &["gc", "--pin", &commits[2]]);
+    succeed(repo.root(), &["gc"]);
+    let (status, _) = end_with(sleeping, Signal::CONT);
+    assert_eq!(status.code(), Some(2));
+    let sidecar = Sidecar::open(&repo.path(".codescout")).unwrap();
+    assert_eq!(sidecar.pins().unwrap(), []);
+}
