@@ -103,7 +103,11 @@ impl Ingest<'_> {
     /// Looks again now that nobody else writes: what was damaged may have been made anew meanwhile under the same name.
     fn set_aside(&self, depth: Depth, progress: &dyn Progress, limits: Limits<'_>) -> Result<usize, RepairError> {
         let lock = self.sidecar.lock_unless(self.patience, limits.interrupt)?;
-        let found = self.verify(depth, progress, limits)?;
+        let no_deadline = Limits {
+            deadline: None,
+            ..limits
+        };
+        let found = self.verify(depth, progress, no_deadline)?;
         let mut n_set_aside = 0;
         for finding in &found.findings {
             let moved = self.sidecar.set_aside(finding.store, OsStr::new(&finding.name), &lock);
