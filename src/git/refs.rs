@@ -1,5 +1,7 @@
 //! Where branches, tags and `HEAD` point, and where they pointed lately.
 
+use std::os::unix::ffi::OsStrExt;
+
 use bstr::{BStr, BString, ByteSlice};
 use gix::prelude::HeaderExt;
 
@@ -145,29 +147,51 @@ impl Repository {
     /// What is checked out in each work tree of the family, this one included, also in those whose folder is gone but which
     /// git has not forgotten yet. Unborn branches are left out.
     pub fn work_tree_heads(&self) -> Result<Vec<CommitId>, RefError> {
-        let listed = std::fs::read_dir(self.common_dir().join("worktrees"));
-        let names = listed.into_iter().flatten().flatten().map(|entry| entry.file_name());
-        let mut heads: Vec<String> = names
-            .filter_map(|name| Some(format!("worktrees/{}/HEAD", name.to_str()?)))
-            .collect();
-        heads.push("main-worktree/HEAD".to_owned());
-        let mut commits: Vec<CommitId> = match self.places.refs {
-            RefStorage::Files => heads.iter().filter_map(|head| self.commit_of_file(head)).collect(),
-            RefStorage::Reftable => heads
-                .iter()
-                .filter_map(|head| self.reftable_commit(head).ok())
-                .collect(),
-        };
+        let mut commits = Vec::new();
+        for head in self.head_names()? {
+            commits.extend(match self.places.refs {
+                RefStorage::Files => self.commit_of_file(head.as_bstr())?,
+                RefStorage::Reftable => match self.reftable_commit(&head.to_str_lossy()) {
+                    Err(RefError::Command(CommandError::Failed { .. })) => None,
+                    commit => Some(commit?),
+                },
+            });
+        }
         commits.extend(self.head()?.commit());
         commits.sort_unstable();
         commits.dedup();
         Ok(commits)
     }
 
-    fn commit_of_file(&self, name: &str) -> Option<CommitId> {
+    /// `HEAD` of each work tree, as names that hold in all of them. That there is no list of work trees is no failure; that it
+    /// cannot be read is.
+    pub(super) fn head_names(&self) -> Result<Vec<BString>, RefError> {
+        let mut heads = vec![BString::from("main-worktree/HEAD")];
+        let failed = |error: std::io::Error| RefError::Damaged(Box::new(error));
+        let listed = match std::fs::read_dir(self.common_dir().join("worktrees")) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(heads),
+            listed => listed.map_err(failed)?,
+        };
+        for entry in listed {
+            let name = entry.map_err(failed)?.file_name();
+            heads.push([b"worktrees/", name.as_bytes(), b"/HEAD"].concat().into());
+        }
+        Ok(heads)
+    }
+
+    /// The commit that a ref names; `None` if there is no such ref, or it names nothing that is there.
+    fn commit_of_file(&self, name: &BStr) -> Result<Option<CommitId>, RefError> {
         let local = self.local();
-        let id = local.find_reference(name).ok()?.peel_to_id().ok()?.detach();
-        as_commit(&local, id)
+        let Some(mut reference) = unless_absent(local.try_find_reference(name))?.flatten() else {
+            return Ok(None);
+        };
+        let Some(id) = unless_absent(reference.peel_to_id())? else {
+            return Ok(None);
+        };
+        let header = local.try_find_header(id.detach())?;
+        Ok(header
+            .filter(|header| header.kind() == gix::objs::Kind::Commit)
+            .map(|_| CommitId(from_gix(&id))))
     }
 
     fn head_of_files(&self) -> Result<Head, RefError> {
@@ -189,11 +213,11 @@ impl Repository {
         let platform = local.references()?;
         let mut refs = Vec::new();
         for each in platform.all()? {
-            let Ok(mut reference) = each else {
+            let Some(mut reference) = unless_damaged(each)? else {
                 continue;
             };
             let name = BString::from(reference.name().as_bstr());
-            let target = reference.peel_to_id().ok().map(gix::Id::detach);
+            let target = unless_damaged(reference.peel_to_id())?.map(gix::Id::detach);
             refs.push(Ref {
                 kind: RefKind::of(name.as_bstr()),
                 name,
@@ -289,6 +313,36 @@ impl Repository {
         }
         Ok(tips)
     }
+}
+
+/// `None` for what is not there; what cannot be read for another reason is a failure.
+fn unless_absent<T>(found: Result<T, gix::Error>) -> Result<Option<T>, gix::Error> {
+    match found {
+        Err(error) if error.is_not_found() && !is_refused(&error) => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+/// `None` for what is not there or not what git would write; what the system did not let us read is a failure.
+pub(super) fn unless_damaged<T>(found: Result<T, gix::Error>) -> Result<Option<T>, gix::Error> {
+    match found {
+        Err(error) if !is_refused(&error) => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+/// Whether the system did not let us read something that may be there.
+fn is_refused(error: &gix::Error) -> bool {
+    use std::io::ErrorKind::{InvalidData, IsADirectory, NotADirectory, NotFound, UnexpectedEof};
+    let mut causes = error
+        .iter_errors()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+    causes.any(|cause| {
+        !matches!(
+            cause.kind(),
+            InvalidData | IsADirectory | NotADirectory | NotFound | UnexpectedEof
+        )
+    })
 }
 
 fn as_commit(local: &gix::Repository, id: gix::ObjectId) -> Option<CommitId> {

@@ -7,8 +7,8 @@ use bstr::{BStr, BString, ByteSlice};
 use super::command::{CommandError, git};
 use super::object_id::from_gix;
 use super::open::{RefStorage, Repository};
-use super::reader::ObjectReader;
-use super::refs::{RefError, RefKind, printed_oid};
+use super::reader::{ObjectError, ObjectReader};
+use super::refs::{RefError, RefKind, printed_oid, unless_damaged};
 use crate::model::{CommitId, TreeId};
 
 const STASH: &[u8] = b"refs/stash";
@@ -53,7 +53,7 @@ impl Repository {
     /// Everything that keeps a tree alive: what is checked out in each work tree, every ref, the whole stash, and what `HEAD` of each
     /// work tree and every ref came to point to at `reflog_since` (seconds since 1970) or later.
     ///
-    /// What names an object that is not here, or one that has no tree, is left out. Costs one object for each distinct commit.
+    /// What names an object that is not here, or one that has no tree, is left out. What is there and cannot be read is an error. Costs one object for each distinct commit.
     pub fn roots(&self, reflog_since: i64) -> Result<Vec<Root>, RefError> {
         let mut found = RootsFound {
             reader: self.reader(),
@@ -61,9 +61,9 @@ impl Repository {
             list: Vec::new(),
         };
         for commit in self.work_tree_heads()? {
-            found.add(RootKind::WorkTree, b"HEAD".as_bstr(), commit, None);
+            found.add(RootKind::WorkTree, b"HEAD".as_bstr(), commit, None)?;
         }
-        let mut logged = self.head_names();
+        let mut logged = self.head_names()?;
         for each in self.refs()? {
             let is_stash = each.name == STASH;
             match each.commit {
@@ -72,7 +72,7 @@ impl Repository {
                         true => RootKind::Stash,
                         false => RootKind::Ref(each.kind),
                     };
-                    found.add(kind, each.name.as_bstr(), commit, None);
+                    found.add(kind, each.name.as_bstr(), commit, None)?;
                 }
                 None => found.add_tree(self, each.kind, each.name.as_bstr()),
             }
@@ -84,27 +84,20 @@ impl Repository {
                 false => (RootKind::Reflog, reflog_since),
             };
             if time >= since {
-                found.add(kind, name.as_bstr(), commit, Some(time));
+                found.add(kind, name.as_bstr(), commit, Some(time))?;
             }
         }
         Ok(found.list)
     }
 
-    /// `HEAD` of each work tree, as names that hold in all of them.
-    fn head_names(&self) -> Vec<BString> {
-        let listed = std::fs::read_dir(self.common_dir().join("worktrees"));
-        let names = listed.into_iter().flatten().flatten().map(|entry| entry.file_name());
-        let mut heads: Vec<BString> = names
-            .filter_map(|name| Some(BString::from(format!("worktrees/{}/HEAD", name.to_str()?))))
-            .collect();
-        heads.push(BString::from("main-worktree/HEAD"));
-        heads
-    }
-
     /// The entries of the logs of all `names`: `HEAD` of each work tree, and every ref.
     fn logs(&self, names: &[BString]) -> Result<Vec<LogEntry>, RefError> {
         if self.places.refs == RefStorage::Files {
-            return Ok(names.iter().flat_map(|name| self.log_of_file(name)).collect());
+            let mut entries = Vec::new();
+            for name in names {
+                entries.extend(self.log_of_file(name)?);
+            }
+            return Ok(entries);
         }
         let is_head = |name: &&BString| !name.starts_with(b"refs/");
         let mut all: Vec<&str> = names
@@ -129,20 +122,22 @@ impl Repository {
         }
     }
 
-    fn log_of_file(&self, name: &BString) -> Vec<LogEntry> {
+    fn log_of_file(&self, name: &BString) -> Result<Vec<LogEntry>, RefError> {
         let mut buffer = vec![0; 4096];
-        let Ok(Some(lines)) = self.local().refs.reflog_iter_rev(name.as_bstr(), &mut buffer) else {
-            return Vec::new();
-        };
-        lines
-            .filter_map(Result::ok)
-            .filter(|line| !line.new_oid.is_null())
-            .map(|line| LogEntry {
-                name: name.clone(),
-                commit: CommitId(from_gix(&line.new_oid)),
-                time: line.signature.time.seconds,
-            })
-            .collect()
+        let mut entries = Vec::new();
+        let lines = unless_damaged(self.local().refs.reflog_iter_rev(name.as_bstr(), &mut buffer))?.flatten();
+        for line in lines.into_iter().flatten() {
+            entries.extend(
+                unless_damaged(line)?
+                    .filter(|line| !line.new_oid.is_null())
+                    .map(|line| LogEntry {
+                        name: name.clone(),
+                        commit: CommitId(from_gix(&line.new_oid)),
+                        time: line.signature.time.seconds,
+                    }),
+            );
+        }
+        Ok(entries)
     }
 
     fn log_of_reftable(&self, names: &[&str]) -> Result<Vec<LogEntry>, CommandError> {
@@ -172,7 +167,7 @@ fn printed_entry(line: &[u8]) -> Option<LogEntry> {
     })
 }
 
-/// Roots as they are found, with the trees of the commits seen so far; `None` for one that cannot be read.
+/// Roots as they are found, with the trees of the commits seen so far; `None` for one that is not here.
 struct RootsFound {
     reader: ObjectReader,
     trees: HashMap<CommitId, Option<(TreeId, i64)>>,
@@ -180,13 +175,20 @@ struct RootsFound {
 }
 
 impl RootsFound {
-    fn add(&mut self, kind: RootKind, name: &BStr, commit: CommitId, time: Option<i64>) {
-        let reader = &mut self.reader;
-        let known = self.trees.entry(commit).or_insert_with(|| {
-            let info = reader.commit(commit).ok()?;
-            Some((info.tree, info.committer.time))
-        });
-        if let Some((tree, made)) = *known {
+    fn add(&mut self, kind: RootKind, name: &BStr, commit: CommitId, time: Option<i64>) -> Result<(), RefError> {
+        let known = match self.trees.get(&commit) {
+            Some(known) => *known,
+            None => {
+                let known = match self.reader.commit(commit) {
+                    Ok(info) => Some((info.tree, info.committer.time)),
+                    Err(error @ ObjectError::Damaged { .. }) => return Err(RefError::Damaged(Box::new(error))),
+                    Err(_) => None,
+                };
+                self.trees.insert(commit, known);
+                known
+            }
+        };
+        if let Some((tree, made)) = known {
             self.list.push(Root {
                 kind,
                 name: name.to_owned(),
@@ -195,6 +197,7 @@ impl RootsFound {
                 time: time.unwrap_or(made),
             });
         }
+        Ok(())
     }
 
     /// A ref that leads to no commit may lead to a tree.

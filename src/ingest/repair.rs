@@ -63,7 +63,7 @@ impl Ingest<'_> {
             return Ok(repair);
         }
         self.pass("repair.found")?;
-        repair.n_set_aside = self.set_aside(&repair.before)?;
+        repair.n_set_aside = self.set_aside(depth, progress, limits)?;
         self.pass("repair.mended")?;
         for tree in repair.before.trees.clone() {
             let mut reader = self.repository.reader();
@@ -104,8 +104,14 @@ impl Ingest<'_> {
         }
     }
 
-    fn set_aside(&self, found: &Verification) -> Result<usize, RepairError> {
-        let lock = self.sidecar.lock(self.patience)?;
+    /// Looks again now that nobody else writes: what was damaged may have been made anew meanwhile under the same name.
+    fn set_aside(&self, depth: Depth, progress: &dyn Progress, limits: Limits<'_>) -> Result<usize, RepairError> {
+        let lock = self.sidecar.lock_unless(self.patience, limits.interrupt)?;
+        let no_deadline = Limits {
+            deadline: None,
+            ..limits
+        };
+        let found = self.verify(depth, progress, no_deadline)?;
         let mut n_set_aside = 0;
         for finding in &found.findings {
             let moved = self.sidecar.set_aside(finding.store, OsStr::new(&finding.name), &lock);
@@ -127,6 +133,10 @@ impl Ingest<'_> {
         self.sidecar
             .mend_texts(&lock)
             .map_err(|source| self.mend_error(source))?;
+        // Without a tree to make anew nobody else would publish one, and the segments would stay in nobody's use.
+        if let (false, Ok(None)) = (found.is_sound(), self.sidecar.state()) {
+            self.begin_epoch(&lock)?;
+        }
         Ok(n_set_aside)
     }
 

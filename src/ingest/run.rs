@@ -150,13 +150,18 @@ impl Ingest<'_> {
             Err(error @ (StateError::Io { .. } | StateError::Format { .. })) => return Err(error.into()),
             Err(error) => tracing::warn!("{}: indexing anew", chain(&error)),
         }
+        Ok((self.begin_epoch(lock)?, Segments::default()))
+    }
+
+    /// Publishes a state without segments.
+    pub(super) fn begin_epoch(&self, lock: &WriterLock) -> Result<State, IngestError> {
         let mut state = State {
             epoch: new_epoch().map_err(IngestError::Random)?,
             recipe: self.options.recipe,
             ..State::default()
         };
         publish_state(self.sidecar, lock, &mut state)?;
-        Ok((state, Segments::default()))
+        Ok(state)
     }
 
     fn build(
@@ -361,7 +366,7 @@ fn manifest_bytes(
 }
 
 /// An error with its causes on one line.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |told, cause| format!("{told}: {cause}"))
 }

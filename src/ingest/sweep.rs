@@ -2,12 +2,10 @@
 //! left.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::sidecar::{SegmentEntry, Sidecar, State, Store, WriterLock, failpoint};
+use crate::sidecar::{EntryKind, SegmentEntry, Sidecar, State, Store, WriterLock, failpoint};
 use crate::snapshot::SnapshotStore;
 
 use super::publish::{ARTIFACTS_ENDING, LEXICAL_ENDING, NAME_DIGITS, VECTORS_ENDING};
@@ -38,29 +36,24 @@ pub(super) fn files_of(entry: &SegmentEntry) -> impl Iterator<Item = (Store, &st
 pub(super) fn retire(sidecar: &Sidecar, entries: &[SegmentEntry]) {
     let now = SystemTime::now();
     for (store, name) in entries.iter().flat_map(files_of) {
-        let path = sidecar.path(store, name);
-        touch(&path, now);
+        touch(sidecar, store, name, now);
     }
 }
 
 /// Likewise for all manifests of an epoch that has ended.
-pub(super) fn retire_manifests(snapshots: &SnapshotStore<'_>) -> io::Result<()> {
+pub(super) fn retire_manifests(sidecar: &Sidecar, snapshots: &SnapshotStore<'_>) -> io::Result<()> {
     let now = SystemTime::now();
     let files = snapshots.files()?;
     files
         .iter()
         .filter(|file| file.is_current)
-        .for_each(|file| touch(&file.path, now));
+        .for_each(|file| touch(sidecar, Store::Snapshots, &file.name, now));
     Ok(())
 }
 
-fn touch(path: &Path, now: SystemTime) {
-    let touched = File::options()
-        .append(true)
-        .open(path)
-        .and_then(|file| file.set_modified(now));
-    if let Err(error) = touched {
-        tracing::debug!(path = %path.display(), %error, "time of change was not set");
+fn touch(sidecar: &Sidecar, store: Store, name: &str, now: SystemTime) {
+    if let Err(error) = sidecar.retire(store, name, now) {
+        tracing::debug!(name, %error, "time of change was not set");
     }
 }
 
@@ -78,12 +71,12 @@ pub(super) struct Grace {
 ///
 /// Who has such a file mapped keeps it; who has read an older state and not opened its files yet finds them gone and reads the
 /// state again (see `Segments::open_newest`). The grace makes that rare.
-pub(super) fn sweep(sidecar: &Sidecar, state: &State, grace: Grace, _lock: &WriterLock) -> io::Result<usize> {
+pub(super) fn sweep(sidecar: &Sidecar, state: &State, grace: Grace, lock: &WriterLock) -> io::Result<usize> {
     let Found {
         mut unnamed,
         named_bytes,
     } = find(sidecar, state)?;
-    unnamed.sort_unstable_by(|a, b| (b.changed, &b.path).cmp(&(a.changed, &a.path)));
+    unnamed.sort_unstable_by(|a, b| (b.changed, &b.name).cmp(&(a.changed, &a.name)));
     let now = SystemTime::now();
     let allowed = named_bytes.max(grace.min_bytes);
     let (mut kept_bytes, mut n_removed) = (0, 0);
@@ -93,7 +86,7 @@ pub(super) fn sweep(sidecar: &Sidecar, state: &State, grace: Grace, _lock: &Writ
         let is_old = grace.period.is_zero() || now.duration_since(file.changed).is_ok_and(|age| age > grace.period);
         if is_old || kept_bytes > allowed {
             failpoint::hit("sweep.before_remove")?;
-            fs::remove_file(&file.path)?;
+            sidecar.remove(file.store, &file.name, lock)?;
             failpoint::hit("sweep.removed")?;
             n_removed += 1;
         }
@@ -109,7 +102,8 @@ pub(super) struct Found {
 
 /// A file that nobody reads any more.
 pub(super) struct Unnamed {
-    path: PathBuf,
+    store: Store,
+    name: String,
     pub(super) n_bytes: u64,
     changed: SystemTime,
 }
@@ -119,20 +113,20 @@ pub(super) fn find(sidecar: &Sidecar, state: &State) -> io::Result<Found> {
     let named: HashSet<&str> = state.segments.iter().flat_map(files_of).map(|(_, name)| name).collect();
     let (mut unnamed, mut named_bytes) = (Vec::new(), 0);
     for (store, ending) in SWEPT {
-        for entry in fs::read_dir(sidecar.folder(store))? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let Some(name) = name.to_str().filter(|name| is_own_name(name, ending)) else {
+        for entry in sidecar.entries(Some(store))? {
+            let is_file = entry.kind == EntryKind::File;
+            let name = entry.name.to_str().filter(|name| is_own_name(name, ending));
+            let Some(name) = name.filter(|_| is_file) else {
                 continue;
             };
-            let metadata = entry.metadata()?;
             if named.contains(name) {
-                named_bytes += metadata.len();
+                named_bytes += entry.length;
             } else {
                 unnamed.push(Unnamed {
-                    path: entry.path(),
-                    n_bytes: metadata.len(),
-                    changed: metadata.modified()?,
+                    store,
+                    name: name.to_owned(),
+                    n_bytes: entry.length,
+                    changed: entry.modified,
                 });
             }
         }
@@ -142,7 +136,8 @@ pub(super) fn find(sidecar: &Sidecar, state: &State) -> io::Result<Found> {
             named_bytes += manifest.n_bytes;
         } else {
             unnamed.push(Unnamed {
-                path: manifest.path,
+                store: Store::Snapshots,
+                name: manifest.name,
                 n_bytes: manifest.n_bytes,
                 changed: manifest.changed,
             });
@@ -161,6 +156,8 @@ fn is_own_name(name: &str, ending: &str) -> bool {
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
+    use std::fs::{self, File};
+
     use super::*;
     use crate::sidecar::StoredFile;
 

@@ -12,7 +12,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT};
 
 /// Users whose files are taken for ours.
 #[derive(Clone, Copy, Debug)]
@@ -77,8 +77,8 @@ impl Folder {
     }
 
     /// Opens a folder in this one.
-    pub(super) fn folder(&self, name: &str) -> io::Result<Self> {
-        let fd = rustix::fs::openat(&self.fd, name, FOLDER, Mode::empty())?;
+    pub(super) fn folder(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
+        let fd = rustix::fs::openat(&self.fd, name.as_ref(), FOLDER, Mode::empty())?;
         let owners = self.owners;
         Ok(Self { fd, owners })
     }
@@ -142,6 +142,51 @@ impl Folder {
     /// Takes a name away; what it stands for is not followed.
     pub(super) fn remove_file(&self, name: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::unlinkat(&self.fd, name, AtFlags::empty())?)
+    }
+
+    /// Sets when a file was last changed; a link is not followed.
+    pub(super) fn touch(&self, name: &OsStr, modified: SystemTime) -> io::Result<()> {
+        let since = modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let times = Timestamps {
+            last_access: Timespec {
+                tv_sec: 0,
+                tv_nsec: UTIME_OMIT,
+            },
+            last_modification: Timespec {
+                tv_sec: since.as_secs() as i64,
+                tv_nsec: since.subsec_nanos().into(),
+            },
+        };
+        Ok(rustix::fs::utimensat(
+            &self.fd,
+            name,
+            &times,
+            AtFlags::SYMLINK_NOFOLLOW,
+        )?)
+    }
+
+    /// Bytes of the files in it and in the folders below it.
+    pub(super) fn n_bytes(&self) -> io::Result<u64> {
+        let mut n_bytes = 0;
+        for entry in self.entries()? {
+            n_bytes += match entry.kind {
+                EntryKind::Folder => self.folder(&entry.name)?.n_bytes()?,
+                _ => entry.length,
+            };
+        }
+        Ok(n_bytes)
+    }
+
+    /// Takes a folder away with everything below it; links go and what they lead to stays.
+    pub(super) fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
+        let folder = self.folder(name)?;
+        for entry in folder.entries()? {
+            match entry.kind {
+                EntryKind::Folder => folder.remove_folder(&entry.name)?,
+                _ => folder.remove_file(&entry.name)?,
+            }
+        }
+        Ok(rustix::fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR)?)
     }
 
     /// Gives what stands under a name another one, perhaps in another folder.

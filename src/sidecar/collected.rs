@@ -8,6 +8,7 @@ use super::layout::Sidecar;
 use super::lock::WriterLock;
 use super::record::{RecordError, RecordKind, read_record, write_record};
 
+const NAME: &str = "gc";
 /// Format 1: the first.
 const KIND: RecordKind = RecordKind {
     magic: *b"CSGC",
@@ -26,11 +27,11 @@ pub struct LastCollection {
 impl Sidecar {
     /// The last collection; `None` before the first.
     pub fn last_collection(&self) -> Result<Option<LastCollection>, RecordError> {
-        read_record(&self.root().join("gc"), KIND)
+        read_record(self, NAME, KIND)
     }
 
     /// Notes that a collection has ended.
     pub fn note_collection(&self, last: LastCollection, _lock: &WriterLock) -> io::Result<()> {
-        write_record(&self.root().join("gc"), KIND, &last)
+        write_record(self, NAME, KIND, &last)
     }
 }

@@ -1,13 +1,13 @@
 //! Where things stand below `.codescout/`, and whether a folder of that name is ours.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::atomic::{TEMPORARY_PREFIX, remove_stale_in, write_in};
 use super::beneath::{Entry, EntryKind, Folder, Owners};
@@ -328,18 +328,27 @@ impl Sidecar {
         self.root.join(store.folder())
     }
 
-    /// Folders of stores in an earlier format than this build's, which nothing reads any more.
-    pub fn old_folders(&self) -> io::Result<Vec<PathBuf>> {
-        let mut found = Vec::new();
-        for entry in fs::read_dir(&self.root)? {
-            let entry = entry?;
-            let is_old = entry.file_name().to_str().is_some_and(is_old_store);
-            if is_old && entry.file_type()?.is_dir() {
-                found.push(entry.path());
-            }
+    /// The names of folders of stores in an earlier format than this build's, which nothing reads any more.
+    pub fn old_folders(&self) -> io::Result<Vec<OsString>> {
+        let is_old = |entry: &Entry| entry.kind == EntryKind::Folder && entry.name.to_str().is_some_and(is_old_store);
+        let found = self.folder.entries()?.into_iter().filter(is_old);
+        Ok(found.map(|entry| entry.name).collect())
+    }
+
+    /// Bytes of the files in one of [`Self::old_folders`].
+    pub fn old_folder_bytes(&self, name: &OsStr) -> io::Result<u64> {
+        self.folder.folder(name)?.n_bytes()
+    }
+
+    /// Removes one of [`Self::old_folders`].
+    pub fn remove_old_folder(&self, name: &OsStr, _lock: &WriterLock) -> io::Result<()> {
+        if !name.to_str().is_some_and(is_old_store) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not a store of an earlier format",
+            ));
         }
-        found.sort_unstable();
-        Ok(found)
+        self.folder.remove_folder(name)
     }
 
     /// Where the machine-local configuration stands, if there is any.
@@ -355,6 +364,16 @@ impl Sidecar {
     /// Writes a file of a store, whole or not at all. Only the holder of the lock may call it.
     pub fn write(&self, store: Store, name: &str, bytes: &[u8]) -> io::Result<()> {
         write_in(self.folder.folder(store.folder())?.as_fd(), OsStr::new(name), bytes)
+    }
+
+    /// Removes a file of a store.
+    pub fn remove(&self, store: Store, name: &str, _lock: &WriterLock) -> io::Result<()> {
+        self.folder.folder(store.folder())?.remove_file(OsStr::new(name))
+    }
+
+    /// Notes that a file of a store went out of use at `time`.
+    pub fn retire(&self, store: Store, name: &str, time: SystemTime) -> io::Result<()> {
+        self.folder.folder(store.folder())?.touch(OsStr::new(name), time)
     }
 
     /// What stands in the folder, or in that of a store, in the order of names.
@@ -491,7 +510,13 @@ impl Sidecar {
         Ok(files(entries))
     }
 
-    fn read(&self, name: &str, max_bytes: u64) -> io::Result<Vec<u8>> {
+    /// Writes a file of the folder itself.
+    pub(super) fn write_own(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        write_in(self.folder.as_fd(), OsStr::new(name), bytes)
+    }
+
+    /// Reads a file of the folder itself. What is no regular file, or somebody else's, is an error.
+    pub(super) fn read(&self, name: &str, max_bytes: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let file = self.folder.file(OsStr::new(name))?;
         file.take(max_bytes).read_to_end(&mut bytes)?;
@@ -580,7 +605,7 @@ fn files(entries: Vec<Entry>) -> Vec<Entry> {
 }
 
 /// `name`, or with a number behind it if that is taken.
-fn free_name(folder: &Folder, name: &OsStr) -> io::Result<std::ffi::OsString> {
+fn free_name(folder: &Folder, name: &OsStr) -> io::Result<OsString> {
     let mut free = name.to_owned();
     let mut number = 1;
     while folder.entry(&free)?.is_some() {
@@ -633,8 +658,31 @@ mod tests {
         ] {
             fs::create_dir(sidecar.root().join(name)).unwrap();
         }
-        let expected = ["artifacts-v0", "dense-v0"].map(|name| sidecar.root().join(name));
-        assert_eq!(sidecar.old_folders().unwrap(), expected);
+        assert_eq!(sidecar.old_folders().unwrap(), ["artifacts-v0", "dense-v0"]);
+    }
+
+    #[test]
+    fn a_folder_of_an_earlier_format_goes_and_what_its_links_lead_to_stays() {
+        let place = tempfile::tempdir().unwrap();
+        let theirs = place.path().join("theirs");
+        fs::create_dir(&theirs).unwrap();
+        fs::write(theirs.join("file"), "x").unwrap();
+        let sidecar = Sidecar::open_or_create(&place.path().join("sidecar")).unwrap();
+        let lock = sidecar.lock(Duration::ZERO).unwrap();
+        let old = sidecar.root().join("dense-v0");
+        fs::create_dir_all(old.join("deep/er")).unwrap();
+        fs::write(old.join("deep/er/file"), "four").unwrap();
+        std::os::unix::fs::symlink(&theirs, old.join("door")).unwrap();
+        let name = OsStr::new("dense-v0");
+        assert!(sidecar.old_folder_bytes(name).unwrap() >= 4);
+        // Neither another folder, nor one that stands where the sidecar was.
+        assert!(sidecar.remove_old_folder(OsStr::new("dense-v1"), &lock).is_err());
+        let moved = place.path().join("moved");
+        fs::rename(sidecar.root(), &moved).unwrap();
+        fs::create_dir_all(old.join("other")).unwrap();
+        sidecar.remove_old_folder(name, &lock).unwrap();
+        assert!(!moved.join("dense-v0").exists());
+        assert!(old.join("other").exists() && theirs.join("file").exists());
     }
 
     #[test]
@@ -738,7 +786,16 @@ mod tests {
         }
         fs::rename(&root, folder.path().join("moved")).unwrap();
         std::os::unix::fs::symlink(&outside, &root).unwrap();
-        sidecar.write(Store::Dense, "a.vec", b"x").unwrap();
+        for name in ["a.vec", "b.vec"] {
+            sidecar.write(Store::Dense, name, b"x").unwrap();
+        }
+        fs::write(outside.join("dense-v1/b.vec"), "theirs").unwrap();
+        sidecar.retire(Store::Dense, "a.vec", SystemTime::UNIX_EPOCH).unwrap();
+        sidecar.remove(Store::Dense, "b.vec", &lock).unwrap();
+        assert_eq!(fs::read(outside.join("dense-v1/b.vec")).unwrap(), b"theirs");
+        let left = sidecar.entries(Some(Store::Dense)).unwrap();
+        assert_eq!(left.len(), 1);
+        assert_eq!(left[0].modified, SystemTime::UNIX_EPOCH);
         sidecar.publish(&State::default(), &lock).unwrap();
         assert!(!sidecar.is_in_place());
         assert_eq!(sidecar.state().unwrap(), Some(State::default()));

@@ -9,6 +9,7 @@ use super::lock::WriterLock;
 use super::record::{RecordError, RecordKind, read_record, write_record};
 use crate::model::{CommitId, Oid, TreeId};
 
+const NAME: &str = "pins";
 /// Format 1: the first.
 const KIND: RecordKind = RecordKind {
     magic: *b"CSPN",
@@ -40,8 +41,8 @@ struct StoredPin {
 impl Sidecar {
     /// What is pinned, in the order of pinning.
     pub fn pins(&self) -> Result<Vec<Pin>, RecordError> {
-        let path = self.root().join("pins");
-        let stored: Vec<StoredPin> = read_record(&path, KIND)?.unwrap_or_default();
+        let path = self.root().join(NAME);
+        let stored: Vec<StoredPin> = read_record(self, NAME, KIND)?.unwrap_or_default();
         let damaged = || RecordError::Damaged {
             path: path.clone(),
             what: "an id".to_owned(),
@@ -55,7 +56,7 @@ impl Sidecar {
     /// Replaces the list of pins.
     pub fn write_pins(&self, pins: &[Pin], _lock: &WriterLock) -> io::Result<()> {
         let stored: Vec<StoredPin> = pins.iter().map(StoredPin::of).collect();
-        write_record(&self.root().join("pins"), KIND, &stored)
+        write_record(self, NAME, KIND, &stored)
     }
 }
 

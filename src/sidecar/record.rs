@@ -1,7 +1,6 @@
 //! A small file that holds one record: four bytes that name its kind, u32 format, u64 xxh3 of the payload, payload by the record
 //! codec. Replaced as a whole.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,8 +8,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::atomic::write_atomic;
 use super::codec::{decode, encode};
+use super::layout::Sidecar;
 
 const HEADER_BYTES: usize = 16;
 
@@ -51,26 +50,33 @@ pub enum RecordError {
     },
 }
 
-/// Reads the record at `path`; `None` if there is none.
-pub(super) fn read_record<T: DeserializeOwned>(path: &Path, kind: RecordKind) -> Result<Option<T>, RecordError> {
-    match fs::read(path) {
-        Ok(bytes) => from_bytes(path, &bytes, kind).map(Some),
+/// Reads the record of this name; `None` if there is none. A link or a pipe in its place is an error.
+pub(super) fn read_record<T: DeserializeOwned>(
+    sidecar: &Sidecar,
+    name: &str,
+    kind: RecordKind,
+) -> Result<Option<T>, RecordError> {
+    let path = sidecar.root().join(name);
+    match sidecar.read(name, u64::MAX) {
+        Ok(bytes) => from_bytes(&path, &bytes, kind).map(Some),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(RecordError::Io {
-            path: path.to_owned(),
-            source,
-        }),
+        Err(source) => Err(RecordError::Io { path, source }),
     }
 }
 
-/// Writes the record at `path`.
-pub(super) fn write_record<T: Serialize>(path: &Path, kind: RecordKind, record: &T) -> io::Result<()> {
+/// Writes the record of this name.
+pub(super) fn write_record<T: Serialize>(
+    sidecar: &Sidecar,
+    name: &str,
+    kind: RecordKind,
+    record: &T,
+) -> io::Result<()> {
     let payload = encode(record);
     let mut bytes = kind.magic.to_vec();
     bytes.extend_from_slice(&kind.format.to_le_bytes());
     bytes.extend_from_slice(&xxh3_64(&payload).to_le_bytes());
     bytes.extend_from_slice(&payload);
-    write_atomic(path, &bytes)
+    sidecar.write_own(name, &bytes)
 }
 
 fn from_bytes<T: DeserializeOwned>(path: &Path, bytes: &[u8], kind: RecordKind) -> Result<T, RecordError> {
@@ -98,6 +104,8 @@ fn from_bytes<T: DeserializeOwned>(path: &Path, bytes: &[u8], kind: RecordKind) 
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
+    use std::fs;
+
     use super::*;
 
     const KIND: RecordKind = RecordKind {
@@ -108,16 +116,37 @@ mod tests {
     #[test]
     fn comes_back_as_written_and_every_flip_and_cut_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("record");
-        assert_eq!(read_record::<String>(&path, KIND).unwrap(), None);
-        write_record(&path, KIND, &"text".to_owned()).unwrap();
-        assert_eq!(read_record::<String>(&path, KIND).unwrap().as_deref(), Some("text"));
+        let sidecar = Sidecar::open_or_create(&folder.path().join("sidecar")).unwrap();
+        let path = sidecar.root().join("record");
+        let read = || read_record::<String>(&sidecar, "record", KIND);
+        assert_eq!(read().unwrap(), None);
+        write_record(&sidecar, "record", KIND, &"text".to_owned()).unwrap();
+        assert_eq!(read().unwrap().as_deref(), Some("text"));
         let good = fs::read(&path).unwrap();
         for at in 0..good.len() {
             let mut bad = good.clone();
             bad[at] ^= 1;
             assert!(from_bytes::<String>(&path, &bad, KIND).is_err(), "byte {at}");
             assert!(from_bytes::<String>(&path, &good[..at], KIND).is_err(), "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn is_that_of_the_opened_folder_and_no_link_or_pipe() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, moved) = (folder.path().join("sidecar"), folder.path().join("moved"));
+        let sidecar = Sidecar::open_or_create(&root).unwrap();
+        fs::rename(&root, &moved).unwrap();
+        fs::create_dir(&root).unwrap();
+        write_record(&sidecar, "record", KIND, &"text".to_owned()).unwrap();
+        assert!(moved.join("record").exists() && !root.join("record").exists());
+        let read = |name| read_record::<String>(&sidecar, name, KIND);
+        assert_eq!(read("record").unwrap().as_deref(), Some("text"));
+        std::os::unix::fs::symlink("record", moved.join("link")).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(moved.join("pipe")).status();
+        assert!(made.unwrap().success());
+        for name in ["link", "pipe"] {
+            assert!(matches!(read(name), Err(RecordError::Io { .. })), "{name}");
         }
     }
 }

@@ -44,8 +44,8 @@ pub enum ManifestError {
 pub struct StoredManifest {
     /// The tree.
     pub tree: TreeId,
-    /// Where it stands.
-    pub path: PathBuf,
+    /// Its name in its store.
+    pub name: String,
     /// Its size.
     pub n_bytes: u64,
     /// When it was written, or went out of use.
@@ -102,12 +102,13 @@ impl<'a> SnapshotStore<'a> {
     pub fn files(&self) -> io::Result<Vec<StoredManifest>> {
         let mut found = Vec::new();
         for entry in self.sidecar.entries(Some(Store::Snapshots))? {
-            let Some((tree, epoch)) = entry.name.to_str().and_then(parse_name) else {
+            let Some(name) = entry.name.to_str() else { continue };
+            let Some((tree, epoch)) = parse_name(name) else {
                 continue;
             };
             found.push(StoredManifest {
                 tree,
-                path: self.sidecar.folder(Store::Snapshots).join(&entry.name),
+                name: name.to_owned(),
                 n_bytes: entry.length,
                 changed: entry.modified,
                 is_current: epoch == self.epoch_digits(),

@@ -77,15 +77,20 @@ impl Workspace {
             tree: target.tree,
             pinned_at: now.as_secs() as i64,
         };
-        self.change_pins(|pins| {
+        self.change_pins(interrupt, |pins| {
+            // Another process may have thrown it away before this one had the lock.
+            if self.stored_tree(target.tree).is_none() {
+                anyhow::bail!("the snapshot of {reference:?} was thrown away before it was pinned; try again");
+            }
             pins.retain(|other| other.name != pin.name);
             pins.push(pin.clone());
+            Ok(())
         })?;
         Ok(pin)
     }
 
     /// Takes the pins off that have this name, or else are of what it names; returns how many.
-    pub fn unpin(&self, reference: &str) -> Result<usize> {
+    pub fn unpin(&self, reference: &str, interrupt: &AtomicBool) -> Result<usize> {
         let pins = self.pins()?;
         let is_named = pins.iter().any(|pin| pin.name == reference);
         let target = match is_named {
@@ -100,10 +105,11 @@ impl Workspace {
             return Ok(0);
         }
         let mut n_removed = 0;
-        self.change_pins(|pins| {
+        self.change_pins(interrupt, |pins| {
             let n_before = pins.len();
             pins.retain(|pin| !goes(pin));
             n_removed = n_before - pins.len();
+            Ok(())
         })?;
         Ok(n_removed)
     }
@@ -140,11 +146,11 @@ impl Workspace {
         }
     }
 
-    fn change_pins(&self, change: impl FnOnce(&mut Vec<Pin>)) -> Result<()> {
+    fn change_pins(&self, interrupt: &AtomicBool, change: impl FnOnce(&mut Vec<Pin>) -> Result<()>) -> Result<()> {
         let sidecar = self.open_sidecar()?.context("nothing is indexed")?;
-        let lock = sidecar.lock(PATIENCE)?;
+        let lock = sidecar.lock_unless(PATIENCE, interrupt)?;
         let mut pins = sidecar.pins()?;
-        change(&mut pins);
+        change(&mut pins)?;
         sidecar
             .write_pins(&pins, &lock)
             .with_context(|| format!("cannot write the pins of {}", sidecar.root().display()))

@@ -773,3 +773,51 @@ fn without_a_sidecar_there_is_nothing_to_collect() {
     assert_eq!(workspace.survey().unwrap(), None);
     assert!(!repo.beside("none").exists());
 }
+
+#[test]
+fn a_pinned_snapshot_that_cannot_be_read_for_now_is_not_thrown_away() {
+    let repo = sample();
+    let tree = repo.tree_of("side");
+    call(&repo, &["index", "side", "HEAD"]).expect(0);
+    call(&repo, &["gc", "--pin", "side"]).expect(0);
+    forget_branch(&repo, "side");
+    repo.write(".codescout/config.toml", format!("[gc]\n{EAGER}"));
+    let folder = repo.path(".codescout/snapshots-v1");
+    let mut files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let manifest = files
+        .find(|path| path.file_name().unwrap().to_string_lossy().starts_with(&tree))
+        .unwrap();
+    let good = std::fs::read(&manifest).unwrap();
+    // Opening it fails, and not for what it holds: as when there are no descriptors left.
+    std::fs::remove_file(&manifest).unwrap();
+    std::os::unix::fs::symlink("elsewhere", &manifest).unwrap();
+    let refused = call(&repo, &["gc"]).expect(2);
+    assert!(refused.stderr.contains(&tree), "{}", refused.stderr);
+    assert!(manifest.is_symlink());
+    // Damaged, and git cannot make it again.
+    std::fs::remove_file(&manifest).unwrap();
+    std::fs::write(&manifest, &good[..good.len() / 2]).unwrap();
+    let refused = call(&repo, &["gc"]).expect(2);
+    assert!(refused.stderr.contains("pinned as \"side\""), "{}", refused.stderr);
+    std::fs::write(&manifest, &good).unwrap();
+    call(&repo, &["gc"]).expect(0);
+    call(&repo, &["search", "only_on_side_1", "--ref", &tree]).expect(0);
+    // Who gives it up may collect.
+    call(&repo, &["gc", "--unpin", "side"]).expect(0);
+    call(&repo, &["gc"]).expect(0);
+    assert_eq!(stored(&repo.path(".codescout")), trees(&repo, &["HEAD"]));
+}
+
+#[test]
+fn a_damaged_note_of_the_last_collection_counts_as_none() {
+    let repo = sample();
+    let grown = indexed(&repo, "grown", EAGER);
+    grown.view("HEAD");
+    collect(&grown);
+    let note = repo.beside("grown").join("gc");
+    let good = std::fs::read(&note).unwrap();
+    std::fs::write(&note, &good[..good.len() - 1]).unwrap();
+    assert_eq!(grown.workspace.collect_if_due(&[], &NoProgress, &NEVER).unwrap(), None);
+    collect(&grown);
+    assert_eq!(std::fs::read(&note).unwrap().len(), good.len());
+}

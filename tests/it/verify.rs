@@ -348,3 +348,52 @@ fn the_command_says_what_it_saw() {
     let cannot = call(&repo, &["verify", "--deep"]).expect(2);
     assert!(cannot.stderr.contains("other settings"), "{}", cannot.stderr);
 }
+
+/// Writes a file when the first look is over.
+struct Mender<'a> {
+    path: &'a Path,
+    good: &'a [u8],
+}
+
+impl codescout::ingest::Progress for Mender<'_> {
+    fn begin(&self, _stage: codescout::ingest::Stage, _n_blobs: usize) {}
+
+    fn advance(&self, _n_bytes: u64) {}
+
+    fn end(&self) {
+        fs::write(self.path, self.good).unwrap();
+    }
+}
+
+#[test]
+fn what_somebody_else_has_mended_meanwhile_is_not_set_aside() {
+    let (repo, index) = indexed();
+    let store = repo.path(".codescout/lexical-v1");
+    let damaged = fs::read_dir(store).unwrap().next().unwrap().unwrap().path();
+    let good = fs::read(&damaged).unwrap();
+    fs::write(&damaged, &good[..good.len() / 2]).unwrap();
+    let mender = Mender {
+        path: &damaged,
+        good: &good,
+    };
+    let sidecar = index.workspace.sidecar_to_check().unwrap().unwrap();
+    let writer = index.workspace.writer(&sidecar);
+    let done = writer.repair(Depth::default(), &mender, NO_LIMITS).unwrap();
+    assert!(!done.before.is_sound() && done.after.is_sound());
+    assert_eq!((done.n_set_aside, sidecar.damaged_bytes().unwrap()), (0, 0));
+    assert_eq!(fs::read(&damaged).unwrap(), good);
+}
+
+#[test]
+fn a_damaged_state_without_manifests_is_mended_at_once() {
+    let (repo, index) = indexed();
+    fs::remove_dir_all(repo.path(".codescout/snapshots-v1")).unwrap();
+    fs::create_dir(repo.path(".codescout/snapshots-v1")).unwrap();
+    let state = repo.path(".codescout/state");
+    let good = fs::read(&state).unwrap();
+    fs::write(&state, &good[..good.len() - 1]).unwrap();
+    let mended = repair(&index, Depth::default());
+    assert!(!mended.before.is_sound() && mended.after.is_sound(), "{mended:?}");
+    index.view("HEAD");
+    assert!(verify(&index, Depth::default()).is_sound());
+}

@@ -86,7 +86,8 @@ pub enum Occasion<'t> {
     Asked,
     /// Somebody asked for all that can be had: whatever is dead goes, and segments are as few as they can be.
     Aggressive,
-    /// Nobody: snapshots of the last day and those of these trees stay, and what goes waits for late readers.
+    /// Nobody: snapshots of the last day and those of these trees stay, and segments that go wait for late readers. Manifests do
+    /// not: who finds none makes it anew.
     Unasked(&'t [TreeId]),
 }
 
@@ -107,7 +108,7 @@ pub struct Collected {
     pub fits: bool,
     /// How long it took.
     pub elapsed: Duration,
-    /// Whether it was stopped before its end; then everything that was there is still there.
+    /// Whether it was stopped before its end. What stays is whole; what earlier rounds have thrown away is gone.
     pub interrupted: bool,
 }
 
@@ -138,6 +139,24 @@ pub enum CollectError {
     /// What is pinned cannot be told.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// It could not be made anew.
+    #[error(
+        "the snapshot that is pinned as {name:?} is damaged and git does not have its tree any more: \
+         take the pin off or mend the index first"
+    )]
+    PinDamaged {
+        /// The pin.
+        name: String,
+        /// Where the damage shows.
+        #[source]
+        source: ManifestError,
+    },
+    /// The folder was moved, deleted or replaced while it was collected: what stands there now is not touched.
+    #[error("{} is not the folder any more that was being collected", .path.display())]
+    Replaced {
+        /// Where it stood.
+        path: PathBuf,
+    },
     /// The folder.
     #[error("cannot use {}", .path.display())]
     Io {
@@ -168,7 +187,12 @@ impl Collector<'_> {
         let snapshots = SnapshotStore::new(self.sidecar, state.epoch, state.recipe);
         let files = snapshots.files().map_err(|source| self.io_error(source))?;
         let n_snapshots = files.iter().filter(|file| file.is_current).count() as u64;
-        let last = self.sidecar.last_collection()?.unwrap_or(LastCollection {
+        let last = match self.sidecar.last_collection() {
+            // It says no more than when; the next collection writes it anew.
+            Err(RecordError::Damaged { .. } | RecordError::Format { .. }) => None,
+            last => last?,
+        };
+        let last = last.unwrap_or(LastCollection {
             ended_at: i64::MIN,
             n_snapshots: 0,
         });
@@ -198,7 +222,7 @@ impl Collector<'_> {
     ) -> Result<Collected, CollectError> {
         let started = Instant::now();
         progress.begin(Stage::Waiting, 0);
-        let lock = self.sidecar.lock(patience)?;
+        let lock = self.sidecar.lock_unless(patience, interrupt)?;
         progress.end();
         let mut done = Collected {
             fits: true,
@@ -207,6 +231,7 @@ impl Collector<'_> {
         };
         let mut target = self.options.max_bytes;
         for round in 0..MAX_ROUNDS {
+            self.check_in_place()?;
             let Some((state, segments)) = self.open()? else {
                 break;
             };
@@ -254,6 +279,15 @@ impl Collector<'_> {
         Ok(done)
     }
 
+    fn check_in_place(&self) -> Result<(), CollectError> {
+        match self.sidecar.is_in_place() {
+            true => Ok(()),
+            false => Err(CollectError::Replaced {
+                path: self.sidecar.root().to_owned(),
+            }),
+        }
+    }
+
     /// The published state and its segments, whatever recipe and profile they are of; `None` before the first.
     fn open(&self) -> Result<Option<(State, Segments)>, CollectError> {
         let Some(state) = self.sidecar.state()? else {
@@ -278,7 +312,7 @@ impl Collector<'_> {
             Occasion::Asked | Occasion::Aggressive => Vec::new(),
         };
         let keep = keep_list(roots, &pins, &recent);
-        mark(self.sidecar, state, segments, keep, max_bytes).map_err(|source| self.io_error(source))
+        mark(self.repository, self.sidecar, state, segments, keep, max_bytes)
     }
 
     /// The trees that stay because nobody asked, with the time that each was made.
@@ -461,7 +495,7 @@ impl Run<'_> {
         self.progress.advance(0);
         if let Occasion::Unasked(_) = self.occasion {
             retire(self.sidecar(), &self.state.segments);
-            retire_manifests(&from).map_err(|source| self.collector.io_error(source))?;
+            retire_manifests(self.sidecar(), &from).map_err(|source| self.collector.io_error(source))?;
             self.collector.pass("gc.retired")?;
         }
         (self.state, self.segments, self.rewrote) = (new, segments, true);
@@ -518,14 +552,16 @@ impl Run<'_> {
                 return Ok(false);
             }
         }
+        self.collector.check_in_place()?;
         // Differences first: what is left when this is cut short never rests on a base that is gone.
         let mut dead: Vec<_> = marked.dead_manifests.iter().collect();
         let snapshots = SnapshotStore::new(self.sidecar(), self.state.epoch, self.state.recipe);
         dead.sort_by_key(|file| !matches!(snapshots.manifest(file.tree), Ok(Some(top)) if top.base().is_some()));
         for file in dead {
             self.collector.pass("gc.before_remove_manifest")?;
-            std::fs::remove_file(&file.path).map_err(|source| CollectError::Io {
-                path: file.path.clone(),
+            let removed = self.sidecar().remove(Store::Snapshots, &file.name, self.lock);
+            removed.map_err(|source| CollectError::Io {
+                path: self.sidecar().path(Store::Snapshots, &file.name),
                 source,
             })?;
             self.collector.pass("gc.removed_manifest")?;
@@ -560,7 +596,11 @@ impl Run<'_> {
             .map_err(|source| self.collector.io_error(source))?
         {
             self.collector.pass("gc.before_remove_folder")?;
-            std::fs::remove_dir_all(&folder).map_err(|source| CollectError::Io { path: folder, source })?;
+            let removed = self.sidecar().remove_old_folder(&folder, self.lock);
+            removed.map_err(|source| CollectError::Io {
+                path: self.sidecar().root().join(&folder),
+                source,
+            })?;
             self.progress.advance(0);
         }
         let last = LastCollection {
@@ -578,7 +618,11 @@ impl Run<'_> {
             Occasion::Unasked(_) => GRACE,
             Occasion::Asked | Occasion::Aggressive => NO_GRACE,
         };
-        let state = self.sidecar().state()?.unwrap_or_default();
+        self.collector.check_in_place()?;
+        // Where there is no state any more, it cannot be told what is in use.
+        let Some(state) = self.sidecar().state()? else {
+            return Ok(());
+        };
         sweep(self.sidecar(), &state, grace, self.lock).map_err(|source| self.collector.io_error(source))?;
         Ok(())
     }

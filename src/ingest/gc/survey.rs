@@ -2,16 +2,18 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::{Path, PathBuf};
 
 use crate::artifact::SkipReason;
+use crate::git::Repository;
 use crate::index::{NumberSet, Segment, Segments};
 use crate::model::TreeId;
-use crate::sidecar::{SegmentEntry, Sidecar, State};
-use crate::snapshot::{FileStatus, Manifest, SnapshotStore, StoredManifest};
+use crate::sidecar::{SectionError, SegmentEntry, Sidecar, State};
+use crate::snapshot::{FileStatus, Manifest, ManifestError, SnapshotStore, StoredManifest};
 
+use super::CollectError;
 use super::keep::{Cause, Keep};
 use crate::ingest::compact::stored_bytes;
+use crate::ingest::run::chain;
 use crate::ingest::sweep;
 
 /// What an entry costs in a file beside its records or its text: a blob's line in the tables, a document's vector and postings.
@@ -96,32 +98,43 @@ pub(super) struct Marked {
 ///
 /// `keep` has the strongest first. Those at its end that do not fit into `max_bytes` are not kept, but for the untouchable ones.
 pub(super) fn mark(
+    repository: &Repository,
     sidecar: &Sidecar,
     state: &State,
     segments: &Segments,
     keep: Vec<Keep>,
     max_bytes: Option<u64>,
-) -> io::Result<Marked> {
+) -> Result<Marked, CollectError> {
+    let io_error = |source| CollectError::Io {
+        path: sidecar.root().to_owned(),
+        source,
+    };
     let snapshots = SnapshotStore::new(sidecar, state.epoch, state.recipe);
-    let stored: Vec<StoredManifest> = snapshots.files()?.into_iter().filter(|file| file.is_current).collect();
+    let mut stored = snapshots.files().map_err(io_error)?;
+    stored.retain(|file| file.is_current);
     let mut marking = Marking::new(&snapshots, state, segments, &stored);
-    let mut kept: Vec<KeptSnapshot> = keep.into_iter().filter_map(|keep| marking.add(keep)).collect();
+    let mut kept: Vec<KeptSnapshot> = Vec::new();
+    for keep in keep {
+        kept.extend(marking.add(keep, repository)?);
+    }
     let over_budget = match max_bytes {
         Some(max_bytes) => kept.split_off(n_within(&kept, max_bytes)),
         None => Vec::new(),
     };
     if !over_budget.is_empty() {
         marking = Marking::new(&snapshots, state, segments, &stored);
-        kept = kept.into_iter().filter_map(|kept| marking.add(kept.keep)).collect();
+        for KeptSnapshot { keep, .. } in std::mem::take(&mut kept) {
+            kept.extend(marking.add(keep, repository)?);
+        }
     }
     let Marking { blobs, docs, .. } = marking;
     let stays: HashSet<TreeId> = kept.iter().map(|kept| kept.keep.tree).collect();
     let dead_manifests: Vec<StoredManifest> = stored.into_iter().filter(|file| !stays.contains(&file.tree)).collect();
-    let found = sweep::find(sidecar, state)?;
+    let found = sweep::find(sidecar, state).map_err(io_error)?;
     let mut survey = Survey {
         n_segments: state.segments.len(),
         in_use_bytes: found.named_bytes,
-        old_folders: old_folders(sidecar)?,
+        old_folders: old_folders(sidecar).map_err(io_error)?,
         over_budget,
         kept,
         ..Survey::default()
@@ -157,25 +170,9 @@ fn n_within(kept: &[KeptSnapshot], max_bytes: u64) -> usize {
 fn old_folders(sidecar: &Sidecar) -> io::Result<Share> {
     let mut share = Share::default();
     for folder in sidecar.old_folders()? {
-        share.add(folder_bytes(&folder)?);
+        share.add(sidecar.old_folder_bytes(&folder)?);
     }
     Ok(share)
-}
-
-/// Bytes of the files below a folder; links are not followed.
-fn folder_bytes(folder: &Path) -> io::Result<u64> {
-    let mut n_bytes = 0;
-    let mut open: Vec<PathBuf> = vec![folder.to_owned()];
-    while let Some(folder) = open.pop() {
-        for entry in std::fs::read_dir(folder)? {
-            let entry = entry?;
-            match entry.file_type()?.is_dir() {
-                true => open.push(entry.path()),
-                false => n_bytes += entry.metadata()?.len(),
-            }
-        }
-    }
-    Ok(n_bytes)
 }
 
 /// Marks the blobs and documents of snapshots one after the other.
@@ -206,19 +203,31 @@ impl<'a> Marking<'a> {
         }
     }
 
-    /// Marks what a tree has, if its snapshot is stored. One that cannot be read is none: it is made anew when it is asked for.
-    fn add(&mut self, keep: Keep) -> Option<KeptSnapshot> {
-        let manifest_bytes = *self.manifest_bytes.get(&keep.tree)?;
-        let top = match self.snapshots.manifest(keep.tree) {
-            Ok(found) => found?,
+    /// Marks what a tree has, if its snapshot is stored. A damaged one is none, as it is made anew when it is asked for; unless that
+    /// cannot be and it is pinned.
+    fn add(&mut self, keep: Keep, repository: &Repository) -> Result<Option<KeptSnapshot>, CollectError> {
+        let Some(&manifest_bytes) = self.manifest_bytes.get(&keep.tree) else {
+            return Ok(None);
+        };
+        let (top, base) = match self.layers(keep.tree) {
+            Ok(Some(layers)) => layers,
+            Ok(None) => return Ok(None),
+            Err(error) if !is_damage(&error) => return Err(error.into()),
+            Err(source) if keep.cause == Cause::Pin && !is_known(repository, keep.tree) => {
+                let name = keep.name;
+                return Err(CollectError::PinDamaged { name, source });
+            }
             Err(error) => {
-                tracing::warn!(%error, name = keep.name, "a snapshot that is kept cannot be read");
-                return None;
+                tracing::warn!(
+                    name = keep.name,
+                    "a snapshot that is kept is damaged: {}",
+                    chain(&error)
+                );
+                return Ok(None);
             }
         };
         let mut bytes = manifest_bytes as f64;
-        if let Some(tree) = top.base() {
-            let base = self.base_of(tree)?;
+        if let Some(base) = base {
             for index in 0..base.n_files() {
                 if let Some(blob) = self.blob_of(&base, index).filter(|&blob| !self.blobs.contains(blob))
                     && !top.names(base.path(index))
@@ -232,10 +241,8 @@ impl<'a> Marking<'a> {
                 bytes += self.mark_blob(blob);
             }
         }
-        Some(KeptSnapshot {
-            keep,
-            bytes: bytes as u64,
-        })
+        let bytes = bytes as u64;
+        Ok(Some(KeptSnapshot { keep, bytes }))
     }
 
     /// The number of a file's blob, also of one that was left out for what it holds: that it is to be left out is known by its
@@ -258,18 +265,26 @@ impl<'a> Marking<'a> {
         is_by_content.then(|| self.segments.find_blob(entry.key())).flatten()
     }
 
-    fn base_of(&mut self, tree: TreeId) -> Option<Manifest> {
+    /// The manifest of a tree, and the whole one that it rests on, if any. `None` if that is not all there.
+    fn layers(&mut self, tree: TreeId) -> Result<Option<(Manifest, Option<Manifest>)>, ManifestError> {
+        let Some(top) = self.snapshots.manifest(tree)? else {
+            return Ok(None);
+        };
+        match top.base() {
+            None => Ok(Some((top, None))),
+            Some(tree) => Ok(self.base_of(tree)?.map(|base| (top, Some(base)))),
+        }
+    }
+
+    fn base_of(&mut self, tree: TreeId) -> Result<Option<Manifest>, ManifestError> {
         if let Some((known, base)) = &self.base
             && *known == tree
         {
-            return Some(base.clone());
+            return Ok(Some(base.clone()));
         }
-        let base = self.snapshots.manifest(tree).ok()??;
-        if base.base().is_some() {
-            return None;
-        }
-        self.base = Some((tree, base.clone()));
-        Some(base)
+        let base = self.snapshots.manifest(tree)?.filter(|base| base.base().is_none());
+        self.base = base.clone().map(|base| (tree, base));
+        Ok(base)
     }
 
     /// Bytes of what was not marked before.
@@ -306,6 +321,19 @@ impl<'a> Marking<'a> {
             .partition_point(|share| share.base_doc <= doc)
             .checked_sub(1)
     }
+}
+
+/// Whether what was read is not what was written; else the same may be read a moment later.
+fn is_damage(error: &ManifestError) -> bool {
+    matches!(
+        error,
+        ManifestError::File(SectionError::Damaged { .. } | SectionError::Format { .. })
+    )
+}
+
+/// Whether git has the whole of a tree, so that its snapshot can be made anew.
+fn is_known(repository: &Repository, tree: TreeId) -> bool {
+    repository.reader().diff_trees(None, tree).is_ok()
 }
 
 /// How the bytes of a segment's files fall to its blobs and documents: by their records and by their text.

@@ -124,7 +124,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &GcArgs, output:
         show(&answer, output)?;
     }
     if collected.interrupted {
-        anyhow::bail!("interrupted; nothing was thrown away");
+        anyhow::bail!("interrupted; what is kept is whole");
     }
     Ok(Found::Something)
 }
@@ -255,7 +255,7 @@ fn show(answer: &GcOut, output: &mut Output) -> Result<()> {
 
 fn change_pins(workspace: &Workspace, global: &Global, args: &GcArgs, output: &mut Output) -> Result<Found> {
     for reference in &args.unpin {
-        if workspace.unpin(reference)? == 0 {
+        if workspace.unpin(reference, &INTERRUPTED)? == 0 {
             return Err(Hinted {
                 message: format!("{reference:?} is not pinned"),
                 hint: "codescout gc --pins shows what is".to_owned(),

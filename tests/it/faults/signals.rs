@@ -13,6 +13,7 @@ use serde_json::Value;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::{check_sound, history, program, start, succeed, told_by};
+use crate::indexed::files_below;
 
 /// A little more than what is promised: the machine may be busy with other tests.
 const SOON: Duration = Duration::from_secs(4);
@@ -178,4 +179,79 @@ fn a_writer_that_sleeps_delays_and_spoils_nothing() {
         "each of the new files is numbered once"
     );
     check_sound(repo.root(), &revisions, &expected, "writers that slept");
+}
+
+/// A collection of garbage that sleeps before it writes a manifest of its new epoch.
+fn stopped_collection(repo: &crate::support::TestRepo) -> Child {
+    let sidecar = repo.path(".codescout");
+    succeed(repo.root(), &["index"]);
+    fs::write(sidecar.join("config.toml"), "[gc]\nreflog_days = 0\ndead_percent = 0\n").unwrap();
+    repo.git(["reset", "--quiet", "--hard", "HEAD~1"]);
+    succeed(repo.root(), &["index"]);
+    stopped_at(repo.root(), "write.snap.begin", &["gc"])
+}
+
+#[test]
+fn a_collection_whose_sidecar_was_deleted_leaves_the_new_one_alone() {
+    let (repo, commits) = history(3);
+    let expected = told_by(repo.root(), Some(repo.beside("sidecar")), &commits[..2]);
+    let sleeping = stopped_collection(&repo);
+    fs::remove_dir_all(repo.path(".codescout")).unwrap();
+    succeed(repo.root(), &["index"]);
+    let before = files_below(&repo.path(".codescout"));
+    let (status, _) = end_with(sleeping, Signal::CONT);
+    assert_eq!(status.code(), Some(2), "nothing was collected");
+    assert_eq!(files_below(&repo.path(".codescout")), before);
+    check_sound(repo.root(), &commits[..2], &expected, "deleted under a collection");
+}
+
+#[test]
+fn a_collection_whose_sidecar_was_replaced_leaves_the_other_alone() {
+    let (repo, _) = history(3);
+    let (other, _) = history(4);
+    succeed(other.root(), &["index"]);
+    let theirs = other.path(".codescout");
+    let before = files_below(&theirs);
+    let sleeping = stopped_collection(&repo);
+    fs::rename(repo.path(".codescout"), repo.beside("moved")).unwrap();
+    std::os::unix::fs::symlink(&theirs, repo.path(".codescout")).unwrap();
+    let (status, _) = end_with(sleeping, Signal::CONT);
+    assert_eq!(status.code(), Some(2), "nothing was collected here");
+    assert_eq!(files_below(&theirs), before);
+}
+
+#[test]
+fn whoever_waits_for_another_writer_ends_when_asked() {
+    let (repo, _) = history(2);
+    succeed(repo.root(), &["index"]);
+    let sidecar = repo.path(".codescout");
+    let store = sidecar.join("lexical-v1");
+    let damaged = fs::read_dir(store).unwrap().next().unwrap().unwrap().path();
+    let good = fs::read(&damaged).unwrap();
+    let lock = Sidecar::open(&sidecar).unwrap().lock(Duration::ZERO).unwrap();
+    for args in [&["gc"][..], &["gc", "--pin", "HEAD"], &["verify", "--repair"]] {
+        if args[0] == "verify" {
+            fs::write(&damaged, &good[..good.len() / 2]).unwrap();
+        }
+        let waiting = stopped_at(repo.root(), "lock.opened", args);
+        let (status, took) = end_with(waiting, Signal::TERM);
+        assert_eq!(status.code(), Some(143), "{args:?}");
+        assert!(took < SOON, "{args:?}: {took:?}");
+    }
+    drop(lock);
+}
+
+#[test]
+fn what_was_thrown_away_before_the_lock_was_had_is_not_pinned() {
+    let (repo, commits) = history(3);
+    succeed(repo.root(), &["index"]);
+    fs::write(repo.path(".codescout/config.toml"), "[gc]\nreflog_days = 0\n").unwrap();
+    repo.git(["reset", "--quiet", "--hard", "HEAD~1"]);
+    succeed(repo.root(), &["index"]);
+    let sleeping = stopped_at(repo.root(), "lock.opened", &["gc", "--pin", &commits[2]]);
+    succeed(repo.root(), &["gc"]);
+    let (status, _) = end_with(sleeping, Signal::CONT);
+    assert_eq!(status.code(), Some(2));
+    let sidecar = Sidecar::open(&repo.path(".codescout")).unwrap();
+    assert_eq!(sidecar.pins().unwrap(), []);
 }

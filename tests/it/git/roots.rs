@@ -170,3 +170,46 @@ fn what_is_not_there_is_passed_over() {
     let roots = open(&repo).roots(ALL).unwrap();
     assert_eq!(trees(&roots, |_| true), [repo.tree_of("HEAD")].into());
 }
+
+#[test]
+fn what_is_there_and_cannot_be_read_is_an_error() {
+    let fresh = || {
+        let repo = TestRepo::new(
+            "
+            //- a.txt
+            one
+        ",
+        );
+        repo.worktree("linked").git(["checkout", "--quiet", "--detach"]);
+        open(&repo).roots(ALL).unwrap();
+        repo
+    };
+    let replace_by_loop = |repo: &TestRepo, name: &str| {
+        std::fs::remove_file(repo.path(name)).unwrap();
+        std::os::unix::fs::symlink(repo.path(name), repo.path(name)).unwrap();
+    };
+    for name in [
+        ".git/worktrees/linked/HEAD",
+        ".git/logs/refs/heads/main",
+        ".git/refs/heads/main",
+    ] {
+        let repo = fresh();
+        replace_by_loop(&repo, name);
+        assert!(open(&repo).roots(ALL).is_err(), "{name}");
+    }
+    let repo = fresh();
+    repo.write(".git/worktrees/linked/HEAD", "what git does not write\n");
+    assert!(open(&repo).roots(ALL).is_err(), "a damaged head");
+    let repo = fresh();
+    let tip = repo.rev_parse("HEAD");
+    repo.write("a.txt", "two");
+    repo.commit("two");
+    let object = repo.path(format!(".git/objects/{}/{}", &tip[..2], &tip[2..]));
+    std::fs::remove_file(&object).unwrap();
+    std::fs::write(&object, "what git does not write").unwrap();
+    assert!(open(&repo).roots(ALL).is_err(), "a damaged commit");
+    // No list of work trees is no failure.
+    let repo = fresh();
+    std::fs::remove_dir_all(repo.path(".git/worktrees")).unwrap();
+    open(&repo).roots(ALL).unwrap();
+}
