@@ -63,6 +63,9 @@ impl Workspace {
 
     /// Keeps the snapshot of a revision, which is indexed first if it is not, whatever becomes of its commit.
     pub fn pin(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Pin> {
+        if matches!(reference, "WORKTREE" | "INDEX") {
+            anyhow::bail!("{reference} is another tree tomorrow: pin a commit, branch or tag");
+        }
         let target = self.target(reference)?.context("there is no commit yet to pin")?;
         if self.stored_tree(target.tree).is_none() {
             let outcome = self.ingest(target, progress, interrupt)?;

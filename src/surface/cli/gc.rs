@@ -232,6 +232,13 @@ fn show(answer: &GcOut, output: &mut Output) -> Result<()> {
             megabytes(max_bytes)
         ))?;
     }
+    let dead = answer.causes.dead_blobs.bytes;
+    if dead > 0 && !answer.rewrote {
+        output.line(&format!(
+            "{:.2} MB of blobs go when they are gc.dead_percent of the index, or with: codescout gc --aggressive",
+            megabytes(dead)
+        ))?;
+    }
     if answer.dry_run {
         output.line("nothing was changed")?;
         return Ok(());
