@@ -152,10 +152,11 @@ pub fn uninstall(repository: &Repository, wishes: Wishes) -> Result<Plan, Instal
         let is_outside = folder == plan.folder.path && plan.folder.standing == Standing::Outside;
         let may_write = !is_outside || wishes.force;
         for event in HookEvent::ALL {
+            let hook = folder.join(event.name());
+            let mut moved = Some(with_ending(&hook, MOVED)).filter(|moved| moved.symlink_metadata().is_ok());
             // Under its own name, and under those that managers give to what they find.
             for ending in ["", ".legacy", ".old"] {
-                let path = folder.join(format!("{}{ending}", event.name()));
-                plan.uninstall_one(event, path, may_write)?;
+                plan.uninstall_one(event, with_ending(&hook, ending), &mut moved, may_write)?;
             }
         }
     }
@@ -351,24 +352,28 @@ impl Plan {
         );
     }
 
-    fn uninstall_one(&mut self, event: HookEvent, path: PathBuf, may_write: bool) -> Result<(), InstallError> {
+    /// Takes away what of ours stands at `path`. `moved` is the hook that was moved aside, as long as it has no place: whatever a
+    /// manager called the file of ours since, that goes on with the hook under the name that it got from us.
+    fn uninstall_one(
+        &mut self,
+        event: HookEvent,
+        path: PathBuf,
+        moved: &mut Option<PathBuf>,
+        may_write: bool,
+    ) -> Result<(), InstallError> {
         let Found::Script(content, mode) = Found::at(&path)? else {
             return Ok(());
         };
         let Some(held) = Held::find(&content) else {
             return Ok(());
         };
-        let moved = with_ending(&path, MOVED);
-        let is_moved = held.shape == Shape::Chain && moved.symlink_metadata().is_ok();
+        let back = moved.take_if(|_| may_write && held.shape == Shape::Chain && held.is_whole_file());
         if !may_write {
             self.leave(event, path, "it lies outside of the repository; --force takes it away");
-        } else if is_moved && held.is_whole_file() {
-            let back = Change::Move {
-                from: moved,
-                to: path.clone(),
-            };
+        } else if let Some(from) = back {
+            let back = Change::Move { from, to: path.clone() };
             self.push(event, path, Action::PutBack, vec![back]);
-        } else if is_moved {
+        } else if let Some(moved) = moved.as_ref().filter(|_| held.shape == Shape::Chain) {
             let why = format!("it was changed by hand, and {} is to be put back", moved.display());
             self.leave(event, path, &why);
         } else if held.is_whole_file() {
