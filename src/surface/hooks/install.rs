@@ -2,7 +2,7 @@
 
 use std::fs::{self, Metadata, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::event::HookEvent;
@@ -152,10 +152,19 @@ pub fn uninstall(repository: &Repository, wishes: Wishes) -> Result<Plan, Instal
         let is_outside = folder == plan.folder.path && plan.folder.standing == Standing::Outside;
         let may_write = !is_outside || wishes.force;
         for event in HookEvent::ALL {
+            let hook = folder.join(event.name());
+            let mut moved = Some(with_ending(&hook, MOVED)).filter(|moved| moved.symlink_metadata().is_ok());
             // Under its own name, and under those that managers give to what they find.
             for ending in ["", ".legacy", ".old"] {
-                let path = folder.join(format!("{}{ending}", event.name()));
-                plan.uninstall_one(event, path, may_write)?;
+                plan.uninstall_one(event, with_ending(&hook, ending), &mut moved, may_write)?;
+            }
+            // Nothing goes on with it: an install was killed that could give it no second name.
+            if may_write
+                && let Some(from) = moved
+                && matches!(Found::at(&hook)?, Found::Nothing)
+            {
+                let back = Change::Move { from, to: hook.clone() };
+                plan.push(event, hook, Action::PutBack, vec![back]);
             }
         }
     }
@@ -284,20 +293,24 @@ impl Plan {
 
     fn chain(&mut self, event: HookEvent, path: PathBuf, program: Program<'_>) {
         let moved = with_ending(&path, MOVED);
-        if moved.symlink_metadata().is_ok() {
-            let why = format!("{} is in the way; move one of the two away", moved.display());
-            return self.leave(event, path, &why);
+        let mut changes = Vec::new();
+        // Killed after the first change, it has both names already.
+        if !is_same_file(&path, &moved) {
+            if moved.symlink_metadata().is_ok() {
+                let why = format!("{} is in the way; move one of the two away", moved.display());
+                return self.leave(event, path, &why);
+            }
+            changes.push(Change::Keep {
+                from: path.clone(),
+                to: moved,
+            });
         }
-        let keep = Change::Keep {
-            from: path.clone(),
-            to: moved,
-        };
-        let write = Change::Write {
+        changes.push(Change::Write {
             path: path.clone(),
             content: own_file(event, Shape::Chain, program),
             mode: EXECUTABLE,
-        };
-        self.push(event, path, Action::Chained, vec![keep, write]);
+        });
+        self.push(event, path, Action::Chained, changes);
     }
 
     fn leave_to_lefthook(&mut self, event: HookEvent, path: PathBuf) {
@@ -351,24 +364,34 @@ impl Plan {
         );
     }
 
-    fn uninstall_one(&mut self, event: HookEvent, path: PathBuf, may_write: bool) -> Result<(), InstallError> {
+    /// Takes away what of ours stands at `path`. `moved` is the hook that was moved aside, as long as it has no place: whatever a
+    /// manager called the file of ours since, that goes on with the hook under the name that it got from us.
+    fn uninstall_one(
+        &mut self,
+        event: HookEvent,
+        path: PathBuf,
+        moved: &mut Option<PathBuf>,
+        may_write: bool,
+    ) -> Result<(), InstallError> {
+        // What an install left that was killed: one hook with two names.
+        if may_write && let Some(second) = moved.take_if(|moved| is_same_file(&path, moved)) {
+            let remove = Change::Remove { path: second.clone() };
+            self.push(event, second, Action::Removed, vec![remove]);
+            return Ok(());
+        }
         let Found::Script(content, mode) = Found::at(&path)? else {
             return Ok(());
         };
         let Some(held) = Held::find(&content) else {
             return Ok(());
         };
-        let moved = with_ending(&path, MOVED);
-        let is_moved = held.shape == Shape::Chain && moved.symlink_metadata().is_ok();
+        let back = moved.take_if(|_| may_write && held.shape == Shape::Chain && held.is_whole_file());
         if !may_write {
             self.leave(event, path, "it lies outside of the repository; --force takes it away");
-        } else if is_moved && held.is_whole_file() {
-            let back = Change::Move {
-                from: moved,
-                to: path.clone(),
-            };
+        } else if let Some(from) = back {
+            let back = Change::Move { from, to: path.clone() };
             self.push(event, path, Action::PutBack, vec![back]);
-        } else if is_moved {
+        } else if let Some(moved) = moved.as_ref().filter(|_| held.shape == Shape::Chain) {
             let why = format!("it was changed by hand, and {} is to be put back", moved.display());
             self.leave(event, path, &why);
         } else if held.is_whole_file() {
@@ -413,6 +436,12 @@ impl Found {
     }
 }
 
+/// Whether both are names of one file; a link is not followed.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let id = |path: &Path| path.symlink_metadata().map(|metadata| (metadata.dev(), metadata.ino()));
+    matches!((id(one), id(other)), (Ok(one), Ok(other)) if one == other)
+}
+
 /// Whether our lines stand in a file that can be run.
 pub(super) fn holds_ours(path: &Path) -> bool {
     matches!(Found::at(path), Ok(Found::Script(content, mode)) if mode & 0o111 != 0 && Held::find(&content).is_some())
@@ -427,9 +456,12 @@ pub(super) fn with_ending(path: &Path, ending: &str) -> PathBuf {
 impl Change {
     fn apply(&self) -> Result<(), InstallError> {
         match self {
-            // A second name first: so there is no moment without the hook.
+            // A second name first: so there is no moment without the hook. What took the name meanwhile is not overwritten.
             Self::Keep { from, to } => fs::hard_link(from, to)
-                .or_else(|_| fs::rename(from, to))
+                .or_else(|error| match error.kind() {
+                    io::ErrorKind::AlreadyExists => Err(error),
+                    _ => fs::rename(from, to),
+                })
                 .map_err(|source| failed(from, source)),
             Self::Move { from, to } => fs::rename(from, to).map_err(|source| failed(to, source)),
             Self::Write { path, content, mode } => write(path, content, *mode).map_err(|source| failed(path, source)),

@@ -4,11 +4,11 @@
 //! `git clean -fdx` leaves them.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -23,6 +23,10 @@ const MAIN: &str = "main work tree";
 const REQUEST: &str = "request ";
 /// A request that is being written, with the number of the process that does.
 const HALF: &str = "writing ";
+/// The answer to a trial.
+pub(super) const ANSWER: &str = "trial ";
+/// How old such a file is when nobody can be about to rename or read it.
+const LEFT_OVER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The folder `codescout-hooks` in the common git directory.
 #[derive(Clone, Debug)]
@@ -34,7 +38,7 @@ pub(super) struct Queue {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     path: PathBuf,
-    /// When it was made; only compared for being the same.
+    /// When it was made, by the clock of the file system.
     pub(super) made: SystemTime,
     pub(super) event: HookEvent,
     /// The work tree's git directory.
@@ -80,11 +84,13 @@ impl Queue {
         })
     }
 
-    /// Clears away what hooks and workers left half-written that were killed.
+    /// Clears away what hooks and workers left half-written that were killed, and answers that came when nobody waited for them
+    /// any more.
     pub(super) fn clear(&self, _lock: &WorkerLock) -> io::Result<()> {
         for entry in fs::read_dir(&self.root)? {
             let entry = entry?;
-            if entry.file_name().to_str().is_some_and(is_abandoned) {
+            let is_left_over = |name: &str| is_abandoned(name) || is_passing(name) && is_old(&entry);
+            if entry.file_name().to_str().is_some_and(is_left_over) {
                 fs::remove_file(entry.path())?;
             }
         }
@@ -138,6 +144,17 @@ fn is_abandoned(name: &str) -> bool {
     let process = name.strip_prefix(HALF).and_then(|process| process.parse().ok());
     let process = process.and_then(Pid::from_raw);
     process.is_some_and(|process| test_kill_process(process) == Err(Errno::SRCH))
+}
+
+/// Whether files with this name are about to be renamed or read.
+fn is_passing(name: &str) -> bool {
+    name.starts_with(HALF) || name.starts_with(ANSWER)
+}
+
+/// Whether a file was written long ago; a time to come says nothing about that.
+fn is_old(entry: &DirEntry) -> bool {
+    let written = entry.metadata().and_then(|metadata| metadata.modified());
+    written.is_ok_and(|written| written.elapsed().is_ok_and(|age| age > LEFT_OVER))
 }
 
 fn read_request(path: PathBuf) -> Option<Request> {

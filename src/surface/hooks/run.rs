@@ -20,8 +20,9 @@ use crate::surface::open::{Freshness, Workspace};
 /// How long a worker waits for the end of what git is doing, counted from the last request. What takes longer ends with a hook
 /// of its own, or goes on with one, and that one starts the next worker.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often a waiting worker looks again. The end of a rebase has no event that could be waited for everywhere.
-const LOOK_EVERY: Duration = Duration::from_millis(25);
+/// When a waiting worker looks again; the time doubles with each look, up to the second figure. The end of a rebase has no event
+/// that could be waited for everywhere.
+const LOOK_AFTER: [Duration; 2] = [Duration::from_millis(25), Duration::from_millis(500)];
 /// Of how many branches the tips are indexed when it is not known which were pushed.
 const MAX_UNKNOWN_BRANCHES: usize = 50;
 
@@ -49,26 +50,38 @@ pub fn work(repository: &Repository, interrupt: &AtomicBool) {
     }
 }
 
-/// Since when requests wait for git to be done.
+/// Since when requests wait for git to be done, where their own time does not tell.
 #[derive(Default)]
 struct Waiting {
     since: HashMap<PathBuf, (SystemTime, Instant)>,
 }
 
 impl Waiting {
-    /// Whether to go on waiting for the request's turn.
+    /// Whether to go on waiting for the request's turn. It counts from the request, not from this worker's start: else what waits
+    /// for the end of a bisect would keep every worker from ending.
     fn is_worth_it(&mut self, request: &Request) -> bool {
+        match request.made.elapsed() {
+            Ok(age) => age < PATIENCE,
+            // The clock was set back.
+            Err(_) => self.elapsed(request) < PATIENCE,
+        }
+    }
+
+    /// How long this process has known the request.
+    fn elapsed(&mut self, request: &Request) -> Duration {
         let fresh = (request.made, Instant::now());
         let known = self.since.entry(request.git_dir.clone()).or_insert(fresh);
         if known.0 != request.made {
             *known = fresh;
         }
-        known.1.elapsed() < PATIENCE
+        known.1.elapsed()
     }
 }
 
 /// Says whether requests can be taken away.
 fn serve(queue: &Queue, waiting: &mut Waiting, interrupt: &AtomicBool) -> bool {
+    let [shortest, longest] = LOOK_AFTER;
+    let mut pause = shortest;
     while !interrupt.load(Ordering::Relaxed) {
         let mut is_waiting = false;
         let mut has_run = false;
@@ -84,8 +97,11 @@ fn serve(queue: &Queue, waiting: &mut Waiting, interrupt: &AtomicBool) -> bool {
             }
         }
         match (has_run, is_waiting) {
-            (true, _) => {}
-            (false, true) => thread::sleep(LOOK_EVERY),
+            (true, _) => pause = shortest,
+            (false, true) => {
+                thread::sleep(pause);
+                pause = longest.min(pause * 2);
+            }
             (false, false) => return true,
         }
     }

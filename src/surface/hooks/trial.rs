@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::event::HookEvent;
 use super::install::Found;
-use super::queue::Queue;
+use super::queue::{ANSWER, Queue};
 use super::request::drop_variables_of_git;
 use super::script::{Program, Shape, own_file};
 use super::status::{HookStatus, status};
@@ -171,7 +171,7 @@ fn wait(child: &mut Child) -> io::Result<Option<bool>> {
 }
 
 fn answer_name(nonce: &str, event: HookEvent) -> String {
-    format!("trial {nonce} {}", event.name())
+    format!("{ANSWER}{nonce} {}", event.name())
 }
 
 /// What a hook does during a trial: it leaves a file whose name only the asker knows.

@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::process::Command;
+use std::time::{Duration, Instant, SystemTime};
 
 use codescout::sidecar::Sidecar;
 
@@ -114,6 +115,80 @@ fn cherry_picks_reverts_and_bisects_are_one_run_each() {
     // It ends where it began, and that is known.
     assert_eq!(n_runs(&repo), before);
     assert_eq!(indexed(&repo).last(), Some(&repo.rev_parse("HEAD")));
+}
+
+/// Says that a file was made so long ago.
+fn make_older(path: &Path, age: Duration) {
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.set_modified(SystemTime::now() - age).unwrap();
+}
+
+#[test]
+fn a_bisect_that_goes_on_elsewhere_keeps_no_worker() {
+    let repo = hooked();
+    let linked = repo.worktree("linked");
+    settle(&repo);
+    repo.write(".git/worktrees/linked/BISECT_LOG", "");
+    let request = repo.path(".git/codescout-hooks/request linked");
+    let git_dir = linked.git(["rev-parse", "--absolute-git-dir"]);
+    fs::write(&request, format!("post-checkout\n{git_dir}")).unwrap();
+    make_older(&request, Duration::from_secs(11));
+    let started = Instant::now();
+    hooks(&repo, &["run", "--worker", "post-commit"]).expect(0);
+    // It would be ten and more.
+    assert!(started.elapsed() < Duration::from_secs(9), "{:?}", started.elapsed());
+    assert!(request.exists(), "it waits for the next worker");
+    repo.remove(".git/worktrees/linked/BISECT_LOG");
+    hooks(&repo, &["run", "--worker", "post-commit"]).expect(0);
+    assert!(!request.exists());
+    assert_eq!(indexed(&repo).last(), Some(&linked.rev_parse("HEAD")));
+}
+
+#[test]
+fn a_waiting_worker_looks_less_and_less_often() {
+    let repo = hooked();
+    repo.write(".git/BISECT_LOG", "");
+    let mut command = Command::new(super::PROGRAM);
+    command.args(["hooks", "run", "post-commit"]).current_dir(repo.root());
+    assert!(command.status().unwrap().success());
+    let mut most = 0;
+    // The worker ends of itself after ten seconds.
+    wait_until("the worker ends", || {
+        let worker = worker_in(repo.root());
+        let status = worker.and_then(|worker| fs::read_to_string(format!("/proc/{worker}/status")).ok());
+        let n_waits = status.as_deref().and_then(|status| {
+            let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches"));
+            line?.rsplit('\t').next()?.parse::<u32>().ok()
+        });
+        most = most.max(n_waits.unwrap_or_default());
+        worker.is_none()
+    });
+    // Some 24 looks in ten seconds, and some waiting while it starts; it would be 400.
+    assert!((5..200).contains(&most), "{most}");
+}
+
+#[test]
+fn a_worker_clears_away_what_nobody_waits_for() {
+    let repo = hooked();
+    let folder = repo.path(".git/codescout-hooks");
+    fs::create_dir(&folder).unwrap();
+    // Both numbers are those of processes.
+    let writing = format!("writing {}", std::process::id());
+    let names = [
+        "trial 00 post-receive",
+        "writing 1",
+        "trial 11 post-commit",
+        &writing,
+        "else",
+    ];
+    for (name, hours) in names.iter().zip([25, 25, 23, 23, 25]) {
+        fs::write(folder.join(name), "").unwrap();
+        make_older(&folder.join(name), Duration::from_secs(hours * 60 * 60));
+    }
+    commit_file(&repo, "first");
+    assert_fresh(&repo);
+    let is_left = names.map(|name| folder.join(name).exists());
+    assert_eq!(is_left, [false, false, true, true, true]);
 }
 
 #[test]

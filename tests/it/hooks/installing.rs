@@ -180,6 +180,34 @@ fn a_name_that_is_taken_is_not_overwritten() {
 }
 
 #[test]
+fn an_install_that_was_killed_can_be_done_again_and_undone() {
+    let repo = TestRepo::new("\n//- start.rs\npub fn start() {}\n");
+    let hook = repo.path(".git/hooks/post-commit");
+    let moved = repo.path(".git/hooks/post-commit.codescout-orig");
+    write_executable(&hook, "#!/usr/bin/env python3\nopen('called', 'w')\n");
+    let before = listing(&repo.path(".git/hooks"));
+    // Between the second name and ours, where there can be a second name and where there cannot.
+    let killed: [fn(&Path, &Path); 2] = [
+        |hook, moved| fs::hard_link(hook, moved).unwrap(),
+        |hook, moved| fs::rename(hook, moved).unwrap(),
+    ];
+    for kill in killed {
+        kill(&hook, &moved);
+        hooks(&repo, &["uninstall"]).expect(0);
+        assert_eq!(listing(&repo.path(".git/hooks")), before);
+
+        kill(&hook, &moved);
+        hooks(&repo, &["install"]).expect(0);
+        hooks(&repo, &["status"]).expect(0);
+        repo.git(["commit", "--quiet", "--allow-empty", "-m", "next"]);
+        assert_fresh(&repo);
+        fs::remove_file(repo.path("called")).expect("ours goes on with the one that stood there");
+        hooks(&repo, &["uninstall"]).expect(0);
+        assert_eq!(listing(&repo.path(".git/hooks")), before);
+    }
+}
+
+#[test]
 fn standard_input_reaches_the_hooks_of_a_bare_repository() {
     let repo = TestRepo::new("\n//- start.rs\npub fn start() {}\n");
     let bare = repo.bare_clone("server.git");
