@@ -750,11 +750,16 @@ fn add_exclude_line(path: &Path, text: &str) -> std::io::Result<()> {
         std::fs::create_dir_all(folder)?;
         remove_stale_temporaries(folder)?;
     }
+    // The user's link stays, and what it leads to is written.
+    let path = match path.is_symlink() {
+        true => path.canonicalize()?,
+        false => path.to_owned(),
+    };
     let separator = match text.is_empty() || text.ends_with('\n') {
         true => "",
         false => "\n",
     };
-    write_atomic(path, format!("{text}{separator}{EXCLUDE_LINE}\n").as_bytes())
+    write_atomic(&path, format!("{text}{separator}{EXCLUDE_LINE}\n").as_bytes())
 }
 
 /// Whether an error says that this place cannot be written to, rather than that something is wrong.
