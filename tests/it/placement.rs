@@ -402,6 +402,7 @@ fn the_exclude_file_keeps_its_mode_and_its_link() {
     let exclude = linked.path(".git/info/exclude");
     let shared = linked.beside("shared-excludes");
     fs::write(&shared, "# shared\n").unwrap();
+    linked.write(".git/info/exclude", "");
     fs::remove_file(&exclude).unwrap();
     symlink(&shared, &exclude).unwrap();
     call(&linked, &["index"]).expect(0);

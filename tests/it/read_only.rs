@@ -228,6 +228,8 @@ fn the_owner_goes_on_with_what_root_indexed() {
         return;
     }
     fs::write(closed.home.join(".gitconfig"), "[safe]\n\tdirectory = *\n").unwrap();
+    closed.repo.write(".git/info/exclude", "# mine\n");
+    closed.give_away();
     let exclude = closed.repo.path(".git/info/exclude");
     let mode = || fs::metadata(&exclude).unwrap().mode() & 0o777;
     let mode_before = mode();
