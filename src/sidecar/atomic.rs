@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::beneath::{EntryKind, Folder, Owners};
@@ -18,21 +18,35 @@ pub(super) const TEMPORARY_PREFIX: &str = ".writing-";
 
 /// Writes `bytes` to `path`: a temporary file in the same folder, flushed to disk, renamed, the folder flushed.
 ///
-/// A reader sees the old content or the new, never a mixture; after a crash likewise.
+/// A reader sees the old content or the new, never a mixture; after a crash likewise. Who could read the old file can read the
+/// new one: it gets its mode, and its owner if we may give it away. A link is replaced.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a file needs a folder"));
     };
-    write_in(File::open(folder)?.as_fd(), name, bytes)
+    let folder = File::open(folder)?;
+    let old = match rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(old) => (FileType::from_raw_mode(old.st_mode) == FileType::RegularFile).then_some(old),
+        Err(rustix::io::Errno::NOENT) => None,
+        Err(errno) => return Err(errno.into()),
+    };
+    write_like(folder.as_fd(), name, bytes, old.as_ref())
 }
 
-/// [`write_atomic`] for a file of an opened folder, wherever that has been moved to meanwhile.
+/// [`write_atomic`] for a file of an opened folder, wherever that has been moved to meanwhile, with the mode of a new file.
 pub(super) fn write_in(folder: BorrowedFd<'_>, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
+    write_like(folder, name, bytes, None)
+}
+
+fn write_like(folder: BorrowedFd<'_>, name: &OsStr, bytes: &[u8], old: Option<&Stat>) -> io::Result<()> {
     let step = |step| failpoint::hit(&failpoint::name_of_step(Path::new(name), step));
     step("begin")?;
     let (temporary, mut file) = create_temporary(folder)?;
     let mut write = || {
         step("created")?;
+        if let Some(old) = old {
+            make_like(&file, old)?;
+        }
         let (first, second) = bytes.split_at(if cfg!(debug_assertions) { bytes.len() / 2 } else { 0 });
         file.write_all(first)?;
         step("half")?;
@@ -69,14 +83,27 @@ pub(super) fn remove_stale_in(folder: &Folder) -> io::Result<()> {
     Ok(())
 }
 
-/// A new file that only its owner may read, under a name that nobody has.
+/// Gives a new file the owner and the mode of the one that it replaces. That of another user stays ours where we may not give
+/// it away, as with any editor.
+fn make_like(file: &File, old: &Stat) -> io::Result<()> {
+    let new = rustix::fs::fstat(file)?;
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid) {
+        let group = Some(Gid::from_raw(old.st_gid));
+        let _ = rustix::fs::fchown(file, Some(Uid::from_raw(old.st_uid)), group)
+            .or_else(|_| rustix::fs::fchown(file, None, group));
+    }
+    let mode = Mode::from_raw_mode(old.st_mode & 0o777);
+    Ok(rustix::fs::fchmod(file, mode)?)
+}
+
+/// A new file as any program makes it, so that whoever may use the repository may use it; under a name that nobody has.
 fn create_temporary(folder: BorrowedFd<'_>) -> io::Result<(String, File)> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     loop {
         let mut random = [0; 8];
         getrandom(&mut random, GetRandomFlags::empty())?;
         let name = format!("{TEMPORARY_PREFIX}{:016x}", u64::from_le_bytes(random));
-        match rustix::fs::openat(folder, &name, flags, Mode::from_raw_mode(0o600)) {
+        match rustix::fs::openat(folder, &name, flags, Mode::from_raw_mode(0o666)) {
             Ok(fd) => return Ok((name, File::from(fd))),
             Err(rustix::io::Errno::EXIST | rustix::io::Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
@@ -102,6 +129,25 @@ mod tests {
         fs::write(folder.path().join(".writing-abc"), b"half").unwrap();
         remove_stale_temporaries(folder.path()).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_keeps_its_mode_and_a_new_one_gets_the_usual() {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt};
+        let folder = tempfile::tempdir().unwrap();
+        let mode_of = |name: &str| fs::metadata(folder.path().join(name)).unwrap().mode() & 0o777;
+        fs::write(folder.path().join("usual"), "").unwrap();
+        let path = folder.path().join("file");
+        write_atomic(&path, b"one").unwrap();
+        assert_eq!(mode_of("file"), mode_of("usual"));
+        for mode in [0o600, 0o664, 0o640] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            write_atomic(&path, b"two").unwrap();
+            assert_eq!(mode_of("file"), mode);
+        }
+        let opened = File::open(folder.path()).unwrap();
+        write_in(opened.as_fd(), OsStr::new("file"), b"three").unwrap();
+        assert_eq!(mode_of("file"), mode_of("usual"));
     }
 
     #[test]

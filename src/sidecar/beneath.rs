@@ -12,7 +12,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT};
+use rustix::fs::{
+    Access, AtFlags, Dir, FileType, Mode, OFlags, Stat, StatVfsMountFlags, Timespec, Timestamps, UTIME_OMIT,
+};
 
 /// Users whose files are taken for ours.
 #[derive(Clone, Copy, Debug)]
@@ -192,6 +194,18 @@ impl Folder {
     /// Gives what stands under a name another one, perhaps in another folder.
     pub(super) fn rename(&self, name: &OsStr, to: &Self, new_name: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::renameat(&self.fd, name, &to.fd, new_name)?)
+    }
+
+    /// Whether this user may make files in it; none is made.
+    pub(super) fn check_writable(&self) -> io::Result<()> {
+        if rustix::fs::fstatvfs(&self.fd)?
+            .f_flag
+            .contains(StatVfsMountFlags::RDONLY)
+        {
+            return Err(rustix::io::Errno::ROFS.into());
+        }
+        let access = Access::WRITE_OK | Access::EXEC_OK;
+        Ok(rustix::fs::accessat(&self.fd, ".", access, AtFlags::EACCESS)?)
     }
 
     /// Which folder this is, whatever its name is by now; and who owns it.

@@ -495,11 +495,17 @@ impl Sidecar {
         Ok(entries.len())
     }
 
-    /// Whether this user can write here. A file is made and removed at once, as permissions alone do not tell.
+    /// Whether this user can write here; nothing is written.
     pub fn check_writable(&self) -> io::Result<()> {
-        let name = OsStr::new(".writing-nothing");
-        write_in(self.folder.as_fd(), name, b"")?;
-        self.folder.remove_file(name)
+        self.folder.check_writable()?;
+        for store in Store::ALL {
+            match self.folder.folder(store.folder()) {
+                // Writers make what is missing.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                folder => folder?.check_writable()?,
+            }
+        }
+        Ok(())
     }
 
     fn damaged(&self) -> io::Result<Vec<Entry>> {

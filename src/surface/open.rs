@@ -270,7 +270,21 @@ impl Workspace {
         while_objects_vanish(|| self.view_now(reference, progress, interrupt))
     }
 
-    fn view_now(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Opened> {
+    /// A view of a revision as far as it is stored; `None` if it would have to be indexed first. Nothing is written.
+    pub fn stored_view(&self, reference: &str, interrupt: &AtomicBool) -> Result<Option<View>> {
+        while_objects_vanish(|| {
+            let (target, provenance) = self.asked(reference)?;
+            let base = match target.map(|target| self.stored(target.tree)).transpose()? {
+                None => Base::default(),
+                Some(Stored::Whole(base)) => base,
+                Some(_) => return Ok(None),
+            };
+            self.with_changes(base, provenance, interrupt).map(Some)
+        })
+    }
+
+    /// What a revision names, and what an answer about it says of itself.
+    fn asked(&self, reference: &str) -> Result<(Option<Target>, Provenance)> {
         let (target, has_vanished) = self.find(reference)?;
         let reference = match (reference, self.repository.work_dir()) {
             ("WORKTREE", None) => "HEAD",
@@ -280,6 +294,11 @@ impl Workspace {
         if has_vanished {
             provenance.incomplete.push(VANISHED_NOTE.to_owned());
         }
+        Ok((target, provenance))
+    }
+
+    fn view_now(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Opened> {
+        let (target, mut provenance) = self.asked(reference)?;
         let mut ingested = Outcome::default();
         let base = match target {
             None => Base::default(),
@@ -289,12 +308,17 @@ impl Workspace {
                 base
             }
         };
-        let view = match reference {
-            "WORKTREE" => self.over_work_tree(base, provenance, interrupt)?,
-            "INDEX" => self.over_index(base, provenance, interrupt)?,
-            _ => base.view(provenance),
-        };
+        let view = self.with_changes(base, provenance, interrupt)?;
         Ok(Opened { view, ingested })
+    }
+
+    /// A commit's snapshot with what is changed or staged laid over it, if that was asked for.
+    fn with_changes(&self, base: Base, provenance: Provenance, interrupt: &AtomicBool) -> Result<View> {
+        match provenance.reference.as_str() {
+            "WORKTREE" => self.over_work_tree(base, provenance, interrupt),
+            "INDEX" => self.over_index(base, provenance, interrupt),
+            _ => Ok(base.view(provenance)),
+        }
     }
 
     /// A tree's snapshot: what is stored, after indexing what is missing, or computed where nothing can be written or read.
@@ -308,7 +332,7 @@ impl Workspace {
         let mut damage = None;
         let found = match self.stored(target.tree) {
             Ok(Stored::Whole(base)) => Ok((base, Outcome::default())),
-            Ok(Stored::Partial) => self.newly_stored(target, progress, interrupt),
+            Ok(Stored::Partial | Stored::OtherSettings) => self.newly_stored(target, progress, interrupt),
             Ok(Stored::Damaged(error)) => {
                 damage = Some(error);
                 self.newly_stored(target, progress, interrupt)
@@ -344,8 +368,8 @@ impl Workspace {
                 Stored::Damaged(error) => {
                     return Err(error.context("the index of this tree was written and cannot be read"));
                 }
-                // Deleted since.
-                Stored::Partial => {}
+                // Deleted since, or made again by a program with other settings.
+                Stored::Partial | Stored::OtherSettings => {}
             }
         }
         bail!("the index of this tree was written and is gone again")
@@ -373,7 +397,7 @@ impl Workspace {
     pub(crate) fn stored_whole(&self, tree: TreeId) -> Result<Option<Base>> {
         Ok(match self.stored(tree)? {
             Stored::Whole(base) => Some(base),
-            Stored::Partial => None,
+            Stored::Partial | Stored::OtherSettings => None,
             Stored::Damaged(error) => {
                 tracing::warn!("{error:#}");
                 None
@@ -387,7 +411,8 @@ impl Workspace {
             return Ok(Stored::Partial);
         };
         for _ in 0..MAX_ATTEMPTS {
-            let state = match self.usable_state(&sidecar) {
+            let state = match sidecar.state() {
+                Ok(Some(state)) if state.recipe != self.options.recipe => return Ok(Stored::OtherSettings),
                 Ok(Some(state)) => state,
                 Ok(None) => return Ok(Stored::Partial),
                 Err(error @ StateError::Damaged { .. }) => return Ok(Stored::Damaged(error.into())),
@@ -423,7 +448,7 @@ impl Workspace {
             Ok(segments) if segments.iter().all(|segment| segment.vectors.is_some()) => {
                 Stored::Whole(Base { segments, layers })
             }
-            Ok(_) => Stored::Partial,
+            Ok(_) => Stored::OtherSettings,
             Err(error) => Stored::Damaged(error.into()),
         }
     }
@@ -582,15 +607,17 @@ impl Workspace {
         Ok(View::new(provenance, base.segments, base.layers, unsaved))
     }
 
-    /// What the sidecar knows of a tree.
+    /// What the sidecar knows of a tree; nothing is written.
     pub fn freshness(&self, tree: TreeId) -> Result<Freshness> {
-        let Some((sidecar, Some(state))) = self.sidecar()? else {
+        let has_state = |sidecar: &Sidecar| !matches!(sidecar.state(), Ok(None));
+        if !self.open_sidecar()?.as_ref().is_some_and(has_state) {
             return Ok(Freshness::Missing);
-        };
-        let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);
-        Ok(match snapshots.load(tree) {
-            Ok(Some(_)) => Freshness::UpToDate,
-            _ => Freshness::Behind,
+        }
+        Ok(match self.stored(tree)? {
+            Stored::Whole(_) => Freshness::UpToDate,
+            Stored::Partial => Freshness::Behind,
+            Stored::OtherSettings => Freshness::OtherSettings,
+            Stored::Damaged(error) => Freshness::Damaged(format!("{error:#}")),
         })
     }
 
@@ -630,12 +657,16 @@ impl Workspace {
 }
 
 /// What the sidecar knows of a tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Freshness {
     /// There is no index.
     Missing,
-    /// There is one, without this tree.
+    /// There is one, without all of this tree.
     Behind,
+    /// There is one that was made with other settings, another model or by another build.
+    OtherSettings,
+    /// What there is cannot be read; why.
+    Damaged(String),
     /// All of it.
     UpToDate,
 }
@@ -646,6 +677,8 @@ enum Stored {
     Whole(Base),
     /// Nothing, or not all, so that it is to be written.
     Partial,
+    /// Something that these settings or this model cannot use, so that it is to be written anew.
+    OtherSettings,
     /// It cannot be read, so that it is to be written anew.
     Damaged(anyhow::Error),
 }
@@ -750,11 +783,16 @@ fn add_exclude_line(path: &Path, text: &str) -> std::io::Result<()> {
         std::fs::create_dir_all(folder)?;
         remove_stale_temporaries(folder)?;
     }
+    // The user's link stays, and what it leads to is written.
+    let path = match path.is_symlink() {
+        true => path.canonicalize()?,
+        false => path.to_owned(),
+    };
     let separator = match text.is_empty() || text.ends_with('\n') {
         true => "",
         false => "\n",
     };
-    write_atomic(path, format!("{text}{separator}{EXCLUDE_LINE}\n").as_bytes())
+    write_atomic(&path, format!("{text}{separator}{EXCLUDE_LINE}\n").as_bytes())
 }
 
 /// Whether an error says that this place cannot be written to, rather than that something is wrong.

@@ -2,7 +2,7 @@
 //! written through a link, and losing the sidecar costs only time.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -380,4 +380,33 @@ fn losing_or_moving_the_sidecar_costs_only_time() {
     let view = there.view("HEAD");
     assert!(!there.search(&view, Mode::Auto, "parse_header").is_empty());
     fs::rename(&moved, repo.root()).unwrap();
+}
+
+#[test]
+fn the_exclude_file_keeps_its_mode_and_its_link() {
+    let repo = TestRepo::new(FIXTURE);
+    let exclude = repo.path(".git/info/exclude");
+    let mode_of = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+    repo.write(".git/info/exclude", "# mine\n");
+    fs::set_permissions(&exclude, fs::Permissions::from_mode(0o664)).unwrap();
+    call(&repo, &["index"]).expect(0);
+    assert_eq!(fs::read_to_string(&exclude).unwrap(), "# mine\n/.codescout/\n");
+    assert_eq!(mode_of(&exclude), 0o664);
+    // What is made anew is as open as what anybody makes.
+    fs::write(repo.beside("usual"), "").unwrap();
+    for name in [".codescout/FORMAT", ".codescout/state", ".codescout/.gitignore"] {
+        assert_eq!(mode_of(&repo.path(name)), mode_of(&repo.beside("usual")), "{name}");
+    }
+
+    let linked = TestRepo::new(FIXTURE);
+    let exclude = linked.path(".git/info/exclude");
+    let shared = linked.beside("shared-excludes");
+    fs::write(&shared, "# shared\n").unwrap();
+    linked.write(".git/info/exclude", "");
+    fs::remove_file(&exclude).unwrap();
+    symlink(&shared, &exclude).unwrap();
+    call(&linked, &["index"]).expect(0);
+    assert!(exclude.is_symlink());
+    assert_eq!(fs::read_to_string(&shared).unwrap(), "# shared\n/.codescout/\n");
+    assert!(linked.git(["status", "--porcelain"]).is_empty());
 }

@@ -219,3 +219,41 @@ fn a_closed_repository_and_home_are_read() {
     closed.assert_reads("indexed, all closed");
     closed.assert_no_writes("indexed, all closed");
 }
+
+#[test]
+fn the_owner_goes_on_with_what_root_indexed() {
+    let Some(closed) = Closed::new() else { return };
+    if !closed.is_root {
+        skip("only root can index for somebody else");
+        return;
+    }
+    fs::write(closed.home.join(".gitconfig"), "[safe]\n\tdirectory = *\n").unwrap();
+    closed.repo.write(".git/info/exclude", "# mine\n");
+    closed.give_away();
+    let exclude = closed.repo.path(".git/info/exclude");
+    let mode = || fs::metadata(&exclude).unwrap().mode() & 0o777;
+    let mode_before = mode();
+    let indexed = Command::new("sh")
+        .args(["-c", "umask 022; exec \"$0\" index", env!("CARGO_BIN_EXE_codescout")])
+        .current_dir(closed.repo.root())
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", &closed.home)
+        .output()
+        .unwrap();
+    assert!(indexed.status.success(), "{}", String::from_utf8_lossy(&indexed.stderr));
+    assert!(fs::read_to_string(&exclude).unwrap().contains("/.codescout/"));
+    assert_eq!((mode(), fs::metadata(&exclude).unwrap().uid()), (mode_before, NOBODY));
+
+    let status = as_nobody("git")
+        .args(["status", "--porcelain"])
+        .current_dir(closed.repo.root())
+        .env("HOME", &closed.home)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&[status.stdout, status.stderr].concat()).into_owned();
+    assert!(status.status.success() && said.is_empty(), "{said}");
+    let said = closed.call(&["search", "parse", "--ref", "HEAD", "--json"]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert!(!said.stdout.contains("computed in memory"), "{}", said.stdout);
+}

@@ -319,6 +319,19 @@ fn the_command_says_what_it_saw() {
         "{text}"
     );
 
+    for args in [
+        &["verify", "--max-duration", "0"][..],
+        &["verify", "--repair", "--max-duration", "0"],
+    ] {
+        let text = call(&repo, args).expect(0).text();
+        assert!(
+            text.contains("not read    ") && !text.contains("all is well") && text.contains("not everything was"),
+            "{text}"
+        );
+        let cut = call(&repo, &[args, &["--json"]].concat()).expect(0).json();
+        assert_eq!(cut["health"], "partial");
+    }
+
     repo.write(".codescout/mine.txt", "x");
     let dense = fs::read_dir(repo.path(".codescout/dense-v1"))
         .unwrap()
@@ -396,4 +409,21 @@ fn a_damaged_state_without_manifests_is_mended_at_once() {
     assert!(!mended.before.is_sound() && mended.after.is_sound(), "{mended:?}");
     index.view("HEAD");
     assert!(verify(&index, Depth::default()).is_sound());
+}
+
+#[test]
+fn a_shallow_look_after_a_deep_repair_is_not_called_well() {
+    let repo = TestRepo::new(FIXTURE);
+    call(&repo, &["index"]).expect(0);
+    let lexical = fs::read_dir(repo.path(".codescout/lexical-v1"))
+        .unwrap()
+        .next()
+        .unwrap();
+    fs::remove_file(lexical.unwrap().path()).unwrap();
+    let text = call(&repo, &["verify", "--repair", "--deep"]).expect(1).text();
+    assert!(
+        text.contains("repaired") && text.contains("codescout verify --deep") && !text.contains("all is well"),
+        "{text}"
+    );
+    call(&repo, &["verify", "--deep"]).expect(0);
 }

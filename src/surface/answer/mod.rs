@@ -16,7 +16,7 @@ pub(crate) use outline::{
 pub(crate) use provenance::ProvenanceOut;
 pub(crate) use read::{PartOut, ReadBody, inside, lines_query, read_body};
 pub(crate) use search::{MAX_QUERY_BYTES, ResultOut, SearchPage, lines_request, matching_lines, ranked};
-pub(crate) use status::{StatusBody, languages, status_body};
+pub(crate) use status::{StatusBody, languages, sizes, status_body};
 pub(crate) use symbol::{
     DefinitionOut, ReferencesOut, definition_kinds, definition_out, found_by_name, place_query, references,
 };

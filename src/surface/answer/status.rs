@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::extract;
 use crate::ingest::Target;
-use crate::sidecar::Store;
+use crate::sidecar::{Sidecar, State, Store};
 use crate::snapshot::{SnapshotStore, View};
 use crate::surface::open::{Freshness, Workspace};
 
@@ -16,7 +16,7 @@ use crate::surface::open::{Freshness, Workspace};
 #[derive(Debug, Serialize)]
 pub(crate) struct StatusBody {
     pub(crate) sidecar: String,
-    /// `none`, `behind`, `up_to_date`
+    /// `none`, `behind`, `other_settings`, `damaged`, `up_to_date`
     pub(crate) index: &'static str,
     pub(crate) languages: Vec<LanguageOut>,
     pub(crate) segments: usize,
@@ -59,29 +59,54 @@ pub(crate) fn status_body(workspace: &Workspace, target: Option<Target>) -> Resu
     if let Some((sidecar, Some(state))) = workspace.sidecar()? {
         let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);
         body.index = match target.map(|target| workspace.freshness(target.tree)).transpose()? {
+            // Deleted since.
+            Some(Freshness::Missing) => "none",
             Some(Freshness::Behind) => "behind",
-            _ => "up_to_date",
+            Some(Freshness::OtherSettings) => "other_settings",
+            Some(Freshness::Damaged(_)) => "damaged",
+            Some(Freshness::UpToDate) | None => "up_to_date",
         };
         body.segments = state.segments.len();
         body.blobs = state.n_blobs();
         body.chunks = state.n_docs();
         body.snapshots = snapshots.trees()?.len();
-        let size = |store| folder_bytes(&sidecar.folder(store));
-        let mut sizes = SizesOut {
-            artifacts: size(Store::Artifacts)?,
-            lexical: size(Store::Lexical)?,
-            dense: size(Store::Dense)?,
-            snapshots: size(Store::Snapshots)?,
-            leftover: 0,
-        };
-        let files = snapshots.files()?;
-        let manifests = files.iter().filter(|file| file.is_current).map(|file| file.n_bytes);
-        let in_use = state.n_segment_bytes() + manifests.sum::<u64>();
-        let all = sizes.artifacts + sizes.lexical + sizes.dense + sizes.snapshots;
-        sizes.leftover = all.saturating_sub(in_use);
-        body.bytes = Some(sizes);
+        body.bytes = Some(sizes(&sidecar, &state)?);
     }
     Ok(body)
+}
+
+/// What the parts of a sidecar take on disk.
+pub(crate) fn sizes(sidecar: &Sidecar, state: &State) -> Result<SizesOut> {
+    let size = |store| folder_bytes(&sidecar.folder(store));
+    let mut sizes = SizesOut {
+        artifacts: size(Store::Artifacts)?,
+        lexical: size(Store::Lexical)?,
+        dense: size(Store::Dense)?,
+        snapshots: size(Store::Snapshots)?,
+        leftover: 0,
+    };
+    let files = SnapshotStore::new(sidecar, state.epoch, state.recipe).files()?;
+    let manifests = files.iter().filter(|file| file.is_current).map(|file| file.n_bytes);
+    let in_use = state.n_segment_bytes() + manifests.sum::<u64>();
+    let all = sizes.artifacts + sizes.lexical + sizes.dense + sizes.snapshots;
+    sizes.leftover = all.saturating_sub(in_use);
+    Ok(sizes)
+}
+
+impl SizesOut {
+    /// In one line.
+    pub(crate) fn told(&self) -> String {
+        let megabytes = |n_bytes: u64| n_bytes as f64 / 1e6;
+        format!(
+            "{:.1} MB: artifacts {:.1}, lexical {:.1}, dense {:.1}, snapshots {:.1}; left over {:.1}",
+            megabytes(self.artifacts + self.lexical + self.dense + self.snapshots),
+            megabytes(self.artifacts),
+            megabytes(self.lexical),
+            megabytes(self.dense),
+            megabytes(self.snapshots),
+            megabytes(self.leftover),
+        )
+    }
 }
 
 /// The languages of the files that are searched, the most files first.
@@ -102,9 +127,19 @@ pub(crate) fn languages(view: &View) -> Vec<LanguageOut> {
 }
 
 fn folder_bytes(folder: &std::path::Path) -> std::io::Result<u64> {
+    let entries = match fs::read_dir(folder) {
+        // Damage is told elsewhere.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+        entries => entries?,
+    };
     let mut n_bytes = 0;
-    for entry in fs::read_dir(folder)? {
-        n_bytes += entry?.metadata()?.len();
+    for entry in entries {
+        match entry?.metadata() {
+            Ok(found) => n_bytes += found.len(),
+            // A writer has just taken it away.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(n_bytes)
 }

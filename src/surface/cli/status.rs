@@ -8,7 +8,6 @@ use super::gc::CausesOut;
 use super::json::ProvenanceOut;
 use super::render::{Output, one_line};
 use super::{Found, INTERRUPTED};
-use crate::ingest::NoProgress;
 use crate::surface::answer::{StatusBody, languages, status_body};
 use crate::surface::open::Workspace;
 
@@ -34,9 +33,10 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &StatusArgs, out
     }
     if answer.body.index == "up_to_date" {
         // Nothing is indexed for this; the changes of the work tree are looked at in memory.
-        let opened = workspace.view(&global.reference, &NoProgress, &INTERRUPTED)?;
-        answer.provenance = ProvenanceOut::of(&opened.view);
-        answer.body.languages = languages(&opened.view);
+        if let Some(view) = workspace.stored_view(&global.reference, &INTERRUPTED)? {
+            answer.provenance = ProvenanceOut::of(&view);
+            answer.body.languages = languages(&view);
+        }
     }
     if output.json {
         output.json(&answer)?;
@@ -50,6 +50,8 @@ fn show(answer: &StatusOut, output: &mut Output) -> Result<()> {
     let state = match answer.body.index {
         "none" => "nothing is indexed yet; the first search does it, or: codescout index",
         "behind" => "this revision is not indexed yet; the next search does it, or: codescout index",
+        "other_settings" => "made with other settings; the next search makes it anew, or: codescout index",
+        "damaged" => "damaged; the next search makes it anew, or: codescout verify --repair",
         _ => "up to date",
     };
     let commit = answer.provenance.commit().map_or("no commit", |commit| &commit[..12]);
@@ -86,16 +88,7 @@ fn show(answer: &StatusOut, output: &mut Output) -> Result<()> {
             "content     {} blobs, {} chunks, {} segments, {} snapshots",
             answer.body.blobs, answer.body.chunks, answer.body.segments, answer.body.snapshots
         ))?;
-        let megabytes = |n_bytes: u64| n_bytes as f64 / 1e6;
-        output.line(&format!(
-            "size        {:.1} MB: artifacts {:.1}, lexical {:.1}, dense {:.1}, snapshots {:.1}; left over {:.1}",
-            megabytes(bytes.artifacts + bytes.lexical + bytes.dense + bytes.snapshots),
-            megabytes(bytes.artifacts),
-            megabytes(bytes.lexical),
-            megabytes(bytes.dense),
-            megabytes(bytes.snapshots),
-            megabytes(bytes.leftover),
-        ))?;
+        output.line(&format!("size        {}", bytes.told()))?;
     }
     if let Some(causes) = &answer.causes {
         causes.show(output)?;

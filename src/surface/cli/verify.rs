@@ -15,7 +15,7 @@ use crate::surface::open::Workspace;
 #[derive(Debug, Serialize)]
 struct VerifyOut {
     sidecar: String,
-    /// `none`, `sound`, `damaged`, `repaired`
+    /// `none`, `sound`, `partial`, `damaged`, `repaired`
     health: &'static str,
     checked: CheckedOut,
     from_blobs: Option<DerivedOut>,
@@ -23,6 +23,9 @@ struct VerifyOut {
     leftovers: Vec<LooseOut>,
     unknown: Vec<LooseOut>,
     repair: Option<RepairOut>,
+    /// Whether a deep look was asked for, and after mending only a shallow one was had.
+    #[serde(skip)]
+    is_seen_shallowly: bool,
     took_ms: u64,
 }
 
@@ -85,18 +88,22 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &VerifyArgs, out
         Some(opened) if args.repair => {
             let repair = workspace.writer(&opened).repair(depth, &progress, limits)?;
             let health = match (repair.before.is_sound(), repair.after.is_sound()) {
-                (true, _) => "sound",
+                (true, _) => sound_or_partial(&repair.before, depth),
                 (false, true) => "repaired",
                 (false, false) => "damaged",
             };
             VerifyOut {
+                is_seen_shallowly: depth.from_blobs && repair.after.derived.is_none(),
                 repair: (!repair.before.is_sound()).then(|| RepairOut::new(&repair)),
                 ..VerifyOut::new(sidecar, health, &repair.before)
             }
         }
         Some(opened) => {
             let found = workspace.writer(&opened).verify(depth, &progress, limits)?;
-            let health = if found.is_sound() { "sound" } else { "damaged" };
+            let health = match found.is_sound() {
+                true => sound_or_partial(&found, depth),
+                false => "damaged",
+            };
             VerifyOut::new(sidecar, health, &found)
         }
     };
@@ -107,9 +114,19 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &VerifyArgs, out
         show(&answer, output)?;
     }
     Ok(match answer.health {
-        "none" | "sound" => Found::Something,
+        "none" | "sound" | "partial" => Found::Something,
         _ => Found::Nothing,
     })
+}
+
+/// Without damage so far: was everything looked at that was asked for? A sample is meant to leave something out.
+fn sound_or_partial(found: &Verification, depth: Depth) -> &'static str {
+    let has_skipped = |derived: &Derived| derived.n_skipped_blobs > 0 || derived.n_skipped_manifests > 0;
+    let is_cut_short = depth.sample.is_none() && found.derived.as_ref().is_some_and(has_skipped);
+    match found.n_unread > 0 || is_cut_short {
+        true => "partial",
+        false => "sound",
+    }
 }
 
 impl VerifyOut {
@@ -131,6 +148,7 @@ impl VerifyOut {
             leftovers: found.leftovers.iter().map(LooseOut::new).collect(),
             unknown: found.unknown.iter().map(LooseOut::new).collect(),
             repair: None,
+            is_seen_shallowly: false,
             took_ms: 0,
         }
     }
@@ -229,6 +247,10 @@ fn show(answer: &VerifyOut, output: &mut Output) -> Result<()> {
     }
     output.line(match (answer.health, &answer.repair) {
         ("sound", _) => "all is well",
+        ("partial", _) => "no damage in what was looked at; not everything was: without --max-duration it is",
+        ("repaired", _) if answer.is_seen_shallowly => {
+            "mended; what was written is whole: codescout verify --deep compares it with git again"
+        }
         ("repaired", _) => "all is well again",
         (_, Some(_)) => "damaged again: is the disk failing? CODESCOUT_SIDECAR keeps the index elsewhere",
         _ => "damaged: codescout verify --repair makes it again from git",

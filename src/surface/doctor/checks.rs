@@ -5,12 +5,14 @@ use std::path::Path;
 use super::{Finding, Remedy, Severity};
 use crate::config::{ConfigError, unknown_variables};
 use crate::git::{GitVersion, Repository, RepositoryKind, git_version};
-use crate::sidecar::{OpenError, volume};
-use crate::surface::answer::{Door, hint};
+use crate::index::Segments;
+use crate::sidecar::{OpenError, Sidecar, State, volume};
+use crate::surface::answer::{Door, hint, sizes};
 use crate::surface::hooks::{self, Foreign, HookState, HookStatus, RunOutcome, Trial};
 use crate::surface::open::{Freshness, Workspace};
 
-/// The oldest git that every use made of it is known to work with: `check-attr --source` and reftable came with it.
+/// The oldest git that every use made of it is known to work with: `git hook run` came with it. (Refs kept in reftable are
+/// made by 2.45 and later only.)
 const KNOWN_GIT: GitVersion = GitVersion { major: 2, minor: 36 };
 /// Less free space than this is soon none.
 const LITTLE_SPACE_BYTES: u64 = 200 << 20;
@@ -84,17 +86,20 @@ pub(super) fn sidecar(workspace: &Workspace) -> Vec<Finding> {
     let root = workspace.sidecar_root();
     let mut findings = Vec::new();
     match workspace.sidecar() {
-        Ok(Some((sidecar, _))) => findings.push(match sidecar.check_writable() {
-            Ok(()) => finding(Severity::Fine, format!("the index is kept in {}", root.display())),
-            Err(error) => finding(
-                Severity::Warning,
-                format!(
-                    "{} cannot be written ({error}): what is not indexed yet is computed anew for every question",
-                    root.display()
-                ),
-            )
-            .mended_by("make the folder writable, or set CODESCOUT_SIDECAR to one that is"),
-        }),
+        Ok(Some((sidecar, state))) => {
+            findings.push(match sidecar.check_writable() {
+                Ok(()) => finding(Severity::Fine, format!("the index is kept in {}", root.display())),
+                Err(error) => finding(
+                    Severity::Warning,
+                    format!(
+                        "{} cannot be written ({error}): what is not indexed yet is computed anew for every question",
+                        root.display()
+                    ),
+                )
+                .mended_by("make the folder writable, or set CODESCOUT_SIDECAR to one that is"),
+            });
+            findings.extend(state.into_iter().flat_map(|state| stored(workspace, &sidecar, &state)));
+        }
         Ok(None) => findings.push(
             finding(
                 Severity::Note,
@@ -153,6 +158,22 @@ pub(super) fn sidecar(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
+/// What the index takes on disk, and whether its segments can be opened; `verify` reads every byte.
+fn stored(workspace: &Workspace, sidecar: &Sidecar, state: &State) -> Vec<Finding> {
+    let finding = |severity, message: String| Finding::new("sidecar", severity, message);
+    let size = match sizes(sidecar, state) {
+        Ok(sizes) => finding(Severity::Fine, sizes.told()),
+        Err(error) => finding(Severity::Warning, format!("its size cannot be told: {error:#}")),
+    };
+    let profile = workspace.embedder().profile().id().to_string();
+    let opened = Segments::open_newest(sidecar, state, &profile);
+    let damage = opened.err().map(|error| {
+        let error = anyhow::Error::new(error);
+        finding(Severity::Problem, format!("damaged: {error:#}")).with(Remedy::Repair)
+    });
+    std::iter::once(size).chain(damage).collect()
+}
+
 pub(super) fn index(workspace: &Workspace) -> Option<Finding> {
     let finding = |severity, message: &str| Finding::new("index", severity, message);
     let freshness = workspace
@@ -162,6 +183,17 @@ pub(super) fn index(workspace: &Workspace) -> Option<Finding> {
         // Without a commit there is nothing to keep; without a sidecar that was said already.
         Ok(None | Some(Freshness::Missing)) => None,
         Ok(Some(Freshness::UpToDate)) => Some(finding(Severity::Fine, "up to date with HEAD")),
+        Ok(Some(Freshness::Damaged(what))) => {
+            let message = format!("what is indexed of HEAD cannot be read: {what}");
+            Some(finding(Severity::Problem, &message).with(Remedy::Repair))
+        }
+        Ok(Some(Freshness::OtherSettings)) => Some(
+            finding(
+                Severity::Note,
+                "HEAD is indexed with other settings; the next question indexes it anew",
+            )
+            .with(Remedy::Index),
+        ),
         Ok(Some(Freshness::Behind)) => {
             Some(finding(Severity::Note, "HEAD is not indexed yet; the next question does it").with(Remedy::Index))
         }

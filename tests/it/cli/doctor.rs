@@ -1,10 +1,14 @@
 //! `codescout doctor` and `codescout init`
 
+use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
 
 use super::{call, project};
+use crate::indexed::files_below;
+use crate::support::TestRepo;
 
 /// The findings of an area, as `severity: message`.
 fn about(answer: &Value, area: &str) -> Vec<String> {
@@ -127,4 +131,91 @@ fn a_misspelt_variable_is_noticed_and_nothing_leaves() {
         about(&leaves, "privacy")[0].starts_with("fine: nothing leaves"),
         "{leaves}"
     );
+}
+
+fn files_of(repo: &TestRepo, store: &str) -> Vec<PathBuf> {
+    let found = fs::read_dir(repo.path(".codescout").join(store)).unwrap();
+    let paths: Vec<PathBuf> = found.map(|entry| entry.unwrap().path()).collect();
+    assert!(!paths.is_empty());
+    paths
+}
+
+#[test]
+fn size_and_damage_are_told_and_mended() {
+    let repo = project();
+    call(&repo, &["index"]).expect(0);
+    let well = call(&repo, &["doctor", "--json"]).expect(0).json();
+    let has_size = |finding: &String| finding.contains(" MB: artifacts ") && finding.contains("left over ");
+    assert!(about(&well, "sidecar").iter().any(has_size), "{well}");
+
+    for store in ["lexical-v1", "snapshots-v1"] {
+        for path in files_of(&repo, store) {
+            match store {
+                "lexical-v1" => fs::remove_file(&path).unwrap(),
+                _ => fs::write(&path, "cut").unwrap(),
+            }
+        }
+        let before = files_below(&repo.path(".codescout"));
+        let status = call(&repo, &["status", "--json"]).expect(0).json();
+        assert_eq!(status["index"], "damaged", "{store}");
+        let ill = call(&repo, &["doctor", "--json"]).expect(1).json();
+        let findings = [about(&ill, "sidecar"), about(&ill, "index")].concat();
+        let is_problem = |finding: &String| finding.starts_with("problem: ");
+        assert!(findings.iter().any(is_problem), "{store}: {ill}");
+        assert!(
+            files_below(&repo.path(".codescout")) == before,
+            "{store}: looking changes nothing"
+        );
+
+        let mended = call(&repo, &["doctor", "--fix", "--json"]).expect(0).json();
+        assert!(
+            mended["mended"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|did| did.as_str().unwrap().starts_with("set ")),
+            "{store}: {mended}"
+        );
+        assert_eq!(about(&mended, "index"), ["fine: up to date with HEAD"], "{store}");
+    }
+}
+
+#[test]
+fn other_settings_are_told_and_nothing_is_indexed_for_it() {
+    let repo = project();
+    call(&repo, &["index"]).expect(0);
+    let before = files_below(&repo.path(".codescout"));
+    let with_settings = |args: &[&str]| -> Value {
+        let called = Command::new(env!("CARGO_BIN_EXE_codescout"))
+            .args(args)
+            .current_dir(repo.root())
+            .env("CODESCOUT_MAX_BLOB_BYTES", "3000")
+            .output()
+            .unwrap();
+        serde_json::from_slice(&called.stdout).unwrap()
+    };
+    assert_eq!(with_settings(&["status", "--json"])["index"], "other_settings");
+    let told = with_settings(&["doctor", "--json"]);
+    assert!(
+        about(&told, "index")[0].starts_with("note: HEAD is indexed with other settings"),
+        "{told}"
+    );
+    assert!(
+        files_below(&repo.path(".codescout")) == before,
+        "looking changes nothing"
+    );
+    assert_eq!(
+        call(&repo, &["status", "--json"]).expect(0).json()["index"],
+        "up_to_date"
+    );
+}
+
+#[test]
+fn looking_leaves_what_a_writer_is_writing() {
+    let repo = project();
+    call(&repo, &["index"]).expect(0);
+    let modified = || fs::metadata(repo.path(".codescout")).unwrap().modified().unwrap();
+    let before = modified();
+    call(&repo, &["doctor"]).expect(0);
+    assert_eq!(modified(), before, "a file was made and removed");
 }
