@@ -178,11 +178,14 @@ impl Workspace {
     /// The sidecar for writing, made if there is none, and kept out of `git status`.
     pub fn open_or_create_sidecar(&self, interrupt: &AtomicBool) -> Result<Sidecar> {
         refuse_tracked(&self.repository, &self.location.root)?;
-        let sidecar = self.location.open_or_create()?;
         // A repository that cannot be written to has no sidecar of ours either, so failing is no failure.
-        if let Err(error) = self.exclude_sidecar(&sidecar, interrupt) {
-            tracing::debug!("info/exclude was not written: {error:#}");
+        let tell = |error: anyhow::Error| tracing::debug!("info/exclude was not written: {error:#}");
+        if matches!(self.location.open(), Err(OpenError::Missing { .. })) {
+            // Before there is a folder, so that no `git add --all` of the same moment takes up what is being made.
+            self.write_exclude_line().map_err(Into::into).unwrap_or_else(tell);
         }
+        let sidecar = self.location.open_or_create()?;
+        self.exclude_sidecar(&sidecar, interrupt).unwrap_or_else(tell);
         Ok(sidecar)
     }
 
@@ -628,10 +631,14 @@ impl Workspace {
         }
         // Two first runs at once must not both write, and who was killed here has left a file that only the holder may remove.
         let _lock = sidecar.lock_unless(PATIENCE, interrupt)?;
-        if let Some((path, text)) = self.exclude_without_line()? {
-            add_exclude_line(&path, &text)?;
+        Ok(self.write_exclude_line()?)
+    }
+
+    fn write_exclude_line(&self) -> std::io::Result<()> {
+        match self.exclude_without_line()? {
+            Some((path, text)) => add_exclude_line(&path, &text),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Whether the sidecar is in the work tree and `info/exclude` does not say so.
