@@ -2,8 +2,9 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::path::PathBuf;
 
-use crate::sidecar::{LockError, State, Store, WriterLock};
+use crate::sidecar::{LockError, State, Store, WriterLock, failpoint};
 use crate::snapshot::ManifestError;
 
 use super::progress::Progress;
@@ -34,11 +35,11 @@ pub enum RepairError {
     /// Another writer did not finish in time, or nothing can be written here.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// A damaged file cannot be moved.
-    #[error("cannot set {name} aside")]
-    SetAside {
+    /// A damaged file cannot be moved, or a text written anew.
+    #[error("cannot mend {}", .path.display())]
+    Mend {
         /// The file.
-        name: String,
+        path: PathBuf,
         /// What the system said.
         #[source]
         source: io::Error,
@@ -61,7 +62,9 @@ impl Ingest<'_> {
             repair.after = repair.before.clone();
             return Ok(repair);
         }
+        self.pass("repair.found")?;
         repair.n_set_aside = self.set_aside(depth, progress, limits)?;
+        self.pass("repair.mended")?;
         for tree in repair.before.trees.clone() {
             let mut reader = self.repository.reader();
             if reader.diff_trees(None, tree).is_err() {
@@ -73,6 +76,7 @@ impl Ingest<'_> {
                 return Err(VerifyError::Interrupted.into());
             }
             repair.n_trees += 1;
+            self.pass("repair.rebuilt")?;
         }
         repair.after = self.verify(Depth::default(), progress, limits)?;
         Ok(repair)
@@ -116,19 +120,35 @@ impl Ingest<'_> {
                 // Missing, which is what is wrong with it, or mended by somebody else.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => n_set_aside += 1,
                 Err(source) => {
-                    let name = finding.name.clone();
-                    return Err(RepairError::SetAside { name, source });
+                    let folder = match finding.store {
+                        Some(store) => self.sidecar.folder(store),
+                        None => self.sidecar.root().to_owned(),
+                    };
+                    let path = folder.join(&finding.name);
+                    return Err(RepairError::Mend { path, source });
                 }
             }
         }
-        self.sidecar.mend_texts(&lock).map_err(|source| RepairError::SetAside {
-            name: "FORMAT".to_owned(),
-            source,
-        })?;
+        self.pass("repair.set_aside")?;
+        self.sidecar
+            .mend_texts(&lock)
+            .map_err(|source| self.mend_error(source))?;
         // Without a tree to make anew nobody else would publish one, and the segments would stay in nobody's use.
         if let (false, Ok(None)) = (found.is_sound(), self.sidecar.state()) {
             self.begin_epoch(&lock)?;
         }
         Ok(n_set_aside)
+    }
+
+    /// A fail point.
+    fn pass(&self, name: &str) -> Result<(), RepairError> {
+        failpoint::hit(name).map_err(|source| self.mend_error(source))
+    }
+
+    fn mend_error(&self, source: io::Error) -> RepairError {
+        RepairError::Mend {
+            path: self.sidecar.root().to_owned(),
+            source,
+        }
     }
 }

@@ -24,7 +24,15 @@ const STATE_NAME: &str = "state";
 /// Where damaged files are set aside.
 const DAMAGED_NAME: &str = "damaged";
 /// What stands beside `FORMAT` and the stores.
-const OWN_FILES: [&str; 6] = [".gitignore", "config.toml", "gc", "lock", "pins", STATE_NAME];
+const OWN_FILES: [&str; 7] = [
+    ".gitignore",
+    "config.toml",
+    "gc",
+    "lock",
+    "pins",
+    "serve-token",
+    STATE_NAME,
+];
 const OWN_FOLDERS: [&str; 3] = [DAMAGED_NAME, "log", "memories"];
 /// What is set aside is kept for a person to look at; more than this is not.
 const MAX_DAMAGED_FILES: usize = 64;
@@ -467,6 +475,7 @@ impl Sidecar {
                 .folder(store.folder())?
                 .rename(name, &aside, OsStr::new(&new_name))?,
         }
+        failpoint::hit("damaged.moved")?;
         keep_bounded(&aside)
     }
 
@@ -479,7 +488,9 @@ impl Sidecar {
     pub fn empty_damaged(&self, _lock: &WriterLock) -> io::Result<usize> {
         let entries = self.damaged()?;
         for entry in &entries {
+            failpoint::hit("damaged.before_remove")?;
             self.folder.folder(DAMAGED_NAME)?.remove_file(&entry.name)?;
+            failpoint::hit("damaged.removed")?;
         }
         Ok(entries.len())
     }

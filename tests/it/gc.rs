@@ -130,6 +130,21 @@ fn assert_like_fresh(indexed: &Indexed, repo: &TestRepo, references: &[&str], na
 }
 
 #[test]
+fn what_was_set_aside_goes_when_somebody_asks() {
+    let repo = sample();
+    let indexed = indexed(&repo, "sidecar", EAGER);
+    indexed.view("HEAD");
+    let aside = repo.beside("sidecar/damaged");
+    std::fs::create_dir(&aside).unwrap();
+    std::fs::write(aside.join("old.vec"), "old").unwrap();
+    let unasked = indexed.workspace.collect(Occasion::Unasked(&[]), &NoProgress, &NEVER);
+    unasked.unwrap().unwrap();
+    assert!(aside.join("old.vec").exists());
+    collect(&indexed);
+    assert!(!aside.join("old.vec").exists());
+}
+
+#[test]
 fn a_deleted_branch_takes_its_blobs_along_and_nothing_else() {
     let repo = sample();
     let grown = Indexed::new(repo.root());

@@ -26,7 +26,7 @@ use crate::index::{
 };
 use crate::model::TreeId;
 use crate::sidecar::{
-    LastCollection, LockError, RecordError, SegmentEntry, Sidecar, State, StateError, Store, WriterLock,
+    LastCollection, LockError, RecordError, SegmentEntry, Sidecar, State, StateError, Store, WriterLock, failpoint,
 };
 use crate::snapshot::{ManifestError, SnapshotStore};
 
@@ -236,6 +236,7 @@ impl Collector<'_> {
                 break;
             };
             let marked = self.marked(&state, &segments, occasion, target)?;
+            self.pass("gc.marked")?;
             let survey = marked.survey.clone();
             let mut run = Run {
                 collector: self,
@@ -345,6 +346,11 @@ impl Collector<'_> {
     fn stored_bytes(&self) -> Result<u64, CollectError> {
         let state = self.sidecar.state()?.unwrap_or_default();
         Ok(self.in_use_bytes(&state)? + self.waiting()?.bytes)
+    }
+
+    /// A fail point.
+    fn pass(&self, name: &str) -> Result<(), CollectError> {
+        failpoint::hit(name).map_err(|source| self.io_error(source))
     }
 
     fn io_error(&self, source: io::Error) -> CollectError {
@@ -467,6 +473,7 @@ impl Run<'_> {
                 return Ok(false);
             }
         }
+        self.collector.pass("gc.segments")?;
         let from = SnapshotStore::new(self.sidecar(), self.state.epoch, self.state.recipe);
         let to = SnapshotStore::new(self.sidecar(), new.epoch, new.recipe);
         let rewriting = Rewriting {
@@ -479,13 +486,17 @@ impl Run<'_> {
         if !rewriting.write(kept, self.lock, || self.goes_on(0))? {
             return Ok(false);
         }
+        self.collector.pass("gc.manifests")?;
         // What was written is read once before anything else is given up for it.
         let segments = Segments::open(self.sidecar(), &new, &profile_of(&new))?;
+        self.collector.pass("gc.checked")?;
         publish_state(self.sidecar(), self.lock, &mut new)?;
+        self.collector.pass("gc.published")?;
         self.progress.advance(0);
         if let Occasion::Unasked(_) = self.occasion {
             retire(self.sidecar(), &self.state.segments);
             retire_manifests(self.sidecar(), &from).map_err(|source| self.collector.io_error(source))?;
+            self.collector.pass("gc.retired")?;
         }
         (self.state, self.segments, self.rewrote) = (new, segments, true);
         Ok(true)
@@ -547,11 +558,13 @@ impl Run<'_> {
         let snapshots = SnapshotStore::new(self.sidecar(), self.state.epoch, self.state.recipe);
         dead.sort_by_key(|file| !matches!(snapshots.manifest(file.tree), Ok(Some(top)) if top.base().is_some()));
         for file in dead {
+            self.collector.pass("gc.before_remove_manifest")?;
             let removed = self.sidecar().remove(Store::Snapshots, &file.name, self.lock);
             removed.map_err(|source| CollectError::Io {
                 path: self.sidecar().path(Store::Snapshots, &file.name),
                 source,
             })?;
+            self.collector.pass("gc.removed_manifest")?;
             self.progress.advance(0);
         }
         Ok(true)
@@ -571,11 +584,18 @@ impl Run<'_> {
             self.segments = Segments::open(self.collector.sidecar, &self.state, &profile)?;
         }
         self.clear()?;
+        if !matches!(self.occasion, Occasion::Unasked(_)) {
+            // Whoever set them aside has had them to look at until now.
+            self.sidecar()
+                .empty_damaged(self.lock)
+                .map_err(|source| self.collector.io_error(source))?;
+        }
         for folder in self
             .sidecar()
             .old_folders()
             .map_err(|source| self.collector.io_error(source))?
         {
+            self.collector.pass("gc.before_remove_folder")?;
             let removed = self.sidecar().remove_old_folder(&folder, self.lock);
             removed.map_err(|source| CollectError::Io {
                 path: self.sidecar().root().join(&folder),

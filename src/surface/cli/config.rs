@@ -9,7 +9,7 @@ use super::render::{FAINT, Output, STRONG, one_line};
 use super::{Found, INTERRUPTED};
 use crate::config::{EditError, KEYS, set};
 use crate::query::nearest;
-use crate::surface::open::Workspace;
+use crate::surface::open::{PATIENCE, Workspace};
 
 #[derive(Debug, Serialize)]
 struct ConfigOut {
@@ -76,12 +76,15 @@ fn change(workspace: &Workspace, key: &str, value: &str, output: &mut Output) ->
         return Err(unknown_key(key).into());
     }
     // The folder has to be ours before anything is written into it.
-    workspace.open_or_create_sidecar(&INTERRUPTED)?;
+    let sidecar = workspace.open_or_create_sidecar(&INTERRUPTED)?;
+    // Two that set something at once would each write what it read, and one of them be lost.
+    let lock = sidecar.lock_unless(PATIENCE, &INTERRUPTED)?;
     let path = file(workspace);
     match set(&path, key, value) {
         Err(EditError::UnknownKey { key }) => return Err(unknown_key(&key).into()),
         done => done?,
     }
+    drop(lock);
     if output.json {
         let setting = SettingOut {
             key: KEYS

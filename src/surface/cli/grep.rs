@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::args::{Global, GrepArgs};
 use super::json::ProvenanceOut;
 use super::progress::CliProgress;
-use super::render::{FAINT, MATCH, Output, PATH, note};
+use super::render::{FAINT, MATCH, Output, PATH};
 use super::search::filter;
 use super::{Found, INTERRUPTED};
 use crate::extract;
@@ -109,8 +109,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &GrepArgs, outpu
             took_ms: started.elapsed().as_secs_f64() * 1e3,
         })?;
     } else {
-        output.flush()?;
-        provenance.incomplete_because().iter().for_each(|why| note(why));
+        output.incomplete(provenance.incomplete_because())?;
         if let Some(cursor) = next_cursor {
             output.remark(&format!("there is more: --cursor {cursor}"));
         }

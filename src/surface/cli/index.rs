@@ -117,6 +117,11 @@ impl Indexer<'_> {
             if !output.json {
                 let rate = outcome.n_text_bytes as f64 / 1e6 / outcome.elapsed.as_secs_f64().max(1e-9);
                 output.line(&match outcome.n_new_blobs {
+                    n_blobs if outcome.interrupted => {
+                        format!(
+                            "{reference}: interrupted; {n_blobs} new blobs are kept, the next run goes on from there"
+                        )
+                    }
                     0 => format!("{reference}: up to date ({})", target.tree.0.short(12)),
                     n_blobs => format!(
                         "{reference}: {n_blobs} new blobs, {} new chunks, {:.1} MB in {:.2} s ({rate:.1} MB/s)",
@@ -137,6 +142,10 @@ impl Indexer<'_> {
                 interrupted: outcome.interrupted,
             });
             if outcome.interrupted {
+                if output.json {
+                    output.json(&answer)?;
+                }
+                output.flush()?;
                 anyhow::bail!("interrupted; what was indexed so far is kept");
             }
             self.done.insert(reference.clone(), target.tree);

@@ -52,6 +52,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &OutlineArgs, ou
         output.json(&answer)?;
     } else {
         show(&answer, output)?;
+        output.incomplete(answer.provenance.incomplete_because())?;
     }
     Ok(if found.is_empty {
         Found::Nothing

@@ -89,6 +89,13 @@ impl Output {
         }
     }
 
+    /// Tells on standard error what makes an answer partial, after the answer.
+    pub(super) fn incomplete(&mut self, because: &[String]) -> io::Result<()> {
+        self.flush()?;
+        because.iter().for_each(|why| note(why));
+        Ok(())
+    }
+
     /// A JSON value on a line of its own.
     pub(super) fn json(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
         let mut line = serde_json::to_vec(value)?;

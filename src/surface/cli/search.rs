@@ -76,6 +76,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &SearchArgs, out
         output.json(&answer)?;
     } else {
         show(&answer, args, output)?;
+        output.incomplete(answer.provenance.incomplete_because())?;
     }
     Ok(if answer.results.is_empty() {
         Found::Nothing

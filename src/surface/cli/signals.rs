@@ -1,12 +1,12 @@
 //! Requests to end: the first is noted, and long work stops at the next safe place; the second ends the
 //! process, as the first does when nothing is under way.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::{IDLE, INTERRUPTED};
+use super::{IDLE, INTERRUPTED, render};
 
 /// What a shell reports of a process that a signal has ended: 128 and its number.
 static EXIT_CODE: AtomicU8 = AtomicU8::new(130);
@@ -51,6 +51,9 @@ async fn note(mut interrupt: Signal, mut terminate: Signal, mut hangup: Signal) 
         EXIT_CODE.store(code, Ordering::Relaxed);
         if INTERRUPTED.swap(true, Ordering::SeqCst) || IDLE.load(Ordering::SeqCst) {
             std::process::exit(i32::from(code));
+        }
+        if std::io::stderr().is_terminal() {
+            render::note("stopping, and keeping what is done; once more to stop at once");
         }
     }
 }

@@ -72,6 +72,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &SymbolArgs, out
         output.json(&answer)?;
     } else {
         show(&answer, args, output)?;
+        output.incomplete(answer.provenance.incomplete_because())?;
     }
     Ok(match total {
         0 => Found::Nothing,

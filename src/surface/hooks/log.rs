@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::queue::Queue;
 use crate::git::Repository;
-use crate::sidecar::{Sidecar, write_atomic};
+use crate::sidecar::{Sidecar, failpoint, remove_stale_temporaries, write_atomic};
 
 /// A log that is longer is cut to its last half before the next line.
 const MAX_BYTES: u64 = 128 << 10;
@@ -109,6 +109,13 @@ impl HookLog {
         append_bounded(&folder.join("hooks.log"), line)
     }
 
+    /// Clears away what a killed worker left half-written. Only the worker may call it.
+    pub(super) fn clear(&self) -> io::Result<()> {
+        let root = self.sidecar_root.as_deref().ok_or(io::ErrorKind::NotFound)?;
+        Sidecar::open(root).map_err(io::Error::other)?;
+        remove_stale_temporaries(&root.join("log"))
+    }
+
     /// Both places, the one where lines go if they can first.
     pub fn paths(&self) -> Vec<PathBuf> {
         let in_sidecar = self
@@ -137,18 +144,42 @@ fn parse(text: &[u8]) -> Vec<Entry> {
 }
 
 fn append_bounded(path: &Path, line: &[u8]) -> io::Result<()> {
-    let mut file = open(path, OpenOptions::new().create(true).append(true).mode(0o644))?;
+    let mut file = open(
+        path,
+        OpenOptions::new().create(true).append(true).read(true).mode(0o644),
+    )?;
     let length = file.metadata()?.len();
+    let line = match ends_whole(&file, length)? {
+        true => line.to_vec(),
+        // Who was killed or lost its power there left half a line, which is lost; this one shall not be.
+        false => [b"\n", line].concat(),
+    };
     if length + line.len() as u64 > MAX_BYTES {
         let kept = read_end(path)?;
         let half = &kept[kept.len() / 2..];
         let start = half.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        return write_atomic(path, &[&half[start..], line].concat());
+        return write_atomic(path, &[&half[start..], &line].concat());
     }
-    file.write_all(line).inspect_err(|_| {
+    let mut write = || {
+        let (first, second) = line.split_at(if cfg!(debug_assertions) { line.len() / 2 } else { 0 });
+        file.write_all(first)?;
+        failpoint::hit("hooks.log_half")?;
+        file.write_all(second)?;
+        failpoint::hit("hooks.log_written")
+    };
+    write().inspect_err(|_| {
         // Half a line would spoil the next one.
         let _ = file.set_len(length);
     })
+}
+
+fn ends_whole(file: &File, length: u64) -> io::Result<bool> {
+    let Some(at) = length.checked_sub(1) else {
+        return Ok(true);
+    };
+    let mut last = [0];
+    file.read_exact_at(&mut last, at)?;
+    Ok(last == *b"\n")
 }
 
 /// The last 128 KiB of a log.
@@ -245,6 +276,16 @@ mod tests {
                 .windows(2)
                 .all(|pair| pair[0].new_blobs + 1 == pair[1].new_blobs)
         );
+    }
+
+    #[test]
+    fn half_a_line_does_not_spoil_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hooks.log");
+        append_bounded(&path, b"one\n").unwrap();
+        append_bounded(&path, b"tw").unwrap();
+        append_bounded(&path, b"three\n").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"one\ntw\nthree\n");
     }
 
     #[test]

@@ -5,19 +5,24 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 use super::event::HookEvent;
 use crate::git::Repository;
+use crate::sidecar::{failpoint, remove_stale_temporaries};
 
 /// A name that no linked work tree has: git calls those after their folders, and this is no folder's.
 const MAIN: &str = "main work tree";
 const REQUEST: &str = "request ";
+/// A request that is being written, with the number of the process that does.
+const HALF: &str = "writing ";
 
 /// The folder `codescout-hooks` in the common git directory.
 #[derive(Clone, Debug)]
@@ -67,12 +72,23 @@ impl Queue {
         let mut content = format!("{}\n", event.name()).into_bytes();
         content.extend_from_slice(repository.git_dir().as_os_str().as_bytes());
         fs::create_dir_all(&self.root)?;
-        // Not flushed to disk: it is a hint, and nobody has to wait for it.
-        let half = self.root.join(format!("writing {}", std::process::id()));
-        fs::write(&half, content)?;
-        let mut file = OsString::from(REQUEST);
-        file.push(name);
-        fs::rename(&half, self.root.join(file))
+        let mut to = OsString::from(REQUEST);
+        to.push(name);
+        let half = self.root.join(format!("{HALF}{}", std::process::id()));
+        leave_whole(&half, &self.root.join(to), &content).inspect_err(|_| {
+            let _ = fs::remove_file(&half);
+        })
+    }
+
+    /// Clears away what hooks and workers left half-written that were killed.
+    pub(super) fn clear(&self, _lock: &WorkerLock) -> io::Result<()> {
+        for entry in fs::read_dir(&self.root)? {
+            let entry = entry?;
+            if entry.file_name().to_str().is_some_and(is_abandoned) {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        remove_stale_temporaries(&self.root)
     }
 
     /// The requests that wait. What cannot be read is none.
@@ -84,7 +100,9 @@ impl Queue {
 
     /// Takes a request away before it is served, so that one that comes meanwhile is not lost.
     pub(super) fn take(&self, request: &Request) -> io::Result<()> {
-        fs::remove_file(&request.path)
+        failpoint::hit("hooks.request_found")?;
+        fs::remove_file(&request.path)?;
+        failpoint::hit("hooks.request_taken")
     }
 
     /// Becomes the worker; `None` if there is one.
@@ -95,12 +113,31 @@ impl Queue {
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(Some(WorkerLock { _file: file })),
-                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
-                Err(rustix::io::Errno::INTR) => {}
+                Err(Errno::WOULDBLOCK) => return Ok(None),
+                Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
             }
         }
     }
+}
+
+/// Not flushed to disk: it is a hint, and nobody has to wait for it.
+fn leave_whole(half: &Path, to: &Path, content: &[u8]) -> io::Result<()> {
+    let (first, second) = content.split_at(if cfg!(debug_assertions) { content.len() / 2 } else { 0 });
+    let mut file = File::create(half)?;
+    file.write_all(first)?;
+    failpoint::hit("hooks.request_half")?;
+    file.write_all(second)?;
+    failpoint::hit("hooks.request_written")?;
+    fs::rename(half, to)?;
+    failpoint::hit("hooks.request_left")
+}
+
+/// Whether this is the name of a request that nobody writes any more.
+fn is_abandoned(name: &str) -> bool {
+    let process = name.strip_prefix(HALF).and_then(|process| process.parse().ok());
+    let process = process.and_then(Pid::from_raw);
+    process.is_some_and(|process| test_kill_process(process) == Err(Errno::SRCH))
 }
 
 fn read_request(path: PathBuf) -> Option<Request> {

@@ -36,11 +36,14 @@ pub fn work(repository: &Repository, interrupt: &AtomicBool) {
         let Ok(Some(lock)) = queue.try_lock() else {
             return;
         };
-        serve(&queue, &mut waiting, interrupt);
+        if let Err(error) = queue.clear(&lock) {
+            tracing::debug!(%error, "leftovers of hooks were not removed");
+        }
+        let can_serve = serve(&queue, &mut waiting, interrupt);
         drop(lock);
         // Who left a request while the lock was held has gone away. So it has to be looked for after the lock is free.
         let is_left = queue.requests().iter().any(|request| waiting.is_worth_it(request));
-        if !is_left || interrupt.load(Ordering::Relaxed) {
+        if !is_left || !can_serve || interrupt.load(Ordering::Relaxed) {
             return;
         }
     }
@@ -64,7 +67,8 @@ impl Waiting {
     }
 }
 
-fn serve(queue: &Queue, waiting: &mut Waiting, interrupt: &AtomicBool) {
+/// Says whether requests can be taken away.
+fn serve(queue: &Queue, waiting: &mut Waiting, interrupt: &AtomicBool) -> bool {
     while !interrupt.load(Ordering::Relaxed) {
         let mut is_waiting = false;
         let mut has_run = false;
@@ -76,15 +80,16 @@ fn serve(queue: &Queue, waiting: &mut Waiting, interrupt: &AtomicBool) {
                 has_run = true;
             } else {
                 // A request that cannot be taken away would be served for ever.
-                return;
+                return false;
             }
         }
         match (has_run, is_waiting) {
             (true, _) => {}
             (false, true) => thread::sleep(LOOK_EVERY),
-            (false, false) => return,
+            (false, false) => return true,
         }
     }
+    true
 }
 
 fn run(request: &Request, interrupt: &AtomicBool) {
@@ -146,6 +151,9 @@ impl<'a> Run<'a> {
     }
 
     fn index(&self, interrupt: &AtomicBool) {
+        if let Err(error) = self.log.clear() {
+            tracing::debug!(%error, "leftovers of the log were not removed");
+        }
         // `WORKTREE` is the commit that is checked out, or nothing before the first.
         match self.workspace.target("WORKTREE") {
             // A hook whose request came only when what it is about was indexed already.

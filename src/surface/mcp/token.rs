@@ -55,8 +55,24 @@ pub(super) fn choose(options: &HttpOptions, default_file: Option<PathBuf>) -> Re
     match &options.token_file {
         Some(file) if file.exists() => read(file).map(|token| Access::of(&token)),
         Some(file) => generate(Some(file.clone())),
-        None => generate(default_file),
+        // That of the last time, so that clients go on after a restart, unless it cannot serve.
+        None => match default_file
+            .as_deref()
+            .filter(|file| file.exists())
+            .map(|file| (file, read(file)))
+        {
+            Some((file, Ok(token))) => {
+                say_where(file);
+                Ok(Access::of(&token))
+            }
+            _ => generate(default_file),
+        },
     }
+}
+
+fn say_where(file: &Path) {
+    // Who starts a server without standard error knows where its sidecar is.
+    let _ = writeln!(std::io::stderr(), "codescout: the token is in {}", file.display());
 }
 
 /// In the sidecar of the repository that the server was started in, if there is one.

@@ -52,6 +52,35 @@ fn commits(repo: &TestRepo, n_updates: usize) -> Vec<Vec<String>> {
 }
 
 #[test]
+fn settings_changed_at_once_are_all_there() {
+    let (repo, _) = history(1);
+    let settings = [
+        ("search.limit", "7"),
+        ("gc.auto", "false"),
+        ("gc.reflog_days", "11"),
+        ("gc.max_bytes", "1000000"),
+        ("gc.dead_percent", "13"),
+        ("index.max_blob_bytes", "50000"),
+    ];
+    for round in 0..3 {
+        let _ = fs::remove_dir_all(repo.path(".codescout"));
+        let set = |(key, value): (&str, &str)| super::start(program(repo.root(), &["config", "set", key, value]));
+        for running in settings.map(set) {
+            let output = running.wait_with_output().unwrap();
+            assert!(output.status.success(), "round {round}: {}", stderr(&output));
+        }
+        for (key, value) in settings {
+            let told = succeed(repo.root(), &["config", "get", key]).stdout;
+            assert_eq!(
+                String::from_utf8(told).unwrap().trim(),
+                value,
+                "{key} is lost in round {round}"
+            );
+        }
+    }
+}
+
+#[test]
 fn writers_and_readers_at_once_lose_nothing() {
     let n_updates = if long_form().is_some() { 200 } else { 6 };
     let (repo, _) = history(3);

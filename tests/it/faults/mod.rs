@@ -10,6 +10,7 @@ mod failpoints;
 mod kills;
 mod limits;
 mod power;
+mod scenarios;
 mod signals;
 mod syscalls;
 
@@ -94,13 +95,16 @@ fn told_by(root: &Path, sidecar: Option<PathBuf>, revisions: &[String]) -> Told 
 
 /// Files being written that somebody left.
 fn temporaries(root: &Path) -> Vec<PathBuf> {
-    let folders = [root.join(".codescout"), root.join(".git/info")];
+    let folders = [".codescout", ".git/info", ".git/codescout-hooks"].map(|folder| root.join(folder));
     let found = folders
         .iter()
         .filter(|folder| folder.exists())
         .flat_map(|folder| files_below(folder).into_keys());
     found
-        .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(".writing-"))
+        .filter(|path| {
+            let name = path.file_name().unwrap().to_string_lossy();
+            name.starts_with(".writing-") || name.starts_with("writing ")
+        })
         .collect()
 }
 

@@ -5,7 +5,9 @@
 //! by `fsync` of their folder.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -231,13 +233,18 @@ fn recorded(root: &Path, args: &[&str], folders: &[PathBuf]) -> Option<Vec<Act>>
     let text = fs::read_to_string(record).unwrap();
     let is_ours = |path: &Path| folders.iter().any(|folder| path.starts_with(folder));
     let lines = whole_lines(&text);
-    let acts = lines.iter().flat_map(|line| acts_of(line)).filter(|act| match act {
-        Act::MakeFolder(path) | Act::Create(path) | Act::Write(path, _) | Act::SyncFile(path) | Act::Remove(path) => {
-            is_ours(path)
-        }
-        Act::SyncFolder(path) => is_ours(path),
-        Act::Rename(from, to) => is_ours(from) || is_ours(to),
-    });
+    let acts = lines
+        .iter()
+        .flat_map(|line| acts_of(line, root))
+        .filter(|act| match act {
+            Act::MakeFolder(path)
+            | Act::Create(path)
+            | Act::Write(path, _)
+            | Act::SyncFile(path)
+            | Act::Remove(path) => is_ours(path),
+            Act::SyncFolder(path) => is_ours(path),
+            Act::Rename(from, to) => is_ours(from) || is_ours(to),
+        });
     Some(acts.collect())
 }
 
@@ -260,7 +267,8 @@ fn whole_lines(record: &str) -> Vec<String> {
     whole
 }
 
-fn acts_of(line: &str) -> Vec<Act> {
+/// What a call did; names are looked up from `folder`, the current one of the program.
+fn acts_of(line: &str, folder: &Path) -> Vec<Act> {
     let Some((name, rest)) = line.split_once('(') else {
         return Vec::new();
     };
@@ -270,41 +278,61 @@ fn acts_of(line: &str) -> Vec<Act> {
     if result.starts_with('-') || result.starts_with('?') {
         return Vec::new();
     }
-    let texts = quoted(arguments);
-    let path = |at: usize| PathBuf::from(String::from_utf8(texts[at].clone()).unwrap());
-    // The file behind the first argument, which -y puts in angle brackets.
-    let opened = || {
-        let inside = arguments
-            .split_once('<')
-            .and_then(|(_, rest)| rest.split_once('>'))
-            .map(|(inside, _)| inside);
-        PathBuf::from(String::from_utf8(unescaped(inside.unwrap_or_default())).unwrap_or_default())
+    let arguments: Vec<&str> = arguments.split(", ").collect();
+    let path = |at: usize| folder.join(path_of(quoted(arguments[at])));
+    let path_in = |at: usize| {
+        folder
+            .join(described(arguments[at]))
+            .join(path_of(quoted(arguments[at + 1])))
+    };
+    let opened = || described(arguments[0]);
+    let has = |flag| {
+        arguments
+            .iter()
+            .any(|argument| argument.split('|').any(|word| word == flag))
     };
     match name {
-        "mkdir" | "mkdirat" => vec![Act::MakeFolder(path(0))],
-        "openat" | "open" | "creat" if arguments.contains("O_CREAT") || arguments.contains("O_TRUNC") => {
-            vec![Act::Create(path(0))]
-        }
-        "write" => vec![Act::Write(opened(), texts[0].clone())],
+        "mkdir" => vec![Act::MakeFolder(path(0))],
+        "mkdirat" => vec![Act::MakeFolder(path_in(0))],
+        "creat" => vec![Act::Create(path(0))],
+        "open" if has("O_CREAT") || has("O_TRUNC") => vec![Act::Create(path(0))],
+        "openat" if has("O_CREAT") || has("O_TRUNC") => vec![Act::Create(path_in(0))],
+        "write" => vec![Act::Write(opened(), quoted(arguments[1]))],
         "fsync" | "fdatasync" => {
             let path = opened();
-            // A folder is opened by its path alone; a file that was written has been renamed only afterwards.
+            // Folders are still there after the run, and no file that was removed was a folder.
             vec![if path.is_dir() {
                 Act::SyncFolder(path)
             } else {
                 Act::SyncFile(path)
             }]
         }
-        "rename" | "renameat" | "renameat2" => vec![Act::Rename(path(0), path(1))],
-        "unlink" | "unlinkat" => vec![Act::Remove(path(0))],
-        "open" | "openat" | "creat" => Vec::new(),
+        "rename" => vec![Act::Rename(path(0), path(1))],
+        "renameat" | "renameat2" => vec![Act::Rename(path_in(0), path_in(2))],
+        "unlink" | "rmdir" => vec![Act::Remove(path(0))],
+        "unlinkat" => vec![Act::Remove(path_in(0))],
+        "open" | "openat" => Vec::new(),
         other => panic!("the model does not know {other}: {line}"),
     }
 }
 
-/// The texts between quotation marks.
-fn quoted(arguments: &str) -> Vec<Vec<u8>> {
-    arguments.split('"').skip(1).step_by(2).map(unescaped).collect()
+/// The file or folder behind a descriptor, which -y puts in angle brackets. Empty where it says nothing: older ones do so for the
+/// current folder.
+fn described(descriptor: &str) -> PathBuf {
+    let inside = descriptor
+        .split_once('<')
+        .and_then(|(_, rest)| rest.split_once('>'))
+        .map(|(inside, _)| inside);
+    path_of(unescaped(inside.unwrap_or_default()))
+}
+
+fn path_of(bytes: Vec<u8>) -> PathBuf {
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+/// The text between quotation marks.
+fn quoted(argument: &str) -> Vec<u8> {
+    unescaped(argument.split('"').nth(1).unwrap())
 }
 
 /// `\x41` becomes `A`: strace -xx writes all bytes like that, in texts and in names of files.

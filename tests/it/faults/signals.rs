@@ -8,6 +8,8 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use codescout::sidecar::Sidecar;
+use serde_json::Value;
+
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::{check_sound, history, program, start, succeed, told_by};
@@ -48,7 +50,14 @@ fn asked_to_end_it_ends_soon_and_whole() {
             let _ = fs::remove_dir_all(repo.path(".codescout"));
             let (status, took) = end_with(stopped_at(repo.root(), place, &["index"]), signal);
             let about = format!("{signal:?} at {place}");
-            assert_eq!(status.code(), Some(code), "{about}");
+            // On a busy machine all may be done before the thread that listens gets its turn.
+            if status.code() == Some(0) {
+                let told = succeed(repo.root(), &["status", "--json"]).stdout;
+                let told: Value = serde_json::from_slice(&told).unwrap();
+                assert_eq!(told["index"], "up_to_date", "{about}");
+            } else {
+                assert_eq!(status.code(), Some(code), "{about}");
+            }
             assert!(took < SOON, "{about}: {took:?}");
             check_sound(repo.root(), &revisions, &expected, &about);
         }

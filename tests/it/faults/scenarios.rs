@@ -1,0 +1,292 @@
+//! What is done to repositories while something happens to the one who does it.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{FlockOperation, flock};
+use serde_json::Value;
+
+use super::{Told, check_sound, copy_of, history, program, stderr, succeed, told_by};
+use crate::indexed::files_below;
+use crate::support::TestRepo;
+
+/// What is done to a copy of a repository; together they reach every place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Scenario {
+    /// A setting, then the first index.
+    First,
+    /// An update that merges segments and clears away what others left.
+    Update,
+    /// A pin beside one whose commit git has forgotten; what nothing keeps goes, first snapshots, then blobs.
+    Collect,
+    /// A damaged segment and a damaged snapshot are made again.
+    Repair,
+    /// A hook leaves its request to the worker that is there.
+    Request,
+    /// A worker indexes what was pushed, notes it in a log that is full, and collects garbage that nobody asked for.
+    Hook,
+}
+
+pub(super) const SCENARIOS: [Scenario; 6] = [
+    Scenario::First,
+    Scenario::Update,
+    Scenario::Collect,
+    Scenario::Repair,
+    Scenario::Request,
+    Scenario::Hook,
+];
+
+/// The pin of a commit that is gone.
+const PINNED: &str = "kept";
+/// A tag in every template but the first.
+const TAG: &str = "v1";
+const WORK: &[&str] = &["hooks", "run", "--worker", "post-receive", "--repo", ".git"];
+
+/// What has to be true of every copy afterwards.
+pub(super) struct Outlook {
+    revisions: Vec<String>,
+    expected: Told,
+    /// What the pinned snapshot answers.
+    pinned: Value,
+}
+
+/// The repositories that scenarios start from, and what they answer.
+pub(super) struct Start {
+    pub(super) repo: TestRepo,
+    pub(super) outlook: Outlook,
+}
+
+impl Start {
+    pub(super) fn new() -> Self {
+        let (repo, commits) = history(9);
+        let revisions = vec![commits[8].clone(), commits[2].clone()];
+        let expected = told_by(repo.root(), Some(repo.beside("sidecar")), &revisions);
+        copy_of(repo.root(), &repo.beside("first"));
+        for commit in &commits[..7] {
+            succeed(repo.root(), &["index", commit]);
+        }
+        let update = repo.beside("update");
+        copy_of(repo.root(), &update);
+        leave_behind(&update.join(".codescout"));
+
+        repo.git(["tag", TAG, commits[4].as_str()]);
+        pin_and_forget(&repo);
+        let sidecar = repo.path(".codescout");
+        fs::write(sidecar.join("config.toml"), "[gc]\nmax_bytes = 1\n").unwrap();
+        let days = Duration::from_secs(2 * 24 * 3600);
+        for path in files_below(&sidecar.join("snapshots-v1")).into_keys() {
+            let file = File::options()
+                .append(true)
+                .open(sidecar.join("snapshots-v1").join(path));
+            file.unwrap().set_modified(SystemTime::now() - days).unwrap();
+        }
+        fs::create_dir(sidecar.join("log")).unwrap();
+        fs::write(sidecar.join("log/hooks.log"), "{}\n".repeat(44_000)).unwrap();
+        let hook = repo.beside("hook");
+        copy_of(repo.root(), &hook);
+
+        fs::write(
+            sidecar.join("config.toml"),
+            "[gc]\ndead_percent = 90\nreflog_days = 0\n",
+        )
+        .unwrap();
+        succeed(repo.root(), &["index"]);
+        let repair = repo.beside("repair");
+        copy_of(repo.root(), &repair);
+        succeed(&repair, &["gc", "--pin", TAG]);
+        damage(&repair.join(".codescout"), "dense-v1");
+        damage(&repair.join(".codescout"), "snapshots-v1");
+
+        leave_behind(&sidecar);
+        for folder in ["damaged", "lexical-v0"] {
+            fs::create_dir(sidecar.join(folder)).unwrap();
+            fs::write(sidecar.join(folder).join("old"), "old").unwrap();
+        }
+        let pinned = told_of_pin(repo.root());
+        assert!(pinned.to_string().contains("kept_for_ever"), "{pinned}");
+        copy_of(repo.root(), &repo.beside("collect"));
+        let outlook = Outlook {
+            revisions,
+            expected,
+            pinned,
+        };
+        Self { repo, outlook }
+    }
+
+    pub(super) fn template(&self, scenario: Scenario) -> PathBuf {
+        self.repo.beside(match scenario {
+            Scenario::First => "first",
+            Scenario::Update => "update",
+            Scenario::Collect => "collect",
+            Scenario::Repair => "repair",
+            Scenario::Request | Scenario::Hook => "hook",
+        })
+    }
+}
+
+impl Scenario {
+    fn commands(self) -> &'static [&'static [&'static str]] {
+        match self {
+            Self::First => &[&["config", "set", "search.limit", "7"], &["index"]],
+            Self::Update => &[&["index"]],
+            Self::Collect => &[&["gc", "--pin", TAG], &["gc"], &["gc", "--aggressive"]],
+            Self::Repair => &[&["verify", "--repair"]],
+            Self::Request => &[&["hooks", "run", "post-commit"]],
+            Self::Hook => &[WORK],
+        }
+    }
+
+    /// Does it in a copy of `template`, up to the first command that fails, with a variable set. Gives what was said on the way.
+    pub(super) fn run(self, template: &Path, copy: &Path, variable: (&str, &str)) -> Output {
+        copy_of(template, copy);
+        let _worker = match self {
+            Self::Request => Some(lock_of_worker(copy)),
+            Self::Hook => {
+                leave_request(copy);
+                None
+            }
+            _ => None,
+        };
+        let mut said = Vec::new();
+        let mut last = None;
+        for command in self.commands() {
+            let output = program(copy, command).env(variable.0, variable.1).output().unwrap();
+            said.extend_from_slice(&output.stderr);
+            let goes_on = is_done(&output);
+            last = Some(output);
+            if !goes_on {
+                break;
+            }
+        }
+        Output {
+            stderr: said,
+            ..last.unwrap()
+        }
+    }
+
+    /// Everything that must hold afterwards, whatever happened: see [`check_sound`]; and what this one is about is done by the next.
+    pub(super) fn check(self, copy: &Path, outlook: &Outlook, after: &str) {
+        // Hooks clear away what hooks leave.
+        if matches!(self, Self::Request | Self::Hook) {
+            leave_request(copy);
+            succeed(copy, WORK);
+            let status = program(copy, &["hooks", "status", "--json"]).output().unwrap();
+            let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+            assert_eq!(status["last_run"]["outcome"], "indexed", "{after}: {status}");
+            assert_eq!(status["waiting"], 0, "{after}: {status}");
+        }
+        check_sound(copy, &outlook.revisions, &outlook.expected, after);
+        match self {
+            Self::First | Self::Update | Self::Request => {}
+            Self::Hook => check_pin(copy, outlook, after),
+            Self::Collect => {
+                check_pin(copy, outlook, after);
+                succeed(copy, &["gc", "--aggressive"]);
+                check_pin(copy, outlook, after);
+                assert!(files_below(&copy.join(".codescout/damaged")).is_empty(), "{after}");
+                assert!(!copy.join(".codescout/lexical-v0").exists(), "{after}");
+                let verified = program(copy, &["verify"]).output().unwrap();
+                assert!(verified.status.success(), "{after}: {}", stdout(&verified));
+            }
+            Self::Repair => {
+                let repaired = program(copy, &["verify", "--repair"]).output().unwrap();
+                assert!(is_done(&repaired), "{after}: {}", stderr(&repaired));
+                let verified = program(copy, &["verify"]).output().unwrap();
+                assert!(verified.status.success(), "{after}: {}", stdout(&verified));
+                let names: Vec<Value> = pins(copy).iter().map(|pin| pin["name"].clone()).collect();
+                assert_eq!(names, [PINNED, TAG], "{after}");
+                succeed(copy, &["--ref", TAG, "search", "parse header"]);
+            }
+        }
+    }
+}
+
+/// Code 1 says that something was found, as in `verify`.
+pub(super) fn is_done(output: &Output) -> bool {
+    matches!(output.status.code(), Some(0 | 1))
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn pins(root: &Path) -> Vec<Value> {
+    let output = succeed(root, &["gc", "--pins", "--json"]);
+    let pins: Value = serde_json::from_slice(&output.stdout).unwrap();
+    pins["pins"].as_array().unwrap().clone()
+}
+
+/// Its snapshot cannot be made again by anybody.
+#[track_caller]
+fn check_pin(root: &Path, outlook: &Outlook, after: &str) {
+    let pins = pins(root);
+    let is_kept = |pin: &Value| pin["name"] == PINNED && pin["indexed"] == true;
+    assert!(pins.iter().any(is_kept), "{after}: {pins:?}");
+    assert!(
+        told_of_pin(root) == outlook.pinned,
+        "{after}: the pinned snapshot says something else"
+    );
+}
+
+fn told_of_pin(root: &Path) -> Value {
+    let asked = ["--ref", PINNED, "search", "handle broken packet", "--json"];
+    let told: Value = serde_json::from_slice(&succeed(root, &asked).stdout).unwrap();
+    told["results"].clone()
+}
+
+/// Indexes two branches, pins one of them, and has git forget both.
+fn pin_and_forget(repo: &TestRepo) {
+    for branch in [PINNED, "gone"] {
+        repo.git(["checkout", "--quiet", "-b", branch, TAG]);
+        for n in 0..3 {
+            let name = format!("{branch}_for_ever_{n}");
+            let text = format!("def {name}(packet):\n    \"\"\"Does handle a broken packet.\"\"\"\n    return {n}\n");
+            repo.write(format!("src/{name}.py"), text);
+        }
+        repo.commit(branch);
+        succeed(repo.root(), &["index"]);
+    }
+    succeed(repo.root(), &["gc", "--pin", PINNED]);
+    repo.checkout("main");
+    repo.git(["branch", "--quiet", "-D", PINNED, "gone"]);
+    repo.git(["reflog", "expire", "--expire=now", "--all"]);
+    repo.git(["gc", "--quiet", "--prune=now"]);
+}
+
+/// A half-written file of a killed writer, and an old segment file that no state names.
+fn leave_behind(sidecar: &Path) {
+    fs::write(sidecar.join("lexical-v1/.writing-old"), "half").unwrap();
+    let orphan = sidecar.join(format!("artifacts-v1/{}.art", "0".repeat(32)));
+    fs::write(&orphan, "old").unwrap();
+    let file = File::options().append(true).open(orphan).unwrap();
+    file.set_modified(SystemTime::now() - Duration::from_secs(9000))
+        .unwrap();
+}
+
+/// Flips a byte of the first file of a store.
+fn damage(sidecar: &Path, store: &str) {
+    let folder = sidecar.join(store);
+    let (name, mut bytes) = files_below(&folder).pop_first().unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(folder.join(name), bytes).unwrap();
+}
+
+/// The request of a hook, as one leaves it.
+fn leave_request(root: &Path) {
+    let folder = root.join(".git/codescout-hooks");
+    fs::create_dir_all(&folder).unwrap();
+    let request = format!("post-receive\n{}", root.join(".git").display());
+    fs::write(folder.join("request main work tree"), request).unwrap();
+}
+
+/// As long as it lives, hooks find a worker at work.
+fn lock_of_worker(root: &Path) -> File {
+    let folder = root.join(".git/codescout-hooks");
+    fs::create_dir_all(&folder).unwrap();
+    let file = File::create(folder.join("lock")).unwrap();
+    flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+    file
+}
