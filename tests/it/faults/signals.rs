@@ -209,10 +209,11 @@ fn a_collection_whose_sidecar_was_deleted_leaves_the_new_one_alone() {
 fn a_collection_whose_sidecar_was_replaced_leaves_the_other_alone() {
     let (repo, _) = history(3);
     let (other, _) = history(4);
+    let sleeping = stopped_collection(&repo);
+    // Its files are the newest, and so the first that a sweep would come to.
     succeed(other.root(), &["index"]);
     let theirs = other.path(".codescout");
     let before = files_below(&theirs);
-    let sleeping = stopped_collection(&repo);
     fs::rename(repo.path(".codescout"), repo.beside("moved")).unwrap();
     std::os::unix::fs::symlink(&theirs, repo.path(".codescout")).unwrap();
     let (status, _) = end_with(sleeping, Signal::CONT);
