@@ -4,10 +4,12 @@
 //! is. Readers are never waited for. Start at [`Ingest::update`].
 
 mod compact;
+mod history;
 mod progress;
 mod publish;
 mod run;
 mod sweep;
 
+pub use history::{RecordError, RecordOutcome, Recorder};
 pub use progress::{NoProgress, Progress, Stage};
 pub use run::{Ingest, IngestError, Outcome, Target};

@@ -17,6 +17,8 @@ pub enum Stage {
     Waiting,
     /// Reading, extracting and indexing blobs.
     Indexing,
+    /// Reading what commits changed.
+    Recording,
 }
 
 /// Tells nobody.

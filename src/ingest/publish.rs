@@ -74,7 +74,7 @@ pub(super) fn publish_state(sidecar: &Sidecar, lock: &WriterLock, state: &mut St
 }
 
 /// Writes a file named by its content; one that is there already is the same.
-fn store(sidecar: &Sidecar, store: Store, ending: &str, bytes: &[u8]) -> Result<StoredFile, PublishError> {
+pub(super) fn store(sidecar: &Sidecar, store: Store, ending: &str, bytes: &[u8]) -> Result<StoredFile, PublishError> {
     let hash = blake3::hash(bytes).to_hex();
     let name = format!("{}.{ending}", &hash[..NAME_DIGITS]);
     let path = sidecar.path(store, &name);

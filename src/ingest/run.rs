@@ -120,8 +120,10 @@ impl Ingest<'_> {
 
     /// The published state with its segments if this build can go on from it; else the first of a new epoch.
     fn sound_state(&self, lock: &WriterLock) -> Result<(State, Segments), IngestError> {
+        let mut history = Vec::new();
         match self.sidecar.state() {
             Ok(Some(state)) if state.recipe == self.options.recipe => {
+                history.clone_from(&state.history);
                 match Segments::open(self.sidecar, &state, &self.profile()) {
                     Ok(segments) if segments.iter().all(|segment| segment.vectors.is_some()) => {
                         return Ok((state, segments));
@@ -130,7 +132,10 @@ impl Ingest<'_> {
                     Err(error) => tracing::warn!(%error, "a stored segment cannot be read: indexing anew"),
                 }
             }
-            Ok(Some(_)) => tracing::info!("another extraction recipe: indexing anew"),
+            Ok(Some(state)) => {
+                history = state.history;
+                tracing::info!("another extraction recipe: indexing anew");
+            }
             Ok(None) => {}
             Err(error @ (StateError::Io { .. } | StateError::Format { .. })) => return Err(error.into()),
             Err(error) => tracing::warn!(%error, "indexing anew"),
@@ -140,6 +145,7 @@ impl Ingest<'_> {
         let mut state = State {
             epoch,
             recipe: self.options.recipe,
+            history,
             ..State::default()
         };
         publish_state(self.sidecar, lock, &mut state)?;
@@ -338,7 +344,7 @@ fn manifest_bytes(
     difference.over(whole).to_manifest(state.epoch, state.recipe, None)
 }
 
-fn draw_random(bytes: &mut [u8]) -> Result<(), IngestError> {
+pub(super) fn draw_random(bytes: &mut [u8]) -> Result<(), IngestError> {
     let mut filled = 0;
     while filled < bytes.len() {
         filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())

@@ -6,15 +6,17 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use crate::sidecar::{SegmentEntry, Sidecar, State, Store, WriterLock};
+use crate::sidecar::{HistoryEntry, SegmentEntry, Sidecar, State, Store, WriterLock};
 
+use super::history::{HISTORY_ENDING, files_of_history};
 use super::publish::{ARTIFACTS_ENDING, LEXICAL_ENDING, NAME_DIGITS, VECTORS_ENDING};
 
 /// Stores of segment files, and what the names in each end in.
-const SWEPT: [(Store, &str); 3] = [
+const SWEPT: [(Store, &str); 4] = [
     (Store::Artifacts, ARTIFACTS_ENDING),
     (Store::Lexical, LEXICAL_ENDING),
     (Store::Dense, VECTORS_ENDING),
+    (Store::History, HISTORY_ENDING),
 ];
 
 /// Files of a segment: the store and the name of each.
@@ -34,8 +36,17 @@ pub(super) fn files_of(entry: &SegmentEntry) -> impl Iterator<Item = (Store, &st
 /// Begins the grace period of segments that the published state has ceased to name: a file's time of change is when it went out
 /// of use. A failure only shortens the period.
 pub(super) fn retire(sidecar: &Sidecar, entries: &[SegmentEntry]) {
+    retire_files(sidecar, entries.iter().flat_map(files_of));
+}
+
+/// The same for batches of commits.
+pub(super) fn retire_history(sidecar: &Sidecar, entries: &[HistoryEntry]) {
+    retire_files(sidecar, entries.iter().flat_map(files_of_history));
+}
+
+fn retire_files<'e>(sidecar: &Sidecar, files: impl Iterator<Item = (Store, &'e str)>) {
     let now = SystemTime::now();
-    for (store, name) in entries.iter().flat_map(files_of) {
+    for (store, name) in files {
         let path = sidecar.path(store, name);
         let touched = File::options()
             .append(true)
@@ -96,7 +107,9 @@ struct Unnamed {
 }
 
 fn find(sidecar: &Sidecar, state: &State) -> io::Result<Found> {
-    let named: HashSet<&str> = state.segments.iter().flat_map(files_of).map(|(_, name)| name).collect();
+    let of_segments = state.segments.iter().flat_map(files_of);
+    let of_history = state.history.iter().flat_map(files_of_history);
+    let named: HashSet<&str> = of_segments.chain(of_history).map(|(_, name)| name).collect();
     let (mut unnamed, mut named_bytes) = (Vec::new(), 0);
     for (store, ending) in SWEPT {
         for entry in fs::read_dir(sidecar.folder(store))? {

@@ -4,11 +4,13 @@
 
 mod analyze;
 mod cursor;
+mod dates;
 mod defining;
 mod definition;
 mod features;
 mod filter;
 mod grep;
+mod history;
 mod hit;
 mod lexical_leg;
 mod lines;
@@ -23,9 +25,14 @@ mod spelling;
 mod symbols;
 
 pub use cursor::{CursorError, CursorKey};
+pub use dates::{day, parse_moment, timestamp};
 pub use definition::{FoundDefinition, kind_by_name, kind_name, kind_names};
 pub use filter::{FileFilter, FilterError, Tests, is_test_path};
 pub use grep::{FileMatches, GrepDetail, GrepLine, GrepOutcome, GrepPosition, GrepRequest, grep};
+pub use history::{
+    Cochange, FileChangeKind, FileLog, FileLogEntry, Gaps, LogFilter, cochange, deleted_files, file_log, folder_log,
+    near_paths, patch_of, unified,
+};
 pub use hit::{Hit, HitPlace, Symbol};
 pub use lines::LineStarts;
 pub use near::{Near, nearest};

@@ -26,10 +26,18 @@ pub enum Store {
     Dense,
     /// Manifests of trees.
     Snapshots,
+    /// Records of commits.
+    History,
 }
 
 impl Store {
-    const ALL: [Self; 4] = [Self::Artifacts, Self::Lexical, Self::Dense, Self::Snapshots];
+    const ALL: [Self; 5] = [
+        Self::Artifacts,
+        Self::Lexical,
+        Self::Dense,
+        Self::Snapshots,
+        Self::History,
+    ];
 
     fn folder(self) -> &'static str {
         match self {
@@ -37,6 +45,7 @@ impl Store {
             Self::Lexical => "lexical-v1",
             Self::Dense => "dense-v1",
             Self::Snapshots => "snapshots-v1",
+            Self::History => "history-v1",
         }
     }
 }

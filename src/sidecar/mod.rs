@@ -18,5 +18,5 @@ pub use compress::{CompressError, compress, decompress};
 pub use layout::{FORMAT_VERSION, OpenError, Sidecar, Store};
 pub use lock::{LockError, WriterLock};
 pub use sections::{Bytes, SectionError, SectionFile, SectionWriter};
-pub use state::{SegmentEntry, State, StateError, StoredFile, VectorEntry};
+pub use state::{HistoryEntry, SegmentEntry, State, StateError, StoredFile, VectorEntry};
 pub use volume::{Volume, volume};

@@ -14,7 +14,9 @@ use super::atomic::write_atomic;
 use super::codec::{CodecError, decode, encode};
 
 const MAGIC: &[u8; 4] = b"CSST";
-const FORMAT: u32 = 1;
+/// 1: the first, without history; still read. 2: with history.
+const FORMAT: u32 = 2;
+const FORMAT_WITHOUT_HISTORY: u32 = 1;
 const HEADER_BYTES: usize = 16;
 
 /// What the sidecar holds at one moment.
@@ -29,6 +31,42 @@ pub struct State {
     pub recipe: u64,
     /// In the order of their numbers; their ranges of blobs and documents adjoin.
     pub segments: Vec<SegmentEntry>,
+    /// In the order of their numbers; their ranges of commits adjoin. They outlive the epoch: commit numbers are their own.
+    pub history: Vec<HistoryEntry>,
+}
+
+/// What format 1 had.
+#[derive(Deserialize)]
+struct StateWithoutHistory {
+    epoch: [u8; 16],
+    generation: u64,
+    recipe: u64,
+    segments: Vec<SegmentEntry>,
+}
+
+impl From<StateWithoutHistory> for State {
+    fn from(old: StateWithoutHistory) -> Self {
+        Self {
+            epoch: old.epoch,
+            generation: old.generation,
+            recipe: old.recipe,
+            segments: old.segments,
+            history: Vec::new(),
+        }
+    }
+}
+
+/// One batch of commits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryEntry {
+    /// The number of its first commit.
+    pub base_commit: u32,
+    /// How many commits it has.
+    pub n_commits: u32,
+    /// What they changed, below `history-v1/`.
+    pub records: StoredFile,
+    /// What they did to symbols, below `history-v1/`, if that was recorded.
+    pub symbols: Option<StoredFile>,
 }
 
 /// One batch of blobs: artifacts, lexical index and vectors.
@@ -121,7 +159,7 @@ impl State {
             return Err(damaged("header".to_owned()));
         }
         let format = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
-        if format != FORMAT {
+        if format != FORMAT && format != FORMAT_WITHOUT_HISTORY {
             return Err(StateError::Format {
                 path: path.to_owned(),
                 found: format,
@@ -131,7 +169,11 @@ impl State {
         if xxh3_64(payload).to_le_bytes() != bytes[8..HEADER_BYTES] {
             return Err(damaged("checksum".to_owned()));
         }
-        decode(payload).map_err(|error: CodecError| damaged(error.to_string()))
+        let decoded = match format {
+            FORMAT_WITHOUT_HISTORY => decode::<StateWithoutHistory>(payload).map(Self::from),
+            _ => decode(payload),
+        };
+        decoded.map_err(|error: CodecError| damaged(error.to_string()))
     }
 
     /// Publishes this state at `path`.
@@ -148,6 +190,11 @@ impl State {
     /// How many blobs are numbered.
     pub fn n_blobs(&self) -> u32 {
         self.segments.last().map_or(0, |last| last.base_blob + last.n_blobs)
+    }
+
+    /// How many commits are numbered.
+    pub fn n_commits(&self) -> u32 {
+        self.history.last().map_or(0, |last| last.base_commit + last.n_commits)
     }
 
     /// How many documents are numbered.
@@ -180,5 +227,18 @@ mod tests {
             bad[at] ^= 1;
             assert!(State::from_bytes(&path, &bad).is_err(), "byte {at}");
         }
+    }
+
+    #[test]
+    fn a_state_from_before_there_was_history_is_read() {
+        let old = ([7u8; 16], 3u64, 9u64, Vec::<SegmentEntry>::new());
+        let payload = encode(&old);
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&FORMAT_WITHOUT_HISTORY.to_le_bytes());
+        bytes.extend_from_slice(&xxh3_64(&payload).to_le_bytes());
+        bytes.extend_from_slice(&payload);
+        let state = State::from_bytes(Path::new("state"), &bytes).unwrap();
+        assert_eq!((state.epoch, state.generation, state.recipe), ([7; 16], 3, 9));
+        assert!(state.history.is_empty());
     }
 }

@@ -3,6 +3,8 @@
 
 pub mod cli;
 mod doctor;
+mod history;
 mod open;
 
+pub use history::{OpenedHistory, Uncommitted};
 pub use open::{Opened, Workspace};

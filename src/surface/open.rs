@@ -23,7 +23,7 @@ use crate::snapshot::{
 };
 
 /// How long a command waits for another writer before it says so.
-const PATIENCE: Duration = Duration::from_secs(600);
+pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 /// A tree without manifest is served from memory when the sidecar cannot be written.
 const READ_ONLY_NOTE: &str = "the index cannot be written here; this answer was computed in memory";
 /// Keeps the sidecar out of the repository it lies in.
@@ -489,7 +489,7 @@ fn add_exclude_line(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// Whether an error says that this place cannot be written to, rather than that something is wrong.
-fn is_read_only(error: &anyhow::Error) -> bool {
+pub(super) fn is_read_only(error: &anyhow::Error) -> bool {
     use std::io::ErrorKind::{NotADirectory, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     error.chain().any(|cause| {
         cause.downcast_ref::<std::io::Error>().is_some_and(|error| {

@@ -52,6 +52,8 @@ pub(super) enum Command {
     Outline(OutlineArgs),
     /// Print a file, or parts of it, at any revision
     Read(ReadArgs),
+    /// Show what happened to a file, a folder or a symbol, across renames
+    History(HistoryArgs),
     /// Build or update the index
     Index(IndexArgs),
     /// Show what is indexed and how fresh it is
@@ -288,9 +290,50 @@ pub(super) struct ReadArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
+  codescout history src/parser.rs
+  codescout history src --since 2w --author ada
+  codescout history src/old.rs --introduced      a file that is no longer there
+  codescout history src/parser.rs --cochange --json
+  codescout history --deleted src")]
+pub(super) struct HistoryArgs {
+    /// A file or folder from the root of the repository, also one that is no longer there
+    #[arg(required_unless_present = "deleted")]
+    pub(super) target: Option<std::ffi::OsString>,
+    /// Only the commit that brought it in
+    #[arg(long, conflicts_with_all = ["last_seen", "deleted", "cochange"])]
+    pub(super) introduced: bool,
+    /// Only the last commit that has it, and the one that took it away
+    #[arg(long, conflicts_with_all = ["deleted", "cochange"])]
+    pub(super) last_seen: bool,
+    /// What is no longer there: files below the target, or all
+    #[arg(long, conflicts_with = "cochange")]
+    pub(super) deleted: bool,
+    /// What changes in the same commits
+    #[arg(long)]
+    pub(super) cochange: bool,
+    /// Only commits not before this: 2024-02-29, 2024-02-29T13:05Z, or as long ago as 12h, 30d, 2w, 6m, 1y
+    #[arg(long, value_name = "DATE")]
+    pub(super) since: Option<String>,
+    /// Only commits not after this
+    #[arg(long, value_name = "DATE")]
+    pub(super) until: Option<String>,
+    /// Only commits whose author's name or address, corrected by the mailmap, matches; upper and lower case alike
+    #[arg(long, value_name = "REGEX")]
+    pub(super) author: Option<String>,
+    /// Show what each commit changed of it
+    #[arg(long)]
+    pub(super) diff: bool,
+    /// How many results; 0 for all
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+    pub(super) limit: usize,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
   codescout index                 the commit that is checked out
   codescout index v1.0 v2.0       two tags
   codescout index --all-branches  every local branch
+  codescout index --history       what every commit of every local branch changed, too
   codescout index --watch         go on whenever a commit, checkout or reset moves a ref")]
 pub(super) struct IndexArgs {
     /// Revisions; the commit that is checked out if there are none
@@ -298,6 +341,9 @@ pub(super) struct IndexArgs {
     /// Every local branch
     #[arg(long)]
     pub(super) all_branches: bool,
+    /// Record what each commit changed, of the revisions and of every local branch; from then on every index run goes on with it
+    #[arg(long)]
+    pub(super) history: bool,
     /// Stay, and index again whenever refs move, until interrupted. Uncommitted edits need none of this: every query
     /// looks at them
     #[arg(long)]

@@ -12,7 +12,7 @@ use super::progress::CliProgress;
 use super::render::Output;
 use super::{Found, IDLE, INTERRUPTED};
 use crate::git::RefKind;
-use crate::model::TreeId;
+use crate::model::{CommitId, TreeId};
 use crate::surface::open::Workspace;
 
 /// Refs move in bursts, as in a rebase or fetch: the index follows when they have been still for so long.
@@ -21,6 +21,18 @@ const QUIET: Duration = Duration::from_millis(300);
 #[derive(Debug, Serialize)]
 struct IndexOut {
     revisions: Vec<RevisionOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<HistoryOut>,
+}
+
+/// What was recorded of commits.
+#[derive(Debug, Serialize)]
+struct HistoryOut {
+    new_commits: u32,
+    new_changes: u64,
+    commits: u32,
+    bytes: u64,
+    took_ms: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -40,6 +52,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
     let mut indexer = Indexer {
         workspace,
         progress: CliProgress::new(global.quiet),
+        wants_history: args.history,
         done: HashMap::new(),
     };
     if !args.watch {
@@ -88,6 +101,7 @@ fn revisions(workspace: &Workspace, global: &Global, args: &IndexArgs) -> Result
 struct Indexer<'w> {
     workspace: &'w Workspace,
     progress: CliProgress,
+    wants_history: bool,
     /// The tree that each revision had when it was last told about.
     done: HashMap<String, TreeId>,
 }
@@ -95,7 +109,11 @@ struct Indexer<'w> {
 impl Indexer<'_> {
     /// Indexes revisions, less those whose tree is the one of the last time.
     fn update(&mut self, revisions: &[String], output: &mut Output) -> Result<IndexOut> {
-        let mut answer = IndexOut { revisions: Vec::new() };
+        let mut answer = IndexOut {
+            revisions: Vec::new(),
+            history: None,
+        };
+        let mut tips = Vec::new();
         for reference in revisions {
             let Some(target) = self.workspace.target(reference)? else {
                 if !output.json {
@@ -133,7 +151,37 @@ impl Indexer<'_> {
                 anyhow::bail!("interrupted; what was indexed so far is kept");
             }
             self.done.insert(reference.clone(), target.tree);
+            tips.extend(target.commit);
         }
+        answer.history = self.record(tips, output)?;
         Ok(answer)
+    }
+
+    /// Records commits: when it is asked for, and where it was asked for before.
+    fn record(&self, mut tips: Vec<CommitId>, output: &mut Output) -> Result<Option<HistoryOut>> {
+        if self.wants_history {
+            tips.extend(self.workspace.branch_tips()?);
+        } else if tips.is_empty() || !self.workspace.has_history() {
+            return Ok(None);
+        }
+        let outcome = self.workspace.record_history(&tips, &self.progress, &INTERRUPTED)?;
+        if !output.json && (self.wants_history || outcome.n_new_commits > 0) {
+            let seconds = outcome.elapsed.as_secs_f64();
+            output.line(&format!(
+                "history: {} new commits with {} changed paths in {seconds:.2} s ({:.0} commits/s); {} commits in {:.1} MB",
+                outcome.n_new_commits,
+                outcome.n_new_changes,
+                f64::from(outcome.n_new_commits) / seconds.max(1e-9),
+                outcome.n_commits,
+                outcome.n_bytes as f64 / 1e6,
+            ))?;
+        }
+        Ok(Some(HistoryOut {
+            new_commits: outcome.n_new_commits,
+            new_changes: outcome.n_new_changes,
+            commits: outcome.n_commits,
+            bytes: outcome.n_bytes,
+            took_ms: outcome.elapsed.as_millis() as u64,
+        }))
     }
 }

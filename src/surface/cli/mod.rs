@@ -6,6 +6,7 @@ mod config;
 mod doctor;
 mod eval;
 mod grep;
+mod history;
 mod index;
 mod init;
 mod json;
@@ -79,6 +80,7 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
         Command::Read(read) => read::run(&open(&Overrides::default())?, &args.global, read, output),
         Command::Symbol(symbol) => symbol::run(&open(&Overrides::default())?, &args.global, symbol, output),
         Command::Outline(outline) => outline::run(&open(&Overrides::default())?, &args.global, outline, output),
+        Command::History(history) => history::run(&open(&Overrides::default())?, &args.global, history, output),
         Command::Config(config) => config::run(&open(&Overrides::default())?, config, output),
         Command::Completions(completions) => completions::run(completions, output),
         Command::Doctor(doctor) => doctor::run(&args.global, doctor, output),

@@ -90,9 +90,14 @@ impl Running {
     fn show(&mut self) {
         if std::io::stderr().is_terminal() {
             let n_blobs = self.n_blobs as u64;
-            let bar = self.bar.get_or_insert_with(|| new_bar(n_blobs));
+            let stage = self.stage;
+            let bar = self.bar.get_or_insert_with(|| new_bar(stage, n_blobs));
             bar.set_position(self.n_done as u64);
             return;
+        }
+        if self.stage == Stage::Recording && self.last_line.elapsed() > LINE_EVERY {
+            self.last_line = Instant::now();
+            note(&format!("recording {} of {} commits", self.n_done, self.n_blobs));
         }
         if self.stage == Stage::Indexing && self.last_line.elapsed() > LINE_EVERY {
             self.last_line = Instant::now();
@@ -105,9 +110,12 @@ impl Running {
     }
 }
 
-fn new_bar(n_blobs: u64) -> ProgressBar {
+fn new_bar(stage: Stage, n_blobs: u64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(n_blobs), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("indexing {bar:30} {pos}/{len} files, {eta} left");
+    let style = ProgressStyle::with_template(match stage {
+        Stage::Recording => "recording {bar:30} {pos}/{len} commits, {eta} left",
+        _ => "indexing {bar:30} {pos}/{len} files, {eta} left",
+    });
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar
 }

@@ -15,6 +15,7 @@ const COMMANDS: &[&str] = &[
     "symbol",
     "outline",
     "read",
+    "history",
     "index",
     "status",
     "init",

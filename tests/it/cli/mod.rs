@@ -4,6 +4,7 @@ mod bad_input;
 mod commands;
 mod docs;
 mod doctor;
+mod history;
 mod paging;
 mod reading;
 mod watch;
