@@ -4,6 +4,7 @@ use std::io;
 
 use bstr::{BString, ByteSlice};
 
+use super::command::{CommandError, git};
 use super::object_id::from_gix;
 use super::open::Repository;
 use super::reader::{ObjectError, ObjectReader};
@@ -40,6 +41,19 @@ pub struct Person {
 }
 
 impl Repository {
+    /// Where two lines of commits parted, as git chooses it; `None` if they have nothing in common.
+    pub fn merge_base(&self, one: CommitId, other: CommitId) -> Result<Option<CommitId>, CommandError> {
+        match git(self.git_dir(), "merge-base", &[one.to_string(), other.to_string()]) {
+            Ok(printed) => {
+                let id = printed.to_str().ok().and_then(|text| Oid::from_hex(text.trim()).ok());
+                Ok(id.map(CommitId))
+            }
+            // It says nothing when there is none.
+            Err(CommandError::Failed { message, .. }) if message.is_empty() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The commits whose parents were cut off when the clone was made, in order; none unless it is shallow.
     pub fn shallow_commits(&self) -> io::Result<Vec<CommitId>> {
         let text = match std::fs::read_to_string(self.common_dir().join("shallow")) {

@@ -7,6 +7,7 @@
 
 mod attributes;
 mod beneath;
+mod blame;
 mod blob;
 mod command;
 mod commit;
@@ -27,6 +28,7 @@ mod watch;
 mod worktree;
 
 pub use attributes::{AttributeMatcher, Attributes, PathAttributes, is_rules_file};
+pub use blame::{Blame, BlameLine, BlameOptions, BlamedCommit};
 pub use blob::{BlobContent, hash_blob};
 pub use command::{CommandError, GitVersion, git_version};
 pub use commit::{CommitInfo, Person};

@@ -108,13 +108,25 @@ fn changes_of(reader: &mut ObjectReader, tree: TreeId, parents: &[CommitId]) -> 
     for parent in parents {
         trees.push(reader.commit(*parent)?.tree);
     }
-    let changed = reader.diff_trees(trees.first().copied(), tree)?;
+    let mut changes = changes_between(reader, trees.first().copied(), tree)?;
+    mark_combined(reader, tree, trees.get(1..).unwrap_or_default(), &mut changes)?;
+    Ok(changes)
+}
+
+/// The changes with renames found among them.
+pub fn with_renames(reader: &mut ObjectReader, mut changes: Vec<Change>) -> Result<Vec<Change>, ObjectError> {
+    find_renames(reader, &mut changes)?;
+    Ok(changes)
+}
+
+/// What differs between two trees, renames found; ascending by path.
+fn changes_between(reader: &mut ObjectReader, from: Option<TreeId>, to: TreeId) -> Result<Vec<Change>, ObjectError> {
+    let changed = reader.diff_trees(from, to)?;
     let mut changes: Vec<Change> = changed.into_iter().map(to_change).collect();
     changes.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     // A file that became a folder, or the other way round, is told once for each; a path is not told twice.
     changes.dedup_by(|later, earlier| later.path == earlier.path && merge_halves(earlier, later));
     find_renames(reader, &mut changes)?;
-    mark_combined(reader, tree, trees.get(1..).unwrap_or_default(), &mut changes)?;
     Ok(changes)
 }
 

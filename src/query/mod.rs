@@ -3,6 +3,7 @@
 //! Never writes. A [`View`](crate::snapshot::View) does not change, so neither do answers about it. Start at [`search`].
 
 mod analyze;
+mod blame;
 mod cursor;
 mod dates;
 mod defining;
@@ -24,6 +25,10 @@ mod source;
 mod spelling;
 mod symbols;
 
+pub use blame::{
+    BlamedLine, Owner, SymbolBlame, by_symbol as blame_by_symbol, folder_owners, over_changes as blame_over_changes,
+    owners as line_owners,
+};
 pub use cursor::{CursorError, CursorKey};
 pub use dates::{day, parse_moment, timestamp};
 pub use definition::{FoundDefinition, kind_by_name, kind_name, kind_names};

@@ -15,5 +15,6 @@ mod git;
 mod grep;
 mod incremental;
 mod indexed;
+mod lineage;
 mod promises;
 mod relevance;

@@ -1,27 +1,25 @@
 //! `codescout history`
 
-use std::collections::{BTreeSet, HashSet};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use std::collections::BTreeSet;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use bstr::ByteSlice;
 use regex::RegexBuilder;
 use serde::Serialize;
 
 use super::args::{Global, HistoryArgs};
 use super::json::{Hinted, ProvenanceOut};
 use super::progress::CliProgress;
-use super::read::inside;
 use super::render::{FAINT, Output, PATH, STRONG, one_line, sanitize};
+use super::symbol_history::{SymbolChangeOut, SymbolQuestion};
+use super::target::{CandidateTarget, Target, Targets};
 use super::{Found, INTERRUPTED};
 use crate::git::WorkTreeReader;
-use crate::history::{Entry, FileChange, Who};
+use crate::history::{CommitHead, Entry, FileChange, SymbolKey, Who};
 use crate::model::RepoPath;
 use crate::query::{
-    FileChangeKind, FileLogEntry, Gaps, LogFilter, cochange, deleted_files, file_log, folder_log, near_paths,
-    parse_moment, patch_of, timestamp, unified,
+    FileChangeKind, FileLogEntry, Gaps, LogFilter, cochange, deleted_files, file_log, folder_log, parse_moment,
+    patch_of, timestamp, unified,
 };
 use crate::surface::history::{OpenedHistory, Uncommitted};
 use crate::surface::open::Workspace;
@@ -35,6 +33,7 @@ struct HistoryOut {
     provenance: ProvenanceOut,
     target: TargetOut,
     near: Vec<String>,
+    candidates: Vec<CandidateOut>,
     total: usize,
     results: Vec<EntryOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,7 +45,7 @@ struct HistoryOut {
 
 #[derive(Debug, Serialize)]
 struct TargetOut {
-    /// `file`, `folder`, `unknown`
+    /// `file`, `folder`, `symbol`, `lines`, `many`, `unknown`
     kind: &'static str,
     path: String,
     present: bool,
@@ -58,6 +57,37 @@ pub(super) struct PersonOut {
     pub(super) email: String,
 }
 
+/// One of several definitions that a name may mean.
+#[derive(Debug, Serialize)]
+pub(super) struct CandidateOut {
+    id: String,
+    kind: &'static str,
+    path: String,
+    line: u32,
+}
+
+pub(super) fn candidates_out(candidates: &[CandidateTarget]) -> Vec<CandidateOut> {
+    let out = |candidate: &CandidateTarget| CandidateOut {
+        id: candidate.id.clone(),
+        kind: candidate.kind,
+        path: candidate.path.clone(),
+        line: candidate.line,
+    };
+    candidates.iter().map(out).collect()
+}
+
+pub(super) fn show_candidates(candidates: &[CandidateOut], output: &mut Output) -> Result<()> {
+    if candidates.is_empty() {
+        return Ok(());
+    }
+    output.remark("the name means several definitions; ask for one by its id:");
+    for candidate in candidates {
+        let id = output.name(PATH, &candidate.id);
+        output.line(&format!("{id} {} line {}", candidate.kind, candidate.line))?;
+    }
+    Ok(output.flush()?)
+}
+
 #[derive(Debug, Serialize)]
 struct EntryOut {
     /// Null for what is not committed.
@@ -67,6 +97,8 @@ struct EntryOut {
     commit_date: Option<String>,
     subject: Option<String>,
     merge: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    symbol: Option<SymbolChangeOut>,
     changes: Vec<ChangeOut>,
 }
 
@@ -111,12 +143,13 @@ pub(super) fn person_out(who: &Who) -> PersonOut {
 
 /// One question about the past.
 struct Question<'a> {
+    targets: Targets<'a>,
     workspace: &'a Workspace,
     opened: &'a OpenedHistory,
     args: &'a HistoryArgs,
     filter: LogFilter,
-    uncommitted: Vec<Uncommitted>,
-    /// Without slashes at its ends; empty for the whole repository.
+    uncommitted: &'a [Uncommitted],
+    /// Of a file or folder; empty for the whole repository.
     path: RepoPath,
 }
 
@@ -125,15 +158,20 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &HistoryArgs, ou
     let opened = workspace.history(&global.reference, &CliProgress::new(global.quiet), &INTERRUPTED)?;
     let started = Instant::now();
     let uncommitted = workspace.uncommitted(&global.reference, &INTERRUPTED)?;
-    let typed = args.target.as_deref().unwrap_or_default();
-    let path = typed_path(workspace, typed);
     let question = Question {
+        targets: Targets {
+            workspace,
+            opened: &opened,
+            uncommitted: &uncommitted,
+            reference: &global.reference,
+            quiet: global.quiet,
+        },
         workspace,
         opened: &opened,
         args,
         filter,
-        uncommitted,
-        path,
+        uncommitted: &uncommitted,
+        path: RepoPath::from(""),
     };
     let mut incomplete = opened.notes.clone();
     incomplete.extend(Gaps::of(&opened.history, &opened.reached)?.sentences());
@@ -141,10 +179,11 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &HistoryArgs, ou
         workspace,
         &global.reference,
         opened.target,
-        question.uncommitted.len(),
+        uncommitted.len(),
         incomplete,
     );
-    let mut answer = question.answer(provenance)?;
+    let target = question.targets.find(args.target.as_deref().unwrap_or_default())?;
+    let mut answer = question.answer(target, provenance)?;
     answer.took_ms = started.elapsed().as_secs_f64() * 1e3;
     if output.json {
         output.json(&answer)?;
@@ -155,20 +194,6 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &HistoryArgs, ou
     Ok(match answer.total == 0 && !has_cochange {
         true => Found::Nothing,
         false => Found::Something,
-    })
-}
-
-/// A path as it was typed, from the root of the repository and without slashes at its ends. It need not be UTF-8.
-fn typed_path(workspace: &Workspace, typed: &OsStr) -> RepoPath {
-    let typed = match typed.to_str() {
-        Some(text) => inside(workspace, text).as_bytes(),
-        None => typed.as_bytes(),
-    };
-    let path = typed.strip_prefix(b"./").unwrap_or(typed);
-    RepoPath::new(if path == b"." {
-        b""
-    } else {
-        path.trim_end_with(|c| c == '/')
     })
 }
 
@@ -198,88 +223,209 @@ fn filter(args: &HistoryArgs) -> Result<LogFilter> {
 }
 
 impl Question<'_> {
-    fn answer(&self, provenance: ProvenanceOut) -> Result<HistoryOut> {
+    fn answer(mut self, target: Target, provenance: ProvenanceOut) -> Result<HistoryOut> {
         let mut answer = HistoryOut {
             provenance,
             target: TargetOut {
                 kind: "unknown",
-                path: self.path.to_string(),
+                path: String::new(),
                 present: false,
             },
             near: Vec::new(),
+            candidates: Vec::new(),
             total: 0,
             results: Vec::new(),
             last_seen: None,
             cochange: None,
             took_ms: 0.0,
         };
+        if let Target::File(path) | Target::Folder(path) | Target::Unknown(path, _) = &target {
+            answer.target.path = path.to_string();
+            self.path = path.clone();
+        }
         if self.args.deleted {
             answer.target.kind = "folder";
             self.add_deleted(&mut answer)?;
             return Ok(answer);
         }
-        let (kind, is_there, committed) = self.committed()?;
-        answer.target.kind = kind;
-        answer.target.present = is_there;
-        let own = self.uncommitted_changes();
-        if committed.is_empty() && own.is_empty() {
-            answer.target.kind = if answer.target.present { kind } else { "unknown" };
-            if !answer.target.present {
-                answer.near = near_paths(&self.opened.history, &self.path.to_text());
+        match target {
+            Target::Unknown(_, near) => answer.near = near,
+            Target::Many(candidates) => {
+                answer.target.kind = "many";
+                answer.candidates = candidates_out(&candidates);
             }
-            return Ok(answer);
+            Target::File(_) => {
+                answer.target.kind = "file";
+                self.add_file(&mut answer)?;
+            }
+            Target::Folder(_) => {
+                answer.target.kind = "folder";
+                let OpenedHistory {
+                    history,
+                    reached,
+                    mailmap,
+                    ..
+                } = self.opened;
+                let log = folder_log(history, reached, &self.path, mailmap)?;
+                answer.target.present = log.is_there;
+                let own = self.uncommitted_changes();
+                self.add_log(&mut answer, log.entries, own)?;
+            }
+            Target::Lines(path, first, last) => self.add_lines(&mut answer, &path, (first, last))?,
+            Target::Symbol(key) => self.add_symbol(&mut answer, &key)?,
         }
-        if let Some(last) = own.last() {
-            answer.target.present = own.len() > 1 || last.new.is_some();
-        }
-        self.add_log(&mut answer, committed, own)?;
         Ok(answer)
     }
 
-    /// What the path is, whether the commit has it, and the commits that changed it.
-    fn committed(&self) -> Result<(&'static str, bool, Vec<FileLogEntry>)> {
+    fn add_file(&self, answer: &mut HistoryOut) -> Result<()> {
+        let own = self.uncommitted_changes();
+        let changed = self.uncommitted.iter().find(|change| change.path == self.path);
+        let origin = changed.and_then(|change| change.origin.as_ref());
+        let committed = origin.unwrap_or(&self.path);
         let OpenedHistory {
             history,
             reached,
             mailmap,
             ..
         } = self.opened;
-        let Some(tip) = self.opened.tip else {
-            return Ok(("unknown", false, Vec::new()));
+        let log = match self.opened.tip {
+            Some(tip) => file_log(history, tip, reached, committed, mailmap)?,
+            None => crate::query::FileLog::default(),
         };
-        let folder = [self.path.as_bytes(), b"/"].concat();
-        let is_folder = self.path.as_bytes().is_empty() || {
-            let is_file = self.files_at_tip()?.contains(&self.path);
-            let was_file = !history.changes_of(self.path.as_bytes())?.is_empty();
-            !is_file
-                && (!was_file
-                    || self
-                        .files_at_tip()?
-                        .iter()
-                        .any(|path| path.as_bytes().starts_with(&folder)))
+        answer.target.present = match changed {
+            Some(change) => change.new.is_some(),
+            None => log.is_there || self.targets.committed_entry(committed)?.is_some(),
         };
-        let origin = self.uncommitted.iter().find(|change| change.path == self.path);
-        let origin = origin.and_then(|change| change.origin.as_ref());
-        let (kind, log) = match is_folder && origin.is_none() {
-            true => ("folder", folder_log(history, reached, &self.path, mailmap)?),
-            false => (
-                "file",
-                file_log(history, tip, reached, origin.unwrap_or(&self.path), mailmap)?,
-            ),
-        };
-        let is_there = log.is_there || (kind == "file" && self.files_at_tip()?.contains(&self.path));
-        Ok((kind, is_there, log.entries))
+        self.add_log(answer, log.entries, own)
     }
 
-    fn files_at_tip(&self) -> Result<HashSet<RepoPath>> {
-        let mut files = HashSet::new();
-        if let Some(target) = self.opened.target {
-            let mut reader = self.workspace.repository.reader();
-            reader.tree_files(target.tree, &mut |file| {
-                files.insert(file.path);
-            })?;
+    /// The definition around the lines; where there is none, what git says of the lines.
+    fn add_lines(&self, answer: &mut HistoryOut, path: &RepoPath, (first, last): (u32, u32)) -> Result<()> {
+        let file = self.targets.shapes(path)?;
+        let n_lines = file.as_ref().map_or(0, |file| {
+            file.bytes.split_inclusive(|byte| *byte == b'\n').count() as u32
+        });
+        if first > n_lines {
+            return Err(Hinted {
+                message: format!("{:?} has {n_lines} lines, none of which is {first}", path.to_text()),
+                hint: "lines are counted from 1".to_owned(),
+            }
+            .into());
         }
-        Ok(files)
+        let last = last.min(n_lines);
+        if let Some(shape) = file.as_ref().and_then(|file| file.around(first, last)) {
+            let key = SymbolKey {
+                path: path.clone(),
+                name: shape.qualified.clone(),
+                nth: shape.nth,
+            };
+            return self.add_symbol(answer, &key);
+        }
+        answer.target.kind = "lines";
+        answer.target.present = true;
+        answer.target.path = format!("{path}:{first}-{last}");
+        let Some(commit) = self.opened.target.and_then(|target| target.commit) else {
+            return Ok(());
+        };
+        let history = &self.opened.history;
+        let commits = self.workspace.repository.line_log(commit, path, (first, last))?;
+        let numbers: Vec<u32> = commits.iter().filter_map(|id| history.number(*id)).collect();
+        let heads = history.heads(&numbers)?;
+        for head in numbers.iter().filter_map(|number| heads.get(number)) {
+            let author = self.opened.mailmap.resolve(&head.author);
+            if self.filter.passes(head, &author) {
+                answer.results.push(head_out(head, &author, false));
+            }
+        }
+        answer.total = answer.results.len();
+        if self.args.introduced {
+            answer.results.drain(..answer.results.len().saturating_sub(1));
+        }
+        answer.results.truncate(self.limit());
+        Ok(())
+    }
+
+    fn limit(&self) -> usize {
+        match (self.args.last_seen, self.args.limit) {
+            (true, _) => 1,
+            (false, 0) => usize::MAX,
+            (false, limit) => limit,
+        }
+    }
+
+    /// The life of one definition.
+    fn add_symbol(&self, answer: &mut HistoryOut, key: &SymbolKey) -> Result<()> {
+        answer.target.kind = "symbol";
+        answer.target.path = key.id();
+        let symbols = SymbolQuestion {
+            targets: &self.targets,
+            workspace: self.workspace,
+            opened: self.opened,
+            has_diff: self.args.diff,
+        };
+        let own = symbols.uncommitted(key)?;
+        let life = symbols.life(own.as_ref().map_or(key, |own| &own.committed))?;
+        answer.target.present = match &own {
+            Some(own) => own.is_there,
+            None => life.is_there,
+        };
+        if life.n_missing > 0 {
+            let why = format!("{} versions of its file are not in this repository", life.n_missing);
+            answer.provenance.also_incomplete(why);
+        }
+        let history = &self.opened.history;
+        let numbers: Vec<u32> = life.changes.iter().map(|change| change.commit).collect();
+        let heads = history.heads(&numbers)?;
+        let mut passing = Vec::new();
+        for change in life.changes {
+            let head = &heads[&change.commit];
+            let author = self.opened.mailmap.resolve(&head.author);
+            let is_wanted = !(self.args.no_formatting && change.events.names() == ["formatting"]);
+            if self.filter.passes(head, &author) && is_wanted {
+                passing.push((change, head, author));
+            }
+        }
+        if self.args.cochange {
+            let commits: Vec<u32> = passing.iter().map(|(change, ..)| change.commit).collect();
+            let own = passing.iter().map(|(change, ..)| change.key.path.clone()).collect();
+            answer.cochange = Some(self.cochange_out(&commits, &own)?);
+            answer.total = passing.len();
+            return Ok(());
+        }
+        let is_open = self.filter.until.is_none() && self.filter.author.is_none() && !self.args.introduced;
+        if let Some(change) = own.and_then(|own| own.change).filter(|_| is_open) {
+            answer.results.push(EntryOut {
+                symbol: Some(change),
+                ..not_committed()
+            });
+        }
+        if self.args.last_seen {
+            let gone = passing
+                .first()
+                .filter(|(change, ..)| change.events.removed && !answer.target.present);
+            let before = gone.and_then(|(change, ..)| history.parents(change.commit).first().copied().flatten());
+            let commit = match answer.target.present {
+                true => self.opened.target.and_then(|target| target.commit),
+                false => before.map(|number| history.id(number)).transpose()?,
+            };
+            answer.last_seen = Some(LastSeenOut {
+                present: answer.target.present,
+                commit: commit.map(|id| id.to_string()),
+                deleted_by: gone.map(|(_, head, _)| head.id.to_string()),
+            });
+        }
+        answer.total = passing.len() + answer.results.len();
+        if self.args.introduced {
+            passing.drain(..passing.len().saturating_sub(1));
+            answer.total = passing.len();
+        }
+        let mut reader = self.workspace.repository.reader();
+        for (change, head, author) in passing.iter().take(self.limit().saturating_sub(answer.results.len())) {
+            let mut told = head_out(head, author, history.parents(change.commit).len() > 1);
+            told.symbol = Some(symbols.change_out(change, &mut reader)?);
+            answer.results.push(told);
+        }
+        Ok(())
     }
 
     /// What is not committed of the target.
@@ -311,11 +457,7 @@ impl Question<'_> {
             committed.drain(..committed.len().saturating_sub(1));
             answer.total = committed.len();
         }
-        let limit = match (self.args.last_seen, self.args.limit) {
-            (true, _) => 1,
-            (false, 0) => usize::MAX,
-            (false, limit) => limit,
-        };
+        let limit = self.limit();
         let mut reader = self.workspace.repository.reader();
         for entry in committed.iter().take(limit.saturating_sub(answer.results.len())) {
             let mut told = entry_out(entry);
@@ -369,7 +511,11 @@ impl Question<'_> {
         let of_entries = committed.iter().flat_map(|entry| &entry.changes);
         let mut own: BTreeSet<RepoPath> = of_entries.map(|change| change.path.clone()).collect();
         own.insert(self.path.clone());
-        let (n_commits, found) = cochange(&self.opened.history, &commits, &own)?;
+        self.cochange_out(&commits, &own)
+    }
+
+    fn cochange_out(&self, commits: &[u32], own: &BTreeSet<RepoPath>) -> Result<CochangeOut> {
+        let (n_commits, found) = cochange(&self.opened.history, commits, own)?;
         let limit = if self.args.limit == 0 {
             usize::MAX
         } else {
@@ -393,7 +539,7 @@ impl Question<'_> {
             mailmap,
             ..
         } = self.opened;
-        let files = self.files_at_tip()?;
+        let files = self.targets.files()?;
         let folder = match self.path.as_bytes() {
             [] => Vec::new(),
             path => [path, b"/"].concat(),
@@ -449,13 +595,8 @@ impl Question<'_> {
             });
         }
         Ok(EntryOut {
-            commit: None,
-            author: None,
-            date: None,
-            commit_date: None,
-            subject: None,
-            merge: false,
             changes,
+            ..not_committed()
         })
     }
 
@@ -472,16 +613,36 @@ impl Question<'_> {
     }
 }
 
-fn entry_out(entry: &FileLogEntry) -> EntryOut {
-    let head = &entry.head;
+fn not_committed() -> EntryOut {
+    EntryOut {
+        commit: None,
+        author: None,
+        date: None,
+        commit_date: None,
+        subject: None,
+        merge: false,
+        symbol: None,
+        changes: Vec::new(),
+    }
+}
+
+fn head_out(head: &CommitHead, author: &Who, is_merge: bool) -> EntryOut {
     EntryOut {
         commit: Some(head.id.to_string()),
-        author: Some(person_out(&entry.author)),
+        author: Some(person_out(author)),
         date: Some(timestamp(head.author_time, head.author_offset)),
         commit_date: Some(timestamp(head.commit_time, 0)),
         subject: Some(head.subject.clone()),
-        merge: entry.is_merge,
+        merge: is_merge,
+        symbol: None,
+        changes: Vec::new(),
+    }
+}
+
+fn entry_out(entry: &FileLogEntry) -> EntryOut {
+    EntryOut {
         changes: entry.changes.iter().map(change_out).collect(),
+        ..head_out(&entry.head, &entry.author, entry.is_merge)
     }
 }
 
@@ -514,6 +675,9 @@ fn show(answer: &HistoryOut, args: &HistoryArgs, output: &mut Output) -> Result<
             one_line(entry.subject.as_deref().unwrap_or_default())
         );
         output.line(line.trim_end())?;
+        if let Some(symbol) = &entry.symbol {
+            symbol.show(output)?;
+        }
         for change in &entry.changes {
             let from = change
                 .from_path
@@ -561,6 +725,7 @@ fn show(answer: &HistoryOut, args: &HistoryArgs, output: &mut Output) -> Result<
         }
     }
     output.flush()?;
+    show_candidates(&answer.candidates, output)?;
     if answer.target.kind == "unknown" {
         let near = match answer.near.is_empty() {
             true => String::new(),

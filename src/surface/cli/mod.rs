@@ -1,8 +1,10 @@
 //! The command line: one file per subcommand.
 
 mod args;
+mod blame;
 mod completions;
 mod config;
+mod diff;
 mod doctor;
 mod eval;
 mod grep;
@@ -17,6 +19,8 @@ mod render;
 mod search;
 mod status;
 mod symbol;
+mod symbol_history;
+mod target;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -81,6 +85,8 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
         Command::Symbol(symbol) => symbol::run(&open(&Overrides::default())?, &args.global, symbol, output),
         Command::Outline(outline) => outline::run(&open(&Overrides::default())?, &args.global, outline, output),
         Command::History(history) => history::run(&open(&Overrides::default())?, &args.global, history, output),
+        Command::Blame(blame) => blame::run(&open(&Overrides::default())?, &args.global, blame, output),
+        Command::Diff(diff) => diff::run(&open(&Overrides::default())?, &args.global, diff, output),
         Command::Config(config) => config::run(&open(&Overrides::default())?, config, output),
         Command::Completions(completions) => completions::run(completions, output),
         Command::Doctor(doctor) => doctor::run(&args.global, doctor, output),

@@ -432,3 +432,83 @@ fn another_epoch_keeps_the_history() {
     assert_eq!(told["history"]["new_commits"], 1);
     assert_eq!(told["history"]["commits"], 2);
 }
+
+#[test]
+fn definitions_are_followed_by_name_id_and_place() {
+    let repo = TestRepo::new(
+        "//- src/a.rs\n/// Says.\npub fn target(x: u8) -> u8 {\n    let one = first(x, 1);\n    let two = second(one, 2);\n    third(two, 3)\n}\n\npub fn other() {}\n",
+    );
+    let edit = |from: &str, to: &str, message: &str| {
+        let text = String::from_utf8(repo.read("src/a.rs")).unwrap();
+        assert!(text.contains(from));
+        repo.write("src/a.rs", text.replace(from, to));
+        repo.commit(message);
+    };
+    edit("third(two, 3)", "third(two, 4)", "body");
+    edit("other() {}", "other() { x() }", "not this one");
+    edit("x: u8", "x: u16", "signature");
+    edit("    let two", "\n    // why\n    let two", "formatting");
+    edit("pub fn target", "pub fn renamed", "rename");
+    repo.rename("src/a.rs", "src/b.rs");
+    repo.commit("move the file");
+    let wanted = ["move the file", "rename", "formatting", "signature", "body", "start"];
+    for target in ["renamed", "src/b.rs#renamed", "src/b.rs:4"] {
+        let answer = history(&repo, &[target]);
+        let results = answer["results"].as_array().unwrap();
+        let subjects: Vec<&str> = results.iter().map(|entry| entry["subject"].as_str().unwrap()).collect();
+        assert_eq!(subjects, wanted, "{target}");
+        assert_eq!(answer["target"]["path"], "src/b.rs#renamed");
+        assert_eq!(results[1]["symbol"]["from"], "src/a.rs#target");
+        assert_eq!(results[1]["symbol"]["events"], serde_json::json!(["renamed"]));
+    }
+    let answer = history(&repo, &["renamed", "--no-formatting", "--diff"]);
+    assert_eq!(answer["total"], 5);
+    assert_eq!(answer["results"][3]["symbol"]["events"], serde_json::json!(["body"]));
+    let diff = answer["results"][3]["symbol"]["diff"].as_str().unwrap();
+    assert!(diff.contains("-    third(two, 3)\n+    third(two, 4)\n"), "{diff}");
+    assert_eq!(
+        commits(&history(&repo, &["renamed", "--introduced"]), None),
+        [repo.rev_parse("HEAD~6")]
+    );
+    // What is not committed comes first.
+    let text = String::from_utf8(repo.read("src/b.rs")).unwrap();
+    repo.write("src/b.rs", text.replace("first(x, 1)", "first(x, 9)"));
+    let answer = history(&repo, &["src/b.rs#renamed"]);
+    assert_eq!(answer["results"][0]["commit"], Value::Null);
+    assert_eq!(answer["results"][0]["symbol"]["events"], serde_json::json!(["body"]));
+    // A definition that is gone.
+    repo.write("src/b.rs", "pub fn unlike() {}\n");
+    repo.commit("remove");
+    let answer = history(&repo, &["src/b.rs#renamed", "--last-seen"]);
+    assert_eq!(answer["last_seen"]["deleted_by"], repo.rev_parse("HEAD"));
+    assert_eq!(answer["last_seen"]["commit"], repo.rev_parse("HEAD~1"));
+}
+
+#[test]
+fn a_name_of_several_definitions_gives_them_all() {
+    let repo = TestRepo::new("//- a.rs\npub fn twice() { one() }\n//- b.rs\npub fn twice() { two() }\n");
+    let answer = call(&repo, &["history", "twice", "--json"]).expect(1).json();
+    assert_eq!(answer["target"]["kind"], "many");
+    let ids: Vec<&str> = answer["candidates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids, ["a.rs#twice", "b.rs#twice"]);
+    call(&repo, &["history", ids[0]]).expect(0);
+}
+
+#[test]
+fn lines_outside_any_definition_are_those_of_git() {
+    let repo = TestRepo::new("//- notes.txt\none\ntwo\nthree\nfour\nfive\n");
+    for (n, line) in ["two", "four", "one"].into_iter().enumerate() {
+        let text = String::from_utf8(repo.read("notes.txt")).unwrap();
+        repo.write("notes.txt", text.replace(line, &format!("{line}{n}")));
+        repo.commit(line);
+    }
+    let wanted = git_log(&repo, &["-L1,2:notes.txt", "-s", "HEAD"]);
+    assert_eq!(commits(&history(&repo, &["notes.txt:1-2"]), None), wanted);
+    let beyond = call(&repo, &["history", "notes.txt:99"]).expect(2);
+    assert!(beyond.stderr.contains("5 lines"), "{}", beyond.stderr);
+}
