@@ -38,6 +38,9 @@ use super::writer::{
     StoredHead, mode_of_number,
 };
 
+/// A commit with the numbers of its parents; `None` for one that is not recorded.
+pub(super) type NumberedCommit = (CommitData, Vec<Option<u32>>);
+
 /// A block of 128 messages is no larger; one message alone can be.
 const MAX_BLOCK_BYTES: usize = 256 << 20;
 
@@ -375,7 +378,7 @@ impl Batch {
     }
 
     /// Everything, to be written again.
-    pub(super) fn commits(&self) -> Result<Vec<(CommitData, Vec<Option<u32>>)>, BatchError> {
+    pub(super) fn commits(&self) -> Result<Vec<NumberedCommit>, BatchError> {
         let mut changes: Vec<Vec<Change>> = vec![Vec::new(); self.n_commits as usize];
         for number in 0..self.paths.len() {
             let path = RepoPath::new(self.paths.get(number).ok_or_else(|| self.damaged("paths"))?);
@@ -419,7 +422,7 @@ impl Batch {
         head: StoredHead,
         body: Vec<u8>,
         changes: Vec<Change>,
-    ) -> Result<(CommitData, Vec<Option<u32>>), BatchError> {
+    ) -> Result<NumberedCommit, BatchError> {
         let mut parents = Vec::new();
         self.parents_of(local, &mut parents)?;
         let people = self.people()?;

@@ -9,6 +9,9 @@ use crate::model::{CommitId, RepoPath, TreeId};
 use super::record::{Boundary, Change, CommitData};
 use super::renames::find_renames;
 
+/// What reading one turn of commits gave.
+type ReadTurn = Result<Vec<CommitData>, CollectError>;
+
 /// Commits that one thread takes at a time; neighbours share trees, which the reader keeps.
 const COMMITS_A_TURN: usize = 64;
 /// Decoded trees that each thread keeps.
@@ -35,7 +38,7 @@ pub fn collect(
 ) -> Result<Vec<CommitData>, CollectError> {
     let turns: Vec<&[(CommitId, Boundary)]> = commits.chunks(COMMITS_A_TURN).collect();
     let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, Result<Vec<CommitData>, CollectError>)>> = Mutex::new(Vec::new());
+    let done: Mutex<Vec<(usize, ReadTurn)>> = Mutex::new(Vec::new());
     let work = || {
         let mut reader = repository.reader();
         reader.keep_decoded(KEPT_BYTES);
@@ -50,7 +53,7 @@ pub fn collect(
                 advance();
                 Ok(data)
             });
-            let read: Result<Vec<CommitData>, CollectError> = read.collect();
+            let read: ReadTurn = read.collect();
             let is_over = read.is_err();
             done.lock()
                 .expect("no thread panics while it holds this")

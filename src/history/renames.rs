@@ -67,11 +67,11 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn old(&self, at: usize) -> Entry {
+    fn before(&self, at: usize) -> Entry {
         self.changes[at].old.expect("sources were there before")
     }
 
-    fn new(&self, at: usize) -> Entry {
+    fn now(&self, at: usize) -> Entry {
         self.changes[at].new.expect("targets are there now")
     }
 
@@ -88,16 +88,16 @@ impl Finder<'_> {
     fn equal_content(&mut self) {
         let mut by_oid: HashMap<Oid, Vec<usize>> = HashMap::new();
         for &source in &self.sources {
-            by_oid.entry(self.old(source).oid).or_default().push(source);
+            by_oid.entry(self.before(source).oid).or_default().push(source);
         }
         let mut taken = Vec::new();
         for &target in &self.targets {
-            let entry = self.new(target);
+            let entry = self.now(target);
             let Some(sources) = by_oid.get_mut(&entry.oid) else {
                 continue;
             };
             let fits = |source: &usize| {
-                let old = self.old(*source);
+                let old = self.before(*source);
                 (is_regular(old) && is_regular(entry)) || old.mode == entry.mode
             };
             let best = sources
@@ -157,10 +157,10 @@ impl Finder<'_> {
                     of_target.push((score, self.has_one_name(source, target), source, target));
                 }
             }
-            of_target.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)));
+            of_target.sort_by_key(|pair| std::cmp::Reverse((pair.0, pair.1)));
             scored.extend(of_target.into_iter().take(CANDIDATES_A_TARGET));
         }
-        scored.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)));
+        scored.sort_by_key(|pair| std::cmp::Reverse((pair.0, pair.1)));
         for (score, _, source, target) in scored {
             if self.sources.contains(&source) && self.targets.contains(&target) {
                 self.take(source, target, score);
@@ -171,7 +171,7 @@ impl Finder<'_> {
 
     /// How much of the source is in the target; 0 if it cannot reach `min`.
     fn similarity(&mut self, source: usize, target: usize, min: u64) -> Result<u64, ObjectError> {
-        let (old, new) = (self.old(source), self.new(target));
+        let (old, new) = (self.before(source), self.now(target));
         if !is_regular(old) || !is_regular(new) {
             return Ok(0);
         }

@@ -177,7 +177,7 @@ impl FileShapes {
         let is_text = !bytes[..bytes.len().min(8_000)].contains(&0);
         let bytes = Arc::new(bytes);
         let shapes = match is_text {
-            true => shapes(&bytes, lang, &extractor.extract(&bytes, lang)),
+            true => shapes(&bytes, lang, &extractor.without_chunks(&bytes, lang)),
             false => Vec::new(),
         };
         Self { bytes, shapes }

@@ -13,7 +13,7 @@ fn oid(n: u64) -> Oid {
 
 fn entry(n: u64) -> Option<Entry> {
     (n > 0).then(|| Entry {
-        mode: if n % 5 == 0 {
+        mode: if n.is_multiple_of(5) {
             FileMode::Executable
         } else {
             FileMode::File
