@@ -60,7 +60,9 @@ impl Extractor {
         let lines = LineIndex::new(bytes);
         let mut layout = Layout::new(lines.count());
         let structure = lang::language(lang).map_or(Structure::Lines, |language| language.structure);
-        let mut extraction = self.facts(bytes, lang, structure, &lines, &mut layout).unwrap_or_default();
+        let mut extraction = self
+            .facts(bytes, lang, structure, &lines, &mut layout)
+            .unwrap_or_default();
         extraction.n_lines = lines.count() as u32;
         extraction
     }
