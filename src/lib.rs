@@ -19,7 +19,8 @@
 //!    query/      the reader: search, grep, symbols, outline, read
 //! 7  evaluate/   how good answers are
 //! 8  config/     settings, resolved into the rooms' options
-//! 9  surface/    cli/, and open.rs, which opens what a command needs
+//! 9  surface/    cli/, mcp/ and hooks/ (what git calls), the doors; answer/, what questions are answered with;
+//!                doctor/, what looks for faults; install/, other programs' configuration; open.rs, which opens what a question needs
 //! ```
 //!
 //! Rooms of one layer do not import one another: `ingest` and `query` meet only on disk.

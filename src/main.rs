@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use codescout::surface::{Doors, cli, mcp};
+
 fn main() -> ExitCode {
-    codescout::surface::cli::main(std::env::args_os())
+    cli::main(std::env::args_os(), Doors { serve: mcp::serve })
 }

@@ -16,7 +16,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::extract::{Extraction, Reference};
 use crate::model::{BlobId, Lang, Oid};
-use crate::sidecar::{Bytes, CompressError, SectionError, SectionFile, SectionWriter, compress, decompress};
+use crate::sidecar::{
+    Bytes, CompressError, SectionError, SectionFile, SectionWriter, Sidecar, Store, compress, decompress,
+};
 
 use super::codec::{RecordError, decode_core, decode_references, encode_core, encode_references};
 use super::key::{ArtifactKey, SkipReason, Status};
@@ -90,15 +92,27 @@ impl ArtifactWriter {
 
     /// Adds all blobs of another file in their order: records as they stand, documents by the numbers that they have.
     pub fn append(&mut self, other: &ArtifactFile) -> Result<(), ReadError> {
+        self.append_some(other, |_| true, Some)
+    }
+
+    /// Adds those blobs of another file that `stays` says by their numbers in it, in their order: records as they stand, documents by
+    /// the numbers that `doc_number` gives for theirs.
+    pub fn append_some(
+        &mut self,
+        other: &ArtifactFile,
+        stays: impl Fn(u32) -> bool,
+        doc_number: impl Fn(u32) -> Option<u32>,
+    ) -> Result<(), ReadError> {
         let (mut core_block, mut references_block) = (None, None);
-        for index in 0..other.n_blobs() {
+        for index in (0..other.n_blobs()).filter(|&index| stays(index)) {
             let damaged = || ReadError::File(other.file.damaged(format!("entry of blob {index}")));
             let key = other.key(index).ok_or_else(damaged)?;
             match other.status(index).ok_or_else(damaged)? {
                 Status::Skipped(reason) => self.push_skipped(key, reason),
                 Status::Indexed => {
                     let lang = other.lang(index).ok_or_else(damaged)?;
-                    let docs: Vec<u32> = other.docs(index).collect();
+                    let docs: Option<Vec<u32>> = other.docs(index).map(&doc_number).collect();
+                    let docs = docs.ok_or_else(damaged)?;
                     let core = other.record_bytes(index, &other.core, CORE_AT, &mut core_block)?;
                     let core = self.core.push(core);
                     let references =
@@ -195,9 +209,9 @@ pub struct ArtifactFile {
 }
 
 impl ArtifactFile {
-    /// Opens the file at `path`.
-    pub fn open(path: &Path) -> Result<Self, ReadError> {
-        Self::from_sections(SectionFile::open(path, FORMAT)?)
+    /// Opens a file of the sidecar.
+    pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, ReadError> {
+        Self::from_sections(SectionFile::open(sidecar, Store::Artifacts, name, FORMAT)?)
     }
 
     /// Opens a file in memory; `name` is for messages.
@@ -293,6 +307,14 @@ impl ArtifactFile {
         bytes.chunks_exact(4).map(|raw| u32_at(raw, 0))
     }
 
+    /// How many bytes a blob's records have before compression: what its share of the file goes by.
+    pub fn record_bytes_of(&self, index: u32) -> u64 {
+        let length = |(_, facts): (&[u8], &[u8])| {
+            u64::from(u32_at(facts, CORE_AT + 8)) + u64::from(u32_at(facts, REFERENCES_AT + 8))
+        };
+        self.entry(index).map_or(0, length)
+    }
+
     /// All but the references of a blob.
     pub fn extraction(&self, index: u32) -> Result<Extraction, ReadError> {
         self.record(index, &self.core, CORE_AT, decode_core)
@@ -303,16 +325,39 @@ impl ArtifactFile {
         self.record(index, &self.references, REFERENCES_AT, decode_references)
     }
 
-    /// Checks every section and opens every record.
+    /// Checks every section, opens every record, and looks whether all parts fit together.
     pub fn verify(&self) -> Result<(), ReadError> {
         self.file.verify()?;
-        for index in 0..self.n_blobs() {
-            if self.status(index) == Some(Status::Indexed) {
-                self.extraction(index)?;
-                self.references(index)?;
-            }
+        let damaged = |what: String| ReadError::File(self.file.damaged(what));
+        let by_rank = |rank: u32| self.key(u32_at(&self.by_key, rank as usize * 4));
+        let is_ordered = |rank: u32| by_rank(rank).is_some() && (rank == 0 || by_rank(rank - 1) < by_rank(rank));
+        if let Some(rank) = (0..self.n_blobs()).find(|&rank| !is_ordered(rank)) {
+            return Err(damaged(format!("order of blobs at {rank}")));
         }
-        Ok(())
+        let mut n_docs = 0;
+        for index in 0..self.n_blobs() {
+            let (_, facts) = self
+                .entry(index)
+                .ok_or_else(|| damaged(format!("entry of blob {index}")))?;
+            let n_chunks = match self.status(index) {
+                Some(Status::Indexed) => {
+                    self.references(index)?;
+                    self.extraction(index)?.chunks.len()
+                }
+                Some(Status::Skipped(_)) => 0,
+                None => return Err(damaged(format!("status of blob {index}"))),
+            };
+            // A blob that was left out has no chunks, wherever it says that they begin.
+            let begins_well = n_chunks == 0 || u32_at(facts, 8) as usize == n_docs;
+            if !begins_well || u32_at(facts, 12) as usize != n_chunks {
+                return Err(damaged(format!("documents of blob {index}")));
+            }
+            n_docs += n_chunks;
+        }
+        match n_docs * 4 == self.docs.len() {
+            true => Ok(()),
+            false => Err(damaged("number of documents".to_owned())),
+        }
     }
 
     fn record<T>(

@@ -6,17 +6,26 @@ use std::path::{Path, PathBuf};
 use super::file::{self, FileError};
 
 /// The keys that can be set, each with what its value is.
-pub const KEYS: [(&str, ValueKind); 3] = [
+pub const KEYS: [(&str, ValueKind); 8] = [
     ("index.max_blob_bytes", ValueKind::Number),
     ("embedding.model", ValueKind::Text),
     ("search.limit", ValueKind::Number),
+    ("gc.auto", ValueKind::Switch),
+    ("gc.reflog_days", ValueKind::Number),
+    ("gc.max_bytes", ValueKind::Size),
+    ("gc.dead_percent", ValueKind::Number),
+    ("serve.roots", ValueKind::Text),
 ];
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
-    /// A whole number.
+    /// A whole number below 2³².
     Number,
+    /// A number of bytes, which may be larger.
+    Size,
+    /// `true` or `false`.
+    Switch,
     /// Text, as a path.
     Text,
 }
@@ -33,6 +42,14 @@ pub enum EditError {
     /// The value is not of its kind.
     #[error("{value:?} is not a whole number, as {key} is")]
     NotANumber {
+        /// The key.
+        key: String,
+        /// As it was given.
+        value: String,
+    },
+    /// The value is neither of two.
+    #[error("{value:?} is neither true nor false, as {key} is")]
+    NotASwitch {
         /// The key.
         key: String,
         /// As it was given.
@@ -78,13 +95,28 @@ fn literal(key: &str, value: &str) -> Result<String, EditError> {
     match known.map(|(_, kind)| kind) {
         None => Err(EditError::UnknownKey { key: key.to_owned() }),
         Some(ValueKind::Text) => Ok(toml::Value::String(value.to_owned()).to_string()),
-        Some(ValueKind::Number) => match value.parse::<u32>() {
-            Ok(number) => Ok(number.to_string()),
-            Err(_) => Err(EditError::NotANumber {
+        Some(ValueKind::Switch) => match value.parse::<bool>() {
+            Ok(switch) => Ok(switch.to_string()),
+            Err(_) => Err(EditError::NotASwitch {
                 key: key.to_owned(),
                 value: value.to_owned(),
             }),
         },
+        Some(kind) => {
+            // TOML has signed numbers.
+            let largest = if *kind == ValueKind::Size {
+                i64::MAX as u64
+            } else {
+                u32::MAX.into()
+            };
+            match value.parse::<u64>().ok().filter(|number| *number <= largest) {
+                Some(number) => Ok(number.to_string()),
+                None => Err(EditError::NotANumber {
+                    key: key.to_owned(),
+                    value: value.to_owned(),
+                }),
+            }
+        }
     }
 }
 
@@ -171,16 +203,28 @@ mod tests {
             set(nowhere, "search.limits", "2"),
             Err(EditError::UnknownKey { .. })
         ));
+        for (key, value) in [
+            ("search.limit", "two"),
+            ("search.limit", "5000000000"),
+            ("gc.max_bytes", "-1"),
+        ] {
+            assert!(matches!(set(nowhere, key, value), Err(EditError::NotANumber { .. })));
+        }
         assert!(matches!(
-            set(nowhere, "search.limit", "two"),
-            Err(EditError::NotANumber { .. })
+            set(nowhere, "gc.auto", "1"),
+            Err(EditError::NotASwitch { .. })
         ));
     }
 
     #[test]
     fn every_key_is_one_that_a_file_may_have() {
         for (key, kind) in KEYS {
-            let value = if kind == ValueKind::Number { "1" } else { "x" };
+            let value = match kind {
+                ValueKind::Number => "1",
+                ValueKind::Size => "9000000000",
+                ValueKind::Switch => "false",
+                ValueKind::Text => "x",
+            };
             let (table, name) = key.split_once('.').unwrap();
             let text = with_setting("", table, name, &literal(key, value).unwrap());
             file::check(Path::new("sample"), &text).unwrap();

@@ -18,8 +18,32 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "folder of a Model2Vec model to embed with (embedding.model)",
     ),
     (
+        "CODESCOUT_GC_MAX_BYTES",
+        "the index shall not be larger; 0 for no limit (gc.max_bytes)",
+    ),
+    (
+        "CODESCOUT_GC_REFLOG_DAYS",
+        "for how many days entries of reflogs keep what they name (gc.reflog_days)",
+    ),
+    (
+        "CODESCOUT_GC_AUTO",
+        "whether garbage is collected unasked: true or false (gc.auto)",
+    ),
+    (
+        "CODESCOUT_TOKEN",
+        "token that clients of codescout serve --http have to send",
+    ),
+    (
         "CODESCOUT_LOG",
         "what to log to standard error: error, warn, info, debug, trace, or a filter",
+    ),
+    (
+        "CODESCOUT_HOOK_TRIAL",
+        "set by a trial of the hooks: a hook that is called says so and does nothing else",
+    ),
+    (
+        "CODESCOUT_FAIL_AT",
+        "for tests, in builds with debug assertions only: where the writer is killed, stopped or made to fail",
     ),
     ("NO_COLOR", "any value turns colours off"),
 ];
@@ -33,8 +57,20 @@ pub struct Environment {
     pub max_blob_bytes: Option<OsString>,
     /// `CODESCOUT_MODEL`
     pub model: Option<OsString>,
+    /// `CODESCOUT_GC_MAX_BYTES`
+    pub gc_max_bytes: Option<OsString>,
+    /// `CODESCOUT_GC_REFLOG_DAYS`
+    pub gc_reflog_days: Option<OsString>,
+    /// `CODESCOUT_GC_AUTO`
+    pub gc_auto: Option<OsString>,
+    /// `CODESCOUT_TOKEN`
+    pub token: Option<String>,
     /// `CODESCOUT_LOG`
     pub log: Option<String>,
+    /// `CODESCOUT_HOOK_TRIAL`
+    pub hook_trial: Option<String>,
+    /// `CODESCOUT_FAIL_AT`
+    pub fail_at: Option<String>,
 }
 
 impl Environment {
@@ -45,7 +81,13 @@ impl Environment {
             sidecar: value("CODESCOUT_SIDECAR").map(PathBuf::from),
             max_blob_bytes: value("CODESCOUT_MAX_BLOB_BYTES"),
             model: value("CODESCOUT_MODEL"),
+            gc_max_bytes: value("CODESCOUT_GC_MAX_BYTES"),
+            gc_reflog_days: value("CODESCOUT_GC_REFLOG_DAYS"),
+            gc_auto: value("CODESCOUT_GC_AUTO"),
+            token: value("CODESCOUT_TOKEN").and_then(|value| value.into_string().ok()),
             log: value("CODESCOUT_LOG").and_then(|value| value.into_string().ok()),
+            hook_trial: value("CODESCOUT_HOOK_TRIAL").and_then(|value| value.into_string().ok()),
+            fail_at: value("CODESCOUT_FAIL_AT").and_then(|value| value.into_string().ok()),
         }
     }
 }

@@ -18,6 +18,10 @@ pub(super) struct Settings {
     pub(super) embedding: EmbeddingSettings,
     #[serde(default)]
     pub(super) search: SearchSettings,
+    #[serde(default)]
+    pub(super) gc: GcSettings,
+    #[serde(default)]
+    pub(super) serve: ServeSettings,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -36,6 +40,21 @@ pub(super) struct EmbeddingSettings {
 #[serde(deny_unknown_fields)]
 pub(super) struct SearchSettings {
     pub(super) limit: Option<usize>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GcSettings {
+    pub(super) auto: Option<bool>,
+    pub(super) reflog_days: Option<u32>,
+    pub(super) max_bytes: Option<u64>,
+    pub(super) dead_percent: Option<u32>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ServeSettings {
+    pub(super) roots: Option<String>,
 }
 
 /// Why a settings file cannot be used.

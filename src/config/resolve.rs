@@ -1,11 +1,14 @@
 //! One value for every setting, and where it comes from.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use crate::extract;
 use crate::index::BuildOptions;
 use crate::index::dense::Quantisation;
+use crate::ingest::CollectOptions;
 
 use super::env::Environment;
 use super::file::{self, FileError, Settings};
@@ -13,6 +16,10 @@ use super::file::{self, FileError, Settings};
 /// Files with more bytes are left out by default: what is larger is data, seldom code.
 const DEFAULT_MAX_BLOB_BYTES: u64 = 1 << 20;
 const DEFAULT_LIMIT: usize = 10;
+/// What git itself keeps of entries that no ref reaches any more.
+const DEFAULT_REFLOG_DAYS: u32 = 30;
+/// Copying the rest is worth it when a tenth of what is stored is of no use.
+const DEFAULT_DEAD_PERCENT: u32 = 10;
 /// A segment covers so much text: large enough for few segments, small enough for a build in a quarter of a gigabyte.
 const MAX_SEGMENT_BYTES: usize = 96 << 20;
 /// Raised when rules outside `extract` change what is indexed or stored: 1, the first.
@@ -69,6 +76,16 @@ pub struct Config {
     pub model: Setting<Option<PathBuf>>,
     /// `search.limit`
     pub limit: Setting<usize>,
+    /// `gc.auto`: whether garbage is collected unasked.
+    pub gc_auto: Setting<bool>,
+    /// `gc.reflog_days`
+    pub gc_reflog_days: Setting<u32>,
+    /// `gc.max_bytes`: 0 for no limit.
+    pub gc_max_bytes: Setting<u64>,
+    /// `gc.dead_percent`
+    pub gc_dead_percent: Setting<u32>,
+    /// `serve.roots`: folders in which a server may be asked about repositories.
+    pub roots: Setting<Vec<PathBuf>>,
 }
 
 /// Why there is no configuration.
@@ -108,29 +125,26 @@ impl Config {
         let mut layers = Vec::new();
         for path in [machine, repository].into_iter().flatten() {
             if let Some(settings) = file::read(path)? {
-                if Some(path) == repository && settings.embedding.model.is_some() {
-                    return Err(ConfigError::NotForRepositories {
-                        path: path.to_owned(),
-                        key: "embedding.model",
-                    });
+                if Some(path) == repository
+                    && let Some(key) = not_for_repositories(&settings)
+                {
+                    let path = path.to_owned();
+                    return Err(ConfigError::NotForRepositories { path, key });
                 }
                 layers.push((path.to_owned(), settings));
             }
         }
-        let max_blob_bytes = match &environment.max_blob_bytes {
-            Some(text) => Some(Setting {
-                value: text
-                    .to_str()
-                    .and_then(|text| text.parse().ok())
-                    .ok_or_else(|| ConfigError::Value {
-                        origin: Origin::Environment("CODESCOUT_MAX_BLOB_BYTES"),
-                        value: text.to_string_lossy().into_owned(),
-                        expected: "a number of bytes",
-                    })?,
-                origin: Origin::Environment("CODESCOUT_MAX_BLOB_BYTES"),
-            }),
-            None => from_files(&layers, |settings| settings.index.max_blob_bytes),
-        };
+        let bytes = "a number of bytes";
+        let max_blob_bytes = from_variable("CODESCOUT_MAX_BLOB_BYTES", environment.max_blob_bytes.as_ref(), bytes)?
+            .or_else(|| from_files(&layers, |settings| settings.index.max_blob_bytes));
+        let gc_max_bytes = from_variable("CODESCOUT_GC_MAX_BYTES", environment.gc_max_bytes.as_ref(), bytes)?
+            .or_else(|| from_files(&layers, |settings| settings.gc.max_bytes));
+        let days = environment.gc_reflog_days.as_ref();
+        let gc_reflog_days = from_variable("CODESCOUT_GC_REFLOG_DAYS", days, "a number of days")?
+            .or_else(|| from_files(&layers, |settings| settings.gc.reflog_days));
+        let gc_auto = from_variable("CODESCOUT_GC_AUTO", environment.gc_auto.as_ref(), "true or false")?
+            .or_else(|| from_files(&layers, |settings| settings.gc.auto));
+        let gc_dead_percent = from_files(&layers, |settings| settings.gc.dead_percent);
         let model = match &environment.model {
             Some(folder) => Some(Setting {
                 value: PathBuf::from(folder),
@@ -158,6 +172,17 @@ impl Config {
                 },
             ),
             limit: or_default(limit, DEFAULT_LIMIT),
+            gc_auto: or_default(gc_auto, true),
+            gc_reflog_days: or_default(gc_reflog_days, DEFAULT_REFLOG_DAYS),
+            gc_max_bytes: or_default(gc_max_bytes, 0),
+            gc_dead_percent: or_default(gc_dead_percent, DEFAULT_DEAD_PERCENT),
+            roots: or_default(
+                from_files(&layers, |settings| {
+                    let roots = settings.serve.roots.as_ref()?;
+                    Some(std::env::split_paths(roots).collect())
+                }),
+                Vec::new(),
+            ),
         })
     }
 
@@ -165,22 +190,36 @@ impl Config {
     pub fn entries(&self) -> Vec<(&'static str, String, String)> {
         let model = self.model.value.as_ref();
         vec![
-            (
-                "index.max_blob_bytes",
-                self.max_blob_bytes.value.to_string(),
-                self.max_blob_bytes.origin.to_string(),
-            ),
+            shown("index.max_blob_bytes", &self.max_blob_bytes),
             (
                 "embedding.model",
                 model.map_or_else(|| "built-in".to_owned(), |folder| folder.display().to_string()),
                 self.model.origin.to_string(),
             ),
-            (
-                "search.limit",
-                self.limit.value.to_string(),
-                self.limit.origin.to_string(),
-            ),
+            shown("search.limit", &self.limit),
+            ("serve.roots", self.roots_text(), self.roots.origin.to_string()),
+            shown("gc.auto", &self.gc_auto),
+            shown("gc.reflog_days", &self.gc_reflog_days),
+            shown("gc.max_bytes", &self.gc_max_bytes),
+            shown("gc.dead_percent", &self.gc_dead_percent),
         ]
+    }
+
+    /// What garbage is.
+    pub fn collect_options(&self) -> CollectOptions {
+        CollectOptions {
+            reflog_days: self.gc_reflog_days.value,
+            max_bytes: Some(self.gc_max_bytes.value).filter(|&max_bytes| max_bytes > 0),
+            dead_percent: self.gc_dead_percent.value,
+        }
+    }
+
+    fn roots_text(&self) -> String {
+        let roots: Vec<String> = self.roots.value.iter().map(|root| root.display().to_string()).collect();
+        match roots.is_empty() {
+            true => "none".to_owned(),
+            false => roots.join(":"),
+        }
     }
 
     /// What segments are made with.
@@ -211,6 +250,41 @@ impl Config {
             quantisation: Quantisation::default(),
             max_segment_bytes: MAX_SEGMENT_BYTES,
         }
+    }
+}
+
+/// What a file sets that a repository may not: what is run, and what becomes of this machine's disk.
+fn not_for_repositories(settings: &Settings) -> Option<&'static str> {
+    if settings.embedding.model.is_some() {
+        return Some("embedding.model");
+    }
+    if settings.serve.roots.is_some() {
+        return Some("serve.roots");
+    }
+    (settings.gc != file::GcSettings::default()).then_some("gc")
+}
+
+fn shown<T: ToString>(key: &'static str, setting: &Setting<T>) -> (&'static str, String, String) {
+    (key, setting.value.to_string(), setting.origin.to_string())
+}
+
+/// The value of an environment variable, if it is set.
+fn from_variable<T: FromStr>(
+    name: &'static str,
+    value: Option<&OsString>,
+    expected: &'static str,
+) -> Result<Option<Setting<T>>, ConfigError> {
+    let Some(text) = value else {
+        return Ok(None);
+    };
+    let origin = Origin::Environment(name);
+    match text.to_str().and_then(|text| text.parse().ok()) {
+        Some(value) => Ok(Some(Setting { value, origin })),
+        None => Err(ConfigError::Value {
+            origin,
+            value: text.to_string_lossy().into_owned(),
+            expected,
+        }),
     }
 }
 
@@ -265,11 +339,43 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_cannot_name_a_model() {
+    fn settings_of_the_collector_are_numbers_and_a_switch() {
+        let resolve = |environment: &Environment| Config::resolve(&Overrides::default(), environment, None, None);
+        let config = resolve(&Environment::default()).unwrap();
+        let options = config.collect_options();
+        assert_eq!(
+            (options.reflog_days, options.max_bytes, options.dead_percent),
+            (30, None, 10)
+        );
+        let environment = Environment {
+            gc_max_bytes: Some("9000000000".into()),
+            gc_reflog_days: Some("0".into()),
+            gc_auto: Some("false".into()),
+            ..Environment::default()
+        };
+        let config = resolve(&environment).unwrap();
+        let options = config.collect_options();
+        assert_eq!((options.reflog_days, options.max_bytes), (0, Some(9_000_000_000)));
+        assert!(!config.gc_auto.value);
+        let wrong = Environment {
+            gc_auto: Some("perhaps".into()),
+            ..Environment::default()
+        };
+        assert!(matches!(resolve(&wrong), Err(ConfigError::Value { .. })));
+    }
+
+    #[test]
+    fn a_repository_cannot_name_a_model_or_have_its_own_garbage_collected() {
         let folder = tempfile::tempdir().unwrap();
         let repository = folder.path().join(".codescout.toml");
-        std::fs::write(&repository, "[embedding]\nmodel = '/tmp/evil'").unwrap();
-        let resolved = Config::resolve(&Overrides::default(), &Environment::default(), None, Some(&repository));
-        assert!(matches!(resolved, Err(ConfigError::NotForRepositories { .. })));
+        for text in [
+            "[embedding]\nmodel = '/tmp/evil'",
+            "[gc]\nmax_bytes = 1",
+            "[serve]\nroots = '/'",
+        ] {
+            std::fs::write(&repository, text).unwrap();
+            let resolved = Config::resolve(&Overrides::default(), &Environment::default(), None, Some(&repository));
+            assert!(matches!(resolved, Err(ConfigError::NotForRepositories { .. })));
+        }
     }
 }

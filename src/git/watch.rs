@@ -8,21 +8,10 @@ use notify::event::{AccessKind, AccessMode, EventKind};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::open::Repository;
+use super::operation::OPERATION_MARKS;
 
-/// Folders and files directly in a git directory whose change says that a ref moved, or that a rebase, merge or the like
-/// began or ended.
-const TELLING_NAMES: [&str; 10] = [
-    "HEAD",
-    "packed-refs",
-    "rebase-merge",
-    "rebase-apply",
-    "sequencer",
-    "CHERRY_PICK_HEAD",
-    "REVERT_HEAD",
-    "MERGE_HEAD",
-    "BISECT_LOG",
-    "shallow",
-];
+/// Files directly in a git directory whose change says that a ref moved.
+const REF_FILES: [&str; 3] = ["HEAD", "packed-refs", "shallow"];
 /// However busy the repository is, a wait ends after so many times the quiet that was asked for.
 const MAX_QUIETS: u32 = 20;
 
@@ -138,7 +127,8 @@ impl RefWatch {
         let Some(first) = inside.iter().next() else {
             return true;
         };
-        first == "refs" || first == "reftable" || TELLING_NAMES.iter().any(|name| first == *name)
+        let mut names = ["refs", "reftable"].iter().chain(&REF_FILES).chain(&OPERATION_MARKS);
+        names.any(|name| first == *name)
     }
 }
 

@@ -29,7 +29,9 @@ use bstr::BString;
 
 use crate::git::Person;
 use crate::model::{CommitId, Oid, RepoPath};
-use crate::sidecar::{Bytes, CodecError, CompressError, SectionError, SectionFile, decode, decompress};
+use crate::sidecar::{
+    Bytes, CodecError, CompressError, SectionError, SectionFile, Sidecar, Store, decode, decompress,
+};
 
 use super::record::{Boundary, Change, CommitData, CommitHead, Entry, Origin, PathChange, Who, message_text};
 use super::wire::{Scan, SortedTexts, i64_at, part, u32_at};
@@ -111,9 +113,9 @@ impl Lazy {
 }
 
 impl Batch {
-    /// Opens a file.
-    pub fn open(path: &Path) -> Result<Self, BatchError> {
-        Self::of(SectionFile::open(path, FORMAT)?)
+    /// Opens a file of the store.
+    pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, BatchError> {
+        Self::of(SectionFile::open(sidecar, Store::History, name, FORMAT)?)
     }
 
     /// Opens bytes in memory.
@@ -164,6 +166,22 @@ impl Batch {
             true => Ok(batch),
             false => Err(batch.damaged("lengths of sections").into()),
         }
+    }
+
+    /// Reads all of it: every section, and every record in them.
+    pub fn verify(&self) -> Result<(), BatchError> {
+        self.file.verify()?;
+        let commits = self.commits()?;
+        for (local, (data, _)) in (0..).zip(&commits) {
+            self.boundary(local)?;
+            if self.number(data.id) != Some(self.base + local) {
+                return Err(self.damaged("by_id").into());
+            }
+            if self.touched(local)?.len() != data.changes.len() {
+                return Err(self.damaged("touched").into());
+            }
+        }
+        Ok(())
     }
 
     /// The number of its first commit.

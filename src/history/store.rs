@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::git::ObjectError;
 use crate::model::{CommitId, RepoPath};
-use crate::sidecar::{HistoryEntry, Sidecar, Store};
+use crate::sidecar::{HistoryEntry, Sidecar};
 
 use super::batch::{Batch, BatchError};
 use super::record::{Boundary, CommitHead, PathChange};
@@ -74,7 +74,7 @@ impl History {
     pub fn open(sidecar: &Sidecar, entries: &[HistoryEntry]) -> Result<Self, HistoryError> {
         let mut history = Self::default();
         for entry in entries {
-            let batch = Batch::open(&sidecar.path(Store::History, &entry.records.name))?;
+            let batch = Batch::open(sidecar, &entry.records.name)?;
             history.push(batch)?;
         }
         Ok(history)

@@ -95,6 +95,9 @@ pub enum BuildError {
     /// More blobs or documents than can be numbered.
     #[error("more than {} documents", u32::MAX)]
     TooMany,
+    /// The system gives no further thread.
+    #[error("cannot start a thread")]
+    Thread(#[source] std::io::Error),
 }
 
 /// Blobs are extracted in rounds of so many, so that numbering and indexing follow closely and memory stays bounded.
@@ -134,7 +137,11 @@ impl Build<'_> {
             ..
         } = *self;
         std::thread::scope(|scope| {
-            let indexing = scope.spawn(move || index_rounds(receiver, known, embedder, options, finished));
+            let indexing = std::thread::Builder::new()
+                .spawn_scoped(scope, move || {
+                    index_rounds(receiver, known, embedder, options, finished)
+                })
+                .map_err(BuildError::Thread)?;
             for round in keys.chunks(ROUND_BLOBS) {
                 if self.interrupt.load(Ordering::Relaxed) {
                     break;

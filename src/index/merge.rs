@@ -50,7 +50,7 @@ pub fn merge_segments(segments: &[&Segment]) -> Result<SegmentData, MergeError> 
 }
 
 /// The first of `segments`, if each goes on where the one before ends and all were made by one recipe.
-fn check<'a>(segments: &[&'a Segment]) -> Result<&'a Segment, MergeError> {
+pub(super) fn check<'a>(segments: &[&'a Segment]) -> Result<&'a Segment, MergeError> {
     let unlike = |what| MergeError::Unlike { what };
     let &first = segments.first().ok_or(unlike("there are none"))?;
     for pair in segments.windows(2) {

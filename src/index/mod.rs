@@ -4,12 +4,18 @@
 //! [`Build`] (writing) and [`Segments`] (reading).
 
 mod build;
+mod compare;
 pub mod dense;
 pub mod lexical;
 mod merge;
 mod prepare;
+mod rewrite;
 mod segments;
+mod survivors;
 
 pub use build::{BlobReader, BlobSource, Build, BuildError, BuildOptions, SegmentData, SourceBlob};
+pub use compare::{SegmentPart, differences};
 pub use merge::{MergeError, merge_segments};
+pub use rewrite::{rewrite_artifacts, rewrite_segments};
 pub use segments::{Segment, SegmentError, Segments};
+pub use survivors::{NumberSet, Ranks, Survivors};

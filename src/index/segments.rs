@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::artifact::{ArtifactFile, ArtifactKey, ReadError};
 use crate::extract::Extraction;
 use crate::model::ChunkKey;
-use crate::sidecar::{Bytes, SegmentEntry, Sidecar, State, Store};
+use crate::sidecar::{SegmentEntry, Sidecar, State, Store};
 
 use super::build::SegmentData;
 use super::dense::VectorFile;
@@ -81,16 +81,13 @@ impl SegmentError {
 impl Segment {
     /// Opens the files of a published segment, with its vectors of `profile`.
     pub fn open(sidecar: &Sidecar, entry: &SegmentEntry, profile: &str) -> Result<Self, SegmentError> {
-        let artifacts = ArtifactFile::open(&sidecar.path(Store::Artifacts, &entry.artifacts.name))?;
-        let lexical = LexicalSegment::open(&sidecar.path(Store::Lexical, &entry.lexical.name))?;
+        let artifacts = ArtifactFile::open(sidecar, &entry.artifacts.name)?;
+        let lexical = LexicalSegment::open(sidecar, &entry.lexical.name)?;
         let vectors = entry
             .vectors
             .iter()
             .find(|vectors| vectors.profile == profile)
-            .map(|vectors| {
-                let path = sidecar.path(Store::Dense, &vectors.file.name);
-                open_vectors(&path)
-            })
+            .map(|vectors| open_vectors(sidecar, &vectors.file.name))
             .transpose()?;
         let segment = Self {
             base_blob: entry.base_blob,
@@ -121,6 +118,39 @@ impl Segment {
         Ok(segment)
     }
 
+    /// Checks every byte and number of its parts, and that they fit together.
+    pub fn verify(&self) -> Result<(), SegmentError> {
+        self.artifacts.verify()?;
+        self.lexical.verify()?;
+        if let Some(vectors) = &self.vectors {
+            vectors.verify().map_err(|source| SegmentError::Vectors {
+                path: "vectors".into(),
+                source: Box::new(source),
+            })?;
+        }
+        let inconsistent = |what| SegmentError::Inconsistent {
+            base_blob: self.base_blob,
+            base_doc: self.base_doc,
+            what,
+        };
+        if self.lexical.n_signatures() != self.artifacts.n_blobs() {
+            return Err(inconsistent("number of signatures"));
+        }
+        let mut is_named = vec![false; self.lexical.n_docs() as usize];
+        for doc in (0..self.artifacts.n_blobs()).flat_map(|blob| self.artifacts.docs(blob)) {
+            // Documents of segments before it are named too; none of those after.
+            if let Some(local) = doc.checked_sub(self.base_doc) {
+                *is_named
+                    .get_mut(local as usize)
+                    .ok_or_else(|| inconsistent("a document of a later segment"))? = true;
+            }
+        }
+        match is_named.iter().all(|&is_named| is_named) {
+            true => Ok(()),
+            false => Err(inconsistent("a document of no blob")),
+        }
+    }
+
     fn check(&self, n_blobs: u32, n_docs: u32) -> Result<(), SegmentError> {
         let inconsistent = |what| SegmentError::Inconsistent {
             base_blob: self.base_blob,
@@ -141,12 +171,14 @@ impl Segment {
 }
 
 /// Opens a vector file and compares it with its checksum.
-fn open_vectors(path: &Path) -> Result<VectorFile, SegmentError> {
+fn open_vectors(sidecar: &Sidecar, name: &str) -> Result<VectorFile, SegmentError> {
     let unreadable = |source: Box<dyn std::error::Error + Send + Sync>| SegmentError::Vectors {
-        path: path.to_owned(),
+        path: sidecar.path(Store::Dense, name),
         source,
     };
-    let bytes = Bytes::map(path).map_err(|error| unreadable(Box::new(error)))?;
+    let bytes = sidecar
+        .map(Store::Dense, name)
+        .map_err(|error| unreadable(Box::new(error)))?;
     let vectors = VectorFile::open(Arc::new(bytes)).map_err(|error| unreadable(Box::new(error)))?;
     vectors.verify().map_err(|error| unreadable(Box::new(error)))?;
     Ok(vectors)
@@ -206,6 +238,13 @@ impl Segments {
         let mut list = (*self.list).clone();
         list.push(Arc::new(segment));
         Self { list: Arc::new(list) }
+    }
+
+    /// The first `n` of them.
+    pub fn first(&self, n: usize) -> Self {
+        Self {
+            list: Arc::new(self.list.iter().take(n).cloned().collect()),
+        }
     }
 
     /// In the order of their numbers.

@@ -13,15 +13,15 @@ use std::time::Duration;
 use crate::index::{MergeError, Segment, Segments, merge_segments};
 use crate::sidecar::{SegmentEntry, Sidecar, State, WriterLock};
 
-use super::publish::{PublishError, publish_state, store_segment};
+use super::publish::{PublishError, pass, publish_state, store_segment};
 use super::sweep::{Grace, retire, sweep};
 
 /// Fewer segments than this are not worth rewriting.
 const MIN_RUN: usize = 8;
 /// No run with more bytes in its files is merged, which bounds the work of one update. About 64 MB of text.
-const MAX_MERGED_BYTES: u64 = 24 << 20;
+pub(super) const MAX_MERGED_BYTES: u64 = 24 << 20;
 /// An hour, but not more than what is in use; a small sidecar may keep more.
-const GRACE: Grace = Grace {
+pub(super) const GRACE: Grace = Grace {
     period: Duration::from_secs(3600),
     min_bytes: 16 << 20,
 };
@@ -69,10 +69,13 @@ fn compact(
         return Ok(0);
     };
     let merged = store_merged(sidecar, segments, run.clone(), profile)?;
+    pass("compact.stored", sidecar)?;
     let n_merged = run.len();
     let replaced: Vec<SegmentEntry> = state.segments.splice(run, [merged]).collect();
     publish_state(sidecar, lock, state)?;
+    pass("compact.published", sidecar)?;
     retire(sidecar, &replaced);
+    pass("compact.retired", sidecar)?;
     Ok(n_merged)
 }
 
@@ -84,10 +87,13 @@ fn store_merged(
     profile: &str,
 ) -> Result<SegmentEntry, CompactError> {
     let run: Vec<&Segment> = segments.iter().skip(run.start).take(run.len()).collect();
-    Ok(store_segment(sidecar, &merge_segments(&run)?, profile)?)
+    let merged = merge_segments(&run)?;
+    pass("compact.merged", sidecar)?;
+    Ok(store_segment(sidecar, &merged, profile)?)
 }
 
-fn stored_bytes(entry: &SegmentEntry) -> u64 {
+/// Bytes of a segment's files.
+pub(super) fn stored_bytes(entry: &SegmentEntry) -> u64 {
     let vectors: u64 = entry.vectors.iter().map(|vectors| vectors.file.length).sum();
     entry.artifacts.length + entry.lexical.length + vectors
 }

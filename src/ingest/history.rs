@@ -13,7 +13,7 @@ use crate::sidecar::{HistoryEntry, LockError, Sidecar, State, StateError, Store}
 
 use super::progress::{Progress, Stage};
 use super::publish::{PublishError, publish_state, store};
-use super::run::draw_random;
+use super::run::new_epoch;
 use super::sweep::retire_history;
 
 /// What the names of history files end in.
@@ -70,8 +70,8 @@ pub enum RecordError {
     #[error(transparent)]
     Publish(#[from] PublishError),
     /// No epoch could be named.
-    #[error(transparent)]
-    Random(#[from] super::run::IngestError),
+    #[error("cannot draw random bytes")]
+    Random(#[source] std::io::Error),
     /// The list of shallow commits.
     #[error("cannot read where this shallow clone ends")]
     Shallow(#[source] std::io::Error),
@@ -91,8 +91,7 @@ impl From<CollectError> for RecordError {
 
 /// Files of a batch: the store and the name of each.
 pub(super) fn files_of_history(entry: &HistoryEntry) -> impl Iterator<Item = (Store, &str)> {
-    let symbols = entry.symbols.as_ref().map(|file| (Store::History, file.name.as_str()));
-    std::iter::once((Store::History, entry.records.name.as_str())).chain(symbols)
+    entry.files().map(|file| (Store::History, file.name.as_str()))
 }
 
 impl Recorder<'_> {
@@ -108,10 +107,10 @@ impl Recorder<'_> {
         let mut outcome = RecordOutcome::default();
         // Another recorder may publish meanwhile; then the rest is looked at anew.
         while !self.record_from_here(sidecar, tips, &mut outcome, progress, interrupt)? {}
-        self.tidy(sidecar)?;
+        self.tidy(sidecar, interrupt)?;
         let state = sidecar.state()?.unwrap_or_default();
         outcome.n_commits = state.n_commits();
-        outcome.n_bytes = state.history.iter().map(bytes_of).sum();
+        outcome.n_bytes = state.history.iter().map(HistoryEntry::n_bytes).sum();
         outcome.elapsed = started.elapsed();
         Ok(outcome)
     }
@@ -212,7 +211,7 @@ impl Recorder<'_> {
             let writer = self.batch(&history, commits, &|| progress.advance(0), interrupt)?;
             let (n_commits, n_changes) = (writer.n_commits(), writer.n_changes());
             let bytes = writer.finish();
-            let lock = sidecar.lock(self.patience)?;
+            let lock = sidecar.lock_unless(self.patience, interrupt)?;
             let mut state = current_state(sidecar)?;
             if state.history != expected {
                 return Ok(false);
@@ -236,12 +235,12 @@ impl Recorder<'_> {
     }
 
     /// Merges small batches.
-    fn tidy(&self, sidecar: &Sidecar) -> Result<(), RecordError> {
+    fn tidy(&self, sidecar: &Sidecar, interrupt: &AtomicBool) -> Result<(), RecordError> {
         let sizes = |state: &State| -> Vec<u32> { state.history.iter().map(|entry| entry.n_commits).collect() };
         let Some(state) = sidecar.state()?.filter(|state| mergeable(&sizes(state)).is_some()) else {
             return Ok(());
         };
-        let lock = sidecar.lock(self.patience)?;
+        let lock = sidecar.lock_unless(self.patience, interrupt)?;
         let mut state = sidecar.state()?.unwrap_or(state);
         while let Some(n) = mergeable(&sizes(&state)) {
             let at = state.history.len() - n;
@@ -257,7 +256,7 @@ impl Recorder<'_> {
 fn merge(sidecar: &Sidecar, entries: &[HistoryEntry]) -> Result<HistoryEntry, RecordError> {
     let mut batches = Vec::with_capacity(entries.len());
     for entry in entries {
-        batches.push(Batch::open(&sidecar.path(Store::History, &entry.records.name))?);
+        batches.push(Batch::open(sidecar, &entry.records.name)?);
     }
     let bytes = merged(&batches.iter().collect::<Vec<_>>())?;
     Ok(HistoryEntry {
@@ -273,11 +272,8 @@ fn current_state(sidecar: &Sidecar) -> Result<State, RecordError> {
     if let Some(state) = sidecar.state()? {
         return Ok(state);
     }
-    let mut state = State::default();
-    draw_random(&mut state.epoch)?;
-    Ok(state)
-}
-
-fn bytes_of(entry: &HistoryEntry) -> u64 {
-    entry.records.length + entry.symbols.as_ref().map_or(0, |file| file.length)
+    Ok(State {
+        epoch: new_epoch().map_err(RecordError::Random)?,
+        ..State::default()
+    })
 }

@@ -1,15 +1,22 @@
 //! The writer: brings the sidecar up to date with a tree.
 //!
 //! What a tree needs and the sidecar does not have is extracted, indexed, embedded and published; then the tree's manifest
-//! is. Readers are never waited for. Start at [`Ingest::update`].
+//! is. Readers are never waited for. What nothing keeps any more is thrown away. Start at [`Ingest::update`] and
+//! [`Collector::collect`].
 
 mod compact;
+mod gc;
 mod history;
 mod progress;
 mod publish;
+mod repair;
 mod run;
 mod sweep;
+mod verify;
 
+pub use gc::{Cause, CollectError, CollectOptions, Collected, Collector, Keep, KeptSnapshot, Occasion, Share, Survey};
 pub use history::{RecordError, RecordOutcome, Recorder};
 pub use progress::{NoProgress, Progress, Stage};
+pub use repair::{Repair, RepairError};
 pub use run::{Ingest, IngestError, Outcome, Target};
+pub use verify::{Depth, Derived, Finding, Limits, Loose, Verification, VerifyError};

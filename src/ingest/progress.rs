@@ -19,6 +19,12 @@ pub enum Stage {
     Indexing,
     /// Reading what commits changed.
     Recording,
+    /// Reading stored files. What comes one by one is files.
+    Verifying,
+    /// Reading, extracting and indexing blobs to compare them with what is stored.
+    Deriving,
+    /// Collecting garbage: what is counted are the files that are written or removed.
+    Collecting,
 }
 
 /// Tells nobody.

@@ -4,14 +4,14 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::index::SegmentData;
-use crate::sidecar::{SegmentEntry, Sidecar, State, Store, StoredFile, VectorEntry, WriterLock, write_atomic};
+use crate::sidecar::{SegmentEntry, Sidecar, State, Store, StoredFile, VectorEntry, WriterLock, failpoint};
 
 /// What the names of a segment's files end in.
 pub(super) const ARTIFACTS_ENDING: &str = "art";
 pub(super) const LEXICAL_ENDING: &str = "lex";
 pub(super) const VECTORS_ENDING: &str = "vec";
 /// How many hexadecimal digits of the content's hash begin them.
-pub(super) const NAME_DIGITS: usize = 32;
+pub(super) const NAME_DIGITS: usize = StoredFile::NAME_DIGITS;
 
 /// A file or the state could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +30,9 @@ pub(super) fn publish_segment(
     data: &SegmentData,
     profile: &str,
 ) -> Result<(), PublishError> {
-    state.segments.push(store_segment(sidecar, data, profile)?);
+    let stored = store_segment(sidecar, data, profile)?;
+    pass("segment.stored", sidecar)?;
+    state.segments.push(stored);
     publish_state(sidecar, lock, state)
 }
 
@@ -73,14 +75,20 @@ pub(super) fn publish_state(sidecar: &Sidecar, lock: &WriterLock, state: &mut St
     })
 }
 
+/// A fail point of the writer.
+pub(super) fn pass(name: &str, sidecar: &Sidecar) -> Result<(), PublishError> {
+    failpoint::hit(name).map_err(|source| PublishError {
+        path: sidecar.root().to_owned(),
+        source,
+    })
+}
+
 /// Writes a file named by its content; one that is there already is the same.
 pub(super) fn store(sidecar: &Sidecar, store: Store, ending: &str, bytes: &[u8]) -> Result<StoredFile, PublishError> {
-    let hash = blake3::hash(bytes).to_hex();
-    let name = format!("{}.{ending}", &hash[..NAME_DIGITS]);
-    let path = sidecar.path(store, &name);
-    write_atomic(&path, bytes).map_err(|source| PublishError { path, source })?;
-    Ok(StoredFile {
-        name,
-        length: bytes.len() as u64,
-    })
+    let file = StoredFile::of(bytes, ending);
+    sidecar.write(store, &file.name, bytes).map_err(|source| PublishError {
+        path: sidecar.path(store, &file.name),
+        source,
+    })?;
+    Ok(file)
 }

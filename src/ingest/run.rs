@@ -16,7 +16,7 @@ use crate::snapshot::{
 
 use super::compact::tidy;
 use super::progress::{Progress, Stage};
-use super::publish::{PublishError, publish_segment, publish_state};
+use super::publish::{PublishError, pass, publish_segment, publish_state};
 
 /// A manifest is stored as a difference while it names fewer paths than this, or fewer than an eighth of its base.
 const MAX_DIFFERENCE: usize = 1000;
@@ -104,14 +104,26 @@ impl Ingest<'_> {
     ) -> Result<Outcome, IngestError> {
         let started = Instant::now();
         progress.begin(Stage::Waiting, 0);
-        let lock = self.sidecar.lock(self.patience)?;
+        let lock = match self.sidecar.lock_unless(self.patience, interrupt) {
+            Err(LockError::Interrupted { .. }) => {
+                let interrupted = true;
+                return Ok(Outcome {
+                    interrupted,
+                    ..Outcome::default()
+                });
+            }
+            lock => lock?,
+        };
         progress.end();
         let (mut state, known) = self.sound_state(&lock)?;
         let snapshots = SnapshotStore::new(self.sidecar, state.epoch, state.recipe);
-        if let Ok(Some(layers)) = snapshots.load(target.tree)
-            && !can_be_completed(&layers, self.repository)
-        {
-            return Ok(Outcome::default());
+        match snapshots.load(target.tree) {
+            Ok(Some(layers)) if !can_be_completed(&layers, self.repository) => return Ok(Outcome::default()),
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!("{}: written anew", chain(&error));
+                self.set_manifest_aside(&error, &lock);
+            }
         }
         let mut outcome = self.build(target, &lock, &mut state, known, progress, interrupt)?;
         outcome.elapsed = started.elapsed();
@@ -129,7 +141,10 @@ impl Ingest<'_> {
                         return Ok((state, segments));
                     }
                     Ok(_) => tracing::info!("another embedding profile: indexing anew"),
-                    Err(error) => tracing::warn!(%error, "a stored segment cannot be read: indexing anew"),
+                    Err(error) => {
+                        tracing::warn!("{}: indexing anew", chain(&error));
+                        self.set_damaged_aside(&state, lock);
+                    }
                 }
             }
             Ok(Some(state)) => {
@@ -138,12 +153,10 @@ impl Ingest<'_> {
             }
             Ok(None) => {}
             Err(error @ (StateError::Io { .. } | StateError::Format { .. })) => return Err(error.into()),
-            Err(error) => tracing::warn!(%error, "indexing anew"),
+            Err(error) => tracing::warn!("{}: indexing anew", chain(&error)),
         }
-        let mut epoch = [0; 16];
-        draw_random(&mut epoch)?;
         let mut state = State {
-            epoch,
+            epoch: new_epoch().map_err(IngestError::Random)?,
             recipe: self.options.recipe,
             history,
             ..State::default()
@@ -178,9 +191,15 @@ impl Ingest<'_> {
             outcome.interrupted = true;
             return Ok(outcome);
         }
+        if outcome.n_new_blobs < missing.len() && !self.repository.is_partial() {
+            let n_files = missing.len() - outcome.n_new_blobs;
+            tracing::warn!("{n_files} objects could not be read; their files are left out until they can be");
+        }
+        pass("update.indexed", self.sidecar)?;
         let segments = known.reopen(self.sidecar, state, &self.profile())?;
-        let bytes = manifest_bytes(state, start, &changes, files, &segments);
+        let bytes = manifest_bytes(state, target.tree, start, &changes, files, &segments);
         snapshots.publish(target.tree, &bytes, lock)?;
+        pass("update.manifest", self.sidecar)?;
         // Last, so that who kills a run that takes long loses nothing that was asked for.
         outcome.n_merged_segments = tidy(self.sidecar, lock, state, &segments, &self.profile());
         Ok(outcome)
@@ -218,7 +237,7 @@ impl Ingest<'_> {
         })
     }
 
-    fn profile(&self) -> String {
+    pub(super) fn profile(&self) -> String {
         self.embedder.profile().id().to_string()
     }
 
@@ -319,6 +338,7 @@ fn rules_file(change: &TreeChange) -> Option<TreeFile> {
 /// The manifest of the target: a difference to the whole one that `start` rests on while it is small, else whole.
 fn manifest_bytes(
     state: &State,
+    target: TreeId,
     start: Option<Start>,
     changes: &[TreeChange],
     files: Vec<ListedFile>,
@@ -327,7 +347,7 @@ fn manifest_bytes(
     let mut difference = Difference::default();
     let Some(Start { tree, layers }) = start else {
         files.into_iter().for_each(|file| difference.put(file.entry(segments)));
-        return difference.to_manifest(state.epoch, state.recipe, None);
+        return difference.to_manifest(state.epoch, state.recipe, None, Some(target));
     };
     let whole = &layers[0];
     let whole_tree = layers.last().and_then(Manifest::base).unwrap_or(tree);
@@ -338,17 +358,31 @@ fn manifest_bytes(
         difference.remove(change.path.clone());
     }
     files.into_iter().for_each(|file| difference.put(file.entry(segments)));
-    if difference.len() <= MAX_DIFFERENCE.max(whole.n_files() as usize / 8) {
-        return difference.to_manifest(state.epoch, state.recipe, Some(whole_tree));
+    if is_small(&difference, whole) {
+        return difference.to_manifest(state.epoch, state.recipe, Some(whole_tree), Some(target));
     }
-    difference.over(whole).to_manifest(state.epoch, state.recipe, None)
+    difference
+        .over(whole)
+        .to_manifest(state.epoch, state.recipe, None, Some(target))
 }
 
-pub(super) fn draw_random(bytes: &mut [u8]) -> Result<(), IngestError> {
+/// An error with its causes on one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |told, cause| format!("{told}: {cause}"))
+}
+
+/// Whether a difference to `whole` is worth storing in the place of a whole manifest.
+pub(super) fn is_small(difference: &Difference, whole: &Manifest) -> bool {
+    difference.len() <= MAX_DIFFERENCE.max(whole.n_files() as usize / 8)
+}
+
+/// The name of a new line of numbers.
+pub(super) fn new_epoch() -> std::io::Result<[u8; 16]> {
+    let mut epoch = [0; 16];
     let mut filled = 0;
-    while filled < bytes.len() {
-        filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())
-            .map_err(|errno| IngestError::Random(errno.into()))?;
+    while filled < epoch.len() {
+        filled += rustix::rand::getrandom(&mut epoch[filled..], rustix::rand::GetRandomFlags::empty())?;
     }
-    Ok(())
+    Ok(epoch)
 }

@@ -1,12 +1,14 @@
-//! Removes segment files that no state names: those that compaction has replaced, and what killed writers left.
+//! Removes files that no state names: segments and batches of commits that compaction has replaced, manifests of an earlier epoch, and what killed writers
+//! left.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::sidecar::{HistoryEntry, SegmentEntry, Sidecar, State, Store, WriterLock};
+use crate::sidecar::{HistoryEntry, SegmentEntry, Sidecar, State, Store, WriterLock, failpoint};
+use crate::snapshot::SnapshotStore;
 
 use super::history::{HISTORY_ENDING, files_of_history};
 use super::publish::{ARTIFACTS_ENDING, LEXICAL_ENDING, NAME_DIGITS, VECTORS_ENDING};
@@ -48,13 +50,28 @@ fn retire_files<'e>(sidecar: &Sidecar, files: impl Iterator<Item = (Store, &'e s
     let now = SystemTime::now();
     for (store, name) in files {
         let path = sidecar.path(store, name);
-        let touched = File::options()
-            .append(true)
-            .open(&path)
-            .and_then(|file| file.set_modified(now));
-        if let Err(error) = touched {
-            tracing::debug!(path = %path.display(), %error, "time of change was not set");
-        }
+        touch(&path, now);
+    }
+}
+
+/// Likewise for all manifests of an epoch that has ended.
+pub(super) fn retire_manifests(snapshots: &SnapshotStore<'_>) -> io::Result<()> {
+    let now = SystemTime::now();
+    let files = snapshots.files()?;
+    files
+        .iter()
+        .filter(|file| file.is_current)
+        .for_each(|file| touch(&file.path, now));
+    Ok(())
+}
+
+fn touch(path: &Path, now: SystemTime) {
+    let touched = File::options()
+        .append(true)
+        .open(path)
+        .and_then(|file| file.set_modified(now));
+    if let Err(error) = touched {
+        tracing::debug!(path = %path.display(), %error, "time of change was not set");
     }
 }
 
@@ -67,8 +84,8 @@ pub(super) struct Grace {
     pub(super) min_bytes: u64,
 }
 
-/// Removes the segment files that `state`, the published one, does not name and that `grace` does not spare. Files of other
-/// makes are left alone. Returns how many went.
+/// Removes the segment files that `state`, the published one, does not name, the manifests of other epochs, and of both only what
+/// `grace` does not spare. Files of other makes are left alone. Returns how many went.
 ///
 /// Who has such a file mapped keeps it; who has read an older state and not opened its files yet finds them gone and reads the
 /// state again (see `Segments::open_newest`). The grace makes that rare.
@@ -76,43 +93,55 @@ pub(super) fn sweep(sidecar: &Sidecar, state: &State, grace: Grace, _lock: &Writ
     let Found {
         mut unnamed,
         named_bytes,
+        history_bytes,
     } = find(sidecar, state)?;
     unnamed.sort_unstable_by(|a, b| (b.changed, &b.path).cmp(&(a.changed, &a.path)));
     let now = SystemTime::now();
-    let allowed = named_bytes.max(grace.min_bytes);
+    let allowed = (named_bytes + history_bytes).max(grace.min_bytes);
     let (mut kept_bytes, mut n_removed) = (0, 0);
     for file in unnamed {
         kept_bytes += file.n_bytes;
         // A time of change in the future is no age.
-        let is_old = now.duration_since(file.changed).is_ok_and(|age| age > grace.period);
+        let is_old = grace.period.is_zero() || now.duration_since(file.changed).is_ok_and(|age| age > grace.period);
         if is_old || kept_bytes > allowed {
+            failpoint::hit("sweep.before_remove")?;
             fs::remove_file(&file.path)?;
+            failpoint::hit("sweep.removed")?;
             n_removed += 1;
         }
     }
     Ok(n_removed)
 }
 
-/// Segment files on disk.
-struct Found {
-    unnamed: Vec<Unnamed>,
-    named_bytes: u64,
+/// Segment files and manifests on disk.
+pub(super) struct Found {
+    pub(super) unnamed: Vec<Unnamed>,
+    /// Of segments and manifests.
+    pub(super) named_bytes: u64,
+    /// Of batches of commits.
+    pub(super) history_bytes: u64,
 }
 
-/// A file that the state does not name.
-struct Unnamed {
+/// A file that nobody reads any more.
+pub(super) struct Unnamed {
     path: PathBuf,
-    n_bytes: u64,
+    pub(super) n_bytes: u64,
     changed: SystemTime,
 }
 
-fn find(sidecar: &Sidecar, state: &State) -> io::Result<Found> {
+/// Looks through the stores.
+pub(super) fn find(sidecar: &Sidecar, state: &State) -> io::Result<Found> {
     let of_segments = state.segments.iter().flat_map(files_of);
     let of_history = state.history.iter().flat_map(files_of_history);
     let named: HashSet<&str> = of_segments.chain(of_history).map(|(_, name)| name).collect();
-    let (mut unnamed, mut named_bytes) = (Vec::new(), 0);
+    let (mut unnamed, mut named_bytes, mut history_bytes) = (Vec::new(), 0, 0);
     for (store, ending) in SWEPT {
-        for entry in fs::read_dir(sidecar.folder(store))? {
+        let entries = match fs::read_dir(sidecar.folder(store)) {
+            // A store that is younger than the sidecar comes with the next writer.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && store == Store::History => continue,
+            entries => entries?,
+        };
+        for entry in entries {
             let entry = entry?;
             let name = entry.file_name();
             let Some(name) = name.to_str().filter(|name| is_own_name(name, ending)) else {
@@ -120,7 +149,10 @@ fn find(sidecar: &Sidecar, state: &State) -> io::Result<Found> {
             };
             let metadata = entry.metadata()?;
             if named.contains(name) {
-                named_bytes += metadata.len();
+                match store {
+                    Store::History => history_bytes += metadata.len(),
+                    _ => named_bytes += metadata.len(),
+                }
             } else {
                 unnamed.push(Unnamed {
                     path: entry.path(),
@@ -130,7 +162,22 @@ fn find(sidecar: &Sidecar, state: &State) -> io::Result<Found> {
             }
         }
     }
-    Ok(Found { unnamed, named_bytes })
+    for manifest in SnapshotStore::new(sidecar, state.epoch, state.recipe).files()? {
+        if manifest.is_current {
+            named_bytes += manifest.n_bytes;
+        } else {
+            unnamed.push(Unnamed {
+                path: manifest.path,
+                n_bytes: manifest.n_bytes,
+                changed: manifest.changed,
+            });
+        }
+    }
+    Ok(Found {
+        unnamed,
+        named_bytes,
+        history_bytes,
+    })
 }
 
 /// Whether this program gives such names.

@@ -1,6 +1,9 @@
 //! Which files of a view a question is about.
 
+use std::sync::Arc;
+
 use globset::{Glob, GlobSet, GlobSetBuilder};
+use roaring::RoaringBitmap;
 
 use crate::extract;
 use crate::model::Lang;
@@ -25,6 +28,7 @@ pub struct FileFilter {
     exclude: Option<GlobSet>,
     langs: Vec<Lang>,
     tests: Tests,
+    hidden: Option<Arc<RoaringBitmap>>,
 }
 
 /// Why a filter cannot be used.
@@ -60,16 +64,30 @@ impl FileFilter {
             exclude: globs(exclude.iter().map(|path| &path[1..]))?,
             langs,
             tests,
+            hidden: None,
         })
+    }
+
+    /// The same without some files, by their numbers in the view that will be asked about.
+    pub fn without(mut self, hidden: &Arc<RoaringBitmap>) -> Self {
+        self.hidden = (!hidden.is_empty()).then(|| Arc::clone(hidden));
+        self
     }
 
     /// Whether every file passes.
     pub fn is_open(&self) -> bool {
-        self.include.is_none() && self.exclude.is_none() && self.langs.is_empty() && self.tests == Tests::Any
+        self.include.is_none()
+            && self.exclude.is_none()
+            && self.langs.is_empty()
+            && self.tests == Tests::Any
+            && self.hidden.is_none()
     }
 
     /// Whether a file of `view` passes.
     pub fn passes(&self, view: &View, id: FileId) -> bool {
+        if self.hidden.as_ref().is_some_and(|hidden| hidden.contains(id.0)) {
+            return false;
+        }
         let path = String::from_utf8_lossy(view.file(id).path);
         let path: &str = &path;
         self.include.as_ref().is_none_or(|globs| globs.is_match(path))

@@ -1,12 +1,15 @@
 //! One writer at a time.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+
+use super::failpoint;
 
 /// Held while the sidecar is written. The kernel drops it when its process ends, however it ends.
 #[derive(Debug)]
@@ -20,6 +23,12 @@ pub enum LockError {
     /// Another process writes.
     #[error("another process is writing {}", .path.display())]
     Busy {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// Asked to end while another process writes.
+    #[error("interrupted while another process is writing {}", .path.display())]
+    Interrupted {
         /// The lock file.
         path: PathBuf,
     },
@@ -38,22 +47,24 @@ pub enum LockError {
 const RETRY_EVERY: Duration = Duration::from_millis(20);
 
 impl WriterLock {
-    /// Takes the lock at `path`, waiting up to `patience` for another writer to finish.
-    pub fn acquire(path: &Path, patience: Duration) -> Result<Self, LockError> {
+    /// Takes the lock on `file`, waiting up to `patience` for another writer to finish, or until `interrupt` is set; `path` is for
+    /// messages.
+    pub(super) fn on(file: File, path: &Path, patience: Duration, interrupt: &AtomicBool) -> Result<Self, LockError> {
         let io_error = |source| LockError::Io {
             path: path.to_owned(),
             source,
         };
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(path)
-            .map_err(io_error)?;
+        failpoint::hit("lock.opened").map_err(io_error)?;
         let deadline = Instant::now() + patience;
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Self { _file: file }),
+                Ok(()) => {
+                    failpoint::hit("lock.taken").map_err(io_error)?;
+                    return Ok(Self { _file: file });
+                }
+                Err(rustix::io::Errno::WOULDBLOCK) if interrupt.load(Ordering::Relaxed) => {
+                    return Err(LockError::Interrupted { path: path.to_owned() });
+                }
                 Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => thread::sleep(RETRY_EVERY),
                 Err(rustix::io::Errno::WOULDBLOCK) => return Err(LockError::Busy { path: path.to_owned() }),
                 Err(rustix::io::Errno::INTR) => {}
@@ -72,12 +83,15 @@ mod tests {
     fn a_second_writer_is_told_and_a_dropped_lock_is_free() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        let held = WriterLock::acquire(&path, Duration::ZERO).unwrap();
-        assert!(matches!(
-            WriterLock::acquire(&path, Duration::ZERO),
-            Err(LockError::Busy { .. })
-        ));
+        let take = |patience, is_interrupted| {
+            let file = File::create(&path).unwrap();
+            WriterLock::on(file, &path, patience, &AtomicBool::new(is_interrupted))
+        };
+        let held = take(Duration::ZERO, false).unwrap();
+        assert!(matches!(take(Duration::ZERO, false), Err(LockError::Busy { .. })));
+        let interrupted = take(Duration::from_secs(60), true);
+        assert!(matches!(interrupted, Err(LockError::Interrupted { .. })));
         drop(held);
-        WriterLock::acquire(&path, Duration::ZERO).unwrap();
+        take(Duration::ZERO, false).unwrap();
     }
 }

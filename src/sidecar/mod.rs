@@ -4,19 +4,29 @@
 //! published; `state` is the one commit point. Start at [`Sidecar`].
 
 mod atomic;
+mod beneath;
 mod codec;
+mod collected;
 mod compress;
+pub mod failpoint;
+mod format;
 mod layout;
 mod lock;
+mod pins;
+mod record;
 mod sections;
 mod state;
 mod volume;
 
 pub use atomic::{remove_stale_temporaries, write_atomic};
+pub use beneath::{Entry, EntryKind};
 pub use codec::{CodecError, decode, encode};
+pub use collected::LastCollection;
 pub use compress::{CompressError, compress, decompress};
-pub use layout::{FORMAT_VERSION, OpenError, Sidecar, Store};
+pub use layout::{FORMAT_VERSION, Location, OpenError, Sidecar, Store};
 pub use lock::{LockError, WriterLock};
+pub use pins::Pin;
+pub use record::RecordError;
 pub use sections::{Bytes, SectionError, SectionFile, SectionWriter};
 pub use state::{HistoryEntry, SegmentEntry, State, StateError, StoredFile, VectorEntry};
 pub use volume::{Volume, volume};

@@ -15,6 +15,8 @@ use std::sync::Arc;
 use memmap2::Mmap;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::layout::{Sidecar, Store};
+
 const MAGIC: &[u8; 4] = b"CSSF";
 const HEADER_BYTES: usize = 16;
 const ENTRY_BYTES: usize = 40;
@@ -47,14 +49,13 @@ impl Bytes {
     }
 
     /// Maps a file of the sidecar.
-    pub fn map(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
+    pub(super) fn map(file: &File) -> io::Result<Self> {
         if file.metadata()?.len() == 0 {
             return Ok(Self::from_vec(Vec::new()));
         }
         // SAFETY: files of the sidecar are written once, under a name that appears by rename, and removed, never changed or
         // cut, by this program. Who cuts one by hand while it is mapped ends the process, as with any mapped database.
-        let map = unsafe { Mmap::map(&file)? };
+        let map = unsafe { Mmap::map(file)? };
         let end = map.len();
         Ok(Self {
             backing: Arc::new(Backing::Mapped(map)),
@@ -199,14 +200,28 @@ struct Entry {
     checksum: u64,
 }
 
+impl SectionError {
+    /// The file that it is about.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Io { path, .. } | Self::Damaged { path, .. } | Self::Format { path, .. } => path,
+        }
+    }
+
+    /// Whether the file is not there.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
 impl SectionFile {
-    /// Maps the file at `path`, which must have the given format number.
-    pub fn open(path: &Path, format: u32) -> Result<Self, SectionError> {
-        let bytes = Bytes::map(path).map_err(|source| SectionError::Io {
-            path: path.to_owned(),
-            source,
-        })?;
-        Self::from_bytes(path, bytes, format)
+    /// Opens a file of a store, which must have the given format number.
+    pub fn open(sidecar: &Sidecar, store: Store, name: &str, format: u32) -> Result<Self, SectionError> {
+        let path = sidecar.path(store, name);
+        match sidecar.map(store, name) {
+            Ok(bytes) => Self::from_bytes(&path, bytes, format),
+            Err(source) => Err(SectionError::Io { path, source }),
+        }
     }
 
     /// Opens bytes in memory; `path` is for messages.
@@ -268,11 +283,29 @@ impl SectionFile {
         Ok(bytes)
     }
 
-    /// Checks every section.
+    /// The size of the file.
+    pub fn n_bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// Checks every section, and that nothing stands between and behind them.
     pub fn verify(&self) -> Result<(), SectionError> {
-        self.table
-            .iter()
-            .try_for_each(|entry| self.section(&entry.name).map(drop))
+        let table_end = HEADER_BYTES + self.table.len() * ENTRY_BYTES + 8;
+        let mut end = table_end;
+        for entry in &self.table {
+            self.section(&entry.name)?;
+            let gap = self.bytes.get(end..entry.offset);
+            if entry.offset != end.next_multiple_of(ALIGNMENT)
+                || gap.is_none_or(|gap| gap.iter().any(|&byte| byte != 0))
+            {
+                return Err(self.damaged(format!("what stands before section {}", entry.name)));
+            }
+            end = entry.offset + entry.length;
+        }
+        match end == self.bytes.len() {
+            true => Ok(()),
+            false => Err(self.damaged("more than its sections")),
+        }
     }
 
     /// An error that names this file.
@@ -353,8 +386,7 @@ mod tests {
                 Err(_) => true,
                 Ok(file) => file.verify().is_err(),
             };
-            let padding = good[at] == 0 && !noticed;
-            assert!(noticed || padding, "byte {at}");
+            assert!(noticed, "byte {at}");
         }
     }
 

@@ -3,20 +3,19 @@
 //! `state` is `"CSST"`, u32 format, u64 xxh3 of the payload, payload ([`State`] by the record codec). It is replaced
 //! atomically and written last; files it does not name are leftovers.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::atomic::write_atomic;
 use super::codec::{CodecError, decode, encode};
 
 const MAGIC: &[u8; 4] = b"CSST";
 /// 1: the first, without history; still read. 2: with history.
 const FORMAT: u32 = 2;
 const FORMAT_WITHOUT_HISTORY: u32 = 1;
+const READ_FORMATS: [u32; 2] = [FORMAT_WITHOUT_HISTORY, FORMAT];
 const HEADER_BYTES: usize = 16;
 
 /// What the sidecar holds at one moment.
@@ -69,6 +68,18 @@ pub struct HistoryEntry {
     pub symbols: Option<StoredFile>,
 }
 
+impl HistoryEntry {
+    /// Its files, all below `history-v1/`.
+    pub fn files(&self) -> impl Iterator<Item = &StoredFile> {
+        std::iter::once(&self.records).chain(&self.symbols)
+    }
+
+    /// Bytes of its files.
+    pub fn n_bytes(&self) -> u64 {
+        self.files().map(|file| file.length).sum()
+    }
+}
+
 /// One batch of blobs: artifacts, lexical index and vectors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentEntry {
@@ -106,6 +117,41 @@ pub struct StoredFile {
     pub length: u64,
 }
 
+impl StoredFile {
+    /// How many hexadecimal digits of the content's hash a name begins with.
+    pub const NAME_DIGITS: usize = 32;
+
+    /// Names a file by its content.
+    pub fn of(bytes: &[u8], ending: &str) -> Self {
+        let hash = blake3::hash(bytes).to_hex();
+        Self {
+            name: format!("{}.{ending}", &hash[..Self::NAME_DIGITS]),
+            length: bytes.len() as u64,
+        }
+    }
+
+    /// Whether `bytes` are what the name and the length say; else what is not.
+    pub fn check(&self, bytes: &[u8]) -> Result<(), String> {
+        if bytes.len() as u64 != self.length {
+            return Err(format!("{} bytes, {} expected", bytes.len(), self.length));
+        }
+        match self.name.get(..Self::NAME_DIGITS) == Some(&blake3::hash(bytes).to_hex()[..Self::NAME_DIGITS]) {
+            true => Ok(()),
+            false => Err("its content is not what its name says".to_owned()),
+        }
+    }
+
+    /// Whether the name is of this program's form, so that it leads to no other folder.
+    pub fn has_plain_name(&self) -> bool {
+        self.name.split_once('.').is_some_and(|(stem, ending)| {
+            stem.len() == Self::NAME_DIGITS
+                && stem.bytes().all(|byte| byte.is_ascii_hexdigit())
+                && !ending.is_empty()
+                && ending.bytes().all(|byte| byte.is_ascii_lowercase())
+        })
+    }
+}
+
 /// Why the state could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
@@ -137,20 +183,8 @@ pub enum StateError {
 }
 
 impl State {
-    /// Reads the state at `path`; `None` when nothing was published yet.
-    pub fn read(path: &Path) -> Result<Option<Self>, StateError> {
-        let bytes = match fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => {
-                let path = path.to_owned();
-                return Err(StateError::Io { path, source });
-            }
-        };
-        Self::from_bytes(path, &bytes).map(Some)
-    }
-
-    fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self, StateError> {
+    /// Reads the bytes of a state; `path` is for messages.
+    pub(super) fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self, StateError> {
         let damaged = |what: String| StateError::Damaged {
             path: path.to_owned(),
             what,
@@ -159,32 +193,86 @@ impl State {
             return Err(damaged("header".to_owned()));
         }
         let format = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
-        if format != FORMAT && format != FORMAT_WITHOUT_HISTORY {
-            return Err(StateError::Format {
+        let payload = &bytes[HEADER_BYTES..];
+        let is_whole = xxh3_64(payload).to_le_bytes() == bytes[8..HEADER_BYTES];
+        let read = |format| match is_whole {
+            true => Self::decoded(format, payload).map_err(|error| error.to_string()),
+            false => Err("checksum".to_owned()),
+        };
+        if READ_FORMATS.contains(&format) {
+            return read(format).map_err(damaged);
+        }
+        // Right in every other way: what another format would have to differ in.
+        let is_flipped = |known: &u32| (format ^ known).is_power_of_two() && read(*known).is_ok();
+        match READ_FORMATS.iter().any(is_flipped) {
+            true => Err(damaged("format number".to_owned())),
+            false => Err(StateError::Format {
                 path: path.to_owned(),
                 found: format,
-            });
+            }),
         }
-        let payload = &bytes[HEADER_BYTES..];
-        if xxh3_64(payload).to_le_bytes() != bytes[8..HEADER_BYTES] {
-            return Err(damaged("checksum".to_owned()));
-        }
-        let decoded = match format {
-            FORMAT_WITHOUT_HISTORY => decode::<StateWithoutHistory>(payload).map(Self::from),
-            _ => decode(payload),
-        };
-        decoded.map_err(|error: CodecError| damaged(error.to_string()))
     }
 
-    /// Publishes this state at `path`.
-    pub fn write(&self, path: &Path) -> io::Result<()> {
+    fn decoded(format: u32, payload: &[u8]) -> Result<Self, CodecError> {
+        match format {
+            FORMAT_WITHOUT_HISTORY => decode::<StateWithoutHistory>(payload).map(Self::from),
+            _ => decode(payload),
+        }
+    }
+
+    /// The bytes of the file.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
         let payload = encode(self);
         let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(&FORMAT.to_le_bytes());
         bytes.extend_from_slice(&xxh3_64(&payload).to_le_bytes());
         bytes.extend_from_slice(&payload);
-        write_atomic(path, &bytes)
+        bytes
+    }
+
+    /// Whether segments, and batches of commits, follow one another without gaps, and name their files as this program does; else what is wrong.
+    pub fn check(&self) -> Result<(), String> {
+        let (mut blob, mut doc) = (0, 0);
+        for entry in &self.segments {
+            if (entry.base_blob, entry.base_doc) != (blob, doc) {
+                return Err(format!(
+                    "segment {}+{} does not follow the one before",
+                    entry.base_blob, entry.base_doc
+                ));
+            }
+            let next = blob.checked_add(entry.n_blobs).zip(doc.checked_add(entry.n_docs));
+            (blob, doc) = next.ok_or_else(|| "more numbers than there are".to_owned())?;
+            let files = [&entry.artifacts, &entry.lexical].into_iter();
+            for file in files.chain(entry.vectors.iter().map(|vectors| &vectors.file)) {
+                if !file.has_plain_name() {
+                    return Err(format!("{:?} is no name of a file", file.name));
+                }
+            }
+        }
+        self.check_history()
+    }
+
+    fn check_history(&self) -> Result<(), String> {
+        let mut commit = 0u32;
+        for entry in &self.history {
+            if entry.base_commit != commit {
+                return Err(format!("commits {} do not follow those before", entry.base_commit));
+            }
+            let next = commit.checked_add(entry.n_commits);
+            commit = next.ok_or_else(|| "more numbers than there are".to_owned())?;
+            if let Some(file) = entry.files().find(|file| !file.has_plain_name()) {
+                return Err(format!("{:?} is no name of a file", file.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of the segments' files.
+    pub fn n_segment_bytes(&self) -> u64 {
+        let of_vectors = |entry: &SegmentEntry| entry.vectors.iter().map(|vectors| vectors.file.length).sum::<u64>();
+        let of_entry = |entry: &SegmentEntry| entry.artifacts.length + entry.lexical.length + of_vectors(entry);
+        self.segments.iter().map(of_entry).sum()
     }
 
     /// How many blobs are numbered.
@@ -210,23 +298,49 @@ mod tests {
 
     #[test]
     fn comes_back_as_written_and_damage_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("state");
-        assert_eq!(State::read(&path).unwrap(), None);
+        let path = Path::new("state");
         let state = State {
             generation: 3,
             recipe: 7,
             ..State::default()
         };
-        state.write(&path).unwrap();
-        assert_eq!(State::read(&path).unwrap(), Some(state));
-
-        let good = fs::read(&path).unwrap();
-        for at in 0..good.len() {
+        let good = state.to_bytes();
+        assert_eq!(State::from_bytes(path, &good).unwrap(), state);
+        for bit in 0..good.len() * 8 {
             let mut bad = good.clone();
-            bad[at] ^= 1;
-            assert!(State::from_bytes(&path, &bad).is_err(), "byte {at}");
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(
+                matches!(State::from_bytes(path, &bad), Err(StateError::Damaged { .. })),
+                "bit {bit}"
+            );
         }
+        let mut other = good.clone();
+        other[4..8].copy_from_slice(&7u32.to_le_bytes());
+        assert!(matches!(
+            State::from_bytes(path, &other),
+            Err(StateError::Format { found: 7, .. })
+        ));
+    }
+
+    #[test]
+    fn a_name_that_leads_elsewhere_is_no_name() {
+        let named = |name: &str| StoredFile {
+            name: name.to_owned(),
+            length: 0,
+        };
+        assert!(StoredFile::of(b"x", "art").has_plain_name());
+        let stem = "a".repeat(StoredFile::NAME_DIGITS);
+        for name in [
+            "",
+            "../../state",
+            &format!("{stem}./x"),
+            &format!("{stem}/../x.art"),
+            &stem,
+        ] {
+            assert!(!named(name).has_plain_name(), "{name}");
+        }
+        assert!(StoredFile::of(b"x", "art").check(b"x").is_ok());
+        assert!(StoredFile::of(b"x", "art").check(b"y").is_err());
     }
 
     #[test]

@@ -153,7 +153,7 @@ fn missing_blobs(layers: &[Manifest]) -> Vec<BlobId> {
             let is_hidden = || {
                 layers[number + 1..]
                     .iter()
-                    .any(|above| names(above, entry.path.as_bytes()))
+                    .any(|above| above.names(entry.path.as_bytes()))
             };
             if entry.status == FileStatus::Skipped(SkipReason::Missing) && !is_hidden() {
                 blobs.push(BlobId(entry.oid));
@@ -161,25 +161,6 @@ fn missing_blobs(layers: &[Manifest]) -> Vec<BlobId> {
         }
     }
     blobs
-}
-
-/// Whether a manifest has a path, or takes it away.
-fn names(layer: &Manifest, path: &[u8]) -> bool {
-    holds(layer.n_files(), |index| layer.path(index), path)
-        || holds(layer.n_removed(), |index| layer.removed(index), path)
-}
-
-fn holds<'a>(n_paths: u32, path_at: impl Fn(u32) -> &'a [u8], path: &[u8]) -> bool {
-    let (mut low, mut high) = (0, n_paths);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match path_at(middle).cmp(path) {
-            std::cmp::Ordering::Less => low = middle + 1,
-            std::cmp::Ordering::Greater => high = middle,
-            std::cmp::Ordering::Equal => return true,
-        }
-    }
-    false
 }
 
 /// What differs from a whole manifest: files by path, `None` where one was taken away.
@@ -197,6 +178,34 @@ impl Difference {
         Self {
             by_path: files.chain(removed).collect(),
         }
+    }
+
+    /// What the files of `base` with `to` laid over them differ in from those with `from` laid over them.
+    pub fn between(base: &Manifest, from: &Manifest, to: &Manifest) -> Self {
+        let (from, to) = (Self::of(from).by_path, Self::of(to).by_path);
+        let laid = |over: &BTreeMap<RepoPath, Option<FileEntry>>, path: &RepoPath| match over.get(path) {
+            Some(entry) => entry.clone(),
+            None => base.find(path.as_bytes()).map(|index| base.entry(index)),
+        };
+        let mut by_path = BTreeMap::new();
+        for path in from.keys().chain(to.keys()) {
+            let after = laid(&to, path);
+            if laid(&from, path) != after {
+                by_path.insert(path.clone(), after);
+            }
+        }
+        Self { by_path }
+    }
+
+    /// Gives each blob the number that `number` says for its old one; whether all have one.
+    pub fn renumber(&mut self, number: impl Fn(u32) -> Option<u32>) -> bool {
+        self.by_path.values_mut().flatten().all(|entry| match entry.status {
+            FileStatus::Indexed { blob } => number(blob).is_some_and(|blob| {
+                entry.status = FileStatus::Indexed { blob };
+                true
+            }),
+            FileStatus::Skipped(_) => true,
+        })
     }
 
     /// A file is there, or is another.
@@ -228,9 +237,9 @@ impl Difference {
         self.by_path.is_empty()
     }
 
-    /// The bytes of a manifest that holds this difference to `base`.
-    pub fn to_manifest(&self, epoch: [u8; 16], recipe: u64, base: Option<TreeId>) -> Vec<u8> {
-        let mut writer = ManifestWriter::new(epoch, recipe, base);
+    /// The bytes of a manifest that holds this difference to `base`; that of `tree`, if it is one's.
+    pub fn to_manifest(&self, epoch: [u8; 16], recipe: u64, base: Option<TreeId>, tree: Option<TreeId>) -> Vec<u8> {
+        let mut writer = ManifestWriter::new(epoch, recipe, base).for_tree(tree);
         self.by_path.values().flatten().for_each(|entry| writer.push(entry));
         let removed = self.by_path.iter().filter(|(_, entry)| entry.is_none());
         removed.for_each(|(path, _)| writer.remove(path));

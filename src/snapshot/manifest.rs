@@ -5,6 +5,8 @@
 //! - `entries`: n_files × 40 bytes: id (32, zero padded) | u8 length of the id | u8 mode | u8 status (0 indexed, else the skip
 //!   reason) | 1 byte of padding | u16 language of the artifact's key | 2 bytes of padding.
 //! - `blobs`: n_files × u32, the number of each file's blob in the epoch; `u32::MAX` where there is none.
+//! - `tree`: the id of the tree that it is the manifest of, so that a file under another's name is noticed; absent from what is
+//!   only in memory.
 //! - `paths`, `path_ends`: paths end to end and where each ends (u32); first those of the files, then those that a difference
 //!   takes away from its base. Both in ascending order.
 //!
@@ -14,8 +16,9 @@ use std::path::Path;
 
 use crate::artifact::{ArtifactKey, SkipReason};
 use crate::git::FileMode;
+use crate::index::Segments;
 use crate::model::{BlobId, Lang, Oid, RepoPath, TreeId};
-use crate::sidecar::{Bytes, SectionError, SectionFile, SectionWriter};
+use crate::sidecar::{Bytes, SectionError, SectionFile, SectionWriter, Sidecar, Store};
 
 /// 1: the first.
 const FORMAT: u32 = 1;
@@ -66,6 +69,7 @@ pub struct ManifestWriter {
     epoch: [u8; 16],
     recipe: u64,
     base: Option<TreeId>,
+    tree: Option<TreeId>,
     entries: Vec<u8>,
     blobs: Vec<u8>,
     paths: Vec<u8>,
@@ -81,6 +85,7 @@ impl ManifestWriter {
             epoch,
             recipe,
             base,
+            tree: None,
             entries: Vec::new(),
             blobs: Vec::new(),
             paths: Vec::new(),
@@ -88,6 +93,11 @@ impl ManifestWriter {
             n_files: 0,
             n_removed: 0,
         }
+    }
+
+    /// Says which tree this is the manifest of.
+    pub fn for_tree(self, tree: Option<TreeId>) -> Self {
+        Self { tree, ..self }
     }
 
     /// Adds a file; paths ascend.
@@ -132,6 +142,9 @@ impl ManifestWriter {
         writer.add("blobs", self.blobs);
         writer.add("paths", self.paths);
         writer.add("path_ends", self.path_ends);
+        if let Some(tree) = self.tree {
+            writer.add("tree", tree.0.as_bytes().to_vec());
+        }
         writer.finish()
     }
 
@@ -145,6 +158,7 @@ impl ManifestWriter {
 /// An opened manifest: whole, or a difference.
 #[derive(Clone, Debug)]
 pub struct Manifest {
+    file: SectionFile,
     epoch: [u8; 16],
     recipe: u64,
     base: Option<TreeId>,
@@ -157,17 +171,17 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Opens the file at `path`.
-    pub fn open(path: &Path) -> Result<Self, SectionError> {
-        Self::from_sections(&SectionFile::open(path, FORMAT)?)
+    /// Opens a file of the sidecar.
+    pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, SectionError> {
+        Self::from_sections(SectionFile::open(sidecar, Store::Snapshots, name, FORMAT)?)
     }
 
     /// Opens a manifest in memory; `name` is for messages.
     pub fn from_bytes(name: &Path, bytes: Vec<u8>) -> Result<Self, SectionError> {
-        Self::from_sections(&SectionFile::from_bytes(name, Bytes::from_vec(bytes), FORMAT)?)
+        Self::from_sections(SectionFile::from_bytes(name, Bytes::from_vec(bytes), FORMAT)?)
     }
 
-    fn from_sections(file: &SectionFile) -> Result<Self, SectionError> {
+    fn from_sections(file: SectionFile) -> Result<Self, SectionError> {
         let meta = file.section("meta")?;
         if meta.len() != META_BYTES {
             return Err(file.damaged("meta"));
@@ -189,6 +203,7 @@ impl Manifest {
             blobs: file.section("blobs")?,
             paths: file.section("paths")?,
             path_ends: file.section("path_ends")?,
+            file,
         };
         let n_files = manifest.n_files as usize;
         let n_paths = n_files + manifest.n_removed as usize;
@@ -196,9 +211,71 @@ impl Manifest {
             && manifest.blobs.len() == n_files * 4
             && manifest.path_ends.len() == n_paths * 4;
         if !fits {
-            return Err(file.damaged("number of files"));
+            return Err(manifest.file.damaged("number of files"));
         }
         Ok(manifest)
+    }
+
+    /// The tree that it is the manifest of, if it says so.
+    fn tree(&self) -> Option<TreeId> {
+        let raw = self.file.section("tree").ok()?;
+        Oid::from_bytes(&raw).ok().map(TreeId)
+    }
+
+    /// Whether it is that of `tree`. One that does not say so is not.
+    pub fn check_tree(&self, tree: TreeId) -> Result<(), SectionError> {
+        match &*self.file.section("tree")? == tree.0.as_bytes() {
+            true => Ok(()),
+            false => Err(self.file.damaged("it is the manifest of another tree")),
+        }
+    }
+
+    /// Checks every byte, whatever it refers to.
+    pub fn verify_file(&self) -> Result<(), SectionError> {
+        self.file.verify()
+    }
+
+    /// Checks every byte and number: sections, the order of paths, and that every blob it names is among `segments` under the
+    /// same id and language.
+    pub fn verify(&self, segments: &Segments) -> Result<(), SectionError> {
+        self.file.verify()?;
+        let n_paths = self.n_files + self.n_removed;
+        let ends: Vec<u32> = (0..n_paths as usize)
+            .map(|index| u32_at(&self.path_ends, index * 4))
+            .collect();
+        if !ends.is_sorted() || ends.last().map_or(0, |&end| end as usize) != self.paths.len() {
+            return Err(self.file.damaged("ends of paths"));
+        }
+        let ascend = |range: std::ops::Range<u32>| {
+            let mut pairs = range.clone().zip(range.skip(1));
+            pairs.all(|(one, next)| self.path_at(one) < self.path_at(next))
+        };
+        if !ascend(0..self.n_files) || !ascend(self.n_files..n_paths) {
+            return Err(self.file.damaged("order of paths"));
+        }
+        match (0..self.n_files).find(|&index| !self.is_sound(index, segments)) {
+            Some(index) => Err(self
+                .file
+                .damaged(format!("entry of {}", RepoPath::new(self.path(index))))),
+            None => Ok(()),
+        }
+    }
+
+    fn is_sound(&self, index: u32, segments: &Segments) -> bool {
+        let raw = &self.entries[index as usize * ENTRY_BYTES..][..ENTRY_BYTES];
+        let entry = self.entry(index);
+        let is_known = |blob| {
+            segments
+                .of_blob(blob)
+                .is_some_and(|(segment, local)| segment.artifacts.key(local) == Some(entry.key()))
+        };
+        matches!(raw[32], 20 | 32)
+            && mode_number(entry.mode) == raw[33]
+            && match (raw[34], self.blob(index)) {
+                (0, Some(blob)) => is_known(blob),
+                (reason, None) => SkipReason::from_number(reason).is_some(),
+                _ => false,
+            }
     }
 
     /// The epoch that its blob numbers belong to.
@@ -214,6 +291,11 @@ impl Manifest {
     /// The tree that this is the difference to; `None` for a whole manifest.
     pub fn base(&self) -> Option<TreeId> {
         self.base
+    }
+
+    /// The size of the file.
+    pub fn n_bytes(&self) -> u64 {
+        self.file.n_bytes()
     }
 
     /// How many files it lists.
@@ -236,6 +318,42 @@ impl Manifest {
     pub fn removed(&self, index: u32) -> &[u8] {
         debug_assert!(index < self.n_removed);
         self.path_at(self.n_files + index)
+    }
+
+    /// Where a path stands in the list of files.
+    pub fn find(&self, path: &[u8]) -> Option<u32> {
+        find_path(self.n_files, |index| self.path(index), path)
+    }
+
+    /// Whether it has a path, or takes it away.
+    pub fn names(&self, path: &[u8]) -> bool {
+        self.find(path).is_some() || find_path(self.n_removed, |index| self.removed(index), path).is_some()
+    }
+
+    /// The same manifest in another epoch, where each blob has the number that `number` gives for its old one. `None` if a blob
+    /// has no number there.
+    pub fn renumbered(&self, epoch: [u8; 16], number: impl Fn(u32) -> Option<u32>) -> Option<Vec<u8>> {
+        let mut blobs = Vec::with_capacity(self.blobs.len());
+        for index in 0..self.n_files {
+            let blob = match self.blob(index) {
+                Some(blob) => number(blob)?,
+                None => NO_BLOB,
+            };
+            blobs.extend_from_slice(&blob.to_le_bytes());
+        }
+        let writer = ManifestWriter {
+            epoch,
+            recipe: self.recipe,
+            base: self.base,
+            tree: self.tree(),
+            entries: self.entries.to_vec(),
+            blobs,
+            paths: self.paths.to_vec(),
+            path_ends: self.path_ends.to_vec(),
+            n_files: self.n_files,
+            n_removed: self.n_removed,
+        };
+        Some(writer.finish())
     }
 
     /// The number of a file's blob; `None` if it is left out.
@@ -269,6 +387,19 @@ impl Manifest {
         let start = index.checked_sub(1).map_or(0, end_of);
         self.paths.get(start..end_of(index)).unwrap_or_default()
     }
+}
+
+fn find_path<'a>(n_paths: u32, path_at: impl Fn(u32) -> &'a [u8], path: &[u8]) -> Option<u32> {
+    let (mut low, mut high) = (0, n_paths);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match path_at(middle).cmp(path) {
+            std::cmp::Ordering::Less => low = middle + 1,
+            std::cmp::Ordering::Greater => high = middle,
+            std::cmp::Ordering::Equal => return Some(middle),
+        }
+    }
+    None
 }
 
 fn mode_number(mode: FileMode) -> u8 {
@@ -319,6 +450,14 @@ mod tests {
         assert_eq!((manifest.n_files(), manifest.n_removed()), (2, 1));
         assert_eq!([manifest.entry(0), manifest.entry(1)], files);
         assert_eq!(manifest.removed(0), b"gone");
+        assert_eq!((manifest.find(b"b/c"), manifest.find(b"gone")), (Some(1), None));
+        assert!(manifest.names(b"a") && manifest.names(b"gone") && !manifest.names(b"b"));
+        let again = manifest.renumbered([8; 16], |blob| Some(blob * 2)).unwrap();
+        let again = Manifest::from_bytes(Path::new("again"), again).unwrap();
+        assert_eq!(again.entry(0).status, FileStatus::Indexed { blob: 10 });
+        assert_eq!((again.entry(1), again.removed(0)), (files[1].clone(), &b"gone"[..]));
+        assert_eq!((again.base(), again.epoch(), again.recipe()), (Some(base), [8; 16], 77));
+        assert!(manifest.renumbered([8; 16], |_| None).is_none());
         assert_eq!(
             (manifest.base(), manifest.epoch(), manifest.recipe()),
             (Some(base), [9; 16], 77)

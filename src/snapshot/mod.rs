@@ -13,6 +13,6 @@ mod view;
 pub use blobs::Blobs;
 pub use listing::{Difference, ListedFile, attributes_of, can_be_completed, missing_artifacts};
 pub use manifest::{FileEntry, FileStatus, Manifest, ManifestWriter};
-pub use overlay::{Change, OverlayError, lay_over_changes};
-pub use store::{ManifestError, SnapshotStore};
+pub use overlay::{Change, OverlayError, lay_over_changes, list_changes};
+pub use store::{ManifestError, SnapshotStore, StoredManifest, tree_of_file};
 pub use view::{Coverage, FileId, LiveDocs, Place, Provenance, View, ViewFile};

@@ -49,14 +49,7 @@ pub fn lay_over_changes(
     options: &BuildOptions,
     interrupt: &AtomicBool,
 ) -> Result<(Segments, Manifest), OverlayError> {
-    let mut difference = Difference::default();
-    let mut files = Vec::new();
-    for change in changes {
-        match change {
-            Change::Present(file) => files.push(file),
-            Change::Gone(path) => difference.remove(path),
-        }
-    }
+    let (difference, files) = sorted(changes);
     let missing = missing_artifacts(&files, segments);
     let mut with_changes = segments.clone();
     if !missing.is_empty() {
@@ -77,10 +70,41 @@ pub fn lay_over_changes(
             with_changes = with_changes.with(Segment::from_data(data)?);
         }
     }
-    for file in files {
-        difference.put(file.entry(&with_changes));
-    }
-    let bytes = difference.to_manifest([0; 16], options.recipe, None);
-    let manifest = Manifest::from_bytes(Path::new("changes"), bytes)?;
+    let manifest = manifest(difference, files, &with_changes, options)?;
     Ok((with_changes, manifest))
+}
+
+/// The manifest of `changes` by what `segments` know of them already. Nothing is read: what they do not know counts as missing.
+pub fn list_changes(
+    changes: Vec<Change>,
+    segments: &Segments,
+    options: &BuildOptions,
+) -> Result<Manifest, OverlayError> {
+    let (difference, files) = sorted(changes);
+    manifest(difference, files, segments, options)
+}
+
+fn sorted(changes: Vec<Change>) -> (Difference, Vec<ListedFile>) {
+    let mut difference = Difference::default();
+    let mut files = Vec::new();
+    for change in changes {
+        match change {
+            Change::Present(file) => files.push(file),
+            Change::Gone(path) => difference.remove(path),
+        }
+    }
+    (difference, files)
+}
+
+fn manifest(
+    mut difference: Difference,
+    files: Vec<ListedFile>,
+    segments: &Segments,
+    options: &BuildOptions,
+) -> Result<Manifest, OverlayError> {
+    for file in files {
+        difference.put(file.entry(segments));
+    }
+    let bytes = difference.to_manifest([0; 16], options.recipe, None, None);
+    Ok(Manifest::from_bytes(Path::new("changes"), bytes)?)
 }

@@ -2,14 +2,17 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use crate::model::{Oid, TreeId};
-use crate::sidecar::{SectionError, Sidecar, Store, WriterLock, write_atomic};
+use crate::sidecar::{SectionError, Sidecar, Store, WriterLock};
 
 use super::manifest::Manifest;
 
-/// The manifest of a tree is named by it, with this ending.
+/// What the names of manifests end in.
 const ENDING: &str = ".snap";
+/// How many hexadecimal digits of the epoch stand in a name.
+const EPOCH_DIGITS: usize = 8;
 
 /// The manifests of one sidecar.
 #[derive(Clone, Debug)]
@@ -36,6 +39,21 @@ pub enum ManifestError {
     },
 }
 
+/// A file that holds a manifest by its name; of this epoch or another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredManifest {
+    /// The tree.
+    pub tree: TreeId,
+    /// Where it stands.
+    pub path: PathBuf,
+    /// Its size.
+    pub n_bytes: u64,
+    /// When it was written, or went out of use.
+    pub changed: SystemTime,
+    /// Whether its name is one of this epoch; the others nobody reads any more.
+    pub is_current: bool,
+}
+
 impl<'a> SnapshotStore<'a> {
     /// The manifests that belong to an epoch and a recipe; others are as good as none.
     pub fn new(sidecar: &'a Sidecar, epoch: [u8; 16], recipe: u64) -> Self {
@@ -58,37 +76,80 @@ impl<'a> SnapshotStore<'a> {
         }
     }
 
+    /// The name of a tree's file.
+    pub fn file_name(&self, tree: TreeId) -> String {
+        format!("{tree}-{}{ENDING}", self.epoch_digits())
+    }
+
     /// Stores the manifest of a tree.
     pub fn publish(&self, tree: TreeId, bytes: &[u8], _lock: &WriterLock) -> Result<(), ManifestError> {
-        let path = self.path(tree);
-        write_atomic(&path, bytes).map_err(|source| ManifestError::Write { path, source })
+        let name = self.file_name(tree);
+        let written = self.sidecar.write(Store::Snapshots, &name, bytes);
+        written.map_err(|source| ManifestError::Write {
+            path: self.sidecar.path(Store::Snapshots, &name),
+            source,
+        })
     }
 
     /// The trees that have a manifest, the newest first.
     pub fn trees(&self) -> io::Result<Vec<TreeId>> {
+        let mut found: Vec<_> = self.files()?.into_iter().filter(|file| file.is_current).collect();
+        found.sort_unstable_by_key(|file| std::cmp::Reverse((file.changed, file.tree)));
+        Ok(found.into_iter().map(|file| file.tree).collect())
+    }
+
+    /// Every file that this program has given the name of a manifest, in no order.
+    pub fn files(&self) -> io::Result<Vec<StoredManifest>> {
         let mut found = Vec::new();
-        for entry in std::fs::read_dir(self.sidecar.folder(Store::Snapshots))? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let tree = name.to_str().and_then(|name| name.strip_suffix(ENDING));
-            if let Some(Ok(oid)) = tree.map(Oid::from_hex) {
-                found.push((entry.metadata()?.modified()?, TreeId(oid)));
-            }
+        for entry in self.sidecar.entries(Some(Store::Snapshots))? {
+            let Some((tree, epoch)) = entry.name.to_str().and_then(parse_name) else {
+                continue;
+            };
+            found.push(StoredManifest {
+                tree,
+                path: self.sidecar.folder(Store::Snapshots).join(&entry.name),
+                n_bytes: entry.length,
+                changed: entry.modified,
+                is_current: epoch == self.epoch_digits(),
+            });
         }
-        found.sort_unstable_by(|a, b| b.cmp(a));
-        Ok(found.into_iter().map(|(_, tree)| tree).collect())
+        Ok(found)
+    }
+
+    /// The manifest of a tree alone, be it whole or a difference. `None` if it is not stored.
+    pub fn manifest(&self, tree: TreeId) -> Result<Option<Manifest>, ManifestError> {
+        self.open(tree)
     }
 
     fn open(&self, tree: TreeId) -> Result<Option<Manifest>, ManifestError> {
-        match Manifest::open(&self.path(tree)) {
-            Ok(manifest) if manifest.epoch() == self.epoch && manifest.recipe() == self.recipe => Ok(Some(manifest)),
+        match Manifest::open(self.sidecar, &self.file_name(tree)) {
+            Ok(manifest) if manifest.epoch() == self.epoch && manifest.recipe() == self.recipe => {
+                manifest.check_tree(tree)?;
+                Ok(Some(manifest))
+            }
             Ok(_) => Ok(None),
             Err(SectionError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn path(&self, tree: TreeId) -> PathBuf {
-        self.sidecar.path(Store::Snapshots, &format!("{tree}{ENDING}"))
+    fn epoch_digits(&self) -> String {
+        let digits = self.epoch[..EPOCH_DIGITS / 2].iter();
+        digits.map(|byte| format!("{byte:02x}")).collect()
     }
+}
+
+/// The tree that a file of this name is the manifest of.
+pub fn tree_of_file(name: &str) -> Option<TreeId> {
+    parse_name(name).map(|(tree, _)| tree)
+}
+
+/// The tree and the digits of the epoch in a manifest's name; no digits in one of the time when names had none.
+fn parse_name(name: &str) -> Option<(TreeId, &str)> {
+    let stem = name.strip_suffix(ENDING)?;
+    let (tree, epoch) = stem.split_once('-').unwrap_or((stem, ""));
+    let is_epoch =
+        epoch.is_empty() || epoch.len() == EPOCH_DIGITS && epoch.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let tree = TreeId(Oid::from_hex(tree).ok()?);
+    is_epoch.then_some((tree, epoch))
 }

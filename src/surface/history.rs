@@ -9,7 +9,7 @@ use crate::git::{BlobContent, KnownFiles, OnDisk, WorkTreeReader};
 use crate::history::{Entry, History, Mailmap, Reachable};
 use crate::ingest::{Progress, RecordError, RecordOutcome, Recorder, Target};
 use crate::model::{BlobId, CommitId, RepoPath};
-use crate::sidecar::{Sidecar, StateError};
+use crate::sidecar::StateError;
 use crate::surface::open::{PATIENCE, Workspace, is_read_only};
 
 /// Records that could not be kept.
@@ -63,11 +63,21 @@ impl Workspace {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<RecordOutcome> {
-        let sidecar = Sidecar::open_or_create(self.sidecar_root())?;
-        if let Err(error) = self.exclude_sidecar() {
-            tracing::debug!(%error, "info/exclude was not written");
-        }
+        let sidecar = self.open_or_create_sidecar(interrupt)?;
         Ok(self.recorder().record(&sidecar, tips, progress, interrupt)?)
+    }
+
+    /// Records what `tips` reach if commits are recorded here already; `None` if they are not.
+    pub fn record_new_commits(
+        &self,
+        tips: &[CommitId],
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<RecordOutcome>> {
+        match tips.is_empty() || !self.has_history() {
+            true => Ok(None),
+            false => self.record_history(tips, progress, interrupt).map(Some),
+        }
     }
 
     /// Whether commits are recorded here, so that new ones are to be recorded too.

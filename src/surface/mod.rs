@@ -1,10 +1,18 @@
-//! The doors: what people and programs see. `cli` is the command line; `open` opens what a command needs and no more;
-//! `doctor` looks for what is wrong.
+//! The doors: what people and programs see. `cli` is the command line, `mcp` the tools of agents, `hooks` what git calls.
+//! `open` opens what a question needs and no more, `answer` says what the doors answer with, `doctor` looks for what is wrong.
+//! `install` edits the configuration of agents.
 
+mod answer;
 pub mod cli;
+mod collect;
 mod doctor;
+mod doors;
 mod history;
+pub mod hooks;
+mod install;
+pub mod mcp;
 mod open;
 
+pub use doors::{Bodies, Doors, HttpOptions, ServeOptions};
 pub use history::{OpenedHistory, Uncommitted};
 pub use open::{Opened, Workspace};

@@ -5,29 +5,38 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use crate::artifact::SkipReason;
 use crate::config::{Config, Environment, Overrides};
 use crate::embed::{Embedder, StaticModel, open_model2vec};
 use crate::git::{
-    AttributeMatcher, Attributes, DiskFile, FileMode, Head, KnownFiles, OnDisk, Repository, TreeEntry, TreeFile,
-    Unread, WorkTreeChange,
+    AttributeMatcher, Attributes, DiskFile, FileMode, Head, KnownFiles, ObjectError, OnDisk, Repository, RevisionError,
+    TreeEntry, TreeFile, Unread, WorkTreeChange, WorkTreeChanges,
 };
 use crate::index::{BuildOptions, Segments};
-use crate::ingest::{Ingest, Outcome, Progress, Target};
+use crate::ingest::{Ingest, IngestError, Outcome, Progress, Target};
 use crate::model::{BlobId, CommitId, Oid, RepoPath, TreeId};
-use crate::sidecar::{OpenError, Sidecar, State, StateError};
+use crate::sidecar::{Location, OpenError, Sidecar, State, StateError, remove_stale_temporaries, write_atomic};
 use crate::snapshot::{
     Change, ListedFile, Manifest, Provenance, SnapshotStore, View, attributes_of, can_be_completed, lay_over_changes,
+    list_changes,
 };
 
 /// How long a command waits for another writer before it says so.
 pub(super) const PATIENCE: Duration = Duration::from_secs(600);
+/// How often a writer begins anew because the sidecar was deleted under it.
+const MAX_REPLACED: usize = 3;
 /// A tree without manifest is served from memory when the sidecar cannot be written.
-const READ_ONLY_NOTE: &str = "the index cannot be written here; this answer was computed in memory";
+pub(crate) const READ_ONLY_NOTE: &str = "the index cannot be written here; this answer was computed in memory";
 /// Keeps the sidecar out of the repository it lies in.
 const EXCLUDE_LINE: &str = "/.codescout/";
+
+/// A snapshot outlives its commit until garbage is collected, or for ever if it is pinned.
+const VANISHED_NOTE: &str =
+    "git does not know this revision any more; the answer comes from the index, and the text of files may be gone";
+/// How often a snapshot is looked for while writers replace what was found.
+const MAX_ATTEMPTS: usize = 5;
 
 /// A repository with its sidecar, configuration and models.
 pub struct Workspace {
@@ -35,10 +44,21 @@ pub struct Workspace {
     pub repository: Repository,
     /// Every setting.
     pub config: Config,
-    sidecar_root: PathBuf,
+    location: Location,
     static_model: StaticModel,
     foreign_model: Option<Box<dyn Embedder>>,
     options: BuildOptions,
+    keeping: Keeping,
+}
+
+/// Whether what is computed may be kept in the repository.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// In its sidecar, which is made if there is none.
+    #[default]
+    Sidecar,
+    /// Nowhere: the repository is only read.
+    Nowhere,
 }
 
 /// A view with what opening it did.
@@ -52,19 +72,18 @@ pub struct Opened {
 impl Workspace {
     /// Opens the repository that `path` lies in.
     pub fn open(path: &Path, overrides: &Overrides) -> Result<Self> {
+        start_threads()?;
         let environment = Environment::read();
         let repository = Repository::discover(path)?;
-        let sidecar_root = match overrides.sidecar.as_ref().or(environment.sidecar.as_ref()) {
-            Some(folder) => folder.clone(),
-            None => default_sidecar_root(&repository),
+        let location = Location {
+            trusted_owner: owner_of(repository.common_dir()),
+            root: match &overrides.sidecar {
+                Some(folder) => folder.clone(),
+                None => sidecar_root_of(&repository, &environment),
+            },
         };
-        let machine = sidecar_root.join("config.toml");
-        if machine.exists() && is_committed(&repository, &machine)? {
-            bail!(
-                "{} is part of the commit that is checked out: what comes with a repository is not this machine's configuration",
-                machine.display()
-            );
-        }
+        check_place(&repository, &location)?;
+        let machine = location.root.join("config.toml");
         let own = repository.work_dir().map(|root| root.join(".codescout.toml"));
         let config = Config::resolve(overrides, &environment, Some(&machine), own.as_deref())?;
         let foreign_model = match &config.model.value {
@@ -75,10 +94,35 @@ impl Workspace {
             options: config.build_options(),
             repository,
             config,
-            sidecar_root,
+            location,
             static_model: StaticModel::embedded(),
             foreign_model,
+            keeping: Keeping::default(),
         })
+    }
+
+    /// Opens a repository beside the one that a program works in: its sidecar is its own, whatever the environment says, and
+    /// if it has none nothing is written.
+    pub(crate) fn open_foreign(path: &Path) -> Result<Self> {
+        let repository = Repository::discover(path)?;
+        let sidecar = Some(default_sidecar_root(&repository));
+        let mut workspace = Self::open(
+            path,
+            &Overrides {
+                sidecar,
+                ..Overrides::default()
+            },
+        )?;
+        workspace.keeping = match workspace.open_sidecar()? {
+            Some(_) => Keeping::Sidecar,
+            None => Keeping::Nowhere,
+        };
+        Ok(workspace)
+    }
+
+    /// Whether what is computed may be kept.
+    pub(crate) fn keeping(&self) -> Keeping {
+        self.keeping
     }
 
     /// What makes the vectors.
@@ -101,40 +145,107 @@ impl Workspace {
 
     /// Where the sidecar is, or would be.
     pub fn sidecar_root(&self) -> &Path {
-        &self.sidecar_root
+        &self.location.root
     }
 
     /// The sidecar and its state, as far as there are any; nothing is written.
     pub fn sidecar(&self) -> Result<Option<(Sidecar, Option<State>)>> {
-        match Sidecar::open(&self.sidecar_root) {
-            Ok(sidecar) => {
+        match self.open_sidecar()? {
+            Some(sidecar) => {
                 let state = sidecar.state()?;
                 Ok(Some((sidecar, state)))
             }
+            None => Ok(None),
+        }
+    }
+
+    /// The sidecar for reading, if there is one. One that came with the repository, or that is not ours, is refused.
+    pub fn open_sidecar(&self) -> Result<Option<Sidecar>> {
+        refuse_tracked(&self.repository, &self.location.root)?;
+        match self.location.open() {
+            Ok(sidecar) => Ok(Some(sidecar)),
             Err(OpenError::Missing { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
+    /// [`Self::open_sidecar`] even if the file is damaged that says that it is one.
+    pub fn sidecar_to_check(&self) -> Result<Option<Sidecar>> {
+        refuse_tracked(&self.repository, &self.location.root)?;
+        Ok(self.location.open_to_check()?)
+    }
+
+    /// The sidecar for writing, made if there is none, and kept out of `git status`.
+    pub fn open_or_create_sidecar(&self, interrupt: &AtomicBool) -> Result<Sidecar> {
+        refuse_tracked(&self.repository, &self.location.root)?;
+        let sidecar = self.location.open_or_create()?;
+        // A repository that cannot be written to has no sidecar of ours either, so failing is no failure.
+        if let Err(error) = self.exclude_sidecar(&sidecar, interrupt) {
+            tracing::debug!("info/exclude was not written: {error:#}");
+        }
+        Ok(sidecar)
+    }
+
     /// Brings the sidecar up to date with a revision.
     pub fn ingest(&self, target: Target, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Outcome> {
-        let sidecar = Sidecar::open_or_create(&self.sidecar_root)?;
-        // A repository that cannot be written to has no sidecar of ours either, so failing is no failure.
-        if let Err(error) = self.exclude_sidecar() {
-            tracing::debug!(%error, "info/exclude was not written");
+        for _ in 1..MAX_REPLACED {
+            let sidecar = self.open_or_create_sidecar(interrupt)?;
+            match self.writer(&sidecar).update(target, progress, interrupt) {
+                // It was deleted, or another folder put in its place: that costs time, no more.
+                Err(error) if !sidecar.is_in_place() => tracing::info!(%error, "the sidecar is gone: begun anew"),
+                updated => return Ok(updated?),
+            }
         }
-        let ingest = Ingest {
+        let sidecar = self.open_or_create_sidecar(interrupt)?;
+        Ok(self.writer(&sidecar).update(target, progress, interrupt)?)
+    }
+
+    /// What writes to `sidecar` for this repository.
+    pub fn writer<'a>(&'a self, sidecar: &'a Sidecar) -> Ingest<'a> {
+        Ingest {
             repository: &self.repository,
-            sidecar: &sidecar,
+            sidecar,
             embedder: self.embedder(),
             options: &self.options,
             patience: PATIENCE,
-        };
-        Ok(ingest.update(target, progress, interrupt)?)
+        }
     }
 
-    /// What a revision names: `WORKTREE` and `INDEX` stand for the commit below them.
+    /// Brings the sidecar up to date with what a revision names now; `None` if that is nothing yet.
+    pub fn ingest_revision(
+        &self,
+        reference: &str,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<(Target, Outcome)>> {
+        while_objects_vanish(|| {
+            let Some(target) = self.target(reference)? else {
+                return Ok(None);
+            };
+            Ok(Some((target, self.ingest(target, progress, interrupt)?)))
+        })
+    }
+
+    /// What a revision names: `WORKTREE` and `INDEX` stand for the commit below them. What git does not know any more may still be
+    /// in the sidecar.
     pub fn target(&self, reference: &str) -> Result<Option<Target>> {
+        Ok(self.find(reference)?.0)
+    }
+
+    /// What a revision names, and whether only the sidecar still knows it.
+    fn find(&self, reference: &str) -> Result<(Option<Target>, bool)> {
+        match self.target_of_git(reference) {
+            Err(error) if matches!(error.downcast_ref(), Some(RevisionError::Unknown { .. })) => {
+                match self.vanished(reference) {
+                    Some(target) => Ok((Some(target), true)),
+                    None => Err(error),
+                }
+            }
+            found => Ok((found?, false)),
+        }
+    }
+
+    fn target_of_git(&self, reference: &str) -> Result<Option<Target>> {
         if matches!(reference, "WORKTREE" | "INDEX") {
             let head: Head = self.repository.head()?;
             let Some(commit) = head.commit() else {
@@ -156,12 +267,19 @@ impl Workspace {
     /// Opens a view of a revision, indexing first what is missing. Where the sidecar cannot be written the view is computed in
     /// memory, and says so.
     pub fn view(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Opened> {
-        let target = self.target(reference)?;
+        while_objects_vanish(|| self.view_now(reference, progress, interrupt))
+    }
+
+    fn view_now(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Opened> {
+        let (target, has_vanished) = self.find(reference)?;
         let reference = match (reference, self.repository.work_dir()) {
             ("WORKTREE", None) => "HEAD",
             (reference, _) => reference,
         };
         let mut provenance = self.provenance(reference, target);
+        if has_vanished {
+            provenance.incomplete.push(VANISHED_NOTE.to_owned());
+        }
         let mut ingested = Outcome::default();
         let base = match target {
             None => Base::default(),
@@ -174,7 +292,7 @@ impl Workspace {
         let view = match reference {
             "WORKTREE" => self.over_work_tree(base, provenance, interrupt)?,
             "INDEX" => self.over_index(base, provenance, interrupt)?,
-            _ => View::new(provenance, base.segments, base.layers, HashMap::new()),
+            _ => base.view(provenance),
         };
         Ok(Opened { view, ingested })
     }
@@ -187,13 +305,22 @@ impl Workspace {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<(Base, Outcome)> {
+        let mut damage = None;
         let found = match self.stored(target.tree) {
-            Ok(Some(base)) => Ok((base, Outcome::default())),
-            Ok(None) => self.newly_stored(target, progress, interrupt),
+            Ok(Stored::Whole(base)) => Ok((base, Outcome::default())),
+            Ok(Stored::Partial) => self.newly_stored(target, progress, interrupt),
+            Ok(Stored::Damaged(error)) => {
+                damage = Some(error);
+                self.newly_stored(target, progress, interrupt)
+            }
             Err(error) => Err(error),
         };
         match found {
             Err(error) if is_read_only(&error) => {
+                // Who writes it anew names it; here nobody does.
+                if let Some(damage) = damage {
+                    tracing::warn!("{damage:#}");
+                }
                 tracing::warn!("{error:#}");
                 provenance.incomplete.push(READ_ONLY_NOTE.to_owned());
                 Ok((self.in_memory(target, interrupt)?, Outcome::default()))
@@ -203,17 +330,29 @@ impl Workspace {
     }
 
     fn newly_stored(&self, target: Target, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<(Base, Outcome)> {
-        let outcome = self.ingest(target, progress, interrupt)?;
-        if outcome.interrupted {
-            bail!("interrupted; what was indexed so far is kept");
+        if self.keeping == Keeping::Nowhere {
+            return Ok((self.in_memory(target, interrupt)?, Outcome::default()));
         }
-        let base = self
-            .stored(target.tree)?
-            .context("the index of this tree was written and is gone again")?;
-        Ok((base, outcome))
+        // A collection of garbage may take away again what nothing but this query keeps.
+        for _ in 0..MAX_ATTEMPTS {
+            let outcome = self.ingest(target, progress, interrupt)?;
+            if outcome.interrupted {
+                bail!("interrupted; what was indexed so far is kept");
+            }
+            match self.stored(target.tree)? {
+                Stored::Whole(base) => return Ok((base, outcome)),
+                Stored::Damaged(error) => {
+                    return Err(error.context("the index of this tree was written and cannot be read"));
+                }
+                // Deleted since.
+                Stored::Partial => {}
+            }
+        }
+        bail!("the index of this tree was written and is gone again")
     }
 
-    fn provenance(&self, reference: &str, target: Option<Target>) -> Provenance {
+    /// What an answer about a revision says of itself.
+    pub(crate) fn provenance(&self, reference: &str, target: Option<Target>) -> Provenance {
         let repo = self.repository.work_dir().unwrap_or_else(|| self.repository.git_dir());
         let mut incomplete = Vec::new();
         if self.repository.is_partial() {
@@ -230,60 +369,101 @@ impl Workspace {
         }
     }
 
-    /// What the sidecar holds of a tree; `None` if that is not all of it, or damaged, so that it is to be written anew.
-    fn stored(&self, tree: TreeId) -> Result<Option<Base>> {
-        let sidecar = match Sidecar::open(&self.sidecar_root) {
-            Ok(sidecar) => sidecar,
-            Err(OpenError::Missing { .. }) => return Ok(None),
-            Err(error) => return Err(error.into()),
+    /// All that the sidecar holds of a tree; `None` if that is not all of it, or damaged, so that it is to be written anew.
+    pub(crate) fn stored_whole(&self, tree: TreeId) -> Result<Option<Base>> {
+        Ok(match self.stored(tree)? {
+            Stored::Whole(base) => Some(base),
+            Stored::Partial => None,
+            Stored::Damaged(error) => {
+                tracing::warn!("{error:#}");
+                None
+            }
+        })
+    }
+
+    /// What the sidecar holds of a tree.
+    fn stored(&self, tree: TreeId) -> Result<Stored> {
+        let Some(sidecar) = self.open_sidecar()? else {
+            return Ok(Stored::Partial);
         };
-        let Some(state) = self.usable_state(&sidecar)? else {
-            return Ok(None);
-        };
-        let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);
+        for _ in 0..MAX_ATTEMPTS {
+            let state = match self.usable_state(&sidecar) {
+                Ok(Some(state)) => state,
+                Ok(None) => return Ok(Stored::Partial),
+                Err(error @ StateError::Damaged { .. }) => return Ok(Stored::Damaged(error.into())),
+                Err(error) => return Err(error.into()),
+            };
+            let found = self.stored_in(&sidecar, &state, tree);
+            // A writer that began a new epoch meanwhile has put everything elsewhere.
+            let newest = || self.usable_state(&sidecar).ok().flatten();
+            if matches!(found, Stored::Whole(_)) || newest().is_none_or(|newest| newest.epoch == state.epoch) {
+                return Ok(found);
+            }
+        }
+        Ok(Stored::Partial)
+    }
+
+    fn stored_in(&self, sidecar: &Sidecar, state: &State, tree: TreeId) -> Stored {
+        let snapshots = SnapshotStore::new(sidecar, state.epoch, state.recipe);
         let layers = match snapshots.load(tree) {
             Ok(Some(layers)) => layers,
-            Ok(None) => return Ok(None),
-            Err(error) => {
-                tracing::warn!(%error, "written anew");
-                return Ok(None);
-            }
+            Ok(None) => return Stored::Partial,
+            Err(error) => return Stored::Damaged(error.into()),
         };
         if can_be_completed(&layers, &self.repository) {
-            return Ok(None);
+            return Stored::Partial;
         }
         // A manifest is published after the state that it needs. One that was published since the state was read may name
         // blobs that only the state of now tells of.
-        let epoch = state.epoch;
-        let Some(state) = self.usable_state(&sidecar)?.filter(|state| state.epoch == epoch) else {
-            return Ok(None);
+        let newest = sidecar.state().ok().flatten();
+        let Some(state) = newest.filter(|newest| (newest.epoch, newest.recipe) == (state.epoch, state.recipe)) else {
+            return Stored::Partial;
         };
-        match Segments::open_newest(&sidecar, &state, &self.embedder().profile().id().to_string()) {
+        match Segments::open_newest(sidecar, &state, &self.embedder().profile().id().to_string()) {
             Ok(segments) if segments.iter().all(|segment| segment.vectors.is_some()) => {
-                Ok(Some(Base { segments, layers }))
+                Stored::Whole(Base { segments, layers })
             }
-            Ok(_) => Ok(None),
-            Err(error) => {
-                tracing::warn!(%error, "indexing anew");
-                Ok(None)
-            }
+            Ok(_) => Stored::Partial,
+            Err(error) => Stored::Damaged(error.into()),
         }
     }
 
-    /// The state if this build can go on from it. A damaged one is as good as none.
-    fn usable_state(&self, sidecar: &Sidecar) -> Result<Option<State>> {
-        match sidecar.state() {
-            Ok(state) => Ok(state.filter(|state| state.recipe == self.options.recipe)),
-            Err(error @ StateError::Damaged { .. }) => {
-                tracing::warn!(%error, "indexing anew");
-                Ok(None)
-            }
-            Err(error) => Err(error.into()),
-        }
+    /// The stored manifest of a tree, if there is one in order.
+    pub(super) fn stored_tree(&self, tree: TreeId) -> Option<Vec<Manifest>> {
+        let sidecar = self.open_sidecar().ok()??;
+        let state = self.usable_state(&sidecar).ok()??;
+        let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);
+        snapshots.load(tree).ok()?
+    }
+
+    /// The state if this build can go on from it.
+    fn usable_state(&self, sidecar: &Sidecar) -> Result<Option<State>, StateError> {
+        Ok(sidecar.state()?.filter(|state| state.recipe == self.options.recipe))
     }
 
     /// Everything of a tree, from what is stored of others and from git, without writing.
-    fn in_memory(&self, target: Target, interrupt: &AtomicBool) -> Result<Base> {
+    pub(crate) fn in_memory(&self, target: Target, interrupt: &AtomicBool) -> Result<Base> {
+        let changes = self.files_of(target)?;
+        let segments = self.any_segments().unwrap_or_default();
+        self.lay_over(changes, &HashMap::new(), segments, interrupt)
+            .map(|(segments, manifest)| Base {
+                segments,
+                layers: vec![manifest],
+            })
+    }
+
+    /// A tree's files with what is known of them already; nothing is read. What is not known yet counts as missing.
+    pub(crate) fn listed(&self, target: Target) -> Result<Base> {
+        let changes = self.files_of(target)?;
+        let segments = self.any_segments().unwrap_or_default();
+        let manifest = list_changes(changes, &segments, &self.options)?;
+        Ok(Base {
+            segments,
+            layers: vec![manifest],
+        })
+    }
+
+    fn files_of(&self, target: Target) -> Result<Vec<Change>> {
         let mut reader = self.repository.reader();
         let files = reader.diff_trees(None, target.tree)?;
         let files: Vec<TreeFile> = files
@@ -295,20 +475,14 @@ impl Workspace {
             })
             .collect();
         let mut attributes = Attributes::for_files(&mut reader, &files)?.matcher();
-        let changes = files
+        Ok(files
             .into_iter()
             .map(|TreeFile { path, mode, oid }| Change::Present(ListedFile::new(path, mode, oid, &mut attributes)))
-            .collect();
-        let segments = self.any_segments().unwrap_or_default();
-        self.lay_over(changes, &HashMap::new(), segments, interrupt)
-            .map(|(segments, manifest)| Base {
-                segments,
-                layers: vec![manifest],
-            })
+            .collect())
     }
 
     fn any_segments(&self) -> Option<Segments> {
-        let sidecar = Sidecar::open(&self.sidecar_root).ok()?;
+        let sidecar = self.open_sidecar().ok()??;
         let state = sidecar.state().ok()??;
         let profile = self.embedder().profile().id().to_string();
         let segments = Segments::open_newest(&sidecar, &state, &profile).ok()?;
@@ -339,7 +513,8 @@ impl Workspace {
         Ok(laid)
     }
 
-    fn over_index(&self, base: Base, mut provenance: Provenance, interrupt: &AtomicBool) -> Result<View> {
+    /// What is staged, laid over the commit below.
+    pub(crate) fn over_index(&self, base: Base, mut provenance: Provenance, interrupt: &AtomicBool) -> Result<View> {
         let staged = self.repository.index_changes()?;
         provenance.n_dirty_files = staged.len() as u32;
         let mut attributes = attributes_of(&base.layers, &mut self.repository.reader())?.matcher();
@@ -353,10 +528,26 @@ impl Workspace {
         self.view_over(base, provenance, changes, HashMap::new(), interrupt)
     }
 
-    fn over_work_tree(&self, base: Base, mut provenance: Provenance, interrupt: &AtomicBool) -> Result<View> {
-        let found =
-            self.repository
-                .work_tree_changes(self.options.max_blob_bytes, &mut KnownFiles::default(), interrupt)?;
+    fn over_work_tree(&self, base: Base, provenance: Provenance, interrupt: &AtomicBool) -> Result<View> {
+        let found = self.changes(&mut KnownFiles::default(), interrupt)?;
+        self.over_changes(base, provenance, found, interrupt)
+    }
+
+    /// How the work tree differs from the commit that is checked out.
+    pub(crate) fn changes(&self, known: &mut KnownFiles, interrupt: &AtomicBool) -> Result<WorkTreeChanges> {
+        Ok(self
+            .repository
+            .work_tree_changes(self.options.max_blob_bytes, known, interrupt)?)
+    }
+
+    /// The files on disk, laid over the commit that is checked out.
+    pub(crate) fn over_changes(
+        &self,
+        base: Base,
+        mut provenance: Provenance,
+        found: WorkTreeChanges,
+        interrupt: &AtomicBool,
+    ) -> Result<View> {
         provenance.n_dirty_files = found.changes.len() as u32;
         for (path, reason) in &found.unreadable {
             provenance.incomplete.push(format!("{path} cannot be read: {reason}"));
@@ -404,11 +595,16 @@ impl Workspace {
     }
 
     /// Keeps the sidecar out of `git status` by the repository's own `info/exclude`.
-    pub fn exclude_sidecar(&self) -> std::io::Result<()> {
-        match self.exclude_without_line()? {
-            Some((path, text)) => add_exclude_line(&path, &text),
-            None => Ok(()),
+    pub fn exclude_sidecar(&self, sidecar: &Sidecar, interrupt: &AtomicBool) -> Result<()> {
+        if !self.needs_exclude_line()? {
+            return Ok(());
         }
+        // Two first runs at once must not both write, and who was killed here has left a file that only the holder may remove.
+        let _lock = sidecar.lock_unless(PATIENCE, interrupt)?;
+        if let Some((path, text)) = self.exclude_without_line()? {
+            add_exclude_line(&path, &text)?;
+        }
+        Ok(())
     }
 
     /// Whether the sidecar is in the work tree and `info/exclude` does not say so.
@@ -419,7 +615,7 @@ impl Workspace {
     /// `info/exclude` with its text, if it lacks the line.
     fn exclude_without_line(&self) -> std::io::Result<Option<(PathBuf, String)>> {
         let main = self.repository.main_work_dir();
-        if !main.is_some_and(|root| self.sidecar_root.starts_with(root)) {
+        if !main.is_some_and(|root| self.location.root.starts_with(root)) {
             return Ok(None);
         }
         let path = self.repository.common_dir().join("info").join("exclude");
@@ -444,11 +640,73 @@ pub enum Freshness {
     UpToDate,
 }
 
+/// What the sidecar holds of a tree.
+enum Stored {
+    /// All of it.
+    Whole(Base),
+    /// Nothing, or not all, so that it is to be written.
+    Partial,
+    /// It cannot be read, so that it is to be written anew.
+    Damaged(anyhow::Error),
+}
+
+/// Tries once more, twice at most, what has failed because an object was not there. git may remove what a branch has just left
+/// (`rebase`, then `gc --prune=now`) between the moment when the branch was looked up and the reading of its tree.
+fn while_objects_vanish<T>(attempt: impl Fn() -> Result<T>) -> Result<T> {
+    for _ in 0..2 {
+        match attempt() {
+            Err(error) if has_vanished(&error) => tracing::debug!("{error:#}: once more"),
+            done => return done,
+        }
+    }
+    attempt()
+}
+
+fn has_vanished(error: &anyhow::Error) -> bool {
+    let is_missing = |cause: &(dyn std::error::Error + 'static)| {
+        matches!(cause.downcast_ref(), Some(ObjectError::Missing { .. }))
+            || matches!(
+                cause.downcast_ref(),
+                Some(IngestError::Object(ObjectError::Missing { .. }))
+            )
+    };
+    error.chain().any(is_missing)
+}
+
+/// Starts the pool that rooms share, with one thread where there is no room for more. Left to itself it would panic.
+fn start_threads() -> Result<()> {
+    use std::error::Error;
+    let started = rayon::ThreadPoolBuilder::new().build_global();
+    match started {
+        // Without a cause: it runs already.
+        Err(error) if error.source().is_some() => {
+            let one = rayon::ThreadPoolBuilder::new().num_threads(1).build_global();
+            one.context("cannot start a thread")
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A tree's snapshot, opened.
-#[derive(Default)]
-struct Base {
+#[derive(Clone, Default)]
+pub(crate) struct Base {
     segments: Segments,
     layers: Vec<Manifest>,
+}
+
+impl Base {
+    /// A view of the tree as it is.
+    pub(crate) fn view(self, provenance: Provenance) -> View {
+        View::new(provenance, self.segments, self.layers, HashMap::new())
+    }
+}
+
+/// Where a repository's sidecar is or would be, whether it may be used or not.
+pub(super) fn sidecar_root_of(repository: &Repository, environment: &Environment) -> PathBuf {
+    match &environment.sidecar {
+        Some(folder) => folder.clone(),
+        None => default_sidecar_root(repository),
+    }
 }
 
 /// `.codescout` in the main work tree's root, which all linked work trees share; inside the git directory of a bare repository.
@@ -459,37 +717,48 @@ fn default_sidecar_root(repository: &Repository) -> PathBuf {
     }
 }
 
-/// Whether a file is in the commit that is checked out, and so came with the repository.
-fn is_committed(repository: &Repository, file: &Path) -> Result<bool> {
-    let root = repository.main_work_dir();
-    let Some(path) = root.as_deref().and_then(|root| file.strip_prefix(root).ok()) else {
-        return Ok(false);
+/// Refuses a sidecar that came with the repository, or is not ours, before anything in it is read.
+fn check_place(repository: &Repository, location: &Location) -> Result<()> {
+    refuse_tracked(repository, &location.root)?;
+    match location.open() {
+        // What cannot be read is no reason to refuse an answer, which is computed in memory then.
+        Ok(_) | Err(OpenError::Missing { .. } | OpenError::Io { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Refuses a sidecar in the main work tree of which anything is tracked, whether it is there now or not.
+fn refuse_tracked(repository: &Repository, root: &Path) -> Result<()> {
+    let main = repository.main_work_dir();
+    let Some(path) = main.as_deref().and_then(|main| root.strip_prefix(main).ok()) else {
+        return Ok(());
     };
-    let Some(commit) = repository.head()?.commit() else {
-        return Ok(false);
-    };
-    let mut reader = repository.reader();
-    let tree = reader.commit(commit)?.tree;
-    let mut is_there = false;
-    reader.tree_files(tree, &mut |found| {
-        is_there |= found.path.as_bytes() == path.as_os_str().as_encoded_bytes();
-    })?;
-    Ok(is_there)
+    match repository.tracks(path.as_os_str().as_encoded_bytes())? {
+        true => Err(OpenError::Tracked { root: root.to_owned() }.into()),
+        false => Ok(()),
+    }
+}
+
+/// Who owns a folder of the repository, which git has found to be trusted; its number.
+fn owner_of(folder: &Path) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(folder).ok().map(|found| found.uid())
 }
 
 fn add_exclude_line(path: &Path, text: &str) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
+        remove_stale_temporaries(folder)?;
     }
     let separator = match text.is_empty() || text.ends_with('\n') {
         true => "",
         false => "\n",
     };
-    crate::sidecar::write_atomic(path, format!("{text}{separator}{EXCLUDE_LINE}\n").as_bytes())
+    write_atomic(path, format!("{text}{separator}{EXCLUDE_LINE}\n").as_bytes())
 }
 
 /// Whether an error says that this place cannot be written to, rather than that something is wrong.
-pub(super) fn is_read_only(error: &anyhow::Error) -> bool {
+pub(crate) fn is_read_only(error: &anyhow::Error) -> bool {
     use std::io::ErrorKind::{NotADirectory, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     error.chain().any(|cause| {
         cause.downcast_ref::<std::io::Error>().is_some_and(|error| {

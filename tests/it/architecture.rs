@@ -30,6 +30,10 @@ const HOMES: &[(&str, &[&str])] = &[
     ("clap", &["src/surface/cli/"]),
     ("indicatif", &["src/surface/cli/"]),
     ("model2vec_rs", &["src/embed/model2vec/"]),
+    ("rmcp", &["src/surface/mcp/"]),
+    ("axum", &["src/surface/mcp/"]),
+    ("tokio", &["src/surface/mcp/", "src/surface/cli/signals.rs"]),
+    ("schemars", &["src/surface/mcp/"]),
 ];
 
 /// What only surfaces may do.
@@ -106,6 +110,22 @@ fn rooms_import_only_what_lies_below() {
 }
 
 #[test]
+fn doors_do_not_know_the_command_line() {
+    let mut wrong = Vec::new();
+    for (path, text) in texts() {
+        let is_cli = path.starts_with("src/surface/cli/") || path == "src/main.rs" || path == "src/surface/mod.rs";
+        if !is_cli
+            && ["surface::cli::", "super::cli::"]
+                .iter()
+                .any(|name| text.contains(name))
+        {
+            wrong.push(path);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
 fn every_outside_crate_has_one_home() {
     let mut wrong = Vec::new();
     for (path, text) in texts() {
@@ -115,6 +135,24 @@ fn every_outside_crate_has_one_home() {
                 .any(|(at, _)| !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':'));
             if is_named && !homes.iter().any(|home| path.starts_with(home)) {
                 wrong.push(format!("{path} names {name}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn doors_do_not_import_one_another() {
+    const DOORS: &[&str] = &["cli", "mcp"];
+    let mut wrong = Vec::new();
+    for (path, text) in texts() {
+        for door in DOORS {
+            let is_inside = path.starts_with(&format!("src/surface/{door}/"));
+            let is_named = [format!("surface::{door}::"), format!("super::{door}::")]
+                .iter()
+                .any(|name| text.contains(name.as_str()));
+            if !is_inside && path.starts_with("src/surface/") && is_named {
+                wrong.push(format!("{path} imports {door}"));
             }
         }
     }

@@ -94,7 +94,7 @@ fn sequence(seed: u64, n_steps: usize) {
     );
 }
 
-fn compare(updated: &Indexed, fresh: &Indexed, reference: &str, about: &str) {
+pub(crate) fn compare(updated: &Indexed, fresh: &Indexed, reference: &str, about: &str) {
     let (ours, theirs) = (updated.view(reference), fresh.view(reference));
     assert_eq!(ours.provenance(), theirs.provenance(), "{about}");
     assert_eq!(updated.contents(&ours), fresh.contents(&theirs), "{about}");
@@ -105,7 +105,7 @@ fn compare(updated: &Indexed, fresh: &Indexed, reference: &str, about: &str) {
 }
 
 /// Makes one commit, of a random kind, and says which.
-fn commit_something(repo: &TestRepo, dice: &mut Dice) -> String {
+pub(crate) fn commit_something(repo: &TestRepo, dice: &mut Dice) -> String {
     let said = match dice.below(8) {
         0 => {
             let reverted = repo.try_git(["revert", "--no-edit", "HEAD"]);

@@ -207,6 +207,12 @@ pub(crate) fn skip(why: &str) {
     eprintln!("SKIPPED: {why}");
 }
 
+/// Tells a figure.
+#[expect(clippy::print_stderr, reason = "what a long test has counted")]
+pub(crate) fn tell(figure: &str) {
+    eprintln!("{figure}");
+}
+
 /// A small source of chance that gives the same numbers on every machine (splitmix64, Steele et al., OOPSLA 2014).
 pub(crate) struct Dice(u64);
 

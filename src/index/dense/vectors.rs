@@ -105,6 +105,17 @@ impl VectorFile {
         self.header == other.header
     }
 
+    /// Whether a row is, byte for byte, a row of another file.
+    pub fn has_same_row(&self, row: u32, other: &Self, other_row: u32) -> bool {
+        if row >= self.len() || other_row >= other.len() {
+            return false;
+        }
+        let (at, other_at) = (row as usize, other_row as usize);
+        self.row(at) == other.row(other_at)
+            && self.factors().get(at) == other.factors().get(other_at)
+            && self.weights().get(at) == other.weights().get(other_at)
+    }
+
     /// All codes.
     #[inline(always)]
     pub(super) fn codes(&self) -> &[u8] {

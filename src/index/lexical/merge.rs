@@ -1,8 +1,9 @@
 //! Several lexical files as one.
 
-use tantivy::Index;
-use tantivy::directory::RamDirectory;
-use tantivy::indexer::merge_indices;
+use tantivy::directory::{OwnedBytes, RamDirectory};
+use tantivy::fastfield::{AliveBitSet, write_alive_bitset};
+use tantivy::indexer::{merge_filtered_segments, merge_indices};
+use tantivy::{BitSet, Index};
 
 use super::reader::{LexicalError, LexicalSegment};
 use super::writer::Tables;
@@ -25,6 +26,48 @@ pub fn merge_lexical(segments: &[&LexicalSegment]) -> Result<Vec<u8>, LexicalErr
     // Without a sort order in its settings the library lays documents end to end, in the order of the list.
     let merged = merge_indices(&indexes, directory.clone()).map_err(LexicalError::from_tantivy)?;
     tables.finish(&merged, &directory)
+}
+
+/// Like [`merge_lexical`], with those documents and signatures only that `doc_stays` and `blob_stays` say, by the place of their segment
+/// in the list and their number in it. Numbers close up.
+pub fn merge_some_lexical(
+    segments: &[&LexicalSegment],
+    doc_stays: impl Fn(usize, u32) -> bool,
+    blob_stays: impl Fn(usize, u32) -> bool,
+) -> Result<Vec<u8>, LexicalError> {
+    let mut tables = Tables::default();
+    let (mut parts, mut filters) = (Vec::new(), Vec::new());
+    for (at, segment) in segments.iter().enumerate() {
+        let docs = (0..segment.n_docs()).filter(|&doc| doc_stays(at, doc));
+        let mut alive = BitSet::with_max_value(segment.n_docs());
+        for doc in docs {
+            tables.add_doc(segment.key(doc), segment.meta(doc));
+            alive.insert(doc);
+        }
+        let blobs = (0..segment.n_signatures()).filter(|&blob| blob_stays(at, blob));
+        blobs.for_each(|blob| tables.add_signature(segment.signature(blob).0));
+        let index = segment.index()?;
+        parts.extend(index.searchable_segments().map_err(LexicalError::from_tantivy)?);
+        filters.push(alive_docs(&alive, segment.n_docs()));
+        if parts.len() != filters.len() {
+            return Err(LexicalError::Tantivy("more than one segment in an index".to_owned()));
+        }
+    }
+    let settings = tantivy::IndexSettings::default();
+    let directory = RamDirectory::create();
+    let merged =
+        merge_filtered_segments(&parts, settings, filters, directory.clone()).map_err(LexicalError::from_tantivy)?;
+    tables.finish(&merged, &directory)
+}
+
+/// The set as the library takes it; `None` for all documents.
+fn alive_docs(alive: &BitSet, n_docs: u32) -> Option<AliveBitSet> {
+    if alive.len() == n_docs as usize {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    write_alive_bitset(alive, &mut bytes).expect("memory takes what is written");
+    Some(AliveBitSet::open(OwnedBytes::new(bytes)))
 }
 
 #[cfg(test)]
@@ -114,5 +157,40 @@ mod tests {
         assert_eq!((none.n_docs(), none.n_signatures()), (0, 2));
         let again = merged(&[none, merged(&[segment(0..5), segment(5..9)]), segment(9..12)]);
         assert_eq!(postings(&again, "11"), [(11, 1, 1)]);
+    }
+
+    #[test]
+    fn documents_that_go_leave_neither_terms_nor_gaps() {
+        let parts = [segment(0..3), segment(3..203), segment(203..210), segment(210..450)];
+        let starts = [0, 3, 203, 210];
+        // Of the third none stays.
+        let stays = |number: u32| number % 3 != 1 && !(203..210).contains(&number);
+        let parts: Vec<&LexicalSegment> = parts.iter().collect();
+        let bytes = merge_some_lexical(&parts, |at, doc| stays(starts[at] + doc), |at, _| at % 2 == 1).unwrap();
+        let left = LexicalSegment::from_bytes(Path::new("left"), bytes).unwrap();
+        let kept: Vec<u32> = (0..450).filter(|&number| stays(number)).collect();
+        assert_eq!((left.n_docs() as usize, left.n_signatures()), (kept.len(), 2));
+        assert_eq!(left.signature(1).0, Signature::of(b"210..450"));
+        let whole = segment(0..450);
+        for (doc, &number) in kept.iter().enumerate() {
+            let doc = doc as u32;
+            assert_eq!((left.key(doc), left.meta(doc)), (whole.key(number), whole.meta(number)));
+            assert_eq!(left.find(whole.key(number)), Some(doc));
+            assert_eq!(left.defining(&format!("function{number}")).unwrap(), [doc]);
+        }
+        let expected: Vec<_> = postings(&whole, "share")
+            .into_iter()
+            .filter_map(|(number, body, name)| Some((kept.binary_search(&number).ok()? as u32, body, name)))
+            .collect();
+        assert_eq!(postings(&left, "share"), expected);
+        let mut names = 0;
+        left.for_each_defined_name(|_| names += 1).unwrap();
+        assert_eq!(names, kept.len());
+        assert_eq!(postings(&left, "204"), []);
+        // Nothing at all may be left.
+        let none = merge_some_lexical(&parts, |_, _| false, |_, _| false).unwrap();
+        let none = LexicalSegment::from_bytes(Path::new("none"), none).unwrap();
+        assert_eq!((none.n_docs(), none.n_signatures()), (0, 0));
+        assert_eq!(postings(&none, "share"), []);
     }
 }

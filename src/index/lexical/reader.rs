@@ -15,7 +15,7 @@ use tantivy::{DocSet, Index, InvertedIndexReader, SegmentReader, TERMINATED, Ter
 
 use crate::extract::ChunkKind;
 use crate::model::{ChunkKey, Lang};
-use crate::sidecar::{Bytes, SectionError, SectionFile};
+use crate::sidecar::{Bytes, SectionError, SectionFile, Sidecar, Store};
 
 use super::ngram::Signature;
 use super::pack::PackedDirectory;
@@ -112,9 +112,9 @@ struct FieldPostings {
 }
 
 impl LexicalSegment {
-    /// Opens the file at `path`.
-    pub fn open(path: &Path) -> Result<Self, LexicalError> {
-        Self::from_sections(SectionFile::open(path, FORMAT)?)
+    /// Opens a file of the sidecar.
+    pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, LexicalError> {
+        Self::from_sections(SectionFile::open(sidecar, Store::Lexical, name, FORMAT)?)
     }
 
     /// Opens a file in memory; `name` is for messages.
@@ -195,7 +195,7 @@ impl LexicalSegment {
     }
 
     /// How many blobs have a signature, an empty one included.
-    pub(super) fn n_signatures(&self) -> u32 {
+    pub fn n_signatures(&self) -> u32 {
         (self.ngram_ends.len() / 4) as u32
     }
 
@@ -256,13 +256,96 @@ impl LexicalSegment {
         Ok(())
     }
 
-    /// Checks every section.
+    /// Checks every section, reads every posting, and looks whether all parts fit together.
     pub fn verify(&self) -> Result<(), LexicalError> {
-        Ok(self.file.verify()?)
+        self.file.verify()?;
+        let damaged = |what: &str| LexicalError::File(self.file.damaged(what));
+        let by_rank = |rank: u32| u32_at(&self.by_key, rank as usize * 4);
+        let is_ordered = |rank: u32| {
+            by_rank(rank) < self.n_docs() && (rank == 0 || self.key(by_rank(rank - 1)) < self.key(by_rank(rank)))
+        };
+        if !(0..self.n_docs()).all(is_ordered) {
+            return Err(damaged("order of documents"));
+        }
+        let ends: Vec<u32> = self.ngram_ends.chunks_exact(4).map(|raw| u32_at(raw, 0)).collect();
+        if !ends.is_sorted() || ends.last().map_or(0, |&end| end as usize) != self.ngrams.len() {
+            return Err(damaged("ends of signatures"));
+        }
+        for field in self.fields() {
+            let mut is_sound = true;
+            field.for_each_list(&mut |_, list| {
+                is_sound &= list.iter().all(|&(doc, _)| doc < self.n_docs());
+                is_sound &= list.is_sorted_by_key(|&(doc, _)| doc);
+            })?;
+            if !is_sound {
+                return Err(damaged("postings"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What differs from `fresh`, an index of some of the same documents: the document `doc` of this one is the document
+    /// `to_fresh[doc]` of that. `None` if nothing does.
+    pub fn difference(&self, fresh: &Self, to_fresh: &[Option<u32>]) -> Result<Option<String>, LexicalError> {
+        for (name, ours, theirs) in [
+            ("names", &self.name, &fresh.name),
+            ("text", &self.body, &fresh.body),
+            ("exact names", &self.exact, &fresh.exact),
+        ] {
+            if let Some(term) = ours.difference(theirs, to_fresh)? {
+                return Ok(Some(format!("postings of {term:?} in {name}")));
+            }
+        }
+        Ok(None)
+    }
+
+    fn fields(&self) -> [&FieldPostings; 3] {
+        [&self.name, &self.body, &self.exact]
     }
 }
 
+/// The documents that hold a term, each with how often it does.
+type List = Vec<(u32, u32)>;
+
 impl FieldPostings {
+    /// Calls `found` with every term and its postings, in the order of terms.
+    fn for_each_list(&self, found: &mut dyn FnMut(&[u8], List)) -> Result<(), LexicalError> {
+        let failed = |error: std::io::Error| LexicalError::Tantivy(error.to_string());
+        let mut terms = self.index.terms().stream().map_err(failed)?;
+        while let Some((term, info)) = terms.next() {
+            let mut postings = self
+                .index
+                .read_postings_from_terminfo(info, IndexRecordOption::WithFreqs)
+                .map_err(failed)?;
+            let mut list = List::new();
+            while postings.doc() != TERMINATED {
+                list.push((postings.doc(), postings.term_freq()));
+                postings.advance();
+            }
+            found(term, list);
+        }
+        Ok(())
+    }
+
+    /// A term whose postings are others than in `fresh`, as far as `to_fresh` has the documents.
+    fn difference(&self, fresh: &Self, to_fresh: &[Option<u32>]) -> Result<Option<String>, LexicalError> {
+        let mut expected: BTreeMap<Vec<u8>, List> = BTreeMap::new();
+        fresh.for_each_list(&mut |term, list| {
+            expected.insert(term.to_owned(), list);
+        })?;
+        let mut differing = None;
+        self.for_each_list(&mut |term, list| {
+            let known = |(doc, frequency): (u32, u32)| Some((to_fresh.get(doc as usize).copied()??, frequency));
+            let mut list: List = list.into_iter().filter_map(known).collect();
+            list.sort_unstable();
+            if list != expected.remove(term).unwrap_or_default() {
+                differing.get_or_insert_with(|| String::from_utf8_lossy(term).into_owned());
+            }
+        })?;
+        let unseen = expected.into_keys().next();
+        Ok(differing.or_else(|| unseen.map(|term| String::from_utf8_lossy(&term).into_owned())))
+    }
+
     fn read(&self, term: &str) -> Result<SegmentPostings, LexicalError> {
         let term = Term::from_field_text(self.field, term);
         let postings = self

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+use crate::surface::install::{Client, Scope, clients};
 
 /// Search, read and navigate any revision of a git repository.
 ///
@@ -61,17 +64,23 @@ pub(super) enum Command {
     /// Build or update the index
     Index(IndexArgs),
     /// Show what is indexed and how fresh it is
-    #[command(after_help = "Examples:
-  codescout status
-  codescout status --ref v1.2.0 --json")]
-    Status,
-    /// Set up a repository: index it, and say what next
-    #[command(after_help = "Examples:
-  codescout init
-  codescout init --repo ../other")]
-    Init,
+    Status(StatusArgs),
+    /// Set up a repository: index it, offer the hooks, and say what next
+    Init(InitArgs),
     /// Look for what is wrong, and say what mends it
     Doctor(DoctorArgs),
+    /// Check every file of the index, and mend what is damaged
+    Verify(VerifyArgs),
+    /// Throw away what no ref, reflog, work tree or pin keeps
+    Gc(GcArgs),
+    /// Keep the index fresh by git's hooks
+    Hooks(HooksArgs),
+    /// Serve tools to agents over the Model Context Protocol
+    Serve(ServeArgs),
+    /// Name this program in the configuration of an agent, so that it can ask
+    Install(InstallArgs),
+    /// Take back what install wrote
+    Uninstall(UninstallArgs),
     /// Show or change settings
     Config(ConfigArgs),
     /// Print a script that completes commands in a shell
@@ -434,6 +443,20 @@ pub(super) struct IndexArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
+  codescout init
+  codescout init --hooks              without being asked
+  codescout init --no-hooks --repo ../other")]
+pub(super) struct InitArgs {
+    /// Install the hooks too
+    #[arg(long, conflicts_with = "no_hooks")]
+    pub(super) hooks: bool,
+    /// Do not ask about the hooks
+    #[arg(long)]
+    pub(super) no_hooks: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
   codescout doctor
   codescout doctor --fix          mend what can be mended without asking
   codescout doctor --what-leaves  what would leave this machine
@@ -446,6 +469,247 @@ pub(super) struct DoctorArgs {
     /// Only what would leave this machine
     #[arg(long)]
     pub(super) what_leaves: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout status
+  codescout status --ref v1.2.0 --json
+  codescout status --bytes             what keeps how much")]
+pub(super) struct StatusArgs {
+    /// Show what keeps how much; reads the list of files of every snapshot
+    #[arg(long)]
+    pub(super) bytes: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout gc --dry-run       what would go, and what keeps the rest
+  codescout gc
+  codescout gc --pin v1.2.0    keep this snapshot, whatever becomes of the tag
+  codescout gc --pins")]
+pub(super) struct GcArgs {
+    /// Change nothing, only show what would be done
+    #[arg(short = 'n', long)]
+    pub(super) dry_run: bool,
+    /// Copy what stays even if little is dead, and into as few files as can be
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(super) aggressive: bool,
+    /// Keep the snapshot of this revision, even if git forgets it; may be repeated
+    #[arg(long, value_name = "REV", conflicts_with_all = ["dry_run", "aggressive"])]
+    pub(super) pin: Vec<String>,
+    /// Keep it no longer for its own sake; may be repeated
+    #[arg(long, value_name = "REV", conflicts_with_all = ["dry_run", "aggressive"])]
+    pub(super) unpin: Vec<String>,
+    /// Show what is pinned
+    #[arg(long, conflicts_with_all = ["dry_run", "aggressive"])]
+    pub(super) pins: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout verify                  is every file what was written?
+  codescout verify --deep           and does it say what the blobs say?
+  codescout verify --sample 1000    that, of a thousand blobs
+  codescout verify --repair
+
+Exit code: 0 all is well, 1 damage was found, 2 it could not be checked.")]
+pub(super) struct VerifyArgs {
+    /// Extract, index and embed the blobs again and compare with what is stored
+    #[arg(long)]
+    pub(super) deep: bool,
+    /// Like --deep, but only so many blobs and snapshots, others each time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(usize))]
+    pub(super) sample: Option<usize>,
+    /// Set aside what is damaged and make it again from git
+    #[arg(long)]
+    pub(super) repair: bool,
+    /// Stop looking after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub(super) max_duration: Option<u64>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout hooks install --dry-run    what would be written
+  codescout hooks install
+  codescout hooks status --json        exit code 1 if git would not call them
+  codescout hooks uninstall")]
+pub(super) struct HooksArgs {
+    #[command(subcommand)]
+    pub(super) command: HooksCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum HooksCommand {
+    /// Write the hooks, side by side with those that are there
+    #[command(after_help = "Examples:
+  codescout hooks install
+  codescout hooks install --dry-run --json
+  codescout hooks install --husky      adds lines to .husky/post-commit and the like")]
+    Install {
+        /// Write nothing, only say what would be done
+        #[arg(long)]
+        dry_run: bool,
+        /// Also where core.hooksPath leads out of this clone's own git directory
+        #[arg(long)]
+        force: bool,
+        /// Write into .husky, whose files belong to the work tree
+        #[arg(long)]
+        husky: bool,
+    },
+    /// Take the hooks away and put back what was there, byte by byte
+    #[command(after_help = "Examples:
+  codescout hooks uninstall
+  codescout hooks uninstall --dry-run")]
+    Uninstall {
+        /// Write nothing, only say what would be done
+        #[arg(long)]
+        dry_run: bool,
+        /// Also where core.hooksPath leads out of this repository
+        #[arg(long)]
+        force: bool,
+    },
+    /// Show whether git would call the hooks, and what their last run did
+    #[command(after_help = "Examples:
+  codescout hooks status
+  codescout hooks status --json")]
+    Status,
+    /// What a hook calls: notes the event, starts a run in the background and returns
+    #[command(after_help = "Examples:
+  codescout hooks run post-commit
+  codescout hooks run post-checkout OLD NEW 1")]
+    Run {
+        /// The hook's name
+        #[arg(value_parser = ["post-commit", "post-checkout", "post-merge", "post-rewrite", "post-receive"])]
+        event: String,
+        /// What git gives to the hook
+        #[arg(value_name = "ARG", trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<std::ffi::OsString>,
+        /// Be the run
+        #[arg(long, hide = true)]
+        worker: bool,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout serve                                  one client, on standard input and output
+  codescout serve --root ~/src                     repositories below ~/src may be named too
+  codescout serve --http 127.0.0.1:8808            any number of clients, over HTTP")]
+pub(super) struct ServeArgs {
+    /// Over HTTP at this address instead, as 127.0.0.1:8808; port 0 for any
+    #[arg(long, value_name = "ADDR")]
+    pub(super) http: Option<String>,
+    /// Repositories below this folder may be named by calls; may be repeated
+    #[arg(long = "root", value_name = "DIR")]
+    pub(super) roots: Vec<PathBuf>,
+    /// Where the text of results stands: by-client, text, structured, both
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) bodies: BodiesArg,
+    /// File with the token that clients have to send; written if it is not there
+    #[arg(long, value_name = "FILE", requires = "http")]
+    pub(super) token_file: Option<PathBuf>,
+    /// No token: everybody on this machine may call
+    #[arg(long, requires = "http", conflicts_with = "token_file")]
+    pub(super) no_token: bool,
+    /// Host name by which the server is reached, as in a proxy; may be repeated
+    #[arg(long = "host", value_name = "NAME", requires = "http")]
+    pub(super) hosts: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(super) enum BodiesArg {
+    #[default]
+    ByClient,
+    Text,
+    Structured,
+    Both,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout install --list                        which agents are found here
+  codescout install claude-code                   for all projects of this user
+  codescout install codex --scope project         for everybody who works on this repository
+  codescout install cursor --dry-run              only show what would change
+  codescout install vscode --http http://127.0.0.1:8000/mcp --yes
+  codescout install gemini --instructions         and tell the agent when to use which tool
+
+Nothing is written before it was shown and confirmed. What was there before is kept: codescout uninstall brings it back.")]
+pub(super) struct InstallArgs {
+    /// Which agent
+    #[arg(value_parser = client_parser(), required_unless_present = "list", conflicts_with = "list")]
+    pub(super) client: Option<&'static Client>,
+    /// Show which agents are found here, and which know of codescout
+    #[arg(long)]
+    pub(super) list: bool,
+    #[command(flatten)]
+    pub(super) common: ClientArgs,
+    /// Name a server that runs already, instead of a command to start one
+    #[arg(long, value_name = "URL")]
+    pub(super) http: Option<String>,
+    /// Also write a few lines for agents about when to use which tool
+    #[arg(long)]
+    pub(super) instructions: bool,
+    /// What the server is called in the configuration
+    #[arg(long, value_name = "NAME", default_value = "codescout")]
+    pub(super) name: String,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout uninstall claude-code
+  codescout uninstall codex --scope project --dry-run
+  codescout uninstall cursor --yes --json
+
+A file that nobody else has changed is as it was before, byte for byte; from others only the entry goes.")]
+pub(super) struct UninstallArgs {
+    /// Which agent
+    #[arg(value_parser = client_parser())]
+    pub(super) client: &'static Client,
+    #[command(flatten)]
+    pub(super) common: ClientArgs,
+    /// What the server is called in the configuration
+    #[arg(long, value_name = "NAME", default_value = "codescout")]
+    pub(super) name: String,
+}
+
+/// How the configuration of an agent is changed.
+#[derive(Debug, ClapArgs)]
+pub(super) struct ClientArgs {
+    /// For whom: user, all projects of this user; project, everybody who works on this repository
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) scope: ScopeArg,
+    /// Show what would change, and change nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    pub(super) yes: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(super) enum ScopeArg {
+    #[default]
+    User,
+    Project,
+}
+
+impl From<ScopeArg> for Scope {
+    fn from(scope: ScopeArg) -> Self {
+        match scope {
+            ScopeArg::User => Self::User,
+            ScopeArg::Project => Self::Project,
+        }
+    }
+}
+
+fn client_parser() -> impl TypedValueParser<Value = &'static Client> {
+    let names = clients().iter();
+    let names = names.map(|client| PossibleValue::new(client.id).aliases(client.aliases.iter().copied()));
+    PossibleValuesParser::new(names.collect::<Vec<_>>())
+        .try_map(|name| Client::by_name(&name).ok_or_else(|| format!("no client is called {name:?}")))
 }
 
 #[derive(Debug, ClapArgs)]

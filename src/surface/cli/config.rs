@@ -3,13 +3,12 @@
 use anyhow::Result;
 use serde::Serialize;
 
-use super::Found;
 use super::args::{ConfigArgs, ConfigCommand};
 use super::json::Hinted;
 use super::render::{FAINT, Output, STRONG, one_line};
+use super::{Found, INTERRUPTED};
 use crate::config::{EditError, KEYS, set};
 use crate::query::nearest;
-use crate::sidecar::Sidecar;
 use crate::surface::open::Workspace;
 
 #[derive(Debug, Serialize)]
@@ -77,7 +76,7 @@ fn change(workspace: &Workspace, key: &str, value: &str, output: &mut Output) ->
         return Err(unknown_key(key).into());
     }
     // The folder has to be ours before anything is written into it.
-    Sidecar::open_or_create(workspace.sidecar_root())?;
+    workspace.open_or_create_sidecar(&INTERRUPTED)?;
     let path = file(workspace);
     match set(&path, key, value) {
         Err(EditError::UnknownKey { key }) => return Err(unknown_key(&key).into()),

@@ -7,7 +7,7 @@ use super::args::{DoctorArgs, Global};
 use super::config::SettingOut;
 use super::progress::CliProgress;
 use super::render::{FAINT, MATCH, Output, STRONG, one_line};
-use super::{Found, INTERRUPTED, json};
+use super::{Found, INTERRUPTED};
 use crate::config::Overrides;
 use crate::surface::doctor::{Finding, Report, Severity, examine};
 use crate::surface::open::Workspace;
@@ -31,11 +31,11 @@ struct FindingOut {
 }
 
 pub(super) fn run(global: &Global, args: &DoctorArgs, output: &mut Output) -> Result<Found> {
-    let mut report = examine(&global.repo, json::hint);
+    let mut report = examine(&global.repo);
     let mut mended = Vec::new();
     if args.fix && !report.remedies().is_empty() {
         mended = mend(&report, global)?;
-        report = examine(&global.repo, json::hint);
+        report = examine(&global.repo);
     }
     if args.what_leaves {
         report.findings.retain(|finding| finding.area == "privacy");

@@ -11,7 +11,7 @@ use super::args::{Global, IndexArgs};
 use super::progress::CliProgress;
 use super::render::Output;
 use super::{Found, IDLE, INTERRUPTED};
-use crate::git::RefKind;
+use crate::git::{RefKind, is_in_operation};
 use crate::model::{CommitId, TreeId};
 use crate::surface::open::Workspace;
 
@@ -60,6 +60,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
         if output.json {
             output.json(&answer)?;
         }
+        indexer.collect_if_due(output)?;
         return Ok(Found::Something);
     }
     // Watched before the first update, so that nothing moves unseen in between.
@@ -73,14 +74,17 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
             Err(error) if !INTERRUPTED.load(Ordering::Relaxed) => output.error(&error),
             Err(error) => return Err(error),
         }
-        output.flush()?;
+        indexer.collect_if_due(output)?;
         IDLE.store(true, Ordering::SeqCst);
         if INTERRUPTED.load(Ordering::SeqCst) {
             anyhow::bail!("interrupted");
         }
-        let waited = watch.wait(QUIET);
+        watch.wait(QUIET)?;
+        // What a rebase, merge or bisect passes through is not worth it; its end moves something too.
+        while is_in_operation(workspace.repository.git_dir()) {
+            watch.wait(QUIET)?;
+        }
         IDLE.store(false, Ordering::SeqCst);
-        waited?;
     }
 }
 
@@ -115,16 +119,19 @@ impl Indexer<'_> {
         };
         let mut tips = Vec::new();
         for reference in revisions {
-            let Some(target) = self.workspace.target(reference)? else {
+            let done = self.done.get(reference);
+            if done.is_some() && done == self.workspace.target(reference)?.map(|target| target.tree).as_ref() {
+                continue;
+            }
+            let ingested = self
+                .workspace
+                .ingest_revision(reference, &self.progress, &INTERRUPTED)?;
+            let Some((target, outcome)) = ingested else {
                 if !output.json {
                     output.line("no commits yet: nothing to index")?;
                 }
                 continue;
             };
-            if self.done.get(reference) == Some(&target.tree) {
-                continue;
-            }
-            let outcome = self.workspace.ingest(target, &self.progress, &INTERRUPTED)?;
             if !output.json {
                 let rate = outcome.n_text_bytes as f64 / 1e6 / outcome.elapsed.as_secs_f64().max(1e-9);
                 output.line(&match outcome.n_new_blobs {
@@ -159,12 +166,15 @@ impl Indexer<'_> {
 
     /// Records commits: when it is asked for, and where it was asked for before.
     fn record(&self, mut tips: Vec<CommitId>, output: &mut Output) -> Result<Option<HistoryOut>> {
-        if self.wants_history {
+        let recorded = if self.wants_history {
             tips.extend(self.workspace.branch_tips()?);
-        } else if tips.is_empty() || !self.workspace.has_history() {
+            Some(self.workspace.record_history(&tips, &self.progress, &INTERRUPTED)?)
+        } else {
+            self.workspace.record_new_commits(&tips, &self.progress, &INTERRUPTED)?
+        };
+        let Some(outcome) = recorded else {
             return Ok(None);
-        }
-        let outcome = self.workspace.record_history(&tips, &self.progress, &INTERRUPTED)?;
+        };
         if !output.json && (self.wants_history || outcome.n_new_commits > 0) {
             let seconds = outcome.elapsed.as_secs_f64();
             output.line(&format!(
@@ -183,5 +193,18 @@ impl Indexer<'_> {
             bytes: outcome.n_bytes,
             took_ms: outcome.elapsed.as_millis() as u64,
         }))
+    }
+
+    /// Throws away garbage if it is time; after the answer, so that nobody waits for it.
+    fn collect_if_due(&self, output: &mut Output) -> Result<()> {
+        output.flush()?;
+        let indexed: Vec<TreeId> = self.done.values().copied().collect();
+        // A failure is none of the index that was asked for.
+        match self.workspace.collect_if_due(&indexed, &self.progress, &INTERRUPTED) {
+            Ok(Some(collected)) => tracing::info!(?collected.bytes, collected.rewrote, "collected garbage"),
+            Ok(None) => {}
+            Err(error) => tracing::warn!("garbage was not collected: {error:#}"),
+        }
+        Ok(())
     }
 }

@@ -7,20 +7,26 @@ mod config;
 mod diff;
 mod doctor;
 mod eval;
+mod gc;
 mod grep;
 mod history;
+mod hooks;
 mod index;
 mod init;
+mod install;
 mod json;
 mod outline;
 mod progress;
 mod read;
 mod render;
 mod search;
+mod serve;
+mod signals;
 mod status;
 mod symbol;
 mod symbol_history;
 mod target;
+mod verify;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -31,8 +37,10 @@ use clap::Parser;
 
 use self::args::{Args, Command, Global};
 use self::render::Output;
+use super::doors::Doors;
 use super::open::Workspace;
 use crate::config::{Environment, Overrides};
+use crate::sidecar::failpoint;
 
 /// Set by Ctrl-C and by a request to end; long work looks at it and keeps what was done.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
@@ -48,20 +56,23 @@ enum Found {
     Nothing,
 }
 
-/// Runs the program: 0 found, 1 nothing found, 2 failed, 130 interrupted.
-pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
+/// Runs the program: 0 found, 1 nothing found, 2 failed, 130 interrupted, 143 asked to end.
+pub fn main(args: impl Iterator<Item = OsString>, doors: Doors) -> ExitCode {
     let args = match Args::try_parse_from(args) {
         Ok(args) => args,
         Err(error) => return usage_exit(&error),
     };
     let mut output = Output::new(args.global.no_color, args.global.json, args.global.quiet);
     start_logging(&args.global);
-    catch_signals();
-    match run(&args, &mut output).and_then(|found| Ok((output.flush()?, found).1)) {
+    signals::catch();
+    match arm_fail_point()
+        .and_then(|()| run(&args, doors, &mut output))
+        .and_then(|found| Ok((output.flush()?, found).1))
+    {
         Ok(Found::Something) => ExitCode::SUCCESS,
         Ok(Found::Nothing) => ExitCode::from(1),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(_) if INTERRUPTED.load(Ordering::Relaxed) => ExitCode::from(130),
+        Err(_) if INTERRUPTED.load(Ordering::Relaxed) => ExitCode::from(signals::exit_code()),
         Err(error) => {
             output.error(&error);
             ExitCode::from(2)
@@ -69,7 +80,14 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
+fn arm_fail_point() -> anyhow::Result<()> {
+    if let Some(wanted) = Environment::read().fail_at {
+        failpoint::arm(&wanted)?;
+    }
+    Ok(())
+}
+
+fn run(args: &Args, doors: Doors, output: &mut Output) -> anyhow::Result<Found> {
     let open = |overrides: &Overrides| Workspace::open(&args.global.repo, overrides);
     match &args.command {
         Command::Index(index) => index::run(&open(&Overrides::default())?, &args.global, index, output),
@@ -87,12 +105,18 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
         Command::History(history) => history::run(&open(&Overrides::default())?, &args.global, history, output),
         Command::Blame(blame) => blame::run(&open(&Overrides::default())?, &args.global, blame, output),
         Command::Diff(diff) => diff::run(&open(&Overrides::default())?, &args.global, diff, output),
+        Command::Hooks(hooks) => hooks::run(&args.global, hooks, output),
         Command::Config(config) => config::run(&open(&Overrides::default())?, config, output),
         Command::Completions(completions) => completions::run(completions, output),
         Command::Doctor(doctor) => doctor::run(&args.global, doctor, output),
-        Command::Init => init::run(&open(&Overrides::default())?, &args.global, output),
+        Command::Init(init) => init::run(&open(&Overrides::default())?, &args.global, init, output),
+        Command::Install(install) => install::run(&args.global, install, output),
+        Command::Uninstall(install) => install::run_uninstall(&args.global, install, output),
         Command::Eval(eval) => eval::run(&args.global, eval, output),
-        Command::Status => status::run(&open(&Overrides::default())?, &args.global, output),
+        Command::Verify(verify) => verify::run(&open(&Overrides::default())?, &args.global, verify, output),
+        Command::Status(status) => status::run(&open(&Overrides::default())?, &args.global, status, output),
+        Command::Gc(gc) => gc::run(&open(&Overrides::default())?, &args.global, gc, output),
+        Command::Serve(serve) => serve::run(&args.global, serve, doors),
     }
 }
 
@@ -124,17 +148,6 @@ fn start_logging(global: &Global) {
         .without_time()
         .with_target(false)
         .try_init();
-}
-
-fn catch_signals() {
-    // Without a handler Ctrl-C ends the process at once, which loses nothing that was published.
-    if let Err(error) = ctrlc::set_handler(move || {
-        if INTERRUPTED.swap(true, Ordering::SeqCst) || IDLE.load(Ordering::SeqCst) {
-            std::process::exit(130);
-        }
-    }) {
-        tracing::debug!(%error, "no handler for Ctrl-C");
-    }
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -8,19 +8,14 @@ use serde::Serialize;
 use super::args::{Global, OutlineArgs, OutlineView};
 use super::json::ProvenanceOut;
 use super::progress::CliProgress;
-use super::read::inside;
 use super::render::{FAINT, Output, PATH, STRONG, note, one_line};
 use super::search::filter;
 use super::{Found, INTERRUPTED};
-use crate::query::{
-    FileHeadings, FileImports, FileSymbols, FoundDefinition, Share, Sources, Summary, TreeNode, files_below,
-    headings_of, imports_of, kind_name, map, summary, symbols_of, tree, unknown_path,
+use crate::query::Sources;
+use crate::surface::answer::{
+    FileSymbolsOut, NodeOut, OutlineBody, OutlineKind, OutlineQuestion, SummaryOut, inside, outline, outline_path,
 };
-use crate::snapshot::{FileId, View};
 use crate::surface::open::Workspace;
-
-const DEFAULT_TREE_DEPTH: usize = 2;
-const DEFAULT_MAX_TOKENS: usize = 2000;
 
 #[derive(Debug, Serialize)]
 struct OutlineOut {
@@ -29,106 +24,8 @@ struct OutlineOut {
     path: String,
     view: &'static str,
     #[serde(flatten)]
-    body: Body,
+    body: OutlineBody,
     took_ms: f64,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum Body {
-    Summary {
-        summary: SummaryOut,
-    },
-    Tree {
-        tree: NodeOut,
-    },
-    Symbols {
-        results: Vec<FileSymbolsOut>,
-    },
-    Map {
-        results: Vec<FileSymbolsOut>,
-        tokens: usize,
-        left_out: usize,
-    },
-    Headings {
-        results: Vec<FileHeadingsOut>,
-    },
-    Imports {
-        results: Vec<FileImportsOut>,
-    },
-}
-
-#[derive(Debug, Serialize)]
-struct SummaryOut {
-    files: u32,
-    lines: u64,
-    languages: Vec<ShareOut>,
-    folders: Vec<ShareOut>,
-    entry_points: Vec<String>,
-    build_files: Vec<String>,
-    test_folders: Vec<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct ShareOut {
-    name: String,
-    files: u32,
-    lines: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct NodeOut {
-    name: String,
-    folder: bool,
-    files: u32,
-    lines: u64,
-    children: Vec<NodeOut>,
-}
-
-#[derive(Debug, Serialize)]
-struct FileSymbolsOut {
-    path: String,
-    definitions: Vec<DefinitionOut>,
-}
-
-#[derive(Debug, Serialize)]
-struct DefinitionOut {
-    id: String,
-    name: String,
-    kind: &'static str,
-    level: u32,
-    signature: String,
-    start_line: u32,
-    end_line: u32,
-    name_line: u32,
-}
-
-#[derive(Debug, Serialize)]
-struct FileHeadingsOut {
-    path: String,
-    headings: Vec<HeadingOut>,
-}
-
-#[derive(Debug, Serialize)]
-struct HeadingOut {
-    level: u8,
-    title: String,
-    start_line: u32,
-    end_line: u32,
-}
-
-#[derive(Debug, Serialize)]
-struct FileImportsOut {
-    path: String,
-    imports: Vec<ImportOut>,
-}
-
-#[derive(Debug, Serialize)]
-struct ImportOut {
-    module: String,
-    names: Vec<String>,
-    line: u32,
-    reexport: bool,
 }
 
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &OutlineArgs, output: &mut Output) -> Result<Found> {
@@ -136,50 +33,19 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &OutlineArgs, ou
     let opened = workspace.view(&global.reference, &CliProgress::new(global.quiet), &INTERRUPTED)?;
     let view = &opened.view;
     let started = Instant::now();
-    let sources = Sources::new(view, &workspace.repository);
-    let path = root(inside(workspace, args.path.as_deref().unwrap_or_default()));
-    let files = files_below(view, &path, &filter);
-    if files.is_empty() && !path.is_empty() && files_below(view, &path, &Default::default()).is_empty() {
-        return Err(unknown_path(view, &path).into());
-    }
-    let kind = args.view.unwrap_or_else(|| default_view(view, &path));
-    let depth = match args.depth {
-        Some(0) => usize::MAX,
-        Some(depth) => depth,
-        None if kind == OutlineView::Tree => DEFAULT_TREE_DEPTH,
-        None => usize::MAX,
+    let question = OutlineQuestion {
+        path: outline_path(inside(workspace, args.path.as_deref().unwrap_or_default())),
+        kind: args.view.map(OutlineView::kind),
+        depth: args.depth,
+        max_tokens: args.max_tokens,
+        filter,
     };
-    let body = match kind {
-        OutlineView::Summary => Body::Summary {
-            summary: summary_out(summary(view, &path, &files)?),
-        },
-        OutlineView::Tree => Body::Tree {
-            tree: node_out(tree(view, &path, &files, depth)?),
-        },
-        OutlineView::Symbols => Body::Symbols {
-            results: symbols_out(view, symbols_of(&sources, &files, depth)?),
-        },
-        OutlineView::Map => {
-            let map = map(&sources, &files, args.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS))?;
-            Body::Map {
-                results: symbols_out(view, map.files),
-                tokens: map.n_tokens,
-                left_out: map.n_left_out,
-            }
-        }
-        OutlineView::Headings => Body::Headings {
-            results: headings_out(view, headings_of(&sources, &files, depth)?),
-        },
-        OutlineView::Imports => Body::Imports {
-            results: imports_out(view, imports_of(&sources, &files)?),
-        },
-    };
-    let is_empty = files.is_empty() || body.is_empty();
+    let found = outline(&Sources::new(view, &workspace.repository), &question)?;
     let answer = OutlineOut {
         provenance: ProvenanceOut::of(view),
-        path,
-        view: kind.name(),
-        body,
+        path: question.path,
+        view: found.kind.name(),
+        body: found.body,
         took_ms: started.elapsed().as_secs_f64() * 1e3,
     };
     if output.json {
@@ -187,141 +53,32 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &OutlineArgs, ou
     } else {
         show(&answer, output)?;
     }
-    Ok(if is_empty { Found::Nothing } else { Found::Something })
-}
-
-/// A path as the view has it: `.` is the root.
-fn root(path: &str) -> String {
-    let path = path.trim_start_matches("./").trim_end_matches('/');
-    if path == "." { String::new() } else { path.to_owned() }
-}
-
-fn default_view(view: &View, path: &str) -> OutlineView {
-    match path {
-        "" => OutlineView::Summary,
-        path if view.find(path.as_bytes()).is_some() => OutlineView::Symbols,
-        _ => OutlineView::Tree,
-    }
+    Ok(if found.is_empty {
+        Found::Nothing
+    } else {
+        Found::Something
+    })
 }
 
 impl OutlineView {
-    fn name(self) -> &'static str {
+    fn kind(self) -> OutlineKind {
         match self {
-            Self::Summary => "summary",
-            Self::Tree => "tree",
-            Self::Symbols => "symbols",
-            Self::Map => "map",
-            Self::Headings => "headings",
-            Self::Imports => "imports",
+            Self::Summary => OutlineKind::Summary,
+            Self::Tree => OutlineKind::Tree,
+            Self::Symbols => OutlineKind::Symbols,
+            Self::Map => OutlineKind::Map,
+            Self::Headings => OutlineKind::Headings,
+            Self::Imports => OutlineKind::Imports,
         }
     }
-}
-
-impl Body {
-    fn is_empty(&self) -> bool {
-        match self {
-            Self::Summary { .. } | Self::Tree { .. } => false,
-            Self::Symbols { results } | Self::Map { results, .. } => results.is_empty(),
-            Self::Headings { results } => results.is_empty(),
-            Self::Imports { results } => results.is_empty(),
-        }
-    }
-}
-
-fn path_of(view: &View, file: FileId) -> String {
-    String::from_utf8_lossy(view.file(file).path).into_owned()
-}
-
-fn summary_out(summary: Summary) -> SummaryOut {
-    let shares = |shares: Vec<Share>| {
-        let share = |share: Share| ShareOut {
-            name: share.name,
-            files: share.n_files,
-            lines: share.n_lines,
-        };
-        shares.into_iter().map(share).collect()
-    };
-    SummaryOut {
-        files: summary.n_files,
-        lines: summary.n_lines,
-        languages: shares(summary.languages),
-        folders: shares(summary.folders),
-        entry_points: summary.entry_points,
-        build_files: summary.build_files,
-        test_folders: summary.test_folders,
-    }
-}
-
-fn node_out(node: TreeNode) -> NodeOut {
-    NodeOut {
-        name: node.name,
-        folder: node.is_folder,
-        files: node.n_files,
-        lines: node.n_lines,
-        children: node.children.into_iter().map(node_out).collect(),
-    }
-}
-
-fn symbols_out(view: &View, files: Vec<FileSymbols>) -> Vec<FileSymbolsOut> {
-    let definition = |(level, found): (u32, FoundDefinition)| DefinitionOut {
-        id: found.id,
-        name: found.name,
-        kind: kind_name(found.kind),
-        level,
-        signature: found.signature,
-        start_line: found.start_line,
-        end_line: found.end_line,
-        name_line: found.name_line,
-    };
-    let file = |file: FileSymbols| FileSymbolsOut {
-        path: path_of(view, file.file),
-        definitions: file.definitions.into_iter().map(definition).collect(),
-    };
-    files.into_iter().map(file).collect()
-}
-
-fn headings_out(view: &View, files: Vec<FileHeadings>) -> Vec<FileHeadingsOut> {
-    let heading = |(level, title, start_line, end_line)| HeadingOut {
-        level,
-        title,
-        start_line,
-        end_line,
-    };
-    let file = |file: FileHeadings| FileHeadingsOut {
-        path: path_of(view, file.file),
-        headings: file.headings.into_iter().map(heading).collect(),
-    };
-    files.into_iter().map(file).collect()
-}
-
-fn imports_out(view: &View, files: Vec<FileImports>) -> Vec<FileImportsOut> {
-    let name = |name: crate::extract::ImportedName| match (name.name.as_str(), name.alias) {
-        (_, None) => name.name,
-        ("", Some(alias)) => format!("as {alias}"),
-        (_, Some(alias)) => format!("{} as {alias}", name.name),
-    };
-    let file = |file: FileImports| FileImportsOut {
-        path: path_of(view, file.file),
-        imports: file
-            .imports
-            .into_iter()
-            .map(|(line, import)| ImportOut {
-                module: import.module,
-                names: import.names.into_iter().map(name).collect(),
-                line,
-                reexport: import.is_reexport,
-            })
-            .collect(),
-    };
-    files.into_iter().map(file).collect()
 }
 
 fn show(answer: &OutlineOut, output: &mut Output) -> Result<()> {
     match &answer.body {
-        Body::Summary { summary } => show_summary(summary, output)?,
-        Body::Tree { tree } => show_tree(tree, 0, output)?,
-        Body::Symbols { results } => show_symbols(results, output)?,
-        Body::Map {
+        OutlineBody::Summary { summary } => show_summary(summary, output)?,
+        OutlineBody::Tree { tree } => show_tree(tree, 0, output)?,
+        OutlineBody::Symbols { results } => show_symbols(results, output)?,
+        OutlineBody::Map {
             results,
             tokens,
             left_out,
@@ -330,7 +87,7 @@ fn show(answer: &OutlineOut, output: &mut Output) -> Result<()> {
             output.flush()?;
             note(&format!("about {tokens} tokens; {left_out} definitions did not fit"));
         }
-        Body::Headings { results } => {
+        OutlineBody::Headings { results } => {
             for file in results {
                 let path = output.name(PATH, &file.path);
                 output.line(&path)?;
@@ -342,7 +99,7 @@ fn show(answer: &OutlineOut, output: &mut Output) -> Result<()> {
                 }
             }
         }
-        Body::Imports { results } => {
+        OutlineBody::Imports { results } => {
             for file in results {
                 let path = output.name(PATH, &file.path);
                 output.line(&path)?;

@@ -95,27 +95,42 @@ impl Running {
             bar.set_position(self.n_done as u64);
             return;
         }
-        if self.stage == Stage::Recording && self.last_line.elapsed() > LINE_EVERY {
-            self.last_line = Instant::now();
-            note(&format!("recording {} of {} commits", self.n_done, self.n_blobs));
-        }
-        if self.stage == Stage::Indexing && self.last_line.elapsed() > LINE_EVERY {
+        if self.stage != Stage::Waiting && self.last_line.elapsed() > LINE_EVERY {
             self.last_line = Instant::now();
             let rate = self.n_bytes as f64 / 1e6 / self.began.elapsed().as_secs_f64();
-            note(&format!(
-                "indexing {} of {} files, {rate:.1} MB/s",
-                self.n_done, self.n_blobs
-            ));
+            let (doing, unit) = (doing(self.stage), unit(self.stage));
+            let speed = match self.stage {
+                Stage::Recording => String::new(),
+                _ => format!(", {rate:.1} MB/s"),
+            };
+            note(&format!("{doing} {} of {} {unit}{speed}", self.n_done, self.n_blobs));
         }
+    }
+}
+
+fn doing(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Waiting => "waiting for",
+        Stage::Indexing => "indexing",
+        Stage::Recording => "recording",
+        Stage::Verifying => "reading",
+        Stage::Deriving => "comparing",
+        Stage::Collecting => "collecting garbage:",
+    }
+}
+
+/// What comes one by one.
+fn unit(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Recording => "commits",
+        _ => "files",
     }
 }
 
 fn new_bar(stage: Stage, n_blobs: u64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(n_blobs), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template(match stage {
-        Stage::Recording => "recording {bar:30} {pos}/{len} commits, {eta} left",
-        _ => "indexing {bar:30} {pos}/{len} files, {eta} left",
-    });
+    let template = format!("{} {{bar:30}} {{pos}}/{{len}} {}, {{eta}} left", doing(stage), unit(stage));
+    let style = ProgressStyle::with_template(&template);
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar
 }

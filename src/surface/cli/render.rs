@@ -10,6 +10,8 @@ pub(super) const STRONG: Style = Style::new().effects(Effects::BOLD);
 pub(super) const FAINT: Style = Style::new().effects(Effects::DIMMED);
 /// What matched.
 pub(super) const MATCH: Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
+/// What is put in.
+pub(super) const ADDED: Style = AnsiColor::Green.on_default();
 /// Paths.
 pub(super) const PATH: Style = AnsiColor::Magenta.on_default();
 
@@ -41,7 +43,7 @@ impl Output {
     /// Writes text whose control characters are ours.
     pub(super) fn put(&mut self, text: &str) -> io::Result<()> {
         self.has_text |= !text.is_empty();
-        self.out.write_all(text.as_bytes())
+        self.out.write_all(text.as_bytes()).map_err(on_stdout)
     }
 
     /// A line of ours.
@@ -97,10 +99,9 @@ impl Output {
     /// Bytes as they are.
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         // Beside the stream for text, which takes out what looks like a terminal's control sequences.
-        self.out.flush()?;
+        self.flush()?;
         let mut out = io::stdout().lock();
-        out.write_all(bytes)?;
-        out.flush()
+        out.write_all(bytes).and_then(|()| out.flush()).map_err(on_stdout)
     }
 
     /// Whether anything was written.
@@ -113,8 +114,22 @@ impl Output {
         io::stdout().is_terminal()
     }
 
+    /// Whether there is somebody to ask.
+    pub(super) fn can_ask(&self) -> bool {
+        io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Asks a question of ours; no answer is a no.
+    pub(super) fn ask(&mut self, question: &str) -> io::Result<bool> {
+        self.flush()?;
+        write!(io::stderr().lock(), "{question} [y/N] ")?;
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer)?;
+        Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    }
+
     pub(super) fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
+        self.out.flush().map_err(on_stdout)
     }
 
     /// The error with its causes; as JSON on standard output too, when that was asked for.
@@ -136,6 +151,11 @@ impl Output {
             let _ = writeln!(err, "hint: {}", sanitize(&hint));
         }
     }
+}
+
+/// Says where it failed, which the system does not. The kind stays: a reader that has gone away is no failure.
+fn on_stdout(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot write standard output: {error}"))
 }
 
 /// A warning or remark on standard error.

@@ -1,32 +1,25 @@
 //! `codescout symbol`
 
-use std::ops::ControlFlow;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
 use serde::Serialize;
 
 use super::args::{Global, SymbolArgs};
-use super::json::{Hinted, ProvenanceOut};
+use super::json::ProvenanceOut;
 use super::progress::CliProgress;
-use super::read::inside;
 use super::render::{FAINT, Output, PATH, STRONG, note, one_line, sanitize};
 use super::search::filter;
 use super::{Found, INTERRUPTED};
-use crate::extract::{self, DefinitionKind};
-use crate::query::{
-    CursorKey, FileFilter, FoundBy, FoundDefinition, GrepDetail, GrepRequest, Pattern, PatternOptions, Source, Sources,
-    SymbolOutcome, SymbolQuery, SymbolRequest, Usage, UsageKind, grep, kind_by_name, kind_name, kind_names, nearest,
-    split_position, symbols, unknown_path, usages,
+use crate::query::{CursorKey, FoundDefinition, Sources, SymbolQuery, SymbolRequest, symbols};
+use crate::snapshot::View;
+use crate::surface::answer::{
+    DefinitionOut, ReferencesOut, definition_kinds, definition_out, found_by_name, inside, place_query, references,
 };
-use crate::snapshot::{FileId, View};
 use crate::surface::open::Workspace;
 
 /// A list of names that begin alike ends here unless more is asked for.
 const PREFIX_LIMIT: usize = 100;
-/// Lines that mention a name are listed up to this number; all are counted.
-const MAX_LISTED_REFERENCES: usize = 100;
-
 #[derive(Debug, Serialize)]
 struct SymbolOut {
     #[serde(flatten)]
@@ -41,43 +34,9 @@ struct SymbolOut {
     took_ms: f64,
 }
 
-#[derive(Debug, Serialize)]
-struct DefinitionOut {
-    id: String,
-    name: String,
-    kind: &'static str,
-    container: Option<String>,
-    signature: String,
-    path: String,
-    start_line: u32,
-    end_line: u32,
-    name_line: u32,
-    language: &'static str,
-    blob: String,
-    doc: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    body: Option<String>,
-}
-
-#[derive(Debug, Default, Serialize)]
-struct ReferencesOut {
-    syntactic: u32,
-    textual: u32,
-    files: u32,
-    results: Vec<ReferenceOut>,
-}
-
-#[derive(Debug, Serialize)]
-struct ReferenceOut {
-    path: String,
-    line: u32,
-    kind: &'static str,
-    text: String,
-}
-
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &SymbolArgs, output: &mut Output) -> Result<Found> {
     let filter = filter(&args.filter)?;
-    let kinds = kinds(args)?;
+    let kinds = definition_kinds(&args.kinds)?;
     let opened = workspace.view(&global.reference, &CliProgress::new(global.quiet), &INTERRUPTED)?;
     let view = &opened.view;
     let started = Instant::now();
@@ -96,7 +55,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &SymbolArgs, out
         results.push(definition_out(&sources, found, args.body)?);
     }
     let references = match args.refs {
-        true => Some(references(&sources, &outcome, &request.filter)?),
+        true => Some(references(&sources, &outcome, &request.filter, &INTERRUPTED)?),
         false => None,
     };
     let answer = SymbolOut {
@@ -120,32 +79,9 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &SymbolArgs, out
     })
 }
 
-fn kinds(args: &SymbolArgs) -> Result<Vec<DefinitionKind>> {
-    let known = |name: &String| {
-        kind_by_name(name).ok_or_else(|| {
-            let near = nearest(name, kind_names());
-            Hinted {
-                message: format!("unknown kind {name}"),
-                hint: match near.is_empty() {
-                    true => format!("kinds are {}", kind_names().collect::<Vec<_>>().join(", ")),
-                    false => format!("did you mean {}?", near.join(" or ")),
-                },
-            }
-            .into()
-        })
-    };
-    args.kinds.iter().map(known).collect()
-}
-
 fn query(workspace: &Workspace, view: &View, args: &SymbolArgs) -> Result<SymbolQuery> {
     if let Some(place) = &args.at {
-        let place = inside(workspace, place);
-        let (path, line, column) = split_position(place).ok_or_else(|| Hinted {
-            message: format!("{place:?} is not a place"),
-            hint: "write path:line or path:line:column, both counted from 1".to_owned(),
-        })?;
-        let file = view.find(path.as_bytes()).ok_or_else(|| unknown_path(view, path))?;
-        return Ok(SymbolQuery::At { file, line, column });
+        return place_query(workspace, view, place);
     }
     match args.name.as_deref() {
         Some(name) if name.trim().is_empty() => bail!("the name is empty"),
@@ -188,108 +124,6 @@ impl Page {
         definitions.truncate(end);
         definitions.drain(..self.skip.min(definitions.len()));
         has_more.then(|| self.key.write((end as u32, 0)))
-    }
-}
-
-fn path_of(view: &View, file: FileId) -> String {
-    String::from_utf8_lossy(view.file(file).path).into_owned()
-}
-
-fn definition_out(sources: &Sources<'_>, found: &FoundDefinition, has_body: bool) -> Result<DefinitionOut> {
-    let view = sources.view();
-    let body = match has_body {
-        true => match sources.reader().read(found.file)? {
-            Source::Bytes(bytes) => {
-                let text = bytes.get(found.range.clone()).unwrap_or_default();
-                Some(String::from_utf8_lossy(text).into_owned())
-            }
-            _ => None,
-        },
-        false => None,
-    };
-    Ok(DefinitionOut {
-        id: found.id.clone(),
-        name: found.name.clone(),
-        kind: kind_name(found.kind),
-        container: found.container.clone(),
-        signature: found.signature.clone(),
-        path: path_of(view, found.file),
-        start_line: found.start_line,
-        end_line: found.end_line,
-        name_line: found.name_line,
-        language: extract::language(view.lang(found.file)).map_or("text", |language| language.name),
-        blob: view.file(found.file).entry().oid.to_string(),
-        doc: found.doc.clone(),
-        body,
-    })
-}
-
-/// Every line with one of the names that were found, but for those that define it.
-fn references(sources: &Sources<'_>, outcome: &SymbolOutcome, filter: &FileFilter) -> Result<ReferencesOut> {
-    let mut names: Vec<&str> = outcome.definitions.iter().map(|found| found.name.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    let mut told = ReferencesOut::default();
-    for name in names {
-        let options = PatternOptions {
-            whole_words: true,
-            literal: true,
-            ..PatternOptions::default()
-        };
-        let request = GrepRequest {
-            pattern: Pattern::new(name, options)?,
-            filter: filter.clone(),
-            detail: GrepDetail::Lines,
-            before: 0,
-            after: 0,
-            limit: usize::MAX,
-            from: None,
-        };
-        let mut failed = Ok(());
-        grep(sources, &request, &INTERRUPTED, &mut |matches| {
-            match usages(sources, matches.file, name, &matches.lines) {
-                Ok(usages) => told.add(sources.view(), usages),
-                Err(error) => failed = Err(error),
-            }
-            match failed {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(_) => ControlFlow::Break(()),
-            }
-        });
-        failed?;
-    }
-    Ok(told)
-}
-
-impl ReferencesOut {
-    fn add(&mut self, view: &View, usages: Vec<Usage>) {
-        self.files += u32::from(!usages.is_empty());
-        for usage in usages {
-            match usage.kind {
-                UsageKind::Text => self.textual += 1,
-                UsageKind::Reference(_) | UsageKind::Import => self.syntactic += 1,
-            }
-            if self.results.len() < MAX_LISTED_REFERENCES {
-                self.results.push(ReferenceOut {
-                    path: path_of(view, usage.file),
-                    line: usage.line,
-                    kind: usage.kind.name(),
-                    text: usage.text,
-                });
-            }
-        }
-    }
-}
-
-fn found_by_name(found_by: FoundBy) -> &'static str {
-    match found_by {
-        FoundBy::Name => "name",
-        FoundBy::OtherSpelling => "other_spelling",
-        FoundBy::Prefix => "prefix",
-        FoundBy::Part => "part",
-        FoundBy::Definition => "definition",
-        FoundBy::Reference => "reference",
-        FoundBy::Enclosing => "enclosing",
     }
 }
 

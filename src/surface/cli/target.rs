@@ -7,13 +7,13 @@ use std::os::unix::ffi::OsStrExt;
 use anyhow::Result;
 use bstr::ByteSlice;
 
-use super::read::inside;
 use super::{INTERRUPTED, progress::CliProgress};
 use crate::extract::{Extractor, Options};
 use crate::history::{FileShapes, SymbolKey};
 use crate::model::RepoPath;
 use crate::query::{FileFilter, PartQuery, Sources, SymbolQuery, SymbolRequest, kind_name, parse_lines, symbols};
 use crate::surface::history::{OpenedHistory, Uncommitted};
+use crate::surface::answer::inside;
 use crate::surface::open::Workspace;
 
 /// What was asked about.

@@ -2,19 +2,18 @@
 
 use std::path::Path;
 
-use super::{Finding, Hint, Remedy, Severity};
-use crate::config::unknown_variables;
+use super::{Finding, Remedy, Severity};
+use crate::config::{ConfigError, unknown_variables};
 use crate::git::{GitVersion, Repository, RepositoryKind, git_version};
-use crate::sidecar::volume;
+use crate::sidecar::{OpenError, volume};
+use crate::surface::answer::{Door, hint};
+use crate::surface::hooks::{self, Foreign, HookState, HookStatus, RunOutcome, Trial};
 use crate::surface::open::{Freshness, Workspace};
 
 /// The oldest git that every use made of it is known to work with: `check-attr --source` and reftable came with it.
 const KNOWN_GIT: GitVersion = GitVersion { major: 2, minor: 36 };
 /// Less free space than this is soon none.
 const LITTLE_SPACE_BYTES: u64 = 200 << 20;
-/// What always mends an index.
-const REMOVE_IT: &str = "remove the folder: the next question builds it again";
-
 pub(super) fn git_executable(path: &Path) -> Finding {
     let finding = |severity, message: String| Finding::new("git", severity, message);
     match git_version(path) {
@@ -31,9 +30,16 @@ pub(super) fn git_executable(path: &Path) -> Finding {
 }
 
 /// The repository, its configuration or its sidecar cannot be opened at all.
-pub(super) fn not_opened(error: &anyhow::Error, hint: Hint) -> Finding {
-    let finding = Finding::new("repository", Severity::Problem, format!("{error:#}"));
-    match hint(error) {
+pub(super) fn not_opened(error: &anyhow::Error) -> Finding {
+    let area = if error.is::<OpenError>() {
+        "sidecar"
+    } else if error.is::<ConfigError>() {
+        "configuration"
+    } else {
+        "repository"
+    };
+    let finding = Finding::new(area, Severity::Problem, format!("{error:#}"));
+    match hint(error, Door::Shell) {
         Some(hint) => finding.mended_by(hint),
         None => finding,
     }
@@ -73,7 +79,7 @@ pub(super) fn repository(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-pub(super) fn sidecar(workspace: &Workspace, hint: Hint) -> Vec<Finding> {
+pub(super) fn sidecar(workspace: &Workspace) -> Vec<Finding> {
     let finding = |severity, message: String| Finding::new("sidecar", severity, message);
     let root = workspace.sidecar_root();
     let mut findings = Vec::new();
@@ -98,9 +104,9 @@ pub(super) fn sidecar(workspace: &Workspace, hint: Hint) -> Vec<Finding> {
         ),
         Err(error) => {
             let finding = finding(Severity::Problem, format!("{error:#}"));
-            findings.push(match hint(&error) {
+            findings.push(match hint(&error, Door::Shell) {
                 Some(hint) => finding.mended_by(hint),
-                None => finding.mended_by(REMOVE_IT),
+                None => finding.with(Remedy::Repair),
             });
         }
     }
@@ -159,8 +165,96 @@ pub(super) fn index(workspace: &Workspace) -> Option<Finding> {
         Ok(Some(Freshness::Behind)) => {
             Some(finding(Severity::Note, "HEAD is not indexed yet; the next question does it").with(Remedy::Index))
         }
-        Err(error) => Some(finding(Severity::Problem, &format!("{error:#}")).mended_by(REMOVE_IT)),
+        Err(error) => Some(finding(Severity::Problem, &format!("{error:#}")).with(Remedy::Repair)),
     }
+}
+
+/// Whether git would call the hooks, and whether it does: where they are installed they are tried.
+pub(super) fn hooks(workspace: &Workspace) -> Vec<Finding> {
+    let finding = |severity, message: String| Finding::new("hooks", severity, message);
+    let repository = &workspace.repository;
+    let status = hooks::status(repository, workspace.sidecar_root());
+    let mut findings: Vec<Finding> = status
+        .managers
+        .iter()
+        .map(|seen| {
+            finding(
+                Severity::Note,
+                format!(
+                    "{} manages hooks here ({})",
+                    seen.manager.name(),
+                    seen.evidence.display()
+                ),
+            )
+        })
+        .collect();
+    let is_ours = |hook: &&HookStatus| !matches!(hook.state, HookState::Missing | HookState::Foreign);
+    if status.hooks.iter().filter(is_ours).count() == 0 {
+        findings.push(
+            finding(
+                Severity::Note,
+                "no hooks: the first question after a commit or checkout brings the index up to date".into(),
+            )
+            .mended_by("codescout hooks install"),
+        );
+        return findings;
+    }
+    for hook in status.hooks.iter().filter(|hook| !hook.is_called) {
+        let why = hook.note.as_deref().unwrap_or("it is not installed");
+        findings.push(
+            finding(
+                Severity::Warning,
+                format!("git does not call {}: {why}", hook.event.name()),
+            )
+            .mended_by("codescout hooks install"),
+        );
+    }
+    findings.extend(tried(workspace));
+    findings.extend(status.last_run.and_then(|run| last_run(&run)));
+    findings
+}
+
+fn tried(workspace: &Workspace) -> Vec<Finding> {
+    let finding = |severity, message: String| Finding::new("hooks", severity, message);
+    let program = match std::env::current_exe() {
+        Ok(program) => program,
+        Err(error) => return vec![finding(Severity::Warning, format!("the hooks were not tried: {error}"))],
+    };
+    let trials = hooks::trial(
+        &workspace.repository,
+        workspace.sidecar_root(),
+        &program,
+        Foreign::LeaveAlone,
+    );
+    let told = trials.into_iter().filter_map(|(event, trial)| match trial {
+        Trial::Called { elapsed } => Some(finding(
+            Severity::Fine,
+            format!("git calls {} ({} ms)", event.name(), elapsed.as_millis()),
+        )),
+        Trial::NotCalled { why } => Some(
+            finding(
+                Severity::Warning,
+                format!("git was asked to call {}, and it was not called: {why}", event.name()),
+            )
+            .mended_by("codescout hooks install"),
+        ),
+        Trial::NotTried { why } => Some(finding(
+            Severity::Note,
+            format!("{} was not tried: {why}", event.name()),
+        )),
+        Trial::NotInstalled => None,
+    });
+    told.collect()
+}
+
+fn last_run(run: &hooks::Entry) -> Option<Finding> {
+    let why = run.why.as_deref().unwrap_or_default();
+    let message = match run.outcome {
+        RunOutcome::Failed => format!("the last run, after {} at {}, failed: {why}", run.event, run.at),
+        RunOutcome::Interrupted => format!("the last run, after {} at {}, was interrupted", run.event, run.at),
+        RunOutcome::Started | RunOutcome::Indexed => return None,
+    };
+    Some(Finding::new("hooks", Severity::Warning, message).mended_by("codescout index"))
 }
 
 pub(super) fn configuration() -> Vec<Finding> {

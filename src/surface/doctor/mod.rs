@@ -100,16 +100,13 @@ impl Report {
     }
 }
 
-/// What to do about an error, as a command says it.
-pub(crate) type Hint = fn(&anyhow::Error) -> Option<String>;
-
 /// Looks at everything that concerns the repository that `path` lies in.
-pub(crate) fn examine(path: &Path, hint: Hint) -> Report {
+pub(crate) fn examine(path: &Path) -> Report {
     let mut findings = vec![checks::git_executable(path)];
     let workspace = match Workspace::open(path, &Overrides::default()) {
         Ok(workspace) => workspace,
         Err(error) => {
-            findings.push(checks::not_opened(&error, hint));
+            findings.push(checks::not_opened(&error));
             findings.push(checks::what_leaves());
             return Report {
                 findings,
@@ -118,8 +115,9 @@ pub(crate) fn examine(path: &Path, hint: Hint) -> Report {
         }
     };
     findings.extend(checks::repository(&workspace.repository));
-    findings.extend(checks::sidecar(&workspace, hint));
+    findings.extend(checks::sidecar(&workspace));
     findings.extend(checks::index(&workspace));
+    findings.extend(checks::hooks(&workspace));
     findings.extend(checks::configuration());
     findings.push(checks::what_leaves());
     Report {

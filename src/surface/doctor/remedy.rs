@@ -4,12 +4,14 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 
-use crate::ingest::Progress;
+use crate::ingest::{Depth, Limits, Progress};
 use crate::surface::open::Workspace;
 
 /// Something that `--fix` does; in the order in which these have to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Remedy {
+    /// Set aside what is damaged, and build it anew.
+    Repair,
     /// Write the line into `info/exclude`.
     Exclude,
     /// Index the commit that is checked out.
@@ -20,6 +22,7 @@ impl Remedy {
     /// The command that does the same.
     pub(crate) fn command(self) -> &'static str {
         match self {
+            Self::Repair => "codescout verify --repair",
             Self::Exclude => "codescout doctor --fix",
             Self::Index => "codescout index",
         }
@@ -33,8 +36,24 @@ impl Remedy {
         interrupt: &AtomicBool,
     ) -> Result<String> {
         match self {
+            Self::Repair => {
+                let Some(sidecar) = workspace.sidecar_to_check()? else {
+                    return Ok("there is no index to repair".to_owned());
+                };
+                let limits = Limits {
+                    interrupt,
+                    deadline: None,
+                };
+                let repair = workspace.writer(&sidecar).repair(Depth::default(), progress, limits)?;
+                Ok(format!(
+                    "set {} damaged files aside and rebuilt {} snapshots",
+                    repair.n_set_aside, repair.n_trees
+                ))
+            }
             Self::Exclude => {
-                workspace.exclude_sidecar()?;
+                if let Some(sidecar) = workspace.open_sidecar()? {
+                    workspace.exclude_sidecar(&sidecar, interrupt)?;
+                }
                 Ok("wrote the line into info/exclude".to_owned())
             }
             Self::Index => {

@@ -20,11 +20,17 @@ const COMMANDS: &[&str] = &[
     "diff",
     "index",
     "status",
+    "verify",
     "init",
     "doctor",
+    "gc",
+    "install",
+    "uninstall",
     "eval",
+    "hooks",
     "config",
     "completions",
+    "serve",
 ];
 
 /// What is written about a command: its own section and what holds for all.
@@ -104,11 +110,19 @@ fn every_field_of_an_answer_is_described() {
         &["diff", "HEAD~1", "--by", "text", "--json"],
         &["index", "--json"],
         &["index", "--history", "--json"],
-        &["status", "--json"],
+        &["verify", "--deep", "--json"],
+        &["status", "--bytes", "--json"],
+        &["gc", "--pin", "v1", "--json"],
+        &["gc", "--dry-run", "--json"],
         &["eval", "--from-history", "--json"],
+        &["hooks", "install", "--json"],
+        &["hooks", "status", "--json"],
         &["config", "--json"],
         &["init", "--json"],
         &["doctor", "--json"],
+        &["install", "codex", "--yes", "--json"],
+        &["install", "--list", "--json"],
+        &["uninstall", "codex", "--yes", "--json"],
     ];
     let mut missing = BTreeSet::new();
     for args in samples {
@@ -122,7 +136,10 @@ fn every_field_of_an_answer_is_described() {
             }
         }
         let first: Vec<&String> = answer.as_object().unwrap().keys().take(2).collect();
-        if !matches!(args[0], "index" | "eval" | "config" | "init" | "doctor") {
+        if !matches!(
+            args[0],
+            "index" | "verify" | "eval" | "config" | "gc" | "hooks" | "init" | "install" | "uninstall" | "doctor"
+        ) {
             assert_eq!(first, ["repo", "ref"], "{args:?} does not begin with its provenance");
         }
     }

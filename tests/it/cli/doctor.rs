@@ -103,7 +103,7 @@ fn outside_of_a_repository_and_with_wrong_settings_it_says_so() {
 
     repo.write(".codescout.toml", "[embedding]\nmodel = '/elsewhere'\n");
     let ill = call(&repo, &["doctor", "--json"]).expect(1).json();
-    assert!(about(&ill, "repository")[0].contains("embedding.model"), "{ill}");
+    assert!(about(&ill, "configuration")[0].contains("embedding.model"), "{ill}");
 }
 
 #[test]

@@ -21,20 +21,20 @@ use serde_json::Value;
 use crate::support::TestRepo;
 
 /// What a call gave.
-pub(super) struct Called {
-    pub(super) code: i32,
-    pub(super) stdout: Vec<u8>,
-    pub(super) stderr: String,
+pub(crate) struct Called {
+    pub(crate) code: i32,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
 }
 
 impl Called {
     /// Standard output as text.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8(self.stdout.clone()).unwrap()
     }
 
     /// Standard output as the one JSON object that it has to be.
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         let value: Value = serde_json::from_slice(&self.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}\n{}", String::from_utf8_lossy(&self.stdout), self.stderr));
         assert!(value.is_object());
@@ -42,7 +42,7 @@ impl Called {
     }
 
     #[track_caller]
-    pub(super) fn expect(self, code: i32) -> Self {
+    pub(crate) fn expect(self, code: i32) -> Self {
         let stdout = String::from_utf8_lossy(&self.stdout);
         assert_eq!(self.code, code, "stdout: {stdout}\nstderr: {}", self.stderr);
         self
@@ -50,7 +50,7 @@ impl Called {
 }
 
 /// Calls the program in a folder, cut off from the machine's settings.
-pub(super) fn call_in<S: AsRef<OsStr>>(folder: &Path, args: &[S], input: &[u8]) -> Called {
+pub(crate) fn call_in<S: AsRef<OsStr>>(folder: &Path, args: &[S], input: &[u8]) -> Called {
     let mut child = Command::new(env!("CARGO_BIN_EXE_codescout"))
         .args(args)
         .current_dir(folder)

@@ -5,4 +5,5 @@ mod hostile;
 mod objects;
 mod oracle;
 mod refs;
+mod roots;
 mod worktree;

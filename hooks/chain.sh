@@ -1,0 +1,1 @@
+[ ! -x "${0%/*}/@EVENT@.codescout-orig" ] || exec "${0%/*}/@EVENT@.codescout-orig" "$@"

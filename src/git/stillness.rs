@@ -1,0 +1,217 @@
+//! Whether anything has happened below a work tree since it was looked at, so that a comparison need not be made again.
+//!
+//! The kernel is asked to note changes in every folder. A note is taken within the system call that makes the change, so
+//! that who has written a file before asking is never told that nothing has happened. What the kernel does not note
+//! (writes through a memory map or another hard link, changes by another machine, a changed global ignore file) is why stillness is
+//! believed for a short time only.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::open::Repository;
+
+/// How long nothing is believed to have happened where nothing was noted.
+const BELIEVED_FOR: Duration = Duration::from_secs(5);
+/// More folders are not worth the watching; the kernel's watches are few and belong to all programs of the user.
+const MAX_FOLDERS: usize = 4_000;
+
+/// A watch over a work tree, as it was when the watch began. It ends with the first thing that happens.
+#[derive(Debug)]
+pub struct Stillness {
+    notes: notes::Notes,
+    began: Instant,
+}
+
+impl Stillness {
+    /// Begins to watch. None where that is not possible or not enough: without a work tree, with repositories in it (submodules
+    /// that are checked out), with very many folders, on file systems that others may change, and where the system has no such
+    /// notes.
+    pub fn begin(repository: &Repository) -> Option<Self> {
+        let root = repository.work_dir()?;
+        let mut notes = notes::Notes::new(root)?;
+        let mut folders = vec![root.to_owned()];
+        for git_dir in [repository.git_dir(), repository.common_dir()] {
+            notes.watch(git_dir)?;
+            let info = git_dir.join("info");
+            if info.is_dir() {
+                notes.watch(&info)?;
+            }
+        }
+        let mut n_folders = 0;
+        while let Some(folder) = folders.pop() {
+            n_folders += 1;
+            if n_folders > MAX_FOLDERS {
+                return None;
+            }
+            // Watched first, listed then: a folder made in between is listed or noted.
+            notes.watch(&folder)?;
+            folders.extend(folders_in(&folder, folder == root)?);
+        }
+        Some(Self {
+            notes,
+            began: Instant::now(),
+        })
+    }
+
+    /// Whether nothing has happened since the watch began. Once it has, always no.
+    pub fn holds(&self) -> bool {
+        self.began.elapsed() < BELIEVED_FOR && self.notes.are_none()
+    }
+
+    /// Whether something has happened; else it was only believed for long enough.
+    pub fn is_disturbed(&self) -> bool {
+        !self.notes.are_none()
+    }
+}
+
+/// The folders in a folder, less git's own and ours; none if it is a repository within the work tree. Links are not followed.
+fn folders_in(folder: &Path, is_root: bool) -> Option<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).ok()? {
+        let entry = entry.ok()?;
+        let name = entry.file_name();
+        if name == ".git" && !is_root {
+            return None;
+        }
+        let is_ours = is_root && (name == ".git" || name == ".codescout");
+        if !is_ours && entry.file_type().ok()?.is_dir() {
+            found.push(entry.path());
+        }
+    }
+    Some(found)
+}
+
+#[cfg(target_os = "linux")]
+mod notes {
+    use std::os::fd::OwnedFd;
+    use std::path::Path;
+
+    use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+
+    /// Magic numbers of file systems that this machine alone changes: ext2 to ext4, XFS, Btrfs, tmpfs, overlay, F2FS, ZFS
+    /// (`statfs(2)`).
+    const LOCAL: &[u64] = &[
+        0xef53,
+        0x5846_5342,
+        0x9123_683e,
+        0x0102_1994,
+        0x794c_7630,
+        0xf2f5_2010,
+        0x2fc1_2fc1,
+    ];
+
+    /// What the kernel noted.
+    #[derive(Debug)]
+    pub(super) struct Notes(OwnedFd);
+
+    impl Notes {
+        pub(super) fn new(root: &Path) -> Option<Self> {
+            let kind = rustix::fs::statfs(root).ok()?.f_type as u64 & 0xffff_ffff;
+            if !LOCAL.contains(&kind) {
+                return None;
+            }
+            inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)
+                .ok()
+                .map(Self)
+        }
+
+        pub(super) fn watch(&mut self, folder: &Path) -> Option<()> {
+            let changes = WatchFlags::CREATE
+                | WatchFlags::DELETE
+                | WatchFlags::MODIFY
+                | WatchFlags::ATTRIB
+                | WatchFlags::MOVE
+                | WatchFlags::DELETE_SELF
+                | WatchFlags::MOVE_SELF
+                | WatchFlags::ONLYDIR
+                | WatchFlags::DONT_FOLLOW;
+            inotify::add_watch(&self.0, folder, changes).ok().map(|_| ())
+        }
+
+        /// Notes stay where they are until they are read, and are never read: the first ends the watch.
+        pub(super) fn are_none(&self) -> bool {
+            matches!(rustix::io::ioctl_fionread(&self.0), Ok(0))
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod notes {
+    use std::path::Path;
+
+    #[derive(Debug)]
+    pub(super) struct Notes;
+
+    impl Notes {
+        pub(super) fn new(_root: &Path) -> Option<Self> {
+            None
+        }
+
+        pub(super) fn watch(&mut self, _folder: &Path) -> Option<()> {
+            None
+        }
+
+        pub(super) fn are_none(&self) -> bool {
+            false
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+    use std::fs;
+
+    use super::*;
+    use crate::support::TestRepo;
+
+    /// Whether a watch that began before a change still holds after it.
+    fn holds_after(repo: &TestRepo, change: impl FnOnce()) -> Option<bool> {
+        let repository = Repository::open(repo.root()).unwrap();
+        let stillness = Stillness::begin(&repository)?;
+        assert!(stillness.holds());
+        change();
+        Some(stillness.holds())
+    }
+
+    #[test]
+    fn every_change_is_noted_at_once() {
+        let repo = TestRepo::new("//- src/a.rs\nfn a() {}\n//- deep/er/b.rs\nfn b() {}\n");
+        let root = repo.root().to_owned();
+        fs::create_dir(root.join("empty")).unwrap();
+        let changes: Vec<Box<dyn FnOnce()>> = vec![
+            Box::new(|| fs::write(root.join("src/a.rs"), "fn a() { 1 }\n").unwrap()),
+            Box::new(|| fs::write(root.join("deep/er/new.rs"), "").unwrap()),
+            Box::new(|| fs::write(root.join("empty/new.rs"), "").unwrap()),
+            Box::new(|| fs::remove_file(root.join("deep/er/b.rs")).unwrap()),
+            Box::new(|| fs::rename(root.join("src"), root.join("source")).unwrap()),
+            Box::new(|| fs::create_dir(root.join("another")).unwrap()),
+            Box::new(|| {
+                repo.git(["add", "-A"]);
+            }),
+            Box::new(|| {
+                repo.git(["config", "core.autocrlf", "true"]);
+            }),
+        ];
+        for (number, change) in changes.into_iter().enumerate() {
+            let Some(holds) = holds_after(&repo, change) else {
+                eprintln!("skipped: no notes on this file system");
+                return;
+            };
+            assert!(!holds, "change {number} was not noted");
+        }
+        assert_eq!(
+            holds_after(&repo, || drop(fs::read(root.join(".gitignore")))),
+            Some(true)
+        );
+    }
+
+    #[test]
+    fn a_work_tree_with_a_repository_in_it_is_not_watched() {
+        let repo = TestRepo::new("//- a.rs\nfn a() {}\n");
+        fs::create_dir_all(repo.root().join("deep/inner")).unwrap();
+        fs::write(repo.root().join("deep/inner/.git"), "gitdir: elsewhere\n").unwrap();
+        let repository = Repository::open(repo.root()).unwrap();
+        assert!(Stillness::begin(&repository).is_none());
+    }
+}

@@ -1,0 +1,131 @@
+//! What stays of a store when the rest is thrown away, and the numbers that it gets.
+
+/// A set of numbers below a bound.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NumberSet {
+    words: Vec<u64>,
+}
+
+impl NumberSet {
+    /// An empty set of numbers below `bound`.
+    pub fn below(bound: u32) -> Self {
+        Self {
+            words: vec![0; (bound as usize).div_ceil(64)],
+        }
+    }
+
+    /// Adds a number; whether it is new. One at or above the bound is not added.
+    pub fn insert(&mut self, number: u32) -> bool {
+        let Some(word) = self.words.get_mut(number as usize / 64) else {
+            return false;
+        };
+        let bit = 1 << (number % 64);
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+
+    /// Whether it holds the number.
+    pub fn contains(&self, number: u32) -> bool {
+        let word = self.words.get(number as usize / 64);
+        word.is_some_and(|word| word & (1 << (number % 64)) != 0)
+    }
+
+    /// How many numbers it holds.
+    pub fn len(&self) -> u32 {
+        self.words.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.words.iter().all(|&word| word == 0)
+    }
+
+    /// How many of the numbers from `first` on, `n_numbers` of them, it holds.
+    pub fn count_in(&self, first: u32, n_numbers: u32) -> u32 {
+        (first..first + n_numbers)
+            .filter(|&number| self.contains(number))
+            .count() as u32
+    }
+}
+
+/// New numbers without gaps for the members of a set, in their order.
+#[derive(Clone, Debug)]
+pub struct Ranks {
+    set: NumberSet,
+    /// For each word, how many members come before it.
+    before: Vec<u32>,
+}
+
+impl Ranks {
+    /// Numbers the members of `set` from 0 on.
+    pub fn new(set: NumberSet) -> Self {
+        let mut n_members = 0;
+        let before = set
+            .words
+            .iter()
+            .map(|word| {
+                let before = n_members;
+                n_members += word.count_ones();
+                before
+            })
+            .collect();
+        Self { set, before }
+    }
+
+    /// The new number of a member; `None` for what is no member.
+    pub fn of(&self, number: u32) -> Option<u32> {
+        let at = number as usize / 64;
+        let word = self.set.words.get(at)?;
+        let bit = 1u64 << (number % 64);
+        (word & bit != 0).then(|| self.before[at] + (word & (bit - 1)).count_ones())
+    }
+
+    /// How many members are below `number`.
+    pub fn below(&self, number: u32) -> u32 {
+        let at = number as usize / 64;
+        match self.set.words.get(at) {
+            Some(word) => self.before[at] + (word & ((1u64 << (number % 64)) - 1)).count_ones(),
+            None => self.set.len(),
+        }
+    }
+
+    /// The members.
+    pub fn set(&self) -> &NumberSet {
+        &self.set
+    }
+}
+
+/// The blobs and documents that stay, by their old numbers, with their new ones.
+#[derive(Clone, Debug)]
+pub struct Survivors {
+    /// Blobs.
+    pub blobs: Ranks,
+    /// Documents: all those of the blobs that stay.
+    pub docs: Ranks,
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn members_are_numbered_in_their_order_without_gaps() {
+        let mut set = NumberSet::below(300);
+        let members = [0, 1, 5, 63, 64, 127, 128, 200, 299];
+        assert!(members.iter().all(|&member| set.insert(member)));
+        assert!(!set.insert(64) && !set.insert(5_000));
+        assert_eq!((set.len(), set.count_in(64, 65)), (9, 3));
+        let ranks = Ranks::new(set);
+        for number in 0..320 {
+            let expected = members.iter().position(|&member| member == number);
+            assert_eq!(ranks.of(number), expected.map(|rank| rank as u32));
+            let below = members.iter().filter(|&&member| member < number).count();
+            assert_eq!(ranks.below(number), below as u32, "{number}");
+        }
+        assert_eq!(ranks.of(5_000), None);
+        assert_eq!(Ranks::new(NumberSet::default()).below(7).checked_sub(1), None);
+        assert_eq!(ranks.of(0).unwrap(), 0);
+    }
+}

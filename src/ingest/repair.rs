@@ -1,0 +1,147 @@
+//! Sets aside what is damaged and makes it again from git.
+
+use std::ffi::OsStr;
+use std::io;
+
+use crate::sidecar::{HistoryEntry, LockError, State, Store, WriterLock};
+use crate::snapshot::ManifestError;
+
+use super::progress::Progress;
+use super::publish::publish_state;
+use super::run::{Ingest, IngestError, Target};
+use super::sweep::retire_history;
+use super::verify::{Depth, Limits, Verification, VerifyError, check_content, files_of};
+
+/// What mending did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Repair {
+    /// What was found before.
+    pub before: Verification,
+    /// Files that were set aside, or that were missing.
+    pub n_set_aside: usize,
+    /// Trees whose manifests, with all that they need, are there again.
+    pub n_trees: usize,
+    /// Trees that git does not have any more: what was known of them is lost.
+    pub n_lost_trees: usize,
+    /// What is found now.
+    pub after: Verification,
+}
+
+/// Why nothing was mended, or not all.
+#[derive(Debug, thiserror::Error)]
+pub enum RepairError {
+    /// Looking for damage.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
+    /// Another writer did not finish in time, or nothing can be written here.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// A damaged file cannot be moved.
+    #[error("cannot set {name} aside")]
+    SetAside {
+        /// The file.
+        name: String,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Making it again.
+    #[error(transparent)]
+    Ingest(#[from] IngestError),
+}
+
+impl Ingest<'_> {
+    /// Looks for damage, sets it aside and makes it again. Without damage nothing is written.
+    ///
+    /// A damaged segment costs all of them: the numbers that it gave are not known any more, so a new epoch begins.
+    /// A damaged batch of commits costs those that go on from it.
+    pub fn repair(&self, depth: Depth, progress: &dyn Progress, limits: Limits<'_>) -> Result<Repair, RepairError> {
+        let mut repair = Repair {
+            before: self.verify(depth, progress, limits)?,
+            ..Repair::default()
+        };
+        if repair.before.is_sound() {
+            repair.after = repair.before.clone();
+            return Ok(repair);
+        }
+        repair.n_set_aside = self.set_aside(&repair.before)?;
+        for tree in repair.before.trees.clone() {
+            let mut reader = self.repository.reader();
+            if reader.diff_trees(None, tree).is_err() {
+                repair.n_lost_trees += 1;
+                continue;
+            }
+            let target = Target { commit: None, tree };
+            if self.update(target, progress, limits.interrupt)?.interrupted {
+                return Err(VerifyError::Interrupted.into());
+            }
+            repair.n_trees += 1;
+        }
+        repair.after = self.verify(Depth::default(), progress, limits)?;
+        Ok(repair)
+    }
+
+    /// Sets aside the files of segments that are not what their names say. No more than a service to who looks for the cause:
+    /// nothing reads them any more.
+    pub(super) fn set_damaged_aside(&self, state: &State, lock: &WriterLock) {
+        for (store, file) in state.segments.iter().flat_map(files_of) {
+            if check_content(self.sidecar, store, file).is_err()
+                && let Err(error) = self.sidecar.set_aside(Some(store), OsStr::new(&file.name), lock)
+            {
+                tracing::debug!(name = file.name, %error, "not set aside");
+            }
+        }
+    }
+
+    /// Sets aside the manifest that an error is about, which may be the one that the one asked for rests on.
+    pub(super) fn set_manifest_aside(&self, error: &ManifestError, lock: &WriterLock) {
+        let ManifestError::File(error) = error else { return };
+        if let Some(name) = error.path().file_name()
+            && let Err(error) = self.sidecar.set_aside(Some(Store::Snapshots), name, lock)
+        {
+            tracing::debug!(name = %name.display(), %error, "not set aside");
+        }
+    }
+
+    /// Publishes a state without the batches of commits that are damaged and those that go on from them: they are recorded again when
+    /// somebody asks for what they had.
+    fn drop_damaged_history(&self, found: &Verification, lock: &WriterLock) -> Result<(), IngestError> {
+        // A damaged state is set aside, and names nothing any more.
+        let Ok(Some(mut state)) = self.sidecar.state() else {
+            return Ok(());
+        };
+        let is_damaged = |entry: &HistoryEntry| {
+            let mut files = entry.files();
+            files.any(|file| found.is_blamed(Store::History, &file.name))
+        };
+        if let Some(first) = state.history.iter().position(is_damaged) {
+            let dropped = state.history.split_off(first);
+            publish_state(self.sidecar, lock, &mut state)?;
+            retire_history(self.sidecar, &dropped);
+        }
+        Ok(())
+    }
+
+    fn set_aside(&self, found: &Verification) -> Result<usize, RepairError> {
+        let lock = self.sidecar.lock(self.patience)?;
+        self.drop_damaged_history(found, &lock)?;
+        let mut n_set_aside = 0;
+        for finding in &found.findings {
+            let moved = self.sidecar.set_aside(finding.store, OsStr::new(&finding.name), &lock);
+            match moved {
+                Ok(()) => n_set_aside += 1,
+                // Missing, which is what is wrong with it, or mended by somebody else.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => n_set_aside += 1,
+                Err(source) => {
+                    let name = finding.name.clone();
+                    return Err(RepairError::SetAside { name, source });
+                }
+            }
+        }
+        self.sidecar.mend_texts(&lock).map_err(|source| RepairError::SetAside {
+            name: "FORMAT".to_owned(),
+            source,
+        })?;
+        Ok(n_set_aside)
+    }
+}

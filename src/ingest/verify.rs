@@ -1,0 +1,569 @@
+//! Is what is stored what was written? And, asked to look deeper, is it what the blobs say?
+//!
+//! Checking takes no lock and writes nothing: a state that is replaced meanwhile is read again. Each room checks what it has
+//! written; here is what spans rooms, and who is to blame for what. Mending is in [`super::repair`].
+
+mod deep;
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use crate::git::ObjectError;
+use crate::history::Batch;
+use crate::index::{BuildError, Segment, SegmentError, Segments};
+use crate::model::TreeId;
+use crate::sidecar::{
+    Entry, EntryKind, HistoryEntry, RecordError, SegmentEntry, Sidecar, State, StateError, Store, StoredFile,
+};
+use crate::snapshot::{Manifest, tree_of_file};
+
+use super::progress::{Progress, Stage};
+use super::run::Ingest;
+
+/// How often the check begins again because a writer has replaced the state.
+const MAX_ATTEMPTS: usize = 4;
+
+/// How thoroughly to look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Depth {
+    /// Extract the blobs again and compare.
+    pub from_blobs: bool,
+    /// Of all blobs, and of all manifests, only so many, evenly spread; those of other runs are others.
+    pub sample: Option<usize>,
+}
+
+/// When to stop.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits<'a> {
+    /// Set when the caller wants to stop.
+    pub interrupt: &'a AtomicBool,
+    /// When time is up.
+    pub deadline: Option<Instant>,
+}
+
+impl Limits<'_> {
+    fn are_reached(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed) || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
+/// What a check saw.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verification {
+    /// Files that were read in full, and their bytes.
+    pub n_files: usize,
+    /// In them.
+    pub n_bytes: u64,
+    /// Segments of the state.
+    pub n_segments: usize,
+    /// Blobs in the segments that could be opened.
+    pub n_blobs: u64,
+    /// Documents in them.
+    pub n_docs: u64,
+    /// Manifests of the state's epoch.
+    pub n_manifests: usize,
+    /// Commits in the batches that could be opened.
+    pub n_commits: u64,
+    /// What is not what was written.
+    pub findings: Vec<Finding>,
+    /// Files of ours that nothing needs: replaced, half-written, of an earlier epoch, set aside.
+    pub leftovers: Vec<Loose>,
+    /// What this program did not put there.
+    pub unknown: Vec<Loose>,
+    /// What was compared with git, if that was asked for.
+    pub derived: Option<Derived>,
+    /// Files that were not read because time was up.
+    pub n_unread: usize,
+    /// The trees that have a manifest of ours, damaged or not, the newest first.
+    pub trees: Vec<TreeId>,
+}
+
+/// Damage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The folder that the file stands in; `None` for the sidecar's own.
+    pub store: Option<Store>,
+    /// The file's name.
+    pub name: String,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+/// A file that nothing needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loose {
+    /// From the sidecar's folder.
+    pub path: String,
+    /// In bytes.
+    pub length: u64,
+}
+
+/// What was compared with what git holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Derived {
+    /// Blobs that were extracted again.
+    pub n_blobs: u64,
+    /// Documents whose words and vectors were made again.
+    pub n_docs: u64,
+    /// Blobs that git does not have any more: nothing can be said about them.
+    pub n_absent_blobs: u64,
+    /// Blobs that were not looked at: not in the sample, or time was up.
+    pub n_skipped_blobs: u64,
+    /// Manifests that were compared with their trees.
+    pub n_manifests: u64,
+    /// Manifests whose trees git does not have any more.
+    pub n_absent_trees: u64,
+    /// Manifests that were not looked at.
+    pub n_skipped_manifests: u64,
+}
+
+/// Why nothing could be said.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// The state cannot be read, or another build wrote it.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A folder cannot be listed.
+    #[error("cannot read {}", .path.display())]
+    Io {
+        /// The folder.
+        path: std::path::PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The index was made with other settings, so that the blobs would give something else now.
+    #[error("the index was made with other settings or another model: it cannot be derived again with those of now")]
+    OtherSettings,
+    /// Deriving again.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// What was derived cannot be opened.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// git.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    /// Writers replaced the state again and again.
+    #[error("the index changes faster than it can be checked")]
+    Busy,
+    /// The caller wanted to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Verification {
+    /// Whether nothing is wrong with what was looked at.
+    pub fn is_sound(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    fn blame(&mut self, store: Option<Store>, name: &str, what: impl Into<String>) {
+        let is_known = |found: &Finding| (found.store, found.name.as_str()) == (store, name);
+        if !self.findings.iter().any(is_known) {
+            self.findings.push(Finding {
+                store,
+                name: name.to_owned(),
+                what: what.into(),
+            });
+        }
+    }
+
+    pub(super) fn is_blamed(&self, store: Store, name: &str) -> bool {
+        let mut findings = self.findings.iter();
+        findings.any(|found| (found.store, found.name.as_str()) == (Some(store), name))
+    }
+
+    fn add_tree(&mut self, tree: TreeId) {
+        // One that has manifests of several epochs is one.
+        if !self.trees.contains(&tree) {
+            self.trees.push(tree);
+        }
+    }
+
+    fn count(&mut self, n_bytes: usize) {
+        self.n_files += 1;
+        self.n_bytes += n_bytes as u64;
+    }
+}
+
+/// Whether it is known which epoch the numbers in manifests belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Numbering {
+    Known,
+    /// The state is damaged.
+    Lost,
+}
+
+impl Ingest<'_> {
+    /// Reads every file of the sidecar and says what is wrong. Nothing is written and no lock is taken.
+    pub fn verify(
+        &self,
+        depth: Depth,
+        progress: &dyn Progress,
+        limits: Limits<'_>,
+    ) -> Result<Verification, VerifyError> {
+        for _ in 0..MAX_ATTEMPTS {
+            let before = self.generation();
+            let found = self.verify_once(depth, progress, limits)?;
+            // What a writer has removed meanwhile is not missing.
+            if found.is_sound() || before == self.generation() {
+                return Ok(found);
+            }
+        }
+        Err(VerifyError::Busy)
+    }
+
+    fn generation(&self) -> Option<([u8; 16], u64)> {
+        let state = self.sidecar.state().ok()??;
+        Some((state.epoch, state.generation))
+    }
+
+    fn verify_once(
+        &self,
+        depth: Depth,
+        progress: &dyn Progress,
+        limits: Limits<'_>,
+    ) -> Result<Verification, VerifyError> {
+        let mut found = Verification::default();
+        // Before the state: a manifest that is published later may name blobs that this state does not have.
+        let manifests = self.names(Store::Snapshots)?;
+        self.check_texts(&mut found)?;
+        let mut numbering = Numbering::Known;
+        let state = match self.sidecar.state() {
+            Err(StateError::Damaged { what, .. }) => {
+                found.blame(None, "state", what);
+                numbering = Numbering::Lost;
+                None
+            }
+            Err(error) => return Err(error.into()),
+            // A writer publishes one before it stores anything.
+            Ok(None) if self.holds_anything(&manifests)? => {
+                found.blame(None, "state", "it is not there");
+                numbering = Numbering::Lost;
+                None
+            }
+            Ok(state) => {
+                found.n_files += usize::from(state.is_some());
+                state
+            }
+        };
+        let state = state.unwrap_or_default();
+        progress.begin(
+            Stage::Verifying,
+            3 * state.segments.len() + state.history.len() + manifests.len(),
+        );
+        let segments = self.check_segments(&state, &mut found, progress, limits);
+        for name in &manifests {
+            progress.advance(0);
+            match tree_of_file(name) {
+                Some(_) if limits.are_reached() => found.n_unread += 1,
+                Some(tree) => self.check_manifest(name, tree, &state, numbering, segments.as_ref(), &mut found),
+                None => {}
+            }
+        }
+        self.check_history(&state, &mut found, progress, limits);
+        progress.end();
+        self.list_loose(&state, &mut found)?;
+        if depth.from_blobs && found.is_sound() {
+            match &segments {
+                Some(segments) => self.derive(depth.sample, &state, segments, &mut found, progress, limits)?,
+                // Time is up.
+                None => {
+                    found.derived = Some(Derived {
+                        n_skipped_blobs: u64::from(state.n_blobs()),
+                        n_skipped_manifests: manifests.len() as u64,
+                        ..Derived::default()
+                    });
+                }
+            }
+        }
+        match limits.interrupt.load(Ordering::Relaxed) {
+            true => Err(VerifyError::Interrupted),
+            false => Ok(found),
+        }
+    }
+
+    fn check_texts(&self, found: &mut Verification) -> Result<(), VerifyError> {
+        let changed = self.sidecar.changed_texts();
+        for name in changed.map_err(|source| self.io_error(None, source))? {
+            found.blame(None, name, "its text is not what was written");
+        }
+        found.n_files += 2;
+        self.check_record("pins", self.sidecar.pins(), found);
+        self.check_record("gc", self.sidecar.last_collection(), found);
+        Ok(())
+    }
+
+    fn check_record<T>(&self, name: &str, record: Result<T, RecordError>, found: &mut Verification) {
+        match record {
+            Err(error) => found.blame(None, name, error.to_string()),
+            Ok(_) => found.n_files += usize::from(self.sidecar.root().join(name).exists()),
+        }
+    }
+
+    /// The segments, if all of them could be opened and nothing is wrong with them.
+    fn check_segments(
+        &self,
+        state: &State,
+        found: &mut Verification,
+        progress: &dyn Progress,
+        limits: Limits<'_>,
+    ) -> Option<Segments> {
+        found.n_segments = state.segments.len();
+        for entry in &state.segments {
+            let n_findings = found.findings.len();
+            for (store, file) in files_of(entry) {
+                if limits.are_reached() {
+                    found.n_unread += 1;
+                    continue;
+                }
+                match check_content(self.sidecar, store, file) {
+                    Ok(n_bytes) => found.count(n_bytes),
+                    Err(what) => found.blame(Some(store), &file.name, what),
+                }
+                progress.advance(file.length);
+            }
+            if !limits.are_reached()
+                && found.findings.len() == n_findings
+                && let Some((store, file, what)) = self.structure_fault(entry, found)
+            {
+                found.blame(Some(store), &file.name, what);
+            }
+        }
+        if !found.is_sound() || limits.are_reached() {
+            return None;
+        }
+        Segments::open(self.sidecar, state, &self.profile()).ok()
+    }
+
+    /// What is wrong inside a segment whose files are what was written, and in which of them.
+    fn structure_fault<'e>(
+        &self,
+        entry: &'e SegmentEntry,
+        found: &mut Verification,
+    ) -> Option<(Store, &'e StoredFile, String)> {
+        let fault = match Segment::open(self.sidecar, entry, &self.profile()) {
+            Ok(segment) => {
+                found.n_blobs += u64::from(segment.artifacts.n_blobs());
+                found.n_docs += u64::from(segment.lexical.n_docs());
+                segment.verify().err()?
+            }
+            Err(error) => error,
+        };
+        let (store, file) = match (&fault, entry.vectors.first()) {
+            (SegmentError::Lexical(_), _) => (Store::Lexical, &entry.lexical),
+            (SegmentError::Vectors { .. }, Some(vectors)) => (Store::Dense, &vectors.file),
+            _ => (Store::Artifacts, &entry.artifacts),
+        };
+        Some((store, file, fault.to_string()))
+    }
+
+    fn check_history(
+        &self,
+        state: &State,
+        found: &mut Verification,
+        progress: &dyn Progress,
+        limits: Limits<'_>,
+    ) {
+        for file in state.history.iter().flat_map(HistoryEntry::files) {
+            progress.advance(file.length);
+            if limits.are_reached() {
+                found.n_unread += 1;
+                continue;
+            }
+            match check_content(self.sidecar, Store::History, file) {
+                Ok(n_bytes) => found.count(n_bytes),
+                Err(what) => found.blame(Some(Store::History), &file.name, what),
+            }
+        }
+        for entry in &state.history {
+            let name = &entry.records.name;
+            if limits.are_reached() || found.is_blamed(Store::History, name) {
+                continue;
+            }
+            match check_batch(self.sidecar, entry) {
+                Ok(()) => found.n_commits += u64::from(entry.n_commits),
+                Err(what) => found.blame(Some(Store::History), name, what),
+            }
+        }
+    }
+
+    fn check_manifest(
+        &self,
+        name: &str,
+        tree: TreeId,
+        state: &State,
+        numbering: Numbering,
+        segments: Option<&Segments>,
+        found: &mut Verification,
+    ) {
+        let store = Store::Snapshots;
+        let manifest = match Manifest::open(self.sidecar, name) {
+            Ok(manifest) => manifest,
+            // Removed since it was listed.
+            Err(error) if error.is_gone() => return,
+            Err(error) => {
+                found.blame(Some(store), name, error.to_string());
+                found.add_tree(tree);
+                return;
+            }
+        };
+        found.count(manifest.n_bytes() as usize);
+        let is_current = (manifest.epoch(), manifest.recipe()) == (state.epoch, state.recipe);
+        let checked = match segments {
+            Some(segments) if is_current => manifest.verify(segments),
+            _ => manifest.verify_file(),
+        };
+        if let Err(error) = checked.and_then(|()| manifest.check_tree(tree)) {
+            found.blame(Some(store), name, error.to_string());
+        }
+        if is_current {
+            found.n_manifests += 1;
+        }
+        if is_current || numbering == Numbering::Lost {
+            found.add_tree(tree);
+        } else {
+            let path = format!("{}/{name}", store.folder());
+            let length = manifest.n_bytes();
+            found.leftovers.push(Loose { path, length });
+        }
+    }
+
+    /// Lists what nothing needs.
+    fn list_loose(&self, state: &State, found: &mut Verification) -> Result<(), VerifyError> {
+        let named: HashSet<(&str, &str)> = state
+            .segments
+            .iter()
+            .flat_map(files_of)
+            .chain(files_of_history(state))
+            .map(|(store, file)| (store.folder(), file.name.as_str()))
+            .collect();
+        for store in Store::ALL {
+            for entry in self.entries(Some(store))? {
+                let name = entry.name.to_string_lossy();
+                let is_needed = named.contains(&(store.folder(), &*name));
+                let is_manifest = store == Store::Snapshots && tree_of_file(&name).is_some();
+                if !is_needed && !is_manifest {
+                    self.check_loose(store, &entry, found);
+                }
+            }
+        }
+        for entry in self.entries(None)? {
+            let name = entry.name.to_string_lossy();
+            let (path, length) = (name.to_string(), entry.length);
+            match Sidecar::is_own_name(&name) {
+                true if name.starts_with(".writing-") => found.leftovers.push(Loose { path, length }),
+                true => {}
+                false => found.unknown.push(Loose { path, length }),
+            }
+        }
+        let length = self
+            .sidecar
+            .damaged_bytes()
+            .map_err(|source| self.io_error(None, source))?;
+        if length > 0 {
+            let path = "damaged/".to_owned();
+            found.leftovers.push(Loose { path, length });
+        }
+        Ok(())
+    }
+
+    /// A file of a store that no state names: of ours, which is to be what its name says even so, or not.
+    fn check_loose(&self, store: Store, entry: &Entry, found: &mut Verification) {
+        let name = entry.name.to_string_lossy();
+        let loose = Loose {
+            path: format!("{}/{name}", store.folder()),
+            length: entry.length,
+        };
+        let file = StoredFile {
+            name: name.to_string(),
+            length: entry.length,
+        };
+        let is_file = entry.kind == EntryKind::File;
+        if is_file && name.starts_with(".writing-") {
+            found.leftovers.push(loose);
+        } else if !is_file || !file.has_plain_name() {
+            found.unknown.push(loose);
+        } else {
+            match self.sidecar.map(store, &file.name) {
+                // Removed since it was listed.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+                Err(error) => found.blame(Some(store), &file.name, error.to_string()),
+                Ok(bytes) => {
+                    found.count(bytes.len());
+                    if let Err(what) = file.check(&bytes) {
+                        found.blame(Some(store), &file.name, format!("{what}; nothing needs it"));
+                    }
+                }
+            }
+            found.leftovers.push(loose);
+        }
+    }
+
+    /// Whether there are manifests or segments' files.
+    fn holds_anything(&self, manifests: &[String]) -> Result<bool, VerifyError> {
+        let is_stored = |entry: &Entry| !entry.name.to_string_lossy().starts_with(".writing-");
+        for store in [Store::Artifacts, Store::Lexical, Store::Dense] {
+            if self.entries(Some(store))?.iter().any(is_stored) {
+                return Ok(true);
+            }
+        }
+        Ok(manifests.iter().any(|name| tree_of_file(name).is_some()))
+    }
+
+    fn names(&self, store: Store) -> Result<Vec<String>, VerifyError> {
+        let mut entries = self.entries(Some(store))?;
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.modified));
+        Ok(entries
+            .into_iter()
+            .filter_map(|entry| entry.name.into_string().ok())
+            .collect())
+    }
+
+    fn entries(&self, store: Option<Store>) -> Result<Vec<Entry>, VerifyError> {
+        self.sidecar
+            .entries(store)
+            .map_err(|source| self.io_error(store, source))
+    }
+
+    pub(super) fn io_error(&self, store: Option<Store>, source: io::Error) -> VerifyError {
+        let path = match store {
+            Some(store) => self.sidecar.folder(store),
+            None => self.sidecar.root().to_owned(),
+        };
+        VerifyError::Io { path, source }
+    }
+}
+
+fn files_of_history(state: &State) -> impl Iterator<Item = (Store, &StoredFile)> {
+    let files = state.history.iter().flat_map(HistoryEntry::files);
+    files.map(|file| (Store::History, file))
+}
+
+/// What is wrong inside a batch of commits whose file is what was written.
+fn check_batch(sidecar: &Sidecar, entry: &HistoryEntry) -> Result<(), String> {
+    let batch = Batch::open(sidecar, &entry.records.name).map_err(|error| error.to_string())?;
+    if (batch.base(), batch.n_commits()) != (entry.base_commit, entry.n_commits) {
+        return Err("other commits than the state says".to_owned());
+    }
+    batch.verify().map_err(|error| error.to_string())
+}
+
+pub(super) fn files_of(entry: &SegmentEntry) -> impl Iterator<Item = (Store, &StoredFile)> {
+    let vectors = entry.vectors.iter().map(|vectors| (Store::Dense, &vectors.file));
+    [(Store::Artifacts, &entry.artifacts), (Store::Lexical, &entry.lexical)]
+        .into_iter()
+        .chain(vectors)
+}
+
+/// How many bytes a file has that is what its name says.
+pub(super) fn check_content(sidecar: &Sidecar, store: Store, file: &StoredFile) -> Result<usize, String> {
+    match sidecar.map(store, &file.name) {
+        Ok(bytes) => file.check(&bytes).map(|()| bytes.len()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err("it is not there".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}

@@ -1,0 +1,260 @@
+//! What is stored against what git holds: blobs are read, extracted, indexed and embedded again by what the writer uses, trees
+//! are listed again.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::artifact::{ArtifactKey, SkipReason};
+use crate::git::{Attributes, TreeFile, is_rules_file};
+use crate::index::{
+    BlobReader, BlobSource, Build, BuildError, BuildOptions, Segment, SegmentData, SegmentPart, Segments, SourceBlob,
+    differences,
+};
+use crate::model::{RepoPath, TreeId};
+use crate::sidecar::{SegmentEntry, State, Store, StoredFile};
+use crate::snapshot::{Blobs, FileEntry, FileStatus, ListedFile, Manifest, SnapshotStore};
+
+use super::{Derived, Ingest, Limits, Progress, Stage, Verification, VerifyError};
+
+impl Ingest<'_> {
+    pub(super) fn derive(
+        &self,
+        sample: Option<usize>,
+        state: &State,
+        segments: &Segments,
+        found: &mut Verification,
+        progress: &dyn Progress,
+        limits: Limits<'_>,
+    ) -> Result<(), VerifyError> {
+        let has_vectors = segments.iter().all(|segment| segment.vectors.is_some());
+        if !state.segments.is_empty() && (state.recipe != self.options.recipe || !has_vectors) {
+            return Err(VerifyError::OtherSettings);
+        }
+        let mut derived = Derived::default();
+        let blobs = Sample::of(segments.n_blobs() as usize, sample);
+        progress.begin(Stage::Deriving, blobs.len());
+        let mut number = 0;
+        for (at, (segment, entry)) in segments.iter().zip(&state.segments).enumerate() {
+            let mut keys = Vec::new();
+            for key in (0..segment.artifacts.n_blobs()).filter_map(|blob| segment.artifacts.key(blob)) {
+                match blobs.contains(number) {
+                    true => keys.push(key),
+                    false => derived.n_skipped_blobs += 1,
+                }
+                number += 1;
+            }
+            for (part, what) in
+                self.derive_segment(segment, &segments.first(at), &keys, &mut derived, progress, limits)?
+            {
+                let (store, file) = file_of(entry, part, &self.profile());
+                found.blame(Some(store), &file.name, format!("not what the blobs give: {what}"));
+            }
+        }
+        progress.end();
+        self.derive_manifests(sample, state, segments, found, &mut derived, limits);
+        found.derived = Some(derived);
+        Ok(())
+    }
+
+    /// What differs between a segment and what some of its blobs give now.
+    fn derive_segment(
+        &self,
+        segment: &Segment,
+        before: &Segments,
+        keys: &[ArtifactKey],
+        derived: &mut Derived,
+        progress: &dyn Progress,
+        limits: Limits<'_>,
+    ) -> Result<Vec<(SegmentPart, String)>, VerifyError> {
+        let n_absent = AtomicU64::new(0);
+        let source = Counting {
+            blobs: Blobs::of_git(self.repository, self.options.max_blob_bytes),
+            n_absent: &n_absent,
+        };
+        let stop = AtomicBool::new(limits.are_reached());
+        // One segment, however large: its numbers are paired with those of the stored one.
+        let options = BuildOptions {
+            max_segment_bytes: usize::MAX,
+            ..self.options.clone()
+        };
+        let build = Build {
+            known: before,
+            embedder: self.embedder,
+            options: &options,
+            interrupt: &stop,
+            progress: &|n_bytes| {
+                progress.advance(n_bytes);
+                if limits.are_reached() {
+                    stop.store(true, Ordering::Relaxed);
+                }
+            },
+        };
+        let mut built: Option<SegmentData> = None;
+        build.segments(keys, &source, |data| {
+            built = Some(data);
+            Ok::<_, BuildError>(())
+        })?;
+        let n_absent = n_absent.into_inner();
+        derived.n_absent_blobs += n_absent;
+        let Some(data) = built else {
+            derived.n_skipped_blobs += keys.len() as u64 - n_absent;
+            return Ok(Vec::new());
+        };
+        derived.n_blobs += u64::from(data.n_blobs);
+        derived.n_docs += u64::from(data.n_docs);
+        derived.n_skipped_blobs += keys.len() as u64 - n_absent - u64::from(data.n_blobs);
+        let fresh = Segment::from_data(data)?;
+        Ok(differences(segment, &fresh).map_err(crate::index::SegmentError::from)?)
+    }
+
+    fn derive_manifests(
+        &self,
+        sample: Option<usize>,
+        state: &State,
+        segments: &Segments,
+        found: &mut Verification,
+        derived: &mut Derived,
+        limits: Limits<'_>,
+    ) {
+        let snapshots = SnapshotStore::new(self.sidecar, state.epoch, state.recipe);
+        let trees = found.trees.clone();
+        let sample = Sample::of(trees.len(), sample);
+        for (number, tree) in trees.into_iter().enumerate() {
+            let layers = match snapshots.load(tree) {
+                Ok(Some(layers)) if sample.contains(number) && !limits.are_reached() => layers,
+                _ => {
+                    derived.n_skipped_manifests += 1;
+                    continue;
+                }
+            };
+            let Some(expected) = self.listed(tree, segments) else {
+                derived.n_absent_trees += 1;
+                continue;
+            };
+            derived.n_manifests += 1;
+            if let Some(path) = manifest_difference(&layers, &expected) {
+                let name = snapshots.file_name(tree);
+                let what = format!("not what the tree holds: {}", path.to_text());
+                found.blame(Some(Store::Snapshots), &name, what);
+            }
+        }
+    }
+
+    /// The files of a tree, as git has them; `None` if its objects are not all there.
+    fn listed(&self, tree: TreeId, segments: &Segments) -> Option<BTreeMap<RepoPath, FileEntry>> {
+        let mut reader = self.repository.reader();
+        let changes = reader.diff_trees(None, tree).ok()?;
+        let files: Vec<TreeFile> = changes
+            .into_iter()
+            .filter_map(|change| {
+                let entry = change.new?;
+                Some(TreeFile {
+                    path: change.path,
+                    mode: entry.mode,
+                    oid: entry.oid,
+                })
+            })
+            .collect();
+        let rules = files.iter().filter(|file| is_rules_file(&file.path));
+        let mut attributes = Attributes::for_files(&mut reader, rules).ok()?.matcher();
+        let entry = |file: TreeFile| {
+            let listed = ListedFile::new(file.path, file.mode, file.oid, &mut attributes);
+            (listed.path.clone(), listed.entry(segments))
+        };
+        Some(files.into_iter().map(entry).collect())
+    }
+}
+
+/// A path at which a manifest says something else than the tree.
+fn manifest_difference(layers: &[Manifest], expected: &BTreeMap<RepoPath, FileEntry>) -> Option<RepoPath> {
+    let mut stored: BTreeMap<RepoPath, FileEntry> = BTreeMap::new();
+    for layer in layers {
+        for index in 0..layer.n_removed() {
+            stored.remove(&RepoPath::new(layer.removed(index)));
+        }
+        let entries = (0..layer.n_files()).map(|index| layer.entry(index));
+        stored.extend(entries.map(|entry| (entry.path.clone(), entry)));
+    }
+    let is_same = |ours: &FileEntry, theirs: &FileEntry| {
+        (ours.mode, ours.oid, ours.lang) == (theirs.mode, theirs.oid, theirs.lang)
+            && (ours.status == theirs.status || is_missing(ours) || is_missing(theirs))
+    };
+    let differs = stored.iter().find(|(path, ours)| {
+        let theirs = expected.get(*path);
+        !theirs.is_some_and(|theirs| is_same(ours, theirs))
+    });
+    let absent = || expected.keys().find(|path| !stored.contains_key(*path));
+    differs.map(|(path, _)| path).or_else(absent).cloned()
+}
+
+/// Whether the blob was not there when the manifest was made, or is not there now: no two need to agree on that.
+fn is_missing(entry: &FileEntry) -> bool {
+    entry.status == FileStatus::Skipped(SkipReason::Missing)
+}
+
+fn file_of<'e>(entry: &'e SegmentEntry, part: SegmentPart, profile: &str) -> (Store, &'e StoredFile) {
+    let vectors = entry.vectors.iter().find(|vectors| vectors.profile == profile);
+    match (part, vectors) {
+        (SegmentPart::Vectors, Some(vectors)) => (Store::Dense, &vectors.file),
+        (SegmentPart::Lexical, _) => (Store::Lexical, &entry.lexical),
+        _ => (Store::Artifacts, &entry.artifacts),
+    }
+}
+
+/// So many of `0..n`, evenly spread, beginning somewhere else each time.
+struct Sample {
+    n: usize,
+    step: usize,
+    first: usize,
+}
+
+impl Sample {
+    fn of(n: usize, wanted: Option<usize>) -> Self {
+        let step = wanted.map_or(1, |wanted| n.div_ceil(wanted.max(1)).max(1));
+        let mut random = [0; 8];
+        // Without chance the sample is the same as last time.
+        let _ = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::NONBLOCK);
+        let first = (u64::from_le_bytes(random) % step as u64) as usize;
+        Self { n, step, first }
+    }
+
+    fn contains(&self, number: usize) -> bool {
+        number % self.step == self.first
+    }
+
+    fn len(&self) -> usize {
+        self.n.saturating_sub(self.first).div_ceil(self.step)
+    }
+}
+
+/// Blobs of git; those that are not there are counted.
+struct Counting<'a> {
+    blobs: Blobs<'a>,
+    n_absent: &'a AtomicU64,
+}
+
+struct CountingReader<'a> {
+    reader: <Blobs<'a> as BlobSource>::Reader,
+    n_absent: &'a AtomicU64,
+}
+
+impl<'a> BlobSource for Counting<'a> {
+    type Reader = CountingReader<'a>;
+
+    fn reader(&self) -> CountingReader<'a> {
+        CountingReader {
+            reader: self.blobs.reader(),
+            n_absent: self.n_absent,
+        }
+    }
+}
+
+impl BlobReader for CountingReader<'_> {
+    fn read(&mut self, key: ArtifactKey) -> SourceBlob {
+        let blob = self.reader.read(key);
+        if matches!(blob, SourceBlob::Absent) {
+            self.n_absent.fetch_add(1, Ordering::Relaxed);
+        }
+        blob
+    }
+}

@@ -1,0 +1,16 @@
+//! A build without fail points.
+
+use std::io;
+
+use super::NotAFailPoint;
+
+/// Does nothing.
+pub fn arm(_wanted: &str) -> Result<(), NotAFailPoint> {
+    Ok(())
+}
+
+/// Does nothing.
+#[inline(always)]
+pub fn hit(_name: &str) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! A build with fail points.
+
+use std::io;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::io::Errno;
+use rustix::process::{Signal, getpid, kill_process};
+
+use super::NotAFailPoint;
+
+/// A process has one, for its whole life: what it does cannot be told from outside otherwise.
+static ARMED: OnceLock<Armed> = OnceLock::new();
+
+#[derive(Debug)]
+struct Armed {
+    name: String,
+    /// Hits that pass before it acts.
+    left: AtomicUsize,
+    act: Act,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    /// SIGKILL: nothing more is written, nothing is cleared away.
+    Kill,
+    /// SIGSTOP: the process sleeps there until it gets SIGCONT.
+    Stop,
+    Fail(Errno),
+}
+
+/// Arms one place by `name[:n]=act`: at its n-th hit (1 if not given) the process is killed or stopped, or the step fails with
+/// that error. A second call changes nothing.
+pub fn arm(wanted: &str) -> Result<(), NotAFailPoint> {
+    let armed = parse(wanted).ok_or_else(|| NotAFailPoint(wanted.to_owned()))?;
+    let _ = ARMED.set(armed);
+    Ok(())
+}
+
+/// A place that can be armed. Fails with the error that was asked for, if it is this hit's turn; else passes.
+pub fn hit(name: &str) -> io::Result<()> {
+    tracing::trace!(target: "codescout::failpoint", "hit {name}");
+    let Some(armed) = ARMED.get().filter(|armed| armed.name == name) else {
+        return Ok(());
+    };
+    let turn = |left: usize| left.checked_sub(1);
+    if armed.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, turn) != Ok(1) {
+        return Ok(());
+    }
+    match armed.act {
+        Act::Kill => kill_process(getpid(), Signal::KILL).map_err(io::Error::from),
+        Act::Stop => kill_process(getpid(), Signal::STOP).map_err(io::Error::from),
+        Act::Fail(errno) => Err(errno.into()),
+    }
+}
+
+fn parse(wanted: &str) -> Option<Armed> {
+    let (place, act) = wanted.split_once('=')?;
+    let (name, left) = match place.split_once(':') {
+        Some((name, n)) => (name, n.parse().ok().filter(|&n| n > 0)?),
+        None => (place, 1),
+    };
+    let act = match act {
+        "kill" => Act::Kill,
+        "stop" => Act::Stop,
+        "eio" => Act::Fail(Errno::IO),
+        "enospc" => Act::Fail(Errno::NOSPC),
+        "emfile" => Act::Fail(Errno::MFILE),
+        _ => return None,
+    };
+    Some(Armed {
+        name: name.to_owned(),
+        left: AtomicUsize::new(left),
+        act,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn what_is_wanted_is_read() {
+        let armed = parse("sweep.removed:3=enospc").unwrap();
+        assert_eq!((armed.name.as_str(), armed.left.into_inner()), ("sweep.removed", 3));
+        assert!(matches!(armed.act, Act::Fail(Errno::NOSPC)));
+        for wrong in ["", "a", "a=b", "a:0=kill", "a:x=kill"] {
+            assert!(parse(wrong).is_none(), "{wrong}");
+        }
+    }
+}

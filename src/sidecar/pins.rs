@@ -1,0 +1,116 @@
+//! Trees whose snapshots stay, whatever becomes of the refs: the file `pins`.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use super::layout::Sidecar;
+use super::lock::WriterLock;
+use super::record::{RecordError, RecordKind, read_record, write_record};
+use crate::model::{CommitId, Oid, TreeId};
+
+/// Format 1: the first.
+const KIND: RecordKind = RecordKind {
+    magic: *b"CSPN",
+    format: 1,
+};
+
+/// A tree whose snapshot stays until the pin is taken off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pin {
+    /// What was asked to be pinned, as typed.
+    pub name: String,
+    /// The commit that it named; `None` if a tree was named.
+    pub commit: Option<CommitId>,
+    /// Its tree.
+    pub tree: TreeId,
+    /// When it was pinned, in seconds since 1970-01-01T00:00Z.
+    pub pinned_at: i64,
+}
+
+/// A pin as it is stored: name, ids in hexadecimal (empty for none), time.
+#[derive(Serialize, Deserialize)]
+struct StoredPin {
+    name: String,
+    commit: String,
+    tree: String,
+    pinned_at: i64,
+}
+
+impl Sidecar {
+    /// What is pinned, in the order of pinning.
+    pub fn pins(&self) -> Result<Vec<Pin>, RecordError> {
+        let path = self.root().join("pins");
+        let stored: Vec<StoredPin> = read_record(&path, KIND)?.unwrap_or_default();
+        let damaged = || RecordError::Damaged {
+            path: path.clone(),
+            what: "an id".to_owned(),
+        };
+        stored
+            .into_iter()
+            .map(|pin| pin.into_pin().ok_or_else(damaged))
+            .collect()
+    }
+
+    /// Replaces the list of pins.
+    pub fn write_pins(&self, pins: &[Pin], _lock: &WriterLock) -> io::Result<()> {
+        let stored: Vec<StoredPin> = pins.iter().map(StoredPin::of).collect();
+        write_record(&self.root().join("pins"), KIND, &stored)
+    }
+}
+
+impl StoredPin {
+    fn of(pin: &Pin) -> Self {
+        Self {
+            name: pin.name.clone(),
+            commit: pin.commit.map(|commit| commit.to_string()).unwrap_or_default(),
+            tree: pin.tree.to_string(),
+            pinned_at: pin.pinned_at,
+        }
+    }
+
+    fn into_pin(self) -> Option<Pin> {
+        let commit = match self.commit.is_empty() {
+            true => None,
+            false => Some(CommitId(Oid::from_hex(&self.commit).ok()?)),
+        };
+        Some(Pin {
+            commit,
+            tree: TreeId(Oid::from_hex(&self.tree).ok()?),
+            name: self.name,
+            pinned_at: self.pinned_at,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn pins_come_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let sidecar = Sidecar::open_or_create(&folder.path().join("sidecar")).unwrap();
+        assert_eq!(sidecar.pins().unwrap(), []);
+        let lock = sidecar.lock(Duration::ZERO).unwrap();
+        let id = |byte, length| Oid::from_bytes(&vec![byte; length]).unwrap();
+        let pins = [
+            Pin {
+                name: "v1".to_owned(),
+                commit: Some(CommitId(id(1, 20))),
+                tree: TreeId(id(2, 20)),
+                pinned_at: 7,
+            },
+            Pin {
+                name: "a tree".to_owned(),
+                commit: None,
+                tree: TreeId(id(3, 32)),
+                pinned_at: -7,
+            },
+        ];
+        sidecar.write_pins(&pins, &lock).unwrap();
+        assert_eq!(sidecar.pins().unwrap(), pins);
+    }
+}

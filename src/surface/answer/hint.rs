@@ -1,0 +1,98 @@
+//! What to do about an error.
+
+use crate::git::{OpenError, RevisionError};
+use crate::query::{CursorError, PatternError, ReadError};
+
+/// An error of a request itself, with what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Hinted {
+    /// What is wrong.
+    pub(crate) message: String,
+    /// What to do.
+    pub(crate) hint: String,
+}
+
+/// Who asked: hints name what can be done there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Door {
+    /// A person or a script in a shell.
+    Shell,
+    /// A program that calls tools.
+    Tools,
+}
+
+impl Door {
+    fn pick(self, shell: &str, tools: &str) -> String {
+        match self {
+            Self::Shell => shell,
+            Self::Tools => tools,
+        }
+        .to_owned()
+    }
+}
+
+/// What to do about an error.
+pub(crate) fn hint(error: &anyhow::Error, door: Door) -> Option<String> {
+    for cause in error.chain() {
+        if let Some(error) = cause.downcast_ref::<OpenError>() {
+            return error.hint();
+        }
+        match cause.downcast_ref::<RevisionError>() {
+            Some(RevisionError::Unknown { near, .. }) if !near.is_empty() => {
+                return Some(format!("did you mean {}?", near.join(" or ")));
+            }
+            Some(RevisionError::Ambiguous { candidates, .. }) => {
+                let list: Vec<String> = candidates
+                    .iter()
+                    .map(|candidate| format!("{} ({})", candidate.abbreviation, candidate.description))
+                    .collect();
+                return Some(format!("it could be {}", list.join(", ")));
+            }
+            _ => {}
+        }
+        if let Some(error) = cause.downcast_ref::<Hinted>() {
+            return Some(error.hint.clone());
+        }
+        match cause.downcast_ref::<CursorError>() {
+            Some(CursorError::OtherSnapshot) => {
+                return Some(door.pick(
+                    "the files have changed since; ask again without --cursor",
+                    "the files have changed since; ask again without cursor",
+                ));
+            }
+            Some(CursorError::OtherQuestion) => {
+                return Some("repeat the call that gave it, with the same words and filters".to_owned());
+            }
+            Some(CursorError::Malformed) => {
+                return Some("take it from next_cursor of the answer before".to_owned());
+            }
+            None => {}
+        }
+        match cause.downcast_ref::<ReadError>() {
+            Some(ReadError::UnknownPath { near, .. } | ReadError::NoPart { near, .. }) if !near.is_empty() => {
+                return Some(format!("did you mean {}?", near.join(" or ")));
+            }
+            Some(ReadError::Folder { path }) => {
+                return Some(door.pick(
+                    &format!("codescout outline {path}"),
+                    &format!("outline with path {path:?} shows what is in it"),
+                ));
+            }
+            _ => {}
+        }
+        if let Some(PatternError::Syntax { .. }) = cause.downcast_ref() {
+            return Some(door.pick(
+                "to find the text as it stands, add -F (codescout grep)",
+                "put a backslash before each of the characters . + * ? ( ) [ ] { } ^ $ | that stand for themselves",
+            ));
+        }
+        if let Some(error) = cause.downcast_ref::<crate::sidecar::OpenError>() {
+            return error.hint();
+        }
+        if let Some(crate::sidecar::StateError::Format { .. }) = cause.downcast_ref() {
+            return Some("use the build that wrote it, or delete the folder: nothing but time is lost".to_owned());
+        }
+    }
+    None
+}

@@ -1,0 +1,22 @@
+//! What questions are answered with, whichever door they came through: facts about a view, taken apart into what is written
+//! out.
+
+mod hint;
+mod outline;
+mod provenance;
+mod read;
+mod search;
+mod status;
+mod symbol;
+
+pub(crate) use hint::{Door, Hinted, hint};
+pub(crate) use outline::{
+    FileSymbolsOut, NodeOut, OutlineBody, OutlineKind, OutlineQuestion, SummaryOut, outline, outline_path,
+};
+pub(crate) use provenance::ProvenanceOut;
+pub(crate) use read::{PartOut, ReadBody, inside, lines_query, read_body};
+pub(crate) use search::{MAX_QUERY_BYTES, ResultOut, SearchPage, lines_request, matching_lines, ranked};
+pub(crate) use status::{StatusBody, languages, status_body};
+pub(crate) use symbol::{
+    DefinitionOut, ReferencesOut, definition_kinds, definition_out, found_by_name, place_query, references,
+};

@@ -1,0 +1,239 @@
+//! What a search found: places with their text.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+
+use crate::extract::{self, DefinitionKind};
+use crate::git::{BlobContent, ObjectReader};
+use crate::query::{
+    FEATURES, FileFilter, FileMatches, GrepDetail, GrepLine, GrepPosition, GrepRequest, Hit, Pattern, Request,
+    Searcher, Sources, grep,
+};
+use crate::snapshot::{FileId, View};
+use crate::surface::open::Workspace;
+
+/// A query longer than this is a file by mistake.
+pub(crate) const MAX_QUERY_BYTES: usize = 64 << 10;
+/// Text of one result is not longer.
+const MAX_SNIPPET_BYTES: usize = 4 << 10;
+/// So many hits are looked through for those of a kind.
+const MAX_LOOKED_THROUGH: usize = 400;
+
+/// A place that answers.
+#[derive(Debug, Serialize)]
+pub(crate) struct ResultOut {
+    pub(crate) path: String,
+    pub(crate) start_line: u32,
+    pub(crate) end_line: u32,
+    pub(crate) score: f32,
+    pub(crate) language: &'static str,
+    pub(crate) kind: String,
+    pub(crate) symbol: Option<String>,
+    pub(crate) blob: String,
+    pub(crate) places: Vec<PlaceOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) snippet: Option<String>,
+    pub(crate) snippet_start_line: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) features: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+/// Where the same text stands too.
+#[derive(Debug, Serialize)]
+pub(crate) struct PlaceOut {
+    pub(crate) path: String,
+    pub(crate) start_line: u32,
+    pub(crate) end_line: u32,
+}
+
+/// Results, each with the position behind it, and what makes them partial.
+#[derive(Debug, Default)]
+pub(crate) struct SearchPage {
+    /// Best first, or in the order of paths.
+    pub(crate) results: Vec<ResultOut>,
+    /// Where an answer goes on that ends with the result of the same number.
+    pub(crate) after: Vec<(u32, u32)>,
+    /// Where the next page begins, if there is one.
+    pub(crate) next: Option<(u32, u32)>,
+    /// The query as it was read, where a word of it was taken for a typing error.
+    pub(crate) read_as: Option<String>,
+    /// Whether it was stopped before its end.
+    pub(crate) is_interrupted: bool,
+    /// What was not looked at.
+    pub(crate) notes: Vec<String>,
+}
+
+/// The best hits, those of definitions of the given kinds where there are any.
+pub(crate) fn ranked(
+    workspace: &Workspace,
+    view: &View,
+    request: &Request,
+    kinds: &[DefinitionKind],
+    explain: bool,
+) -> Result<SearchPage> {
+    let searcher = Searcher::new(view, workspace.embedder(), workspace.static_model())?;
+    let mut outcome = match kinds {
+        [] => searcher.search(request)?,
+        _ => searcher.search(&Request {
+            limit: MAX_LOOKED_THROUGH,
+            skip: 0,
+            ..request.clone()
+        })?,
+    };
+    if !kinds.is_empty() {
+        let is_wanted = |hit: &Hit| hit.symbol.as_ref().is_some_and(|symbol| kinds.contains(&symbol.kind));
+        outcome.hits.retain(is_wanted);
+        outcome.hits.drain(..request.skip.min(outcome.hits.len()));
+        outcome.has_more = outcome.hits.len() > request.limit;
+        outcome.hits.truncate(request.limit);
+    }
+    let mut reader = workspace.repository.reader();
+    let mut page = SearchPage {
+        read_as: outcome.read_as,
+        ..SearchPage::default()
+    };
+    for (hit, position) in outcome.hits.iter().zip(request.skip as u32 + 1..) {
+        page.results.push(result_out(view, &mut reader, hit, explain)?);
+        page.after.push((position, 0));
+    }
+    page.next = page.after.last().copied().filter(|_| outcome.has_more);
+    Ok(page)
+}
+
+/// The lines that match, each a result, in the order of paths. With lines around them, neighbours are one result.
+pub(crate) fn matching_lines(
+    sources: &Sources<'_>,
+    request: &GrepRequest,
+    interrupt: &AtomicBool,
+) -> Result<SearchPage> {
+    let view = sources.view();
+    let mut page = SearchPage::default();
+    let outcome = grep(sources, request, interrupt, &mut |matches| {
+        let is_joined = request.before + request.after > 0;
+        for block in blocks(&matches, is_joined) {
+            let last_match = block.iter().rev().find(|line| line.is_match);
+            page.results.push(lines_out(view, matches.file, block));
+            page.after
+                .push((matches.file.0, last_match.map_or(u32::MAX, |line| line.number)));
+        }
+        ControlFlow::Continue(())
+    });
+    page.is_interrupted = outcome.interrupted;
+    if !outcome.unread.is_empty() {
+        page.notes
+            .push(format!("{} files could not be read", outcome.unread.len()));
+    }
+    page.next = outcome.next.map(|position| (position.file.0, position.line));
+    Ok(page)
+}
+
+/// Lines that are told together.
+fn blocks(matches: &FileMatches, is_joined: bool) -> Vec<&[GrepLine]> {
+    if is_joined {
+        let follows = |a: &GrepLine, b: &GrepLine| a.number + 1 == b.number;
+        matches.lines.chunk_by(follows).collect()
+    } else {
+        matches.lines.chunks(1).collect()
+    }
+}
+
+fn lines_out(view: &View, file: FileId, lines: &[GrepLine]) -> ResultOut {
+    let first_match = lines.iter().find(|line| line.is_match);
+    let last_match = lines.iter().rev().find(|line| line.is_match);
+    let mut text = Vec::new();
+    for line in lines {
+        if !text.is_empty() {
+            text.push(b'\n');
+        }
+        let left = MAX_SNIPPET_BYTES.saturating_sub(text.len());
+        text.extend_from_slice(&line.text[..line.text.len().min(left)]);
+    }
+    ResultOut {
+        path: path_of(view, file),
+        start_line: first_match.map_or(0, |line| line.number),
+        end_line: last_match.map_or(0, |line| line.number),
+        score: 1.0,
+        language: extract::language(view.lang(file)).map_or("text", |language| language.name),
+        kind: "line".to_owned(),
+        symbol: None,
+        blob: view.file(file).entry().oid.to_string(),
+        places: Vec::new(),
+        snippet: Some(String::from_utf8_lossy(&text).into_owned()),
+        snippet_start_line: lines.first().map_or(0, |line| line.number),
+        features: None,
+    }
+}
+
+/// Matching lines with `around` lines before and after each.
+pub(crate) fn lines_request(
+    pattern: Pattern,
+    filter: FileFilter,
+    around: usize,
+    limit: usize,
+    after: Option<(u32, u32)>,
+) -> GrepRequest {
+    GrepRequest {
+        pattern,
+        filter,
+        detail: GrepDetail::Lines,
+        before: around,
+        after: around,
+        limit,
+        from: after.map(|(file, line)| GrepPosition {
+            file: FileId(file),
+            line,
+        }),
+    }
+}
+
+fn path_of(view: &View, file: FileId) -> String {
+    String::from_utf8_lossy(view.file(file).path).into_owned()
+}
+
+fn result_out(view: &View, reader: &mut ObjectReader, hit: &Hit, explain: bool) -> Result<ResultOut> {
+    let [place, others @ ..] = hit.places.as_slice() else {
+        bail!("a hit without a place");
+    };
+    let bytes = match view.read(place.file, reader, u64::MAX)? {
+        BlobContent::Content(bytes) => bytes,
+        BlobContent::TooLarge { .. } | BlobContent::Missing => Vec::new(),
+    };
+    let (start_line, end_line, range) = hit
+        .lines(&bytes)
+        .unwrap_or((place.start_line, place.end_line, place.range));
+    let text = bytes.get(range.as_usize()).unwrap_or_default();
+    let snippet = String::from_utf8_lossy(&text[..text.len().min(MAX_SNIPPET_BYTES)]).into_owned();
+    let snippet_start_line = if hit.focus.is_some() {
+        start_line
+    } else {
+        place.range_start_line
+    };
+    let features = explain.then(|| {
+        let values = hit.features.to_array().map(serde_json::Value::from);
+        FEATURES.iter().map(|name| (*name).to_owned()).zip(values).collect()
+    });
+    Ok(ResultOut {
+        path: path_of(view, place.file),
+        start_line,
+        end_line,
+        score: hit.score,
+        language: extract::language(hit.lang).map_or("text", |language| language.name),
+        kind: format!("{:?}", hit.kind).to_lowercase(),
+        symbol: hit.symbol.as_ref().map(|symbol| symbol.qualified_name.clone()),
+        blob: view.file(place.file).entry().oid.to_string(),
+        places: others
+            .iter()
+            .map(|place| PlaceOut {
+                path: path_of(view, place.file),
+                start_line: place.start_line,
+                end_line: place.end_line,
+            })
+            .collect(),
+        snippet: Some(snippet),
+        snippet_start_line,
+        features,
+    })
+}

@@ -1,0 +1,192 @@
+//! What a name means: definitions, and the lines that mention them.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::{Hinted, inside};
+use crate::extract::{self, DefinitionKind};
+use crate::query::{
+    FileFilter, FoundBy, FoundDefinition, GrepDetail, GrepRequest, Pattern, PatternOptions, Source, Sources,
+    SymbolOutcome, SymbolQuery, Usage, UsageKind, grep, kind_by_name, kind_name, kind_names, nearest, split_position,
+    unknown_path, usages,
+};
+use crate::snapshot::{FileId, View};
+use crate::surface::open::Workspace;
+
+/// Lines that mention a name are listed up to this number; all are counted.
+const MAX_LISTED_REFERENCES: usize = 100;
+
+/// A definition.
+#[derive(Debug, Serialize)]
+pub(crate) struct DefinitionOut {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) kind: &'static str,
+    pub(crate) container: Option<String>,
+    pub(crate) signature: String,
+    pub(crate) path: String,
+    pub(crate) start_line: u32,
+    pub(crate) end_line: u32,
+    pub(crate) name_line: u32,
+    pub(crate) language: &'static str,
+    pub(crate) blob: String,
+    pub(crate) doc: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) body: Option<String>,
+}
+
+/// The lines that mention it.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct ReferencesOut {
+    pub(crate) syntactic: u32,
+    pub(crate) textual: u32,
+    pub(crate) files: u32,
+    pub(crate) results: Vec<ReferenceOut>,
+}
+
+/// One of them.
+#[derive(Debug, Serialize)]
+pub(crate) struct ReferenceOut {
+    pub(crate) path: String,
+    pub(crate) line: u32,
+    pub(crate) kind: &'static str,
+    pub(crate) text: String,
+}
+
+/// The kinds of definitions that were named.
+pub(crate) fn definition_kinds(names: &[String]) -> Result<Vec<DefinitionKind>, Hinted> {
+    let known = |name: &String| {
+        kind_by_name(name).ok_or_else(|| {
+            let near = nearest(name, kind_names());
+            Hinted {
+                message: format!("unknown kind {name}"),
+                hint: match near.is_empty() {
+                    true => format!("kinds are {}", kind_names().collect::<Vec<_>>().join(", ")),
+                    false => format!("did you mean {}?", near.join(" or ")),
+                },
+            }
+        })
+    };
+    names.iter().map(known).collect()
+}
+
+/// What stands at a place, `path:line` or `path:line:column`.
+pub(crate) fn place_query(workspace: &Workspace, view: &View, place: &str) -> Result<SymbolQuery> {
+    let place = inside(workspace, place);
+    let (path, line, column) = split_position(place).ok_or_else(|| Hinted {
+        message: format!("{place:?} is not a place"),
+        hint: "write path:line or path:line:column, both counted from 1".to_owned(),
+    })?;
+    let file = view.find(path.as_bytes()).ok_or_else(|| unknown_path(view, path))?;
+    Ok(SymbolQuery::At { file, line, column })
+}
+
+fn path_of(view: &View, file: FileId) -> String {
+    String::from_utf8_lossy(view.file(file).path).into_owned()
+}
+
+pub(crate) fn definition_out(sources: &Sources<'_>, found: &FoundDefinition, has_body: bool) -> Result<DefinitionOut> {
+    let view = sources.view();
+    let body = match has_body {
+        true => match sources.reader().read(found.file)? {
+            Source::Bytes(bytes) => {
+                let text = bytes.get(found.range.clone()).unwrap_or_default();
+                Some(String::from_utf8_lossy(text).into_owned())
+            }
+            _ => None,
+        },
+        false => None,
+    };
+    Ok(DefinitionOut {
+        id: found.id.clone(),
+        name: found.name.clone(),
+        kind: kind_name(found.kind),
+        container: found.container.clone(),
+        signature: found.signature.clone(),
+        path: path_of(view, found.file),
+        start_line: found.start_line,
+        end_line: found.end_line,
+        name_line: found.name_line,
+        language: extract::language(view.lang(found.file)).map_or("text", |language| language.name),
+        blob: view.file(found.file).entry().oid.to_string(),
+        doc: found.doc.clone(),
+        body,
+    })
+}
+
+/// Every line with one of the names that were found, but for those that define it.
+pub(crate) fn references(
+    sources: &Sources<'_>,
+    outcome: &SymbolOutcome,
+    filter: &FileFilter,
+    interrupt: &AtomicBool,
+) -> Result<ReferencesOut> {
+    let mut names: Vec<&str> = outcome.definitions.iter().map(|found| found.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut told = ReferencesOut::default();
+    for name in names {
+        let options = PatternOptions {
+            whole_words: true,
+            literal: true,
+            ..PatternOptions::default()
+        };
+        let request = GrepRequest {
+            pattern: Pattern::new(name, options)?,
+            filter: filter.clone(),
+            detail: GrepDetail::Lines,
+            before: 0,
+            after: 0,
+            limit: usize::MAX,
+            from: None,
+        };
+        let mut failed = Ok(());
+        grep(sources, &request, interrupt, &mut |matches| {
+            match usages(sources, matches.file, name, &matches.lines) {
+                Ok(usages) => told.add(sources.view(), usages),
+                Err(error) => failed = Err(error),
+            }
+            match failed {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        });
+        failed?;
+    }
+    Ok(told)
+}
+
+impl ReferencesOut {
+    fn add(&mut self, view: &View, usages: Vec<Usage>) {
+        self.files += u32::from(!usages.is_empty());
+        for usage in usages {
+            match usage.kind {
+                UsageKind::Text => self.textual += 1,
+                UsageKind::Reference(_) | UsageKind::Import => self.syntactic += 1,
+            }
+            if self.results.len() < MAX_LISTED_REFERENCES {
+                self.results.push(ReferenceOut {
+                    path: path_of(view, usage.file),
+                    line: usage.line,
+                    kind: usage.kind.name(),
+                    text: usage.text,
+                });
+            }
+        }
+    }
+}
+
+pub(crate) fn found_by_name(found_by: FoundBy) -> &'static str {
+    match found_by {
+        FoundBy::Name => "name",
+        FoundBy::OtherSpelling => "other_spelling",
+        FoundBy::Prefix => "prefix",
+        FoundBy::Part => "part",
+        FoundBy::Definition => "definition",
+        FoundBy::Reference => "reference",
+        FoundBy::Enclosing => "enclosing",
+    }
+}

@@ -1,0 +1,356 @@
+//! `codescout install` and `codescout uninstall`
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use super::Found;
+use super::args::{ClientArgs, Global, InstallArgs, UninstallArgs};
+use super::json::Hinted;
+use super::render::{ADDED, FAINT, MATCH, Output, STRONG, one_line};
+use crate::git::Repository;
+use crate::surface::install::{
+    Act, Change, Client, InstallError, Part, Places, Plan, Request, Scope, Server, TOKEN_VARIABLE, clients,
+    is_installed,
+};
+
+/// A configuration can be one long line with everything in it, tokens included; so much of a line is shown.
+const MAX_SHOWN_CHARACTERS: usize = 160;
+
+#[derive(Debug, Serialize)]
+struct InstallOut {
+    client: &'static str,
+    scope: &'static str,
+    name: String,
+    /// Whether files differ from before; with `--dry-run` whether they would.
+    changed: bool,
+    dry_run: bool,
+    files: Vec<FileOut>,
+    next: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct FileOut {
+    file: String,
+    part: &'static str,
+    act: &'static str,
+    diff: String,
+    backup: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct ListOut {
+    clients: Vec<ListedOut>,
+}
+
+#[derive(Debug, Serialize)]
+struct ListedOut {
+    client: &'static str,
+    title: &'static str,
+    /// What shows that it is used here.
+    found: Option<String>,
+    user_file: Option<String>,
+    project_file: Option<String>,
+    /// The files that name the server.
+    installed: Vec<String>,
+}
+
+/// Runs `install`.
+pub(super) fn run(global: &Global, args: &InstallArgs, output: &mut Output) -> Result<Found> {
+    let Some(client) = args.client.filter(|_| !args.list) else {
+        return list(global, &args.name, output);
+    };
+    let request = request(&args.common, &args.name, args.instructions)?;
+    let places = places(global, request.scope)?;
+    let server = server(client, request.scope, args.http.as_deref(), &places)?;
+    let plan = Plan::install(client, &server, &request, &places).map_err(|error| hinted(client, error))?;
+    let mut next = vec![plan.next.to_owned()];
+    if args.http.is_some() {
+        next.push(format!(
+            "the server's token is taken from the variable {TOKEN_VARIABLE}, never from a file: set it where {} starts",
+            client.title
+        ));
+    }
+    let done = settle(&plan, &args.common, output)?;
+    report(client, &request, &plan, done, next, output)
+}
+
+/// Runs `uninstall`.
+pub(super) fn run_uninstall(global: &Global, args: &UninstallArgs, output: &mut Output) -> Result<Found> {
+    let request = request(&args.common, &args.name, false)?;
+    let places = places(global, request.scope)?;
+    let plan = Plan::uninstall(args.client, &request, &places).map_err(|error| hinted(args.client, error))?;
+    let done = settle(&plan, &args.common, output)?;
+    report(args.client, &request, &plan, done, Vec::new(), output)
+}
+
+fn request(common: &ClientArgs, name: &str, instructions: bool) -> Result<Request> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if name.is_empty() || name.len() > 32 || !name.chars().all(is_part) {
+        return Err(Hinted {
+            message: format!("{name:?} cannot be a server's name"),
+            hint: "up to 32 letters, digits, - and _".to_owned(),
+        }
+        .into());
+    }
+    Ok(Request {
+        scope: common.scope.into(),
+        name: name.to_owned(),
+        instructions,
+    })
+}
+
+/// The folders of this user, and of the project where one is asked about.
+fn places(global: &Global, scope: Scope) -> Result<Places> {
+    let project = match scope {
+        Scope::User => None,
+        Scope::Project => Some(work_dir(&global.repo)?),
+    };
+    Places::read(project).ok_or_else(|| {
+        let hint = "set HOME (on Windows USERPROFILE)".to_owned();
+        let message = "the home folder is not known".to_owned();
+        Hinted { message, hint }.into()
+    })
+}
+
+fn work_dir(path: &Path) -> Result<PathBuf> {
+    let repository = Repository::discover(path)?;
+    let root = repository
+        .work_dir()
+        .context("a bare repository has no files for a client to read")?;
+    Ok(root.to_owned())
+}
+
+fn server(client: &Client, scope: Scope, url: Option<&str>, places: &Places) -> Result<Server> {
+    if let Some(url) = url {
+        return Ok(Server::Http { url: checked(url)? });
+    }
+    // Files of a project are committed: they must not hold this machine's paths.
+    if scope == Scope::Project {
+        return Ok(client.stdio(scope, "codescout"));
+    }
+    let program = std::env::current_exe().context("cannot tell where this program stands")?;
+    let program = places.stable_path(&program);
+    let program = program.to_str().with_context(|| {
+        let shown = program.display();
+        format!("the path of this program cannot be written into a configuration: {shown}")
+    })?;
+    Ok(client.stdio(scope, program))
+}
+
+/// An address without credentials in it: what is written may be committed, and is shown.
+fn checked(url: &str) -> Result<String> {
+    let rest = ["http://", "https://"].iter().find_map(|start| url.strip_prefix(start));
+    let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next());
+    let is_clean = !url.contains(|c: char| c.is_whitespace() || c.is_control());
+    let wrong = match host {
+        Some(host) if !host.is_empty() && is_clean && !host.contains('@') => return Ok(url.to_owned()),
+        Some(host) if host.contains('@') => "the address holds credentials",
+        _ => "this is not an address of a server",
+    };
+    Err(Hinted {
+        message: wrong.to_owned(),
+        hint: format!("as http://127.0.0.1:8000/mcp; a token is taken from the variable {TOKEN_VARIABLE}"),
+    }
+    .into())
+}
+
+fn hinted(client: &Client, error: InstallError) -> anyhow::Error {
+    let other = |scope: Scope| match scope {
+        Scope::User => "--scope project",
+        Scope::Project => "--scope user",
+    };
+    let hint = match &error {
+        InstallError::NoFile { scope, .. } => format!(
+            "try {}; docs/install.md tells what {} reads",
+            other(*scope),
+            client.title
+        ),
+        InstallError::Text { .. } => "nothing was changed; mend the file, or write the entry by hand".to_owned(),
+        InstallError::Raced { .. } => "call it again".to_owned(),
+        InstallError::File(_) => return error.into(),
+    };
+    let message = format!("{:#}", anyhow::Error::from(error));
+    Hinted { message, hint }.into()
+}
+
+/// Whether the plan was carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Done {
+    Yes,
+    Shown,
+    Declined,
+}
+
+/// Shows what would change, asks, and does it.
+fn settle(plan: &Plan, args: &ClientArgs, output: &mut Output) -> Result<Done> {
+    if !output.json {
+        plan.changes.iter().try_for_each(|change| show(change, output))?;
+    }
+    if args.dry_run {
+        return Ok(Done::Shown);
+    }
+    if plan.is_needed() && !args.yes {
+        if output.json || !output.can_ask() {
+            return Err(Hinted {
+                message: "nobody is there to be asked, so nothing was changed".to_owned(),
+                hint: "--yes changes the files, --dry-run only shows how".to_owned(),
+            }
+            .into());
+        }
+        if !output.ask("Change this?")? {
+            return Ok(Done::Declined);
+        }
+    }
+    plan.apply()?;
+    Ok(Done::Yes)
+}
+
+fn show(change: &Change, output: &mut Output) -> Result<()> {
+    for line in change.diff().lines() {
+        let line = line.trim_end_matches('\r');
+        let mut shown: String = line.chars().take(MAX_SHOWN_CHARACTERS).collect();
+        if shown.len() < line.len() {
+            shown.push('…');
+        }
+        let shown = one_line(&shown);
+        output.line(&match line.as_bytes().first() {
+            _ if line.starts_with("--- ") || line.starts_with("+++ ") => output.styled(STRONG, &shown),
+            Some(b'+') => output.styled(ADDED, &shown),
+            Some(b'-') => output.styled(MATCH, &shown),
+            Some(b'@') => output.styled(FAINT, &shown),
+            _ => shown,
+        })?;
+    }
+    Ok(())
+}
+
+fn report(
+    client: &Client,
+    request: &Request,
+    plan: &Plan,
+    done: Done,
+    next: Vec<String>,
+    output: &mut Output,
+) -> Result<Found> {
+    let found = match done {
+        Done::Declined => Found::Nothing,
+        _ if plan.changes.is_empty() => Found::Nothing,
+        _ => Found::Something,
+    };
+    if output.json {
+        output.json(&InstallOut {
+            client: client.id,
+            scope: request.scope.name(),
+            name: request.name.clone(),
+            changed: plan.is_needed(),
+            dry_run: done == Done::Shown,
+            files: plan.changes.iter().map(FileOut::from).collect(),
+            next,
+        })?;
+        return Ok(found);
+    }
+    for line in told(client, plan, done) {
+        output.line(&line)?;
+    }
+    if done == Done::Yes && plan.is_needed() {
+        for line in next {
+            output.line(&format!("next: {line}"))?;
+        }
+    }
+    Ok(found)
+}
+
+fn told(client: &Client, plan: &Plan, done: Done) -> Vec<String> {
+    let told = |change: &Change| {
+        let file = one_line(&change.path.display().to_string());
+        let did = match (change.act(), done) {
+            (Act::Keep, _) => format!("{file}: nothing to change"),
+            (_, Done::Declined) => format!("{file}: left as it is"),
+            (Act::Create, Done::Yes) => format!("{file}: made"),
+            (Act::Edit, Done::Yes) => format!("{file}: changed"),
+            (Act::Remove, Done::Yes) => format!("{file}: removed"),
+            (Act::Create, _) => format!("{file}: would be made"),
+            (Act::Edit, _) => format!("{file}: would be changed"),
+            (Act::Remove, _) => format!("{file}: would be removed"),
+        };
+        match &change.backup {
+            Some(backup) if change.act() == Act::Edit && done == Done::Yes => {
+                format!("{did}; as it was before: {}", one_line(&backup.display().to_string()))
+            }
+            _ => did,
+        }
+    };
+    match plan.changes.is_empty() {
+        true => vec![format!(
+            "nothing of codescout is in the configuration of {}",
+            client.title
+        )],
+        false => plan.changes.iter().map(told).collect(),
+    }
+}
+
+impl From<&Change> for FileOut {
+    fn from(change: &Change) -> Self {
+        Self {
+            file: change.path.display().to_string(),
+            part: match change.part {
+                Part::Server => "server",
+                Part::Instructions => "instructions",
+            },
+            act: match change.act() {
+                Act::Keep => "keep",
+                Act::Create => "create",
+                Act::Edit => "edit",
+                Act::Remove => "remove",
+            },
+            diff: change.diff(),
+            backup: change.backup.as_ref().map(|backup| backup.display().to_string()),
+        }
+    }
+}
+
+fn list(global: &Global, name: &str, output: &mut Output) -> Result<Found> {
+    // Outside of a repository there is still a user.
+    let scope = match work_dir(&global.repo) {
+        Ok(_) => Scope::Project,
+        Err(_) => Scope::User,
+    };
+    let places = places(global, scope)?;
+    let shown = |path: PathBuf| path.display().to_string();
+    let listed = clients().iter().map(|client| {
+        let file = |scope| client.files(scope, name, &places).into_iter().next().map(shown);
+        let scopes = [Scope::User, Scope::Project].into_iter();
+        ListedOut {
+            client: client.id,
+            title: client.title,
+            found: client.trace(&places),
+            user_file: file(Scope::User),
+            project_file: file(Scope::Project),
+            installed: scopes
+                .filter_map(|scope| is_installed(client, scope, name, &places))
+                .map(shown)
+                .collect(),
+        }
+    });
+    let listed: Vec<ListedOut> = listed.collect();
+    let found = match listed.iter().any(|client| client.found.is_some()) {
+        true => Found::Something,
+        false => Found::Nothing,
+    };
+    if output.json {
+        output.json(&ListOut { clients: listed })?;
+        return Ok(found);
+    }
+    for client in &listed {
+        let name = output.styled(STRONG, &format!("{:<12}", client.client));
+        let state = match (&client.found, client.installed.is_empty()) {
+            (_, false) => format!("installed in {}", client.installed.join(", ")),
+            (Some(found), true) => format!("found: {found}"),
+            (None, true) => "not found here".to_owned(),
+        };
+        output.line(&format!("{name} {:<12} {}", client.title, one_line(&state)))?;
+    }
+    Ok(found)
+}

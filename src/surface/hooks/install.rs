@@ -1,0 +1,457 @@
+//! Writing the hooks and taking them away again: first a plan, then what it says.
+
+use std::fs::{self, Metadata, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::event::HookEvent;
+use super::folder::{HooksFolder, Standing};
+use super::managers::{Manager, Seen, husky_folder, lefthook_snippet, lefthook_starts_us, managers};
+use super::queue::Queue;
+use super::script::{Held, MOVED, Program, Shape, added, lines, own_file};
+use crate::git::Repository;
+
+/// The mode of a hook that is made here.
+const EXECUTABLE: u32 = 0o755;
+
+/// What may be written beyond this clone's own git directory.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wishes {
+    /// A folder that `core.hooksPath` leads to, wherever it lies, and hooks of managers that are usually left alone.
+    pub force: bool,
+    /// The hooks in husky's folder, which are files of the work tree.
+    pub husky: bool,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Where git looks for hooks.
+    pub folder: HooksFolder,
+    /// Programs that manage hooks here.
+    pub managers: Vec<Seen>,
+    /// One for each hook that is touched, or would be if it might.
+    pub steps: Vec<Step>,
+    /// What only the user can do.
+    pub advice: Vec<String>,
+    /// A folder that goes with the hooks.
+    leftover: Option<PathBuf>,
+}
+
+/// What is to be done about one file.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The hook.
+    pub event: HookEvent,
+    /// Its file.
+    pub path: PathBuf,
+    /// What happens.
+    pub action: Action,
+    changes: Vec<Change>,
+}
+
+/// What happens to a hook's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It is made.
+    Created,
+    /// Our lines go below its first line.
+    Added,
+    /// It is moved aside, and called by one of ours in its place.
+    Chained,
+    /// Our lines in it are brought up to date.
+    Updated,
+    /// Everything is there.
+    Unchanged,
+    /// It was ours and is removed.
+    Removed,
+    /// Our lines are taken out.
+    TakenOut,
+    /// Ours is removed, and the one that was moved aside put back.
+    PutBack,
+    /// It is not touched.
+    Left {
+        /// Why.
+        why: String,
+    },
+}
+
+/// A change on disk.
+#[derive(Clone, Debug)]
+enum Change {
+    /// A second name for what stands at `from`.
+    Keep { from: PathBuf, to: PathBuf },
+    /// What stands at `from` takes the place of what stands at `to`.
+    Move { from: PathBuf, to: PathBuf },
+    /// A file with this content, whole or not at all.
+    Write { path: PathBuf, content: Vec<u8>, mode: u32 },
+    /// It goes.
+    Remove { path: PathBuf },
+}
+
+/// Why hooks could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot change {}", .path.display())]
+pub struct InstallError {
+    path: PathBuf,
+    #[source]
+    source: io::Error,
+}
+
+/// What installing would do. `program` is the executable that the hooks call.
+pub fn install(repository: &Repository, program: &Path, wishes: Wishes) -> Result<Plan, InstallError> {
+    let mut plan = Plan::new(repository);
+    let events = HookEvent::of(repository);
+    if let Some(husky) = husky_folder(&plan.folder.path) {
+        for event in events {
+            plan.install_in_husky(*event, &husky, wishes)?;
+        }
+        if !plan.advice.is_empty() {
+            let or = "or let it be done: codescout hooks install --husky";
+            plan.advice.push(or.to_owned());
+        }
+        return Ok(plan);
+    }
+    let why = match plan.folder.standing {
+        Standing::GitDir => None,
+        Standing::WorkTree | Standing::Outside if wishes.force => None,
+        Standing::WorkTree => Some("core.hooksPath leads into the work tree, whose files are yours"),
+        Standing::Outside => Some("core.hooksPath leads to a folder that other repositories may use"),
+        Standing::Nowhere => Some("core.hooksPath leads to no folder, so git calls no hooks"),
+    };
+    match why {
+        None => {
+            for event in events {
+                plan.install_one(*event, program, wishes)?;
+            }
+        }
+        Some(why) => {
+            for event in events {
+                plan.leave(*event, plan.folder.path.join(event.name()), why);
+            }
+            let folder = plan.folder.path.display();
+            plan.advice.push(match plan.folder.standing {
+                Standing::Nowhere => {
+                    "the index stays right without hooks; it is brought up to date by the next question".to_owned()
+                }
+                _ => format!("to write into {folder} all the same: codescout hooks install --force"),
+            });
+        }
+    }
+    Ok(plan)
+}
+
+/// What uninstalling would do: every line and file of ours goes, and what was moved aside comes back.
+pub fn uninstall(repository: &Repository, wishes: Wishes) -> Result<Plan, InstallError> {
+    let mut plan = Plan::new(repository);
+    let mut folders = vec![plan.folder.path.clone(), HooksFolder::default_path(repository)];
+    folders.extend(husky_folder(&plan.folder.path));
+    folders.dedup();
+    for folder in folders {
+        let is_outside = folder == plan.folder.path && plan.folder.standing == Standing::Outside;
+        let may_write = !is_outside || wishes.force;
+        for event in HookEvent::ALL {
+            // Under its own name, and under those that managers give to what they find.
+            for ending in ["", ".legacy", ".old"] {
+                let path = folder.join(format!("{}{ending}", event.name()));
+                plan.uninstall_one(event, path, may_write)?;
+            }
+        }
+    }
+    plan.leftover = Some(Queue::of(repository).root().to_owned());
+    Ok(plan)
+}
+
+impl Plan {
+    fn new(repository: &Repository) -> Self {
+        let folder = HooksFolder::of(repository);
+        Self {
+            managers: managers(repository, &folder),
+            folder,
+            steps: Vec::new(),
+            advice: Vec::new(),
+            leftover: None,
+        }
+    }
+
+    /// Whether nothing had to be left that was to be changed.
+    pub fn is_complete(&self) -> bool {
+        !self.steps.iter().any(|step| matches!(step.action, Action::Left { .. }))
+    }
+
+    /// Does it.
+    pub fn apply(&self) -> Result<(), InstallError> {
+        for change in self.steps.iter().flat_map(|step| &step.changes) {
+            change.apply()?;
+        }
+        if let Some(folder) = self.leftover.as_deref().filter(|folder| folder.exists()) {
+            fs::remove_dir_all(folder).map_err(|source| failed(folder, source))?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, event: HookEvent, path: PathBuf, action: Action, changes: Vec<Change>) {
+        self.steps.push(Step {
+            event,
+            path,
+            action,
+            changes,
+        });
+    }
+
+    fn leave(&mut self, event: HookEvent, path: PathBuf, why: &str) {
+        let why = why.to_owned();
+        self.push(event, path, Action::Left { why }, Vec::new());
+    }
+
+    fn write(&mut self, event: HookEvent, path: PathBuf, action: Action, content: Vec<u8>, mode: u32) {
+        let write = Change::Write {
+            path: path.clone(),
+            content,
+            mode,
+        };
+        self.push(event, path, action, vec![write]);
+    }
+
+    fn install_one(&mut self, event: HookEvent, program: &Path, wishes: Wishes) -> Result<(), InstallError> {
+        let path = self.folder.path.join(event.name());
+        let program = Program::At(program);
+        let moved = with_ending(&path, MOVED);
+        let is_moved = moved.symlink_metadata().is_ok();
+        match Found::at(&path)? {
+            // Killed between moving and writing, or the file was removed by hand.
+            Found::Nothing if is_moved => {
+                self.write(
+                    event,
+                    path,
+                    Action::Created,
+                    own_file(event, Shape::Chain, program),
+                    EXECUTABLE,
+                );
+            }
+            Found::Nothing => {
+                self.write(
+                    event,
+                    path,
+                    Action::Created,
+                    own_file(event, Shape::Own, program),
+                    EXECUTABLE,
+                );
+            }
+            Found::Folder => self.leave(event, path, "a folder stands there"),
+            Found::Script(content, mode) => match (Held::find(&content), Manager::of_hook(&content)) {
+                (Some(held), _) => self.bring_up_to_date(event, path, &content, mode, &held, program),
+                (None, Some(Manager::Lefthook)) => self.leave_to_lefthook(event, path),
+                (None, Some(Manager::Overcommit)) if !wishes.force => {
+                    self.leave(
+                        event,
+                        path,
+                        "it is overcommit's, which tells its hooks apart by their names",
+                    );
+                }
+                (None, Some(Manager::PreCommit)) if holds_ours(&with_ending(&path, ".legacy")) => {
+                    self.push(event, path, Action::Unchanged, Vec::new());
+                }
+                _ => match added(&content, &lines(event, Shape::Added, program)) {
+                    Some(with_ours) if mode & 0o111 != 0 => self.write(event, path, Action::Added, with_ours, mode),
+                    _ => self.chain(event, path, program),
+                },
+            },
+            Found::Link => self.chain(event, path, program),
+        }
+        Ok(())
+    }
+
+    fn bring_up_to_date(
+        &mut self,
+        event: HookEvent,
+        path: PathBuf,
+        content: &[u8],
+        mode: u32,
+        held: &Held,
+        program: Program<'_>,
+    ) {
+        let newest = lines(event, held.shape, program);
+        if held.lines == newest && mode & 0o111 != 0 {
+            return self.push(event, path, Action::Unchanged, Vec::new());
+        }
+        let start = memchr::memmem::find(content, &held.lines).unwrap_or_default();
+        let end = start + held.lines.len();
+        let content = [&content[..start], &newest, &content[end..]].concat();
+        self.write(event, path, Action::Updated, content, mode | 0o111);
+    }
+
+    fn chain(&mut self, event: HookEvent, path: PathBuf, program: Program<'_>) {
+        let moved = with_ending(&path, MOVED);
+        if moved.symlink_metadata().is_ok() {
+            let why = format!("{} is in the way; move one of the two away", moved.display());
+            return self.leave(event, path, &why);
+        }
+        let keep = Change::Keep {
+            from: path.clone(),
+            to: moved,
+        };
+        let write = Change::Write {
+            path: path.clone(),
+            content: own_file(event, Shape::Chain, program),
+            mode: EXECUTABLE,
+        };
+        self.push(event, path, Action::Chained, vec![keep, write]);
+    }
+
+    fn leave_to_lefthook(&mut self, event: HookEvent, path: PathBuf) {
+        if lefthook_starts_us(&self.managers, event) {
+            return self.push(event, path, Action::Unchanged, Vec::new());
+        }
+        self.leave(event, path, "it is lefthook's, which writes it anew");
+        let snippet = lefthook_snippet(event);
+        self.advice.push(format!("add to lefthook's configuration:\n{snippet}"));
+    }
+
+    fn install_in_husky(&mut self, event: HookEvent, husky: &Path, wishes: Wishes) -> Result<(), InstallError> {
+        let path = husky.join(event.name());
+        let program = Program::Named;
+        match Found::at(&path)? {
+            Found::Script(content, mode) => match Held::find(&content) {
+                Some(held) => self.bring_up_to_date(event, path, &content, mode, &held, program),
+                None if wishes.husky => {
+                    let ours = lines(event, Shape::Added, program);
+                    // husky's hooks need no first line that names the shell.
+                    let with_ours = added(&content, &ours).unwrap_or_else(|| [ours, content].concat());
+                    self.write(event, path, Action::Added, with_ours, mode);
+                }
+                None => self.leave_to_husky(event, path),
+            },
+            Found::Nothing if wishes.husky => {
+                self.write(
+                    event,
+                    path,
+                    Action::Created,
+                    own_file(event, Shape::Own, program),
+                    EXECUTABLE,
+                );
+            }
+            Found::Nothing => self.leave_to_husky(event, path),
+            Found::Folder | Found::Link => self.leave(event, path, "no ordinary file stands there"),
+        }
+        Ok(())
+    }
+
+    fn leave_to_husky(&mut self, event: HookEvent, path: PathBuf) {
+        let name = event.name();
+        self.advice.push(format!(
+            "add to {}: (codescout hooks run {name} \"$@\" </dev/null >/dev/null 2>&1 &)",
+            path.display()
+        ));
+        self.leave(
+            event,
+            path,
+            "husky manages the hooks; its files belong to the work tree",
+        );
+    }
+
+    fn uninstall_one(&mut self, event: HookEvent, path: PathBuf, may_write: bool) -> Result<(), InstallError> {
+        let Found::Script(content, mode) = Found::at(&path)? else {
+            return Ok(());
+        };
+        let Some(held) = Held::find(&content) else {
+            return Ok(());
+        };
+        let moved = with_ending(&path, MOVED);
+        let is_moved = held.shape == Shape::Chain && moved.symlink_metadata().is_ok();
+        if !may_write {
+            self.leave(event, path, "it lies outside of the repository; --force takes it away");
+        } else if is_moved && held.is_whole_file() {
+            let back = Change::Move {
+                from: moved,
+                to: path.clone(),
+            };
+            self.push(event, path, Action::PutBack, vec![back]);
+        } else if is_moved {
+            let why = format!("it was changed by hand, and {} is to be put back", moved.display());
+            self.leave(event, path, &why);
+        } else if held.is_whole_file() {
+            let remove = Change::Remove { path: path.clone() };
+            self.push(event, path, Action::Removed, vec![remove]);
+        } else {
+            self.write(event, path, Action::TakenOut, held.rest, mode);
+        }
+        Ok(())
+    }
+}
+
+/// What stands where a hook would.
+pub(super) enum Found {
+    /// Nothing.
+    Nothing,
+    /// A file, with its content and mode.
+    Script(Vec<u8>, u32),
+    /// A link, or something that is no file.
+    Link,
+    /// A folder.
+    Folder,
+}
+
+impl Found {
+    pub(super) fn at(path: &Path) -> Result<Self, InstallError> {
+        let is_absent =
+            |error: &io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+        let metadata: Metadata = match path.symlink_metadata() {
+            Ok(metadata) => metadata,
+            Err(error) if is_absent(&error) => return Ok(Self::Nothing),
+            Err(source) => return Err(failed(path, source)),
+        };
+        if metadata.is_dir() {
+            return Ok(Self::Folder);
+        }
+        if !metadata.is_file() {
+            return Ok(Self::Link);
+        }
+        let content = fs::read(path).map_err(|source| failed(path, source))?;
+        Ok(Self::Script(content, metadata.permissions().mode() & 0o7777))
+    }
+}
+
+/// Whether our lines stand in a file that can be run.
+pub(super) fn holds_ours(path: &Path) -> bool {
+    matches!(Found::at(path), Ok(Found::Script(content, mode)) if mode & 0o111 != 0 && Held::find(&content).is_some())
+}
+
+pub(super) fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+impl Change {
+    fn apply(&self) -> Result<(), InstallError> {
+        match self {
+            // A second name first: so there is no moment without the hook.
+            Self::Keep { from, to } => fs::hard_link(from, to)
+                .or_else(|_| fs::rename(from, to))
+                .map_err(|source| failed(from, source)),
+            Self::Move { from, to } => fs::rename(from, to).map_err(|source| failed(to, source)),
+            Self::Write { path, content, mode } => write(path, content, *mode).map_err(|source| failed(path, source)),
+            Self::Remove { path } => fs::remove_file(path).map_err(|source| failed(path, source)),
+        }
+    }
+}
+
+fn write(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(folder)?;
+    file.write_all(content)?;
+    file.as_file().set_permissions(Permissions::from_mode(mode))?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|failed| failed.error)?;
+    Ok(())
+}
+
+fn failed(path: &Path, source: io::Error) -> InstallError {
+    InstallError {
+        path: path.to_owned(),
+        source,
+    }
+}

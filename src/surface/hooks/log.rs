@@ -1,0 +1,260 @@
+//! What runs that nobody watches have to say.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+
+use super::queue::Queue;
+use crate::git::Repository;
+use crate::sidecar::{Sidecar, write_atomic};
+
+/// A log that is longer is cut to its last half before the next line.
+const MAX_BYTES: u64 = 128 << 10;
+
+/// The log of hooks' runs: `log/hooks.log` in the sidecar; where that cannot be written, `codescout-hooks/hooks.log` in the
+/// common git directory. One JSON object a line, the oldest first, at most 128 KiB.
+#[derive(Clone, Debug)]
+pub struct HookLog {
+    sidecar_root: Option<PathBuf>,
+    last_resort: PathBuf,
+}
+
+/// A line of the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// When, as `2024-05-06T07:08:09.123Z`.
+    pub at: String,
+    /// The hook's name.
+    pub event: String,
+    /// The work tree's root, or the bare repository.
+    pub repo: String,
+    /// What was indexed: `HEAD` or a branch.
+    #[serde(rename = "ref")]
+    pub reference: String,
+    /// What came of it.
+    pub outcome: RunOutcome,
+    /// The commit's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// Blobs that were read and extracted.
+    #[serde(default)]
+    pub new_blobs: usize,
+    /// How long it took, in milliseconds.
+    #[serde(default)]
+    pub took_ms: u64,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// What came of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunOutcome {
+    /// It began. Without another line after it, it was killed, or is still at work.
+    Started,
+    /// The index is up to date.
+    Indexed,
+    /// It was asked to stop; what was done is kept.
+    Interrupted,
+    /// It could not be done.
+    Failed,
+}
+
+impl RunOutcome {
+    /// As written in the log.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Started => "started",
+            Self::Indexed => "indexed",
+            Self::Interrupted => "interrupted",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl HookLog {
+    /// The log of a repository with its sidecar at `sidecar_root`, where that is known.
+    pub fn of(repository: &Repository, sidecar_root: Option<&Path>) -> Self {
+        Self {
+            sidecar_root: sidecar_root.map(Path::to_owned),
+            last_resort: Queue::of(repository).path("hooks.log"),
+        }
+    }
+
+    /// Adds a line. Fails only if neither place can be written.
+    pub(super) fn append(&self, entry: &Entry) -> io::Result<()> {
+        let mut line = serde_json::to_vec(entry)?;
+        line.push(b'\n');
+        self.append_to_sidecar(&line)
+            .or_else(|_| append_bounded(&self.last_resort, &line))
+    }
+
+    fn append_to_sidecar(&self, line: &[u8]) -> io::Result<()> {
+        let root = self.sidecar_root.as_deref().ok_or(io::ErrorKind::NotFound)?;
+        // Whatever stands there may have come with the repository.
+        Sidecar::open(root).map_err(io::Error::other)?;
+        let folder = root.join("log");
+        if !folder.exists() {
+            fs::create_dir(&folder)?;
+        }
+        if !fs::symlink_metadata(&folder)?.is_dir() {
+            return Err(io::Error::from(io::ErrorKind::NotADirectory));
+        }
+        append_bounded(&folder.join("hooks.log"), line)
+    }
+
+    /// Both places, the one where lines go if they can first.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        let in_sidecar = self
+            .sidecar_root
+            .as_deref()
+            .map(|root| root.join("log").join("hooks.log"));
+        in_sidecar.into_iter().chain([self.last_resort.clone()]).collect()
+    }
+
+    /// Every line of both places, the oldest first. What cannot be read is left out.
+    pub fn entries(&self) -> Vec<Entry> {
+        let paths = self.paths().into_iter();
+        let mut entries: Vec<Entry> = paths
+            .filter_map(|path| read_end(&path).ok())
+            .flat_map(|text| parse(&text))
+            .collect();
+        entries.sort_by(|a, b| a.at.cmp(&b.at));
+        entries
+    }
+}
+
+fn parse(text: &[u8]) -> Vec<Entry> {
+    text.split(|byte| *byte == b'\n')
+        .filter_map(|line| serde_json::from_slice(line).ok())
+        .collect()
+}
+
+fn append_bounded(path: &Path, line: &[u8]) -> io::Result<()> {
+    let mut file = open(path, OpenOptions::new().create(true).append(true).mode(0o644))?;
+    let length = file.metadata()?.len();
+    if length + line.len() as u64 > MAX_BYTES {
+        let kept = read_end(path)?;
+        let half = &kept[kept.len() / 2..];
+        let start = half.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        return write_atomic(path, &[&half[start..], line].concat());
+    }
+    file.write_all(line).inspect_err(|_| {
+        // Half a line would spoil the next one.
+        let _ = file.set_len(length);
+    })
+}
+
+/// The last 128 KiB of a log.
+fn read_end(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = open(path, OpenOptions::new().read(true))?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(MAX_BYTES)))?;
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Opens an ordinary file: no link, and nothing that opening could wait for.
+fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = options.custom_flags(flags.bits() as i32).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::from(io::ErrorKind::InvalidInput)),
+    }
+}
+
+/// The time in UTC, as in `2024-05-06T07:08:09.123Z`.
+pub(super) fn timestamp(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
+    let (year, month, day) = date(days);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    let millis = since.subsec_millis();
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+}
+
+/// Year, month and day of a number of days since 1970-01-01.
+/// Source: Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`.
+fn date(days: u64) -> (u64, u64, u64) {
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 {
+        shifted_month + 3
+    } else {
+        shifted_month - 9
+    };
+    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        let at = |seconds| timestamp(UNIX_EPOCH + Duration::from_secs(seconds));
+        assert_eq!(at(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(at(951_782_399), "2000-02-28T23:59:59.000Z");
+        assert_eq!(at(951_782_400), "2000-02-29T00:00:00.000Z");
+        assert_eq!(at(1_709_251_199), "2024-02-29T23:59:59.000Z");
+        assert_eq!(at(1_735_689_599), "2024-12-31T23:59:59.000Z");
+    }
+
+    #[test]
+    fn a_log_stays_bounded_and_keeps_whole_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hooks.log");
+        let line = |n: usize| {
+            let entry = Entry {
+                at: format!("{n:06}"),
+                event: "post-commit".to_owned(),
+                repo: "x".repeat(200),
+                reference: "HEAD".to_owned(),
+                outcome: RunOutcome::Indexed,
+                commit: None,
+                new_blobs: n,
+                took_ms: 1,
+                why: None,
+            };
+            [serde_json::to_vec(&entry).unwrap(), b"\n".to_vec()].concat()
+        };
+        for n in 0..2000 {
+            append_bounded(&path, &line(n)).unwrap();
+        }
+        assert!(fs::metadata(&path).unwrap().len() <= MAX_BYTES);
+        let entries = parse(&read_end(&path).unwrap());
+        assert!(entries.len() > 100);
+        assert_eq!(entries.last().unwrap().new_blobs, 1999);
+        assert!(
+            entries
+                .windows(2)
+                .all(|pair| pair[0].new_blobs + 1 == pair[1].new_blobs)
+        );
+    }
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("target");
+        fs::write(&target, "").unwrap();
+        let path = folder.path().join("hooks.log");
+        std::os::unix::fs::symlink(&target, &path).unwrap();
+        append_bounded(&path, b"x\n").unwrap_err();
+        assert_eq!(fs::read(&target).unwrap(), b"");
+    }
+}

@@ -1,0 +1,162 @@
+//! Whether git would call the hooks, and what their last run did.
+
+use std::path::{Path, PathBuf};
+
+use super::event::HookEvent;
+use super::folder::{HooksFolder, Standing};
+use super::install::{Found, holds_ours, with_ending};
+use super::log::{Entry, HookLog};
+use super::managers::{Manager, Seen, husky_folder, lefthook_starts_us, managers};
+use super::queue::Queue;
+use super::script::{Held, Shape};
+use crate::git::Repository;
+
+/// How things stand.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// Where git looks for hooks.
+    pub folder: HooksFolder,
+    /// Programs that manage hooks here.
+    pub managers: Vec<Seen>,
+    /// Each hook that matters here.
+    pub hooks: Vec<HookStatus>,
+    /// Requests that no worker has taken yet: one is at work, or git is in the middle of something.
+    pub n_waiting: usize,
+    /// The last line of the log.
+    pub last_run: Option<Entry>,
+    /// The files of the log.
+    pub logs: Vec<PathBuf>,
+}
+
+/// How one hook stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookStatus {
+    /// Which.
+    pub event: HookEvent,
+    /// Its file.
+    pub path: PathBuf,
+    /// What stands there.
+    pub state: HookState,
+    /// Whether git, as it is configured, would start us.
+    pub is_called: bool,
+    /// What is to be known besides.
+    pub note: Option<String>,
+}
+
+/// What stands where a hook would.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HookState {
+    /// Nothing.
+    Missing,
+    /// A file of ours.
+    Own,
+    /// Somebody's script with our lines in it.
+    Added,
+    /// A file of ours that goes on with the hook that stood there.
+    Chained,
+    /// A manager's file, and the manager starts us.
+    Managed(Manager),
+    /// A manager's file, and ours was moved away, never to be called.
+    Replaced(Manager),
+    /// Somebody's file, without us.
+    Foreign,
+}
+
+impl Status {
+    /// Whether git would call every hook that matters.
+    pub fn is_installed(&self) -> bool {
+        self.hooks.iter().all(|hook| hook.is_called)
+    }
+}
+
+/// How things stand in a repository with its sidecar at `sidecar_root`. Nothing is run and nothing written.
+pub fn status(repository: &Repository, sidecar_root: &Path) -> Status {
+    let folder = HooksFolder::of(repository);
+    let managers = managers(repository, &folder);
+    let log = HookLog::of(repository, Some(sidecar_root));
+    let events = HookEvent::of(repository).iter();
+    Status {
+        hooks: events
+            .map(|event| hook(*event, repository, &folder, &managers))
+            .collect(),
+        folder,
+        managers,
+        n_waiting: Queue::of(repository).requests().len(),
+        last_run: log.entries().pop(),
+        logs: log.paths(),
+    }
+}
+
+fn hook(event: HookEvent, repository: &Repository, folder: &HooksFolder, managers: &[Seen]) -> HookStatus {
+    if let Some(husky) = husky_folder(&folder.path) {
+        return husky_hook(event, &husky, folder);
+    }
+    let path = folder.path.join(event.name());
+    let hidden = HooksFolder::default_path(repository).join(event.name());
+    let is_hidden = hidden != path && holds_ours(&hidden);
+    let (state, is_executable) = match Found::at(&path) {
+        Ok(Found::Script(content, mode)) => (state_of(event, &path, &content, managers), mode & 0o111 != 0),
+        Ok(Found::Nothing) => (HookState::Missing, false),
+        Ok(Found::Link | Found::Folder) | Err(_) => (HookState::Foreign, true),
+    };
+    let is_ours = !matches!(state, HookState::Missing | HookState::Replaced(_) | HookState::Foreign);
+    let note = match state {
+        _ if folder.standing == Standing::Nowhere => Some("core.hooksPath switches hooks off".to_owned()),
+        HookState::Replaced(manager) => Some(format!(
+            "{} moved it to {}.old and does not call it",
+            manager.name(),
+            event.name()
+        )),
+        _ if is_ours && !is_executable => Some("it cannot be executed, so git passes it over".to_owned()),
+        _ if is_hidden && !is_ours => Some(format!("{} is not looked at: core.hooksPath", hidden.display())),
+        _ => None,
+    };
+    HookStatus {
+        event,
+        path,
+        state,
+        is_called: is_ours && is_executable && folder.standing != Standing::Nowhere,
+        note,
+    }
+}
+
+fn state_of(event: HookEvent, path: &Path, content: &[u8], managers: &[Seen]) -> HookState {
+    if let Some(held) = Held::find(content) {
+        return match held.shape {
+            Shape::Own => HookState::Own,
+            Shape::Chain => HookState::Chained,
+            Shape::Added => HookState::Added,
+        };
+    }
+    match Manager::of_hook(content) {
+        Some(Manager::PreCommit) if holds_ours(&with_ending(path, ".legacy")) => HookState::Managed(Manager::PreCommit),
+        Some(Manager::Lefthook) if lefthook_starts_us(managers, event) => HookState::Managed(Manager::Lefthook),
+        Some(manager) if holds_ours(&with_ending(path, ".old")) => HookState::Replaced(manager),
+        _ => HookState::Foreign,
+    }
+}
+
+/// husky's own file calls the user's, which has to hold our lines.
+fn husky_hook(event: HookEvent, husky: &Path, folder: &HooksFolder) -> HookStatus {
+    let path = husky.join(event.name());
+    let is_ours = match Found::at(&path) {
+        Ok(Found::Script(content, _)) => {
+            let call = format!("codescout hooks run {}", event.name());
+            Held::find(&content).is_some() || super::script::contains(&content, call.as_bytes())
+        }
+        _ => false,
+    };
+    let caller = folder.path.join(event.name());
+    let is_called = is_ours && caller.is_file();
+    HookStatus {
+        event,
+        state: match is_ours {
+            true => HookState::Managed(Manager::Husky),
+            false if path.exists() => HookState::Foreign,
+            false => HookState::Missing,
+        },
+        note: (is_ours && !is_called).then(|| format!("{} is missing: run husky", caller.display())),
+        path,
+        is_called,
+    }
+}

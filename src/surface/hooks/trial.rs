@@ -1,0 +1,184 @@
+//! A trial: git is made to call the hooks, and they say that they were called.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::event::HookEvent;
+use super::install::Found;
+use super::queue::Queue;
+use super::request::drop_variables_of_git;
+use super::script::{Program, Shape, own_file};
+use super::status::{HookStatus, status};
+use crate::git::Repository;
+
+/// How long a hook may take to end, and all together to say that they were called.
+const PATIENCE: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// The variable that tells a hook that this is a trial; its value names the answer.
+const VARIABLE: &str = "CODESCOUT_HOOK_TRIAL";
+
+/// What to do about hooks in which somebody else's lines stand too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Foreign {
+    /// Not called: whatever a repository's configuration names stays unrun.
+    LeaveAlone,
+    /// `post-checkout` is called as after a checkout of a file, which moves nothing; the others are not.
+    Run,
+}
+
+/// What a trial showed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trial {
+    /// git called the hook, and the hook this program.
+    Called {
+        /// How long it took until the answer was there.
+        elapsed: Duration,
+    },
+    /// git was asked to, and nothing came.
+    NotCalled {
+        /// What is known about it.
+        why: String,
+    },
+    /// There is nothing to call.
+    NotInstalled,
+    /// It was not tried.
+    NotTried {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Has git call each hook that matters here, by `git hook run`; no commit is made and nothing is indexed. `program` is the
+/// executable that the hooks call.
+pub fn trial(
+    repository: &Repository,
+    sidecar_root: &Path,
+    program: &Path,
+    foreign: Foreign,
+) -> Vec<(HookEvent, Trial)> {
+    let status = status(repository, sidecar_root);
+    let hooks = status.hooks.iter();
+    let called: Vec<_> = hooks
+        .map(|hook| (hook.event, call(repository, hook, program, foreign)))
+        .collect();
+    let deadline = Instant::now() + PATIENCE;
+    called
+        .into_iter()
+        .map(|(event, call)| (event, call.map_or_else(|trial| trial, |call| call.outcome(deadline))))
+        .collect()
+}
+
+/// A hook that git was asked to call.
+struct Call {
+    answer: PathBuf,
+    started: Instant,
+    /// Whether git succeeded; `None` if it did not end in time.
+    exit: Option<bool>,
+}
+
+impl Call {
+    /// What came of it, waiting for the answer until `deadline`.
+    fn outcome(&self, deadline: Instant) -> Trial {
+        while self.exit == Some(true) && !self.answer.exists() && Instant::now() < deadline {
+            thread::sleep(LOOK_EVERY);
+        }
+        if fs::remove_file(&self.answer).is_ok() {
+            return Trial::Called {
+                elapsed: self.started.elapsed(),
+            };
+        }
+        let why = match self.exit {
+            Some(true) => "git ran the hook, and it did not start this program",
+            Some(false) => "git hook run failed (it needs git 2.36)",
+            None => "the hook did not end in time",
+        };
+        Trial::NotCalled { why: why.to_owned() }
+    }
+}
+
+fn call(repository: &Repository, hook: &HookStatus, program: &Path, foreign: Foreign) -> Result<Call, Trial> {
+    if !hook.is_called {
+        return Err(Trial::NotInstalled);
+    }
+    let is_ours_alone = holds_nothing_else(hook, program) && !repository.has_configured_hooks();
+    if !is_ours_alone && (foreign == Foreign::LeaveAlone || hook.event != HookEvent::PostCheckout) {
+        return Err(Trial::NotTried {
+            why: "other programs' hooks would run too".to_owned(),
+        });
+    }
+    start(repository, hook.event).map_err(|source| Trial::NotTried {
+        why: format!("git cannot be run: {source}"),
+    })
+}
+
+/// Whether the file is, byte by byte, what this program would write.
+fn holds_nothing_else(hook: &HookStatus, program: &Path) -> bool {
+    let expected = own_file(hook.event, Shape::Own, Program::At(program));
+    matches!(Found::at(&hook.path), Ok(Found::Script(content, _)) if content == expected)
+}
+
+fn start(repository: &Repository, event: HookEvent) -> io::Result<Call> {
+    let mut random = [0; 16];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+    let nonce: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let started = Instant::now();
+    let mut child = git_hook_run(repository, event, &nonce).spawn()?;
+    Ok(Call {
+        answer: Queue::of(repository).path(&answer_name(&nonce, event)),
+        started,
+        exit: wait(&mut child)?,
+    })
+}
+
+/// `git hook run`, with the user's own configuration but nothing of the caller's environment that belongs to a repository.
+fn git_hook_run(repository: &Repository, event: HookEvent, nonce: &str) -> Command {
+    let mut command = Command::new("git");
+    drop_variables_of_git(&mut command);
+    let zeros = "0".repeat(40);
+    let arguments: &[&str] = match event {
+        HookEvent::PostCheckout => &[&zeros, &zeros, "0"],
+        HookEvent::PostMerge => &["0"],
+        HookEvent::PostRewrite => &["amend"],
+        HookEvent::PostCommit | HookEvent::PostReceive => &[],
+    };
+    command
+        .current_dir(repository.work_dir().unwrap_or(repository.git_dir()))
+        .env(VARIABLE, nonce)
+        .args(["-c", "core.fsmonitor=false", "hook", "run", event.name(), "--"])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command
+}
+
+/// Whether it succeeded; `None` if it did not end in time.
+fn wait(child: &mut Child) -> io::Result<Option<bool>> {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status.success()));
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    child.kill()?;
+    child.wait()?;
+    Ok(None)
+}
+
+fn answer_name(nonce: &str, event: HookEvent) -> String {
+    format!("trial {nonce} {}", event.name())
+}
+
+/// What a hook does during a trial: it leaves a file whose name only the asker knows.
+pub(super) fn answer_trial(queue: &Queue, event: HookEvent, nonce: &str) -> io::Result<()> {
+    if nonce.len() > 64 || !nonce.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    fs::create_dir_all(queue.root())?;
+    fs::write(queue.path(&answer_name(nonce, event)), "")
+}

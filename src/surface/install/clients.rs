@@ -1,0 +1,472 @@
+//! What is known about each client: where its files stand, and how a server is written in them.
+
+use std::path::PathBuf;
+
+use super::entry::{Entry, HttpShape, Server, Shape, StdioShape, Token};
+use super::places::{Base, Places, Scope};
+
+/// A client.
+#[derive(Debug)]
+pub(crate) struct Client {
+    /// Its name on the command line.
+    pub(crate) id: &'static str,
+    /// Other names that people may try.
+    pub(crate) aliases: &'static [&'static str],
+    /// Its name in a sentence.
+    pub(crate) title: &'static str,
+    /// How its configuration is written.
+    pub(super) format: Format,
+    /// The field of the configuration that holds all servers.
+    pub(super) section: &'static str,
+    /// How a server is written.
+    pub(super) shape: Shape,
+    /// Where its configuration stands for a user: the first that exists, else the first.
+    pub(super) user: &'static [Place],
+    /// The same for a project, from the root of the work tree; empty if it has none.
+    pub(super) project: &'static [&'static str],
+    /// What it reads instructions from.
+    pub(super) instructions: Instructions,
+    /// Arguments that a project's entry has after `serve`.
+    project_args: &'static [&'static str],
+    /// Programs and folders that show that it is used here.
+    pub(super) programs: &'static [&'static str],
+    traces: &'static [Place],
+    /// What its user has to do or to know afterwards.
+    pub(super) next: &'static str,
+}
+
+/// A file or folder below one that moves.
+pub(super) type Place = (Base, &'static str);
+
+/// How a configuration is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    /// JSON; comments and trailing commas are let pass.
+    Json,
+    /// TOML.
+    Toml,
+    /// YAML: a whole file of ours, named after the server.
+    Yaml,
+}
+
+/// Files of instructions for agents.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Instructions {
+    user: Option<Place>,
+    project: Option<&'static str>,
+    /// What a file begins with that holds nothing else.
+    pub(super) preamble: &'static str,
+}
+
+const PLAIN: &str = "";
+const MCP_SERVERS: &str = "mcpServers";
+const HEADER_OF_ENV: Token = Token::Header("Bearer ${env:VARIABLE}");
+
+const fn http(url: &'static str, kind: Option<&'static str>, token: Token) -> HttpShape {
+    HttpShape { url, kind, token }
+}
+
+/// All clients, in the order in which they are listed.
+pub(crate) fn clients() -> &'static [Client] {
+    &CLIENTS
+}
+
+static CLIENTS: [Client; 11] = [
+    Client {
+        id: "claude-code",
+        aliases: &["claude"],
+        title: "Claude Code",
+        format: Format::Json,
+        section: MCP_SERVERS,
+        shape: Shape {
+            stdio: StdioShape::Typed,
+            http: http("url", Some("http"), Token::Header("Bearer ${VARIABLE}")),
+        },
+        user: &[(Base::ClaudeState, ".claude.json")],
+        project: &[".mcp.json"],
+        instructions: Instructions {
+            user: Some((Base::Claude, "CLAUDE.md")),
+            project: Some("CLAUDE.md"),
+            preamble: PLAIN,
+        },
+        project_args: &[],
+        programs: &["claude"],
+        traces: &[(Base::Claude, "")],
+        next: "start Claude Code anew; the first time it asks whether the servers of a project may be used",
+    },
+    Client {
+        id: "codex",
+        aliases: &[],
+        title: "Codex",
+        format: Format::Toml,
+        section: "mcp_servers",
+        shape: Shape {
+            stdio: StdioShape::Plain,
+            http: http("url", None, Token::Field),
+        },
+        user: &[(Base::Codex, "config.toml")],
+        project: &[".codex/config.toml"],
+        instructions: Instructions {
+            user: Some((Base::Codex, "AGENTS.md")),
+            project: Some("AGENTS.md"),
+            preamble: PLAIN,
+        },
+        project_args: &[],
+        programs: &["codex"],
+        traces: &[(Base::Codex, "")],
+        next: "start Codex anew; the configuration of a project counts only where the project is trusted",
+    },
+    Client {
+        id: "cursor",
+        aliases: &[],
+        title: "Cursor",
+        format: Format::Json,
+        section: MCP_SERVERS,
+        shape: Shape {
+            stdio: StdioShape::Typed,
+            http: http("url", None, HEADER_OF_ENV),
+        },
+        user: &[(Base::Home, ".cursor/mcp.json")],
+        project: &[".cursor/mcp.json"],
+        instructions: Instructions {
+            user: None,
+            project: Some(".cursor/rules/codescout.mdc"),
+            preamble: "---\ndescription: When to use which tool of codescout\nalwaysApply: true\n---\n",
+        },
+        // Cursor starts servers in a folder of its own.
+        project_args: &["--repo", "${workspaceFolder}"],
+        programs: &["cursor"],
+        traces: &[(Base::Home, ".cursor")],
+        next: "switch the server on in Cursor's settings, under MCP; --scope project lets it know its repository",
+    },
+    Client {
+        id: "vscode",
+        aliases: &["code", "vs-code", "copilot"],
+        title: "VS Code",
+        format: Format::Json,
+        section: "servers",
+        shape: Shape {
+            stdio: StdioShape::Typed,
+            http: http("url", Some("http"), HEADER_OF_ENV),
+        },
+        user: &[(Base::VsCodeUser, "mcp.json")],
+        project: &[".vscode/mcp.json"],
+        instructions: Instructions {
+            user: Some((Base::VsCodeUser, "prompts/codescout.instructions.md")),
+            project: Some(".github/instructions/codescout.instructions.md"),
+            preamble: "---\ndescription: When to use which tool of codescout\napplyTo: \"**\"\n---\n",
+        },
+        project_args: &[],
+        programs: &["code"],
+        traces: &[(Base::VsCodeUser, "")],
+        next: "the command \"MCP: List Servers\" starts it; VS Code asks once whether it is trusted",
+    },
+    Client {
+        id: "gemini",
+        aliases: &["gemini-cli"],
+        title: "Gemini CLI",
+        format: Format::Json,
+        section: MCP_SERVERS,
+        shape: Shape {
+            stdio: StdioShape::Plain,
+            http: http("url", Some("http"), Token::Header("Bearer $VARIABLE")),
+        },
+        user: &[(Base::Home, ".gemini/settings.json")],
+        project: &[".gemini/settings.json"],
+        instructions: Instructions {
+            user: Some((Base::Home, ".gemini/GEMINI.md")),
+            project: Some("GEMINI.md"),
+            preamble: PLAIN,
+        },
+        project_args: &[],
+        programs: &["gemini"],
+        traces: &[(Base::Home, ".gemini")],
+        next: "start Gemini CLI anew; it uses the settings of a project only where the folder is trusted",
+    },
+    Client {
+        id: "zed",
+        aliases: &[],
+        title: "Zed",
+        format: Format::Json,
+        section: "context_servers",
+        shape: Shape {
+            stdio: StdioShape::Plain,
+            http: http("url", None, Token::None),
+        },
+        user: &[(Base::Zed, "settings.json")],
+        project: &[".zed/settings.json"],
+        instructions: Instructions {
+            user: None,
+            project: Some("AGENTS.md"),
+            preamble: PLAIN,
+        },
+        project_args: &[],
+        programs: &["zed", "zeditor"],
+        traces: &[(Base::Zed, "")],
+        next: "Zed sees the change by itself; of the files of instructions it knows it reads only the first",
+    },
+    Client {
+        id: "opencode",
+        aliases: &[],
+        title: "OpenCode",
+        format: Format::Json,
+        section: "mcp",
+        shape: Shape {
+            stdio: StdioShape::Local,
+            http: http("url", Some("remote"), Token::Header("Bearer {env:VARIABLE}")),
+        },
+        user: &[
+            (Base::Config, "opencode/opencode.json"),
+            (Base::Config, "opencode/opencode.jsonc"),
+        ],
+        project: &["opencode.json", "opencode.jsonc"],
+        instructions: Instructions {
+            user: Some((Base::Config, "opencode/AGENTS.md")),
+            project: Some("AGENTS.md"),
+            preamble: PLAIN,
+        },
+        project_args: &[],
+        programs: &["opencode"],
+        traces: &[(Base::Config, "opencode")],
+        next: "start OpenCode anew",
+    },
+    Client {
+        id: "windsurf",
+        aliases: &[],
+        title: "Windsurf",
+        format: Format::Json,
+        section: MCP_SERVERS,
+        shape: Shape {
+            stdio: StdioShape::Plain,
+            http: http("serverUrl", None, HEADER_OF_ENV),
+        },
+        user: &[(Base::Home, ".codeium/windsurf/mcp_config.json")],
+        project: &[],
+        instructions: Instructions {
+            user: Some((Base::Home, ".codeium/windsurf/memories/global_rules.md")),
+            project: None,
+            preamble: PLAIN,
+        },
+        project_args: &[],
+        programs: &["windsurf"],
+        traces: &[(Base::Home, ".codeium/windsurf")],
+        next: "refresh the servers in Windsurf; it does not say which project is open, so agents have to pass repo",
+    },
+    Client {
+        id: "cline",
+        aliases: &[],
+        title: "Cline",
+        format: Format::Json,
+        section: MCP_SERVERS,
+        shape: Shape {
+            stdio: StdioShape::Plain,
+            http: http("url", Some("streamableHttp"), HEADER_OF_ENV),
+        },
+        user: &[(
+            Base::VsCodeUser,
+            "globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+        )],
+        project: &[],
+        instructions: Instructions {
+            user: Some((Base::Home, "Documents/Cline/Rules/codescout.md")),
+            project: None,
+            preamble: PLAIN,
+        },
+        project_args: &[],
+        programs: &[],
+        traces: &[(Base::VsCodeUser, "globalStorage/saoudrizwan.claude-dev")],
+        next: "Cline sees the change by itself; it does not say which project is open, so agents have to pass repo",
+    },
+    Client {
+        id: "continue",
+        aliases: &[],
+        title: "Continue",
+        format: Format::Yaml,
+        section: MCP_SERVERS,
+        shape: Shape {
+            stdio: StdioShape::Typed,
+            http: http(
+                "url",
+                Some("streamable-http"),
+                Token::RequestOptions("Bearer ${{ secrets.VARIABLE }}"),
+            ),
+        },
+        user: &[(Base::Home, ".continue/mcpServers")],
+        project: &[".continue/mcpServers"],
+        instructions: Instructions {
+            user: Some((Base::Home, ".continue/rules/codescout.md")),
+            project: Some(".continue/rules/codescout.md"),
+            preamble: "---\nname: codescout\nalwaysApply: true\n---\n",
+        },
+        project_args: &[],
+        programs: &["cn"],
+        traces: &[(Base::Home, ".continue")],
+        next: "reload Continue; it uses tools in agent mode only",
+    },
+    Client {
+        id: "roo",
+        aliases: &["roo-code"],
+        title: "Roo Code",
+        format: Format::Json,
+        section: MCP_SERVERS,
+        shape: Shape {
+            stdio: StdioShape::Plain,
+            http: http("url", Some("streamable-http"), HEADER_OF_ENV),
+        },
+        user: &[(
+            Base::VsCodeUser,
+            "globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json",
+        )],
+        project: &[".roo/mcp.json"],
+        instructions: Instructions {
+            user: Some((Base::Home, ".roo/rules/codescout.md")),
+            project: Some(".roo/rules/codescout.md"),
+            preamble: PLAIN,
+        },
+        project_args: &[],
+        programs: &[],
+        traces: &[(Base::VsCodeUser, "globalStorage/rooveterinaryinc.roo-cline")],
+        next: "Roo Code sees the change by itself",
+    },
+];
+
+impl Client {
+    /// The client with this name or alias.
+    pub(crate) fn by_name(name: &str) -> Option<&'static Self> {
+        CLIENTS
+            .iter()
+            .find(|client| client.id == name || client.aliases.contains(&name))
+    }
+
+    /// The files that may hold the configuration, the one to write if none is there first; none if the client has no
+    /// configuration for this scope, or no project is known.
+    pub(crate) fn files(&self, scope: Scope, name: &str, places: &Places) -> Vec<PathBuf> {
+        let folders: Vec<PathBuf> = match (scope, &places.project) {
+            (Scope::User, _) => self.user.iter().map(|place| at(places, place)).collect(),
+            (Scope::Project, Some(root)) => self.project.iter().map(|path| root.join(path)).collect(),
+            (Scope::Project, None) => Vec::new(),
+        };
+        match self.format {
+            Format::Yaml => folders
+                .iter()
+                .map(|folder| folder.join(format!("{name}.yaml")))
+                .collect(),
+            _ => folders,
+        }
+    }
+
+    /// The file that the client reads instructions from.
+    pub(super) fn instructions_file(&self, scope: Scope, places: &Places) -> Option<PathBuf> {
+        match scope {
+            Scope::User => Some(at(places, &self.instructions.user?)),
+            Scope::Project => Some(places.project.as_ref()?.join(self.instructions.project?)),
+        }
+    }
+
+    /// What shows that the client is used here.
+    pub(crate) fn trace(&self, places: &Places) -> Option<String> {
+        if let Some(program) = self.programs.iter().find(|program| places.has_program(program)) {
+            return Some(format!("the program {program}"));
+        }
+        let folders = self.traces.iter().map(|place| at(places, place));
+        let found = folders.into_iter().find(|folder| folder.exists())?;
+        Some(found.display().to_string())
+    }
+
+    /// How the server is started.
+    pub(crate) fn stdio(&self, scope: Scope, program: &str) -> Server {
+        let own: &[&str] = match scope {
+            Scope::User => &[],
+            Scope::Project => self.project_args,
+        };
+        let args = std::iter::once("serve").chain(own.iter().copied());
+        Server::Stdio {
+            command: program.to_owned(),
+            args: args.map(str::to_owned).collect(),
+        }
+    }
+
+    /// What a new configuration begins with.
+    pub(super) fn template(&self) -> Entry {
+        match self.id {
+            // OpenCode writes it into a file that lacks it.
+            "opencode" => Entry::from_iter([("$schema".to_owned(), "https://opencode.ai/config.json".into())]),
+            _ => Entry::new(),
+        }
+    }
+}
+
+fn at(places: &Places, (base, path): &Place) -> PathBuf {
+    match path.is_empty() {
+        true => places.folder(*base),
+        false => places.folder(*base).join(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::super::places::Platform;
+    use super::*;
+
+    fn files(platform: Platform, variables: &[(&str, &str)]) -> Vec<String> {
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| value.into())
+        };
+        let places = Places::new(platform, None, Vec::new(), variable).unwrap();
+        let files = CLIENTS
+            .iter()
+            .map(|client| client.files(Scope::User, "codescout", &places)[0].clone());
+        files
+            .map(|file| file.display().to_string().replace('\\', "/"))
+            .collect()
+    }
+
+    #[test]
+    fn files_of_a_user_stand_where_each_platform_has_them() {
+        let linux = files(Platform::Linux, &[("HOME", "/u")]);
+        assert_eq!(linux[0], "/u/.claude.json");
+        assert_eq!(linux[1], "/u/.codex/config.toml");
+        assert_eq!(linux[3], "/u/.config/Code/User/mcp.json");
+        assert_eq!(linux[5], "/u/.config/zed/settings.json");
+        assert_eq!(linux[9], "/u/.continue/mcpServers/codescout.yaml");
+        let mac = files(Platform::MacOs, &[("HOME", "/u")]);
+        assert_eq!(mac[3], "/u/Library/Application Support/Code/User/mcp.json");
+        assert_eq!(mac[5], "/u/.config/zed/settings.json");
+        let windows = files(Platform::Windows, &[("USERPROFILE", "/u"), ("APPDATA", "/u/roaming")]);
+        assert_eq!(windows[3], "/u/roaming/Code/User/mcp.json");
+        assert_eq!(windows[5], "/u/roaming/Zed/settings.json");
+        assert_eq!(windows[6], "/u/.config/opencode/opencode.json");
+    }
+
+    #[test]
+    fn variables_of_the_clients_move_their_folders_and_relative_ones_do_not() {
+        let moved = files(
+            Platform::Linux,
+            &[
+                ("HOME", "/u"),
+                ("XDG_CONFIG_HOME", "/x"),
+                ("CODEX_HOME", "/c"),
+                ("CLAUDE_CONFIG_DIR", "/d"),
+            ],
+        );
+        assert_eq!(moved[0], "/d/.claude.json");
+        assert_eq!(moved[1], "/c/config.toml");
+        assert_eq!(moved[3], "/x/Code/User/mcp.json");
+        let relative = files(Platform::Linux, &[("HOME", "/u"), ("XDG_CONFIG_HOME", "x")]);
+        assert_eq!(relative[3], "/u/.config/Code/User/mcp.json");
+    }
+
+    #[test]
+    fn names_are_distinct() {
+        let mut names: Vec<&str> = CLIENTS
+            .iter()
+            .flat_map(|client| client.aliases.iter().copied().chain([client.id]))
+            .collect();
+        let n_names = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), n_names);
+    }
+}

@@ -1,0 +1,358 @@
+//! Edits of JSON with comments and trailing commas: a field is put in or taken out, every other byte stays.
+
+mod document;
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use self::document::{Member, Node, parse};
+use super::entry::{Entry, difference, merged};
+use super::lines::{indentation, line_end, line_start, newline, split_mark};
+use super::{Edited, TextError};
+
+/// The value of the whole text; `None` if it holds nothing.
+pub(super) fn value(text: &str) -> Result<Option<Value>, TextError> {
+    Ok(parse(text)?.map(|root| root.value()))
+}
+
+/// Whether nothing is left but what a new file begins with.
+pub(super) fn is_leftover(text: &str, template: &Entry) -> bool {
+    let Ok(Some(root)) = parse(text) else {
+        return text.trim().is_empty();
+    };
+    let Value::Object(fields) = root.value() else {
+        return false;
+    };
+    let mut between = split_mark(text).1.to_owned();
+    for member in root.members() {
+        between = between.replacen(&text[member.start..member.value.span().end], "", 1);
+    }
+    let is_plain = between
+        .chars()
+        .all(|c| c.is_whitespace() || matches!(c, '{' | ',' | '}'));
+    is_plain && fields.iter().all(|(key, value)| template.get(key) == Some(value))
+}
+
+/// Puts `entry` under `name` into the object `section` of the root, which is made if it is not there. Of an entry that is
+/// there already the fields that say how the server is reached are changed, others stay. A text without anything in it
+/// begins with the fields of `template`.
+pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry, template: &Entry) -> Result<Edited, TextError> {
+    let (mark, blank) = split_mark(text);
+    let Some(root) = parse(text)? else {
+        let mut root = template.clone();
+        root.insert(section.to_owned(), one(name, entry));
+        let pretty = Style::of("").pretty(&Value::Object(root), "");
+        let newline = newline(blank);
+        let text = format!("{mark}{}{newline}", pretty.replace('\n', newline));
+        return Ok(Edited {
+            text,
+            made_section: true,
+        });
+    };
+    let before = object(root.value(), "the file")?;
+    let mut expected = before.clone();
+    let made_section = !before.contains_key(section);
+    let servers = expected
+        .entry(section)
+        .or_insert_with(|| Value::Object(Entry::new()))
+        .as_object_mut()
+        .ok_or_else(|| other_shape(section))?;
+    let found = servers.get(name).cloned();
+    let wanted = match &found {
+        Some(found) => merged(found.as_object().ok_or_else(|| other_shape(name))?, entry),
+        None => entry.clone(),
+    };
+    servers.insert(name.to_owned(), Value::Object(wanted));
+
+    let text = match root.member(section) {
+        None => insert(text, &root, section, &one(name, entry)),
+        Some(servers) if found.is_none() => insert(text, &servers.value, name, &Value::Object(entry.clone())),
+        Some(_) => change(text, section, name, entry)?,
+    };
+    check(&text, &expected, name)?;
+    Ok(Edited { text, made_section })
+}
+
+/// Takes the entry `name` out of `section`, and the section too if `with_section` says so and nothing else is in it; `None`
+/// if it is not there.
+pub(super) fn take(text: &str, section: &str, name: &str, with_section: bool) -> Result<Option<String>, TextError> {
+    let Some(root) = parse(text)? else { return Ok(None) };
+    let mut expected = object(root.value(), "the file")?;
+    let Some(Value::Object(servers)) = expected.get_mut(section) else {
+        return Ok(None);
+    };
+    if servers.shift_remove(name).is_none() {
+        return Ok(None);
+    }
+    let is_last = servers.is_empty();
+    let mut text = match root
+        .member(section)
+        .and_then(|servers| Some((servers, servers.value.index(name)?)))
+    {
+        Some((servers, index)) => remove(text, &servers.value, index),
+        None => return Ok(None),
+    };
+    check(&text, &expected, name)?;
+    if is_last
+        && with_section
+        && let Some(root) = parse(&text)?
+        && let Some(index) = root.index(section)
+        && text[root.members()[index].value.span()] == *"{}"
+    {
+        text = remove(&text, &root, index);
+        expected.shift_remove(section);
+        check(&text, &expected, section)?;
+    }
+    Ok(Some(text))
+}
+
+fn one(name: &str, entry: &Entry) -> Value {
+    Value::Object(Entry::from_iter([(name.to_owned(), Value::Object(entry.clone()))]))
+}
+
+fn object(value: Value, what: &str) -> Result<Entry, TextError> {
+    match value {
+        Value::Object(fields) => Ok(fields),
+        _ => Err(other_shape(what)),
+    }
+}
+
+fn other_shape(what: &str) -> TextError {
+    TextError::OtherShape {
+        what: what.to_owned(),
+        expected: "an object",
+    }
+}
+
+/// A wrong edit is found here and nowhere else: what the text says now must be what was meant.
+fn check(text: &str, expected: &Entry, what: &str) -> Result<(), TextError> {
+    match value(text) {
+        Ok(Some(Value::Object(found))) if found == *expected => Ok(()),
+        _ => Err(TextError::NotEditable { what: what.to_owned() }),
+    }
+}
+
+/// Changes field by field what differs; each edit moves what follows it, so the text is parsed anew for each.
+fn change(text: &str, section: &str, name: &str, wanted: &Entry) -> Result<String, TextError> {
+    let mut text = text.to_owned();
+    loop {
+        let not_editable = || TextError::NotEditable { what: name.to_owned() };
+        let root = parse(&text)?.ok_or_else(not_editable)?;
+        let servers = &root.member(section).ok_or_else(not_editable)?.value;
+        let entry = &servers.member(name).ok_or_else(not_editable)?.value;
+        let found = object(entry.value(), name)?;
+        let difference = difference(&found, wanted);
+        text = if let Some((field, value)) = difference.set.first() {
+            match entry.member(field) {
+                Some(member) => replace(&text, &member.value, value),
+                None => insert(&text, entry, field, value),
+            }
+        } else if let Some(index) = difference.remove.first().and_then(|field| entry.index(field)) {
+            remove(&text, entry, index)
+        } else {
+            return Ok(text);
+        };
+    }
+}
+
+/// How a file is laid out.
+struct Style {
+    newline: &'static str,
+    /// One step of indentation.
+    unit: String,
+}
+
+impl Style {
+    fn of(text: &str) -> Self {
+        // The line of a field: a comment may be indented in its own way.
+        let indented = text
+            .lines()
+            .find(|line| line.starts_with([' ', '\t']) && line.trim_start().starts_with('"'));
+        let unit = indented.map_or("  ", |line| {
+            &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
+        });
+        Self {
+            newline: newline(text),
+            unit: if unit.starts_with('\t') {
+                "\t".to_owned()
+            } else {
+                unit.to_owned()
+            },
+        }
+    }
+
+    /// The value over several lines, each but the first after `indent`; lists of scalars on one.
+    fn pretty(&self, value: &Value, indent: &str) -> String {
+        let Value::Object(fields) = value else {
+            return inline(value, " ");
+        };
+        if fields.is_empty() {
+            return "{}".to_owned();
+        }
+        let inner = format!("{indent}{}", self.unit);
+        let newline = self.newline;
+        let fields = fields.iter().map(|(key, value)| {
+            let value = self.pretty(value, &inner);
+            format!("{newline}{inner}{}: {value}", Value::from(key.as_str()))
+        });
+        let fields: Vec<String> = fields.collect();
+        format!("{{{}{newline}{indent}}}", fields.join(","))
+    }
+}
+
+/// The value on one line, with `gap` after commas and colons.
+fn inline(value: &Value, gap: &str) -> String {
+    match value {
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(|item| inline(item, gap)).collect();
+            format!("[{}]", items.join(&format!(",{gap}")))
+        }
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            let fields =
+                fields.map(|(key, value)| format!("{}:{gap}{}", Value::from(key.as_str()), inline(value, gap)));
+            let fields: Vec<String> = fields.collect();
+            format!("{{{}}}", fields.join(&format!(",{gap}")))
+        }
+        scalar => scalar.to_string(),
+    }
+}
+
+/// The text with another value in the place of `node`.
+fn replace(text: &str, node: &Node, value: &Value) -> String {
+    let span = node.span();
+    let value = Style::of(text).pretty(value, indentation(text, span.start));
+    format!("{}{value}{}", &text[..span.start], &text[span.end..])
+}
+
+/// The text with a further field at the end of `object`.
+fn insert(text: &str, object: &Node, key: &str, value: &Value) -> String {
+    match object.members().last() {
+        Some(last) if text[object.span()].contains('\n') => insert_line(text, object, last, key, value),
+        Some(last) => insert_beside(text, last, key, value),
+        None => insert_first(text, object, key, value),
+    }
+}
+
+/// On lines of its own, after the last field and the comment that stands beside it.
+fn insert_line(text: &str, object: &Node, last: &Member, key: &str, value: &Value) -> String {
+    let style = Style::of(text);
+    let own_line = &text[line_start(text, last.start)..last.start];
+    let indent = match own_line.trim().is_empty() {
+        true => own_line.to_owned(),
+        false => format!("{}{}", indentation(text, object.span().start), style.unit),
+    };
+    let end = last.value.span().end;
+    let (comma, comma_after) = if last.comma.is_some() { ("", ",") } else { (",", "") };
+    let at = after_comment(text, last.comma.map_or(end, |comma| comma + 1));
+    format!(
+        "{}{comma}{}{}{indent}{}: {}{comma_after}{}",
+        &text[..end],
+        &text[end..at],
+        style.newline,
+        Value::from(key),
+        style.pretty(value, &indent),
+        &text[at..],
+    )
+}
+
+/// On the same line, as compact as its neighbour.
+fn insert_beside(text: &str, last: &Member, key: &str, value: &Value) -> String {
+    let span = last.value.span();
+    let gap = if text[last.start..span.start].ends_with(' ') {
+        " "
+    } else {
+        ""
+    };
+    let field = format!(",{gap}{}:{gap}{}", Value::from(key), inline(value, gap));
+    format!("{}{field}{}", &text[..span.end], &text[span.end..])
+}
+
+fn insert_first(text: &str, object: &Node, key: &str, value: &Value) -> String {
+    let span = object.span();
+    let (before, inner, after) = (
+        &text[..span.start + 1],
+        &text[span.start + 1..span.end - 1],
+        &text[span.end - 1..],
+    );
+    if text[..span.start].contains('{') && !text.trim().contains('\n') {
+        let kept = if inner.trim().is_empty() { "" } else { inner };
+        return format!("{before}{kept}{}: {}{after}", Value::from(key), inline(value, " "));
+    }
+    let style = Style::of(text);
+    let outer = indentation(text, span.start);
+    let indent = format!("{outer}{}", style.unit);
+    let newline = style.newline;
+    format!(
+        "{before}{}{newline}{indent}{}: {}{newline}{outer}{after}",
+        inner.trim_end(),
+        Value::from(key),
+        style.pretty(value, &indent)
+    )
+}
+
+/// Where the blanks and comments end that stand on the line of byte `at`.
+fn after_comment(text: &str, at: usize) -> usize {
+    let mut end = at;
+    loop {
+        let rest = text[end..].trim_start_matches([' ', '\t']);
+        let start = text.len() - rest.len();
+        if rest.starts_with("//") {
+            let line = rest.lines().next().unwrap_or(rest);
+            return start + line.len();
+        }
+        match rest.strip_prefix("/*").and_then(|comment| comment.find("*/")) {
+            Some(length) if !rest[..length].contains('\n') => end = start + length + 4,
+            _ => return end,
+        }
+    }
+}
+
+/// The text without field `index` of `object`, its comma, and the lines that this leaves empty.
+fn remove(text: &str, object: &Node, index: usize) -> String {
+    let members = object.members();
+    let member = &members[index];
+    let span = object.span();
+    let value_end = member.value.span().end;
+    let end = member.comma.map_or(value_end, |comma| comma + 1);
+    let before_comma = member.comma.map_or("", |comma| &text[value_end..comma]);
+    let inner = [
+        &text[span.start + 1..member.start],
+        before_comma,
+        &text[end..span.end - 1],
+    ]
+    .concat();
+    if members.len() == 1 && inner.trim().is_empty() {
+        return format!("{}{{}}{}", &text[..span.start], &text[span.end..]);
+    }
+    if !before_comma.trim().is_empty() {
+        // A comment between the value and its comma is somebody's.
+        return format!("{}{before_comma}{}", &text[..member.start], &text[end..]);
+    }
+    let (start, end) = widened(text, member.start, end);
+    match index.checked_sub(1).and_then(|previous| members[previous].comma) {
+        // The last of several without a comma of its own: the comma before it goes.
+        Some(comma) if member.comma.is_none() => {
+            format!("{}{}{}", &text[..comma], &text[comma + 1..start], &text[end..])
+        }
+        _ => format!("{}{}", &text[..start], &text[end..]),
+    }
+}
+
+/// The span with the blanks that would be left: whole lines if nothing else stands on them.
+fn widened(text: &str, start: usize, end: usize) -> (usize, usize) {
+    let n_blanks = |text: &str| text.len() - text.trim_start_matches([' ', '\t']).len();
+    let line = line_start(text, start);
+    let is_alone = text[line..start].trim().is_empty() && text[end..line_end(text, end)].trim().is_empty();
+    if is_alone && line > 0 {
+        // The line end before the field goes and the one after it stays: the exact reverse of `insert_line`.
+        let before = &text[..line - 1];
+        let before = before.strip_suffix('\r').unwrap_or(before);
+        (before.len(), end + n_blanks(&text[end..]))
+    } else if text[..end].ends_with(',') {
+        (start, end + n_blanks(&text[end..]))
+    } else {
+        (text[..start].trim_end_matches([' ', '\t']).len(), end)
+    }
+}

@@ -1,0 +1,185 @@
+//! Where things stand on this machine.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// For whom the server is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Every project of this user.
+    User,
+    /// Everybody who works on one repository.
+    Project,
+}
+
+impl Scope {
+    /// The word for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Project => "project",
+        }
+    }
+}
+
+/// Which conventions folders follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Platform {
+    Linux,
+    MacOs,
+    Windows,
+}
+
+impl Platform {
+    /// The one this program was built for.
+    pub(crate) const HERE: Self = if cfg!(windows) {
+        Self::Windows
+    } else if cfg!(target_os = "macos") {
+        Self::MacOs
+    } else {
+        Self::Linux
+    };
+}
+
+/// A folder that a client's files stand in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Base {
+    /// The user's home.
+    Home,
+    /// `XDG_CONFIG_HOME`, else `.config` in the home, on every platform.
+    Config,
+    /// `CLAUDE_CONFIG_DIR`, else the home.
+    ClaudeState,
+    /// `CLAUDE_CONFIG_DIR`, else `.claude` in the home.
+    Claude,
+    /// `CODEX_HOME`, else `.codex` in the home.
+    Codex,
+    /// What Visual Studio Code keeps for its user.
+    VsCodeUser,
+    /// What Zed keeps.
+    Zed,
+}
+
+/// The folders of one user and, perhaps, of one project.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    /// Whose conventions.
+    pub(crate) platform: Platform,
+    /// The user's home.
+    pub(crate) home: PathBuf,
+    /// The root of the work tree that was asked about.
+    pub(crate) project: Option<PathBuf>,
+    /// Folders of programs.
+    pub(crate) path: Vec<PathBuf>,
+    /// Variables that move folders, those that are set.
+    moved: Vec<(&'static str, PathBuf)>,
+}
+
+/// The variables that move folders.
+const MOVERS: [&str; 6] = [
+    "XDG_CONFIG_HOME",
+    "XDG_STATE_HOME",
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "APPDATA",
+    "LOCALAPPDATA",
+];
+
+impl Places {
+    /// Reads the environment; `None` if it names no home.
+    pub(crate) fn read(project: Option<PathBuf>) -> Option<Self> {
+        let value = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let path = std::env::split_paths(&value("PATH").unwrap_or_default()).collect();
+        Self::new(Platform::HERE, project, path, value)
+    }
+
+    /// The folders that these variables give; `None` if they name no home.
+    pub(crate) fn new(
+        platform: Platform,
+        project: Option<PathBuf>,
+        path: Vec<PathBuf>,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Option<Self> {
+        let home = match platform {
+            Platform::Windows => variable("USERPROFILE").or_else(|| variable("HOME")),
+            _ => variable("HOME"),
+        };
+        let moved = MOVERS.into_iter().filter_map(|name| {
+            // A relative one is to be passed over: https://specifications.freedesktop.org/basedir-spec/
+            let folder = PathBuf::from(variable(name)?);
+            folder.has_root().then_some((name, folder))
+        });
+        Some(Self {
+            platform,
+            home: PathBuf::from(home?),
+            project,
+            path,
+            moved: moved.collect(),
+        })
+    }
+
+    /// The folder.
+    pub(crate) fn folder(&self, base: Base) -> PathBuf {
+        match base {
+            Base::Home => self.home.clone(),
+            Base::Config => self.moved_or("XDG_CONFIG_HOME", ".config"),
+            Base::ClaudeState => self.moved_or("CLAUDE_CONFIG_DIR", ""),
+            Base::Claude => self.moved_or("CLAUDE_CONFIG_DIR", ".claude"),
+            Base::Codex => self.moved_or("CODEX_HOME", ".codex"),
+            Base::VsCodeUser => match self.platform {
+                Platform::Linux => self.folder(Base::Config).join("Code/User"),
+                Platform::MacOs => self.home.join("Library/Application Support/Code/User"),
+                Platform::Windows => self.moved_or("APPDATA", "AppData/Roaming").join("Code/User"),
+            },
+            Base::Zed => match self.platform {
+                Platform::Linux => self.folder(Base::Config).join("zed"),
+                Platform::MacOs => self.home.join(".config/zed"),
+                Platform::Windows => self.moved_or("APPDATA", "AppData/Roaming").join("Zed"),
+            },
+        }
+    }
+
+    /// Where backups are kept.
+    pub(crate) fn records(&self) -> PathBuf {
+        let default = match self.platform {
+            Platform::Linux => ".local/state",
+            Platform::MacOs => "Library/Application Support",
+            Platform::Windows => return self.moved_or("LOCALAPPDATA", "AppData/Local").join("codescout/install"),
+        };
+        self.moved_or("XDG_STATE_HOME", default).join("codescout/install")
+    }
+
+    /// The program as `PATH` spells it if it is found there, else its own path: a package manager changes the folder that
+    /// a link in `PATH` leads to, and not the link.
+    pub(crate) fn stable_path(&self, program: &Path) -> PathBuf {
+        let Some(name) = program.file_name() else {
+            return program.to_owned();
+        };
+        let real = std::fs::canonicalize(program).ok();
+        let is_same = |candidate: &PathBuf| {
+            candidate.is_absolute() && real.is_some() && std::fs::canonicalize(candidate).ok() == real
+        };
+        let mut candidates = self.path.iter().map(|folder| folder.join(name));
+        candidates.find(is_same).unwrap_or_else(|| program.to_owned())
+    }
+
+    /// Whether a program of this name can be called.
+    pub(crate) fn has_program(&self, name: &str) -> bool {
+        let is_there = |folder: &PathBuf| match self.platform {
+            Platform::Windows => ["exe", "cmd"]
+                .iter()
+                .any(|ending| folder.join(format!("{name}.{ending}")).is_file()),
+            _ => folder.join(name).is_file(),
+        };
+        self.path.iter().any(is_there)
+    }
+
+    fn moved_or(&self, variable: &str, below_home: &str) -> PathBuf {
+        let moved = self.moved.iter().find(|(name, _)| *name == variable);
+        match moved {
+            Some((_, folder)) => folder.clone(),
+            None if below_home.is_empty() => self.home.clone(),
+            None => self.home.join(below_home),
+        }
+    }
+}

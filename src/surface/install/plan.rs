@@ -1,0 +1,436 @@
+//! What an installation or its undoing would change, and the change itself.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::clients::{Client, Format};
+use super::entry::{Entry, Server};
+use super::file::{self, FileError, Found};
+use super::places::{Places, Scope};
+use super::record::{Kept, Record, Records, hash};
+use super::{Edited, TextError, block, diff, json_text, toml_text, yaml_text};
+
+/// Why nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InstallError {
+    /// The client has no such file.
+    #[error("{client} has no {what} for a {}", .scope.name())]
+    NoFile {
+        /// The client.
+        client: &'static str,
+        /// `configuration` or `file of instructions`.
+        what: &'static str,
+        /// The scope asked for.
+        scope: Scope,
+    },
+    /// The file cannot be used.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Its content cannot be edited.
+    #[error("{} is left as it is", .path.display())]
+    Text {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: TextError,
+    },
+    /// Somebody changed it after the difference was shown.
+    #[error("{} has changed in the meantime", .path.display())]
+    Raced {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    /// For whom.
+    pub(crate) scope: Scope,
+    /// What the server is called in the configuration.
+    pub(crate) name: String,
+    /// Whether the block of instructions is written too.
+    pub(crate) instructions: bool,
+}
+
+/// Which file of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The configuration that names the server.
+    Server,
+    /// The file of instructions.
+    Instructions,
+}
+
+/// What happens to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    /// Nothing.
+    Keep,
+    /// It does not exist yet.
+    Create,
+    /// Some of it changes.
+    Edit,
+    /// It existed only for what is taken back.
+    Remove,
+}
+
+/// What happens to one file.
+#[derive(Debug)]
+pub(crate) struct Change {
+    /// Which file of the client it is.
+    pub(crate) part: Part,
+    /// Where it stands, as the client names it.
+    pub(crate) path: PathBuf,
+    /// Where what stood there before is or will be kept.
+    pub(crate) backup: Option<PathBuf>,
+    target: PathBuf,
+    before: Option<String>,
+    after: Option<String>,
+    /// The record to keep; `None` to forget the file.
+    kept: Option<Kept>,
+    made_folders: Vec<PathBuf>,
+}
+
+impl Change {
+    /// What happens.
+    pub(crate) fn act(&self) -> Act {
+        match (&self.before, &self.after) {
+            (before, after) if before == after => Act::Keep,
+            (None, _) => Act::Create,
+            (_, None) => Act::Remove,
+            _ => Act::Edit,
+        }
+    }
+
+    /// The difference, as `diff -u` shows it; empty if there is none.
+    pub(crate) fn diff(&self) -> String {
+        let path = self.path.display().to_string();
+        diff::unified(&path, self.before.as_deref(), self.after.as_deref())
+    }
+
+    fn apply(&self, records: &Records) -> Result<(), InstallError> {
+        if self.act() == Act::Keep {
+            return Ok(());
+        }
+        let now = Found::read(&self.target, None)?;
+        if now.text != self.before {
+            return Err(InstallError::Raced {
+                path: self.path.clone(),
+            });
+        }
+        // The record first: killed in between, it tells of a change that is not there, which is noticed.
+        if let Some(kept) = &self.kept {
+            records.store(kept)?;
+        }
+        match &self.after {
+            Some(after) => file::write(&self.target, after)?,
+            None => file::remove(&self.target, &self.made_folders)?,
+        }
+        if self.kept.is_none() {
+            records.remove(&self.target)?;
+        }
+        Ok(())
+    }
+}
+
+/// What would change. Making one changes nothing.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// The files; of an installation also those that stay as they are.
+    pub(crate) changes: Vec<Change>,
+    /// What the user has to do or to know.
+    pub(crate) next: &'static str,
+    records: Records,
+}
+
+impl Plan {
+    /// What names `server` in the configuration of `client`.
+    pub(crate) fn install(
+        client: &Client,
+        server: &Server,
+        request: &Request,
+        places: &Places,
+    ) -> Result<Self, InstallError> {
+        let records = Records::new(places.records());
+        let path = config_file(client, request, places)?;
+        let entry = client.shape.entry(server);
+        let put = |text: &str| put_server(client, text, &request.name, &entry);
+        let desk = Desk {
+            records: &records,
+            root: root(request.scope, places),
+        };
+        let mut changes = vec![desk.put(Part::Server, path, &format!("server:{}", request.name), put)?];
+        if request.instructions {
+            let path = client.instructions_file(request.scope, places).ok_or(no_file(
+                client,
+                "file of instructions",
+                request.scope,
+            ))?;
+            let put = |text: &str| {
+                let text = block::put(text, client.id, client.instructions.preamble)?;
+                Ok(Edited {
+                    text,
+                    made_section: false,
+                })
+            };
+            changes.push(desk.put(Part::Instructions, path, &format!("block:{}", client.id), put)?);
+        }
+        Ok(Self {
+            changes,
+            next: client.next,
+            records,
+        })
+    }
+
+    /// What takes it back, the block of instructions included.
+    pub(crate) fn uninstall(client: &Client, request: &Request, places: &Places) -> Result<Self, InstallError> {
+        let records = Records::new(places.records());
+        let files = client.files(request.scope, &request.name, places);
+        if files.is_empty() {
+            return Err(no_file(client, "configuration", request.scope));
+        }
+        let desk = Desk {
+            records: &records,
+            root: root(request.scope, places),
+        };
+        let mut changes = Vec::new();
+        for path in files {
+            let take = |text: &str, with_section: bool| take_server(client, text, &request.name, with_section);
+            let is_leftover = |text: &str| match client.format {
+                Format::Json => json_text::is_leftover(text, &client.template()),
+                _ => text.trim().is_empty(),
+            };
+            changes.push(desk.take(
+                Part::Server,
+                path,
+                &format!("server:{}", request.name),
+                take,
+                is_leftover,
+            )?);
+        }
+        let has_another = changes.iter().any(|change| {
+            let parts = change.kept.as_ref().map(|kept| &kept.record.parts);
+            parts.is_some_and(|parts| parts.iter().any(|part| part.starts_with("server:")))
+        });
+        if let Some(path) = client.instructions_file(request.scope, places)
+            && !has_another
+        {
+            let take = |text: &str, _| block::take(text, client.id);
+            let preamble = client.instructions.preamble.trim();
+            let is_leftover = |text: &str| text.trim().is_empty() || text.replace("\r\n", "\n").trim() == preamble;
+            let tag = format!("block:{}", client.id);
+            changes.push(desk.take(Part::Instructions, path, &tag, take, is_leftover)?);
+        }
+        changes.retain(|change| change.act() != Act::Keep);
+        Ok(Self {
+            changes,
+            next: client.next,
+            records,
+        })
+    }
+
+    /// Whether anything would change.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.changes.iter().any(|change| change.act() != Act::Keep)
+    }
+
+    /// Does it, file by file; each changes as a whole or not at all.
+    pub(crate) fn apply(&self) -> Result<(), InstallError> {
+        self.changes.iter().try_for_each(|change| change.apply(&self.records))
+    }
+}
+
+/// The file of this scope that names a server of this name, if one does.
+pub(crate) fn is_installed(client: &Client, scope: Scope, name: &str, places: &Places) -> Option<PathBuf> {
+    let files = client.files(scope, name, places).into_iter();
+    let mut files = files.filter_map(|path| Some((fs::read_to_string(&path).ok()?, path)));
+    let in_section = |root: Option<&Value>| root.is_some_and(|root| root[client.section].get(name).is_some());
+    // What does not parse names nothing; whoever installs is told why.
+    let names = |text: &str| match client.format {
+        Format::Json => in_section(json_text::value(text).ok().flatten().as_ref()),
+        Format::Toml => in_section(toml_text::value(text).ok().flatten().map(Value::Object).as_ref()),
+        Format::Yaml => yaml_text::has(text, name),
+    };
+    files.find(|(text, _)| names(text)).map(|(_, path)| path)
+}
+
+/// What a project's files must not lead out of.
+fn root(scope: Scope, places: &Places) -> Option<&Path> {
+    match scope {
+        Scope::User => None,
+        Scope::Project => places.project.as_deref(),
+    }
+}
+
+fn no_file(client: &Client, what: &'static str, scope: Scope) -> InstallError {
+    InstallError::NoFile {
+        client: client.title,
+        what,
+        scope,
+    }
+}
+
+/// The first file that is there, else the first.
+fn config_file(client: &Client, request: &Request, places: &Places) -> Result<PathBuf, InstallError> {
+    let mut files = client.files(request.scope, &request.name, places);
+    let existing = files.iter().position(|path| path.exists()).unwrap_or(0);
+    match files.is_empty() {
+        true => Err(no_file(client, "configuration", request.scope)),
+        false => Ok(files.swap_remove(existing)),
+    }
+}
+
+fn put_server(client: &Client, text: &str, name: &str, entry: &Entry) -> Result<Edited, TextError> {
+    match client.format {
+        Format::Json => json_text::put(text, client.section, name, entry, &client.template()),
+        Format::Toml => toml_text::put(text, client.section, name, entry),
+        Format::Yaml => Ok(Edited {
+            text: yaml_text::put(text, client.section, name, entry)?,
+            made_section: false,
+        }),
+    }
+}
+
+fn take_server(client: &Client, text: &str, name: &str, with_section: bool) -> Result<Option<String>, TextError> {
+    match client.format {
+        Format::Json => json_text::take(text, client.section, name, with_section),
+        Format::Toml => toml_text::take(text, client.section, name),
+        Format::Yaml => Ok(yaml_text::take(text, client.section, name)),
+    }
+}
+
+/// Where changes are worked out.
+struct Desk<'a> {
+    records: &'a Records,
+    /// What the files must lie in, links followed.
+    root: Option<&'a Path>,
+}
+
+impl Desk<'_> {
+    /// The change that puts a part into a file.
+    fn put(
+        &self,
+        part: Part,
+        path: PathBuf,
+        tag: &str,
+        edit: impl Fn(&str) -> Result<Edited, TextError>,
+    ) -> Result<Change, InstallError> {
+        let found = Found::read(&path, self.root)?;
+        let edited = edit(found.text.as_deref().unwrap_or_default()).map_err(|source| InstallError::Text {
+            path: path.clone(),
+            source,
+        })?;
+        let kept = self.known(&found);
+        if found.text.as_deref() == Some(edited.text.as_str()) {
+            return Ok(self.change(part, path, found, Some(edited.text), kept));
+        }
+        found.writable()?;
+        let kept = recorded(&found, kept, tag, &edited);
+        Ok(self.change(part, path, found, Some(edited.text), Some(kept)))
+    }
+
+    /// The change that takes a part out of a file. `is_leftover` tells whether what is left is of no use.
+    fn take(
+        &self,
+        part: Part,
+        path: PathBuf,
+        tag: &str,
+        edit: impl Fn(&str, bool) -> Result<Option<String>, TextError>,
+        is_leftover: impl Fn(&str) -> bool,
+    ) -> Result<Change, InstallError> {
+        let found = Found::read(&path, self.root)?;
+        let kept = self.known(&found);
+        let Some(before) = found.text.clone() else {
+            return Ok(self.change(part, path, found, None, kept));
+        };
+        let is_last = kept.as_ref().is_some_and(|kept| kept.record.parts == [tag]);
+        let is_untouched = |kept: &Kept| !kept.record.diverged && kept.record.hash == hash(&before);
+        if let Some(kept) = kept.as_ref().filter(|kept| is_last && is_untouched(kept)) {
+            found.writable()?;
+            let after = kept.original.clone();
+            return Ok(self.with_folders(self.change(part, path, found, after, None), kept));
+        }
+        let with_section = is_last && kept.as_ref().is_some_and(|kept| kept.record.made_section);
+        let taken = edit(&before, with_section).map_err(|source| InstallError::Text {
+            path: path.clone(),
+            source,
+        })?;
+        let Some(after) = taken else {
+            return Ok(self.change(part, path, found, Some(before), kept));
+        };
+        found.writable()?;
+        let Some(mut kept) = kept else {
+            return Ok(self.change(part, path, found, Some(after), None));
+        };
+        if is_last {
+            let is_blank = kept.original.as_ref().is_none_or(|original| original.trim().is_empty());
+            let after = match is_blank && is_leftover(&after) {
+                true => kept.original.clone(),
+                false => Some(after),
+            };
+            return Ok(self.with_folders(self.change(part, path, found, after, None), &kept));
+        }
+        kept.record.diverged |= kept.record.hash != hash(&before);
+        kept.record.hash = hash(&after);
+        kept.record.parts.retain(|part| part != tag);
+        Ok(self.change(part, path, found, Some(after), Some(kept)))
+    }
+
+    /// What is known about the file, if it is about the file as it is: one that is as it was at first, or that somebody
+    /// removed, has no history any more.
+    fn known(&self, found: &Found) -> Option<Kept> {
+        let kept = self.records.load(&found.target)?;
+        (found.text != kept.original && found.text.is_some()).then_some(kept)
+    }
+
+    fn change(&self, part: Part, path: PathBuf, found: Found, after: Option<String>, kept: Option<Kept>) -> Change {
+        let has_original = kept.as_ref().is_some_and(|kept| kept.record.existed);
+        Change {
+            part,
+            path,
+            backup: has_original.then(|| self.records.backup(&found.target)),
+            target: found.target,
+            before: found.text,
+            after,
+            kept,
+            made_folders: Vec::new(),
+        }
+    }
+
+    fn with_folders(&self, change: Change, kept: &Kept) -> Change {
+        Change {
+            made_folders: kept.record.made_folders.clone(),
+            ..change
+        }
+    }
+}
+
+/// The record of a file after a change: begun, or gone on with.
+fn recorded(found: &Found, kept: Option<Kept>, tag: &str, edited: &Edited) -> Kept {
+    let Some(mut kept) = kept else {
+        return Kept {
+            record: Record {
+                path: found.target.clone(),
+                existed: found.text.is_some(),
+                parts: vec![tag.to_owned()],
+                hash: hash(&edited.text),
+                diverged: false,
+                made_section: edited.made_section,
+                made_folders: file::missing_folders(&found.target),
+            },
+            original: found.text.clone(),
+        };
+    };
+    let record = &mut kept.record;
+    record.diverged |= record.hash != hash(found.text.as_deref().unwrap_or_default());
+    record.hash = hash(&edited.text);
+    record.made_section |= edited.made_section;
+    if !record.parts.iter().any(|part| part == tag) {
+        record.parts.push(tag.to_owned());
+    }
+    kept
+}

@@ -1,0 +1,339 @@
+//! What a call says: checked against the parameters of its tool, name by name, before anything is done.
+
+use rmcp::model::JsonObject;
+use serde_json::{Value, json};
+
+use super::failure::Failure;
+use crate::query::nearest;
+
+/// A text that is longer is a file by mistake.
+pub(super) const MAX_TEXT_BYTES: usize = 64 << 10;
+/// A list that is longer is not meant.
+const MAX_LIST: usize = 256;
+
+/// One parameter of a tool.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parameter {
+    /// As it is written.
+    pub(super) name: &'static str,
+    /// What it may be.
+    pub(super) kind: Kind,
+    /// What it does, where its name does not say that.
+    pub(super) about: &'static str,
+    /// Whether a call without it makes no sense.
+    pub(super) is_required: bool,
+}
+
+/// What a parameter may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    /// A string.
+    Text,
+    /// Strings; a single one counts as a list of one.
+    Texts,
+    /// A whole number from 0 to this.
+    Number(u64),
+    /// True or false.
+    Flag,
+    /// One of these.
+    Choice(&'static [&'static str]),
+    /// Some of these.
+    Choices(&'static [&'static str]),
+}
+
+impl Parameter {
+    /// One that may be left out.
+    pub(super) const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
+        Self {
+            name,
+            kind,
+            about,
+            is_required: false,
+        }
+    }
+
+    /// One that may not.
+    pub(super) const fn required(self) -> Self {
+        Self {
+            is_required: true,
+            ..self
+        }
+    }
+
+    /// Its JSON Schema: one type, so that every provider understands it.
+    fn schema(&self) -> Value {
+        let mut schema = match self.kind {
+            Kind::Text => json!({"type": "string"}),
+            Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
+            Kind::Number(_) => json!({"type": "integer", "minimum": 0}),
+            Kind::Flag => json!({"type": "boolean"}),
+            Kind::Choice(choices) => json!({"type": "string", "enum": choices}),
+            Kind::Choices(choices) => json!({"type": "array", "items": {"type": "string", "enum": choices}}),
+        };
+        if !self.about.is_empty() {
+            schema["description"] = self.about.into();
+        }
+        schema
+    }
+}
+
+/// The JSON Schema of a tool's parameters.
+pub(super) fn schema(parameters: &[Parameter]) -> JsonObject {
+    let properties: JsonObject = parameters
+        .iter()
+        .map(|parameter| (parameter.name.to_owned(), parameter.schema()))
+        .collect();
+    let required: Vec<&str> = parameters
+        .iter()
+        .filter(|parameter| parameter.is_required)
+        .map(|parameter| parameter.name)
+        .collect();
+    let mut schema = JsonObject::new();
+    schema.insert("type".to_owned(), "object".into());
+    schema.insert("properties".to_owned(), Value::Object(properties));
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), required.into());
+    }
+    schema
+}
+
+/// The arguments of one call, each of the kind that its parameter is of.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Arguments {
+    values: JsonObject,
+}
+
+impl Arguments {
+    /// Checks what was given; everything that is wrong is told at once.
+    pub(super) fn check(parameters: &[Parameter], given: JsonObject) -> Result<Self, Failure> {
+        let mut values = JsonObject::new();
+        let mut wrong = Vec::new();
+        for (name, value) in given {
+            match parameters.iter().find(|parameter| parameter.name == name) {
+                _ if value.is_null() => {}
+                None => wrong.push(unknown(&name, parameters)),
+                Some(parameter) => match accepted(parameter, value) {
+                    Ok(value) => {
+                        values.insert(name, value);
+                    }
+                    Err(problem) => wrong.push(problem),
+                },
+            }
+        }
+        let is_missing = |parameter: &&Parameter| parameter.is_required && !values.contains_key(parameter.name);
+        let missing = parameters.iter().filter(is_missing);
+        wrong.extend(missing.map(|parameter| format!("{} is missing", parameter.name)));
+        if wrong.is_empty() {
+            return Ok(Self { values });
+        }
+        let names: Vec<&str> = parameters.iter().map(|parameter| parameter.name).collect();
+        Err(Failure {
+            error: wrong.join("; "),
+            hint: Some(format!("the parameters are {}", names.join(", "))),
+            retry: None,
+        })
+    }
+
+    /// A string.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.values.get(name)?.as_str()
+    }
+
+    /// Strings; none if it was left out.
+    pub(super) fn texts(&self, name: &str) -> Vec<String> {
+        let values = self.values.get(name).and_then(Value::as_array);
+        let texts = values.into_iter().flatten().filter_map(Value::as_str);
+        texts.map(str::to_owned).collect()
+    }
+
+    /// A number.
+    pub(super) fn number(&self, name: &str) -> Option<usize> {
+        self.values.get(name)?.as_u64().map(|number| number as usize)
+    }
+
+    /// True if it was said.
+    pub(super) fn flag(&self, name: &str) -> bool {
+        self.values.get(name).and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    /// Everything but how much of the answer is wanted: what a cursor is bound to.
+    pub(super) fn question(&self, tool: &str) -> String {
+        let how_much = [
+            "limit",
+            "max_tokens",
+            "cursor",
+            "detail",
+            "stale",
+            "context_lines",
+            "explain",
+        ];
+        let asked: JsonObject = self
+            .values
+            .iter()
+            .filter(|(name, _)| !how_much.contains(&name.as_str()))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        format!("mcp {tool} {}", Value::Object(asked))
+    }
+}
+
+fn unknown(name: &str, parameters: &[Parameter]) -> String {
+    let short: String = name.chars().take(40).collect();
+    match nearest(&short, parameters.iter().map(|parameter| parameter.name)).first() {
+        Some(near) => format!("there is no parameter {short:?}; did you mean {near}?"),
+        None => format!("there is no parameter {short:?}"),
+    }
+}
+
+/// The value in the form in which it is used; models write numbers as strings and single strings for lists.
+fn accepted(parameter: &Parameter, value: Value) -> Result<Value, String> {
+    let name = parameter.name;
+    match (parameter.kind, value) {
+        (Kind::Text, Value::String(text)) => checked_text(name, text).map(Value::String),
+        (Kind::Text, Value::Number(number)) => Ok(Value::String(number.to_string())),
+        (Kind::Texts | Kind::Choices(_), Value::String(text)) => list(parameter, vec![Value::String(text)]),
+        (Kind::Texts | Kind::Choices(_), Value::Array(values)) => list(parameter, values),
+        (Kind::Number(max), value) => number(name, max, &value),
+        (Kind::Flag, Value::Bool(flag)) => Ok(Value::Bool(flag)),
+        (Kind::Flag, Value::String(text)) if text == "true" || text == "false" => Ok(Value::Bool(text == "true")),
+        (Kind::Choice(choices), Value::String(text)) => choice(name, choices, text),
+        (kind, value) => Err(format!("{name} is to be {}, not {}", said(kind), kind_of(&value))),
+    }
+}
+
+fn checked_text(name: &str, text: String) -> Result<String, String> {
+    if text.len() > MAX_TEXT_BYTES {
+        return Err(format!(
+            "{name} has {} bytes; at most {MAX_TEXT_BYTES} are taken",
+            text.len()
+        ));
+    }
+    if text.contains('\0') {
+        return Err(format!("{name} holds a NUL character"));
+    }
+    Ok(text)
+}
+
+fn list(parameter: &Parameter, values: Vec<Value>) -> Result<Value, String> {
+    let name = parameter.name;
+    if values.len() > MAX_LIST {
+        return Err(format!(
+            "{name} has {} items; at most {MAX_LIST} are taken",
+            values.len()
+        ));
+    }
+    let item = |value| match value {
+        Value::String(text) => match parameter.kind {
+            Kind::Choices(choices) => choice(name, choices, text),
+            _ => checked_text(name, text).map(Value::String),
+        },
+        other => Err(format!("{name} is to hold strings, not {}", kind_of(&other))),
+    };
+    Ok(Value::Array(values.into_iter().map(item).collect::<Result<_, _>>()?))
+}
+
+fn number(name: &str, max: u64, value: &Value) -> Result<Value, String> {
+    let found = match value {
+        Value::String(text) => text.trim().parse().ok(),
+        // JSON has one kind of number: 3.0 is three.
+        Value::Number(number) => number.as_u64().or_else(|| {
+            number
+                .as_f64()
+                .filter(|float| float.fract() == 0.0 && *float >= 0.0)
+                .map(|float| float as u64)
+        }),
+        _ => None,
+    };
+    match found {
+        Some(number) if number <= max => Ok(number.into()),
+        Some(number) => Err(format!("{name} is {number}; at most {max} is taken")),
+        None => Err(format!(
+            "{name} is to be a whole number from 0 to {max}, not {}",
+            kind_of(value)
+        )),
+    }
+}
+
+fn choice(name: &str, choices: &[&str], text: String) -> Result<Value, String> {
+    if choices.contains(&text.as_str()) {
+        return Ok(Value::String(text));
+    }
+    let short: String = text.chars().take(40).collect();
+    Err(format!("{name} is to be one of {}, not {short:?}", choices.join(", ")))
+}
+
+fn said(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Text | Kind::Choice(_) => "a string",
+        Kind::Texts | Kind::Choices(_) => "a list of strings",
+        Kind::Number(_) => "a whole number",
+        Kind::Flag => "true or false",
+    }
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    const PARAMETERS: &[Parameter] = &[
+        Parameter::new("query", Kind::Text, "").required(),
+        Parameter::new("limit", Kind::Number(10), ""),
+        Parameter::new("path", Kind::Texts, ""),
+        Parameter::new("tests", Kind::Choice(&["any", "no"]), ""),
+        Parameter::new("explain", Kind::Flag, ""),
+    ];
+
+    fn check(given: Value) -> Result<Arguments, Failure> {
+        Arguments::check(PARAMETERS, given.as_object().unwrap().clone())
+    }
+
+    #[test]
+    fn what_models_write_is_understood() {
+        let arguments = check(json!({"query": "x", "limit": "3", "path": "src", "explain": "true", "tests": null}));
+        let arguments = arguments.unwrap();
+        assert_eq!(arguments.number("limit"), Some(3));
+        assert_eq!(arguments.texts("path"), ["src"]);
+        assert!(arguments.flag("explain"));
+        assert_eq!(arguments.text("tests"), None);
+        assert_eq!(
+            check(json!({"query": "x", "limit": 3.0})).unwrap().number("limit"),
+            Some(3)
+        );
+    }
+
+    #[test]
+    fn everything_wrong_is_told_at_once() {
+        let failure = check(json!({"limt": 1, "limit": 11, "tests": "maybe", "path": [1], "explain": 2})).unwrap_err();
+        for part in [
+            "did you mean limit",
+            "at most 10",
+            "one of any, no",
+            "not a number",
+            "query is missing",
+        ] {
+            assert!(failure.error.contains(part), "{part}: {}", failure.error);
+        }
+        assert!(failure.hint.unwrap().contains("query, limit"));
+        for bad in [
+            json!({"query": "a\u{0}b"}),
+            json!({"query": "x".repeat(MAX_TEXT_BYTES + 1)}),
+        ] {
+            assert!(check(bad).is_err());
+        }
+        assert!(check(json!({"query": "x", "limit": -1})).is_err());
+        assert!(check(json!({"query": "x", "limit": 1.5})).is_err());
+        assert!(check(json!({"query": "x", "limit": 1e300})).is_err());
+    }
+}

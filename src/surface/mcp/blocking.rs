@@ -1,0 +1,154 @@
+//! The one hand-over from the asynchronous server to the synchronous rooms.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+use tokio::sync::Semaphore;
+
+/// How a call that was handed over went.
+#[derive(Debug)]
+pub(super) enum Outcome<T> {
+    /// It has come to its end.
+    Ended(Result<T>),
+    /// The caller has gone; the work was told to stop.
+    Cancelled,
+    /// It was told to stop when its time was over, and did not.
+    TooLong,
+    /// It panicked; the message.
+    Panicked(String),
+}
+
+/// How long work that was told to stop may take to do so.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Runs calls on threads that may block, a bounded number at once.
+#[derive(Clone)]
+pub(super) struct Blocking {
+    permits: Arc<Semaphore>,
+}
+
+/// Stops the work when the future that waits for it is dropped.
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Blocking {
+    /// So many at once.
+    pub(super) fn new(n_at_once: usize) -> Self {
+        Self {
+            permits: Arc::new(Semaphore::new(n_at_once)),
+        }
+    }
+
+    /// Runs `work` until its end or until `gone`; the flag that it is given is set when nobody waits any more, or after `limit`: what it
+    /// has then it may still answer with.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        gone: impl Future<Output = ()>,
+        limit: Duration,
+        work: impl FnOnce(&AtomicBool) -> Result<T> + Send + 'static,
+    ) -> Outcome<T> {
+        let mut gone = std::pin::pin!(gone);
+        let permit = tokio::select! {
+            () = &mut gone => return Outcome::Cancelled,
+            permit = Arc::clone(&self.permits).acquire_owned() => permit,
+        };
+        let interrupt = Arc::new(AtomicBool::new(false));
+        let _stop = StopOnDrop(Arc::clone(&interrupt));
+        let flag = Arc::clone(&interrupt);
+        let mut running = tokio::task::spawn_blocking(move || {
+            // Held until the work has really stopped, so that calls given up do not pile up.
+            let _permit = permit;
+            std::panic::catch_unwind(AssertUnwindSafe(|| work(&flag)))
+        });
+        let time_over = async {
+            tokio::time::sleep(limit).await;
+            interrupt.store(true, Ordering::Relaxed);
+            tokio::time::sleep(GRACE).await;
+        };
+        tokio::select! {
+            () = gone => Outcome::Cancelled,
+            () = time_over => Outcome::TooLong,
+            ended = &mut running => match ended {
+                Ok(Ok(result)) => Outcome::Ended(result),
+                Ok(Err(panic)) => Outcome::Panicked(message(panic.as_ref())),
+                Err(error) => Outcome::Panicked(error.to_string()),
+            },
+        }
+    }
+}
+
+fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use std::sync::mpsc;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+    }
+
+    #[test]
+    fn a_panic_is_an_outcome() {
+        let outcome = runtime().block_on(Blocking::new(1).run(std::future::pending(), LONG, |_| -> Result<()> {
+            panic!("index out of {}", "bounds")
+        }));
+        assert!(matches!(outcome, Outcome::Panicked(message) if message == "index out of bounds"));
+    }
+
+    #[test]
+    fn work_that_takes_too_long_is_told_so() {
+        let work = |interrupt: &AtomicBool| {
+            while !interrupt.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            Ok("in part")
+        };
+        let outcome = runtime().block_on(Blocking::new(1).run(std::future::pending(), Duration::from_millis(1), work));
+        assert!(matches!(outcome, Outcome::Ended(Ok("in part"))));
+    }
+
+    #[test]
+    fn work_stops_when_the_caller_goes() {
+        let (began, has_begun) = mpsc::channel();
+        let (stopped, has_stopped) = mpsc::channel();
+        let (leave, gone) = tokio::sync::oneshot::channel::<()>();
+        let blocking = Blocking::new(1);
+        let work = move |interrupt: &AtomicBool| {
+            began.send(()).unwrap();
+            while !interrupt.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            stopped.send(()).unwrap();
+            Ok(())
+        };
+        let outcome = runtime().block_on(async {
+            std::thread::spawn(move || {
+                has_begun.recv().unwrap();
+                leave.send(()).unwrap();
+            });
+            blocking.run(async { gone.await.unwrap() }, LONG, work).await
+        });
+        assert!(matches!(outcome, Outcome::Cancelled));
+        has_stopped.recv_timeout(Duration::from_secs(10)).unwrap();
+    }
+}

@@ -1,0 +1,407 @@
+//! One repository with what is held of it between calls: views by what they show, the known state of its files, its builds.
+//!
+//! Whatever is held is compared with the repository at every call: the tree by its id, the work tree by its files' stat data. So
+//! a commit, an edit, `git gc`, or a sidecar that is deleted are seen by the next call.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use roaring::RoaringBitmap;
+
+use super::credentials::hidden_files;
+use super::failure::Failure;
+use super::jobs::{Advance, End, Job, Jobs};
+use crate::git::{KnownFiles, Repository, Stillness, WorkTreeChanges};
+use crate::ingest::{Outcome, Target};
+use crate::model::TreeId;
+use crate::snapshot::View;
+use crate::surface::open::{Base, Keeping, READ_ONLY_NOTE, Workspace, is_read_only};
+
+/// Views that are held of one repository; each has its lists of files and documents in memory.
+const MAX_VIEWS: usize = 6;
+/// Opened snapshots that views are made from.
+const MAX_BASES: usize = 4;
+/// A snapshot of a partial clone is looked at anew after so long: objects may have come.
+const PARTIAL_FOR: Duration = Duration::from_secs(5);
+/// Whoever waits for less than this wants an answer at once.
+const SHORT: Duration = Duration::from_secs(1);
+/// A watch over the files is begun again when nothing was noted for so long.
+const CALM: Duration = Duration::from_millis(300);
+/// How often a view is tried when the repository changes under the call.
+const TRIES: usize = 4;
+
+/// A repository and what is held of it.
+pub(super) struct Desk {
+    /// The repository.
+    pub(super) workspace: Arc<Workspace>,
+    /// Its builds.
+    pub(super) jobs: Arc<Jobs>,
+    files: Mutex<Files>,
+    bases: Arc<Mutex<Vec<HeldBase>>>,
+    /// Of the tree that is being indexed.
+    listed: Mutex<Option<(TreeId, Base)>>,
+    views: Mutex<Vec<Arc<Seen>>>,
+    /// One view is made at a time, so that calls at once do not all make the same.
+    making: Mutex<()>,
+}
+
+/// The state of the work tree as it was last looked at.
+#[derive(Default)]
+struct Files {
+    known: KnownFiles,
+    last: Option<(Instant, Arc<WorkTreeChanges>)>,
+    /// Since before `last` began, as long as nothing happens.
+    stillness: Option<Stillness>,
+    /// When something last happened.
+    disturbed: Option<Instant>,
+}
+
+struct HeldBase {
+    tree: TreeId,
+    base: Base,
+    since: Instant,
+    /// Why it is not kept in the sidecar.
+    note: Option<&'static str>,
+}
+
+/// A view, and what it was made of.
+pub(super) struct Seen {
+    /// What questions are asked about.
+    pub(super) view: View,
+    /// Files that are not shown.
+    pub(super) hidden: Arc<RoaringBitmap>,
+    reference: String,
+    target: Option<Target>,
+    changes: Option<Arc<WorkTreeChanges>>,
+    /// What is still being built, if it is not all there.
+    pub(super) building: Option<Arc<Job>>,
+}
+
+/// How a revision is to be looked at.
+#[derive(Clone, Copy)]
+pub(super) struct Looking<'a> {
+    /// As it was asked for.
+    pub(super) reference: &'a str,
+    /// How long to wait for what is not indexed yet; then the view is one of files alone.
+    pub(super) patience: Duration,
+    /// Whether what was seen last will do.
+    pub(super) take_last: bool,
+    /// Set when the caller has gone.
+    pub(super) interrupt: &'a AtomicBool,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is held is replaced whole, so a panic in between has left nothing half done.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Desk {
+    /// A desk for a repository.
+    pub(super) fn new(workspace: Workspace) -> Self {
+        Self {
+            workspace: Arc::new(workspace),
+            jobs: Arc::default(),
+            files: Mutex::default(),
+            bases: Arc::default(),
+            listed: Mutex::default(),
+            views: Mutex::default(),
+            making: Mutex::default(),
+        }
+    }
+
+    /// A view of a revision as it is now.
+    pub(super) fn look(&self, looking: Looking<'_>) -> Result<Arc<Seen>> {
+        let reference = self.checked(looking.reference)?;
+        if looking.take_last
+            && let Some(seen) = self.last_seen(reference)
+        {
+            return Ok(seen);
+        }
+        let mut tried = 0;
+        loop {
+            tried += 1;
+            let target = self.workspace.target(reference)?;
+            let changes = match reference {
+                "WORKTREE" => {
+                    let tree = target.map(|target| target.tree);
+                    let changes = self.changes(tree, looking.interrupt)?;
+                    if changes.tree != tree && tried < TRIES {
+                        // A commit or a switch came between the two.
+                        continue;
+                    }
+                    Some(changes)
+                }
+                _ => None,
+            };
+            return self.seen(reference, target, changes, looking);
+        }
+    }
+
+    /// A reference that can be resolved: never an option, and without a work tree what is committed.
+    fn checked<'r>(&self, reference: &'r str) -> Result<&'r str> {
+        if reference.is_empty() || reference.starts_with('-') || reference.chars().any(char::is_control) {
+            return Err(Failure::new(
+                format!("{reference:?} is not a ref"),
+                "give a branch, a tag, a commit, INDEX or WORKTREE",
+            )
+            .into());
+        }
+        match (reference, self.workspace.repository.work_dir()) {
+            ("WORKTREE", None) => Ok("HEAD"),
+            (reference, _) => Ok(reference),
+        }
+    }
+
+    fn last_seen(&self, reference: &str) -> Option<Arc<Seen>> {
+        let views = locked(&self.views);
+        let found = views.iter().rev().find(|seen| seen.reference == reference);
+        found.filter(|seen| seen.building.is_none()).map(Arc::clone)
+    }
+
+    /// The changes of the work tree, looked at after the call came in; calls that wait take over what one of them has found.
+    fn changes(&self, tree: Option<TreeId>, interrupt: &AtomicBool) -> Result<Arc<WorkTreeChanges>> {
+        let asked = Instant::now();
+        let mut files = locked(&self.files);
+        if let Some((began, changes)) = &files.last
+            && *began > asked
+        {
+            return Ok(Arc::clone(changes));
+        }
+        // A branch may be moved without a note; then its tree is another than that which was compared.
+        if files.is_still()
+            && let Some((_, changes)) = &files.last
+            && changes.tree == tree
+        {
+            return Ok(Arc::clone(changes));
+        }
+        files.watch(&self.workspace.repository);
+        let began = Instant::now();
+        let found = Arc::new(self.workspace.changes(&mut files.known, interrupt)?);
+        let changes = match files.last.take() {
+            // The same list again, so that views made of it are known by it.
+            Some((_, last)) if *last == *found => last,
+            _ => found,
+        };
+        files.last = Some((began, Arc::clone(&changes)));
+        Ok(changes)
+    }
+
+    fn seen(
+        &self,
+        reference: &str,
+        target: Option<Target>,
+        changes: Option<Arc<WorkTreeChanges>>,
+        looking: Looking<'_>,
+    ) -> Result<Arc<Seen>> {
+        let is_it = |seen: &Seen| {
+            seen.building.is_none()
+                && seen.reference == reference
+                && seen.target == target
+                && seen.changes == changes
+                && reference != "INDEX"
+        };
+        if let Some(seen) = self.held(&is_it) {
+            return Ok(seen);
+        }
+        let (base, building) = match target {
+            None => (Based::default(), None),
+            Some(target) => self.base(reference, target, looking)?,
+        };
+        let making = locked(&self.making);
+        if let Some(seen) = self.held(&is_it) {
+            return Ok(seen);
+        }
+        let mut provenance = self.workspace.provenance(reference, target);
+        provenance.incomplete.extend(base.note.map(str::to_owned));
+        if let Some(job) = &building {
+            provenance.incomplete.push(building_note(job.advance()));
+        }
+        let view = match (reference, &changes) {
+            ("INDEX", _) => self.workspace.over_index(base.base, provenance, looking.interrupt)?,
+            (_, Some(changes)) => {
+                let changes = WorkTreeChanges::clone(changes);
+                self.workspace
+                    .over_changes(base.base, provenance, changes, looking.interrupt)?
+            }
+            _ => base.base.view(provenance),
+        };
+        let seen = Arc::new(Seen {
+            hidden: hidden_files(&view),
+            view,
+            reference: reference.to_owned(),
+            target,
+            changes,
+            building,
+        });
+        if seen.building.is_none() {
+            self.hold(&seen);
+        }
+        drop(making);
+        Ok(seen)
+    }
+
+    fn held(&self, is_it: &dyn Fn(&Seen) -> bool) -> Option<Arc<Seen>> {
+        let mut views = locked(&self.views);
+        let position = views.iter().position(|seen| is_it(seen))?;
+        let seen = views.remove(position);
+        views.push(Arc::clone(&seen));
+        Some(seen)
+    }
+
+    /// Holds a view as the newest. Of a work tree one is enough: it never goes back to an older state unseen.
+    fn hold(&self, seen: &Arc<Seen>) {
+        let mut views = locked(&self.views);
+        views.retain(|held| held.reference != seen.reference || (held.changes.is_none() && held.target != seen.target));
+        if views.len() >= MAX_VIEWS {
+            views.remove(0);
+        }
+        views.push(Arc::clone(seen));
+    }
+
+    /// A tree's snapshot; its files alone, with what is building the rest, if that takes longer than the caller waits.
+    fn base(&self, reference: &str, target: Target, looking: Looking<'_>) -> Result<(Based, Option<Arc<Job>>)> {
+        if let Some(based) = self.held_base(target.tree) {
+            return Ok((based, None));
+        }
+        match self.workspace.stored_whole(target.tree) {
+            Ok(Some(base)) => return Ok((self.hold_base(target.tree, base, None), None)),
+            Ok(None) => {}
+            Err(error) if is_read_only(&error) => {}
+            Err(error) => return Err(error),
+        }
+        let job = self.build(reference, target)?.0;
+        // Who asks for a first answer has waited once; a build that goes on for longer will not end in a moment.
+        let patience = match looking.patience < SHORT {
+            true => looking.patience.saturating_sub(job.advance().elapsed),
+            false => looking.patience,
+        };
+        match job.wait(patience, looking.interrupt, &|_| {}) {
+            Some(End::Failed(error)) => Err(Failure::new(error, "status with op=health says more").into()),
+            Some(End::Done(_)) => match self.after_build(target.tree)? {
+                Some(based) => Ok((based, None)),
+                None => Err(Failure::new("the index of this tree was written and is gone again", "ask again").into()),
+            },
+            Some(End::Stopped) | None => {
+                let base = self.listed(target)?;
+                Ok((Based { base, note: None }, Some(job)))
+            }
+        }
+    }
+
+    /// The files of a tree that is being indexed, listed once.
+    fn listed(&self, target: Target) -> Result<Base> {
+        let mut listed = locked(&self.listed);
+        if let Some((tree, base)) = listed.as_ref()
+            && *tree == target.tree
+        {
+            return Ok(base.clone());
+        }
+        let base = self.workspace.listed(target)?;
+        *listed = Some((target.tree, base.clone()));
+        Ok(base)
+    }
+
+    fn after_build(&self, tree: TreeId) -> Result<Option<Based>> {
+        if let Some(based) = self.held_base(tree) {
+            return Ok(Some(based));
+        }
+        let stored = self.workspace.stored_whole(tree)?;
+        Ok(stored.map(|base| self.hold_base(tree, base, None)))
+    }
+
+    /// Builds what a tree needs in the background; whether that was begun by this call.
+    pub(super) fn build(&self, reference: &str, target: Target) -> Result<(Arc<Job>, bool)> {
+        let workspace = Arc::clone(&self.workspace);
+        let bases = Arc::clone(&self.bases);
+        let run = move |job: &Job| build(&workspace, &bases, job);
+        self.jobs
+            .ensure(reference, target, run)
+            .ok_or_else(|| Failure::new("too many builds are running", "status with op=jobs lists them").into())
+    }
+
+    fn held_base(&self, tree: TreeId) -> Option<Based> {
+        let mut bases = locked(&self.bases);
+        let is_partial = self.workspace.repository.is_partial();
+        bases.retain(|held| !is_partial || held.since.elapsed() < PARTIAL_FOR);
+        let position = bases.iter().position(|held| held.tree == tree)?;
+        let held = bases.remove(position);
+        let based = Based {
+            base: held.base.clone(),
+            note: held.note,
+        };
+        bases.push(held);
+        Some(based)
+    }
+
+    fn hold_base(&self, tree: TreeId, base: Base, note: Option<&'static str>) -> Based {
+        *locked(&self.listed) = None;
+        hold_base(&self.bases, tree, base.clone(), note);
+        Based { base, note }
+    }
+}
+
+impl Files {
+    /// Whether nothing has happened since the files were last looked at.
+    fn is_still(&mut self) -> bool {
+        let is_still = self.stillness.as_ref().is_some_and(Stillness::holds);
+        if !is_still && self.stillness.take().is_some_and(|stillness| stillness.is_disturbed()) {
+            self.disturbed = Some(Instant::now());
+        }
+        is_still
+    }
+
+    /// Begins to watch, before the files are looked at; not while something happens all the time.
+    fn watch(&mut self, repository: &Repository) {
+        if self.disturbed.is_none_or(|at| at.elapsed() > CALM) {
+            self.stillness = Stillness::begin(repository);
+        }
+    }
+}
+
+/// A snapshot, and why it is not kept.
+#[derive(Default)]
+struct Based {
+    base: Base,
+    note: Option<&'static str>,
+}
+
+fn hold_base(bases: &Mutex<Vec<HeldBase>>, tree: TreeId, base: Base, note: Option<&'static str>) {
+    let mut bases = locked(bases);
+    bases.retain(|held| held.tree != tree);
+    if bases.len() >= MAX_BASES {
+        bases.remove(0);
+    }
+    bases.push(HeldBase {
+        tree,
+        base,
+        since: Instant::now(),
+        note,
+    });
+}
+
+/// A build: into the sidecar where that is allowed and possible, else into memory.
+fn build(workspace: &Workspace, bases: &Mutex<Vec<HeldBase>>, job: &Job) -> Result<Outcome> {
+    const FOREIGN_NOTE: &str =
+        "this repository is only read: its index is kept in memory; codescout index there would keep it";
+    let note = match workspace.keeping() {
+        Keeping::Nowhere => FOREIGN_NOTE,
+        Keeping::Sidecar => match workspace.ingest(job.target, job, &job.interrupt) {
+            Err(error) if is_read_only(&error) => READ_ONLY_NOTE,
+            ended => return ended,
+        },
+    };
+    let base = workspace.in_memory(job.target, &job.interrupt)?;
+    hold_base(bases, job.target.tree, base, Some(note));
+    Ok(Outcome::default())
+}
+
+/// What an answer says that is given while the index is being built.
+fn building_note(advance: Advance) -> String {
+    format!(
+        "this revision is being indexed ({}, {:.0} s so far): the answer comes from reading files, ask again for the full one",
+        advance.to_text(),
+        advance.elapsed.as_secs_f64()
+    )
+}

@@ -1,0 +1,157 @@
+//! Questions that people pick from a menu, and completion of what they type into them.
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    CompleteRequestParams, CompleteResult, CompletionInfo, ErrorData, GetPromptResult, JsonObject, Prompt,
+    PromptArgument, PromptMessage, Reference, Role,
+};
+use rmcp::service::RequestContext;
+
+use super::arguments::MAX_TEXT_BYTES;
+use super::blocking::Outcome;
+use super::hub::Hub;
+use super::server::Server;
+
+/// A prompt: name, title, what it does, its argument (name, what it is, whether it may be left out), and its text.
+struct Known {
+    name: &'static str,
+    title: &'static str,
+    about: &'static str,
+    argument: Option<(&'static str, &'static str, bool)>,
+    text: &'static str,
+}
+
+/// `{}` stands for the argument.
+const PROMPTS: &[Known] = &[
+    Known {
+        name: "onboard",
+        title: "Get to know the repository",
+        about: "What this repository does, how it is built and where to begin",
+        argument: None,
+        text: "Explain this repository to somebody who is new to it. Use codescout: outline, then outline view=map, then read the \
+               README and the entry points that the summary names. Tell what it does, its main parts and how data flows between \
+               them, how it is built and tested, and which five files to read first. Name a path and a line for every claim.",
+    },
+    Known {
+        name: "review-branch",
+        title: "Review a branch",
+        about: "What a branch changes against another one, and what that may break",
+        argument: Some(("base", "the branch that it was made from", false)),
+        text: "Review the branch that is checked out against {}. List the files that differ (git diff --stat), look at each changed \
+               definition with codescout symbol at ref={} and ref=WORKTREE, and find who mentions it with include=[\"refs\"]. \
+               Report faults first, with path and line, then risks, then tests that are missing.",
+    },
+    Known {
+        name: "explain-history",
+        title: "Explain how something came to be",
+        about: "How a symbol or file came to be what it is",
+        argument: Some(("target", "a symbol or a path", false)),
+        text: "Explain how {} came to be what it is. Find it with codescout symbol or read, list the commits that touched it \
+               (git log), and compare it at those commits by calling symbol or read with ref. Tell why it changed, not only what.",
+    },
+];
+
+/// Every prompt.
+pub(super) fn all() -> Vec<Prompt> {
+    let prompt = |known: &Known| {
+        let argument = known.argument.map(|(name, about, is_optional)| {
+            vec![
+                PromptArgument::new(name)
+                    .with_description(about)
+                    .with_required(!is_optional),
+            ]
+        });
+        Prompt::new(known.name, Some(known.about), argument).with_title(known.title)
+    };
+    PROMPTS.iter().map(prompt).collect()
+}
+
+/// A prompt with its argument filled in.
+pub(super) fn get(name: &str, arguments: &JsonObject) -> Result<GetPromptResult, ErrorData> {
+    let known = PROMPTS
+        .iter()
+        .find(|known| known.name == name)
+        .ok_or_else(|| ErrorData::invalid_params("there is no such prompt", None))?;
+    let text = match known.argument {
+        None => known.text.to_owned(),
+        Some((argument, ..)) => {
+            let value = arguments
+                .get(argument)
+                .and_then(|value| value.as_str())
+                .unwrap_or_default();
+            if value.trim().is_empty() || value.len() > MAX_TEXT_BYTES {
+                return Err(ErrorData::invalid_params(
+                    format!("the argument {argument} is needed"),
+                    None,
+                ));
+            }
+            known.text.replace("{}", value)
+        }
+    };
+    let message = PromptMessage::new_text(Role::User, text);
+    Ok(GetPromptResult::new(vec![message]).with_description(known.about))
+}
+
+/// What may stand for an argument that begins as it does: names of refs, and paths for a target.
+pub(super) async fn complete(
+    server: &Server,
+    request: CompleteRequestParams,
+    context: &RequestContext<RoleServer>,
+) -> Result<CompleteResult, ErrorData> {
+    let is_path = match &request.r#ref {
+        Reference::Prompt(prompt) => prompt.name == "explain-history",
+        _ => false,
+    };
+    let begin = request.argument.value;
+    let hub = server.hub().clone();
+    let limit = std::time::Duration::from_secs(5);
+    let outcome = server
+        .blocking()
+        .run(context.ct.cancelled(), limit, move |interrupt| {
+            if is_path {
+                paths(&hub, &begin, interrupt)
+            } else {
+                refs(&hub, &begin)
+            }
+        })
+        .await;
+    // Without suggestions one can go on typing.
+    let mut values = match outcome {
+        Outcome::Ended(Ok(values)) => values,
+        _ => Vec::new(),
+    };
+    let total = values.len();
+    values.truncate(CompletionInfo::MAX_VALUES);
+    let has_more = total > values.len();
+    let info = CompletionInfo::with_pagination(values, Some(total as u32), has_more);
+    info.map(CompleteResult::new)
+        .map_err(|error| ErrorData::internal_error(error, None))
+}
+
+fn refs(hub: &Hub, begin: &str) -> anyhow::Result<Vec<String>> {
+    let desk = hub.desk(None)?;
+    let refs = desk.workspace.repository.refs()?.into_iter();
+    let names = refs.map(|found| short(&found.name.to_string()).to_owned());
+    Ok(names.filter(|name| name.starts_with(begin)).collect())
+}
+
+/// A ref as people write it.
+fn short(name: &str) -> &str {
+    let prefixes = ["refs/heads/", "refs/tags/", "refs/remotes/"];
+    prefixes
+        .iter()
+        .find_map(|prefix| name.strip_prefix(prefix))
+        .unwrap_or(name)
+}
+
+fn paths(hub: &Hub, begin: &str, interrupt: &std::sync::atomic::AtomicBool) -> anyhow::Result<Vec<String>> {
+    let seen = hub.desk(None)?.look(super::desk::Looking {
+        reference: "WORKTREE",
+        patience: std::time::Duration::ZERO,
+        take_last: true,
+        interrupt,
+    })?;
+    let files = seen.view.files().filter(|(id, _)| !seen.hidden.contains(id.0));
+    let paths = files.map(|(_, file)| String::from_utf8_lossy(file.path).into_owned());
+    Ok(paths.filter(|path| path.starts_with(begin)).collect())
+}

@@ -1,0 +1,91 @@
+//! What a client may show or attach without a tool: guides, a summary, and what a commit contains. Nothing is only here.
+
+use rmcp::RoleServer;
+use rmcp::model::{CacheScope, ErrorData, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
+use rmcp::service::RequestContext;
+use serde_json::{Map, Value, json};
+
+use super::blocking::Outcome;
+use super::failure::Failure;
+use super::guides;
+use super::server::Server;
+use super::tools::TOOLS;
+
+const SCHEME: &str = "codescout://";
+/// A guide changes with the program alone; so does what a commit contains.
+const FIXED_TTL_MS: u64 = 86_400_000;
+
+/// Every resource with a fixed name.
+pub(super) fn all() -> Vec<Resource> {
+    let guides = guides::topics().into_iter().map(|topic| {
+        Resource::new(format!("{SCHEME}guide/{topic}"), format!("guide-{topic}"))
+            .with_title(format!("Guide: {topic}"))
+            .with_description(format!("How to use codescout: {topic}"))
+            .with_mime_type("text/markdown")
+    });
+    let summary = Resource::new(format!("{SCHEME}repo/summary"), "repo-summary")
+        .with_title("Summary of the repository")
+        .with_description("Languages, folders, entry points, build files and tests of the work tree")
+        .with_mime_type("text/plain");
+    guides.chain([summary]).collect()
+}
+
+/// Every resource whose name holds something.
+pub(super) fn templates() -> Vec<ResourceTemplate> {
+    vec![
+        ResourceTemplate::new(format!("{SCHEME}snapshot/{{commit}}"), "snapshot")
+            .with_title("What a commit contains")
+            .with_description("Files, languages and coverage of a commit, tag or branch")
+            .with_mime_type("text/plain"),
+    ]
+}
+
+/// The text of a resource.
+pub(super) async fn read(
+    server: &Server,
+    uri: &str,
+    context: &RequestContext<RoleServer>,
+) -> Result<ReadResourceResult, ErrorData> {
+    let not_found = || {
+        let short: String = uri.chars().take(200).collect();
+        ErrorData::resource_not_found(format!("there is no resource {short:?}"), Some(json!({"uri": uri})))
+    };
+    let path = uri.strip_prefix(SCHEME).ok_or_else(not_found)?;
+    if let Some(text) = path.strip_prefix("guide/").and_then(guides::find) {
+        return Ok(contents(uri, text, "text/markdown", FIXED_TTL_MS, CacheScope::Public));
+    }
+    let (tool, arguments, ttl_ms) = match path.split_once('/') {
+        Some(("repo", "summary")) => ("outline", json!({"view": "summary"}), 0),
+        Some(("snapshot", commit)) if !commit.is_empty() => {
+            ("outline", json!({"view": "summary", "ref": commit}), FIXED_TTL_MS)
+        }
+        _ => return Err(not_found()),
+    };
+    let tool = TOOLS.iter().find(|known| known.name == tool).ok_or_else(not_found)?;
+    match server.answer(tool, object(arguments), context).await {
+        Outcome::Ended(Ok(reply)) => Ok(contents(uri, &reply.text, "text/plain", ttl_ms, CacheScope::Private)),
+        Outcome::Ended(Err(error)) => {
+            let failure = Failure::of(&error);
+            Err(ErrorData::resource_not_found(
+                failure.to_text(),
+                Some(json!({"uri": uri})),
+            ))
+        }
+        Outcome::Cancelled | Outcome::TooLong => Err(ErrorData::internal_error("stopped before its end", None)),
+        Outcome::Panicked(message) => Err(ErrorData::internal_error(message, None)),
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    }
+}
+
+fn contents(uri: &str, text: &str, mime_type: &str, ttl_ms: u64, scope: CacheScope) -> ReadResourceResult {
+    let contents = ResourceContents::text(text, uri).with_mime_type(mime_type);
+    ReadResourceResult::new(vec![contents])
+        .with_ttl_ms(ttl_ms)
+        .with_cache_scope(scope)
+}

@@ -1,0 +1,168 @@
+//! One client, over standard input and output. Nothing else may write to standard output.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use rmcp::model::{ClientNotification, ErrorData, JsonRpcMessage, RequestId};
+use rmcp::service::{RoleServer, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use tokio::sync::Notify;
+
+use super::server::Server;
+
+/// A message that is longer is dropped: 64 KiB is the longest text that a tool takes, and a call may hold several.
+const MAX_LINE_BYTES: usize = 8 << 20;
+/// Requests that may be unanswered before no more are read; their answers are in memory until the client reads them.
+const MAX_UNANSWERED: usize = 512;
+/// A client that reads nothing for so long while it sends is told so instead.
+const STALLED_FOR: Duration = Duration::from_secs(2);
+
+/// Serves until the client closes its end, or the process is told to end.
+pub(super) async fn serve(server: Server) -> Result<()> {
+    let (input, output) = rmcp::transport::stdio_pipes();
+    let inner = AsyncRwTransport::new(input, output).with_max_line_length(MAX_LINE_BYTES);
+    let transport = Bounded {
+        inner,
+        waiting: Arc::default(),
+    };
+    tokio::select! {
+        ended = run(server, transport) => ended,
+        () = told_to_end() => Ok(()),
+    }
+}
+
+async fn run<T>(server: Server, transport: T) -> Result<()>
+where
+    T: Transport<RoleServer, Error = std::io::Error> + 'static,
+{
+    match rmcp::serve_server(server, transport).await {
+        Ok(running) => {
+            let reason = running.waiting().await.context("the server stopped")?;
+            tracing::debug!(?reason, "the client is gone");
+            Ok(())
+        }
+        // Whoever opens the connection and goes without a word has done nothing wrong.
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
+        Err(ServerInitializeError::TransportError { error, .. }) if is_gone(error.error.as_ref()) => Ok(()),
+        Err(error) => Err(error).context("no session could be begun"),
+    }
+}
+
+fn is_gone(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    error
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// Waits for Ctrl-C or a request to end.
+pub(super) async fn told_to_end() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut ended) = signal(SignalKind::terminate()) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = ended.recv() => {}
+    }
+}
+
+/// A transport that does not let a client fill the memory with answers that it does not read.
+struct Bounded<T> {
+    inner: T,
+    waiting: Arc<Waiting>,
+}
+
+/// The requests without an answer.
+#[derive(Default)]
+struct Waiting {
+    ids: Mutex<HashSet<RequestId>>,
+    answered: Notify,
+    /// Answers that the client has not taken yet.
+    n_sending: AtomicUsize,
+}
+
+impl Waiting {
+    fn is_full(&self) -> bool {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner).len() >= MAX_UNANSWERED
+    }
+
+    fn add(&self, id: RequestId) {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+    }
+
+    fn remove(&self, id: &RequestId) {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        self.answered.notify_one();
+    }
+}
+
+impl<T: Transport<RoleServer>> Transport<RoleServer> for Bounded<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let id = match &item {
+            JsonRpcMessage::Response(response) => Some(response.id.clone()),
+            JsonRpcMessage::Error(error) => error.id.clone(),
+            _ => None,
+        };
+        let waiting = Arc::clone(&self.waiting);
+        let sending = self.inner.send(item);
+        waiting.n_sending.fetch_add(1, Ordering::Relaxed);
+        async move {
+            let sent = sending.await;
+            waiting.n_sending.fetch_sub(1, Ordering::Relaxed);
+            if let Some(id) = id {
+                waiting.remove(&id);
+            }
+            sent
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            while self.waiting.is_full() {
+                // Begun anew whenever an answer is on its way, so that the time counts in which there is none.
+                let answered = tokio::time::timeout(STALLED_FOR, self.waiting.answered.notified()).await;
+                if answered.is_err() && self.waiting.n_sending.load(Ordering::Relaxed) > 0 {
+                    break;
+                }
+            }
+            let message = self.inner.receive().await?;
+            match &message {
+                JsonRpcMessage::Request(request) if self.waiting.is_full() => {
+                    let refused = ErrorData::internal_error(
+                        format!("{MAX_UNANSWERED} requests are unanswered; read the answers first"),
+                        None,
+                    );
+                    let refusal = self
+                        .inner
+                        .send(JsonRpcMessage::error(refused, Some(request.id.clone())));
+                    tokio::spawn(refusal);
+                    continue;
+                }
+                JsonRpcMessage::Request(request) => self.waiting.add(request.id.clone()),
+                JsonRpcMessage::Notification(notification) => {
+                    // No answer follows a request that was given up.
+                    if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+                        && let Some(id) = &cancelled.params.request_id
+                    {
+                        self.waiting.remove(id);
+                    }
+                }
+                _ => {}
+            }
+            return Some(message);
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.inner.close().await
+    }
+}

@@ -1,0 +1,20 @@
+//! The tools, one file each. A new one is a file with a `TOOL`, and a line in the list here.
+
+mod index;
+mod outline;
+mod read;
+mod search;
+mod status;
+mod symbol;
+
+use super::tool::Tool;
+
+/// Every tool, in the order in which they are listed.
+pub(super) const TOOLS: &[Tool] = &[
+    search::TOOL,
+    outline::TOOL,
+    symbol::TOOL,
+    read::TOOL,
+    status::TOOL,
+    index::TOOL,
+];

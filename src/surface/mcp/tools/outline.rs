@@ -1,0 +1,310 @@
+//! `outline`: what is here.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::super::arguments::{Kind, Parameter};
+use super::super::asked::{
+    Asked, CURSOR, DETAIL, Detail, KIND, LANG, LIMIT, MAX_TOKENS, PATH, REF, REPO, STALE, TESTS,
+};
+use super::super::desk::Seen;
+use super::super::failure::Failure;
+use super::super::reply::{Draft, Reply, single};
+use super::super::tool::{Call, QUESTION_TIME, Tool};
+use crate::query::{Sources, kind_name};
+use crate::surface::answer::{
+    NodeOut, OutlineBody, OutlineKind, OutlineQuestion, ProvenanceOut, SummaryOut, inside, outline, outline_path,
+};
+
+/// How long a call waits for an index that is being built; a tree needs none.
+const PATIENCE: Duration = Duration::from_secs(8);
+const PATIENCE_FOR_A_TREE: Duration = Duration::from_millis(600);
+
+pub(super) const TOOL: Tool = Tool {
+    name: "outline",
+    title: "See what is there",
+    description: "What is in the repository, a folder or a file: a summary, the tree, definitions with signatures, a ranked map \
+                  within max_tokens, headings or imports. Start here in a repository that you do not know.",
+    parameters: &[
+        Parameter::new("at", Kind::Text, "folder or file; default: all"),
+        Parameter::new(
+            "view",
+            Kind::Choice(&["summary", "tree", "symbols", "map", "headings", "imports"]),
+            "",
+        ),
+        Parameter::new("depth", Kind::Number(100), ""),
+        REF,
+        REPO,
+        PATH,
+        LANG,
+        KIND,
+        TESTS,
+        LIMIT,
+        MAX_TOKENS,
+        CURSOR,
+        DETAIL,
+        STALE,
+    ],
+    output,
+    is_read_only: true,
+    time_limit: QUESTION_TIME,
+    run,
+};
+
+fn output() -> Value {
+    json!({
+        "view": {"type": "string"},
+        "summary": {"type": "object"},
+        "results": {"type": "array", "items": {"type": "object"}},
+    })
+}
+
+#[derive(Serialize)]
+struct Own<'a> {
+    path: &'a str,
+    view: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<&'a SummaryOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<usize>,
+}
+
+/// One line of an outline: its facts, and as text.
+struct Row {
+    facts: Value,
+    text: String,
+    /// Whether it names a file, and so is told again where a page begins below it.
+    is_file: bool,
+}
+
+fn run(call: &Call<'_>) -> Result<Reply> {
+    let asked = Asked::of(TOOL.name, &call.arguments)?;
+    let view = call.arguments.text("view");
+    let patience = match view {
+        Some("tree") => PATIENCE_FOR_A_TREE,
+        _ => PATIENCE,
+    };
+    let seen = asked.look(call, patience)?;
+    if let Some(job) = seen.building.as_ref().filter(|_| view != Some("tree")) {
+        return Err(Failure::new(
+            format!(
+                "only the tree is known yet, the index is being built: {}",
+                job.advance().to_text()
+            ),
+            "ask again in a while; view=tree, search and read work meanwhile",
+        )
+        .with_retry(json!({"tool": "outline", "arguments": {"view": "tree"}}))
+        .into());
+    }
+    let question = question(call, &asked, &seen)?;
+    let sources = Sources::new(&seen.view, &call.desk.workspace.repository);
+    let found = outline(&sources, &question)?;
+    let mut provenance = ProvenanceOut::of(&seen.view);
+    if seen.building.is_some() {
+        provenance.still_building();
+    }
+    let mut own = Own {
+        path: &question.path,
+        view: found.kind.name(),
+        summary: None,
+        left_out: None,
+    };
+    match &found.body {
+        OutlineBody::Summary { summary } => {
+            let own = Own {
+                summary: Some(summary),
+                ..own
+            };
+            return Ok(single(call, &provenance, &own, &summary_text(summary)));
+        }
+        OutlineBody::Map { left_out, .. } => own.left_out = Some(*left_out),
+        _ => {}
+    }
+    let kinds: Vec<&str> = asked.kinds.iter().map(|kind| kind_name(*kind)).collect();
+    let rows = rows(found.body, asked.detail, &kinds);
+    page(call, &asked, &seen, &provenance, &rows, &own)
+}
+
+fn question(call: &Call<'_>, asked: &Asked, seen: &Seen) -> Result<OutlineQuestion> {
+    let arguments = &call.arguments;
+    // A plain folder or file in `path` is meant as the place to look at.
+    let paths = arguments.texts("path");
+    let plain = match paths.as_slice() {
+        [path] if !path.contains(['*', '?', '[', '{', '!']) => Some(path.as_str()),
+        _ => None,
+    };
+    let at = arguments.text("at").or(plain).unwrap_or_default();
+    Ok(OutlineQuestion {
+        path: outline_path(inside(&call.desk.workspace, at)),
+        kind: arguments.text("view").and_then(kind_of),
+        depth: arguments.number("depth"),
+        max_tokens: Some(asked.characters * 3 / 4 / super::super::asked::CHARACTERS_PER_TOKEN),
+        filter: asked.filter(seen)?,
+    })
+}
+
+fn kind_of(name: &str) -> Option<OutlineKind> {
+    let kinds = [
+        OutlineKind::Summary,
+        OutlineKind::Tree,
+        OutlineKind::Symbols,
+        OutlineKind::Map,
+        OutlineKind::Headings,
+        OutlineKind::Imports,
+    ];
+    kinds.into_iter().find(|kind| kind.name() == name)
+}
+
+fn page(
+    call: &Call<'_>,
+    asked: &Asked,
+    seen: &Seen,
+    provenance: &ProvenanceOut,
+    rows: &[Row],
+    own: &Own<'_>,
+) -> Result<Reply> {
+    let skip = asked.after(seen)?.map_or(0, |(n_told, _)| n_told as usize);
+    // A limit counts lines; without one the size of the answer is limit enough.
+    let limit = call.arguments.number("limit").filter(|limit| *limit > 0);
+    let end = skip.saturating_add(limit.unwrap_or(usize::MAX)).min(rows.len());
+    let mut draft = Draft::new(call, asked.characters);
+    if rows.is_empty() {
+        draft.note("nothing there");
+    }
+    let is_inside_a_file = rows.get(skip).is_some_and(|row| !row.is_file);
+    let file = rows
+        .get(..skip)
+        .and_then(|told| told.iter().rposition(|row| row.is_file));
+    if let Some(file) = file.filter(|_| is_inside_a_file) {
+        draft.note(&format!("{} (continued)", rows[file].text));
+    }
+    let mut n_told = skip;
+    for row in rows.get(skip..end).unwrap_or_default() {
+        if !draft.push(&row.facts, &row.text, None) {
+            break;
+        }
+        n_told += 1;
+    }
+    let next = (n_told < rows.len()).then(|| asked.cursor_key(seen).write((n_told as u32, 0)));
+    Ok(draft.finish(provenance, next, own))
+}
+
+fn rows(body: OutlineBody, detail: Detail, kinds: &[&str]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let file = |path: &str, rows: &mut Vec<Row>| {
+        rows.push(Row {
+            facts: json!({"path": path}),
+            text: path.to_owned(),
+            is_file: true,
+        });
+    };
+    match body {
+        OutlineBody::Summary { .. } => {}
+        OutlineBody::Tree { tree } => tree_rows(&tree, "", 0, &mut rows),
+        OutlineBody::Symbols { results } | OutlineBody::Map { results, .. } => {
+            for found in results {
+                file(&found.path, &mut rows);
+                let is_wanted = |kind: &str| kinds.is_empty() || kinds.contains(&kind);
+                for definition in found.definitions.iter().filter(|definition| is_wanted(definition.kind)) {
+                    let indent = "  ".repeat(definition.level as usize);
+                    let mut facts = serde_json::to_value(definition).unwrap_or_default();
+                    let shown = match detail {
+                        Detail::Ids => {
+                            facts["signature"].take();
+                            &definition.name
+                        }
+                        _ => &definition.signature,
+                    };
+                    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+                    rows.push(Row {
+                        text: format!("{:>6} {indent}{shown}", definition.name_line),
+                        facts,
+                        is_file: false,
+                    });
+                }
+            }
+        }
+        OutlineBody::Headings { results } => {
+            for found in results {
+                file(&found.path, &mut rows);
+                rows.extend(found.headings.iter().map(|heading| Row {
+                    facts: serde_json::to_value(heading).unwrap_or_default(),
+                    text: format!(
+                        "{:>6} {}{}",
+                        heading.start_line,
+                        "  ".repeat(usize::from(heading.level)),
+                        heading.title
+                    ),
+                    is_file: false,
+                }));
+            }
+        }
+        OutlineBody::Imports { results } => {
+            for found in results {
+                file(&found.path, &mut rows);
+                rows.extend(found.imports.iter().map(|import| Row {
+                    facts: serde_json::to_value(import).unwrap_or_default(),
+                    text: match import.names.is_empty() {
+                        true => format!("{:>6} {}", import.line, import.module),
+                        false => format!("{:>6} {}: {}", import.line, import.module, import.names.join(", ")),
+                    },
+                    is_file: false,
+                }));
+            }
+        }
+    }
+    rows
+}
+
+fn tree_rows(node: &NodeOut, parent: &str, depth: usize, rows: &mut Vec<Row>) {
+    let path = match parent {
+        "" => node.name.clone(),
+        parent => format!("{parent}/{}", node.name),
+    };
+    let slash = if node.folder { "/" } else { "" };
+    // Lines are counted when a file is indexed.
+    let lines = if node.lines > 0 {
+        format!("{} lines", node.lines)
+    } else {
+        String::new()
+    };
+    let counts = match node.folder {
+        true => format!("{} files {lines}", node.files),
+        false => lines,
+    };
+    rows.push(Row {
+        facts: json!({"path": path, "folder": node.folder, "files": node.files, "lines": node.lines}),
+        text: format!("{}{}{slash} {counts}", "  ".repeat(depth), node.name)
+            .trim_end()
+            .to_owned(),
+        is_file: true,
+    });
+    for child in &node.children {
+        tree_rows(child, &path, depth + 1, rows);
+    }
+}
+
+fn summary_text(summary: &SummaryOut) -> String {
+    let mut text = format!("{} files, {} lines\n", summary.files, summary.lines);
+    for (title, shares) in [("languages", &summary.languages), ("folders", &summary.folders)] {
+        let shares = shares.iter();
+        let shares: Vec<String> = shares
+            .map(|share| format!("{} ({} files, {} lines)", share.name, share.files, share.lines))
+            .collect();
+        text.push_str(&format!("{title}: {}\n", shares.join(", ")));
+    }
+    for (title, paths) in [
+        ("entry points", &summary.entry_points),
+        ("build files", &summary.build_files),
+        ("test folders", &summary.test_folders),
+    ] {
+        if !paths.is_empty() {
+            text.push_str(&format!("{title}: {}\n", paths.join(", ")));
+        }
+    }
+    text.push_str("next: outline view=map for the main definitions, outline at=FOLDER, search\n");
+    text
+}

@@ -1,0 +1,185 @@
+//! `read`: the exact text of a file, or of parts of it.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::super::arguments::{Kind, Parameter};
+use super::super::asked::{Asked, CURSOR, DETAIL, Detail, LIMIT, MAX_TOKENS, REF, REPO, STALE};
+use super::super::failure::Failure;
+use super::super::reply::{Body, Draft, Reply};
+use super::super::tool::{Call, QUESTION_TIME, Tool};
+use crate::query::{PartQuery, Sources, read, read_target};
+use crate::surface::answer::{PartOut, ProvenanceOut, ReadBody, inside, lines_query, read_body};
+
+/// What the facts about a part take at most, but for a long title.
+const FACTS_CHARACTERS: usize = 300;
+
+pub(super) const TOOL: Tool = Tool {
+    name: "read",
+    title: "Read a file",
+    description: "Exact text of any path at any revision: whole, or only the lines, headings of a document, keys of JSON, TOML or \
+                  YAML, or definitions that are named. Long text comes in pages.",
+    parameters: &[
+        Parameter::new("target", Kind::Text, "path, path:10-20, or id").required(),
+        Parameter::new("lines", Kind::Texts, "5, 5-9 or 5-"),
+        Parameter::new("heading", Kind::Texts, ""),
+        Parameter::new("key", Kind::Texts, "a.b.c"),
+        Parameter::new("symbol", Kind::Texts, ""),
+        REF,
+        REPO,
+        LIMIT,
+        MAX_TOKENS,
+        CURSOR,
+        DETAIL,
+        STALE,
+    ],
+    output,
+    is_read_only: true,
+    time_limit: QUESTION_TIME,
+    run,
+};
+
+fn output() -> Value {
+    json!({
+        "path": {"type": "string"},
+        "blob": {"type": "string"},
+        "lines": {"type": "integer"},
+        "results": {"type": "array", "items": {"type": "object"}},
+    })
+}
+
+#[derive(Serialize)]
+struct Own<'a> {
+    path: &'a str,
+    blob: &'a str,
+    language: &'a str,
+    symlink: bool,
+    bytes: usize,
+    lines: u32,
+}
+
+fn run(call: &Call<'_>) -> Result<Reply> {
+    let asked = Asked::of(TOOL.name, &call.arguments)?;
+    // Reading needs no index, but it is the time to begin one.
+    let seen = asked.look(call, Duration::ZERO)?;
+    let view = &seen.view;
+    let typed = call.arguments.text("target").unwrap_or_default();
+    let queries = queries(call)?;
+    let target = read_target(view, inside(&call.desk.workspace, typed))?;
+    if seen.hidden.contains(target.file.0) {
+        return Err(Failure::new(
+            format!("{typed:?} is not shown: by its name it holds credentials"),
+            "ask the user to read it, if it has to be",
+        )
+        .into());
+    }
+    let queries: Vec<PartQuery> = target.part.into_iter().chain(queries).collect();
+    let outcome = read(
+        &Sources::new(view, &call.desk.workspace.repository),
+        target.file,
+        &queries,
+    )?;
+    let mut body = read_body(view, &outcome);
+    let parts = std::mem::take(&mut body.results);
+    let (first, skip) = asked.after(&seen)?.unwrap_or_default();
+    let mut draft = Draft::new(call, asked.characters);
+    if body.symlink {
+        draft.note("a symbolic link; this is where it points to");
+    }
+    let limit = call.arguments.number("limit").filter(|lines| *lines > 0);
+    let mut left = limit.unwrap_or(usize::MAX);
+    let mut next = None;
+    for (number, part) in parts.into_iter().enumerate().skip(first as usize) {
+        let begin = if number == first as usize { skip as usize } else { 0 };
+        if left == 0 {
+            next = Some((number as u32, 0));
+            break;
+        }
+        match tell(part, begin, &mut left, asked.detail, &mut draft) {
+            Told::All => {}
+            Told::UpTo(byte) => {
+                next = Some((number as u32, byte as u32));
+                break;
+            }
+        }
+    }
+    let next_cursor = next.map(|position| asked.cursor_key(&seen).write(position));
+    let mut provenance = ProvenanceOut::of(view);
+    if seen.building.is_some() {
+        provenance.still_building();
+    }
+    Ok(draft.finish(&provenance, next_cursor, &own(&body)))
+}
+
+fn own(body: &ReadBody) -> Own<'_> {
+    Own {
+        path: &body.path,
+        blob: &body.blob,
+        language: body.language,
+        symlink: body.symlink,
+        bytes: body.bytes,
+        lines: body.lines,
+    }
+}
+
+/// The parts that arguments name, by kind of part.
+fn queries(call: &Call<'_>) -> Result<Vec<PartQuery>> {
+    let mut queries = Vec::new();
+    for lines in call.arguments.texts("lines") {
+        queries.push(lines_query(&lines)?);
+    }
+    queries.extend(call.arguments.texts("heading").into_iter().map(PartQuery::Heading));
+    queries.extend(call.arguments.texts("key").into_iter().map(PartQuery::Key));
+    queries.extend(call.arguments.texts("symbol").into_iter().map(PartQuery::Symbol));
+    Ok(queries)
+}
+
+/// How much of a part was told.
+enum Told {
+    All,
+    /// Up to this byte of its text.
+    UpTo(usize),
+}
+
+fn tell(mut part: PartOut, begin: usize, left: &mut usize, detail: Detail, draft: &mut Draft) -> Told {
+    let text = part.text.take().unwrap_or_default();
+    let rest = text.get(begin..).unwrap_or_default();
+    let shown = match detail {
+        Detail::Ids => "",
+        _ => draft.fitting(first_lines(rest, *left), FACTS_CHARACTERS),
+    };
+    *left -= shown.lines().count().min(*left);
+    let before = text[..begin.min(text.len())].matches('\n').count() as u32;
+    part.start_line += before;
+    part.start_byte += begin;
+    let is_cut = shown.len() < rest.len() && detail != Detail::Ids;
+    if is_cut {
+        part.end_byte = part.start_byte + shown.len();
+        part.end_line = part.start_line + shown.trim_end_matches('\n').matches('\n').count() as u32;
+    }
+    let title = part.title.as_deref().map_or(String::new(), |title| format!(" {title}"));
+    let line = format!("lines {}-{}{title}", part.start_line, part.end_line);
+    let body = (!shown.is_empty()).then_some(Body {
+        field: "text",
+        raw: shown,
+        first_line: None,
+    });
+    match (draft.push(&part, &line, body), is_cut) {
+        (false, _) => Told::UpTo(begin),
+        (true, true) => Told::UpTo(begin + shown.len()),
+        (true, false) => Told::All,
+    }
+}
+
+fn first_lines(text: &str, n_lines: usize) -> &str {
+    match n_lines
+        .checked_sub(1)
+        .and_then(|last| text.match_indices('\n').nth(last))
+    {
+        Some((at, _)) => &text[..=at],
+        None => text,
+    }
+}

@@ -1,0 +1,207 @@
+//! `search`: find anything.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::super::arguments::{Kind, Parameter};
+use super::super::asked::{
+    Asked, CURSOR, DETAIL, Detail, KIND, LANG, LIMIT, MAX_TOKENS, PATH, REF, REPO, STALE, TESTS,
+};
+use super::super::desk::Seen;
+use super::super::failure::Failure;
+use super::super::lexical;
+use super::super::reply::{Body, Draft, Reply};
+use super::super::tool::{Call, QUESTION_TIME, Tool};
+use crate::query::{FileFilter, Mode, Pattern, PatternOptions, Request, Sources};
+use crate::surface::answer::{ProvenanceOut, ResultOut, SearchPage, lines_request, matching_lines, ranked};
+
+/// Lines of a snippet unless another number is asked for.
+const DEFAULT_CONTEXT_LINES: usize = 6;
+/// How long a search waits for an index that is being built before it reads the files instead.
+const PATIENCE: Duration = Duration::from_millis(600);
+
+pub(super) const TOOL: Tool = Tool {
+    name: "search",
+    title: "Search code",
+    description: "Find code in any revision of the repository by a question, words, a name or a regex; one call does what many \
+                  greps do. Exact definitions come first, then meaning. mode=regex is a complete grep; mode=similar takes code \
+                  or path:line.",
+    parameters: &[
+        Parameter::new("query", Kind::Text, "").required(),
+        Parameter::new(
+            "mode",
+            Kind::Choice(&["auto", "hybrid", "semantic", "keyword", "regex", "similar"]),
+            "",
+        ),
+        Parameter::new("context_lines", Kind::Number(100), "lines of text per result"),
+        Parameter::new("explain", Kind::Flag, ""),
+        REF,
+        REPO,
+        PATH,
+        LANG,
+        KIND,
+        TESTS,
+        LIMIT,
+        MAX_TOKENS,
+        CURSOR,
+        DETAIL,
+        STALE,
+    ],
+    output,
+    is_read_only: true,
+    time_limit: QUESTION_TIME,
+    run,
+};
+
+fn output() -> Value {
+    json!({"read_as": {"type": "string"}, "results": {"type": "array", "items": {"type": "object"}}})
+}
+
+#[derive(Serialize)]
+struct Own {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    read_as: Option<String>,
+}
+
+fn run(call: &Call<'_>) -> Result<Reply> {
+    let asked = Asked::of(TOOL.name, &call.arguments)?;
+    let query = call.arguments.text("query").unwrap_or_default();
+    if query.trim().is_empty() {
+        return Err(Failure::new(
+            "the query is empty",
+            "say what to look for; outline shows what is there",
+        )
+        .with_retry(json!({"tool": "outline", "arguments": {}}))
+        .into());
+    }
+    let context_lines = call.arguments.number("context_lines");
+    let pattern = match call.arguments.text("mode") {
+        Some("regex") => Some(Pattern::new(query.trim_end_matches('\n'), PatternOptions::default())?),
+        _ => None,
+    };
+    if pattern.is_some() && !asked.kinds.is_empty() {
+        return Err(Failure::new(
+            "kind says nothing about lines that match a regex",
+            "leave kind out, or use another mode",
+        )
+        .into());
+    }
+    let seen = asked.look(call, PATIENCE)?;
+    let filter = asked.filter(&seen)?;
+    let after = asked.after(&seen)?;
+    let mut page = match pattern {
+        Some(pattern) => {
+            let around = context_lines.unwrap_or(0);
+            let request = lines_request(pattern, filter, around, asked.limit, after);
+            let sources = Sources::new(&seen.view, &call.desk.workspace.repository);
+            matching_lines(&sources, &request, call.interrupt)?
+        }
+        None if seen.building.is_some() => lexical::search(call, &seen, query, &filter, asked.limit)?,
+        None => by_rank(call, &asked, &seen, query, filter, after)?,
+    };
+    if page.is_interrupted {
+        page.notes
+            .push("the time was over before all files were read; next_cursor goes on".to_owned());
+        page.next = page.after.last().copied();
+    }
+    let n_lines = context_lines
+        .filter(|lines| *lines > 0)
+        .unwrap_or(DEFAULT_CONTEXT_LINES);
+    Ok(reply(call, &asked, &seen, page, n_lines))
+}
+
+fn by_rank(
+    call: &Call<'_>,
+    asked: &Asked,
+    seen: &Seen,
+    query: &str,
+    filter: FileFilter,
+    after: Option<(u32, u32)>,
+) -> Result<SearchPage> {
+    let request = Request {
+        query: query.to_owned(),
+        mode: match call.arguments.text("mode") {
+            Some("hybrid") => Mode::Hybrid,
+            Some("semantic") => Mode::Semantic,
+            Some("keyword") => Mode::Keyword,
+            Some("similar") => Mode::Similar,
+            _ => Mode::Auto,
+        },
+        filter,
+        limit: asked.limit,
+        skip: after.map_or(0, |(n_told, _)| n_told as usize),
+    };
+    let explain = call.arguments.flag("explain");
+    ranked(&call.desk.workspace, &seen.view, &request, &asked.kinds, explain)
+}
+
+fn reply(call: &Call<'_>, asked: &Asked, seen: &Seen, mut page: SearchPage, n_lines: usize) -> Reply {
+    let mut provenance = ProvenanceOut::of(&seen.view);
+    provenance.still_building();
+    page.notes.drain(..).for_each(|why| provenance.also_incomplete(why));
+    let mut draft = Draft::new(call, asked.characters);
+    if let Some(read_as) = &page.read_as {
+        draft.note(&format!("read as: {read_as}"));
+    }
+    if page.results.is_empty() {
+        draft.note("nothing found");
+    }
+    let mut next = page.next;
+    for (number, result) in page.results.iter_mut().enumerate() {
+        let snippet = result.snippet.take().unwrap_or_default();
+        let body = shown(&snippet, asked.detail, n_lines, result.kind == "line");
+        let body = body.map(|raw| Body {
+            field: "snippet",
+            raw,
+            first_line: Some(result.snippet_start_line),
+        });
+        if !draft.push(result, &line(result), body) {
+            next = number.checked_sub(1).map(|last| page.after[last]);
+            break;
+        }
+    }
+    let next_cursor = next.map(|position| asked.cursor_key(seen).write(position));
+    draft.finish(&provenance, next_cursor, &Own { read_as: page.read_as })
+}
+
+/// The part of a snippet that is told.
+fn shown(snippet: &str, detail: Detail, n_lines: usize, is_lines: bool) -> Option<&str> {
+    let n_lines = match detail {
+        Detail::Ids => return None,
+        Detail::Full => return Some(snippet),
+        _ if is_lines => return Some(snippet),
+        Detail::Outline => 1,
+        Detail::Preview => n_lines,
+    };
+    let end = snippet.match_indices('\n').nth(n_lines.saturating_sub(1));
+    Some(end.map_or(snippet, |(at, _)| &snippet[..at]))
+}
+
+fn line(result: &ResultOut) -> String {
+    let mut line = format!(
+        "{}:{}-{} {}",
+        result.path, result.start_line, result.end_line, result.kind
+    );
+    if result.kind == "line" {
+        line = format!("{}:{}", result.path, result.start_line);
+    } else {
+        if let Some(symbol) = &result.symbol {
+            line.push_str(&format!(" {symbol}"));
+        }
+        line.push_str(&format!(" {:.3}", result.score));
+    }
+    for place in &result.places {
+        line.push_str(&format!(" also {}:{}", place.path, place.start_line));
+    }
+    if let Some(features) = &result.features {
+        let told: Vec<String> = features
+            .iter()
+            .map(|(name, value)| format!("{name}={value:.3}"))
+            .collect();
+        line.push_str(&format!("\n       {}", told.join(" ")));
+    }
+    line
+}

@@ -1,0 +1,206 @@
+//! Many writers and readers at once, and git at work below them.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use codescout::sidecar::Sidecar;
+
+use super::{check_sound, cut_off, history, long_form, program, stderr, succeed, told_by};
+use crate::support::TestRepo;
+
+const N_WRITERS: usize = 4;
+const N_READERS: usize = 8;
+
+fn git(root: &Path, args: &[&str]) -> String {
+    let mut command = Command::new("git");
+    cut_off(&mut command, root);
+    let output = command
+        .args(args)
+        .env("GIT_AUTHOR_NAME", "a")
+        .env("GIT_AUTHOR_EMAIL", "a@example.com")
+        .env("GIT_COMMITTER_NAME", "a")
+        .env("GIT_COMMITTER_EMAIL", "a@example.com")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git {args:?}: {}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// The word that only the commit `number` of a branch holds.
+fn marker(branch: usize, number: usize) -> String {
+    format!("marker_{branch}_{number}_end")
+}
+
+/// Commits for each writer, made beforehand so that git is not what is measured.
+fn commits(repo: &TestRepo, n_updates: usize) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    for branch in 0..N_WRITERS {
+        repo.git(["checkout", "--quiet", "-b", &format!("b{branch}"), "main"]);
+        let commit = |number: usize| {
+            let text = format!("def {}():\n    return {number}\n", marker(branch, number));
+            repo.write(format!("b{branch}.py"), text);
+            repo.commit(&format!("{branch} {number}"))
+        };
+        all.push((0..n_updates).map(commit).collect());
+    }
+    repo.checkout("main");
+    all
+}
+
+#[test]
+fn writers_and_readers_at_once_lose_nothing() {
+    let n_updates = if long_form().is_some() { 200 } else { 6 };
+    let (repo, _) = history(3);
+    let commits = commits(&repo, n_updates);
+    succeed(repo.root(), &["index"]);
+    // What is known to be indexed: readers may ask for it.
+    let done: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
+    let n_left = AtomicUsize::new(N_WRITERS);
+    let n_asked = AtomicUsize::new(0);
+    let root = repo.root();
+    std::thread::scope(|scope| {
+        for (branch, commits) in commits.iter().enumerate() {
+            let (done, n_left) = (&done, &n_left);
+            scope.spawn(move || {
+                let _guard = Leaving(n_left);
+                for (number, commit) in commits.iter().enumerate() {
+                    succeed(root, &["-q", "index", commit]);
+                    done.lock().unwrap().push((branch, number));
+                }
+            });
+        }
+        for reader in 0..N_READERS {
+            let (done, n_left, commits, n_asked) = (&done, &n_left, &commits, &n_asked);
+            scope.spawn(move || {
+                let mut generation = 0;
+                let mut turn = reader;
+                while n_left.load(Ordering::Relaxed) > 0 {
+                    let state = Sidecar::open(&root.join(".codescout"))
+                        .unwrap()
+                        .state()
+                        .unwrap()
+                        .unwrap();
+                    assert!(
+                        state.generation >= generation,
+                        "the state went back from {generation} to {}",
+                        state.generation
+                    );
+                    generation = state.generation;
+                    let known = done.lock().unwrap().clone();
+                    turn += 1;
+                    let Some(&(branch, number)) = known.get(turn % known.len().max(1)) else {
+                        std::thread::yield_now();
+                        continue;
+                    };
+                    let asked = ["--ref", &commits[branch][number], "grep", "-l", &marker(branch, number)];
+                    let answer = succeed(root, &asked);
+                    assert_eq!(String::from_utf8_lossy(&answer.stdout).trim(), format!("b{branch}.py"));
+                    n_asked.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert!(n_asked.into_inner() >= N_READERS, "the readers did not get to ask");
+    let sidecar = Sidecar::open(&repo.path(".codescout")).unwrap();
+    let before = sidecar.state().unwrap().unwrap();
+    for commit in commits.iter().flatten() {
+        let output = succeed(root, &["--json", "index", commit]);
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(
+            told["revisions"][0]["looked_at_files"], 0,
+            "the update to {commit} was lost"
+        );
+    }
+    assert_eq!(sidecar.state().unwrap().unwrap(), before);
+    let revisions: Vec<String> = commits
+        .iter()
+        .map(|commits| commits[commits.len() - 1].clone())
+        .collect();
+    let expected = told_by(root, Some(repo.beside("sidecar")), &revisions);
+    check_sound(root, &revisions, &expected, "writers at once");
+}
+
+/// Counts a thread out, even one that panics.
+struct Leaving<'a>(&'a AtomicUsize);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Tells a thread to end, even when this one panics.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn git_at_work_is_no_failure() {
+    let duration = if long_form().is_some() {
+        Duration::from_secs(600)
+    } else {
+        Duration::from_secs(4)
+    };
+    let (repo, commits) = history(12);
+    let root = repo.root();
+    // Two lines of history to go to and fro between, and something for a rebase to move.
+    git(root, &["checkout", "-q", "-b", "topic", &commits[5]]);
+    fs::write(repo.path("topic.rs"), "pub fn on_topic() {}\n").unwrap();
+    git(root, &["add", "-A"]);
+    git(root, &["commit", "-q", "-m", "topic"]);
+    let topic = git(root, &["rev-parse", "topic"]);
+    git(root, &["checkout", "-q", "main"]);
+    let end = AtomicBool::new(false);
+    let (mut n_runs, mut n_rounds) = (0, 0);
+    std::thread::scope(|scope| {
+        let rounds = scope.spawn(|| {
+            let mut n_rounds = 0;
+            while !end.load(Ordering::Relaxed) {
+                git(root, &["repack", "-q", "-a", "-d"]);
+                git(root, &["checkout", "-q", "topic"]);
+                git(root, &["rebase", "-q", "main"]);
+                git(root, &["reset", "-q", "--hard", &topic]);
+                git(root, &["checkout", "-q", "main"]);
+                git(root, &["reflog", "expire", "--expire=now", "--all"]);
+                git(root, &["gc", "-q", "--prune=now"]);
+                n_rounds += 1;
+            }
+            n_rounds
+        });
+        let _ending = Ending(&end);
+        let started = Instant::now();
+        while started.elapsed() < duration {
+            let _ = fs::remove_dir_all(repo.path(".codescout"));
+            for call in [
+                &["index"][..],
+                &["index", &commits[3], &topic],
+                &["search", "packet"],
+                &["grep", "packet"],
+                &["status"],
+            ] {
+                let output = program(root, call).output().unwrap();
+                // Between two checkouts nothing may be found; nothing may fail.
+                assert!(
+                    matches!(output.status.code(), Some(0 | 1)),
+                    "{call:?}: {}",
+                    stderr(&output)
+                );
+                n_runs += 1;
+            }
+        }
+        end.store(true, Ordering::Relaxed);
+        n_rounds = rounds.join().unwrap();
+    });
+    assert!(n_rounds > 0 && n_runs > 0, "{n_rounds} rounds of git, {n_runs} runs");
+    let revisions = vec![commits[11].clone(), topic];
+    let expected = told_by(root, Some(repo.beside("sidecar")), &revisions);
+    check_sound(root, &revisions, &expected, "git at work");
+}

@@ -1,0 +1,385 @@
+//! The power fails: what was not flushed may be lost, in any part.
+//!
+//! What a run does to the disk is recorded by strace, so that nothing depends on what the program says of itself. The record is
+//! replayed up to a cut on a model of a disk that keeps only what was flushed: the bytes of a file by `fsync` of the file, names
+//! by `fsync` of their folder.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use codescout::sidecar::Sidecar;
+
+use super::{Told, copy_of, cut_off, history, stderr, succeed, told_by};
+use crate::indexed::{Dice, files_below, skip};
+
+const N_CUTS: usize = 200;
+
+/// One thing done to the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Act {
+    MakeFolder(PathBuf),
+    /// Made, or emptied.
+    Create(PathBuf),
+    Write(PathBuf, Vec<u8>),
+    SyncFile(PathBuf),
+    SyncFolder(PathBuf),
+    Rename(PathBuf, PathBuf),
+    Remove(PathBuf),
+}
+
+/// What the disk makes of what was not flushed.
+#[derive(Clone, Copy, Debug)]
+enum Loss {
+    /// All of it is gone.
+    Everything,
+    /// Names have moved, bytes have not arrived: what ext4 once gave.
+    Bytes,
+    /// Each part by chance.
+    Chance,
+}
+
+/// Files by name, names by folder; what is flushed and what is under way.
+#[derive(Clone, Debug, Default)]
+struct Disk {
+    /// As programs see it.
+    names: BTreeMap<PathBuf, usize>,
+    files: Vec<File>,
+    /// Names that are flushed; the folders among them too.
+    kept: BTreeMap<PathBuf, usize>,
+    /// Changes of names that are not flushed yet, in order.
+    pending: Vec<Change>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct File {
+    is_folder: bool,
+    bytes: Vec<u8>,
+    kept: Vec<u8>,
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Put(PathBuf, usize),
+    Move(PathBuf, PathBuf, usize),
+    Remove(PathBuf),
+}
+
+impl Change {
+    fn folder(&self) -> &Path {
+        let (Self::Put(path, _) | Self::Move(_, path, _) | Self::Remove(path)) = self;
+        path.parent().unwrap()
+    }
+
+    fn apply(&self, names: &mut BTreeMap<PathBuf, usize>) {
+        match self {
+            Self::Put(path, file) => {
+                names.insert(path.clone(), *file);
+            }
+            Self::Move(from, to, file) => {
+                names.remove(from);
+                names.insert(to.clone(), *file);
+            }
+            Self::Remove(path) => {
+                names.remove(path);
+            }
+        }
+    }
+}
+
+impl Disk {
+    /// What stands below some folders, all of it flushed.
+    fn of(folders: &[PathBuf]) -> Self {
+        let mut disk = Self::default();
+        for folder in folders.iter().filter(|folder| folder.exists()) {
+            disk.put_folders(folder, folder);
+            for (path, bytes) in files_below(folder) {
+                let path = folder.join(path);
+                let file = disk.add(File {
+                    is_folder: false,
+                    bytes: bytes.clone(),
+                    kept: bytes,
+                });
+                disk.put_folders(folder, path.parent().unwrap());
+                disk.names.insert(path.clone(), file);
+                disk.kept.insert(path, file);
+            }
+        }
+        disk
+    }
+
+    fn put_folders(&mut self, root: &Path, folder: &Path) {
+        for folder in folder.ancestors().take_while(|folder| folder.starts_with(root)) {
+            let file = self.add(File {
+                is_folder: true,
+                ..File::default()
+            });
+            self.names.insert(folder.to_owned(), file);
+            self.kept.insert(folder.to_owned(), file);
+        }
+    }
+
+    fn add(&mut self, file: File) -> usize {
+        self.files.push(file);
+        self.files.len() - 1
+    }
+
+    fn change(&mut self, change: Change) {
+        change.apply(&mut self.names);
+        self.pending.push(change);
+    }
+
+    fn act(&mut self, act: &Act) {
+        match act {
+            Act::MakeFolder(path) => {
+                let file = self.add(File {
+                    is_folder: true,
+                    ..File::default()
+                });
+                self.change(Change::Put(path.clone(), file));
+            }
+            Act::Create(path) => match self.names.get(path) {
+                Some(&file) => self.files[file].bytes.clear(),
+                None => {
+                    let file = self.add(File::default());
+                    self.change(Change::Put(path.clone(), file));
+                }
+            },
+            Act::Write(path, bytes) => {
+                let file = self.names[path];
+                self.files[file].bytes.extend_from_slice(bytes);
+            }
+            Act::SyncFile(path) => {
+                let file = &mut self.files[self.names[path]];
+                file.kept = file.bytes.clone();
+            }
+            Act::SyncFolder(folder) => {
+                let (done, left) = self.pending.drain(..).partition(|change| change.folder() == folder);
+                self.pending = left;
+                let done: Vec<Change> = done;
+                done.iter().for_each(|change| change.apply(&mut self.kept));
+            }
+            Act::Rename(from, to) => {
+                let file = self.names[from];
+                self.change(Change::Move(from.clone(), to.clone(), file));
+            }
+            Act::Remove(path) => self.change(Change::Remove(path.clone())),
+        }
+    }
+
+    /// Writes what a disk may hold after the power has failed now.
+    fn fail(&self, loss: Loss, dice: &mut Dice) {
+        let mut names = self.kept.clone();
+        for change in &self.pending {
+            let is_kept = match loss {
+                Loss::Everything => false,
+                Loss::Bytes => true,
+                Loss::Chance => dice.below(2) == 0,
+            };
+            if is_kept {
+                change.apply(&mut names);
+            }
+        }
+        for (path, &file) in &names {
+            let file = &self.files[file];
+            // Whoever is without its folder is gone with it.
+            let is_below = path.parent().is_some_and(Path::exists);
+            if file.is_folder {
+                let _ = fs::create_dir(path);
+            } else if is_below {
+                fs::write(path, self.bytes_after(file, loss, dice)).unwrap();
+            }
+        }
+    }
+
+    fn bytes_after(&self, file: &File, loss: Loss, dice: &mut Dice) -> Vec<u8> {
+        if file.kept == file.bytes || !matches!(loss, Loss::Chance) {
+            return file.kept.clone();
+        }
+        // As long as it was to be, with holes where blocks did not arrive.
+        let mut bytes = file.bytes.clone();
+        let cut = dice.below(bytes.len() + 1);
+        if dice.below(2) == 0 {
+            bytes.truncate(cut);
+        } else {
+            bytes[cut..].fill(0);
+        }
+        bytes
+    }
+}
+
+/// Runs the program under strace and reads what it did below `folders`. `None` if there is no strace.
+fn recorded(root: &Path, args: &[&str], folders: &[PathBuf]) -> Option<Vec<Act>> {
+    let record = root.parent().unwrap().join("record");
+    let mut strace = Command::new("strace");
+    cut_off(&mut strace, root);
+    strace
+        .args(["-f", "-y", "-xx", "-s", "99999999", "-o"])
+        .arg(&record)
+        .args(["-e", "trace=openat,open,creat,write,pwrite64,writev,fsync,fdatasync,rename,renameat,renameat2,link,linkat,unlink,unlinkat,rmdir,mkdir,mkdirat,ftruncate,fallocate,copy_file_range,sendfile"])
+        .arg(env!("CARGO_BIN_EXE_codescout"))
+        .args(args);
+    let output = match strace.output() {
+        Ok(output) => output,
+        Err(_) => return None,
+    };
+    if !output.status.success() {
+        skip(&format!("strace does not run here: {}", stderr(&output)));
+        return None;
+    }
+    let text = fs::read_to_string(record).unwrap();
+    let is_ours = |path: &Path| folders.iter().any(|folder| path.starts_with(folder));
+    let lines = whole_lines(&text);
+    let acts = lines.iter().flat_map(|line| acts_of(line)).filter(|act| match act {
+        Act::MakeFolder(path) | Act::Create(path) | Act::Write(path, _) | Act::SyncFile(path) | Act::Remove(path) => {
+            is_ours(path)
+        }
+        Act::SyncFolder(path) => is_ours(path),
+        Act::Rename(from, to) => is_ours(from) || is_ours(to),
+    });
+    Some(acts.collect())
+}
+
+/// The calls in the order in which they were done, those put together that another thread interrupted.
+fn whole_lines(record: &str) -> Vec<String> {
+    let mut begun: HashMap<&str, &str> = HashMap::new();
+    let mut whole = Vec::new();
+    for line in record.lines() {
+        let (thread, call) = line.split_once(' ').unwrap();
+        let call = call.trim_start();
+        if let Some(start) = call.strip_suffix(" <unfinished ...>") {
+            begun.insert(thread, start);
+        } else if call.starts_with("<... ") {
+            let rest = call.split_once(" resumed>").unwrap().1;
+            whole.push(format!("{}{rest}", begun.remove(thread).unwrap()));
+        } else {
+            whole.push(call.to_owned());
+        }
+    }
+    whole
+}
+
+fn acts_of(line: &str) -> Vec<Act> {
+    let Some((name, rest)) = line.split_once('(') else {
+        return Vec::new();
+    };
+    let Some((arguments, result)) = rest.rsplit_once(" = ") else {
+        return Vec::new();
+    };
+    if result.starts_with('-') || result.starts_with('?') {
+        return Vec::new();
+    }
+    let texts = quoted(arguments);
+    let path = |at: usize| PathBuf::from(String::from_utf8(texts[at].clone()).unwrap());
+    // The file behind the first argument, which -y puts in angle brackets.
+    let opened = || {
+        let inside = arguments
+            .split_once('<')
+            .and_then(|(_, rest)| rest.split_once('>'))
+            .map(|(inside, _)| inside);
+        PathBuf::from(String::from_utf8(unescaped(inside.unwrap_or_default())).unwrap_or_default())
+    };
+    match name {
+        "mkdir" | "mkdirat" => vec![Act::MakeFolder(path(0))],
+        "openat" | "open" | "creat" if arguments.contains("O_CREAT") || arguments.contains("O_TRUNC") => {
+            vec![Act::Create(path(0))]
+        }
+        "write" => vec![Act::Write(opened(), texts[0].clone())],
+        "fsync" | "fdatasync" => {
+            let path = opened();
+            // A folder is opened by its path alone; a file that was written has been renamed only afterwards.
+            vec![if path.is_dir() {
+                Act::SyncFolder(path)
+            } else {
+                Act::SyncFile(path)
+            }]
+        }
+        "rename" | "renameat" | "renameat2" => vec![Act::Rename(path(0), path(1))],
+        "unlink" | "unlinkat" => vec![Act::Remove(path(0))],
+        "open" | "openat" | "creat" => Vec::new(),
+        other => panic!("the model does not know {other}: {line}"),
+    }
+}
+
+/// The texts between quotation marks.
+fn quoted(arguments: &str) -> Vec<Vec<u8>> {
+    arguments.split('"').skip(1).step_by(2).map(unescaped).collect()
+}
+
+/// `\x41` becomes `A`: strace -xx writes all bytes like that, in texts and in names of files.
+fn unescaped(text: &str) -> Vec<u8> {
+    let hex = |digits: &str| u8::from_str_radix(digits, 16).unwrap();
+    if text.starts_with("\\x") {
+        text.split("\\x").skip(1).map(hex).collect()
+    } else {
+        text.as_bytes().to_vec()
+    }
+}
+
+#[test]
+fn after_the_power_has_failed_the_old_state_or_the_new_is_there() {
+    let (repo, commits) = history(9);
+    let revisions = vec![commits[8].clone(), commits[2].clone()];
+    let expected = told_by(repo.root(), Some(repo.beside("sidecar")), &revisions);
+    let mut dice = Dice::new(25);
+    let first = repo.beside("first");
+    copy_of(repo.root(), &first);
+    for commit in &commits[..7] {
+        succeed(repo.root(), &["index", commit]);
+    }
+    let mut n_cuts = 0;
+    for template in [first, repo.root().to_owned()] {
+        let work = repo.beside("work");
+        copy_of(&template, &work);
+        let folders = [work.join(".codescout"), work.join(".git/info")];
+        let start = Disk::of(&folders);
+        let Some(acts) = recorded(&work, &["-q", "index"], &folders) else {
+            skip("no strace");
+            return;
+        };
+        assert!(
+            acts.iter().filter(|act| matches!(act, Act::SyncFolder(_))).count() >= 5,
+            "{acts:?}"
+        );
+        let epoch = epoch_of(&template);
+        for cut in 0..N_CUTS / 2 {
+            let loss = [Loss::Everything, Loss::Bytes, Loss::Chance, Loss::Chance][cut % 4];
+            let n_done = cut * acts.len() / (N_CUTS / 2 - 1).max(1);
+            let mut disk = start.clone();
+            acts[..n_done.min(acts.len())].iter().for_each(|act| disk.act(act));
+            folders
+                .iter()
+                .for_each(|folder| fs::remove_dir_all(folder).unwrap_or_default());
+            disk.fail(loss, &mut dice);
+            let about = format!(
+                "{loss:?} not flushed was lost after {n_done} of {} acts: {:?}",
+                acts.len(),
+                acts.get(n_done.saturating_sub(1)).map(short)
+            );
+            check(&work, &revisions, &expected, &about);
+            if epoch.is_some() {
+                assert_eq!(epoch_of(&work), epoch, "{about}: everything was indexed anew");
+            }
+            n_cuts += 1;
+        }
+    }
+    assert_eq!(n_cuts, N_CUTS);
+}
+
+fn short(act: &Act) -> String {
+    match act {
+        Act::Write(path, bytes) => format!("write of {} bytes to {}", bytes.len(), path.display()),
+        act => format!("{act:?}"),
+    }
+}
+
+fn epoch_of(root: &Path) -> Option<[u8; 16]> {
+    let sidecar = Sidecar::open(&root.join(".codescout")).ok()?;
+    Some(sidecar.state().unwrap()?.epoch)
+}
+
+fn check(root: &Path, revisions: &[String], expected: &Told, about: &str) {
+    let told = told_by(root, None, revisions);
+    assert!(told == *expected, "{about}: the answers are wrong");
+}

@@ -1,0 +1,172 @@
+//! Asked to end, cut off from its reader, stopped, left with a stale lock.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use codescout::sidecar::Sidecar;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
+use super::{check_sound, history, program, start, succeed, told_by};
+
+/// A little more than what is promised: the machine may be busy with other tests.
+const SOON: Duration = Duration::from_secs(4);
+
+fn pid(child: &Child) -> Pid {
+    Pid::from_child(child)
+}
+
+/// Starts an index run that sleeps at a fail point, and waits until it does.
+fn stopped_at(root: &Path, name: &str, args: &[&str]) -> Child {
+    let mut command = program(root, args);
+    command.env("CODESCOUT_FAIL_AT", format!("{name}=stop"));
+    let child = start(command);
+    let (_, status) = waitpid(Some(pid(&child)), WaitOptions::UNTRACED).unwrap().unwrap();
+    assert!(status.stopped(), "{name}: {status:?}");
+    child
+}
+
+/// Wakes a stopped process after sending it a signal, and waits for its end.
+fn end_with(mut child: Child, signal: Signal) -> (ExitStatus, Duration) {
+    kill_process(pid(&child), signal).unwrap();
+    let started = Instant::now();
+    kill_process(pid(&child), Signal::CONT).unwrap();
+    (child.wait().unwrap(), started.elapsed())
+}
+
+#[test]
+fn asked_to_end_it_ends_soon_and_whole() {
+    let (repo, commits) = history(4);
+    let revisions = vec![commits[3].clone(), commits[1].clone()];
+    let expected = told_by(repo.root(), Some(repo.beside("sidecar")), &revisions);
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        for place in ["lock.taken", "write.art.half", "segment.stored", "write.state.synced"] {
+            let _ = fs::remove_dir_all(repo.path(".codescout"));
+            let (status, took) = end_with(stopped_at(repo.root(), place, &["index"]), signal);
+            let about = format!("{signal:?} at {place}");
+            assert_eq!(status.code(), Some(code), "{about}");
+            assert!(took < SOON, "{about}: {took:?}");
+            check_sound(repo.root(), &revisions, &expected, &about);
+        }
+    }
+}
+
+#[test]
+fn a_writer_waiting_for_another_ends_when_asked() {
+    let (repo, _) = history(2);
+    let mut holder = stopped_at(repo.root(), "segment.stored", &["index"]);
+    let waiting = start(program(repo.root(), &["index"]));
+    // It has nothing else to do than to wait; killed a moment before, it would end as well.
+    std::thread::sleep(Duration::from_millis(300));
+    let (status, took) = end_with(waiting, Signal::TERM);
+    assert!(status.code() == Some(143) || status.signal() == Some(15), "{status:?}");
+    assert!(took < SOON, "{took:?}");
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    succeed(repo.root(), &["index"]);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let (repo, commits) = history(3);
+    for args in [
+        &["index"][..],
+        &["grep", "e"],
+        &["search", "packet"],
+        &["--json", "outline"],
+        &["read", "README.md"],
+    ] {
+        let mut command = program(repo.root(), args);
+        // Nothing will ever be read from this pipe.
+        let mut child = start({
+            command.stdin(Stdio::null()).stdout(Stdio::piped());
+            command
+        });
+        drop(child.stdout.take());
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{args:?}: {said}");
+        assert!(!said.contains("panicked"), "{args:?}: {said}");
+    }
+    // Nor is standard input that is closed, or any stream.
+    for redirections in ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"] {
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &format!("exec \"$0\" index {} {redirections}", commits[1])]);
+        command.arg(env!("CARGO_BIN_EXE_codescout"));
+        super::cut_off(&mut command, repo.root());
+        let output = command.output().unwrap();
+        assert!(
+            matches!(output.status.code(), Some(0 | 2)),
+            "{redirections}: {output:?}"
+        );
+        let revisions = [commits[2].clone()];
+        let expected = told_by(repo.root(), Some(repo.beside("sidecar")), &revisions);
+        check_sound(repo.root(), &revisions, &expected, redirections);
+        fs::remove_dir_all(repo.path(".codescout")).unwrap();
+    }
+}
+
+#[test]
+fn a_lock_that_somebody_left_is_none() {
+    let (repo, commits) = history(3);
+    // The holder is killed.
+    let mut holder = stopped_at(repo.root(), "lock.taken", &["index"]);
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    let started = Instant::now();
+    succeed(repo.root(), &["index"]);
+    assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+    // Another host, or a process whose number was given away again, wrote its name into it.
+    fs::write(
+        repo.path(".codescout/lock"),
+        format!("{}\nelsewhere\n", std::process::id()),
+    )
+    .unwrap();
+    let started = Instant::now();
+    succeed(repo.root(), &["index", &commits[1]]);
+    assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_writer_that_sleeps_delays_and_spoils_nothing() {
+    let (repo, commits) = history(5);
+    succeed(repo.root(), &["index", &commits[1]]);
+    let revisions = vec![commits[4].clone(), commits[1].clone()];
+    let expected = told_by(repo.root(), Some(repo.beside("sidecar")), &revisions);
+    let sidecar = repo.path(".codescout");
+    let state = || Sidecar::open(&sidecar).unwrap().state().unwrap().unwrap();
+    let before = state();
+    for (place, target) in [
+        ("segment.stored", &commits[2]),
+        ("write.state.synced", &commits[3]),
+        ("write.snap.synced", &commits[4]),
+    ] {
+        let sleeping = stopped_at(repo.root(), place, &["index", target]);
+        // Readers do not wait.
+        succeed(repo.root(), &["--ref", &commits[1], "search", "packet"]);
+        succeed(repo.root(), &["status"]);
+        // Another writer does, for the same work.
+        let mut other = start(program(repo.root(), &["index", target]));
+        assert!(other.try_wait().unwrap().is_none());
+        kill_process(pid(&sleeping), Signal::CONT).unwrap();
+        for mut child in [sleeping, other] {
+            assert!(child.wait().unwrap().success(), "{place}");
+        }
+    }
+    let after = state();
+    assert_eq!(after.epoch, before.epoch);
+    let blobs: Vec<u32> = after.segments.iter().map(|segment| segment.base_blob).collect();
+    assert!(
+        blobs.is_sorted_by(|a, b| a < b),
+        "a segment was published twice: {blobs:?}"
+    );
+    assert_eq!(
+        after.n_blobs(),
+        before.n_blobs() + 3,
+        "each of the new files is numbered once"
+    );
+    check_sound(repo.root(), &revisions, &expected, "writers that slept");
+}

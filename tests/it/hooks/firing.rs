@@ -1,0 +1,371 @@
+//! What each git command leads to.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use codescout::sidecar::Sidecar;
+
+use super::{assert_fresh, commit_file, git_says, hooked, hooks, indexed, log, n_runs, settle, wait_until, worker_in};
+use crate::cli::call_in;
+use crate::support::TestRepo;
+
+#[test]
+fn a_commit_is_indexed_and_nothing_is_printed() {
+    let repo = hooked();
+    repo.write("a.rs", "pub fn a() {}\n");
+    repo.git(["add", "a.rs"]);
+    assert_eq!(git_says(&repo, &["commit", "--quiet", "-m", "a"]), "");
+    assert_fresh(&repo);
+    assert_eq!(n_runs(&repo), 1);
+    assert_eq!(log(&repo).last().unwrap().event, "post-commit");
+    assert_eq!(repo.git(["status", "--porcelain"]), "");
+}
+
+#[test]
+fn amend_merge_switch_and_worktree_are_followed() {
+    let repo = hooked();
+    commit_file(&repo, "one");
+    assert_fresh(&repo);
+    repo.write("one.rs", "pub fn amended() {}\n");
+    assert_eq!(
+        git_says(&repo, &["commit", "--quiet", "--amend", "--all", "--no-edit"]),
+        ""
+    );
+    assert_fresh(&repo);
+
+    git_says(&repo, &["switch", "--quiet", "--create", "side"]);
+    commit_file(&repo, "side");
+    assert_fresh(&repo);
+    git_says(&repo, &["switch", "--quiet", "main"]);
+    assert_fresh(&repo);
+    git_says(&repo, &["merge", "--quiet", "side"]);
+    assert_fresh(&repo);
+    commit_file(&repo, "two");
+    git_says(&repo, &["switch", "--quiet", "side"]);
+    commit_file(&repo, "three");
+    repo.merge("main");
+    assert_fresh(&repo);
+
+    let linked = repo.worktree("linked");
+    settle(&repo);
+    commit_file(&linked, "four");
+    assert_fresh(&linked);
+    let runs = log(&repo);
+    let last = runs.last().unwrap();
+    assert_eq!(
+        Path::new(&last.repo),
+        linked.root(),
+        "the work trees share one log: {last:?}"
+    );
+}
+
+#[test]
+fn a_rebase_of_63_commits_is_one_run() {
+    let repo = hooked();
+    git_says(&repo, &["switch", "--quiet", "--create", "side"]);
+    commit_file(&repo, "elsewhere");
+    git_says(&repo, &["switch", "--quiet", "main"]);
+    for n in 0..63 {
+        commit_file(&repo, &format!("commit_{n}"));
+    }
+    settle(&repo);
+    let before = n_runs(&repo);
+    let printed = git_says(&repo, &["rebase", "--quiet", "side"]);
+    assert_eq!(printed, "");
+    assert_fresh(&repo);
+    let n_runs = n_runs(&repo) - before;
+    assert!((1..=2).contains(&n_runs), "{n_runs} runs");
+
+    // The other backend calls other hooks.
+    git_says(&repo, &["switch", "--quiet", "--create", "third", "side"]);
+    commit_file(&repo, "third");
+    git_says(&repo, &["switch", "--quiet", "main"]);
+    settle(&repo);
+    let before = super::n_runs(&repo);
+    git_says(&repo, &["rebase", "--quiet", "--apply", "third"]);
+    assert_fresh(&repo);
+    assert!(super::n_runs(&repo) - before <= 2);
+}
+
+#[test]
+fn cherry_picks_reverts_and_bisects_are_one_run_each() {
+    let repo = hooked();
+    git_says(&repo, &["switch", "--quiet", "--create", "side"]);
+    let commits: Vec<String> = (0..3).map(|n| commit_file(&repo, &format!("side_{n}"))).collect();
+    git_says(&repo, &["switch", "--quiet", "main"]);
+    settle(&repo);
+
+    let mut before = n_runs(&repo);
+    let mut is_one_run = |what: &str| {
+        assert_fresh(&repo);
+        let now = n_runs(&repo);
+        assert_eq!(now - before, 1, "{what}");
+        before = now;
+    };
+    git_says(&repo, &[&["cherry-pick".to_owned()], commits.as_slice()].concat());
+    is_one_run("cherry-pick");
+    git_says(&repo, &["revert", "--no-edit", "HEAD", "HEAD~1"]);
+    is_one_run("revert");
+    git_says(&repo, &["bisect", "start", "HEAD", "HEAD~5"]);
+    git_says(&repo, &["bisect", "good"]);
+    git_says(&repo, &["bisect", "reset"]);
+    settle(&repo);
+    // It ends where it began, and that is known.
+    assert_eq!(n_runs(&repo), before);
+    assert_eq!(indexed(&repo).last(), Some(&repo.rev_parse("HEAD")));
+}
+
+#[test]
+fn a_checkout_of_files_is_nothing() {
+    let repo = hooked();
+    repo.write("start.rs", "changed\n");
+    git_says(&repo, &["checkout", "--", "start.rs"]);
+    settle(&repo);
+    assert_eq!(n_runs(&repo), 0);
+    git_says(&repo, &["checkout", "--quiet", "--detach"]);
+    assert_fresh(&repo);
+}
+
+#[test]
+fn a_captured_commit_does_not_wait_for_the_run() {
+    let repo = hooked();
+    commit_file(&repo, "first");
+    settle(&repo);
+    let before = n_runs(&repo);
+    // No run can end while this is held.
+    let lock = Sidecar::open(&repo.path(".codescout"))
+        .unwrap()
+        .lock(Duration::ZERO)
+        .unwrap();
+    for n in 0..5 {
+        // Waits for the end of what it prints, which a run that kept the pipes would put off.
+        commit_file(&repo, &format!("during_{n}"));
+    }
+    wait_until("a run begins", || n_runs(&repo) > before);
+    let worker = worker_in(repo.root()).unwrap();
+    assert_is_detached(worker);
+    drop(lock);
+    assert_fresh(&repo);
+    let n_runs = n_runs(&repo) - before;
+    assert!((1..=2).contains(&n_runs), "five commits, {n_runs} runs");
+}
+
+/// A session of its own, nothing of the caller's open, none of git's variables, and a low priority.
+fn assert_is_detached(worker: u32) {
+    let stat = fs::read_to_string(format!("/proc/{worker}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    let (group, session, nice) = (fields[2], fields[3], fields[16]);
+    assert_eq!(
+        (group, session),
+        (worker.to_string().as_str(), worker.to_string().as_str())
+    );
+    assert_eq!(nice, "10");
+    for descriptor in 0..3 {
+        let open = fs::read_link(format!("/proc/{worker}/fd/{descriptor}")).unwrap();
+        assert_eq!(open, Path::new("/dev/null"), "{descriptor}");
+    }
+    let environment = fs::read(format!("/proc/{worker}/environ")).unwrap();
+    let of_git: Vec<_> = environment
+        .split(|byte| *byte == 0)
+        .filter(|variable| variable.starts_with(b"GIT_"))
+        .map(String::from_utf8_lossy)
+        .collect();
+    assert!(of_git.is_empty(), "{of_git:?}");
+}
+
+#[test]
+fn of_many_requests_at_once_none_is_lost() {
+    let repo = hooked();
+    let trees: Vec<TestRepo> = (0..4).map(|n| repo.worktree(&format!("tree_{n}"))).collect();
+    settle(&repo);
+    for round in 0..6 {
+        let commits: Vec<_> = trees
+            .iter()
+            .map(|tree| {
+                let message = format!("round {round}");
+                let mut command = tree.command();
+                command.args(["commit", "--quiet", "--allow-empty", "-m", &message]);
+                command.spawn().unwrap()
+            })
+            .collect();
+        for mut commit in commits {
+            assert!(commit.wait().unwrap().success());
+        }
+    }
+    settle(&repo);
+    let done = indexed(&repo);
+    for tree in &trees {
+        assert!(done.contains(&tree.rev_parse("HEAD")), "{done:#?}");
+    }
+    let left = fs::read_dir(repo.path(".git/codescout-hooks")).unwrap().flatten();
+    let mut left: Vec<_> = left.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    left.retain(|name| name != "lock" && name != "hooks.log");
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_push_into_a_bare_repository_is_followed() {
+    let repo = TestRepo::new("\n//- start.rs\npub fn start() {}\n");
+    let bare = repo.bare_clone("server.git");
+    hooks(&bare, &["install"]).expect(0);
+    assert!(bare.path("hooks/post-receive").is_file() && !bare.path("hooks/post-commit").exists());
+    let url = bare.root().to_str().unwrap().to_owned();
+
+    let main = commit_file(&repo, "main");
+    git_says(&repo, &["switch", "--quiet", "--create", "side"]);
+    let side = commit_file(&repo, "side");
+    git_says(&repo, &["push", "--quiet", &url, "main", "side"]);
+    settle(&bare);
+    let mut done = indexed(&bare);
+    done.sort();
+    done.dedup();
+    let mut expected = vec![main, side];
+    expected.sort();
+    assert_eq!(done, expected);
+    assert!(bare.path("codescout/FORMAT").is_file());
+
+    let before = indexed(&bare).len();
+    let side = commit_file(&repo, "more");
+    git_says(&repo, &["push", "--quiet", &url, "side"]);
+    settle(&bare);
+    let done = indexed(&bare)[before..].to_vec();
+    assert_eq!(done, [side], "what was pushed and no more");
+    hooks(&bare, &["status"]).expect(0);
+}
+
+#[test]
+fn submodules_have_hooks_of_their_own() {
+    let inner = TestRepo::new("\n//- inner.rs\npub fn inner() {}\n");
+    let outer = hooked();
+    let url = inner.root().to_str().unwrap();
+    git_says(&outer, &["submodule", "--quiet", "add", url, "inner"]);
+    outer.commit("a submodule");
+    settle(&outer);
+    let inside = |args: &[&str]| git_says(&outer, &[&["-C", "inner"], args].concat());
+    let called = call_in(&outer.path("inner"), &["hooks", "install"], b"").expect(0);
+    assert!(called.text().contains(".git/modules/inner/hooks"), "{}", called.text());
+
+    let before = n_runs(&outer);
+    fs::write(outer.path("inner/new.rs"), "pub fn new() {}\n").unwrap();
+    inside(&["add", "new.rs"]);
+    inside(&["-c", "user.name=a", "commit", "--quiet", "-m", "new"]);
+    settle(&outer);
+    assert_eq!(n_runs(&outer), before, "the outer one is not concerned");
+    let status = call_in(&outer.path("inner"), &["hooks", "status", "--json"], b"")
+        .expect(0)
+        .json();
+    assert_eq!(status["last_run"]["outcome"], "indexed");
+    assert_eq!(status["last_run"]["commit"], inside(&["rev-parse", "HEAD"]).trim());
+}
+
+#[test]
+fn templates_bring_the_hooks_into_clones() {
+    let repo = hooked();
+    let template = repo.beside("template");
+    fs::create_dir(&template).unwrap();
+    fs::create_dir(template.join("hooks")).unwrap();
+    for event in ["post-checkout", "post-commit"] {
+        fs::copy(
+            repo.path(format!(".git/hooks/{event}")),
+            template.join("hooks").join(event),
+        )
+        .unwrap();
+    }
+    let clone = repo.beside("clone");
+    let arguments = [
+        "clone",
+        "--quiet",
+        "--template",
+        template.to_str().unwrap(),
+        repo.root().to_str().unwrap(),
+    ];
+    assert_eq!(
+        git_says(&repo, &[arguments.as_slice(), &[clone.to_str().unwrap()]].concat()),
+        ""
+    );
+    settle(&repo);
+    let status = call_in(&clone, &["hooks", "status", "--json"], b"").expect(1).json();
+    assert_eq!(status["last_run"]["outcome"], "indexed");
+}
+
+#[test]
+fn the_environment_of_a_hook_leads_to_its_own_repository() {
+    let repo = hooked();
+    let other = TestRepo::new("\n//- other.rs\npub fn other() {}\n");
+    // From a subfolder, with an index of another name.
+    repo.write("sub/deep/file.rs", "pub fn deep() {}\n");
+    repo.git(["add", "--all"]);
+    fs::copy(repo.path(".git/index"), repo.path(".git/another-index")).unwrap();
+    let done = repo
+        .command()
+        .current_dir(repo.path("sub/deep"))
+        .env("GIT_INDEX_FILE", repo.path(".git/another-index"))
+        .args(["commit", "--quiet", "-m", "deep"])
+        .status();
+    assert!(done.unwrap().success());
+    assert_fresh(&repo);
+
+    // From another repository, with everything said by variables or options.
+    for n in 0..2 {
+        let mut command = repo.command();
+        command.current_dir(other.root());
+        match n {
+            0 => command
+                .env("GIT_DIR", repo.path(".git"))
+                .env("GIT_WORK_TREE", repo.root()),
+            _ => command
+                .arg("--git-dir")
+                .arg(repo.path(".git"))
+                .arg("--work-tree")
+                .arg(repo.root()),
+        };
+        let done = command
+            .args(["commit", "--quiet", "--allow-empty", "-m", "from afar"])
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{done:?}");
+        assert_fresh(&repo);
+    }
+    settle(&other);
+    assert_eq!(n_runs(&other), 0);
+    assert!(!other.path(".codescout").exists());
+
+    // From a linked work tree that was named by its git directory.
+    let linked = repo.worktree("linked");
+    settle(&repo);
+    let mut command = repo.command();
+    command
+        .current_dir(linked.root())
+        .env("GIT_DIR", repo.path(".git/worktrees/linked"));
+    let done = command
+        .args(["commit", "--quiet", "--allow-empty", "-m", "linked"])
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{done:?}");
+    assert_fresh(&linked);
+}
+
+#[test]
+fn what_no_hook_tells_is_found_by_the_next_question() {
+    let repo = hooked();
+    commit_file(&repo, "gone");
+    commit_file(&repo, "kept");
+    settle(&repo);
+    let before = n_runs(&repo);
+    git_says(&repo, &["reset", "--quiet", "--hard", "HEAD~2"]);
+    repo.write("plumbing.rs", "pub fn plumbing() {}\n");
+    repo.git(["add", "plumbing.rs"]);
+    let tree = repo.git(["write-tree"]);
+    let commit = repo.git(["commit-tree", &tree, "-p", "HEAD", "-m", "plumbing"]);
+    repo.git(["update-ref", "HEAD", &commit]);
+    settle(&repo);
+    assert_eq!(n_runs(&repo), before);
+    let search = |word: &str, code| {
+        call_in(repo.root(), &["grep", "-l", word, "--json"], b"")
+            .expect(code)
+            .json()
+    };
+    assert_eq!(search("fn plumbing", 0)["commit"], commit);
+    search("fn gone", 1);
+}

@@ -1,0 +1,320 @@
+//! What stands in the hooks' folder before, with and after ours.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use codescout::surface::hooks::{Foreign, HookEvent, Trial, trial};
+
+use super::{PROGRAM, assert_fresh, commit_file, hooked, hooks, hooks_json, n_runs, open, settle, write_executable};
+use crate::support::TestRepo;
+
+/// Every file of a folder: its mode, and its content or where it leads.
+fn listing(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .map(|path| {
+            let metadata = path.symlink_metadata().unwrap();
+            let content = match metadata.is_symlink() {
+                true => fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes(),
+                false => fs::read(&path).unwrap(),
+            };
+            (path, (metadata.permissions().mode(), content))
+        })
+        .collect()
+}
+
+/// A repository with hooks of every kind, which write down that they were called.
+fn with_hooks_of_others() -> TestRepo {
+    let repo = TestRepo::new("\n//- start.rs\npub fn start() {}\n");
+    write_executable(
+        &repo.path(".git/hooks/post-commit"),
+        "#!/bin/sh\n# somebody's\nset -eu\necho \"post-commit $#\" >> called\nwait\nexec true\n",
+    );
+    write_executable(
+        &repo.path(".git/hooks/post-checkout"),
+        "#!/usr/bin/env python3\nimport sys\nopen('called', 'a').write(' '.join(['post-checkout'] + sys.argv[1:]) + '\\n')\nsys.exit(3)\n",
+    );
+    write_executable(
+        &repo.path("scripts/rewritten"),
+        "#!/bin/sh\n{ echo \"post-rewrite $*\"; cat; } >> called\nexit 0",
+    );
+    repo.write(".gitignore", "called\n");
+    repo.commit("scripts");
+    repo.symlink("../../scripts/rewritten", ".git/hooks/post-rewrite");
+    // git passes over what cannot be executed.
+    repo.write(".git/hooks/post-merge", "#!/bin/sh\necho post-merge >> called\n");
+    repo
+}
+
+fn called(repo: &TestRepo) -> String {
+    let text = fs::read_to_string(repo.path("called")).unwrap_or_default();
+    let _ = fs::remove_file(repo.path("called"));
+    text
+}
+
+#[test]
+fn hooks_of_others_go_on_as_before() {
+    let plain = with_hooks_of_others();
+    let hooked = with_hooks_of_others();
+    let steps = hooks_json(&hooked, &["install"], 0)["steps"].clone();
+    let actions: Vec<&str> = steps
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| step["action"].as_str().unwrap())
+        .collect();
+    assert_eq!(actions, ["added", "chained", "chained", "chained"]);
+    hooks(&hooked, &["status"]).expect(0);
+
+    let mut told = Vec::new();
+    for repo in [&plain, &hooked] {
+        repo.write("new.rs", "pub fn new() {}\n");
+        repo.git(["add", "--all"]);
+        let mut codes = Vec::new();
+        for args in [
+            ["commit", "--quiet", "-m", "new"].as_slice(),
+            &["commit", "--quiet", "--amend", "-m", "newer"],
+            &["checkout", "--quiet", "-b", "side"],
+            &["merge", "--quiet", "--no-ff", "-m", "merge", "main"],
+            &["checkout", "--quiet", "main"],
+        ] {
+            let output = repo.command().args(args).output().unwrap();
+            codes.push((output.status.code(), String::from_utf8(output.stderr).unwrap()));
+        }
+        settle(repo);
+        told.push((called(repo), codes));
+    }
+    let (expected, found) = (&told[0], &told[1]);
+    assert_eq!(found, expected);
+    assert_eq!(
+        expected.1[2].0,
+        Some(1),
+        "post-checkout's failure becomes git's: {expected:?}"
+    );
+    assert!(
+        expected.0.contains("post-rewrite amend\n") && expected.0.lines().count() >= 5,
+        "{}",
+        expected.0
+    );
+    assert_fresh(&hooked);
+    let called = Command::new(hooked.path(".git/hooks/post-checkout"))
+        .args(["old", "new", "0"])
+        .current_dir(hooked.root())
+        .status();
+    assert_eq!(called.unwrap().code(), Some(3));
+    settle(&hooked);
+}
+
+#[test]
+fn uninstalling_restores_every_byte() {
+    let repo = with_hooks_of_others();
+    let folder = repo.path(".git/hooks");
+    let before = listing(&folder);
+    for _ in 0..2 {
+        hooks(&repo, &["install", "--dry-run"]).expect(0);
+        assert_eq!(listing(&folder), before);
+
+        hooks(&repo, &["install"]).expect(0);
+        let installed = listing(&folder);
+        assert_ne!(installed, before);
+        let again = hooks_json(&repo, &["install"], 0);
+        assert!(
+            again["steps"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|step| step["action"] == "unchanged"),
+            "{again}"
+        );
+        assert_eq!(listing(&folder), installed);
+
+        hooks(&repo, &["uninstall", "--dry-run"]).expect(0);
+        assert_eq!(listing(&folder), installed);
+        hooks(&repo, &["uninstall"]).expect(0);
+        assert_eq!(listing(&folder), before);
+        assert!(!repo.path(".git/codescout-hooks").exists());
+        hooks(&repo, &["status"]).expect(1);
+    }
+    hooks(&repo, &["uninstall"]).expect(0);
+}
+
+#[test]
+fn what_was_added_to_a_hook_meanwhile_stays() {
+    let repo = hooked();
+    let path = repo.path(".git/hooks/post-commit");
+    let mut script = fs::read_to_string(&path).unwrap();
+    script.push_str("echo mine\n");
+    fs::write(&path, &script).unwrap();
+    hooks(&repo, &["install"]).expect(0);
+    assert_eq!(fs::read_to_string(&path).unwrap(), script);
+    hooks(&repo, &["uninstall"]).expect(0);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "#!/bin/sh\necho mine\n");
+    assert!(!repo.path(".git/hooks/post-merge").exists());
+}
+
+#[test]
+fn another_executable_takes_the_place_of_the_old_one() {
+    let repo = hooked();
+    let path = repo.path(".git/hooks/post-commit");
+    let right = fs::read_to_string(&path).unwrap();
+    write_executable(&path, &right.replace(PROGRAM, "/old/codescout"));
+    let steps = hooks_json(&repo, &["install"], 0)["steps"].clone();
+    assert_eq!(steps[0]["action"], "updated");
+    assert_eq!(fs::read_to_string(&path).unwrap(), right);
+}
+
+#[test]
+fn a_name_that_is_taken_is_not_overwritten() {
+    let repo = TestRepo::new("\n//- start.rs\npub fn start() {}\n");
+    let hook = repo.path(".git/hooks/post-commit");
+    write_executable(&hook, "#!/usr/bin/env python3\n");
+    repo.write(".git/hooks/post-commit.codescout-orig", "precious");
+    let plan = hooks_json(&repo, &["install"], 1);
+    assert_eq!(plan["steps"][0]["action"], "left");
+    assert_eq!(fs::read_to_string(&hook).unwrap(), "#!/usr/bin/env python3\n");
+    assert_eq!(repo.read(".git/hooks/post-commit.codescout-orig"), b"precious");
+}
+
+#[test]
+fn standard_input_reaches_the_hooks_of_a_bare_repository() {
+    let repo = TestRepo::new("\n//- start.rs\npub fn start() {}\n");
+    let bare = repo.bare_clone("server.git");
+    for script in [
+        "#!/bin/sh\ncat > received\n",
+        "#!/usr/bin/env python3\nimport sys\nopen('received', 'w').write(sys.stdin.read())\n",
+    ] {
+        write_executable(&bare.path("hooks/post-receive"), script);
+        hooks(&bare, &["install"]).expect(0);
+        commit_file(&repo, "next");
+        let tip = repo.commit("another");
+        let pushed = repo
+            .command()
+            .args(["push", "--quiet"])
+            .arg(bare.root())
+            .arg("main")
+            .status();
+        assert!(pushed.unwrap().success());
+        settle(&bare);
+        let received = String::from_utf8(bare.read("received")).unwrap();
+        assert!(
+            received.contains(&tip) && received.trim_end().ends_with("refs/heads/main"),
+            "{received}"
+        );
+        bare.remove("received");
+        hooks(&bare, &["uninstall"]).expect(0);
+    }
+}
+
+#[test]
+fn what_a_hook_reads_is_not_read_by_ours() {
+    let repo = TestRepo::new("\n//- start.rs\npub fn start() {}\n");
+    let hook = repo.path(".git/hooks/post-rewrite");
+    write_executable(&hook, "#!/bin/sh\ncat > received\n");
+    hooks(&repo, &["install"]).expect(0);
+    let text = "old new\n".repeat(100_000);
+    let mut command = repo.command();
+    let mut child = command
+        .args(["-c", "alias.call=!.git/hooks/post-rewrite", "call"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success());
+    settle(&repo);
+    assert_eq!(repo.read("received"), text.as_bytes());
+}
+
+#[test]
+fn linked_work_trees_share_the_hooks() {
+    let repo = hooked();
+    let linked = repo.worktree("linked");
+    settle(&repo);
+    hooks(&linked, &["status"]).expect(0);
+    let steps = hooks_json(&linked, &["install"], 0)["steps"].clone();
+    assert!(
+        steps
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|step| step["action"] == "unchanged"),
+        "{steps}"
+    );
+    hooks(&linked, &["uninstall"]).expect(0);
+    assert!(!repo.path(".git/hooks/post-commit").exists());
+}
+
+#[test]
+fn a_trial_shows_whether_git_calls_the_hooks() {
+    let repo = hooked();
+    let try_out = |program: &str| {
+        let sidecar = repo.path(".codescout");
+        trial(&open(&repo), &sidecar, Path::new(program), Foreign::LeaveAlone)
+    };
+    let outcomes = try_out(PROGRAM);
+    assert_eq!(outcomes.len(), 4);
+    assert!(
+        outcomes
+            .iter()
+            .all(|(_, outcome)| matches!(outcome, Trial::Called { .. })),
+        "{outcomes:?}"
+    );
+    settle(&repo);
+    assert_eq!(n_runs(&repo), 0, "nothing is indexed by a trial");
+    assert!(
+        fs::read_dir(repo.path(".git/codescout-hooks"))
+            .unwrap()
+            .next()
+            .is_none(),
+        "it leaves nothing"
+    );
+
+    // A hook that does not come to our lines.
+    let hook = repo.path(".git/hooks/post-commit");
+    let script = fs::read_to_string(&hook).unwrap();
+    write_executable(
+        &hook,
+        &script.replacen("#!/bin/sh\n", "#!/bin/sh\ntouch fired\nexit 0\n", 1),
+    );
+    let outcomes = try_out(PROGRAM);
+    assert!(
+        matches!(outcomes[0], (HookEvent::PostCommit, Trial::NotTried { .. })),
+        "{outcomes:?}"
+    );
+    assert!(!repo.path("fired").exists());
+
+    hooks(&repo, &["uninstall"]).expect(0);
+    write_executable(&hook, "#!/bin/sh\ntouch fired\n");
+    assert!(
+        try_out(PROGRAM)
+            .iter()
+            .all(|(_, outcome)| *outcome == Trial::NotInstalled)
+    );
+    assert!(!repo.path("fired").exists());
+}
+
+#[test]
+fn a_trial_of_hooks_that_start_nothing_fails() {
+    let repo = hooked();
+    // Byte by byte what would be written for a program that is not there.
+    for event in ["post-commit", "post-checkout", "post-merge", "post-rewrite"] {
+        let path = repo.path(format!(".git/hooks/{event}"));
+        let script = fs::read_to_string(&path).unwrap();
+        write_executable(&path, &script.replace(PROGRAM, "/nowhere/at-all"));
+    }
+    let outcomes = trial(
+        &open(&repo),
+        &repo.path(".codescout"),
+        Path::new("/nowhere/at-all"),
+        Foreign::LeaveAlone,
+    );
+    assert!(
+        outcomes
+            .iter()
+            .all(|(_, outcome)| matches!(outcome, Trial::NotCalled { .. })),
+        "{outcomes:?}"
+    );
+}

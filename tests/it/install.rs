@@ -1,0 +1,907 @@
+//! `codescout install` and `codescout uninstall` for every client, in a home of their own.
+//!
+//! What stands in the files afterwards is read by parsers that the program does not use for it: `serde_json` after
+//! comments were taken out here, and the `toml` crate.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::TestRepo;
+
+const SECRET: &str = "sesame-open-1234";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Json,
+    Toml,
+    Yaml,
+}
+
+/// What is to be expected of a client: name, form, section, file of the user from the home, file of the project.
+type Row = (&'static str, Form, &'static str, &'static str, Option<&'static str>);
+
+const ROWS: [Row; 11] = [
+    (
+        "claude-code",
+        Form::Json,
+        "mcpServers",
+        ".claude.json",
+        Some(".mcp.json"),
+    ),
+    (
+        "codex",
+        Form::Toml,
+        "mcp_servers",
+        ".codex/config.toml",
+        Some(".codex/config.toml"),
+    ),
+    (
+        "cursor",
+        Form::Json,
+        "mcpServers",
+        ".cursor/mcp.json",
+        Some(".cursor/mcp.json"),
+    ),
+    (
+        "vscode",
+        Form::Json,
+        "servers",
+        ".xdg/Code/User/mcp.json",
+        Some(".vscode/mcp.json"),
+    ),
+    (
+        "gemini",
+        Form::Json,
+        "mcpServers",
+        ".gemini/settings.json",
+        Some(".gemini/settings.json"),
+    ),
+    (
+        "zed",
+        Form::Json,
+        "context_servers",
+        ".xdg/zed/settings.json",
+        Some(".zed/settings.json"),
+    ),
+    (
+        "opencode",
+        Form::Json,
+        "mcp",
+        ".xdg/opencode/opencode.json",
+        Some("opencode.json"),
+    ),
+    (
+        "windsurf",
+        Form::Json,
+        "mcpServers",
+        ".codeium/windsurf/mcp_config.json",
+        None,
+    ),
+    (
+        "cline",
+        Form::Json,
+        "mcpServers",
+        ".xdg/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+        None,
+    ),
+    (
+        "continue",
+        Form::Yaml,
+        "mcpServers",
+        ".continue/mcpServers/codescout.yaml",
+        Some(".continue/mcpServers/codescout.yaml"),
+    ),
+    (
+        "roo",
+        Form::Json,
+        "mcpServers",
+        ".xdg/Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json",
+        Some(".roo/mcp.json"),
+    ),
+];
+
+/// The clients whose files can hold something of others.
+fn merging() -> impl Iterator<Item = Row> {
+    ROWS.into_iter().filter(|row| row.1 != Form::Yaml)
+}
+
+fn stdio_entry(client: &str, command: &str) -> Value {
+    match client {
+        "claude-code" | "cursor" | "vscode" => json!({"type": "stdio", "command": command, "args": ["serve"]}),
+        "opencode" => json!({"type": "local", "command": [command, "serve"]}),
+        _ => json!({"command": command, "args": ["serve"]}),
+    }
+}
+
+fn http_entry(client: &str, url: &str) -> Value {
+    let headers = |token: &str| json!({"Authorization": format!("Bearer {token}")});
+    let of_env = headers("${env:CODESCOUT_TOKEN}");
+    match client {
+        "claude-code" => json!({"type": "http", "url": url, "headers": headers("${CODESCOUT_TOKEN}")}),
+        "codex" => json!({"url": url, "bearer_token_env_var": "CODESCOUT_TOKEN"}),
+        "cursor" => json!({"url": url, "headers": of_env}),
+        "vscode" => json!({"type": "http", "url": url, "headers": of_env}),
+        "gemini" => json!({"type": "http", "url": url, "headers": headers("$CODESCOUT_TOKEN")}),
+        "zed" => json!({"url": url}),
+        "opencode" => json!({"type": "remote", "url": url, "headers": headers("{env:CODESCOUT_TOKEN}")}),
+        "windsurf" => json!({"serverUrl": url, "headers": of_env}),
+        "cline" => json!({"type": "streamableHttp", "url": url, "headers": of_env}),
+        "roo" => json!({"type": "streamable-http", "url": url, "headers": of_env}),
+        other => panic!("{other}"),
+    }
+}
+
+/// A user of their own, with a repository.
+struct User {
+    home: TempDir,
+    repo: TestRepo,
+}
+
+struct Called {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Called {
+    #[track_caller]
+    fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
+        self
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.stdout))
+    }
+}
+
+impl User {
+    fn new() -> Self {
+        Self {
+            home: TempDir::with_prefix("codescout-home-").unwrap(),
+            repo: TestRepo::new("//- a.txt\ntext\n"),
+        }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.home.path().join(path)
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).unwrap()
+    }
+
+    fn call(&self, args: &[&str]) -> Called {
+        let output = Command::new(env!("CARGO_BIN_EXE_codescout"))
+            .args(args)
+            .current_dir(self.repo.root())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.home.path())
+            .env("XDG_CONFIG_HOME", self.path(".xdg"))
+            .env("XDG_STATE_HOME", self.path(".state"))
+            .env("CODESCOUT_TOKEN", SECRET)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        Called {
+            code: output.status.code().unwrap(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    #[track_caller]
+    fn install(&self, args: &[&str]) -> Value {
+        self.call(&[&["install", "--yes", "--json"], args].concat())
+            .expect(0)
+            .json()
+    }
+
+    #[track_caller]
+    fn uninstall(&self, args: &[&str]) -> Value {
+        self.call(&[&["uninstall", "--yes", "--json"], args].concat())
+            .expect(0)
+            .json()
+    }
+
+    /// Everything in the home and the work tree, less git's and our own records.
+    fn everything(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut found = BTreeMap::new();
+        list(self.home.path(), &mut found);
+        list(self.repo.root(), &mut found);
+        found
+    }
+}
+
+/// Files with their bytes, links with where they lead, folders with nothing.
+fn list(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap();
+        if name == ".git" || name == ".state" {
+            continue;
+        }
+        if path.is_symlink() {
+            let target = fs::read_link(&path).unwrap();
+            found.insert(path, target.to_string_lossy().into_owned().into_bytes());
+        } else if path.is_dir() {
+            list(&path, found);
+            found.insert(path, Vec::new());
+        } else {
+            found.insert(path.clone(), fs::read(path).unwrap());
+        }
+    }
+}
+
+/// The text without comments and trailing commas, for a strict parser.
+fn strict(text: &str) -> String {
+    let mut strict = String::new();
+    let mut rest = text.trim_start_matches('\u{feff}');
+    while let Some(c) = rest.chars().next() {
+        let length = match c {
+            '"' => {
+                let mut is_escaped = false;
+                let end = rest[1..].find(|c| {
+                    let ends = c == '"' && !is_escaped;
+                    is_escaped = c == '\\' && !is_escaped;
+                    ends
+                });
+                end.unwrap() + 2
+            }
+            '/' if rest.starts_with("//") => {
+                rest = &rest[rest.find('\n').unwrap_or(rest.len())..];
+                continue;
+            }
+            '/' if rest.starts_with("/*") => {
+                rest = &rest[rest.find("*/").unwrap() + 2..];
+                continue;
+            }
+            '}' | ']' => {
+                let kept = strict.trim_end().trim_end_matches(',').len();
+                strict.truncate(kept);
+                1
+            }
+            other => other.len_utf8(),
+        };
+        strict.push_str(&rest[..length]);
+        rest = &rest[length..];
+    }
+    strict
+}
+
+fn parsed(form: Form, text: &str) -> Value {
+    if text.trim_start_matches('\u{feff}').trim().is_empty() {
+        return json!({});
+    }
+    match form {
+        Form::Toml => {
+            let table: toml::Table = toml::from_str(text.trim_start_matches('\u{feff}')).unwrap();
+            serde_json::to_value(table).unwrap()
+        }
+        _ => serde_json::from_str(&strict(text)).unwrap_or_else(|error| panic!("{error}: {text}")),
+    }
+}
+
+/// Configurations of others, in many layouts. `SECTION` is the client's own.
+fn samples(form: Form) -> Vec<(&'static str, &'static str)> {
+    match form {
+        Form::Yaml => vec![("empty", ""), ("blank", "\n")],
+        Form::Json => vec![
+            ("empty", ""),
+            ("blank", " \n\n"),
+            ("object", "{}"),
+            ("object over lines", "{\n}\n"),
+            ("no section", "{\n    \"keep\": 1\n}"),
+            ("empty section", "{\n  \"keep\": 1,\n  \"SECTION\": {}\n}\n"),
+            (
+                "others",
+                "{\n  \"SECTION\": {\n    \"other\": {\n      \"command\": \"x\",\n      \"env\": {}\n    }\n  },\n  \"keep\": 1\n}\n",
+            ),
+            (
+                "comments",
+                "// mine\n{\n  /* about */ \"keep\": 1, // one\n  \"SECTION\": {\n    // other\n    \"other\": {\"command\": \"//x\"} // beside\n    /* last */\n  }\n}\n// end",
+            ),
+            (
+                "lines of Windows",
+                "{\r\n  \"SECTION\": {\r\n    \"other\": {}\r\n  },\r\n  \"keep\": 1\r\n}\r\n",
+            ),
+            (
+                "tabs",
+                "{\n\t\"keep\": 1,\n\t\"SECTION\": {\n\t\t\"other\": {\n\t\t\t\"command\": \"x\"\n\t\t}\n\t}\n}\n",
+            ),
+            (
+                "trailing commas",
+                "{\n  \"SECTION\": {\n    \"other\": {\"args\": [\"a\",],},\n  },\n  \"keep\": 1,\n}\n",
+            ),
+            ("mark", "\u{feff}{\n  \"keep\": 1\n}\n"),
+            ("one line", "{\"keep\":1,\"SECTION\":{\"other\":{\"command\":\"é\"}}}"),
+        ],
+        Form::Toml => vec![
+            ("empty", ""),
+            ("blank", "\n\n"),
+            ("no section", "keep = 1 # one"),
+            (
+                "others",
+                "keep = 1\n\n[SECTION.other]\ncommand = \"x\"\n\n[SECTION.other.env]\nA = \"b\"\n\n[projects.\"/a b\"]\ntrust_level = \"trusted\"\n",
+            ),
+            (
+                "comments",
+                "# mine\nkeep = 1\n\n# about the other\n[SECTION.other] # here\ncommand = \"\"\"\n[SECTION.codescout]\n\"\"\" # there\n\n# last\n",
+            ),
+            (
+                "lines of Windows",
+                "keep = 1\r\n\r\n[SECTION.other]\r\ncommand = \"x\"\r\n",
+            ),
+            ("tabs", "keep = 1\n[SECTION.other]\n\targs = [\n\t\t\"a\",\n\t]\n"),
+            ("mark", "\u{feff}keep = 1\n"),
+        ],
+    }
+}
+
+#[test]
+fn every_client_takes_the_entry_in_every_layout_and_gives_it_back() {
+    // Each call waits for the disk: side by side they wait together.
+    std::thread::scope(|scope| {
+        for row in merging() {
+            scope.spawn(move || takes_and_gives_back(row));
+        }
+    });
+}
+
+fn takes_and_gives_back((client, form, section, file, _): Row) {
+    let user = User::new();
+    let program = env!("CARGO_BIN_EXE_codescout");
+    let expected = stdio_entry(client, &fs::canonicalize(program).unwrap().to_string_lossy());
+    for (sample, text) in samples(form) {
+        let before = text.replace("SECTION", section);
+        user.write(file, &before);
+        let all = user.everything();
+        let about = format!("{client}, {sample}");
+
+        let answer = user.install(&[client]);
+        assert_eq!(answer["changed"], true, "{about}");
+        assert_eq!(answer["files"][0]["act"], "edit", "{about}");
+        let installed = user.read(file);
+        let mut found = parsed(form, &installed);
+        let servers = found[section].as_object_mut().unwrap();
+        assert_eq!(servers.shift_remove("codescout"), Some(expected.clone()), "{about}");
+        let old = parsed(form, &before);
+        if !old.as_object().unwrap().contains_key(section) {
+            assert!(servers.is_empty(), "{about}");
+            found.as_object_mut().unwrap().shift_remove(section);
+        }
+        if old != json!({}) {
+            assert_eq!(found, old, "{about}");
+            assert_eq!(before.contains("\r\n"), installed.contains("\r\n"), "{about}");
+            let n_newlines = installed.matches('\n').count();
+            let n_windows = installed.matches("\r\n").count();
+            assert!(n_windows == 0 || n_windows == n_newlines, "{about}: {installed:?}");
+            let without_commas = installed.replace(',', "");
+            let lines = before
+                .lines()
+                .map(|line| line.trim().replace(',', "").trim_end_matches('}').to_owned());
+            for line in lines {
+                assert!(without_commas.contains(&line), "{about}: {line} is gone:\n{installed}");
+            }
+        }
+
+        assert_eq!(user.install(&[client])["changed"], false, "{about}");
+        assert_eq!(user.read(file), installed, "{about}");
+
+        user.uninstall(&[client]);
+        assert_eq!(user.everything(), all, "{about}");
+        user.call(&["uninstall", client, "--yes"]).expect(1);
+        assert_eq!(user.everything(), all, "{about}");
+    }
+}
+
+#[test]
+fn files_that_were_not_there_go_again_with_their_folders() {
+    let user = User::new();
+    let before = user.everything();
+    for (client, form, section, file, project) in ROWS {
+        let answer = user.install(&[
+            client,
+            "--instructions",
+            "--scope",
+            if client == "cursor" || client == "zed" {
+                "project"
+            } else {
+                "user"
+            },
+        ]);
+        assert_eq!(answer["files"][0]["act"], "create", "{client}");
+        assert_eq!(answer["files"][1]["act"], "create", "{client}");
+        user.uninstall(&[client, "--scope", answer["scope"].as_str().unwrap()]);
+        assert_eq!(user.everything(), before, "{client}");
+
+        user.install(&[client]);
+        if form != Form::Yaml {
+            assert!(
+                parsed(form, &user.read(file))[section]["codescout"].is_object(),
+                "{client}"
+            );
+        }
+        user.uninstall(&[client]);
+        assert_eq!(user.everything(), before, "{client}");
+
+        let Some(file) = project else { continue };
+        user.install(&[client, "--scope", "project"]);
+        let text = fs::read_to_string(user.repo.path(file)).unwrap();
+        assert!(
+            text.contains("\"codescout\"") || text.contains("command: codescout"),
+            "{client}: {text}"
+        );
+        let machine = [
+            user.home.path(),
+            user.repo.root(),
+            Path::new(env!("CARGO_BIN_EXE_codescout")),
+        ];
+        for path in machine {
+            assert!(
+                !text.contains(path.to_str().unwrap()),
+                "{client} has a path of this machine: {text}"
+            );
+        }
+        user.uninstall(&[client, "--scope", "project"]);
+        assert_eq!(user.everything(), before, "{client}");
+    }
+}
+
+#[test]
+fn what_others_changed_meanwhile_stays() {
+    let user = User::new();
+    for (client, form, section, file, _) in merging() {
+        let samples = samples(form).into_iter().filter(|(_, text)| text.contains("keep"));
+        for (sample, text) in samples {
+            let before = text.replace("SECTION", section);
+            user.write(file, &before);
+            user.install(&[client]);
+            let changed = user.read(file).replacen("keep", "kept", 1);
+            user.write(file, &changed);
+            user.uninstall(&[client]);
+            let expected = before.replacen("keep", "kept", 1);
+            let found = user.read(file);
+            match sample {
+                // A line end at the end of the file had to be added, and is no one's entry.
+                "no section" if form == Form::Toml => assert_eq!(found.trim_end(), expected, "{client}"),
+                _ => assert_eq!(found, expected, "{client}, {sample}"),
+            }
+        }
+        // A file of ours that somebody wrote into is theirs.
+        fs::remove_file(user.path(file)).unwrap();
+        user.install(&[client]);
+        let ours = user.read(file);
+        let theirs = match form {
+            Form::Toml => format!("mine = 1\n{ours}"),
+            _ => ours.replacen('{', "{\n  \"mine\": 1,", 1),
+        };
+        user.write(file, &theirs);
+        user.uninstall(&[client]);
+        let left = parsed(form, &user.read(file));
+        assert_eq!(left["mine"], 1, "{client}");
+        assert_eq!(left.get(section), None, "{client}: {left}");
+        fs::remove_file(user.path(file)).unwrap();
+    }
+}
+
+#[test]
+fn a_server_that_runs_is_named_with_a_variable_for_its_token() {
+    let user = User::new();
+    let url = "http://127.0.0.1:8123/mcp";
+    for (client, form, section, file, _) in ROWS {
+        user.install(&[client]);
+        let before = user.read(file);
+        let answer = user.install(&[client, "--http", url]);
+        let text = user.read(file);
+        assert!(
+            !text.contains(SECRET) && !answer.to_string().contains(SECRET),
+            "{client}"
+        );
+        assert!(answer["next"].to_string().contains("CODESCOUT_TOKEN"), "{client}");
+        if form == Form::Yaml {
+            assert!(
+                text.contains("type: streamable-http\n    url: \"http://127.0.0.1:8123/mcp\"\n"),
+                "{text}"
+            );
+            assert!(
+                text.contains("Authorization: \"Bearer ${{ secrets.CODESCOUT_TOKEN }}\""),
+                "{text}"
+            );
+        } else {
+            assert_eq!(
+                parsed(form, &text)[section]["codescout"],
+                http_entry(client, url),
+                "{client}"
+            );
+        }
+        // And back: fields of the one way do not stay beside those of the other.
+        user.install(&[client]);
+        assert_eq!(
+            parsed_or_text(form, &user.read(file)),
+            parsed_or_text(form, &before),
+            "{client}"
+        );
+        user.uninstall(&[client]);
+    }
+    for wrong in [
+        "http://me:pw@host/mcp",
+        "ftp://host",
+        "host:80",
+        "http://",
+        "http://a b",
+        "http://h/\u{7}",
+    ] {
+        let told = user.call(&["install", "codex", "--yes", "--http", wrong]).expect(2);
+        assert!(
+            !user.path(".codex").exists() && told.stderr.contains("hint:"),
+            "{wrong}"
+        );
+    }
+}
+
+fn parsed_or_text(form: Form, text: &str) -> Value {
+    match form {
+        Form::Yaml => text.into(),
+        _ => parsed(form, text),
+    }
+}
+
+#[test]
+fn broken_files_are_refused_and_left_alone() {
+    let user = User::new();
+    for (client, form, section, file, _) in ROWS {
+        let broken: Vec<Vec<u8>> = match form {
+            Form::Json => vec![
+                b"{\n  \"a\": 1".to_vec(),
+                b"{\"a\": 1}}".to_vec(),
+                b"[]".to_vec(),
+                format!("{{\"{section}\": [1]}}").into_bytes(),
+                b"\xff\xfe{\0}\0".to_vec(),
+                "[".repeat(100_000).into_bytes(),
+            ],
+            Form::Toml => vec![
+                b"[a\n".to_vec(),
+                format!("{section} = 1\n").into_bytes(),
+                format!("{section} = {{ a = {{ command = 'x' }} }}\n").into_bytes(),
+                b"a = '\xff'\n".to_vec(),
+            ],
+            Form::Yaml => vec![b"name: mine\n".to_vec(), b"\xff".to_vec()],
+        };
+        for bytes in broken {
+            user.write(file, "");
+            fs::write(user.path(file), &bytes).unwrap();
+            let all = user.everything();
+            let told = user.call(&["install", client, "--yes"]).expect(2);
+            let name = Path::new(file).file_name().unwrap().to_string_lossy();
+            assert!(told.stderr.contains(&*name), "{client}: {}", told.stderr);
+            assert_eq!(user.everything(), all, "{client}");
+        }
+        fs::remove_file(user.path(file)).unwrap();
+    }
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn read_only_files_are_refused_and_permissions_stay() {
+        let user = User::new();
+        for (client, form, _, file, _) in ROWS {
+            user.write(file, "");
+            let path = user.path(file);
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+            let all = user.everything();
+            let told = user.call(&["install", client, "--yes"]).expect(2);
+            assert!(told.stderr.contains("is read-only"), "{client}: {}", told.stderr);
+            assert_eq!((user.everything(), mode(&path)), (all, 0o444), "{client}");
+
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            user.install(&[client]);
+            assert_eq!(mode(&path), 0o600, "{client}");
+            user.uninstall(&[client]);
+            assert_eq!(
+                (mode(&path), user.read(file).as_str()),
+                (0o600, ""),
+                "{client}, {form:?}"
+            );
+            fs::remove_file(path).unwrap();
+        }
+    }
+
+    #[test]
+    fn links_stay_and_what_they_lead_to_is_changed() {
+        let user = User::new();
+        for (client, _, _, file, _) in merging() {
+            let target = format!("dotfiles/{client}");
+            user.write(&target, "");
+            fs::create_dir_all(user.path(file).parent().unwrap()).unwrap();
+            symlink(user.path(&target), user.path(file)).unwrap();
+            let all = user.everything();
+            user.install(&[client]);
+            assert!(user.path(file).is_symlink(), "{client}");
+            assert!(user.read(&target).contains("codescout"), "{client}");
+            user.uninstall(&[client]);
+            assert_eq!(user.everything(), all, "{client}");
+
+            fs::remove_file(user.path(&target)).unwrap();
+            let told = user.call(&["install", client, "--yes"]).expect(2);
+            assert!(told.stderr.contains("leads nowhere"), "{client}: {}", told.stderr);
+            fs::remove_file(user.path(file)).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_repository_cannot_lead_the_way_out_of_itself() {
+        let user = User::new();
+        user.write("outside/mcp.json", "{}");
+        user.write("outside/AGENTS.md", "");
+        let all = user.everything();
+        let outside = user.path("outside");
+        let refused = |args: &[&str]| {
+            let told = user
+                .call(&[&["install", "--yes", "--scope", "project"], args].concat())
+                .expect(2);
+            assert!(
+                told.stderr.contains("leads out of the repository"),
+                "{args:?}: {}",
+                told.stderr
+            );
+        };
+        symlink(outside.join("mcp.json"), user.repo.path(".mcp.json")).unwrap();
+        refused(&["claude-code"]);
+        symlink(&outside, user.repo.path(".vscode")).unwrap();
+        refused(&["vscode"]);
+        symlink(&outside, user.repo.path(".roo")).unwrap();
+        refused(&["roo"]);
+        symlink(outside.join("AGENTS.md"), user.repo.path("AGENTS.md")).unwrap();
+        refused(&["codex", "--instructions"]);
+        let told = user
+            .call(&["uninstall", "claude-code", "--yes", "--scope", "project"])
+            .expect(2);
+        assert!(told.stderr.contains("leads out of the repository"), "{}", told.stderr);
+        for link in [".mcp.json", ".vscode", ".roo", "AGENTS.md"] {
+            fs::remove_file(user.repo.path(link)).unwrap();
+        }
+        assert_eq!(user.everything(), all);
+        // A link that stays inside is as good as a file.
+        user.repo.write("AGENTS.md", "# Ours\n");
+        symlink("AGENTS.md", user.repo.path("CLAUDE.md")).unwrap();
+        user.install(&["claude-code", "--scope", "project", "--instructions"]);
+        assert!(user.repo.path("CLAUDE.md").is_symlink());
+        assert!(
+            String::from_utf8(user.repo.read("AGENTS.md"))
+                .unwrap()
+                .contains("for=claude-code ")
+        );
+        user.uninstall(&["claude-code", "--scope", "project"]);
+        assert_eq!(user.repo.read("AGENTS.md"), b"# Ours\n");
+    }
+
+    #[test]
+    fn what_was_there_before_is_kept_where_nobody_else_looks() {
+        let user = User::new();
+        user.write(".claude.json", "{\"secret\": 1}");
+        let answer = user.install(&["claude-code"]);
+        let backup = PathBuf::from(answer["files"][0]["backup"].as_str().unwrap());
+        assert_eq!(fs::read_to_string(&backup).unwrap(), "{\"secret\": 1}");
+        assert!(backup.starts_with(user.path(".state")));
+        assert_eq!(mode(backup.parent().unwrap()), 0o700);
+        user.uninstall(&["claude-code"]);
+        assert!(!backup.exists());
+    }
+}
+
+#[test]
+fn nothing_is_written_without_consent() {
+    let user = User::new();
+    user.write(".codex/config.toml", "a = 1\n");
+    let listed = |folder: &Path| fs::read_dir(folder).unwrap().count();
+    let before = (user.everything(), listed(user.home.path()));
+    let shown = user.call(&["install", "codex", "--dry-run"]).expect(0).stdout;
+    assert!(
+        shown.contains("+[mcp_servers.codescout]") && shown.contains("would be changed"),
+        "{shown}"
+    );
+    let told = user.call(&["install", "codex"]).expect(2);
+    assert!(
+        told.stdout.contains("+[mcp_servers.codescout]") && told.stderr.contains("--yes"),
+        "{}",
+        told.stderr
+    );
+    assert!(user.call(&["install", "codex", "--json"]).expect(2).json()["hint"].is_string());
+    assert_eq!(
+        user.call(&["install", "codex", "--json", "--dry-run"]).expect(0).json()["dry_run"],
+        true
+    );
+    user.call(&["install", "--list"]);
+    user.call(&["uninstall", "codex", "--dry-run"]).expect(1);
+    user.call(&["uninstall", "cursor", "--yes"]).expect(1);
+    assert_eq!((user.everything(), listed(user.home.path())), before);
+}
+
+#[test]
+fn the_difference_that_is_shown_is_the_one_that_is_made() {
+    let user = User::new();
+    for (client, form, section, _, project) in merging() {
+        let Some(file) = project else { continue };
+        for (sample, text) in samples(form).into_iter().filter(|(_, text)| text.contains("keep")) {
+            let before = text.replace("SECTION", section);
+            user.repo.write(file, &before);
+            let shown = user
+                .call(&["install", client, "--scope", "project", "--dry-run", "--json"])
+                .expect(0)
+                .json();
+            let diff = shown["files"][0]["diff"].as_str().unwrap().to_owned();
+            user.install(&[client, "--scope", "project"]);
+            let installed = user.repo.read(file);
+
+            user.repo.write(file, &before);
+            fs::write(user.repo.beside("patch"), diff).unwrap();
+            let n_folders = user.repo.root().components().count();
+            let patch = user.repo.beside("patch");
+            let arguments = [
+                "apply".to_owned(),
+                format!("-p{n_folders}"),
+                patch.display().to_string(),
+            ];
+            user.repo.git(arguments);
+            assert_eq!(user.repo.read(file), installed, "{client}, {sample}");
+        }
+        user.repo.remove(file);
+    }
+}
+
+#[test]
+fn instructions_are_short_shared_and_removable() {
+    let user = User::new();
+    user.repo.write("AGENTS.md", "# Ours\r\n\r\nBuild with make.");
+    let agents = || String::from_utf8(user.repo.read("AGENTS.md")).unwrap();
+    let before = agents();
+    user.install(&["codex", "--scope", "project"]);
+    assert_eq!(agents(), before, "only if asked for");
+    let codex = |user: &User| user.install(&["codex", "--scope", "project", "--instructions"]);
+    assert_eq!(codex(&user)["files"][1]["part"], "instructions");
+    let with = agents();
+    let added: Vec<&str> = with.lines().skip_while(|line| !line.starts_with("<!--")).collect();
+    assert!(added.len() <= 15 && with.starts_with(&before), "{with}");
+    assert_eq!(codex(&user)["changed"], false);
+
+    user.install(&["opencode", "--scope", "project", "--instructions"]);
+    assert_eq!(agents().matches("codescout:begin").count(), 1);
+    user.uninstall(&["codex", "--scope", "project"]);
+    assert!(agents().contains("for=opencode "), "{}", agents());
+    user.repo.write("AGENTS.md", agents().replace("make", "just"));
+    user.uninstall(&["opencode", "--scope", "project"]);
+    assert_eq!(agents().trim_end(), before.replace("make", "just"));
+
+    let told = user.call(&["install", "cursor", "--yes", "--instructions"]).expect(2);
+    assert!(told.stderr.contains("--scope project"), "{}", told.stderr);
+    assert!(!user.path(".cursor").exists());
+}
+
+#[test]
+fn several_servers_in_one_file_come_and_go_in_any_order() {
+    let user = User::new();
+    for (client, _, _, file, _) in merging() {
+        for before in [None, Some("")] {
+            for order in [["one", "two"], ["two", "one"]] {
+                if let Some(before) = before {
+                    user.write(file, before);
+                }
+                let all = user.everything();
+                user.install(&[client, "--name", "one"]);
+                user.install(&[client, "--name", "two", "--http", "https://example.org/mcp"]);
+                assert_eq!(user.install(&[client, "--name", "one"])["changed"], false);
+                user.uninstall(&[client, "--name", order[0]]);
+                let text = user.read(file);
+                assert!(
+                    text.contains(order[1]) && !text.contains(&format!("\"{}\"", order[0])),
+                    "{client}: {text}"
+                );
+                user.uninstall(&[client, "--name", order[1]]);
+                assert_eq!(user.everything(), all, "{client}");
+            }
+        }
+        let _ = fs::remove_file(user.path(file));
+    }
+    for wrong in ["", "a b", "a.b", "../x", &"x".repeat(33)] {
+        user.call(&["install", "continue", "--yes", "--name", wrong]).expect(2);
+    }
+}
+
+#[test]
+fn an_entry_of_the_user_keeps_its_own_fields_and_comes_back() {
+    let user = User::new();
+    for (client, form, section, file, _) in merging() {
+        let before = match form {
+            Form::Toml => format!("[{section}.codescout]\nurl = \"http://old\"\nenabled_tools = [\"search\"]\n"),
+            _ => format!(
+                "{{\"{section}\": {{\"codescout\": {{\"url\": \"http://old\", \"enabled_tools\": [\"search\"]}}}}}}"
+            ),
+        };
+        user.write(file, &before);
+        user.install(&[client]);
+        let entry = parsed(form, &user.read(file))[section]["codescout"].clone();
+        assert_eq!(entry["enabled_tools"], json!(["search"]), "{client}");
+        assert_eq!(entry.get("url"), None, "{client}");
+        user.uninstall(&[client]);
+        assert_eq!(user.read(file), before, "{client}");
+        fs::remove_file(user.path(file)).unwrap();
+    }
+}
+
+#[test]
+fn the_list_tells_who_is_here_and_who_knows() {
+    let user = User::new();
+    fs::create_dir_all(user.path(".cursor")).unwrap();
+    user.install(&["codex"]);
+    user.install(&["vscode", "--scope", "project"]);
+    let answer = user.call(&["install", "--list", "--json"]).expect(0).json();
+    let listed = answer["clients"].as_array().unwrap();
+    assert_eq!(listed.len(), ROWS.len());
+    for (listed, (client, _, _, file, project)) in listed.iter().zip(ROWS) {
+        assert_eq!(listed["client"], client);
+        assert_eq!(listed["user_file"], user.path(file).display().to_string());
+        let project = project.map(|file| user.repo.path(file).display().to_string());
+        assert_eq!(listed["project_file"].as_str(), project.as_deref());
+        let is_installed = client == "codex" || client == "vscode";
+        assert_eq!(
+            listed["installed"].as_array().unwrap().len(),
+            usize::from(is_installed),
+            "{client}"
+        );
+    }
+    assert!(listed[2]["found"].is_string(), "{answer}");
+    // Where there is no repository there is still a user.
+    let elsewhere = user.home.path().to_str().unwrap();
+    let told = user.call(&["install", "--list", "--repo", elsewhere]).expect(0).stdout;
+    assert!(told.contains("codex"), "{told}");
+    user.call(&["install", "codex", "--scope", "project", "--yes", "--repo", elsewhere])
+        .expect(2);
+}
+
+#[test]
+fn what_somebody_else_committed_can_be_taken_out_too() {
+    let user = User::new();
+    user.repo.write(
+        ".mcp.json",
+        "{\n  \"mcpServers\": {\n    \"codescout\": {\"command\": \"codescout\", \"args\": [\"serve\"]},\n    \"b\": {}\n  }\n}\n",
+    );
+    assert_eq!(
+        user.uninstall(&["claude", "--scope", "project"])["client"],
+        "claude-code"
+    );
+    let left = String::from_utf8(user.repo.read(".mcp.json")).unwrap();
+    assert_eq!(left, "{\n  \"mcpServers\": {\n    \"b\": {}\n  }\n}\n");
+}
+
+#[test]
+fn a_home_that_is_not_known_is_told() {
+    let output = Command::new(env!("CARGO_BIN_EXE_codescout"))
+        .args(["install", "codex", "--yes"])
+        .env_clear()
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("set HOME"));
+}

@@ -1,0 +1,345 @@
+//! What nobody should send.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{Read, Write};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{Client, command, project};
+use crate::support::TestRepo;
+
+fn ready() -> (TestRepo, Client) {
+    let repo = project();
+    let mut client = Client::legacy(&repo, &[]);
+    client.call_complete("symbol", json!({"name": "lex"}));
+    (repo, client)
+}
+
+#[test]
+fn wrong_calls_are_answered_with_what_is_right() {
+    let (_repo, mut client) = ready();
+    let answer = client.request("tools/call", json!({"name": "grep", "arguments": {}}));
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    assert!(
+        answer["error"]["message"].as_str().unwrap().contains("search"),
+        "{answer}"
+    );
+    for (tool, arguments, expected) in [
+        ("search", json!({}), "query is missing"),
+        ("search", json!({"query": ""}), "the query is empty"),
+        ("search", json!({"query": " \n "}), "the query is empty"),
+        ("search", json!({"query": 3, "limt": 1}), "did you mean limit"),
+        ("search", json!({"query": {"a": 1}}), "query is to be a string"),
+        ("search", json!({"query": "x", "limit": "many"}), "whole number"),
+        ("search", json!({"query": "x", "limit": -1}), "whole number"),
+        ("search", json!({"query": "x", "limit": 100_000_000}), "at most 1000"),
+        ("search", json!({"query": "x", "mode": "exact"}), "one of auto"),
+        ("search", json!({"query": "(", "mode": "regex"}), "unclosed group"),
+        ("search", json!({"query": "x", "path": ["["]}), "path pattern"),
+        ("search", json!({"query": "x", "lang": ["klingon"]}), "unknown language"),
+        ("search", json!({"query": "x", "kind": ["klass"]}), "did you mean class"),
+        ("search", json!({"query": "x", "ref": "nowhere"}), "nowhere"),
+        (
+            "search",
+            json!({"query": "x", "ref": "--upload-pack=x"}),
+            "is not a ref",
+        ),
+        ("search", json!({"query": "x", "ref": ""}), "is not a ref"),
+        ("search", json!({"query": "x\u{0}y"}), "NUL"),
+        ("read", json!({"target": "src/\u{0}"}), "NUL"),
+        ("read", json!({"target": "../../etc/passwd"}), "no file"),
+        ("read", json!({"target": "/etc/passwd"}), "no file"),
+        ("read", json!({"target": "src"}), "outline"),
+        ("read", json!({"target": "src/lexer.rs:900"}), "none of which"),
+        (
+            "read",
+            json!({"target": "src/lexer.rs", "lines": ["9-5"]}),
+            "are not lines",
+        ),
+        ("read", json!({"target": "src/lexr.rs"}), "src/lexer.rs"),
+        ("symbol", json!({}), "one of name, at and id"),
+        ("symbol", json!({"name": "a", "at": "b:1"}), "one of name, at and id"),
+        ("symbol", json!({"at": "src/lexer.rs"}), "is not a place"),
+        ("outline", json!({"at": "nowhere"}), "no file"),
+        ("status", json!({"op": "guide", "topic": "cooking"}), "topics are"),
+        ("status", json!({"ref": "--help"}), "is not a ref"),
+        ("index", json!({"refs": ["--help"]}), "is not a ref"),
+    ] {
+        let failure = client.call(tool, arguments.clone()).failure();
+        assert!(failure.contains(expected), "{tool} {arguments}: {failure}");
+    }
+    for arguments in [json!([]), json!("x"), json!(7)] {
+        let answer = client.request("tools/call", json!({"name": "search", "arguments": arguments}));
+        assert!(answer["error"].is_object() || answer["result"].is_object(), "{answer}");
+    }
+    assert!(!client.call("search", json!({"query": "lex"})).results().is_empty());
+}
+
+#[test]
+fn a_huge_argument_is_refused_and_the_next_call_served() {
+    let (_repo, mut client) = ready();
+    let failure = client.call("search", json!({"query": "x".repeat(4 << 20)})).failure();
+    assert!(failure.contains("65536"), "{failure}");
+    assert!(failure.len() < 1000);
+    let long: Vec<String> = (0..100_000).map(|n| n.to_string()).collect();
+    let failure = client.call("search", json!({"query": "x", "path": long})).failure();
+    assert!(failure.contains("at most 256"), "{failure}");
+    // Longer than a line may be: dropped, and the connection goes on.
+    client.send_line(&json!({"jsonrpc": "2.0", "id": 900, "method": "ping", "x": "y".repeat(9 << 20)}).to_string());
+    assert!(!client.call("search", json!({"query": "lex"})).results().is_empty());
+}
+
+#[test]
+fn lines_that_are_no_messages_are_skipped() {
+    let (_repo, mut client) = ready();
+    for line in [
+        "not json",
+        "{",
+        "[]",
+        "{\"jsonrpc\": \"2.0\"}",
+        "\u{feff}",
+        "null",
+        "\t",
+        "{\"id\": 7}",
+    ] {
+        client.send_line(line);
+    }
+    assert!(!client.call("search", json!({"query": "lex"})).results().is_empty());
+    assert_eq!(client.close(), Some(0));
+}
+
+#[test]
+fn cursors_of_others_are_refused() {
+    let (repo, mut client) = ready();
+    let first = client.call("search", json!({"query": "parse", "mode": "regex", "limit": 1}));
+    let cursor = first.facts["next_cursor"].as_str().unwrap().to_owned();
+    let mut with = |query: &str, cursor: &str| {
+        client.call(
+            "search",
+            json!({"query": query, "mode": "regex", "limit": 1, "cursor": cursor}),
+        )
+    };
+    assert_eq!(with("parse", &cursor).results().len(), 1);
+    assert!(with("lex", &cursor).failure().contains("another question"));
+    for forged in [
+        "",
+        "0",
+        "zz",
+        &cursor[2..],
+        &cursor.replace('0', "1"),
+        &"f".repeat(10_000),
+    ] {
+        let failure = with("parse", forged).failure();
+        assert!(
+            failure.contains("not a cursor") || failure.contains("another state"),
+            "{forged}: {failure}"
+        );
+    }
+    repo.write("src/lexer.rs", "// parse\n");
+    let failure = with("parse", &cursor).failure();
+    assert!(
+        failure.contains("another state") && failure.contains("without cursor"),
+        "{failure}"
+    );
+}
+
+#[test]
+fn a_cancelled_call_is_given_up() {
+    let (_repo, mut client) = ready();
+    let id = client.begin("tools/call", json!({"name": "index", "arguments": {"wait": 100}}));
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+    // Whether the answer was on its way already or not, the next call is served.
+    assert!(!client.call("search", json!({"query": "lex"})).results().is_empty());
+}
+
+#[test]
+fn a_cancelled_build_stops() {
+    let repo = TestRepo::new("//- README.md\n# Sample\n");
+    super::write_much(&repo);
+    let mut client = Client::legacy(&repo, &[]);
+    let params = json!({"name": "index", "arguments": {"wait": 100}, "_meta": {"progressToken": 1}});
+    let id = client.begin("tools/call", params);
+    // The build has begun when it tells how far it is.
+    while client.next()["method"] != "notifications/progress" {}
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+    let began = Instant::now();
+    loop {
+        let jobs = client.call("status", json!({"op": "jobs"}));
+        match jobs.results()[0]["state"].as_str() {
+            Some("running") => assert!(began.elapsed() < Duration::from_secs(30), "{}", jobs.text),
+            Some("stopped") => break,
+            other => panic!("{other:?}: {}", jobs.text),
+        }
+    }
+}
+
+#[test]
+fn ten_thousand_requests_at_once_are_answered() {
+    const N_REQUESTS: i64 = 10_000;
+    let repo = project();
+    let mut child = command(repo.root(), &["serve"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let output = std::io::BufReader::new(child.stdout.take().unwrap());
+    let writer = std::thread::spawn(move || {
+        let hello =
+            json!({"protocolVersion": super::LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        writeln!(
+            input,
+            "{}",
+            json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})
+        )
+        .unwrap();
+        for id in 1..=N_REQUESTS {
+            let params = json!({"name": "status", "arguments": {"op": "guide"}});
+            writeln!(
+                input,
+                "{}",
+                json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+            )
+            .unwrap();
+        }
+        input
+    });
+    let mut answered = HashSet::new();
+    for line in std::io::BufRead::lines(output) {
+        let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        assert!(message["result"].is_object(), "{message}");
+        answered.insert(message["id"].as_i64().unwrap());
+        if answered.len() as i64 == N_REQUESTS + 1 {
+            break;
+        }
+    }
+    drop(writer.join().unwrap());
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_client_that_never_reads_does_not_fill_the_memory() {
+    let repo = project();
+    let mut child = command(repo.root(), &["serve"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let hello =
+        json!({"protocolVersion": super::LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    writeln!(
+        input,
+        "{}",
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})
+    )
+    .unwrap();
+    let resident = |id: u32| -> u64 {
+        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("RssAnon"))
+            .unwrap_or_default()
+            .to_owned();
+        line.split_whitespace()
+            .nth(1)
+            .and_then(|kib| kib.parse().ok())
+            .unwrap_or(0)
+    };
+    // Writes until the pipe is full, which is when the server reads no more, or for three seconds.
+    let writer = std::thread::spawn(move || {
+        for id in 1..3_000 {
+            let params = json!({"name": "status", "arguments": {"op": "guide", "topic": "answers"}});
+            let line = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+            if writeln!(input, "{line}").is_err() {
+                return;
+            }
+        }
+    });
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(3) && !writer.is_finished() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let kib = resident(child.id());
+    assert!(kib < 200 << 10, "{kib} KiB");
+    // Going away in the middle of it ends the server.
+    drop(child.stdout.take());
+    let began = Instant::now();
+    let ended = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break Some(status);
+        }
+        if began.elapsed() > Duration::from_secs(20) {
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    if ended.is_none() {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    let _ = writer.join();
+    assert!(ended.is_some(), "the server goes on without a client");
+}
+
+#[test]
+fn a_client_that_disconnects_mid_answer_ends_the_server() {
+    let repo = project();
+    let mut child = command(repo.root(), &["serve"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let hello =
+        json!({"protocolVersion": super::LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    writeln!(
+        input,
+        "{}",
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})
+    )
+    .unwrap();
+    let mut output = child.stdout.take().unwrap();
+    let mut begin = [0; 10];
+    output.read_exact(&mut begin).unwrap();
+    let call = json!({"name": "outline", "arguments": {}});
+    writeln!(
+        input,
+        "{}",
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+    )
+    .unwrap();
+    drop(output);
+    drop(input);
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "the server goes on without a client"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn an_idle_server_does_nothing() {
+    let (_repo, mut client) = ready();
+    client.call("search", json!({"query": "lex"}));
+    let ticks = |id: u32| -> u64 {
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    };
+    // Threads that wait for more work go to sleep first.
+    std::thread::sleep(Duration::from_millis(500));
+    let before = ticks(client.process_id());
+    std::thread::sleep(Duration::from_secs(2));
+    let used = ticks(client.process_id()) - before;
+    assert!(used <= 1, "{used} ticks of processor time in two seconds");
+}

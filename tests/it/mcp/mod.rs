@@ -1,0 +1,301 @@
+//! The tools as agents call them: the program as a child, spoken to in JSON lines.
+
+mod bad_input;
+mod docs;
+mod http;
+mod protocol;
+mod repositories;
+mod tools;
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::TestRepo;
+
+/// Nothing here takes longer unless something is wrong.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const MODERN: &str = "2026-07-28";
+pub(super) const LEGACY: &str = "2025-11-25";
+
+/// A command of the program in a folder, cut off from the machine's settings.
+pub(super) fn command(folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_codescout"));
+    command
+        .args(args)
+        .current_dir(folder)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", folder);
+    command
+}
+
+/// A client of one server on standard input and output.
+pub(super) struct Client {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<Value>,
+    next_id: i64,
+    /// What came without being asked for.
+    pub(super) notifications: Vec<Value>,
+}
+
+impl Client {
+    /// Starts a server in a folder; nothing is said yet.
+    pub(super) fn start(folder: &Path, args: &[&str]) -> Self {
+        let mut all = vec!["serve"];
+        all.extend(args);
+        let mut child = command(folder, &all)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let (send, lines) = channel();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in output.lines() {
+                let Ok(line) = line else { return };
+                let value = serde_json::from_str(&line).unwrap_or_else(|_| json!({"not_json": line}));
+                if send.send(value).is_err() {
+                    return;
+                }
+            }
+        });
+        Self {
+            input: child.stdin.take(),
+            child,
+            lines,
+            next_id: 0,
+            notifications: Vec::new(),
+        }
+    }
+
+    /// A client of the older era that has shaken hands.
+    pub(super) fn legacy(repo: &TestRepo, args: &[&str]) -> Self {
+        let mut client = Self::start(repo.root(), args);
+        client.initialize("test");
+        client
+    }
+
+    /// Shakes hands; the answer.
+    pub(super) fn initialize(&mut self, name: &str) -> Value {
+        let params = json!({
+            "protocolVersion": LEGACY,
+            "capabilities": {},
+            "clientInfo": {"name": name, "version": "1"},
+        });
+        let answer = self.request("initialize", params);
+        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        answer
+    }
+
+    /// Sends a line as it is.
+    pub(super) fn send_line(&mut self, line: &str) {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(line.as_bytes()).unwrap();
+        input.write_all(b"\n").unwrap();
+        input.flush().unwrap();
+    }
+
+    pub(super) fn send(&mut self, message: &Value) {
+        self.send_line(&message.to_string());
+    }
+
+    /// Sends a request without waiting; its id.
+    pub(super) fn begin(&mut self, method: &str, params: Value) -> i64 {
+        self.next_id += 1;
+        let id = self.next_id;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        id
+    }
+
+    /// The next message, whatever it is.
+    pub(super) fn next(&mut self) -> Value {
+        self.lines.recv_timeout(PATIENCE).expect("the server says nothing")
+    }
+
+    /// The answer to a request; notifications before it are kept.
+    pub(super) fn answer(&mut self, id: i64) -> Value {
+        loop {
+            let message = self.next();
+            if message["id"] == id {
+                return message;
+            }
+            self.notifications.push(message);
+        }
+    }
+
+    pub(super) fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.begin(method, params);
+        self.answer(id)
+    }
+
+    /// A request of the newer era, which says in itself who asks.
+    pub(super) fn modern(&mut self, method: &str, mut params: Value) -> Value {
+        params["_meta"] = modern_meta("test");
+        self.request(method, params)
+    }
+
+    /// The result of a tool.
+    pub(super) fn call(&mut self, tool: &str, arguments: Value) -> Answer {
+        let answer = self.request("tools/call", json!({"name": tool, "arguments": arguments}));
+        Answer::of(answer)
+    }
+
+    /// The same until the index is there.
+    pub(super) fn call_complete(&mut self, tool: &str, arguments: Value) -> Answer {
+        for _ in 0..600 {
+            let answer = self.call(tool, arguments.clone());
+            let is_waiting = answer.text.contains("being indexed") || answer.text.contains("being built");
+            if !is_waiting {
+                return answer;
+            }
+            self.call("index", json!({"wait": 1}));
+        }
+        panic!("the index is never there");
+    }
+
+    /// Closes the input and waits for the end; the exit code.
+    pub(super) fn close(mut self) -> Option<i32> {
+        drop(self.input.take());
+        self.wait()
+    }
+
+    /// Waits for the end; the exit code, none if it does not end.
+    pub(super) fn wait(&mut self) -> Option<i32> {
+        let began = std::time::Instant::now();
+        while began.elapsed() < PATIENCE {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        None
+    }
+
+    pub(super) fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(super) fn modern_meta(name: &str) -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": name, "version": "1"},
+    })
+}
+
+/// What a tool answered.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) text: String,
+    pub(super) facts: Value,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(super) fn of(message: Value) -> Self {
+        let result = &message["result"];
+        assert!(result.is_object(), "{message}");
+        assert_ne!(result["isError"], true, "{message}");
+        Self {
+            text: result["content"][0]["text"].as_str().unwrap().to_owned(),
+            facts: result["structuredContent"].clone(),
+        }
+    }
+
+    /// What went wrong, with the hint.
+    #[track_caller]
+    pub(super) fn failure(&self) -> String {
+        let error = self.facts["error"].as_str().unwrap_or_else(|| panic!("{self:?}"));
+        format!("{error} | {}", self.facts["hint"].as_str().unwrap_or_default())
+    }
+
+    /// The results.
+    #[track_caller]
+    pub(super) fn results(&self) -> &Vec<Value> {
+        self.facts["results"].as_array().unwrap_or_else(|| panic!("{self:?}"))
+    }
+
+    /// A field of every result.
+    #[track_caller]
+    pub(super) fn all(&self, field: &str) -> Vec<String> {
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        self.results().iter().map(|result| text(&result[field])).collect()
+    }
+}
+
+/// A small project with a bit of everything.
+pub(super) fn project() -> TestRepo {
+    let repo = TestRepo::new(
+        "
+        //- src/parser.rs
+        use crate::lexer::lex;
+
+        /// Turns text into queries.
+        pub struct Parser;
+
+        impl Parser {
+            /// Parses one query.
+            pub fn parse(&self, text: &str) -> usize {
+                lex(text).len()
+            }
+        }
+
+        pub fn parse() {}
+        //- src/lexer.rs
+        /// Cuts text into tokens.
+        pub fn lex(text: &str) -> Vec<String> {
+            // lex is not recursive
+            text.split(' ').map(str::to_owned).collect()
+        }
+        //- tests/parser_test.rs
+        #[test]
+        fn parse_is_called() {
+            Parser.parse(\"x\");
+        }
+        //- README.md
+        # Sample
+
+        Words about parsing.
+
+        ## Installation
+
+        Run it.
+        //- Cargo.toml
+        [package]
+        name = \"sample\"
+        //- .env
+        PASSWORD=parse-me-not
+        //- config/server.pem
+        parse secret
+    ",
+    );
+    repo.tag("v1");
+    repo
+}
+
+/// So much that a build takes seconds.
+pub(super) fn write_much(repo: &TestRepo) {
+    for file in 0..800 {
+        let body: String = (0..150)
+            .map(|n| format!("pub fn f_{file}_{n}(x: u64) -> u64 {{\n    x + {n}\n}}\n\n"))
+            .collect();
+        repo.write(format!("src/part_{file}.rs"), &body);
+    }
+    repo.commit("many");
+}

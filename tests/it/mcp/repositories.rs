@@ -1,0 +1,201 @@
+//! Several repositories in one server, and repositories that change under it.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{Client, project};
+use crate::support::TestRepo;
+
+fn text(path: &std::path::Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn only_what_lies_below_a_root_may_be_named() {
+    let home = project();
+    let roots = tempfile::tempdir().unwrap();
+    let outside = TestRepo::new("//- secret.txt\nhidden\n");
+    fs::create_dir(roots.path().join("plain")).unwrap();
+    std::os::unix::fs::symlink(outside.root(), roots.path().join("link")).unwrap();
+    fs::create_dir(roots.path().join("elsewhere")).unwrap();
+    let git_file = format!("gitdir: {}\n", outside.root().join(".git").display());
+    fs::write(roots.path().join("elsewhere/.git"), git_file).unwrap();
+    let mut client = Client::legacy(&home, &["--root", text(roots.path())]);
+    let escape = format!("{}/plain/../../", roots.path().display());
+    for repo in [
+        text(outside.root()),
+        "link",
+        "elsewhere",
+        "plain",
+        "../",
+        &escape,
+        "/",
+        "/etc",
+        "--help",
+        "-c",
+        "~",
+        "",
+        "a\nb",
+        &"x".repeat(5000),
+    ] {
+        let answer = client.call("search", json!({"query": "hidden", "repo": repo}));
+        let failure = answer.failure();
+        assert!(!failure.contains("secret.txt"), "{failure}");
+        let is_named = failure.contains("is refused") || failure.contains("not inside a git repository");
+        assert!(is_named, "{repo:?}: {failure}");
+    }
+    // What is not there is told in the same words as what may not be seen.
+    let absent = client
+        .call("search", json!({"query": "x", "repo": "/nowhere/at/all"}))
+        .failure();
+    let present = client.call("search", json!({"query": "x", "repo": "/etc"})).failure();
+    assert_eq!(absent.replace("/nowhere/at/all", ""), present.replace("/etc", ""));
+}
+
+#[test]
+fn a_foreign_repository_is_only_read() {
+    let home = project();
+    let other = TestRepo::new("//- lib.py\ndef only_here():\n    pass\n");
+    let root = other.root().parent().unwrap();
+    let mut client = Client::legacy(&home, &["--root", text(root)]);
+    let name = other.root().file_name().unwrap().to_str().unwrap();
+    for repo in [text(other.root()), name] {
+        let answer = client.call_complete("symbol", json!({"name": "only_here", "repo": repo}));
+        assert_eq!(answer.all("path"), ["lib.py"]);
+        assert_eq!(answer.facts["repo"], text(other.root()));
+        assert_eq!(answer.facts["complete"], false, "{}", answer.text);
+    }
+    assert!(!other.root().join(".codescout").exists());
+    let refused = client.call("index", json!({"repo": name}));
+    assert!(refused.failure().contains("only read"), "{refused:?}");
+    assert!(other.git(["status", "--porcelain"]).is_empty());
+    // Its own index is used, if it has one.
+    let made = super::command(other.root(), &["index", "-q"]).output().unwrap();
+    assert!(made.status.success());
+    let mut client = Client::legacy(&home, &["--root", text(root)]);
+    let answer = client.call_complete("symbol", json!({"name": "only_here", "repo": name}));
+    assert_eq!(answer.facts["complete"], true, "{}", answer.text);
+}
+
+#[test]
+fn calls_for_several_work_trees_do_not_mix() {
+    let repo = project();
+    let trees: Vec<std::path::PathBuf> = (0..3)
+        .map(|number| {
+            let path = repo.root().parent().unwrap().join(format!("tree-{number}"));
+            repo.git(["worktree", "add", "-q", "-b", &format!("b{number}"), text(&path)]);
+            fs::write(path.join("mine.rs"), format!("pub fn mine() {{ {number} }}\n")).unwrap();
+            path
+        })
+        .collect();
+    let mut client = Client::legacy(&repo, &[]);
+    client.call_complete("symbol", json!({"name": "lex"}));
+    // All at once, then all answers.
+    let mut asked = Vec::new();
+    for round in 0..10 {
+        for (number, tree) in trees.iter().enumerate() {
+            let arguments = json!({"target": "mine.rs", "repo": text(tree), "limit": 1 + round});
+            asked.push((
+                number,
+                client.begin("tools/call", json!({"name": "read", "arguments": arguments})),
+            ));
+        }
+    }
+    let mut answers = std::collections::HashMap::new();
+    while answers.len() < asked.len() {
+        let message = client.next();
+        if let Some(id) = message["id"].as_i64() {
+            answers.insert(id, message);
+        }
+    }
+    for (number, id) in asked {
+        let text = answers[&id]["result"]["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains(&format!("{{ {number} }}")), "{number}: {text}");
+    }
+    let home = client.call("read", json!({"target": "mine.rs"}));
+    assert!(home.failure().contains("no file"), "{home:?}");
+}
+
+#[test]
+fn a_server_recovers_from_what_happens_to_its_repository() {
+    let repo = project();
+    let mut client = Client::legacy(&repo, &[]);
+    client.call_complete("symbol", json!({"name": "lex"}));
+    let mut lex = || client.call_complete("symbol", json!({"name": "lex"})).all("path");
+    // The index is deleted: what is held is still right, and what is not held is built again.
+    fs::remove_dir_all(repo.root().join(".codescout")).unwrap();
+    assert_eq!(lex(), ["src/lexer.rs"]);
+    repo.git(["mv", "src/lexer.rs", "src/cutter.rs"]);
+    repo.commit("rename");
+    fs::remove_dir_all(repo.root().join(".codescout")).unwrap_or_default();
+    assert_eq!(lex(), ["src/cutter.rs"]);
+    repo.git(["checkout", "-q", "v1"]);
+    assert_eq!(lex(), ["src/lexer.rs"]);
+    repo.git(["checkout", "-q", "main"]);
+    repo.git(["gc", "-q", "--prune=now"]);
+    assert_eq!(lex(), ["src/cutter.rs"]);
+    fs::write(repo.root().join(".codescout.toml"), "[index]\nmax_blob_bytes = 2000\n").unwrap();
+    assert_eq!(lex(), ["src/cutter.rs"]);
+}
+
+#[test]
+fn every_edit_is_seen_by_the_next_call() {
+    let repo = project();
+    let mut client = Client::legacy(&repo, &[]);
+    client.call_complete("symbol", json!({"name": "lex"}));
+    let file = repo.root().join("src/lexer.rs");
+    for round in 0..40 {
+        // Of the same length each time, some at once and some after a pause in which a watch begins.
+        if round % 8 == 7 {
+            std::thread::sleep(std::time::Duration::from_millis(350));
+            client.call("read", json!({"target": "src/lexer.rs"}));
+        }
+        let text = format!("pub fn round_{round:02}() {{}}\n");
+        match round % 3 {
+            0 => fs::write(&file, &text).unwrap(),
+            1 => {
+                let new = repo.root().join("src/new.tmp");
+                fs::write(&new, &text).unwrap();
+                fs::rename(&new, &file).unwrap();
+            }
+            _ => {
+                let mut open = fs::OpenOptions::new().write(true).open(&file).unwrap();
+                std::io::Write::write_all(&mut open, text.as_bytes()).unwrap();
+            }
+        }
+        let read = client.call("read", json!({"target": "src/lexer.rs"}));
+        assert!(read.text.contains(text.trim_end()), "round {round}: {}", read.text);
+    }
+    // A branch that is moved under the work tree.
+    repo.commit("rounds");
+    client.call("read", json!({"target": "src/lexer.rs"}));
+    let v1 = repo.git(["rev-parse", "v1^{commit}"]);
+    repo.git(["update-ref", "refs/heads/main", &v1]);
+    let moved = client.call_complete("symbol", json!({"name": "lex"}));
+    assert_eq!(moved.facts["commit"], v1);
+    assert_eq!(moved.facts["dirty_files"], 1, "{}", moved.text);
+}
+
+#[test]
+fn a_bare_repository_is_served() {
+    let repo = project();
+    let bare = repo.bare_clone("bare");
+    let mut client = Client::legacy(&bare, &[]);
+    let answer = client.call_complete("symbol", json!({"name": "lex"}));
+    assert_eq!(answer.all("path"), ["src/lexer.rs"]);
+    assert_eq!(answer.facts["ref"], "HEAD");
+}
+
+#[test]
+fn an_empty_repository_is_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let repo = TestRepo::new("//- a.rs\nfn a() {}\n");
+    let made = repo.try_git(["init", "-q", text(folder.path())]);
+    assert!(made.status.success());
+    fs::write(folder.path().join("b.rs"), "fn before_any_commit() {}\n").unwrap();
+    let mut client = Client::start(folder.path(), &[]);
+    client.initialize("test");
+    let answer = client.call_complete("symbol", json!({"name": "before_any_commit"}));
+    assert_eq!(answer.all("path"), ["b.rs"]);
+}

@@ -1,0 +1,451 @@
+//! What tools are and what they answer.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::{Answer, Client, project};
+use crate::support::TestRepo;
+
+/// How tokens of a listing are counted: one for each 3.5 bytes of its JSON, which is more than tokenizers of models make of it.
+fn n_tokens(listing: &Value) -> usize {
+    (listing.to_string().len() as f64 / 3.5).ceil() as usize
+}
+
+fn listing() -> Vec<Value> {
+    let repo = project();
+    let mut client = Client::legacy(&repo, &[]);
+    let listed = client.request("tools/list", json!({}));
+    listed["result"]["tools"].as_array().unwrap().clone()
+}
+
+/// Whether a value is what a schema says, as far as our schemas say anything.
+fn conforms(value: &Value, schema: &Value) -> bool {
+    let is_kind = match schema["type"].as_str() {
+        Some("object") => value.is_object(),
+        Some("array") => value.is_array(),
+        Some("string") => value.is_string(),
+        Some("integer") => value.is_u64(),
+        Some("boolean") => value.is_boolean(),
+        _ => true,
+    };
+    let fields = schema["properties"].as_object().into_iter().flatten();
+    let mut fields = fields.filter_map(|(name, schema)| Some((value.get(name)?, schema)));
+    let items = value.as_array().into_iter().flatten();
+    is_kind
+        && fields.all(|(value, schema)| conforms(value, schema))
+        && items
+            .into_iter()
+            .all(|item| schema.get("items").is_none_or(|schema| conforms(item, schema)))
+}
+
+#[test]
+fn the_list_is_small_and_plain() {
+    let tools = listing();
+    let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
+    assert_eq!(names, ["search", "outline", "symbol", "read", "status", "index"]);
+    let n_tokens = n_tokens(&json!(tools));
+    assert!(n_tokens <= 3_500, "{n_tokens}");
+    for tool in &tools {
+        let name = tool["name"].as_str().unwrap();
+        assert!(name.len() <= 24, "{name}");
+        let description = tool["description"].as_str().unwrap();
+        assert!(description.len() <= 300, "{name}: {}", description.len());
+        assert!(!description.contains("  "), "{name}: {description}");
+        let annotations = &tool["annotations"];
+        assert_eq!(annotations["readOnlyHint"], name != "index", "{name}");
+        assert_eq!(annotations["destructiveHint"], false);
+        assert_eq!(annotations["openWorldHint"], false);
+        assert_eq!(tool["inputSchema"]["type"], "object");
+        assert_eq!(tool["outputSchema"]["type"], "object");
+        for (parameter, schema) in tool["inputSchema"]["properties"].as_object().unwrap() {
+            assert!(schema["type"].is_string(), "{name} {parameter} has no single type");
+            assert!(
+                schema.get("format").is_none() && schema.get("anyOf").is_none(),
+                "{name} {parameter}"
+            );
+        }
+    }
+}
+
+#[test]
+fn queries_have_the_common_parameters() {
+    let common = [
+        "ref",
+        "repo",
+        "path",
+        "lang",
+        "kind",
+        "tests",
+        "limit",
+        "max_tokens",
+        "cursor",
+        "detail",
+        "stale",
+    ];
+    for tool in listing() {
+        if ["search", "outline", "symbol"].contains(&tool["name"].as_str().unwrap()) {
+            for parameter in common {
+                assert!(
+                    tool["inputSchema"]["properties"][parameter].is_object(),
+                    "{tool} {parameter}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn answers_begin_with_what_they_are_about_and_conform() {
+    let repo = project();
+    repo.write("src/new.rs", "pub fn unheard_of() {}\n");
+    let mut client = Client::legacy(&repo, &[]);
+    let schemas: Vec<(String, Value)> = client.request("tools/list", json!({}))["result"]["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| (tool["name"].as_str().unwrap().to_owned(), tool["outputSchema"].clone()))
+        .collect();
+    client.call_complete("symbol", json!({"name": "lex"}));
+    let calls = [
+        ("search", json!({"query": "cut text into tokens"})),
+        ("search", json!({"query": "lex", "mode": "regex"})),
+        ("search", json!({"query": "parse", "explain": true, "detail": "ids"})),
+        ("search", json!({"query": "src/lexer.rs:2", "mode": "similar"})),
+        ("outline", json!({})),
+        ("outline", json!({"view": "tree"})),
+        ("outline", json!({"at": "src/parser.rs"})),
+        ("outline", json!({"view": "map"})),
+        ("outline", json!({"view": "headings"})),
+        ("outline", json!({"view": "imports"})),
+        ("symbol", json!({"name": "parse", "include": ["body", "refs"]})),
+        ("symbol", json!({"at": "src/parser.rs:9"})),
+        ("read", json!({"target": "README.md", "heading": ["Installation"]})),
+        ("read", json!({"target": "Cargo.toml", "key": ["package.name"]})),
+        ("status", json!({})),
+        ("status", json!({"op": "refs"})),
+        ("status", json!({"op": "jobs"})),
+        ("status", json!({"op": "config"})),
+        ("status", json!({"op": "projects"})),
+        ("status", json!({"op": "health"})),
+        ("status", json!({"op": "guide"})),
+        ("index", json!({})),
+        ("index", json!({"op": "stop"})),
+        ("search", json!({"query": ""})),
+    ];
+    for (tool, arguments) in calls {
+        let answer = client.call(tool, arguments.clone());
+        let (_, schema) = schemas.iter().find(|(name, _)| name == tool).unwrap();
+        assert!(conforms(&answer.facts, schema), "{tool} {arguments}: {}", answer.facts);
+        if answer.facts.get("error").is_some() {
+            continue;
+        }
+        let first: Vec<&String> = answer.facts.as_object().unwrap().keys().take(4).collect();
+        assert_eq!(first, ["repo", "ref", "commit", "tree"], "{tool} {arguments}");
+        assert!(answer.text.starts_with("repo "), "{tool} {arguments}: {}", answer.text);
+        assert!(answer.facts["took_ms"].is_number());
+        assert_eq!(answer.facts["complete"], true, "{tool} {arguments}: {}", answer.text);
+        if tool == "search" {
+            assert_eq!(answer.facts["dirty_files"], 1);
+            assert!(answer.facts["coverage"]["files"].as_u64().unwrap() > 3);
+        }
+    }
+}
+
+#[test]
+fn what_was_just_written_is_found() {
+    let repo = project();
+    let mut client = Client::legacy(&repo, &[]);
+    client.call_complete("symbol", json!({"name": "lex"}));
+    assert!(
+        client
+            .call("symbol", json!({"name": "unheard_of"}))
+            .results()
+            .is_empty()
+    );
+    repo.write("src/new.rs", "pub fn unheard_of() {}\n");
+    assert_eq!(
+        client.call("symbol", json!({"name": "unheard_of"})).all("path"),
+        ["src/new.rs"]
+    );
+    let at_head = client.call_complete("symbol", json!({"name": "unheard_of", "ref": "HEAD"}));
+    assert!(at_head.results().is_empty());
+    repo.write("src/new.rs", "pub fn renamed() {}\n");
+    assert!(
+        client
+            .call("symbol", json!({"name": "unheard_of"}))
+            .results()
+            .is_empty()
+    );
+    repo.commit("keep it");
+    let answer = client.call_complete("symbol", json!({"name": "renamed", "ref": "HEAD"}));
+    assert_eq!(answer.all("path"), ["src/new.rs"]);
+    assert_eq!(answer.facts["commit"], repo.git(["rev-parse", "HEAD"]));
+}
+
+#[test]
+fn pages_together_are_the_whole_answer() {
+    let repo = project();
+    let mut client = Client::legacy(&repo, &[]);
+    client.call_complete("symbol", json!({"name": "lex"}));
+    for (tool, arguments, field) in [
+        ("search", json!({"query": "parse", "mode": "regex"}), "start_line"),
+        ("search", json!({"query": "parse"}), "blob"),
+        ("symbol", json!({"name": "parse"}), "id"),
+        ("outline", json!({"view": "symbols"}), "id"),
+    ] {
+        let mut whole = arguments.clone();
+        whole["limit"] = json!(0);
+        whole["max_tokens"] = json!(10_000);
+        let whole = client.call(tool, whole).all(field);
+        assert!(whole.len() > 1, "{tool} {arguments}");
+        let mut told = Vec::new();
+        let mut page = arguments.clone();
+        page["limit"] = json!(1);
+        loop {
+            let answer = client.call(tool, page.clone());
+            told.extend(answer.all(field));
+            let Some(cursor) = answer.facts["next_cursor"].as_str() else {
+                break;
+            };
+            assert_eq!(answer.results().len(), 1, "{tool}");
+            page["cursor"] = json!(cursor);
+        }
+        assert_eq!(told, whole, "{tool} {arguments}");
+    }
+}
+
+#[test]
+fn an_answer_is_as_small_as_it_was_asked_to_be() {
+    let lines: String = (0..3000)
+        .map(|n| format!("pub fn number_{n}() -> u32 {{ {n} }} // \"ünïcode\"\n"))
+        .collect();
+    let repo = TestRepo::new("//- README.md\n# Sample\n");
+    repo.write("src/many.rs", &lines);
+    repo.commit("many");
+    for bodies in ["text", "structured", "both"] {
+        let mut client = Client::legacy(&repo, &["--bodies", bodies]);
+        client.call_complete("symbol", json!({"name": "number_1"}));
+        let calls = [
+            ("read", json!({"target": "src/many.rs"})),
+            ("search", json!({"query": "number", "mode": "regex", "limit": 0})),
+            ("search", json!({"query": "number", "limit": 0, "detail": "full"})),
+            ("outline", json!({"at": "src/many.rs"})),
+            ("symbol", json!({"name": "number_", "prefix": true, "limit": 0})),
+        ];
+        for (tool, arguments) in calls {
+            for (max_tokens, characters) in [(200, 800), (2_000, 8_000), (100_000, 40_000)] {
+                let mut arguments = arguments.clone();
+                arguments["max_tokens"] = json!(max_tokens);
+                let answer = client.call(tool, arguments.clone());
+                let facts = answer.facts.to_string();
+                // The head alone may be longer than a very small answer.
+                let allowed = characters.max(1_600);
+                assert!(
+                    answer.text.len() <= allowed,
+                    "{tool} {arguments} {bodies}: text {}",
+                    answer.text.len()
+                );
+                assert!(
+                    facts.len() <= allowed,
+                    "{tool} {arguments} {bodies}: facts {}",
+                    facts.len()
+                );
+                assert!(!answer.results().is_empty(), "{tool} {arguments} {bodies}");
+                assert!(answer.facts["next_cursor"].is_string(), "{tool} {arguments} {bodies}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_long_file_is_read_page_by_page_without_a_gap() {
+    let text: String = (0..2000)
+        .map(|n| format!("{n}\t\"quoted\" – {n}\n"))
+        .collect::<String>()
+        + &"x".repeat(30_000);
+    let repo = TestRepo::new("//- README.md\n# Sample\n");
+    repo.write("long.txt", &text);
+    repo.commit("long");
+    for (bodies, from_text) in [("structured", false), ("text", true)] {
+        let mut client = Client::legacy(&repo, &["--bodies", bodies]);
+        let mut arguments = json!({"target": "long.txt", "max_tokens": 1500});
+        let mut read = String::new();
+        let mut n_pages = 0;
+        loop {
+            let answer = client.call("read", arguments.clone());
+            let part = &answer.results()[0];
+            if from_text {
+                let (head, rest) = answer.text.split_once("\nlines ").unwrap();
+                assert!(head.starts_with("repo "), "{head}");
+                let page = rest.split_once('\n').unwrap().1;
+                let n_bytes = (part["end_byte"].as_u64().unwrap() - part["start_byte"].as_u64().unwrap()) as usize;
+                read.push_str(&page[..n_bytes]);
+            } else {
+                read.push_str(part["text"].as_str().unwrap());
+                assert_eq!(part["end_byte"], read.len());
+            }
+            n_pages += 1;
+            match answer.facts["next_cursor"].as_str() {
+                Some(cursor) => arguments["cursor"] = json!(cursor),
+                None => break,
+            }
+        }
+        assert!(n_pages > 5);
+        assert!(read == text, "{bodies}: {} of {} bytes", read.len(), text.len());
+    }
+}
+
+#[test]
+fn bodies_stand_where_the_client_looks() {
+    let repo = project();
+    let has = |client: &mut Client| {
+        let answer: Answer = client.call_complete("read", json!({"target": "src/lexer.rs"}));
+        let needle = "lex is not recursive";
+        (answer.text.contains(needle), answer.facts.to_string().contains(needle))
+    };
+    for (name, args, expected) in [
+        ("somebody", vec![], (true, false)),
+        ("claude-code", vec![], (false, true)),
+        ("codex-mcp-client", vec![], (false, true)),
+        ("codex-mcp-client", vec!["--bodies", "text"], (true, false)),
+        ("somebody", vec!["--bodies", "both"], (true, true)),
+    ] {
+        let mut client = Client::start(repo.root(), &args);
+        client.initialize(name);
+        assert_eq!(has(&mut client), expected, "{name} {args:?}");
+    }
+}
+
+#[test]
+fn detail_decides_how_much_is_told() {
+    let repo = project();
+    let mut client = Client::legacy(&repo, &[]);
+    client.call_complete("symbol", json!({"name": "lex"}));
+    let mut sizes = Vec::new();
+    for detail in ["ids", "outline", "preview", "full"] {
+        let answer = client.call(
+            "search",
+            json!({"query": "cut text into tokens", "detail": detail, "context_lines": 2}),
+        );
+        sizes.push(answer.text.lines().skip(1).map(str::len).sum::<usize>());
+    }
+    assert!(
+        sizes.is_sorted() && sizes[0] < sizes[1] && sizes[1] < sizes[3],
+        "{sizes:?}"
+    );
+    let body = client.call("symbol", json!({"name": "Parser.parse", "detail": "full"}));
+    assert!(body.text.contains("lex(text).len()"), "{}", body.text);
+}
+
+#[test]
+fn filters_narrow_an_answer_down() {
+    let repo = project();
+    let mut client = Client::legacy(&repo, &[]);
+    client.call_complete("symbol", json!({"name": "lex"}));
+    let mut paths = |arguments: Value| {
+        let mut paths = client.call("search", arguments).all("path");
+        paths.dedup();
+        paths
+    };
+    let regex = |more: Value| {
+        let mut arguments = json!({"query": "(?i)pars", "mode": "regex", "limit": 0});
+        arguments
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        arguments
+    };
+    assert_eq!(paths(regex(json!({"tests": "only"}))), ["tests/parser_test.rs"]);
+    assert_eq!(paths(regex(json!({"lang": "markdown"}))), ["README.md"]);
+    assert_eq!(
+        paths(regex(json!({"path": ["src", "!parser.rs"]}))),
+        Vec::<String>::new()
+    );
+    assert_eq!(paths(json!({"query": "Parser", "kind": ["struct"]})), ["src/parser.rs"]);
+    assert_eq!(
+        paths(json!({"query": "Parser", "kind": ["enum"]})),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn ambiguity_returns_all_candidates() {
+    let repo = project();
+    let mut client = Client::legacy(&repo, &[]);
+    let answer = client.call_complete("symbol", json!({"name": "parse"}));
+    let ids = answer.all("id");
+    assert_eq!(ids.len(), 2, "{ids:?}");
+    for id in ids {
+        assert_eq!(client.call("symbol", json!({"id": id})).all("id"), [id]);
+    }
+}
+
+#[test]
+fn credentials_are_not_shown() {
+    let repo = project();
+    let mut client = Client::legacy(&repo, &[]);
+    client.call_complete("symbol", json!({"name": "lex"}));
+    for target in [".env", "config/server.pem", "./.env", ".env:1"] {
+        let failure = client.call("read", json!({"target": target})).failure();
+        assert!(failure.contains("credentials"), "{failure}");
+        assert!(client.call("read", json!({"target": target, "ref": "v1"})).facts["error"].is_string());
+    }
+    let found = client.call(
+        "search",
+        json!({"query": "parse", "mode": "regex", "limit": 0, "path": ["**/*", ".env"]}),
+    );
+    assert!(!found.results().is_empty());
+    let everything = [
+        found,
+        client.call("search", json!({"query": "parse secret password", "limit": 0})),
+        client.call("outline", json!({"view": "tree", "depth": 0})),
+    ];
+    for answer in everything {
+        let all = format!("{} {}", answer.text, answer.facts);
+        assert!(
+            !all.contains("me-not") && !all.contains("server.pem") && !all.contains("\".env"),
+            "{all}"
+        );
+    }
+}
+
+#[test]
+fn the_first_answer_does_not_wait_for_the_index() {
+    // So much that a build takes longer than a search waits.
+    let repo = TestRepo::new("//- README.md\n# Sample\n");
+    for file in 0..600 {
+        let body: String = (0..120)
+            .map(|n| format!("/// Adds {n} to a number of file {file}.\npub fn add_{file}_{n}(x: u64) -> u64 {{\n    x + {n}\n}}\n\n"))
+            .collect();
+        repo.write(format!("src/part_{file}.rs"), &body);
+    }
+    repo.commit("many");
+    let mut client = Client::legacy(&repo, &[]);
+    let began = Instant::now();
+    let answer = client.call("search", json!({"query": "where is add_599_7 defined"}));
+    let took = began.elapsed();
+    // Far more than the two seconds that are promised: a debug build, on machines that are busy with other tests.
+    assert!(took.as_secs_f64() < 20.0, "{took:?}");
+    if answer.facts["complete"] == false {
+        assert!(answer.text.contains("being indexed"), "{}", answer.text);
+        let running = client.call("status", json!({"op": "jobs"}));
+        assert_eq!(running.results()[0]["state"], "running", "{}", running.text);
+        let strict = client.call("search", json!({"query": "add_599_7", "stale": "error"}));
+        assert!(strict.failure().contains("still being indexed"), "{strict:?}");
+        let tree = client.call("outline", json!({"view": "tree"}));
+        assert!(tree.text.contains("src/"), "{}", tree.text);
+    }
+    if !answer.text.contains("not all files were read") {
+        assert_eq!(answer.all("path")[0], "src/part_599.rs", "{}", answer.text);
+    }
+    assert_eq!(
+        client
+            .call("read", json!({"target": "src/part_7.rs", "lines": "1"}))
+            .results()
+            .len(),
+        1
+    );
+    let stopped = client.call("index", json!({"op": "stop"}));
+    assert!(stopped.facts["stopped"].is_u64());
+}

@@ -1,0 +1,383 @@
+//! Where the sidecar stands, and what is refused in its place: nothing that came with a repository is believed, nothing is
+//! written through a link, and losing the sidecar costs only time.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use codescout::git::Repository;
+use codescout::query::Mode;
+use codescout::sidecar::{Location, OpenError, Sidecar};
+use codescout::surface::Workspace;
+
+use crate::cli::call;
+use crate::indexed::{Indexed, files_below, skip};
+use crate::support::TestRepo;
+
+const FIXTURE: &str = "
+    //- src/packet.rs
+    pub fn parse_header(bytes: &[u8]) -> Option<u8> {
+        bytes.first().copied()
+    }
+    //- README.md
+    # Packets
+";
+
+fn try_open(root: &Path) -> anyhow::Result<Indexed> {
+    Ok(Indexed {
+        workspace: Workspace::open(root, &Default::default())?,
+    })
+}
+
+/// Every command is refused, says why and what to do, and leaves everything as it is.
+#[track_caller]
+fn assert_refused(repo: &TestRepo, why: &str) {
+    let before = files_below(repo.root());
+    for args in [
+        &["search", "header"][..],
+        &["grep", "header", "--ref", "HEAD"],
+        &["index"],
+        &["status"],
+        &["verify", "--repair"],
+        &["config", "set", "search.limit", "3"],
+    ] {
+        let called = call(repo, args).expect(2);
+        assert!(called.stderr.contains(why), "{args:?}: {}", called.stderr);
+        assert!(called.stderr.contains("hint: "), "{args:?}: {}", called.stderr);
+        assert!(
+            called.stderr.contains("CODESCOUT_SIDECAR"),
+            "{args:?}: {}",
+            called.stderr
+        );
+    }
+    assert!(files_below(repo.root()) == before, "something was changed");
+}
+
+#[test]
+fn what_the_repository_tracks_there_is_refused() {
+    let file = TestRepo::new(FIXTURE);
+    file.write(".codescout/config.toml", "[embedding]\nmodel = \"/evil\"\n");
+    file.commit("with settings");
+    assert_refused(&file, "tracked");
+
+    let whole = TestRepo::new(FIXTURE);
+    Indexed::new(whole.root()).view("HEAD");
+    whole.git(["add", "--force", "--all", "."]);
+    whole.git(["add", "--force", ".codescout"]);
+    fs::remove_file(whole.path(".codescout/.gitignore")).unwrap();
+    whole.git(["add", "--force", ".codescout/state"]);
+    assert_refused(&whole, "tracked");
+
+    let link = TestRepo::new(FIXTURE);
+    fs::create_dir(link.beside("outside")).unwrap();
+    link.symlink("../outside", ".codescout");
+    link.commit("with a link");
+    assert_refused(&link, "tracked");
+    assert_eq!(fs::read_dir(link.beside("outside")).unwrap().count(), 0);
+
+    let submodule = TestRepo::new(FIXTURE);
+    let commit = submodule.rev_parse("HEAD");
+    submodule.git([
+        "update-index",
+        "--add",
+        "--cacheinfo",
+        &format!("160000,{commit},.codescout"),
+    ]);
+    assert_refused(&submodule, "tracked");
+
+    // In the index alone, or nowhere on disk.
+    let absent = TestRepo::new(FIXTURE);
+    absent.write(".codescout/memories/a.md", "do as I say");
+    absent.commit("with notes");
+    fs::remove_dir_all(absent.path(".codescout")).unwrap();
+    assert_refused(&absent, "tracked");
+}
+
+#[test]
+fn a_name_that_only_looks_alike_is_no_matter() {
+    let repo = TestRepo::new(FIXTURE);
+    for path in [
+        ".codescout.toml",
+        ".codescoutignore",
+        "sub/.codescout/x",
+        ".codescou/x",
+        "codescout/x",
+    ] {
+        repo.write(path, "");
+    }
+    repo.commit("alike");
+    let index = Indexed::new(repo.root());
+    assert!(!index.paths(&index.view("HEAD"), "header").is_empty());
+}
+
+#[test]
+fn the_index_is_read_in_every_form_that_git_writes() {
+    let forms: [&[&[&str]]; 6] = [
+        &[&["update-index", "--index-version", "2"]],
+        &[&["update-index", "--index-version", "3"]],
+        &[&["update-index", "--index-version", "4"]],
+        &[&["update-index", "--split-index"]],
+        // A flag that only the third version can hold.
+        &[&["update-index", "--skip-worktree", ".codeclimate.yml"]],
+        &[
+            &["update-index", "--index-version", "4"],
+            &["update-index", "--skip-worktree", ".codeclimate.yml"],
+        ],
+    ];
+    for make in [TestRepo::new as fn(&str) -> TestRepo, TestRepo::sha256] {
+        for form in forms {
+            let repo = make(FIXTURE);
+            for path in [
+                ".a",
+                ".codeclimate.yml",
+                ".codescou",
+                ".codescout-notes",
+                ".codescoutignore",
+                "zz",
+            ] {
+                repo.write(path, path);
+            }
+            repo.commit("neighbours");
+            for arguments in form {
+                repo.git(*arguments);
+            }
+            let opened = Repository::discover(repo.root()).unwrap();
+            let tracks = |path: &str| opened.tracks(path.as_bytes()).unwrap();
+            assert!(!tracks(".codescout"), "{form:?}");
+            for path in repo.git(["ls-files"]).lines() {
+                assert!(tracks(path), "{form:?}: {path}");
+            }
+            assert!(tracks("src") && !tracks("sr"), "{form:?}");
+            repo.write(".codescout/deep/er", "x");
+            repo.git(["add", "--force", ".codescout/deep/er"]);
+            assert!(tracks(".codescout"), "{form:?}");
+            repo.git(["rm", "--quiet", "--cached", "-r", ".codescout"]);
+            // Whichever shared index is left over may still have it.
+            assert!(form[0].contains(&"--split-index") || !tracks(".codescout"), "{form:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_ours_is_refused() {
+    let link = TestRepo::new(FIXTURE);
+    let outside = link.beside("outside");
+    Sidecar::open_or_create(&outside).unwrap();
+    let before = files_below(&outside);
+    link.symlink(&outside, ".codescout");
+    let error = try_open(link.root()).err().unwrap();
+    assert!(format!("{error:#}").contains("symbolic link"), "{error:#}");
+    assert!(files_below(&outside) == before);
+
+    let inside = TestRepo::new(FIXTURE);
+    Indexed::new(inside.root()).view("HEAD");
+    fs::rename(inside.path(".codescout/dense-v1"), inside.beside("dense")).unwrap();
+    symlink(inside.beside("dense"), inside.path(".codescout/dense-v1")).unwrap();
+    let error = try_open(inside.root()).err().unwrap();
+    assert!(format!("{error:#}").contains("symbolic link"), "{error:#}");
+
+    // Another program of the same name.
+    let other = TestRepo::new(FIXTURE);
+    other.write(".git/info/exclude", "/.codescout\n");
+    for (name, content) in [
+        ("project.toml", "[project]\n"),
+        ("usage.db", "SQLite"),
+        ("call_edges.db", "SQLite"),
+    ] {
+        other.write(Path::new(".codescout").join(name), content);
+    }
+    assert_refused(&other, "not made by this program");
+}
+
+#[test]
+fn a_folder_of_another_user_is_refused_unless_the_repository_is_theirs() {
+    let repo = TestRepo::new(FIXTURE);
+    let index = Indexed::new(repo.root());
+    let expected = index.answers(&index.view("HEAD"), &["parse_header"]);
+    let sidecar = repo.path(".codescout");
+    if std::os::unix::fs::chown(&sidecar, Some(12345), None).is_err() {
+        skip("only the administrator can give a folder away");
+        return;
+    }
+    let error = try_open(repo.root()).err().unwrap();
+    assert!(
+        format!("{error:#}").contains("belongs to another user (12345)"),
+        "{error:#}"
+    );
+    let theirs = Location {
+        root: sidecar.clone(),
+        trusted_owner: Some(12345),
+    };
+    theirs.open().unwrap();
+    assert!(matches!(
+        Location::new(&sidecar).open(),
+        Err(OpenError::OtherOwner { user: 12345, .. })
+    ));
+
+    // As in a CI job: the checkout is somebody else's, and git was told to trust it. The sidecar may be theirs or ours.
+    std::os::unix::fs::chown(repo.path(".git"), Some(12345), None).unwrap();
+    std::os::unix::fs::chown(repo.root(), Some(12345), None).unwrap();
+    let home = repo.beside("home");
+    fs::create_dir(&home).unwrap();
+    fs::write(home.join(".gitconfig"), "[safe]\n\tdirectory = *\n").unwrap();
+    for owner in [12345, fs::metadata(&home).unwrap().uid()] {
+        std::os::unix::fs::chown(&sidecar, Some(owner), None).unwrap();
+        let called = Command::new(env!("CARGO_BIN_EXE_codescout"))
+            .args(["search", "parse_header"])
+            .current_dir(repo.root())
+            .env("HOME", &home)
+            .output()
+            .unwrap();
+        assert!(called.status.success(), "{}", String::from_utf8_lossy(&called.stderr));
+    }
+
+    // A file of theirs in a folder of ours is no better than a damaged one.
+    for path in [repo.path(".git"), repo.root().to_owned()] {
+        std::os::unix::fs::chown(path, Some(fs::metadata(&home).unwrap().uid()), None).unwrap();
+    }
+    for (path, _) in files_below(&sidecar) {
+        if path.components().count() == 2 {
+            std::os::unix::fs::chown(sidecar.join(&path), Some(12345), None).unwrap();
+            let index = Indexed::new(repo.root());
+            assert_eq!(
+                index.answers(&index.view("HEAD"), &["parse_header"]),
+                expected,
+                "{}",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn links_pipes_and_folders_in_place_of_files_do_no_harm() {
+    let repo = TestRepo::new(FIXTURE);
+    let index = Indexed::new(repo.root());
+    let expected = index.answers(&index.view("HEAD"), &["parse_header"]);
+    let sidecar = repo.path(".codescout");
+    let kept = repo.beside("kept");
+    fs::create_dir(&kept).unwrap();
+    for store in ["artifacts-v1", "lexical-v1", "dense-v1", "snapshots-v1"] {
+        for trick in ["link", "hard link", "pipe", "folder", "link to a device"] {
+            // A new one each time: what was mended has other names.
+            fs::remove_dir_all(&sidecar).unwrap();
+            Indexed::new(repo.root()).view("HEAD");
+            let [path]: [PathBuf; 1] = fs::read_dir(sidecar.join(store))
+                .unwrap()
+                .map(|entry| entry.unwrap().path())
+                .collect::<Vec<_>>()
+                .try_into()
+                .unwrap();
+            let outside = kept.join("outside");
+            fs::rename(&path, &outside).unwrap();
+            let bytes = fs::read(&outside).unwrap();
+            match trick {
+                "link" => symlink(&outside, &path).unwrap(),
+                "hard link" => fs::hard_link(&outside, &path).unwrap(),
+                "link to a device" => symlink("/dev/zero", &path).unwrap(),
+                "folder" => fs::create_dir(&path).unwrap(),
+                _ => assert!(Command::new("mkfifo").arg(&path).status().unwrap().success()),
+            }
+            let found = call(&repo, &["verify", "--repair"]);
+            // A second name of the very same bytes is no damage; it is never written to either.
+            assert_eq!(found.code, i32::from(trick != "hard link"), "{trick}: {}", found.text());
+            let index = Indexed::new(repo.root());
+            assert_eq!(
+                index.answers(&index.view("HEAD"), &["parse_header"]),
+                expected,
+                "{trick}"
+            );
+            assert_eq!(fs::read(&outside).unwrap(), bytes, "{trick}");
+            fs::remove_file(outside).unwrap();
+        }
+    }
+}
+
+#[test]
+fn work_trees_share_one_store_and_submodules_have_their_own() {
+    let repo = TestRepo::new(FIXTURE);
+    let index = Indexed::new(repo.root());
+    index.view("HEAD");
+    let linked = repo.worktree("linked");
+    let there = Indexed::new(linked.root());
+    assert_eq!(there.workspace.sidecar_root(), repo.path(".codescout"));
+    assert_eq!(there.ingested("HEAD").n_new_blobs, 0);
+    assert!(!linked.path(".codescout").exists());
+    for at in [&repo, &linked] {
+        assert_eq!(at.git(["status", "--porcelain", "--ignored=no"]), "");
+    }
+    assert!(
+        repo.git(["check-ignore", "-v", ".codescout/state"])
+            .contains("info/exclude")
+    );
+    fs::write(repo.path(".git/info/exclude"), "").unwrap();
+    assert!(
+        repo.git(["check-ignore", "-v", ".codescout/state"])
+            .contains(".codescout/.gitignore")
+    );
+
+    let bare = repo.bare_clone("bare");
+    assert_eq!(Indexed::new(bare.root()).ingested("HEAD").n_new_blobs, 2);
+    assert_eq!(
+        Indexed::new(bare.root()).workspace.sidecar_root(),
+        bare.path("codescout")
+    );
+    let of_bare = bare.worktree("of-bare");
+    assert_eq!(
+        Indexed::new(of_bare.root()).workspace.sidecar_root(),
+        bare.path("codescout")
+    );
+    assert_eq!(Indexed::new(of_bare.root()).ingested("HEAD").n_new_blobs, 0);
+
+    let parent = TestRepo::new("//- top.txt\ntop\n");
+    parent.git(["submodule", "--quiet", "add", &repo.root().display().to_string(), "sub"]);
+    parent.commit("with a submodule");
+    let sub = Indexed::new(&parent.path("sub"));
+    assert_eq!(sub.workspace.sidecar_root(), parent.path("sub/.codescout"));
+    assert_eq!(sub.ingested("HEAD").n_new_blobs, 2);
+    assert_eq!(parent.git(["status", "--porcelain"]), "");
+}
+
+#[test]
+fn losing_or_moving_the_sidecar_costs_only_time() {
+    let repo = TestRepo::new(FIXTURE);
+    let index = Indexed::new(repo.root());
+    let held = index.view("HEAD");
+    let expected = index.answers(&held, &["parse_header"]);
+    let losses: [(&str, &dyn Fn()); 3] = [
+        ("clean", &|| {
+            repo.git(["clean", "-fdxq"]);
+        }),
+        ("deleted", &|| fs::remove_dir_all(repo.path(".codescout")).unwrap()),
+        ("emptied", &|| {
+            for entry in fs::read_dir(repo.path(".codescout")).unwrap() {
+                let path = entry.unwrap().path();
+                let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+            }
+        }),
+    ];
+    for (what, lose) in losses {
+        lose();
+        // Who holds a view goes on, and the same process makes the next one.
+        assert_eq!(
+            index.answers(&held, &["parse_header"]),
+            expected,
+            "{what}: the view that is held"
+        );
+        assert_eq!(index.ingested("HEAD").n_new_blobs, 2, "{what}");
+        assert_eq!(
+            index.answers(&index.view("HEAD"), &["parse_header"]),
+            expected,
+            "{what}"
+        );
+    }
+    let moved = repo.beside("moved");
+    fs::rename(repo.root(), &moved).unwrap();
+    assert_eq!(index.answers(&held, &["parse_header"]), expected);
+    let there = Indexed::new(&moved);
+    assert_eq!(there.ingested("HEAD").n_new_blobs, 0);
+    let view = there.view("HEAD");
+    assert!(!there.search(&view, Mode::Auto, "parse_header").is_empty());
+    fs::rename(&moved, repo.root()).unwrap();
+}

@@ -1,0 +1,90 @@
+"""The Python SDK as a client: every mode, stdio and HTTP. Usage: clients.py CODESCOUT REPO URL"""
+
+import asyncio
+import sys
+import time
+
+import jsonschema
+from mcp import Client, StdioServerParameters
+
+CALLS = [
+    ("search", {"query": "cut text into tokens"}),
+    ("search", {"query": "token_", "mode": "regex", "limit": 3}),
+    ("outline", {}),
+    ("outline", {"view": "tree"}),
+    ("symbol", {"name": "lex", "include": ["body", "refs"]}),
+    ("read", {"target": "README.md", "heading": ["Installation"]}),
+    ("status", {}),
+    ("status", {"op": "guide"}),
+    ("index", {"wait": 20}),
+    ("search", {"query": ""}),
+    ("read", {"target": ".env"}),
+]
+
+
+async def check(client, label):
+    tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert list(tools) == ["search", "outline", "symbol", "read", "status", "index"], list(tools)
+    n_calls = 0
+    for name, arguments in CALLS:
+        result = await client.call_tool(name, arguments)
+        assert not result.is_error, (name, result)
+        jsonschema.validate(result.structured_content, tools[name].output_schema)
+        assert result.content[0].text
+        n_calls += 1
+    failure = await client.call_tool("read", {"target": ".env"})
+    assert "credentials" in failure.structured_content["error"]
+    # Page after page until the end.
+    seen, cursor, n_pages = [], None, 0
+    while True:
+        arguments = {"query": "token_", "mode": "regex", "limit": 7}
+        if cursor:
+            arguments["cursor"] = cursor
+        page = (await client.call_tool("search", arguments)).structured_content
+        seen += [result["start_line"] for result in page["results"] if result["path"] == "many.rs"]
+        n_pages += 1
+        cursor = page.get("next_cursor")
+        if not cursor:
+            break
+    assert len(seen) == 40 and len(set(seen)) == 40, seen
+    # A call that is given up does not disturb the next.
+    try:
+        await asyncio.wait_for(client.call_tool("index", {"wait": 60, "refs": ["HEAD"]}), 0.001)
+    except (asyncio.TimeoutError, TimeoutError):
+        pass
+    assert (await client.call_tool("symbol", {"name": "lex"})).structured_content["total"] == 1
+    resources = (await client.list_resources()).resources
+    for resource in resources:
+        assert (await client.read_resource(resource.uri)).contents[0].text
+    prompts = (await client.list_prompts()).prompts
+    assert len(prompts) == 3
+    await client.get_prompt("onboard", {})
+    try:
+        await client.call_tool("no_such_tool", {})
+        raise SystemExit("an unknown tool was answered")
+    except SystemExit:
+        raise
+    except Exception as error:
+        assert "unknown tool" in str(error), error
+    print(f"pass  {label}: {client.protocol_version}, {n_calls} calls, {n_pages} pages, {len(resources)} resources")
+
+
+async def main():
+    codescout, repo, url = sys.argv[1:4]
+    failed = False
+    for mode in ["legacy", "auto", "2026-07-28"]:
+        stdio = StdioServerParameters(command=codescout, args=["serve", "--repo", repo])
+        for label, target in [("stdio", stdio), ("http", url)]:
+            began = time.time()
+            try:
+                async with Client(target, mode=mode) as client:
+                    if mode != "2026-07-28":
+                        assert client.instructions.startswith("codescout searches")
+                    await check(client, f"{mode} over {label}")
+            except BaseException as error:
+                failed = True
+                print(f"FAIL  {mode} over {label} after {time.time() - began:.1f} s: {error!r}")
+    sys.exit(failed)
+
+
+asyncio.run(main())
