@@ -29,9 +29,7 @@ use bstr::BString;
 
 use crate::git::Person;
 use crate::model::{CommitId, Oid, RepoPath};
-use crate::sidecar::{
-    Bytes, CodecError, CompressError, SectionError, SectionFile, Sidecar, Store, decode, decompress,
-};
+use crate::sidecar::{Bytes, CodecError, CompressError, SectionError, SectionFile, Sidecar, Store, decode, decompress};
 
 use super::record::{Boundary, Change, CommitData, CommitHead, Entry, Origin, PathChange, Who, message_text};
 use super::wire::{Scan, SortedTexts, i64_at, part, u32_at};

@@ -361,13 +361,7 @@ impl Ingest<'_> {
         Some((store, file, fault.to_string()))
     }
 
-    fn check_history(
-        &self,
-        state: &State,
-        found: &mut Verification,
-        progress: &dyn Progress,
-        limits: Limits<'_>,
-    ) {
+    fn check_history(&self, state: &State, found: &mut Verification, progress: &dyn Progress, limits: Limits<'_>) {
         for file in state.history.iter().flat_map(HistoryEntry::files) {
             progress.advance(file.length);
             if limits.are_reached() {

@@ -129,7 +129,11 @@ fn unit(stage: Stage) -> &'static str {
 
 fn new_bar(stage: Stage, n_blobs: u64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(n_blobs), ProgressDrawTarget::stderr());
-    let template = format!("{} {{bar:30}} {{pos}}/{{len}} {}, {{eta}} left", doing(stage), unit(stage));
+    let template = format!(
+        "{} {{bar:30}} {{pos}}/{{len}} {}, {{eta}} left",
+        doing(stage),
+        unit(stage)
+    );
     let style = ProgressStyle::with_template(&template);
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar

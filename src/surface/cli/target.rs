@@ -12,8 +12,8 @@ use crate::extract::{Extractor, Options};
 use crate::history::{FileShapes, SymbolKey};
 use crate::model::RepoPath;
 use crate::query::{FileFilter, PartQuery, Sources, SymbolQuery, SymbolRequest, kind_name, parse_lines, symbols};
-use crate::surface::history::{OpenedHistory, Uncommitted};
 use crate::surface::answer::inside;
+use crate::surface::history::{OpenedHistory, Uncommitted};
 use crate::surface::open::Workspace;
 
 /// What was asked about.

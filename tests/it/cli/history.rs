@@ -422,6 +422,76 @@ fn a_damaged_record_is_made_anew() {
 }
 
 #[test]
+fn a_damaged_batch_is_found_set_aside_and_recorded_again() {
+    let repo = TestRepo::new("//- a.txt\n1\n");
+    call(&repo, &["index", "--history"]).expect(0);
+    for n in 0..3 {
+        repo.write("a.txt", format!("{n}\n"));
+        repo.commit("more");
+        call(&repo, &["index"]).expect(0);
+    }
+    let sound = call(&repo, &["verify", "--json"]).expect(0).json();
+    assert_eq!(
+        (&sound["checked"]["commits"], &sound["health"]),
+        (&4.into(), &"sound".into())
+    );
+    let before = history(&repo, &["a.txt"])["results"].clone();
+    // Every byte of every file counts, whether a question would come across it or not.
+    let folder = repo.path(".codescout/history-v1");
+    let files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let length = |path: &std::path::PathBuf| std::fs::metadata(path).unwrap().len();
+    let path = files.max_by_key(length).unwrap();
+    let good = std::fs::read(&path).unwrap();
+    for at in (0..good.len()).step_by(97) {
+        let mut bad = good.clone();
+        bad[at] ^= 1;
+        std::fs::write(&path, bad).unwrap();
+        let found = call(&repo, &["verify", "--json"]).expect(1).json();
+        let file = format!("history-v1/{}", path.file_name().unwrap().display());
+        assert_eq!(found["damaged"][0]["file"], file, "byte {at}");
+    }
+    let mended = call(&repo, &["verify", "--repair", "--json"]).expect(1).json();
+    assert_eq!(
+        (&mended["health"], &mended["repair"]["is_sound"]),
+        (&"repaired".into(), &true.into())
+    );
+    let left = call(&repo, &["verify", "--json"]).expect(0).json();
+    assert!(left["checked"]["commits"].as_u64().unwrap() < 4);
+    call(&repo, &["index", "--history"]).expect(0);
+    assert_eq!(
+        call(&repo, &["verify", "--json"]).expect(0).json()["checked"]["commits"],
+        4
+    );
+    assert_eq!(history(&repo, &["a.txt"])["results"], before);
+}
+
+#[test]
+fn a_collection_keeps_the_history() {
+    let repo = TestRepo::new("//- a.txt\nfirst words\n");
+    call(&repo, &["index", "--history"]).expect(0);
+    repo.write("a.txt", "other words\n");
+    repo.commit("more");
+    call(&repo, &["index"]).expect(0);
+    let before = history(&repo, &["a.txt"])["results"].clone();
+    let gone = repo
+        .path(".codescout/history-v1")
+        .join(format!("{}.hist", "0".repeat(32)));
+    std::fs::write(&gone, "nobody names it").unwrap();
+    let planned = call(&repo, &["gc", "--dry-run", "--json"]).expect(0).json();
+    assert_eq!(planned["history"]["count"], 2);
+    let done = call(&repo, &["gc", "--aggressive", "--json"]).expect(0).json();
+    assert_eq!(done["rewrote"], true, "no new epoch: {done}");
+    assert!(!gone.exists());
+    let checked = call(&repo, &["verify", "--json"]).expect(0).json();
+    assert_eq!(checked["checked"]["commits"], 2);
+    assert_eq!(
+        call(&repo, &["index", "--json"]).expect(0).json()["history"]["new_commits"],
+        0
+    );
+    assert_eq!(history(&repo, &["a.txt"])["results"], before);
+}
+
+#[test]
 fn another_epoch_keeps_the_history() {
     let repo = TestRepo::new("//- a.txt\n1\n");
     call(&repo, &["index", "--history"]).expect(0);
