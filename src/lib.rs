@@ -14,6 +14,7 @@
 //!    embed/      texts to vectors: the trait Embedder and the model inside the binary
 //! 4  index/      segments: documents by number; lexical/ (tantivy) and dense/ (vectors)
 //! 5  snapshot/   manifests of trees; a View = manifests + overlay + segments, which never changes
+//!    history/    what each commit changed, and the life of files and symbols through it
 //! 6  ingest/     the writer: what a tree needs and is not there
 //!    query/      the reader: search, grep, symbols, outline, read
 //! 7  evaluate/   how good answers are
@@ -42,6 +43,7 @@ pub mod embed;
 pub mod evaluate;
 pub mod extract;
 pub mod git;
+pub mod history;
 pub mod index;
 pub mod ingest;
 pub mod model;

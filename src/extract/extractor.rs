@@ -55,6 +55,18 @@ impl Extractor {
         extraction
     }
 
+    /// Like [`Self::extract`], without chunks: for versions of a file of which only the definitions are asked for.
+    pub fn without_chunks(&mut self, bytes: &[u8], lang: Lang) -> Extraction {
+        let lines = LineIndex::new(bytes);
+        let mut layout = Layout::new(lines.count());
+        let structure = lang::language(lang).map_or(Structure::Lines, |language| language.structure);
+        let mut extraction = self
+            .facts(bytes, lang, structure, &lines, &mut layout)
+            .unwrap_or_default();
+        extraction.n_lines = lines.count() as u32;
+        extraction
+    }
+
     /// Everything but the chunks; nothing if the text is to be cut by lines.
     fn facts(
         &mut self,

@@ -1,10 +1,14 @@
 //! Commits.
 
-use bstr::BString;
+use std::io;
 
+use bstr::{BString, ByteSlice};
+
+use super::command::{CommandError, git};
 use super::object_id::from_gix;
+use super::open::Repository;
 use super::reader::{ObjectError, ObjectReader};
-use crate::model::{CommitId, TreeId};
+use crate::model::{CommitId, Oid, TreeId};
 
 /// A commit as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +40,36 @@ pub struct Person {
     pub utc_offset: i32,
 }
 
+impl Repository {
+    /// Where two lines of commits parted, as git chooses it; `None` if they have nothing in common.
+    pub fn merge_base(&self, one: CommitId, other: CommitId) -> Result<Option<CommitId>, CommandError> {
+        match git(self.git_dir(), "merge-base", &[one.to_string(), other.to_string()]) {
+            Ok(printed) => {
+                let id = printed.to_str().ok().and_then(|text| Oid::from_hex(text.trim()).ok());
+                Ok(id.map(CommitId))
+            }
+            // It says nothing when there is none.
+            Err(CommandError::Failed { message, .. }) if message.is_empty() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The commits whose parents were cut off when the clone was made, in order; none unless it is shallow.
+    pub fn shallow_commits(&self) -> io::Result<Vec<CommitId>> {
+        let text = match std::fs::read_to_string(self.common_dir().join("shallow")) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut commits: Vec<CommitId> = text
+            .lines()
+            .filter_map(|line| Oid::from_hex(line.trim()).ok().map(CommitId))
+            .collect();
+        commits.sort_unstable();
+        Ok(commits)
+    }
+}
+
 impl ObjectReader {
     /// Reads a commit.
     pub fn commit(&mut self, id: CommitId) -> Result<CommitInfo, ObjectError> {
@@ -48,11 +82,58 @@ impl ObjectReader {
             message: commit.message.to_owned(),
             encoding: commit.encoding.map(ToOwned::to_owned),
         });
+        let decoded = decoded.or_else(|error| by_hand(&bytes).ok_or(error));
         self.recycle(bytes);
         decoded.map_err(|source| ObjectError::Damaged {
             id: id.0,
             source: Box::new(source),
         })
+    }
+}
+
+/// Reads a commit whose headers are not as git would write them now: a time that is none, a name without address. Such commits
+/// are old, and git reads them.
+fn by_hand(bytes: &[u8]) -> Option<CommitInfo> {
+    let (headers, message) = bytes.split_once_str(b"\n\n").unwrap_or((bytes, b""));
+    let values = |name: &'static [u8]| {
+        let lines = headers
+            .lines()
+            .filter_map(move |line| line.strip_prefix(name)?.strip_prefix(b" "));
+        lines.collect::<Vec<&[u8]>>()
+    };
+    let oid = |text: &[u8]| Oid::from_hex(text.to_str().ok()?.trim()).ok();
+    let someone = |name: &'static [u8]| {
+        values(name)
+            .first()
+            .map(|line| person_by_hand(line))
+            .unwrap_or_default()
+    };
+    Some(CommitInfo {
+        tree: TreeId(oid(values(b"tree").first()?)?),
+        parents: values(b"parent")
+            .into_iter()
+            .map(|text| oid(text).map(CommitId))
+            .collect::<Option<_>>()?,
+        author: someone(b"author"),
+        committer: someone(b"committer"),
+        message: message.into(),
+        encoding: values(b"encoding").first().map(|name| BString::from(*name)),
+    })
+}
+
+fn person_by_hand(line: &[u8]) -> Person {
+    let (name, rest) = line.split_once_str(b"<").unwrap_or((line, b""));
+    let (email, clock) = rest.rsplit_once_str(b">").unwrap_or((rest, b""));
+    let seconds = clock
+        .trim()
+        .split_str(b" ")
+        .next()
+        .and_then(|text| text.to_str().ok()?.parse().ok());
+    Person {
+        name: name.trim().into(),
+        email: email.trim().into(),
+        time: seconds.unwrap_or_default(),
+        utc_offset: 0,
     }
 }
 

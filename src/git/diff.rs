@@ -39,6 +39,32 @@ impl ObjectReader {
     /// Without `from`, every file of `to` is an addition. Subtrees that are equal are not read: the cost follows the
     /// number of changed directories.
     pub fn diff_trees(&mut self, from: Option<TreeId>, to: TreeId) -> Result<Vec<TreeChange>, ObjectError> {
+        self.diff_folders(from, to, &|_| true)
+    }
+
+    /// Like [`Self::diff_trees`], of `paths` alone, which are ascending by bytes: folders without one of them are not read.
+    pub fn diff_trees_at(
+        &mut self,
+        from: Option<TreeId>,
+        to: TreeId,
+        paths: &[&RepoPath],
+    ) -> Result<Vec<TreeChange>, ObjectError> {
+        let holds_one = |folder: &[u8]| {
+            let at = paths.partition_point(|path| path.as_bytes() < folder);
+            paths.get(at).is_some_and(|path| path.as_bytes().starts_with(folder))
+        };
+        let mut changes = self.diff_folders(from, to, &holds_one)?;
+        changes.retain(|change| paths.binary_search(&&change.path).is_ok());
+        Ok(changes)
+    }
+
+    /// Looks into the folders for which `enter`, asked with their path and a slash, says so.
+    fn diff_folders(
+        &mut self,
+        from: Option<TreeId>,
+        to: TreeId,
+        enter: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<Vec<TreeChange>, ObjectError> {
         let mut changes = Vec::new();
         if from == Some(to) {
             return Ok(changes);
@@ -53,6 +79,9 @@ impl ObjectReader {
                 Step::Into { old, new } => {
                     check_limit(levels.len(), MAX_DEPTH, "levels", to)?;
                     prefix.push(b'/');
+                    if !enter(&prefix) {
+                        continue;
+                    }
                     let sub = Pair::open(self, old, new, prefix.len())?;
                     levels.push(sub);
                 }

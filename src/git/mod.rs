@@ -7,6 +7,7 @@
 
 mod attributes;
 mod beneath;
+mod blame;
 mod blob;
 mod command;
 mod commit;
@@ -15,6 +16,7 @@ mod disk_file;
 mod hooks_path;
 mod index;
 mod known_files;
+mod line_diff;
 mod object_id;
 mod open;
 mod operation;
@@ -31,6 +33,7 @@ mod watch;
 mod worktree;
 
 pub use attributes::{AttributeMatcher, Attributes, PathAttributes, is_rules_file};
+pub use blame::{Blame, BlameLine, BlameOptions, BlamedCommit};
 pub use blob::{BlobContent, hash_blob};
 pub use command::{CommandError, GitVersion, git_version};
 pub use commit::{CommitInfo, Person};
@@ -38,6 +41,7 @@ pub use diff::{TreeChange, TreeEntry};
 pub use disk_file::{DiskFile, Unread, WorkTreeReader};
 pub use hooks_path::{HooksPath, HooksPathOrigin};
 pub use known_files::KnownFiles;
+pub use line_diff::{LineHunk, diff_lines};
 pub use open::{ObjectFormat, OpenError, Repository, RepositoryKind};
 pub use operation::is_in_operation;
 pub use reader::{ObjectError, ObjectReader};

@@ -6,6 +6,7 @@
 
 mod compact;
 mod gc;
+mod history;
 mod progress;
 mod publish;
 mod repair;
@@ -14,6 +15,7 @@ mod sweep;
 mod verify;
 
 pub use gc::{Cause, CollectError, CollectOptions, Collected, Collector, Keep, KeptSnapshot, Occasion, Share, Survey};
+pub use history::{RecordError, RecordOutcome, Recorder};
 pub use progress::{NoProgress, Progress, Stage};
 pub use repair::{Repair, RepairError};
 pub use run::{Ingest, IngestError, Outcome, Target};

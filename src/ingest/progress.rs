@@ -17,6 +17,8 @@ pub enum Stage {
     Waiting,
     /// Reading, extracting and indexing blobs.
     Indexing,
+    /// Reading what commits changed.
+    Recording,
     /// Reading stored files. What comes one by one is files.
     Verifying,
     /// Reading, extracting and indexing blobs to compare them with what is stored.

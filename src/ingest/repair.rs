@@ -4,11 +4,13 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
 
-use crate::sidecar::{LockError, State, Store, WriterLock, failpoint};
+use crate::sidecar::{HistoryEntry, LockError, State, Store, WriterLock, failpoint};
 use crate::snapshot::ManifestError;
 
 use super::progress::Progress;
+use super::publish::publish_state;
 use super::run::{Ingest, IngestError, Target};
+use super::sweep::retire_history;
 use super::verify::{Depth, Limits, Verification, VerifyError, check_content, files_of};
 
 /// What mending did.
@@ -53,6 +55,7 @@ impl Ingest<'_> {
     /// Looks for damage, sets it aside and makes it again. Without damage nothing is written.
     ///
     /// A damaged segment costs all of them: the numbers that it gave are not known any more, so a new epoch begins.
+    /// A damaged batch of commits costs those that go on from it.
     pub fn repair(&self, depth: Depth, progress: &dyn Progress, limits: Limits<'_>) -> Result<Repair, RepairError> {
         let mut repair = Repair {
             before: self.verify(depth, progress, limits)?,
@@ -104,6 +107,25 @@ impl Ingest<'_> {
         }
     }
 
+    /// Publishes a state without the batches of commits that are damaged and those that go on from them: they are recorded again when
+    /// somebody asks for what they had.
+    fn drop_damaged_history(&self, found: &Verification, lock: &WriterLock) -> Result<(), IngestError> {
+        // A damaged state is set aside, and names nothing any more.
+        let Ok(Some(mut state)) = self.sidecar.state() else {
+            return Ok(());
+        };
+        let is_damaged = |entry: &HistoryEntry| {
+            let mut files = entry.files();
+            files.any(|file| found.is_blamed(Store::History, &file.name))
+        };
+        if let Some(first) = state.history.iter().position(is_damaged) {
+            let dropped = state.history.split_off(first);
+            publish_state(self.sidecar, lock, &mut state)?;
+            retire_history(self.sidecar, &dropped);
+        }
+        Ok(())
+    }
+
     /// Looks again now that nobody else writes: what was damaged may have been made anew meanwhile under the same name.
     fn set_aside(&self, depth: Depth, progress: &dyn Progress, limits: Limits<'_>) -> Result<usize, RepairError> {
         let lock = self.sidecar.lock_unless(self.patience, limits.interrupt)?;
@@ -112,6 +134,7 @@ impl Ingest<'_> {
             ..limits
         };
         let found = self.verify(depth, progress, no_deadline)?;
+        self.drop_damaged_history(&found, &lock)?;
         let mut n_set_aside = 0;
         for finding in &found.findings {
             let moved = self.sidecar.set_aside(finding.store, OsStr::new(&finding.name), &lock);
@@ -135,7 +158,7 @@ impl Ingest<'_> {
             .map_err(|source| self.mend_error(source))?;
         // Without a tree to make anew nobody else would publish one, and the segments would stay in nobody's use.
         if let (false, Ok(None)) = (found.is_sound(), self.sidecar.state()) {
-            self.begin_epoch(&lock)?;
+            self.begin_epoch(&lock, Vec::new())?;
         }
         Ok(n_set_aside)
     }

@@ -8,7 +8,7 @@ use crate::embed::Embedder;
 use crate::git::{Attributes, ObjectError, ObjectReader, Repository, TreeChange, TreeFile, is_rules_file};
 use crate::index::{Build, BuildError, BuildOptions, SegmentError, Segments};
 use crate::model::{CommitId, TreeId};
-use crate::sidecar::{LockError, Sidecar, State, StateError, WriterLock};
+use crate::sidecar::{HistoryEntry, LockError, Sidecar, State, StateError, WriterLock};
 use crate::snapshot::{
     Blobs, Difference, ListedFile, Manifest, ManifestError, SnapshotStore, attributes_of, can_be_completed,
     missing_artifacts,
@@ -132,8 +132,10 @@ impl Ingest<'_> {
 
     /// The published state with its segments if this build can go on from it; else the first of a new epoch.
     fn sound_state(&self, lock: &WriterLock) -> Result<(State, Segments), IngestError> {
+        let mut history = Vec::new();
         match self.sidecar.state() {
             Ok(Some(state)) if state.recipe == self.options.recipe => {
+                history.clone_from(&state.history);
                 match Segments::open(self.sidecar, &state, &self.profile()) {
                     Ok(segments) if segments.iter().all(|segment| segment.vectors.is_some()) => {
                         return Ok((state, segments));
@@ -145,19 +147,23 @@ impl Ingest<'_> {
                     }
                 }
             }
-            Ok(Some(_)) => tracing::info!("another extraction recipe: indexing anew"),
+            Ok(Some(state)) => {
+                history = state.history;
+                tracing::info!("another extraction recipe: indexing anew");
+            }
             Ok(None) => {}
             Err(error @ (StateError::Io { .. } | StateError::Format { .. })) => return Err(error.into()),
             Err(error) => tracing::warn!("{}: indexing anew", chain(&error)),
         }
-        Ok((self.begin_epoch(lock)?, Segments::default()))
+        Ok((self.begin_epoch(lock, history)?, Segments::default()))
     }
 
-    /// Publishes a state without segments.
-    pub(super) fn begin_epoch(&self, lock: &WriterLock) -> Result<State, IngestError> {
+    /// Publishes a state without segments; recorded commits are of no epoch.
+    pub(super) fn begin_epoch(&self, lock: &WriterLock, history: Vec<HistoryEntry>) -> Result<State, IngestError> {
         let mut state = State {
             epoch: new_epoch().map_err(IngestError::Random)?,
             recipe: self.options.recipe,
+            history,
             ..State::default()
         };
         publish_state(self.sidecar, lock, &mut state)?;

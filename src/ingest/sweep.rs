@@ -1,20 +1,22 @@
-//! Removes files that no state names: segments that compaction has replaced, manifests of an earlier epoch, and what killed writers
+//! Removes files that no state names: segments and batches of commits that compaction has replaced, manifests of an earlier epoch, and what killed writers
 //! left.
 
 use std::collections::HashSet;
 use std::io;
 use std::time::{Duration, SystemTime};
 
-use crate::sidecar::{EntryKind, SegmentEntry, Sidecar, State, Store, WriterLock, failpoint};
+use crate::sidecar::{EntryKind, HistoryEntry, SegmentEntry, Sidecar, State, Store, WriterLock, failpoint};
 use crate::snapshot::SnapshotStore;
 
+use super::history::{HISTORY_ENDING, files_of_history};
 use super::publish::{ARTIFACTS_ENDING, LEXICAL_ENDING, NAME_DIGITS, VECTORS_ENDING};
 
 /// Stores of segment files, and what the names in each end in.
-const SWEPT: [(Store, &str); 3] = [
+const SWEPT: [(Store, &str); 4] = [
     (Store::Artifacts, ARTIFACTS_ENDING),
     (Store::Lexical, LEXICAL_ENDING),
     (Store::Dense, VECTORS_ENDING),
+    (Store::History, HISTORY_ENDING),
 ];
 
 /// Files of a segment: the store and the name of each.
@@ -34,8 +36,17 @@ pub(super) fn files_of(entry: &SegmentEntry) -> impl Iterator<Item = (Store, &st
 /// Begins the grace period of segments that the published state has ceased to name: a file's time of change is when it went out
 /// of use. A failure only shortens the period.
 pub(super) fn retire(sidecar: &Sidecar, entries: &[SegmentEntry]) {
+    retire_files(sidecar, entries.iter().flat_map(files_of));
+}
+
+/// The same for batches of commits.
+pub(super) fn retire_history(sidecar: &Sidecar, entries: &[HistoryEntry]) {
+    retire_files(sidecar, entries.iter().flat_map(files_of_history));
+}
+
+fn retire_files<'e>(sidecar: &Sidecar, files: impl Iterator<Item = (Store, &'e str)>) {
     let now = SystemTime::now();
-    for (store, name) in entries.iter().flat_map(files_of) {
+    for (store, name) in files {
         touch(sidecar, store, name, now);
     }
 }
@@ -75,10 +86,11 @@ pub(super) fn sweep(sidecar: &Sidecar, state: &State, grace: Grace, lock: &Write
     let Found {
         mut unnamed,
         named_bytes,
+        history_bytes,
     } = find(sidecar, state)?;
     unnamed.sort_unstable_by(|a, b| (b.changed, &b.name).cmp(&(a.changed, &a.name)));
     let now = SystemTime::now();
-    let allowed = named_bytes.max(grace.min_bytes);
+    let allowed = (named_bytes + history_bytes).max(grace.min_bytes);
     let (mut kept_bytes, mut n_removed) = (0, 0);
     for file in unnamed {
         kept_bytes += file.n_bytes;
@@ -97,7 +109,10 @@ pub(super) fn sweep(sidecar: &Sidecar, state: &State, grace: Grace, lock: &Write
 /// Segment files and manifests on disk.
 pub(super) struct Found {
     pub(super) unnamed: Vec<Unnamed>,
+    /// Of segments and manifests.
     pub(super) named_bytes: u64,
+    /// Of batches of commits.
+    pub(super) history_bytes: u64,
 }
 
 /// A file that nobody reads any more.
@@ -110,17 +125,27 @@ pub(super) struct Unnamed {
 
 /// Looks through the stores.
 pub(super) fn find(sidecar: &Sidecar, state: &State) -> io::Result<Found> {
-    let named: HashSet<&str> = state.segments.iter().flat_map(files_of).map(|(_, name)| name).collect();
-    let (mut unnamed, mut named_bytes) = (Vec::new(), 0);
+    let of_segments = state.segments.iter().flat_map(files_of);
+    let of_history = state.history.iter().flat_map(files_of_history);
+    let named: HashSet<&str> = of_segments.chain(of_history).map(|(_, name)| name).collect();
+    let (mut unnamed, mut named_bytes, mut history_bytes) = (Vec::new(), 0, 0);
     for (store, ending) in SWEPT {
-        for entry in sidecar.entries(Some(store))? {
+        let entries = match sidecar.entries(Some(store)) {
+            // A store that is younger than the sidecar comes with the next writer.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && store == Store::History => continue,
+            entries => entries?,
+        };
+        for entry in entries {
             let is_file = entry.kind == EntryKind::File;
             let name = entry.name.to_str().filter(|name| is_own_name(name, ending));
             let Some(name) = name.filter(|_| is_file) else {
                 continue;
             };
             if named.contains(name) {
-                named_bytes += entry.length;
+                match store {
+                    Store::History => history_bytes += entry.length,
+                    _ => named_bytes += entry.length,
+                }
             } else {
                 unnamed.push(Unnamed {
                     store,
@@ -143,7 +168,11 @@ pub(super) fn find(sidecar: &Sidecar, state: &State) -> io::Result<Found> {
             });
         }
     }
-    Ok(Found { unnamed, named_bytes })
+    Ok(Found {
+        unnamed,
+        named_bytes,
+        history_bytes,
+    })
 }
 
 /// Whether this program gives such names.

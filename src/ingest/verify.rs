@@ -11,9 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crate::git::ObjectError;
+use crate::history::Batch;
 use crate::index::{BuildError, Segment, SegmentError, Segments};
 use crate::model::TreeId;
-use crate::sidecar::{Entry, EntryKind, RecordError, SegmentEntry, Sidecar, State, StateError, Store, StoredFile};
+use crate::sidecar::{
+    Entry, EntryKind, HistoryEntry, RecordError, SegmentEntry, Sidecar, State, StateError, Store, StoredFile,
+};
 use crate::snapshot::{Manifest, tree_of_file};
 
 use super::progress::{Progress, Stage};
@@ -61,6 +64,8 @@ pub struct Verification {
     pub n_docs: u64,
     /// Manifests of the state's epoch.
     pub n_manifests: usize,
+    /// Commits in the batches that could be opened.
+    pub n_commits: u64,
     /// What is not what was written.
     pub findings: Vec<Finding>,
     /// Files of ours that nothing needs: replaced, half-written, of an earlier epoch, set aside.
@@ -166,6 +171,11 @@ impl Verification {
         }
     }
 
+    pub(super) fn is_blamed(&self, store: Store, name: &str) -> bool {
+        let mut findings = self.findings.iter();
+        findings.any(|found| (found.store, found.name.as_str()) == (Some(store), name))
+    }
+
     fn add_tree(&mut self, tree: TreeId) {
         // One that has manifests of several epochs is one.
         if !self.trees.contains(&tree) {
@@ -241,7 +251,10 @@ impl Ingest<'_> {
             }
         };
         let state = state.unwrap_or_default();
-        progress.begin(Stage::Verifying, 3 * state.segments.len() + manifests.len());
+        progress.begin(
+            Stage::Verifying,
+            3 * state.segments.len() + state.history.len() + manifests.len(),
+        );
         let segments = self.check_segments(&state, &mut found, progress, limits);
         for name in &manifests {
             progress.advance(0);
@@ -251,6 +264,7 @@ impl Ingest<'_> {
                 None => {}
             }
         }
+        self.check_history(&state, &mut found, progress, limits);
         progress.end();
         self.list_loose(&state, &mut found)?;
         if depth.from_blobs && found.is_sound() {
@@ -347,6 +361,30 @@ impl Ingest<'_> {
         Some((store, file, fault.to_string()))
     }
 
+    fn check_history(&self, state: &State, found: &mut Verification, progress: &dyn Progress, limits: Limits<'_>) {
+        for file in state.history.iter().flat_map(HistoryEntry::files) {
+            progress.advance(file.length);
+            if limits.are_reached() {
+                found.n_unread += 1;
+                continue;
+            }
+            match check_content(self.sidecar, Store::History, file) {
+                Ok(n_bytes) => found.count(n_bytes),
+                Err(what) => found.blame(Some(Store::History), &file.name, what),
+            }
+        }
+        for entry in &state.history {
+            let name = &entry.records.name;
+            if limits.are_reached() || found.is_blamed(Store::History, name) {
+                continue;
+            }
+            match check_batch(self.sidecar, entry) {
+                Ok(()) => found.n_commits += u64::from(entry.n_commits),
+                Err(what) => found.blame(Some(Store::History), name, what),
+            }
+        }
+    }
+
     fn check_manifest(
         &self,
         name: &str,
@@ -394,6 +432,7 @@ impl Ingest<'_> {
             .segments
             .iter()
             .flat_map(files_of)
+            .chain(files_of_history(state))
             .map(|(store, file)| (store.folder(), file.name.as_str()))
             .collect();
         for store in Store::ALL {
@@ -491,6 +530,20 @@ impl Ingest<'_> {
         };
         VerifyError::Io { path, source }
     }
+}
+
+fn files_of_history(state: &State) -> impl Iterator<Item = (Store, &StoredFile)> {
+    let files = state.history.iter().flat_map(HistoryEntry::files);
+    files.map(|file| (Store::History, file))
+}
+
+/// What is wrong inside a batch of commits whose file is what was written.
+fn check_batch(sidecar: &Sidecar, entry: &HistoryEntry) -> Result<(), String> {
+    let batch = Batch::open(sidecar, &entry.records.name).map_err(|error| error.to_string())?;
+    if (batch.base(), batch.n_commits()) != (entry.base_commit, entry.n_commits) {
+        return Err("other commits than the state says".to_owned());
+    }
+    batch.verify().map_err(|error| error.to_string())
 }
 
 pub(super) fn files_of(entry: &SegmentEntry) -> impl Iterator<Item = (Store, &StoredFile)> {

@@ -3,12 +3,15 @@
 //! Never writes. A [`View`](crate::snapshot::View) does not change, so neither do answers about it. Start at [`search`].
 
 mod analyze;
+mod blame;
 mod cursor;
+mod dates;
 mod defining;
 mod definition;
 mod features;
 mod filter;
 mod grep;
+mod history;
 mod hit;
 mod lexical_leg;
 mod lines;
@@ -22,10 +25,19 @@ mod source;
 mod spelling;
 mod symbols;
 
+pub use blame::{
+    BlamedLine, Owner, SymbolBlame, by_symbol as blame_by_symbol, folder_owners, over_changes as blame_over_changes,
+    owners as line_owners,
+};
 pub use cursor::{CursorError, CursorKey};
+pub use dates::{day, parse_moment, timestamp};
 pub use definition::{FoundDefinition, kind_by_name, kind_name, kind_names};
 pub use filter::{FileFilter, FilterError, Tests, is_test_path};
 pub use grep::{FileMatches, GrepDetail, GrepLine, GrepOutcome, GrepPosition, GrepRequest, grep};
+pub use history::{
+    Cochange, FileChangeKind, FileLog, FileLogEntry, Gaps, LogFilter, cochange, deleted_files, file_log, folder_log,
+    near_paths, patch_of, unified,
+};
 pub use hit::{Hit, HitPlace, Symbol};
 pub use lines::LineStarts;
 pub use near::{Near, nearest};

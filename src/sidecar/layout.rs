@@ -51,11 +51,19 @@ pub enum Store {
     Dense,
     /// Manifests of trees.
     Snapshots,
+    /// Records of commits.
+    History,
 }
 
 impl Store {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Artifacts, Self::Lexical, Self::Dense, Self::Snapshots];
+    pub const ALL: [Self; 5] = [
+        Self::Artifacts,
+        Self::Lexical,
+        Self::Dense,
+        Self::Snapshots,
+        Self::History,
+    ];
 
     /// The name of its folder.
     pub fn folder(self) -> &'static str {
@@ -64,6 +72,7 @@ impl Store {
             Self::Lexical => "lexical-v1",
             Self::Dense => "dense-v1",
             Self::Snapshots => "snapshots-v1",
+            Self::History => "history-v1",
         }
     }
 }

@@ -28,5 +28,5 @@ pub use lock::{LockError, WriterLock};
 pub use pins::Pin;
 pub use record::RecordError;
 pub use sections::{Bytes, SectionError, SectionFile, SectionWriter};
-pub use state::{SegmentEntry, State, StateError, StoredFile, VectorEntry};
+pub use state::{HistoryEntry, SegmentEntry, State, StateError, StoredFile, VectorEntry};
 pub use volume::{Volume, volume};

@@ -12,7 +12,10 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::codec::{CodecError, decode, encode};
 
 const MAGIC: &[u8; 4] = b"CSST";
-const FORMAT: u32 = 1;
+/// 1: the first, without history; still read. 2: with history.
+const FORMAT: u32 = 2;
+const FORMAT_WITHOUT_HISTORY: u32 = 1;
+const READ_FORMATS: [u32; 2] = [FORMAT_WITHOUT_HISTORY, FORMAT];
 const HEADER_BYTES: usize = 16;
 
 /// What the sidecar holds at one moment.
@@ -27,6 +30,54 @@ pub struct State {
     pub recipe: u64,
     /// In the order of their numbers; their ranges of blobs and documents adjoin.
     pub segments: Vec<SegmentEntry>,
+    /// In the order of their numbers; their ranges of commits adjoin. They outlive the epoch: commit numbers are their own.
+    pub history: Vec<HistoryEntry>,
+}
+
+/// What format 1 had.
+#[derive(Deserialize)]
+struct StateWithoutHistory {
+    epoch: [u8; 16],
+    generation: u64,
+    recipe: u64,
+    segments: Vec<SegmentEntry>,
+}
+
+impl From<StateWithoutHistory> for State {
+    fn from(old: StateWithoutHistory) -> Self {
+        Self {
+            epoch: old.epoch,
+            generation: old.generation,
+            recipe: old.recipe,
+            segments: old.segments,
+            history: Vec::new(),
+        }
+    }
+}
+
+/// One batch of commits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryEntry {
+    /// The number of its first commit.
+    pub base_commit: u32,
+    /// How many commits it has.
+    pub n_commits: u32,
+    /// What they changed, below `history-v1/`.
+    pub records: StoredFile,
+    /// What they did to symbols, below `history-v1/`, if that was recorded.
+    pub symbols: Option<StoredFile>,
+}
+
+impl HistoryEntry {
+    /// Its files, all below `history-v1/`.
+    pub fn files(&self) -> impl Iterator<Item = &StoredFile> {
+        std::iter::once(&self.records).chain(&self.symbols)
+    }
+
+    /// Bytes of its files.
+    pub fn n_bytes(&self) -> u64 {
+        self.files().map(|file| file.length).sum()
+    }
 }
 
 /// One batch of blobs: artifacts, lexical index and vectors.
@@ -143,18 +194,29 @@ impl State {
         }
         let format = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
         let payload = &bytes[HEADER_BYTES..];
-        let state = match xxh3_64(payload).to_le_bytes() == bytes[8..HEADER_BYTES] {
-            true => decode(payload).map_err(|error: CodecError| error.to_string()),
+        let is_whole = xxh3_64(payload).to_le_bytes() == bytes[8..HEADER_BYTES];
+        let read = |format| match is_whole {
+            true => Self::decoded(format, payload).map_err(|error| error.to_string()),
             false => Err("checksum".to_owned()),
         };
-        match (format, state) {
-            (FORMAT, state) => state.map_err(damaged),
-            // Right in every other way: what another format would have to differ in.
-            (found, Ok(_)) if (found ^ FORMAT).is_power_of_two() => Err(damaged("format number".to_owned())),
-            (found, _) => Err(StateError::Format {
+        if READ_FORMATS.contains(&format) {
+            return read(format).map_err(damaged);
+        }
+        // Right in every other way: what another format would have to differ in.
+        let is_flipped = |known: &u32| (format ^ known).is_power_of_two() && read(*known).is_ok();
+        match READ_FORMATS.iter().any(is_flipped) {
+            true => Err(damaged("format number".to_owned())),
+            false => Err(StateError::Format {
                 path: path.to_owned(),
-                found,
+                found: format,
             }),
+        }
+    }
+
+    fn decoded(format: u32, payload: &[u8]) -> Result<Self, CodecError> {
+        match format {
+            FORMAT_WITHOUT_HISTORY => decode::<StateWithoutHistory>(payload).map(Self::from),
+            _ => decode(payload),
         }
     }
 
@@ -169,7 +231,7 @@ impl State {
         bytes
     }
 
-    /// Whether the segments follow one another without gaps, and name their files as this program does; else what is wrong.
+    /// Whether segments, and batches of commits, follow one another without gaps, and name their files as this program does; else what is wrong.
     pub fn check(&self) -> Result<(), String> {
         let (mut blob, mut doc) = (0, 0);
         for entry in &self.segments {
@@ -188,10 +250,25 @@ impl State {
                 }
             }
         }
+        self.check_history()
+    }
+
+    fn check_history(&self) -> Result<(), String> {
+        let mut commit = 0u32;
+        for entry in &self.history {
+            if entry.base_commit != commit {
+                return Err(format!("commits {} do not follow those before", entry.base_commit));
+            }
+            let next = commit.checked_add(entry.n_commits);
+            commit = next.ok_or_else(|| "more numbers than there are".to_owned())?;
+            if let Some(file) = entry.files().find(|file| !file.has_plain_name()) {
+                return Err(format!("{:?} is no name of a file", file.name));
+            }
+        }
         Ok(())
     }
 
-    /// Bytes of all files that it names.
+    /// Bytes of the segments' files.
     pub fn n_segment_bytes(&self) -> u64 {
         let of_vectors = |entry: &SegmentEntry| entry.vectors.iter().map(|vectors| vectors.file.length).sum::<u64>();
         let of_entry = |entry: &SegmentEntry| entry.artifacts.length + entry.lexical.length + of_vectors(entry);
@@ -201,6 +278,11 @@ impl State {
     /// How many blobs are numbered.
     pub fn n_blobs(&self) -> u32 {
         self.segments.last().map_or(0, |last| last.base_blob + last.n_blobs)
+    }
+
+    /// How many commits are numbered.
+    pub fn n_commits(&self) -> u32 {
+        self.history.last().map_or(0, |last| last.base_commit + last.n_commits)
     }
 
     /// How many documents are numbered.
@@ -233,10 +315,10 @@ mod tests {
             );
         }
         let mut other = good.clone();
-        other[4..8].copy_from_slice(&2u32.to_le_bytes());
+        other[4..8].copy_from_slice(&7u32.to_le_bytes());
         assert!(matches!(
             State::from_bytes(path, &other),
-            Err(StateError::Format { found: 2, .. })
+            Err(StateError::Format { found: 7, .. })
         ));
     }
 
@@ -259,5 +341,18 @@ mod tests {
         }
         assert!(StoredFile::of(b"x", "art").check(b"x").is_ok());
         assert!(StoredFile::of(b"x", "art").check(b"y").is_err());
+    }
+
+    #[test]
+    fn a_state_from_before_there_was_history_is_read() {
+        let old = ([7u8; 16], 3u64, 9u64, Vec::<SegmentEntry>::new());
+        let payload = encode(&old);
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&FORMAT_WITHOUT_HISTORY.to_le_bytes());
+        bytes.extend_from_slice(&xxh3_64(&payload).to_le_bytes());
+        bytes.extend_from_slice(&payload);
+        let state = State::from_bytes(Path::new("state"), &bytes).unwrap();
+        assert_eq!((state.epoch, state.generation, state.recipe), ([7; 16], 3, 9));
+        assert!(state.history.is_empty());
     }
 }

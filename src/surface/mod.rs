@@ -7,10 +7,12 @@ pub mod cli;
 mod collect;
 mod doctor;
 mod doors;
+mod history;
 pub mod hooks;
 mod install;
 pub mod mcp;
 mod open;
 
 pub use doors::{Bodies, Doors, HttpOptions, ServeOptions};
+pub use history::{OpenedHistory, Uncommitted};
 pub use open::{Opened, Workspace};

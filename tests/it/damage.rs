@@ -159,7 +159,7 @@ fn a_file_that_is_gone_is_made_anew() {
     let folders: Vec<PathBuf> = fs::read_dir(&sound.sidecar)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.is_dir())
+        .filter(|path| path.is_dir() && fs::read_dir(path).unwrap().next().is_some())
         .collect();
     for folder in folders {
         let copy = sound.copy("gone");

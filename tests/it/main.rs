@@ -20,6 +20,7 @@ mod hooks;
 mod incremental;
 mod indexed;
 mod install;
+mod lineage;
 mod mcp;
 mod placement;
 mod promises;

@@ -26,7 +26,8 @@ use crate::index::{
 };
 use crate::model::TreeId;
 use crate::sidecar::{
-    LastCollection, LockError, RecordError, SegmentEntry, Sidecar, State, StateError, Store, WriterLock, failpoint,
+    HistoryEntry, LastCollection, LockError, RecordError, SegmentEntry, Sidecar, State, StateError, Store, WriterLock,
+    failpoint,
 };
 use crate::snapshot::{ManifestError, SnapshotStore};
 
@@ -73,7 +74,7 @@ pub struct Collector<'a> {
 pub struct CollectOptions {
     /// Entries of reflogs count for so many days.
     pub reflog_days: u32,
-    /// The store shall not be larger.
+    /// Segments and manifests shall not be larger; no collection makes records of commits smaller.
     pub max_bytes: Option<u64>,
     /// Segments are rewritten when so many of a hundred bytes in use belong to nothing that is kept.
     pub dead_percent: u32,
@@ -328,6 +329,7 @@ impl Collector<'_> {
             .collect())
     }
 
+    /// Of segments and manifests.
     fn in_use_bytes(&self, state: &State) -> Result<u64, CollectError> {
         let found = super::sweep::find(self.sidecar, state).map_err(|source| self.io_error(source))?;
         Ok(found.named_bytes)
@@ -345,7 +347,8 @@ impl Collector<'_> {
     /// Bytes of everything that this program keeps in the stores.
     fn stored_bytes(&self) -> Result<u64, CollectError> {
         let state = self.sidecar.state()?.unwrap_or_default();
-        Ok(self.in_use_bytes(&state)? + self.waiting()?.bytes)
+        let history: u64 = state.history.iter().map(HistoryEntry::n_bytes).sum();
+        Ok(self.in_use_bytes(&state)? + history + self.waiting()?.bytes)
     }
 
     /// A fail point.
@@ -462,6 +465,7 @@ impl Run<'_> {
             generation: self.state.generation,
             recipe: self.state.recipe,
             segments: Vec::new(),
+            history: self.state.history.clone(),
         };
         for group in groups {
             let entry = self.rewrite_group(group, &survivors)?;

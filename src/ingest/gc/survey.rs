@@ -59,9 +59,11 @@ pub struct Survey {
     pub leftovers: Share,
     /// Folders of stores in an earlier format, and the bytes of the files in them.
     pub old_folders: Share,
+    /// Recorded commits, which stay, and the bytes of their files.
+    pub history: Share,
     /// How many segments there are.
     pub n_segments: usize,
-    /// Bytes of the files that are in use.
+    /// Bytes of the segments and manifests that are in use.
     pub in_use_bytes: u64,
 }
 
@@ -134,6 +136,10 @@ pub(super) fn mark(
     let mut survey = Survey {
         n_segments: state.segments.len(),
         in_use_bytes: found.named_bytes,
+        history: Share {
+            n: u64::from(state.n_commits()),
+            bytes: found.history_bytes,
+        },
         old_folders: old_folders(sidecar).map_err(io_error)?,
         over_budget,
         kept,

@@ -25,6 +25,7 @@ pub const KINDS: &[&str] = &[
     "art",
     "exclude",
     "gc",
+    "hist",
     "lex",
     "log",
     "pins",

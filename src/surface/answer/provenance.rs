@@ -83,6 +83,22 @@ impl ProvenanceOut {
         }
     }
 
+    /// Of a revision of which no view was opened: its files are not what the answer is about.
+    pub(crate) fn without_view(
+        workspace: &Workspace,
+        reference: &str,
+        target: Option<Target>,
+        dirty_files: usize,
+        incomplete: Vec<String>,
+    ) -> Self {
+        Self {
+            dirty_files: dirty_files as u32,
+            complete: incomplete.is_empty(),
+            incomplete_because: incomplete,
+            ..Self::not_indexed(workspace, reference, target)
+        }
+    }
+
     /// Files, files that are searched, and the others by reason; `None` where nothing is known.
     pub(crate) fn coverage(&self) -> Option<(u32, u32, &BTreeMap<String, u32>)> {
         let coverage = self.coverage.as_ref()?;

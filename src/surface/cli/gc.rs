@@ -40,6 +40,7 @@ pub(super) struct CausesOut {
     dead_blobs: ShareOut,
     leftover_files: ShareOut,
     old_folders: ShareOut,
+    history: ShareOut,
 }
 
 #[derive(Debug, Serialize)]
@@ -161,6 +162,7 @@ impl CausesOut {
             dead_blobs: ShareOut::of(survey.dead_blobs),
             leftover_files: ShareOut::of(survey.leftovers),
             old_folders: ShareOut::of(survey.old_folders),
+            history: ShareOut::of(survey.history),
         }
     }
 
@@ -180,6 +182,7 @@ impl CausesOut {
             ("in none of them", self.dead_blobs, "blobs"),
             ("left over", self.leftover_files, "files"),
             ("earlier formats", self.old_folders, "folders"),
+            ("history", self.history, "commits"),
         ] {
             if share.count > 0 {
                 line(output, name, share.count, what, share.bytes)?;

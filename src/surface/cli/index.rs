@@ -12,7 +12,7 @@ use super::progress::CliProgress;
 use super::render::Output;
 use super::{Found, IDLE, INTERRUPTED};
 use crate::git::{RefKind, is_in_operation};
-use crate::model::TreeId;
+use crate::model::{CommitId, TreeId};
 use crate::surface::open::Workspace;
 
 /// Refs move in bursts, as in a rebase or fetch: the index follows when they have been still for so long.
@@ -21,6 +21,18 @@ const QUIET: Duration = Duration::from_millis(300);
 #[derive(Debug, Serialize)]
 struct IndexOut {
     revisions: Vec<RevisionOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<HistoryOut>,
+}
+
+/// What was recorded of commits.
+#[derive(Debug, Serialize)]
+struct HistoryOut {
+    new_commits: u32,
+    new_changes: u64,
+    commits: u32,
+    bytes: u64,
+    took_ms: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -40,6 +52,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
     let mut indexer = Indexer {
         workspace,
         progress: CliProgress::new(global.quiet),
+        wants_history: args.history,
         done: HashMap::new(),
     };
     if !args.watch {
@@ -92,6 +105,7 @@ fn revisions(workspace: &Workspace, global: &Global, args: &IndexArgs) -> Result
 struct Indexer<'w> {
     workspace: &'w Workspace,
     progress: CliProgress,
+    wants_history: bool,
     /// The tree that each revision had when it was last told about.
     done: HashMap<String, TreeId>,
 }
@@ -99,7 +113,11 @@ struct Indexer<'w> {
 impl Indexer<'_> {
     /// Indexes revisions, less those whose tree is the one of the last time.
     fn update(&mut self, revisions: &[String], output: &mut Output) -> Result<IndexOut> {
-        let mut answer = IndexOut { revisions: Vec::new() };
+        let mut answer = IndexOut {
+            revisions: Vec::new(),
+            history: None,
+        };
+        let mut tips = Vec::new();
         for reference in revisions {
             let done = self.done.get(reference);
             if done.is_some() && done == self.workspace.target(reference)?.map(|target| target.tree).as_ref() {
@@ -149,8 +167,41 @@ impl Indexer<'_> {
                 anyhow::bail!("interrupted; what was indexed so far is kept");
             }
             self.done.insert(reference.clone(), target.tree);
+            tips.extend(target.commit);
         }
+        answer.history = self.record(tips, output)?;
         Ok(answer)
+    }
+
+    /// Records commits: when it is asked for, and where it was asked for before.
+    fn record(&self, mut tips: Vec<CommitId>, output: &mut Output) -> Result<Option<HistoryOut>> {
+        let recorded = if self.wants_history {
+            tips.extend(self.workspace.branch_tips()?);
+            Some(self.workspace.record_history(&tips, &self.progress, &INTERRUPTED)?)
+        } else {
+            self.workspace.record_new_commits(&tips, &self.progress, &INTERRUPTED)?
+        };
+        let Some(outcome) = recorded else {
+            return Ok(None);
+        };
+        if !output.json && (self.wants_history || outcome.n_new_commits > 0) {
+            let seconds = outcome.elapsed.as_secs_f64();
+            output.line(&format!(
+                "history: {} new commits with {} changed paths in {seconds:.2} s ({:.0} commits/s); {} commits in {:.1} MB",
+                outcome.n_new_commits,
+                outcome.n_new_changes,
+                f64::from(outcome.n_new_commits) / seconds.max(1e-9),
+                outcome.n_commits,
+                outcome.n_bytes as f64 / 1e6,
+            ))?;
+        }
+        Ok(Some(HistoryOut {
+            new_commits: outcome.n_new_commits,
+            new_changes: outcome.n_new_changes,
+            commits: outcome.n_commits,
+            bytes: outcome.n_bytes,
+            took_ms: outcome.elapsed.as_millis() as u64,
+        }))
     }
 
     /// Throws away garbage if it is time; after the answer, so that nobody waits for it.

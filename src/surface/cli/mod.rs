@@ -1,12 +1,15 @@
 //! The command line: one file per subcommand.
 
 mod args;
+mod blame;
 mod completions;
 mod config;
+mod diff;
 mod doctor;
 mod eval;
 mod gc;
 mod grep;
+mod history;
 mod hooks;
 mod index;
 mod init;
@@ -21,6 +24,8 @@ mod serve;
 mod signals;
 mod status;
 mod symbol;
+mod symbol_history;
+mod target;
 mod verify;
 
 use std::ffi::OsString;
@@ -97,6 +102,9 @@ fn run(args: &Args, doors: Doors, output: &mut Output) -> anyhow::Result<Found> 
         Command::Read(read) => read::run(&open(&Overrides::default())?, &args.global, read, output),
         Command::Symbol(symbol) => symbol::run(&open(&Overrides::default())?, &args.global, symbol, output),
         Command::Outline(outline) => outline::run(&open(&Overrides::default())?, &args.global, outline, output),
+        Command::History(history) => history::run(&open(&Overrides::default())?, &args.global, history, output),
+        Command::Blame(blame) => blame::run(&open(&Overrides::default())?, &args.global, blame, output),
+        Command::Diff(diff) => diff::run(&open(&Overrides::default())?, &args.global, diff, output),
         Command::Hooks(hooks) => hooks::run(&args.global, hooks, output),
         Command::Config(config) => config::run(&open(&Overrides::default())?, config, output),
         Command::Completions(completions) => completions::run(completions, output),

@@ -98,11 +98,12 @@ impl Running {
         if self.stage != Stage::Waiting && self.last_line.elapsed() > LINE_EVERY {
             self.last_line = Instant::now();
             let rate = self.n_bytes as f64 / 1e6 / self.began.elapsed().as_secs_f64();
-            let doing = doing(self.stage);
-            note(&format!(
-                "{doing} {} of {} files, {rate:.1} MB/s",
-                self.n_done, self.n_blobs
-            ));
+            let (doing, unit) = (doing(self.stage), unit(self.stage));
+            let speed = match self.stage {
+                Stage::Recording => String::new(),
+                _ => format!(", {rate:.1} MB/s"),
+            };
+            note(&format!("{doing} {} of {} {unit}{speed}", self.n_done, self.n_blobs));
         }
     }
 }
@@ -111,15 +112,28 @@ fn doing(stage: Stage) -> &'static str {
     match stage {
         Stage::Waiting => "waiting for",
         Stage::Indexing => "indexing",
+        Stage::Recording => "recording",
         Stage::Verifying => "reading",
         Stage::Deriving => "comparing",
         Stage::Collecting => "collecting garbage:",
     }
 }
 
+/// What comes one by one.
+fn unit(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Recording => "commits",
+        _ => "files",
+    }
+}
+
 fn new_bar(stage: Stage, n_blobs: u64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(n_blobs), ProgressDrawTarget::stderr());
-    let template = format!("{} {{bar:30}} {{pos}}/{{len}} files, {{eta}} left", doing(stage));
+    let template = format!(
+        "{} {{bar:30}} {{pos}}/{{len}} {}, {{eta}} left",
+        doing(stage),
+        unit(stage)
+    );
     let style = ProgressStyle::with_template(&template);
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar

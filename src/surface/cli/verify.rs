@@ -37,6 +37,7 @@ struct CheckedOut {
     blobs: u64,
     chunks: u64,
     snapshots: usize,
+    commits: u64,
     not_checked_files: usize,
 }
 
@@ -141,6 +142,7 @@ impl VerifyOut {
                 blobs: found.n_blobs,
                 chunks: found.n_docs,
                 snapshots: found.n_manifests,
+                commits: found.n_commits,
                 not_checked_files: found.n_unread,
             },
             from_blobs: found.derived.as_ref().map(DerivedOut::new),
@@ -205,13 +207,17 @@ fn show(answer: &VerifyOut, output: &mut Output) -> Result<()> {
     }
     let checked = &answer.checked;
     output.line(&format!(
-        "read        {} files, {:.1} MB: {} segments, {} blobs, {} chunks, {} snapshots",
+        "read        {} files, {:.1} MB: {} segments, {} blobs, {} chunks, {} snapshots{}",
         checked.files,
         checked.bytes as f64 / 1e6,
         checked.segments,
         checked.blobs,
         checked.chunks,
-        checked.snapshots
+        checked.snapshots,
+        match checked.commits {
+            0 => String::new(),
+            n_commits => format!(", history of {n_commits} commits"),
+        }
     ))?;
     if checked.not_checked_files > 0 {
         output.line(&format!("not read    {} files: time was up", checked.not_checked_files))?;

@@ -7,12 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use anyhow::Context;
+
 use super::event::HookEvent;
 use super::log::{Entry, HookLog, RunOutcome, timestamp};
 use super::queue::{Queue, Request};
 use crate::config::Overrides;
 use crate::git::{RefKind, Repository, is_in_operation};
-use crate::ingest::{NoProgress, Target};
+use crate::ingest::{NoProgress, Outcome, Target};
 use crate::model::TreeId;
 use crate::sidecar::write_atomic;
 use crate::surface::open::{Freshness, Workspace};
@@ -221,7 +223,7 @@ impl<'a> Run<'a> {
         };
         self.tell(entry.clone());
         let started = Instant::now();
-        let ingested = self.workspace.ingest(target, &NoProgress, interrupt);
+        let ingested = self.ingest(target, interrupt);
         let entry = Entry {
             at: timestamp(SystemTime::now()),
             took_ms: started.elapsed().as_millis() as u64,
@@ -248,6 +250,18 @@ impl<'a> Run<'a> {
         let is_done = entry.outcome == RunOutcome::Indexed;
         self.tell(entry);
         is_done
+    }
+
+    /// Brings the index up to date, and the records of commits where there are any.
+    fn ingest(&self, target: Target, interrupt: &AtomicBool) -> anyhow::Result<Outcome> {
+        let outcome = self.workspace.ingest(target, &NoProgress, interrupt)?;
+        if !outcome.interrupted {
+            let recorded = self
+                .workspace
+                .record_new_commits(target.commit.as_slice(), &NoProgress, interrupt);
+            recorded.context("commits were not recorded")?;
+        }
+        Ok(outcome)
     }
 
     /// Indexes the branches that moved since the last time. Which those are is not read from the hook's standard input: that

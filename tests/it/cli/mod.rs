@@ -1,9 +1,12 @@
 //! The program as people and scripts call it.
 
 mod bad_input;
+mod blame;
 mod commands;
+mod diff;
 mod docs;
 mod doctor;
+mod history;
 mod paging;
 mod reading;
 mod watch;

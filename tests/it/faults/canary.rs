@@ -239,7 +239,35 @@ const CALLS: &[(&str, &[&[&str]])] = &[
         &[
             &["index"],
             &["index", "--all-branches"],
+            &["index", "--history"],
             &["index", "v1", "HEAD@{1}", ":/parse", "main~1"],
+        ],
+    ),
+    (
+        "history",
+        &[
+            &["history", "src/a.trap", "--diff"],
+            &["history", "src/lib.rs#parse_header", "--diff"],
+            &["history", "src", "--cochange"],
+            &["history", "src/lib.rs:1-2"],
+            &["history", "--deleted", "src"],
+        ],
+    ),
+    (
+        "blame",
+        &[
+            &["blame", "src/a.trap", "--by", "line"],
+            &["blame", "src/lib.rs"],
+            &["blame", "src"],
+        ],
+    ),
+    (
+        "diff",
+        &[
+            &["diff"],
+            &["diff", "v1", "--by", "text"],
+            &["diff", "v1...HEAD", "--by", "text"],
+            &["--ref", "INDEX", "diff", "v1"],
         ],
     ),
     (

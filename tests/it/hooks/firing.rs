@@ -24,6 +24,23 @@ fn a_commit_is_indexed_and_nothing_is_printed() {
 }
 
 #[test]
+fn commits_are_recorded_where_they_were_before() {
+    let repo = hooked();
+    let n_commits = || {
+        let sidecar = Sidecar::open(&repo.path(".codescout")).unwrap();
+        sidecar.state().unwrap().unwrap().n_commits()
+    };
+    commit_file(&repo, "one");
+    settle(&repo);
+    assert_eq!(n_commits(), 0);
+    call_in(repo.root(), &["index", "--history"], b"").expect(0);
+    assert_eq!(n_commits(), 2);
+    commit_file(&repo, "two");
+    settle(&repo);
+    assert_eq!(n_commits(), 3);
+}
+
+#[test]
 fn amend_merge_switch_and_worktree_are_followed() {
     let repo = hooked();
     commit_file(&repo, "one");

@@ -1,0 +1,295 @@
+//! Which commit each line of a file comes from, by git itself.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use bstr::{BString, ByteSlice};
+
+use super::command::{CommandError, git};
+use super::commit::Person;
+use super::open::Repository;
+use crate::model::{CommitId, Oid, RepoPath};
+
+/// How lines are followed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlameOptions {
+    /// Blanks do not count (`-w`).
+    pub ignores_blanks: bool,
+    /// Lines moved within a file are followed (`-M`).
+    pub follows_moves: bool,
+    /// Lines moved or copied from files changed in the same commit are followed; from more files the larger it is, up to 3
+    /// (`-C`).
+    pub follows_copies: u8,
+    /// Commits that do not count (`--ignore-rev`).
+    pub ignored: Vec<CommitId>,
+    /// Files with ids of commits that do not count (`--ignore-revs-file`), beside those that are configured.
+    pub ignore_files: Vec<PathBuf>,
+    /// Only these lines, 1-based and both included.
+    pub lines: Option<(u32, u32)>,
+}
+
+/// Where lines come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Blame {
+    /// In the order of the lines that were asked for.
+    pub lines: Vec<BlameLine>,
+    /// The commits that they come from.
+    pub commits: HashMap<CommitId, BlamedCommit>,
+    /// What is to be said about the answer.
+    pub notes: Vec<String>,
+}
+
+/// Where a line comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlameLine {
+    /// 1-based, in the file that was asked about.
+    pub line: u32,
+    /// The commit.
+    pub commit: CommitId,
+    /// The file that it stood in there.
+    pub path: RepoPath,
+    /// 1-based, in that file.
+    pub original_line: u32,
+}
+
+/// A commit that lines come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlamedCommit {
+    /// Who wrote it, corrected by the mailmap.
+    pub author: Person,
+    /// The subject.
+    pub subject: BString,
+    /// Whether history ends here, so that the line may be older.
+    pub is_boundary: bool,
+}
+
+/// A configured list of commits that is not there; git fails on it.
+const NO_LIST: &str = "could not open object name list";
+
+impl Repository {
+    /// The lines of `path` in `commit`: exactly those commits that `git blame` gives.
+    ///
+    /// A configured `blame.ignoreRevsFile` that is not there is noted and left out; git itself would fail.
+    pub fn blame(&self, commit: CommitId, path: &RepoPath, options: &BlameOptions) -> Result<Blame, CommandError> {
+        let mut notes = Vec::new();
+        let printed = match self.run_blame(commit, path, options, None) {
+            Err(CommandError::Failed { message, .. }) if message.contains(NO_LIST) => {
+                let (there, missing) = self.configured_lists();
+                notes.extend(
+                    missing
+                        .iter()
+                        .map(|name| format!("blame.ignoreRevsFile names {name}, which is not there")),
+                );
+                self.run_blame(commit, path, options, Some(&there))?
+            }
+            printed => printed?,
+        };
+        let mut blame = parse(&printed);
+        blame.notes = notes;
+        Ok(blame)
+    }
+
+    /// The commits that `git log -L` gives for lines of a file, the latest first; 1-based, both included.
+    pub fn line_log(
+        &self,
+        commit: CommitId,
+        path: &RepoPath,
+        lines: (u32, u32),
+    ) -> Result<Vec<CommitId>, CommandError> {
+        use std::ffi::OsString;
+        use std::os::unix::ffi::OsStringExt;
+        let mut range = format!("-L{},{}:", lines.0, lines.1).into_bytes();
+        range.extend_from_slice(path.as_bytes());
+        let arguments: [OsString; 6] = [
+            "--format=%H".into(),
+            "--no-patch".into(),
+            "--no-ext-diff".into(),
+            "--no-textconv".into(),
+            OsString::from_vec(range),
+            commit.to_string().into(),
+        ];
+        let printed = git(self.work_dir().unwrap_or(self.git_dir()), "log", &arguments)?;
+        let id = |line: &[u8]| Oid::from_hex(line.to_str().ok()?.trim()).ok().map(CommitId);
+        Ok(printed.lines().filter_map(id).collect())
+    }
+
+    fn run_blame(
+        &self,
+        commit: CommitId,
+        path: &RepoPath,
+        options: &BlameOptions,
+        instead_of_configured: Option<&[PathBuf]>,
+    ) -> Result<Vec<u8>, CommandError> {
+        use std::ffi::{OsStr, OsString};
+        use std::os::unix::ffi::OsStrExt;
+        let mut arguments: Vec<OsString> = vec!["--porcelain".into(), "--no-textconv".into()];
+        let mut flag = |is_set: bool, name: &str| arguments.extend(is_set.then(|| name.into()));
+        flag(options.ignores_blanks, "-w");
+        flag(options.follows_moves, "-M");
+        (0..options.follows_copies.min(3)).for_each(|_| flag(true, "-C"));
+        if instead_of_configured.is_some() {
+            // Forgets those that are configured; an empty name does not, as each is opened nevertheless.
+            arguments.push("--no-ignore-revs-file".into());
+        }
+        for file in instead_of_configured
+            .unwrap_or_default()
+            .iter()
+            .chain(&options.ignore_files)
+        {
+            arguments.push("--ignore-revs-file".into());
+            arguments.push(file.into());
+        }
+        for ignored in &options.ignored {
+            arguments.push("--ignore-rev".into());
+            arguments.push(ignored.to_string().into());
+        }
+        if let Some((first, last)) = options.lines {
+            arguments.push(format!("-L{first},{last}").into());
+        }
+        arguments.push(commit.to_string().into());
+        arguments.push("--".into());
+        arguments.push(OsStr::from_bytes(path.as_bytes()).to_owned());
+        git(self.work_dir().unwrap_or(self.git_dir()), "blame", &arguments)
+    }
+
+    /// The configured lists that are there, and the names of those that are not.
+    fn configured_lists(&self) -> (Vec<PathBuf>, Vec<String>) {
+        use std::os::unix::ffi::OsStrExt;
+        let local = self.local();
+        let config = local.config_snapshot();
+        let values = config.plumbing().raw_values("blame.ignoreRevsFile").unwrap_or_default();
+        let root = self.work_dir().unwrap_or(self.git_dir());
+        let (mut there, mut missing) = (Vec::new(), Vec::new());
+        for value in values.iter().filter(|value| !value.is_empty()) {
+            let path = root.join(std::ffi::OsStr::from_bytes(value));
+            match path.is_file() {
+                true => there.push(path),
+                false => missing.push(value.to_str_lossy().into_owned()),
+            }
+        }
+        (there, missing)
+    }
+}
+
+/// Source: "THE PORCELAIN FORMAT" in git's `blame` page.
+fn parse(printed: &[u8]) -> Blame {
+    let mut blame = Blame::default();
+    let mut paths: HashMap<CommitId, RepoPath> = HashMap::new();
+    let mut group: Option<(CommitId, u32, u32)> = None;
+    for line in printed.lines() {
+        if let (Some((commit, original, own)), true) = (group, line.starts_with(b"\t")) {
+            blame.lines.push(BlameLine {
+                line: own,
+                commit,
+                path: paths.get(&commit).cloned().unwrap_or_else(|| RepoPath::new("")),
+                original_line: original,
+            });
+            continue;
+        }
+        if let Some(begun) = begin(line) {
+            blame.commits.entry(begun.0).or_default();
+            group = Some(begun);
+            continue;
+        }
+        let Some((commit, ..)) = group else { continue };
+        let (name, value) = line.split_once_str(b" ").unwrap_or((line, b""));
+        if name == b"filename" {
+            paths.insert(commit, RepoPath::new(unquoted(value)));
+            continue;
+        }
+        let told = blame.commits.entry(commit).or_default();
+        match name {
+            b"author" => told.author.name = value.into(),
+            b"author-mail" => told.author.email = value.trim_with(|c| c == '<' || c == '>').into(),
+            b"author-time" => told.author.time = number(value).unwrap_or_default(),
+            b"author-tz" => told.author.utc_offset = offset(value),
+            b"summary" => told.subject = value.into(),
+            b"boundary" => told.is_boundary = true,
+            _ => {}
+        }
+    }
+    blame
+}
+
+/// `<oid> <line there> <line here> [<lines of the group>]`
+fn begin(line: &[u8]) -> Option<(CommitId, u32, u32)> {
+    let mut words = line.split_str(b" ");
+    let oid = Oid::from_hex(words.next()?.to_str().ok()?).ok()?;
+    let mut next = || number(words.next()?).and_then(|number| u32::try_from(number).ok());
+    Some((CommitId(oid), next()?, next()?))
+}
+
+fn number(text: &[u8]) -> Option<i64> {
+    text.to_str().ok()?.trim().parse().ok()
+}
+
+/// `+0130` in seconds.
+fn offset(text: &[u8]) -> i32 {
+    let signed = number(text).unwrap_or_default() as i32;
+    signed / 100 * 3600 + signed % 100 * 60
+}
+
+/// A path as git prints it: in quotes with escapes where it has odd bytes.
+fn unquoted(text: &[u8]) -> Vec<u8> {
+    let Some(inside) = text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")) else {
+        return text.to_vec();
+    };
+    let mut bytes = Vec::new();
+    let mut rest = inside;
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if *first != b'\\' {
+            bytes.push(*first);
+            continue;
+        }
+        let octal = after
+            .get(..3)
+            .filter(|digits| digits.iter().all(|digit| (b'0'..=b'7').contains(digit)));
+        if let Some(digits) = octal {
+            let value = digits
+                .iter()
+                .fold(0u32, |value, digit| value * 8 + u32::from(digit - b'0'));
+            bytes.push(value as u8);
+            rest = &after[3..];
+        } else if let Some((escaped, after)) = after.split_first() {
+            bytes.push(match escaped {
+                b'n' => b'\n',
+                b't' => b'\t',
+                b'r' => b'\r',
+                b'a' => 7,
+                b'b' => 8,
+                b'f' => 12,
+                b'v' => 11,
+                other => *other,
+            });
+            rest = after;
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_names_are_read() {
+        assert_eq!(unquoted(b"plain name"), b"plain name");
+        assert_eq!(unquoted(br#""a\"b\\c\td\303\274""#), "a\"b\\c\td\u{fc}".as_bytes());
+    }
+
+    #[test]
+    fn groups_share_what_is_told_of_a_commit() {
+        let oid = "ab".repeat(20);
+        let printed = format!(
+            "{oid} 1 1 2\nauthor A B\nauthor-mail <a@x>\nauthor-time 60\nauthor-tz -0130\nsummary one\nboundary\n\
+             filename old name\n\tline\n{oid} 2 2\n\t{oid} 9 9\n"
+        );
+        let blame = parse(printed.as_bytes());
+        let lines: Vec<_> = blame.lines.iter().map(|line| (line.line, line.original_line)).collect();
+        assert_eq!(lines, [(1, 1), (2, 2)]);
+        let commit = blame.commits.values().next().expect("there is one");
+        assert_eq!((commit.author.utc_offset, commit.is_boundary), (-5400, true));
+        assert_eq!(blame.lines[1].path, RepoPath::from("old name"));
+    }
+}

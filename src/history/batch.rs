@@ -1,0 +1,529 @@
+//! Reads a batch of commit records.
+//!
+//! A file of sections, format 1; n commits, of which the first has the number `base`:
+//!
+//! ```text
+//! meta          u32 base, u32 n, u32 changed paths, u32 bytes of an id: 20 or 32
+//! ids           n ids
+//! by_id         n × u32: the order of `ids`
+//! flags         n × u8: low four bits the boundary, 16 if the changes could not be told
+//! times         n × i64: the committer's seconds since 1970
+//! parents       u32 numbers of parents, 2³² − 1 for one that is not recorded; parent_ends: n × u32
+//! people        record: list of (name, address)
+//! heads         zstd frames of 64 commits each: who, when, first paragraph; head_blocks: u32 end, u32 length when opened
+//! bodies        zstd frames of 128 commits each: the rest of the message; body_blocks likewise
+//! paths         ascending, end to end; path_ends: u32 each
+//! runs          the changes of each path, ascending by commit; run_ends: u32 each
+//! touched       the paths of each commit: varints, the first absolute, then differences; touched_ends: n × u32
+//! ```
+//!
+//! A change in a run: varint commits since the change before (the first: since `base`), u8 flags (low two bits: 0 nothing was
+//! there, 1 what the run put there last, 2 an entry follows; 4 an entry for what is there now follows; 8 other than every
+//! parent; 16 an origin follows), entries, origin: varint path, u8 percent. An entry: varint (4 × reference + mode);
+//! reference 0 is followed by the id, k is the kth last id that the run gave.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use bstr::BString;
+
+use crate::git::Person;
+use crate::model::{CommitId, Oid, RepoPath};
+use crate::sidecar::{Bytes, CodecError, CompressError, SectionError, SectionFile, Sidecar, Store, decode, decompress};
+
+use super::record::{Boundary, Change, CommitData, CommitHead, Entry, Origin, PathChange, Who, message_text};
+use super::wire::{Scan, SortedTexts, i64_at, part, u32_at};
+use super::writer::{
+    BODIES_A_BLOCK, FORMAT, HAS_NEW, HAS_ORIGIN, HEADS_A_BLOCK, IS_COMBINED, NO_COMMIT, OLD_IS_GIVEN, OLD_IS_LAST_NEW,
+    StoredHead, mode_of_number,
+};
+
+/// A commit with the numbers of its parents; `None` for one that is not recorded.
+pub(super) type NumberedCommit = (CommitData, Vec<Option<u32>>);
+
+/// A block of 128 messages is no larger; one message alone can be.
+const MAX_BLOCK_BYTES: usize = 256 << 20;
+
+/// An opened batch.
+#[derive(Debug)]
+pub struct Batch {
+    file: SectionFile,
+    base: u32,
+    n_commits: u32,
+    n_changes: u32,
+    id_bytes: usize,
+    ids: Bytes,
+    by_id: Bytes,
+    flags: Bytes,
+    times: Bytes,
+    parents: Bytes,
+    parent_ends: Bytes,
+    paths: SortedTexts,
+    run_ends: Bytes,
+    runs: Lazy,
+    touched: Lazy,
+    touched_ends: Lazy,
+    heads: Lazy,
+    head_blocks: Lazy,
+    bodies: Lazy,
+    body_blocks: Lazy,
+    people: OnceLock<Vec<Who>>,
+}
+
+/// Why a batch could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum BatchError {
+    /// The file.
+    #[error(transparent)]
+    Section(#[from] SectionError),
+    /// A record in it.
+    #[error("a record of commits is damaged")]
+    Codec(#[from] CodecError),
+    /// A block in it.
+    #[error("a block of commits is damaged")]
+    Compress(#[from] CompressError),
+}
+
+/// A section that is checked when it is first needed.
+#[derive(Debug)]
+struct Lazy {
+    name: &'static str,
+    bytes: OnceLock<Bytes>,
+}
+
+impl Lazy {
+    fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            bytes: OnceLock::new(),
+        }
+    }
+
+    fn get(&self, file: &SectionFile) -> Result<&Bytes, SectionError> {
+        match self.bytes.get() {
+            Some(bytes) => Ok(bytes),
+            None => {
+                let bytes = file.section(self.name)?;
+                Ok(self.bytes.get_or_init(|| bytes))
+            }
+        }
+    }
+}
+
+impl Batch {
+    /// Opens a file of the store.
+    pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, BatchError> {
+        Self::of(SectionFile::open(sidecar, Store::History, name, FORMAT)?)
+    }
+
+    /// Opens bytes in memory.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, BatchError> {
+        let file = SectionFile::from_bytes(Path::new("records of commits"), Bytes::from_vec(bytes), FORMAT)?;
+        Self::of(file)
+    }
+
+    fn of(file: SectionFile) -> Result<Self, BatchError> {
+        let meta = file.section("meta")?;
+        let number = |index| u32_at(&meta, index).ok_or_else(|| file.damaged("meta"));
+        let n_commits = number(1)?;
+        let batch = Self {
+            base: number(0)?,
+            n_commits,
+            n_changes: number(2)?,
+            id_bytes: number(3)? as usize,
+            ids: file.section("ids")?,
+            by_id: file.section("by_id")?,
+            flags: file.section("flags")?,
+            times: file.section("times")?,
+            parents: file.section("parents")?,
+            parent_ends: file.section("parent_ends")?,
+            paths: SortedTexts {
+                bytes: file.section("paths")?,
+                ends: file.section("path_ends")?,
+            },
+            run_ends: file.section("run_ends")?,
+            runs: Lazy::new("runs"),
+            touched: Lazy::new("touched"),
+            touched_ends: Lazy::new("touched_ends"),
+            heads: Lazy::new("heads"),
+            head_blocks: Lazy::new("head_blocks"),
+            bodies: Lazy::new("bodies"),
+            body_blocks: Lazy::new("body_blocks"),
+            people: OnceLock::new(),
+            file,
+        };
+        let n = n_commits as usize;
+        let is_whole = matches!(batch.id_bytes, 20 | 32)
+            && batch.ids.len() == n * batch.id_bytes
+            && batch.by_id.len() == n * 4
+            && batch.flags.len() == n
+            && batch.times.len() == n * 8
+            && batch.parent_ends.len() == n * 4
+            && batch.run_ends.len() == batch.paths.ends.len();
+        match is_whole {
+            true => Ok(batch),
+            false => Err(batch.damaged("lengths of sections").into()),
+        }
+    }
+
+    /// Reads all of it: every section, and every record in them.
+    pub fn verify(&self) -> Result<(), BatchError> {
+        self.file.verify()?;
+        let commits = self.commits()?;
+        for (local, (data, _)) in (0..).zip(&commits) {
+            self.boundary(local)?;
+            if self.number(data.id) != Some(self.base + local) {
+                return Err(self.damaged("by_id").into());
+            }
+            if self.touched(local)?.len() != data.changes.len() {
+                return Err(self.damaged("touched").into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of its first commit.
+    pub fn base(&self) -> u32 {
+        self.base
+    }
+
+    /// How many commits it has.
+    pub fn n_commits(&self) -> u32 {
+        self.n_commits
+    }
+
+    /// How many changed paths they have.
+    pub fn n_changes(&self) -> u32 {
+        self.n_changes
+    }
+
+    fn damaged(&self, what: &str) -> SectionError {
+        self.file.damaged(what)
+    }
+
+    pub(super) fn id(&self, local: u32) -> Result<CommitId, BatchError> {
+        let start = local as usize * self.id_bytes;
+        let raw = self.ids.get(start..start + self.id_bytes);
+        let oid = raw.and_then(|raw| Oid::from_bytes(raw).ok());
+        Ok(CommitId(oid.ok_or_else(|| self.damaged("ids"))?))
+    }
+
+    /// The number of a commit.
+    pub fn number(&self, id: CommitId) -> Option<u32> {
+        let (mut low, mut high) = (0, self.n_commits as usize);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let local = u32_at(&self.by_id, middle)?;
+            let found = self.id(local).ok()?;
+            match found.cmp(&id) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+                std::cmp::Ordering::Equal => return Some(self.base + local),
+            }
+        }
+        None
+    }
+
+    /// Appends the parents of a commit; `None` for one that is not recorded.
+    pub fn parents_of(&self, local: u32, into: &mut Vec<Option<u32>>) -> Result<(), BatchError> {
+        let bounds = || {
+            let start = match local {
+                0 => 0,
+                _ => u32_at(&self.parent_ends, local as usize - 1)?,
+            };
+            Some(start..u32_at(&self.parent_ends, local as usize)?)
+        };
+        for index in bounds().ok_or_else(|| self.damaged("parent_ends"))? {
+            let parent = u32_at(&self.parents, index as usize).ok_or_else(|| self.damaged("parents"))?;
+            if parent != NO_COMMIT && parent >= self.base + local {
+                return Err(self.damaged("a parent is not below its child").into());
+            }
+            into.push((parent != NO_COMMIT).then_some(parent));
+        }
+        Ok(())
+    }
+
+    /// The committer's time, in seconds since 1970.
+    pub fn time(&self, local: u32) -> Result<i64, BatchError> {
+        Ok(i64_at(&self.times, local as usize).ok_or_else(|| self.damaged("times"))?)
+    }
+
+    /// Whether the record goes on to the commit's parents.
+    pub fn boundary(&self, local: u32) -> Result<Boundary, BatchError> {
+        let flags = self.flags.get(local as usize).copied();
+        let boundary = flags.and_then(|flags| Boundary::from_number(flags & 15));
+        Ok(boundary.ok_or_else(|| self.damaged("flags"))?)
+    }
+
+    pub(super) fn is_unknown(&self, local: u32) -> bool {
+        self.flags.get(local as usize).is_some_and(|flags| flags & 16 != 0)
+    }
+
+    fn block(&self, bytes: &Lazy, table: &Lazy, index: usize) -> Result<Vec<u8>, BatchError> {
+        let (bytes, table) = (bytes.get(&self.file)?, table.get(&self.file)?);
+        let frame = || {
+            let start = match index {
+                0 => 0,
+                _ => u32_at(table, 2 * index - 2)?,
+            };
+            let frame = bytes.get(start as usize..u32_at(table, 2 * index)? as usize)?;
+            Some((frame, u32_at(table, 2 * index + 1)? as usize))
+        };
+        let (frame, length) = frame().ok_or_else(|| self.damaged("table of blocks"))?;
+        Ok(decompress(frame, length, MAX_BLOCK_BYTES)?)
+    }
+
+    fn people(&self) -> Result<&[Who], BatchError> {
+        if let Some(people) = self.people.get() {
+            return Ok(people);
+        }
+        let list: Vec<(Vec<u8>, Vec<u8>)> = decode(&self.file.section("people")?)?;
+        let people = list.into_iter().map(|(name, email)| Who {
+            name: BString::from(name),
+            email: BString::from(email),
+        });
+        Ok(self.people.get_or_init(|| people.collect()))
+    }
+
+    /// The heads of the block in which the commit stands, with the first of them.
+    pub(super) fn heads_around(&self, local: u32) -> Result<(u32, Vec<CommitHead>), BatchError> {
+        let index = local as usize / HEADS_A_BLOCK;
+        let stored: Vec<StoredHead> = decode(&self.block(&self.heads, &self.head_blocks, index)?)?;
+        let first = (index * HEADS_A_BLOCK) as u32;
+        let heads = stored
+            .into_iter()
+            .zip(first..)
+            .map(|(head, local)| self.head_of(local, head));
+        Ok((first, heads.collect::<Result<_, _>>()?))
+    }
+
+    fn head_of(&self, local: u32, stored: StoredHead) -> Result<CommitHead, BatchError> {
+        let people = self.people()?;
+        let who = |index: u32| {
+            people
+                .get(index as usize)
+                .cloned()
+                .ok_or_else(|| self.damaged("people"))
+        };
+        let subject = message_text(&stored.subject, stored.encoding.as_deref());
+        Ok(CommitHead {
+            id: self.id(local)?,
+            author: who(stored.author)?,
+            committer: who(stored.committer)?,
+            author_time: stored.author_time,
+            author_offset: stored.author_offset,
+            commit_time: self.time(local)?,
+            subject: subject
+                .split('\n')
+                .map(str::trim_end)
+                .collect::<Vec<_>>()
+                .join(" ")
+                .trim()
+                .to_owned(),
+            boundary: self.boundary(local)?,
+            is_unknown: self.is_unknown(local),
+        })
+    }
+
+    /// The whole message.
+    pub fn message(&self, local: u32) -> Result<String, BatchError> {
+        let stored: Vec<StoredHead> =
+            decode(&self.block(&self.heads, &self.head_blocks, local as usize / HEADS_A_BLOCK)?)?;
+        let bodies: Vec<Vec<u8>> =
+            decode(&self.block(&self.bodies, &self.body_blocks, local as usize / BODIES_A_BLOCK)?)?;
+        let head = stored
+            .get(local as usize % HEADS_A_BLOCK)
+            .ok_or_else(|| self.damaged("heads"))?;
+        let body = bodies
+            .get(local as usize % BODIES_A_BLOCK)
+            .ok_or_else(|| self.damaged("bodies"))?;
+        let message = [head.subject.as_slice(), body.as_slice()].concat();
+        Ok(message_text(&message, head.encoding.as_deref()))
+    }
+
+    /// The changes of a path, ascending by commit.
+    pub fn changes_of(&self, path: &[u8]) -> Result<Vec<PathChange>, BatchError> {
+        match self.paths.find(path) {
+            Some(number) => self.run(number),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn run(&self, number: usize) -> Result<Vec<PathChange>, BatchError> {
+        let run = part(self.runs.get(&self.file)?, &self.run_ends, number).ok_or_else(|| self.damaged("run_ends"))?;
+        let mut reader = RunReader {
+            batch: self,
+            scan: Scan::new(run),
+            local: 0,
+            ids: Vec::new(),
+            last_new: None,
+        };
+        let mut changes = Vec::new();
+        while !reader.scan.is_over() {
+            changes.push(reader.next().ok_or_else(|| self.damaged("a run of changes"))?);
+        }
+        Ok(changes)
+    }
+
+    /// The paths that a commit changed, ascending.
+    pub fn touched(&self, local: u32) -> Result<Vec<RepoPath>, BatchError> {
+        let numbers = self.touched_numbers(local)?;
+        let path = |number: usize| self.paths.get(number).map(RepoPath::new);
+        let paths: Option<Vec<RepoPath>> = numbers.into_iter().map(path).collect();
+        Ok(paths.ok_or_else(|| self.damaged("touched"))?)
+    }
+
+    fn touched_numbers(&self, local: u32) -> Result<Vec<usize>, BatchError> {
+        let ends = self.touched_ends.get(&self.file)?;
+        let bytes = part(self.touched.get(&self.file)?, ends, local as usize);
+        let mut scan = Scan::new(bytes.ok_or_else(|| self.damaged("touched_ends"))?);
+        let (mut numbers, mut last) = (Vec::new(), 0usize);
+        while !scan.is_over() {
+            let step = scan.varint().ok_or_else(|| self.damaged("touched"))?;
+            last = last.saturating_add(step as usize);
+            numbers.push(last);
+        }
+        Ok(numbers)
+    }
+
+    /// Every path with this beginning, ascending, those that only a rename names included.
+    pub fn paths_from(&self, beginning: &[u8]) -> impl Iterator<Item = &[u8]> {
+        let from = self.paths.lower_bound(beginning);
+        let paths = (from..self.paths.len()).map_while(|at| self.paths.get(at));
+        paths.take_while(move |path| path.starts_with(beginning))
+    }
+
+    /// Everything, to be written again.
+    pub(super) fn commits(&self) -> Result<Vec<NumberedCommit>, BatchError> {
+        let mut changes: Vec<Vec<Change>> = vec![Vec::new(); self.n_commits as usize];
+        for number in 0..self.paths.len() {
+            let path = RepoPath::new(self.paths.get(number).ok_or_else(|| self.damaged("paths"))?);
+            for change in self.run(number)? {
+                let of_commit = changes.get_mut((change.commit - self.base) as usize);
+                of_commit.ok_or_else(|| self.damaged("runs"))?.push(Change {
+                    path: path.clone(),
+                    old: change.old,
+                    new: change.new,
+                    origin: change.origin,
+                    is_combined: change.is_combined,
+                });
+            }
+        }
+        let mut commits = Vec::with_capacity(changes.len());
+        for (index, block) in changes.chunks(BODIES_A_BLOCK).enumerate() {
+            let bodies: Vec<Vec<u8>> = decode(&self.block(&self.bodies, &self.body_blocks, index)?)?;
+            let mut stored: Vec<StoredHead> = Vec::new();
+            let heads_first = index * BODIES_A_BLOCK / HEADS_A_BLOCK;
+            for at in heads_first..heads_first + block.len().div_ceil(HEADS_A_BLOCK) {
+                stored.extend(decode::<Vec<StoredHead>>(&self.block(
+                    &self.heads,
+                    &self.head_blocks,
+                    at,
+                )?)?);
+            }
+            for ((head, body), changes) in stored.into_iter().zip(bodies).zip(block) {
+                let local = commits.len() as u32;
+                commits.push(self.commit_again(local, head, body, changes.clone())?);
+            }
+        }
+        match commits.len() == self.n_commits as usize {
+            true => Ok(commits),
+            false => Err(self.damaged("blocks").into()),
+        }
+    }
+
+    fn commit_again(
+        &self,
+        local: u32,
+        head: StoredHead,
+        body: Vec<u8>,
+        changes: Vec<Change>,
+    ) -> Result<NumberedCommit, BatchError> {
+        let mut parents = Vec::new();
+        self.parents_of(local, &mut parents)?;
+        let people = self.people()?;
+        let person = |index: u32, time: i64, utc_offset: i32| {
+            let who = people
+                .get(index as usize)
+                .cloned()
+                .ok_or_else(|| self.damaged("people"))?;
+            Ok::<Person, SectionError>(Person {
+                name: who.name,
+                email: who.email,
+                time,
+                utc_offset,
+            })
+        };
+        let data = CommitData {
+            id: self.id(local)?,
+            parents: Vec::new(),
+            author: person(head.author, head.author_time, head.author_offset)?,
+            committer: person(head.committer, self.time(local)?, head.committer_offset)?,
+            message: BString::from([head.subject, body].concat()),
+            encoding: head.encoding.map(BString::from),
+            boundary: self.boundary(local)?,
+            is_unknown: self.is_unknown(local),
+            changes,
+        };
+        Ok((data, parents))
+    }
+}
+
+struct RunReader<'b> {
+    batch: &'b Batch,
+    scan: Scan<'b>,
+    local: u32,
+    ids: Vec<Oid>,
+    last_new: Option<Entry>,
+}
+
+impl RunReader<'_> {
+    fn next(&mut self) -> Option<PathChange> {
+        self.local = self.local.checked_add(u32::try_from(self.scan.varint()?).ok()?)?;
+        if self.local >= self.batch.n_commits {
+            return None;
+        }
+        let flags = self.scan.byte()?;
+        let old = match flags & 3 {
+            0 => None,
+            OLD_IS_LAST_NEW => Some(self.last_new?),
+            OLD_IS_GIVEN => Some(self.entry()?),
+            _ => return None,
+        };
+        let new = match flags & HAS_NEW {
+            0 => None,
+            _ => Some(self.entry()?),
+        };
+        let origin = match flags & HAS_ORIGIN {
+            0 => None,
+            _ => Some(Origin {
+                path: RepoPath::new(self.batch.paths.get(self.scan.varint()? as usize)?),
+                similarity: self.scan.byte()?,
+            }),
+        };
+        self.last_new = new.or(self.last_new);
+        Some(PathChange {
+            commit: self.batch.base + self.local,
+            old,
+            new,
+            origin,
+            is_combined: flags & IS_COMBINED != 0,
+        })
+    }
+
+    fn entry(&mut self) -> Option<Entry> {
+        let number = self.scan.varint()?;
+        let oid = match (number >> 2) as usize {
+            0 => {
+                let oid = Oid::from_bytes(self.scan.bytes(self.batch.id_bytes)?).ok()?;
+                self.ids.push(oid);
+                oid
+            }
+            back => *self.ids.get(self.ids.len().checked_sub(back)?)?,
+        };
+        Some(Entry {
+            mode: mode_of_number(number),
+            oid,
+        })
+    }
+}

@@ -1,0 +1,176 @@
+//! What a run of commits changed, read from the repository on all threads.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::git::{ObjectError, ObjectReader, Repository, TreeChange};
+use crate::model::{CommitId, RepoPath, TreeId};
+
+use super::record::{Boundary, Change, CommitData};
+use super::renames::find_renames;
+
+/// What reading one turn of commits gave.
+type ReadTurn = Result<Vec<CommitData>, CollectError>;
+
+/// Commits that one thread takes at a time; neighbours share trees, which the reader keeps.
+const COMMITS_A_TURN: usize = 64;
+/// Decoded trees that each thread keeps.
+const KEPT_BYTES: usize = 48 << 20;
+
+/// Why commits could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum CollectError {
+    /// An object is damaged or of the wrong kind.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Reads `commits` and what each changed against its first parent, in their order. `advance` is called after each.
+pub fn collect(
+    repository: &Repository,
+    commits: &[(CommitId, Boundary)],
+    n_threads: usize,
+    advance: &(dyn Fn() + Sync),
+    interrupt: &AtomicBool,
+) -> Result<Vec<CommitData>, CollectError> {
+    let turns: Vec<&[(CommitId, Boundary)]> = commits.chunks(COMMITS_A_TURN).collect();
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<(usize, ReadTurn)>> = Mutex::new(Vec::new());
+    let work = || {
+        let mut reader = repository.reader();
+        reader.keep_decoded(KEPT_BYTES);
+        loop {
+            let turn = next.fetch_add(1, Ordering::Relaxed);
+            let Some(commits) = turns.get(turn) else { break };
+            let read = commits.iter().map(|&(id, boundary)| {
+                if interrupt.load(Ordering::Relaxed) {
+                    return Err(CollectError::Interrupted);
+                }
+                let data = commit_data(&mut reader, id, boundary)?;
+                advance();
+                Ok(data)
+            });
+            let read: ReadTurn = read.collect();
+            let is_over = read.is_err();
+            done.lock()
+                .expect("no thread panics while it holds this")
+                .push((turn, read));
+            if is_over {
+                break;
+            }
+        }
+    };
+    let n_threads = n_threads.clamp(1, turns.len().max(1));
+    std::thread::scope(|scope| {
+        for _ in 1..n_threads {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let mut done = done.into_inner().expect("all threads have ended");
+    done.sort_unstable_by_key(|(turn, _)| *turn);
+    let mut all = Vec::with_capacity(commits.len());
+    for (_, read) in done {
+        all.extend(read?);
+    }
+    match all.len() == commits.len() {
+        true => Ok(all),
+        false => Err(CollectError::Interrupted),
+    }
+}
+
+fn commit_data(reader: &mut ObjectReader, id: CommitId, boundary: Boundary) -> Result<CommitData, ObjectError> {
+    let mut info = reader.commit(id)?;
+    if boundary == Boundary::Shallow {
+        info.parents.clear();
+    }
+    let (changes, is_unknown) = match changes_of(reader, info.tree, &info.parents) {
+        Ok(changes) => (changes, false),
+        // A partial clone without trees, or a parent that is gone.
+        Err(ObjectError::Missing { .. }) => (Vec::new(), true),
+        Err(error) => return Err(error),
+    };
+    Ok(CommitData {
+        id,
+        parents: info.parents,
+        author: info.author,
+        committer: info.committer,
+        message: info.message,
+        encoding: info.encoding,
+        boundary,
+        is_unknown,
+        changes,
+    })
+}
+
+fn changes_of(reader: &mut ObjectReader, tree: TreeId, parents: &[CommitId]) -> Result<Vec<Change>, ObjectError> {
+    let mut trees = Vec::with_capacity(parents.len());
+    for parent in parents {
+        trees.push(reader.commit(*parent)?.tree);
+    }
+    let mut changes = changes_between(reader, trees.first().copied(), tree)?;
+    mark_combined(reader, tree, trees.get(1..).unwrap_or_default(), &mut changes)?;
+    Ok(changes)
+}
+
+/// The changes with renames found among them.
+pub fn with_renames(reader: &mut ObjectReader, mut changes: Vec<Change>) -> Result<Vec<Change>, ObjectError> {
+    find_renames(reader, &mut changes)?;
+    Ok(changes)
+}
+
+/// What differs between two trees, renames found; ascending by path.
+fn changes_between(reader: &mut ObjectReader, from: Option<TreeId>, to: TreeId) -> Result<Vec<Change>, ObjectError> {
+    let changed = reader.diff_trees(from, to)?;
+    let mut changes: Vec<Change> = changed.into_iter().map(to_change).collect();
+    changes.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    // A file that became a folder, or the other way round, is told once for each; a path is not told twice.
+    changes.dedup_by(|later, earlier| later.path == earlier.path && merge_halves(earlier, later));
+    find_renames(reader, &mut changes)?;
+    Ok(changes)
+}
+
+fn to_change(change: TreeChange) -> Change {
+    Change {
+        path: change.path,
+        old: change.old.map(Into::into),
+        new: change.new.map(Into::into),
+        origin: None,
+        is_combined: false,
+    }
+}
+
+fn merge_halves(earlier: &mut Change, later: &mut Change) -> bool {
+    earlier.old = earlier.old.or(later.old);
+    earlier.new = earlier.new.or(later.new);
+    true
+}
+
+/// Marks what a merge made other than every parent has it.
+fn mark_combined(
+    reader: &mut ObjectReader,
+    tree: TreeId,
+    others: &[TreeId],
+    changes: &mut [Change],
+) -> Result<(), ObjectError> {
+    if others.is_empty() || changes.is_empty() {
+        return Ok(());
+    }
+    let mut is_combined = vec![true; changes.len()];
+    for other in others {
+        let paths: Vec<&RepoPath> = changes.iter().map(|change| &change.path).collect();
+        let differing = reader.diff_trees_at(Some(*other), tree, &paths)?;
+        let mut differing: Vec<RepoPath> = differing.into_iter().map(|change| change.path).collect();
+        differing.sort_unstable();
+        for (is_combined, path) in is_combined.iter_mut().zip(paths) {
+            *is_combined &= differing.binary_search(path).is_ok();
+        }
+    }
+    for (change, is_combined) in changes.iter_mut().zip(is_combined) {
+        change.is_combined = is_combined;
+    }
+    Ok(())
+}

@@ -1,0 +1,192 @@
+//! What became of the definitions of some files between two versions of all of them.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::extract::{DefinitionKind, lang_of_path};
+use crate::model::RepoPath;
+
+use super::shape::Shape;
+use super::symbols::{Candidate, FileShapes, SymbolEvents, SymbolKey, candidate, least_similarity, lines_of};
+
+/// The versions of one file; a file that was renamed has another path before.
+#[derive(Debug, Default)]
+pub struct FilePair {
+    /// The path and what stood there before; `None` if the file is new.
+    pub old: Option<(RepoPath, FileShapes)>,
+    /// The path and what stands there now; `None` if the file is gone.
+    pub new: Option<(RepoPath, FileShapes)>,
+}
+
+/// What became of one definition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SymbolDelta {
+    /// Which of the pairs it belongs to: that of its new version, if there is one.
+    pub pair: usize,
+    /// What it is called now; before, if it is gone.
+    pub key: SymbolKey,
+    /// What it is.
+    pub kind: DefinitionKind,
+    /// What happened.
+    pub events: SymbolEvents,
+    /// What it was called before, if that was otherwise.
+    pub from: Option<SymbolKey>,
+    /// How sure it is that both are one, 0 to 1.
+    pub confidence: f64,
+    /// First and last line before, 1-based.
+    pub old_lines: Option<(u32, u32)>,
+    /// First and last line now.
+    pub new_lines: Option<(u32, u32)>,
+}
+
+/// More pairs of definitions are not compared one by one.
+const MAX_PAIRS: usize = 1_000_000;
+
+/// A definition by pair and place in its list.
+type Place = (usize, usize);
+
+/// Every definition that is not what it was, by file and place.
+pub fn symbol_deltas(pairs: &[FilePair]) -> Vec<SymbolDelta> {
+    let (mut deltas, mut gone, mut added) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, pair) in pairs.iter().enumerate() {
+        let (old, new) = (shapes_of(pair.old.as_ref()), shapes_of(pair.new.as_ref()));
+        let is_same = |a: &Shape, b: &Shape| a.qualified == b.qualified && a.nth == b.nth;
+        let places: HashMap<(&str, u32), usize> = new
+            .iter()
+            .enumerate()
+            .map(|(at, shape)| ((shape.qualified.as_str(), shape.nth), at))
+            .collect();
+        for (at, before) in old.iter().enumerate() {
+            match places.get(&(before.qualified.as_str(), before.nth)) {
+                Some(now) => {
+                    let deltas_of = delta(pairs, (number, at), (number, *now), 1.0);
+                    deltas.extend(deltas_of);
+                }
+                None => gone.push((number, at)),
+            }
+        }
+        let is_new = |shape: &Shape| !old.iter().any(|before| is_same(before, shape));
+        added.extend(
+            new.iter()
+                .enumerate()
+                .filter(|(_, shape)| is_new(shape))
+                .map(|(at, _)| (number, at)),
+        );
+    }
+    let matched = matches(pairs, &gone, &added);
+    let taken_old: BTreeSet<Place> = matched.iter().map(|(old, ..)| *old).collect();
+    let taken_new: BTreeSet<Place> = matched.iter().map(|(_, new, _)| *new).collect();
+    for (old, new, confidence) in matched {
+        deltas.extend(delta(pairs, old, new, confidence));
+    }
+    for place in gone.into_iter().filter(|place| !taken_old.contains(place)) {
+        deltas.extend(lone(pairs, place, true));
+    }
+    for place in added.into_iter().filter(|place| !taken_new.contains(place)) {
+        deltas.extend(lone(pairs, place, false));
+    }
+    deltas.sort_by_key(|delta| {
+        let line = delta.new_lines.or(delta.old_lines);
+        (delta.pair, line, delta.key.clone())
+    });
+    deltas
+}
+
+fn shapes_of(side: Option<&(RepoPath, FileShapes)>) -> &[Shape] {
+    side.map_or(&[], |(_, file)| file.shapes.as_slice())
+}
+
+/// Pairs of what is gone and what is new that are one, the most alike first; each is taken once.
+fn matches(pairs: &[FilePair], gone: &[Place], added: &[Place]) -> Vec<(Place, Place, f64)> {
+    let mut found: Vec<(Candidate, Place, Place)> = Vec::new();
+    // With very many, only those that keep their name are compared.
+    let is_too_many = gone.len().saturating_mul(added.len()) > MAX_PAIRS;
+    for &new_place in added {
+        let Some((new_path, new_file)) = &pairs[new_place.0].new else {
+            continue;
+        };
+        let new = &new_file.shapes[new_place.1];
+        for &old_place in gone {
+            let Some((old_path, old_file)) = &pairs[old_place.0].old else {
+                continue;
+            };
+            let old = &old_file.shapes[old_place.1];
+            if is_too_many && old.name != new.name {
+                continue;
+            }
+            if !old.is_like(new) || lang_of_path(old_path) != lang_of_path(new_path) {
+                continue;
+            }
+            let least = least_similarity(old, new, old_place.0 == new_place.0);
+            found.extend(candidate(old_path, old, new, least).map(|candidate| (candidate, old_place, new_place)));
+        }
+    }
+    found.sort_by(|a, b| {
+        let is_near = |one: &(Candidate, Place, Place)| one.1.0 == one.2.0;
+        let by_score = b.0.score.total_cmp(&a.0.score);
+        by_score
+            .then_with(|| is_near(b).cmp(&is_near(a)))
+            .then_with(|| (a.1, a.2).cmp(&(b.1, b.2)))
+    });
+    let (mut old_taken, mut new_taken, mut matched) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+    for (candidate, old, new) in found {
+        if !old_taken.contains(&old) && !new_taken.contains(&new) {
+            old_taken.insert(old);
+            new_taken.insert(new);
+            matched.push((old, new, candidate.confidence()));
+        }
+    }
+    matched
+}
+
+fn key_of(path: &RepoPath, shape: &Shape) -> SymbolKey {
+    SymbolKey {
+        path: path.clone(),
+        name: shape.qualified.clone(),
+        nth: shape.nth,
+    }
+}
+
+fn delta(pairs: &[FilePair], old: Place, new: Place, confidence: f64) -> Option<SymbolDelta> {
+    let (old_path, old_file) = pairs[old.0].old.as_ref()?;
+    let (new_path, new_file) = pairs[new.0].new.as_ref()?;
+    let (before, now) = (&old_file.shapes[old.1], &new_file.shapes[new.1]);
+    let (from, key) = (key_of(old_path, before), key_of(new_path, now));
+    if before.prints().text == now.prints().text && from == key {
+        return None;
+    }
+    Some(SymbolDelta {
+        pair: new.0,
+        kind: now.kind,
+        events: SymbolEvents::between(before, now, old_path != new_path),
+        from: (from != key).then_some(from),
+        key,
+        confidence,
+        old_lines: Some(lines_of(&old_file.bytes, before.range)),
+        new_lines: Some(lines_of(&new_file.bytes, now.range)),
+    })
+}
+
+fn lone(pairs: &[FilePair], place: Place, is_gone: bool) -> Option<SymbolDelta> {
+    let pair = &pairs[place.0];
+    let (path, file) = if is_gone {
+        pair.old.as_ref()?
+    } else {
+        pair.new.as_ref()?
+    };
+    let shape = &file.shapes[place.1];
+    let lines = Some(lines_of(&file.bytes, shape.range));
+    Some(SymbolDelta {
+        pair: place.0,
+        key: key_of(path, shape),
+        kind: shape.kind,
+        events: SymbolEvents {
+            added: !is_gone,
+            removed: is_gone,
+            ..SymbolEvents::default()
+        },
+        from: None,
+        confidence: 1.0,
+        old_lines: lines.filter(|_| is_gone),
+        new_lines: lines.filter(|_| !is_gone),
+    })
+}

@@ -1,0 +1,64 @@
+//! Many small batches into one, so that there are few.
+
+use super::batch::{Batch, BatchError};
+use super::writer::BatchWriter;
+
+/// So many neighbours of one size are merged.
+const RUN: usize = 8;
+/// A merged batch has no more commits.
+const MAX_COMMITS: u32 = 1 << 15;
+
+/// How many batches at the end of the list, given by their numbers of commits, are to be merged into one; `None` if none.
+///
+/// Sizes are classes of a factor of eight, so that each record is written O(log n) times and O(log n) small batches stand.
+pub fn mergeable(sizes: &[u32]) -> Option<usize> {
+    let class = |size: u32| size.max(1).ilog2() / 3;
+    let last = class(*sizes.last()?);
+    let run = sizes.iter().rev().take_while(|size| class(**size) <= last).count();
+    let n_commits = |n: usize| sizes.iter().rev().take(n).map(|size| u64::from(*size)).sum::<u64>();
+    let fits = (RUN..=run).rev().find(|n| n_commits(*n) <= u64::from(MAX_COMMITS))?;
+    Some(fits)
+}
+
+/// The bytes of one batch with the commits of `batches`, whose numbers adjoin.
+pub fn merged(batches: &[&Batch]) -> Result<Vec<u8>, BatchError> {
+    let mut writer = BatchWriter::new(batches.first().map_or(0, |first| first.base()));
+    for batch in batches {
+        for (data, parents) in batch.commits()? {
+            writer.add(data, &parents);
+        }
+    }
+    Ok(writer.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_neighbours_are_merged_and_large_ones_stay() {
+        assert_eq!(mergeable(&[]), None);
+        assert_eq!(mergeable(&[1; 7]), None);
+        assert_eq!(mergeable(&[1; 8]), Some(8));
+        assert_eq!(mergeable(&[30_000, 1, 1, 1, 1, 1, 1, 1, 1]), Some(8));
+        assert_eq!(mergeable(&[30_000, 1, 1, 1, 1, 1, 1, 1]), None);
+        assert_eq!(mergeable(&[4096; 8]), Some(8));
+        assert_eq!(mergeable(&[32_768; 9]), None);
+    }
+
+    #[test]
+    fn few_batches_stand_however_many_were_made() {
+        let mut sizes: Vec<u32> = Vec::new();
+        let mut n_written = 0u64;
+        for _ in 0..5_000 {
+            sizes.push(1);
+            while let Some(n) = mergeable(&sizes) {
+                let merged: u32 = sizes.drain(sizes.len() - n..).sum();
+                n_written += u64::from(merged);
+                sizes.push(merged);
+            }
+            assert!(sizes.len() <= 40, "{sizes:?}");
+        }
+        assert!(n_written <= 5 * 5_000, "{n_written}");
+    }
+}

@@ -1,0 +1,44 @@
+//! What each commit changed, and the life of a file or symbol through those changes.
+//!
+//! Commits are numbered so that parents have smaller numbers than their children; records of them stand in immutable files,
+//! a batch each ([`Batch`]). Over all batches lies [`History`], which answers what is reachable and what changed a path.
+//! [`follow`] walks the changes of one thing back from a commit, across renames, as git does. Knows no view and no index.
+//! Start at [`History`].
+
+mod batch;
+mod collect;
+mod delta;
+mod files;
+mod follow;
+mod merge;
+mod people;
+mod plan;
+mod record;
+mod renames;
+mod shape;
+mod store;
+mod symbols;
+mod wire;
+mod writer;
+
+pub use batch::{Batch, BatchError};
+pub use collect::{CollectError, collect, with_renames};
+pub use delta::{FilePair, SymbolDelta, symbol_deltas};
+pub use files::{FileChange, FileLife, file_life};
+pub use follow::{ABSENT, Followed, Step, Timeline, UNKNOWN, follow};
+pub use merge::{mergeable, merged};
+pub use people::Mailmap;
+pub use plan::{Plan, plan};
+pub use record::{Boundary, Change, CommitData, CommitHead, Entry, Origin, PathChange, Who};
+pub use shape::{Shape, has_life};
+pub use store::{History, HistoryError, Reachable};
+pub use symbols::{
+    FileShapes, SymbolChange, SymbolEvents, SymbolKey, SymbolLife, SymbolVersion, change_between, lines_of, symbol_life,
+};
+pub use writer::BatchWriter;
+
+/// How many commits a batch holds when many are recorded at once: what an interrupt can lose.
+pub const BATCH_COMMITS: usize = 4096;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! Which commits are to be recorded, parents first.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::git::{ObjectError, ObjectReader};
+use crate::model::CommitId;
+
+use super::record::Boundary;
+
+/// Commits that are not recorded yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Parents first; among those that are free the oldest first, then by id.
+    pub commits: Vec<(CommitId, Boundary)>,
+    /// How many older ones were left out because no more were to be recorded.
+    pub n_left_out: usize,
+}
+
+struct Node {
+    id: CommitId,
+    time: i64,
+    parents: Vec<CommitId>,
+    boundary: Boundary,
+}
+
+/// Lists what is reachable from `tips` and not known. At most `max_commits`, the newest; 0 is no limit.
+///
+/// Commits that are not in the repository end a line; so do those of `shallow`, which is sorted. O(n log n) for n commits.
+pub fn plan(
+    reader: &mut ObjectReader,
+    tips: &[CommitId],
+    is_known: &dyn Fn(CommitId) -> bool,
+    shallow: &[CommitId],
+    max_commits: usize,
+    interrupt: &AtomicBool,
+) -> Result<Plan, ObjectError> {
+    let (nodes, places) = gather(reader, tips, is_known, shallow, interrupt)?;
+    let mut order = parents_first(&nodes, &places);
+    let n_left_out = match max_commits {
+        0 => 0,
+        limit => order.len().saturating_sub(limit),
+    };
+    let left_out: Vec<usize> = order.drain(..n_left_out).collect();
+    let mut is_left_out = vec![false; nodes.len()];
+    left_out.into_iter().for_each(|at| is_left_out[at] = true);
+    let commits = order
+        .into_iter()
+        .map(|at| {
+            let node = &nodes[at];
+            let is_cut = node
+                .parents
+                .iter()
+                .any(|parent| places.get(parent).is_some_and(|at| is_left_out[*at]));
+            let boundary = if is_cut { Boundary::Limit } else { node.boundary };
+            (node.id, boundary)
+        })
+        .collect();
+    Ok(Plan { commits, n_left_out })
+}
+
+fn gather(
+    reader: &mut ObjectReader,
+    tips: &[CommitId],
+    is_known: &dyn Fn(CommitId) -> bool,
+    shallow: &[CommitId],
+    interrupt: &AtomicBool,
+) -> Result<(Vec<Node>, HashMap<CommitId, usize>), ObjectError> {
+    let mut nodes: Vec<Node> = Vec::new();
+    let mut places: HashMap<CommitId, usize> = HashMap::new();
+    let mut is_absent: HashMap<CommitId, bool> = HashMap::new();
+    let mut waiting: Vec<CommitId> = tips.iter().rev().copied().filter(|tip| !is_known(*tip)).collect();
+    while let Some(id) = waiting.pop() {
+        if places.contains_key(&id) || is_absent.contains_key(&id) {
+            continue;
+        }
+        if interrupt.load(Ordering::Relaxed) {
+            return Ok((Vec::new(), HashMap::new()));
+        }
+        let info = match reader.commit(id) {
+            Ok(info) => info,
+            Err(ObjectError::Missing { .. }) => {
+                is_absent.insert(id, true);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let is_shallow = shallow.binary_search(&id).is_ok();
+        let parents = if is_shallow { Vec::new() } else { info.parents };
+        waiting.extend(parents.iter().rev().copied().filter(|parent| !is_known(*parent)));
+        places.insert(id, nodes.len());
+        nodes.push(Node {
+            id,
+            time: info.committer.time,
+            boundary: if is_shallow { Boundary::Shallow } else { Boundary::None },
+            parents,
+        });
+    }
+    for node in &mut nodes {
+        if node.parents.iter().any(|parent| is_absent.contains_key(parent)) {
+            node.boundary = Boundary::Missing;
+        }
+    }
+    Ok((nodes, places))
+}
+
+fn parents_first(nodes: &[Node], places: &HashMap<CommitId, usize>) -> Vec<usize> {
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
+    let mut n_waited_for = vec![0usize; nodes.len()];
+    for (at, node) in nodes.iter().enumerate() {
+        // A commit that names a parent twice waits for it twice.
+        for parent in node.parents.iter().filter_map(|parent| places.get(parent)) {
+            children[*parent].push(at);
+            n_waited_for[at] += 1;
+        }
+    }
+    let mut free: BinaryHeap<Reverse<(i64, CommitId, usize)>> = BinaryHeap::new();
+    let key = |at: usize| Reverse((nodes[at].time, nodes[at].id, at));
+    free.extend((0..nodes.len()).filter(|at| n_waited_for[*at] == 0).map(key));
+    let mut order = Vec::with_capacity(nodes.len());
+    while let Some(Reverse((_, _, at))) = free.pop() {
+        order.push(at);
+        for &child in &children[at] {
+            n_waited_for[child] -= 1;
+            if n_waited_for[child] == 0 {
+                free.push(key(child));
+            }
+        }
+    }
+    order
+}

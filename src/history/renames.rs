@@ -1,0 +1,268 @@
+//! Which added file was a deleted one before, by git's rules.
+//!
+//! Source: git's `diffcore-rename.c` and `diffcore-delta.c`: equal content first, then files that keep their name, then the
+//! most similar pairs. The threshold is git's default of one half, and so is the limit on how many pairs are compared.
+
+use std::collections::HashMap;
+
+use crate::git::{BlobContent, FileMode, ObjectError, ObjectReader};
+use crate::model::{BlobId, Oid};
+
+use super::record::{Change, Entry, Origin};
+
+/// Scores are out of this (git: `MAX_SCORE`).
+const MAX_SCORE: u64 = 60_000;
+/// git: `DEFAULT_RENAME_SCORE`.
+const MIN_SCORE: u64 = 30_000;
+/// Files that keep their name need to be this similar before all pairs are looked at.
+const MIN_NAMESAKE_SCORE: u64 = 45_000;
+/// git: `diff.renameLimit`; with more than its square of pairs only equal content and namesakes are looked at.
+const RENAME_LIMIT: usize = 1_000;
+/// Larger files are renamed when they are equal, else not. git has no such limit.
+const MAX_BYTES: u64 = 4 << 20;
+/// git: `NUM_CANDIDATE_PER_DST`.
+const CANDIDATES_A_TARGET: usize = 4;
+
+/// Gives added files of `changes` the deleted file that they were.
+pub(super) fn find_renames(reader: &mut ObjectReader, changes: &mut [Change]) -> Result<(), ObjectError> {
+    let is_file = |entry: &Option<Entry>| entry.as_ref().is_some_and(|entry| entry.mode != FileMode::Submodule);
+    let pick = |is_wanted: &dyn Fn(&Change) -> bool| -> Vec<usize> {
+        (0..changes.len()).filter(|&at| is_wanted(&changes[at])).collect()
+    };
+    let sources = pick(&|change| change.new.is_none() && is_file(&change.old));
+    let targets = pick(&|change| change.old.is_none() && is_file(&change.new));
+    if sources.is_empty() || targets.is_empty() {
+        return Ok(());
+    }
+    let mut finder = Finder {
+        reader,
+        changes,
+        sources,
+        targets,
+        found: Vec::new(),
+        sketches: HashMap::new(),
+    };
+    finder.equal_content();
+    finder.namesakes()?;
+    finder.most_similar()?;
+    let found = std::mem::take(&mut finder.found);
+    for (source, target, score) in found {
+        changes[target].origin = Some(Origin {
+            path: changes[source].path.clone(),
+            similarity: (score * 100 / MAX_SCORE) as u8,
+        });
+    }
+    Ok(())
+}
+
+struct Finder<'a> {
+    reader: &'a mut ObjectReader,
+    changes: &'a [Change],
+    /// Deleted files that are not taken yet.
+    sources: Vec<usize>,
+    /// Added files without an origin.
+    targets: Vec<usize>,
+    found: Vec<(usize, usize, u64)>,
+    sketches: HashMap<Oid, Option<Sketch>>,
+}
+
+impl Finder<'_> {
+    fn before(&self, at: usize) -> Entry {
+        self.changes[at].old.expect("sources were there before")
+    }
+
+    fn now(&self, at: usize) -> Entry {
+        self.changes[at].new.expect("targets are there now")
+    }
+
+    fn has_one_name(&self, source: usize, target: usize) -> bool {
+        self.changes[source].path.file_name() == self.changes[target].path.file_name()
+    }
+
+    fn take(&mut self, source: usize, target: usize, score: u64) {
+        self.found.push((source, target, score));
+        self.sources.retain(|other| *other != source);
+        self.targets.retain(|other| *other != target);
+    }
+
+    fn equal_content(&mut self) {
+        let mut by_oid: HashMap<Oid, Vec<usize>> = HashMap::new();
+        for &source in &self.sources {
+            by_oid.entry(self.before(source).oid).or_default().push(source);
+        }
+        let mut taken = Vec::new();
+        for &target in &self.targets {
+            let entry = self.now(target);
+            let Some(sources) = by_oid.get_mut(&entry.oid) else {
+                continue;
+            };
+            let fits = |source: &usize| {
+                let old = self.before(*source);
+                (is_regular(old) && is_regular(entry)) || old.mode == entry.mode
+            };
+            let best = sources
+                .iter()
+                .position(|source| fits(source) && self.has_one_name(*source, target))
+                .or_else(|| sources.iter().position(fits));
+            if let Some(best) = best {
+                taken.push((sources.remove(best), target));
+            }
+        }
+        let is_taken_source: std::collections::HashSet<usize> = taken.iter().map(|(source, _)| *source).collect();
+        let is_taken_target: std::collections::HashSet<usize> = taken.iter().map(|(_, target)| *target).collect();
+        self.sources.retain(|source| !is_taken_source.contains(source));
+        self.targets.retain(|target| !is_taken_target.contains(target));
+        self.found
+            .extend(taken.into_iter().map(|(source, target)| (source, target, MAX_SCORE)));
+    }
+
+    /// Pairs of files that are the only ones with their name on both sides.
+    fn namesakes(&mut self) -> Result<(), ObjectError> {
+        let only = |all: &[usize]| {
+            let mut by_name: HashMap<Vec<u8>, Option<usize>> = HashMap::new();
+            for &at in all {
+                let name = self.changes[at].path.file_name().to_vec();
+                by_name.entry(name).and_modify(|only| *only = None).or_insert(Some(at));
+            }
+            by_name
+        };
+        let (sources, targets) = (only(&self.sources), only(&self.targets));
+        let mut pairs: Vec<(usize, usize)> = sources
+            .into_iter()
+            .filter_map(|(name, source)| Some((source?, (*targets.get(&name)?)?)))
+            .collect();
+        pairs.sort_unstable();
+        for (source, target) in pairs {
+            let score = self.similarity(source, target, MIN_NAMESAKE_SCORE)?;
+            if score >= MIN_NAMESAKE_SCORE {
+                self.take(source, target, score);
+            }
+        }
+        Ok(())
+    }
+
+    fn most_similar(&mut self) -> Result<(), ObjectError> {
+        if self.sources.is_empty()
+            || self.sources.len().saturating_mul(self.targets.len()) > RENAME_LIMIT * RENAME_LIMIT
+        {
+            return Ok(());
+        }
+        let (sources, targets) = (self.sources.clone(), self.targets.clone());
+        let mut scored: Vec<(u64, bool, usize, usize)> = Vec::new();
+        for &target in &targets {
+            let mut of_target = Vec::new();
+            for &source in &sources {
+                let score = self.similarity(source, target, MIN_SCORE)?;
+                if score >= MIN_SCORE {
+                    of_target.push((score, self.has_one_name(source, target), source, target));
+                }
+            }
+            of_target.sort_by_key(|pair| std::cmp::Reverse((pair.0, pair.1)));
+            scored.extend(of_target.into_iter().take(CANDIDATES_A_TARGET));
+        }
+        scored.sort_by_key(|pair| std::cmp::Reverse((pair.0, pair.1)));
+        for (score, _, source, target) in scored {
+            if self.sources.contains(&source) && self.targets.contains(&target) {
+                self.take(source, target, score);
+            }
+        }
+        Ok(())
+    }
+
+    /// How much of the source is in the target; 0 if it cannot reach `min`.
+    fn similarity(&mut self, source: usize, target: usize, min: u64) -> Result<u64, ObjectError> {
+        let (old, new) = (self.before(source), self.now(target));
+        if !is_regular(old) || !is_regular(new) {
+            return Ok(0);
+        }
+        self.sketch(old.oid)?;
+        self.sketch(new.oid)?;
+        let (Some(Some(old)), Some(Some(new))) = (self.sketches.get(&old.oid), self.sketches.get(&new.oid)) else {
+            return Ok(0);
+        };
+        let larger = old.n_bytes.max(new.n_bytes);
+        let difference = larger - old.n_bytes.min(new.n_bytes);
+        if old.n_bytes == 0 || larger * (MAX_SCORE - min) < difference * MAX_SCORE {
+            return Ok(0);
+        }
+        Ok(old.shared(new) * MAX_SCORE / larger)
+    }
+
+    fn sketch(&mut self, oid: Oid) -> Result<(), ObjectError> {
+        if self.sketches.contains_key(&oid) {
+            return Ok(());
+        }
+        let sketch = match self.reader.blob(BlobId(oid), MAX_BYTES)? {
+            BlobContent::Content(bytes) => Some(Sketch::of(&bytes)),
+            BlobContent::TooLarge { .. } | BlobContent::Missing => None,
+        };
+        self.sketches.insert(oid, sketch);
+        Ok(())
+    }
+}
+
+fn is_regular(entry: Entry) -> bool {
+    matches!(entry.mode, FileMode::File | FileMode::Executable)
+}
+
+/// The lines of a file, or pieces of 64 bytes of longer ones: how many bytes have each hash.
+struct Sketch {
+    n_bytes: u64,
+    by_hash: Vec<(u32, u64)>,
+}
+
+/// git: `HASHBASE`.
+const HASHES: u32 = 107_927;
+const PIECE_BYTES: u64 = 64;
+
+impl Sketch {
+    fn of(bytes: &[u8]) -> Self {
+        let is_text = !bytes[..bytes.len().min(8_000)].contains(&0);
+        let mut by_hash: HashMap<u32, u64> = HashMap::new();
+        let (mut a, mut b, mut n) = (0u32, 0u32, 0u64);
+        for (at, &byte) in bytes.iter().enumerate() {
+            if is_text && byte == b'\r' && bytes.get(at + 1) == Some(&b'\n') {
+                continue;
+            }
+            let before = a;
+            a = (a << 7) ^ (b >> 25);
+            b = (b << 7) ^ (before >> 25);
+            a = a.wrapping_add(u32::from(byte));
+            n += 1;
+            if n >= PIECE_BYTES || byte == b'\n' {
+                *by_hash
+                    .entry(a.wrapping_add(b.wrapping_mul(0x61)) % HASHES)
+                    .or_default() += n;
+                (a, b, n) = (0, 0, 0);
+            }
+        }
+        if n > 0 {
+            *by_hash
+                .entry(a.wrapping_add(b.wrapping_mul(0x61)) % HASHES)
+                .or_default() += n;
+        }
+        let mut by_hash: Vec<(u32, u64)> = by_hash.into_iter().collect();
+        by_hash.sort_unstable();
+        Self {
+            n_bytes: bytes.len() as u64,
+            by_hash,
+        }
+    }
+
+    fn shared(&self, other: &Self) -> u64 {
+        let (mut mine, mut theirs) = (self.by_hash.iter().peekable(), other.by_hash.iter().peekable());
+        let mut shared = 0;
+        while let (Some(one), Some(two)) = (mine.peek(), theirs.peek()) {
+            match one.0.cmp(&two.0) {
+                std::cmp::Ordering::Less => drop(mine.next()),
+                std::cmp::Ordering::Greater => drop(theirs.next()),
+                std::cmp::Ordering::Equal => {
+                    shared += one.1.min(two.1);
+                    mine.next();
+                    theirs.next();
+                }
+            }
+        }
+        shared
+    }
+}

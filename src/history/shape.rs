@@ -1,0 +1,539 @@
+//! What a definition is made of, so that two versions of it can be compared.
+//!
+//! Text is read as tokens: words, numbers, strings and single signs. Blanks, line breaks, comments and a comma before a closing
+//! bracket are none, so that formatting does not count; where indentation carries meaning (Python, YAML and the like), going
+//! in and out of a level does.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::extract::{self, Definition, DefinitionKind, Extraction};
+use crate::model::{ByteRange, Lang};
+
+/// The bytes of a version of a file, in a language.
+#[derive(Debug)]
+struct Source {
+    bytes: Arc<Vec<u8>>,
+    syntax: Syntax,
+}
+
+/// A definition in one version of a file.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// The bare name.
+    pub name: String,
+    /// With what it belongs to: `Parser.parse`.
+    pub qualified: String,
+    /// Which of those with this qualified name in the file, from 1.
+    pub nth: u32,
+    /// What it is.
+    pub kind: DefinitionKind,
+    /// The whole item.
+    pub range: ByteRange,
+    /// The item less its members that have a life of their own.
+    pub own: Vec<Range<usize>>,
+    signature: ByteRange,
+    doc: Option<ByteRange>,
+    source: Arc<Source>,
+    prints: OnceLock<Arc<Prints>>,
+}
+
+/// What two versions of a definition are compared by.
+#[derive(Debug)]
+pub struct Prints {
+    /// Of the bytes of the item less its members; neither `ABSENT` nor `UNKNOWN`.
+    pub text: u64,
+    /// Of the tokens of the signature.
+    pub signature: u64,
+    /// Of the same without the name of the item itself.
+    pub unnamed_signature: u64,
+    /// Of the tokens behind the signature, the name of the item itself left out.
+    pub body: u64,
+    /// Of the words of the doc comment; 0 for none.
+    pub doc: u64,
+    /// Hashes of three tokens in a row of the body, ascending: what the similarity of bodies is computed from.
+    trigrams: Vec<u32>,
+    /// How many tokens the body has.
+    pub n_tokens: u32,
+}
+
+impl Shape {
+    /// What it is compared by; computed when it is first needed, as most definitions of a version are not asked about.
+    pub fn prints(&self) -> &Prints {
+        self.prints.get_or_init(|| Arc::new(self.print()))
+    }
+
+    /// How much of two bodies is alike: shared trigrams over all, 0 to 1.
+    pub fn similarity(&self, other: &Self) -> f64 {
+        let (one, two) = (self.prints(), other.prints());
+        if one.body == two.body {
+            return 1.0;
+        }
+        let (a, b) = (&one.trigrams, &two.trigrams);
+        let (mut i, mut j, mut n_shared) = (0, 0, 0usize);
+        while i < a.len() && j < b.len() {
+            match a[i].cmp(&b[j]) {
+                std::cmp::Ordering::Less => i += 1,
+                std::cmp::Ordering::Greater => j += 1,
+                std::cmp::Ordering::Equal => {
+                    n_shared += 1;
+                    i += 1;
+                    j += 1;
+                }
+            }
+        }
+        match a.len() + b.len() {
+            0 => 0.0,
+            n_both => 2.0 * n_shared as f64 / n_both as f64,
+        }
+    }
+
+    /// Whether two kinds can be the same thing at different times: a function can become a method, a struct an enum.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.kind == other.kind
+            || (self.kind.is_callable() && other.kind.is_callable())
+            || (self.kind.is_type() && other.kind.is_type())
+    }
+
+    /// The bytes of the item less its members.
+    pub fn text(&self) -> Vec<u8> {
+        let pieces = self.own.iter().map(|range| self.slice(range.clone()).trim_ascii_end());
+        pieces.flatten().copied().collect()
+    }
+
+    fn slice(&self, range: Range<usize>) -> &[u8] {
+        self.source.bytes.get(range).unwrap_or_default()
+    }
+
+    fn print(&self) -> Prints {
+        let syntax = self.source.syntax;
+        let signature = self.signature.as_usize();
+        let doc_range = self.doc.map(ByteRange::as_usize).unwrap_or_default();
+        let mut of_signature = Vec::new();
+        syntax.tokens(self.slice(signature.clone()), &mut |token| {
+            of_signature.push(xxh3_64(token))
+        });
+        let mut of_body: Vec<u64> = Vec::new();
+        // What stands before the signature is decoration: attributes and decorators count as body, the doc comment does not.
+        for range in &self.own {
+            for piece in without(range.clone(), &[signature.clone(), doc_range.clone()]) {
+                syntax.tokens(self.slice(piece), &mut |token| {
+                    if token != self.name.as_bytes() {
+                        of_body.push(xxh3_64(token));
+                    }
+                });
+            }
+        }
+        let hash = |tokens: &[u64]| xxh3_64(&tokens.iter().flat_map(|token| token.to_le_bytes()).collect::<Vec<u8>>());
+        let mut trigrams: Vec<u32> = of_body.windows(3).map(|three| hash(three) as u32).collect();
+        trigrams.sort_unstable();
+        let name = xxh3_64(self.name.as_bytes());
+        let unnamed: Vec<u64> = of_signature.iter().copied().filter(|token| *token != name).collect();
+        Prints {
+            text: xxh3_64(&self.text()) | 2,
+            signature: hash(&of_signature),
+            unnamed_signature: hash(&unnamed),
+            body: hash(&of_body),
+            doc: words_of(self.slice(doc_range)),
+            trigrams,
+            n_tokens: of_body.len() as u32,
+        }
+    }
+}
+
+/// A hash of the words of a comment; 0 if it has none.
+fn words_of(doc: &[u8]) -> u64 {
+    let is_between = |byte: &u8| !byte.is_ascii_alphanumeric() && byte.is_ascii();
+    let words: Vec<&[u8]> = doc.split(is_between).filter(|word| !word.is_empty()).collect();
+    if words.is_empty() {
+        0
+    } else {
+        xxh3_64(&words.join(&b' '))
+    }
+}
+
+/// Whether a definition has a life of its own: those of data, and the parts that a type lists, live with what they belong to.
+pub fn has_life(kind: DefinitionKind) -> bool {
+    !matches!(
+        kind,
+        DefinitionKind::Key
+            | DefinitionKind::Rule
+            | DefinitionKind::Element
+            | DefinitionKind::Field
+            | DefinitionKind::Variant
+            | DefinitionKind::Property
+    )
+}
+
+/// The definitions of a version of a file that have a life of their own, in source order.
+pub(super) fn shapes(bytes: &Arc<Vec<u8>>, lang: Lang, extraction: &Extraction) -> Vec<Shape> {
+    let source = Arc::new(Source {
+        bytes: Arc::clone(bytes),
+        syntax: Syntax::of(lang),
+    });
+    let definitions = &extraction.definitions;
+    let mut n_named: HashMap<String, u32> = HashMap::new();
+    let mut shapes: Vec<Shape> = Vec::new();
+    for (index, definition) in definitions.iter().enumerate() {
+        if !has_life(definition.kind) {
+            continue;
+        }
+        let qualified = qualified_name(definitions, definition);
+        let nth = n_named.entry(qualified.clone()).or_default();
+        *nth += 1;
+        shapes.push(Shape {
+            name: definition.name.clone(),
+            qualified,
+            nth: *nth,
+            kind: definition.kind,
+            range: definition.range,
+            own: own_ranges(definitions, index),
+            signature: definition.signature,
+            doc: definition.doc,
+            source: Arc::clone(&source),
+            prints: OnceLock::new(),
+        });
+    }
+    shapes
+}
+
+fn qualified_name(definitions: &[Definition], definition: &Definition) -> String {
+    let mut names: Vec<&str> = vec![&definition.name];
+    names.extend(definition.qualifier.as_deref());
+    let mut next = definition.container;
+    while let Some(outer) = next.and_then(|index| definitions.get(index as usize)) {
+        names.push(&outer.name);
+        next = outer.container;
+        if names.len() > definitions.len() + 2 {
+            break;
+        }
+    }
+    names.reverse();
+    names.join(".")
+}
+
+/// The item without the members that have a life of their own, where it is not a callable: what is inside of a function is
+/// the function.
+fn own_ranges(definitions: &[Definition], index: usize) -> Vec<Range<usize>> {
+    let definition = &definitions[index];
+    let whole = definition.range.as_usize();
+    if definition.kind.is_callable() {
+        return vec![whole];
+    }
+    let inner = definitions[index + 1..]
+        .iter()
+        .take_while(|other| other.range.start < definition.range.end);
+    let (mut own, mut at) = (Vec::new(), whole.start);
+    for other in inner.filter(|other| has_life(other.kind) && definition.range.contains(other.range)) {
+        let range = other.range.as_usize();
+        if range.start > at {
+            own.push(at..range.start);
+        }
+        at = at.max(range.end);
+    }
+    if at < whole.end {
+        own.push(at..whole.end);
+    }
+    own
+}
+
+/// A range less others.
+fn without(range: Range<usize>, holes: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut pieces = vec![range];
+    for hole in holes.iter().filter(|hole| !hole.is_empty()) {
+        let mut left = Vec::new();
+        for piece in pieces {
+            if hole.end <= piece.start || piece.end <= hole.start {
+                left.push(piece);
+                continue;
+            }
+            if piece.start < hole.start {
+                left.push(piece.start..hole.start);
+            }
+            if hole.end < piece.end {
+                left.push(hole.end..piece.end);
+            }
+        }
+        pieces = left;
+    }
+    pieces
+}
+
+/// What a language's comments and blocks look like.
+#[derive(Clone, Copy, Debug)]
+struct Syntax {
+    line_comments: &'static [&'static [u8]],
+    block_comment: Option<(&'static [u8], &'static [u8])>,
+    has_indentation: bool,
+    /// Whether `'` begins a string; in some languages it is a lifetime, a type variable or a transposition.
+    has_single_quotes: bool,
+}
+
+impl Syntax {
+    fn of(lang: Lang) -> Self {
+        let c_like = Self {
+            line_comments: &[b"//"],
+            block_comment: Some((b"/*", b"*/")),
+            has_indentation: false,
+            has_single_quotes: true,
+        };
+        let hash = Self {
+            line_comments: &[b"#"],
+            block_comment: None,
+            has_indentation: false,
+            has_single_quotes: true,
+        };
+        match extract::language(lang).map_or("text", |language| language.name) {
+            "python" => Self {
+                has_indentation: true,
+                ..hash
+            },
+            "yaml" => Self {
+                has_indentation: true,
+                ..hash
+            },
+            "bash" | "ruby" | "r" | "elixir" | "toml" | "make" | "makefile" | "dockerfile" | "perl" | "cmake" => hash,
+            "rust" | "ocaml" | "ocaml_interface" => Self {
+                has_single_quotes: false,
+                block_comment: match extract::language(lang).map(|language| language.name) {
+                    Some("rust") => Some((b"/*", b"*/")),
+                    _ => Some((b"(*", b"*)")),
+                },
+                line_comments: match extract::language(lang).map(|language| language.name) {
+                    Some("rust") => &[b"//"],
+                    _ => &[],
+                },
+                has_indentation: false,
+            },
+            "haskell" => Self {
+                line_comments: &[b"--"],
+                block_comment: Some((b"{-", b"-}")),
+                has_indentation: true,
+                has_single_quotes: false,
+            },
+            "lua" => Self {
+                line_comments: &[b"--"],
+                block_comment: Some((b"--[[", b"]]")),
+                ..c_like
+            },
+            "sql" => Self {
+                line_comments: &[b"--"],
+                ..c_like
+            },
+            "php" => Self {
+                line_comments: &[b"//", b"#"],
+                ..c_like
+            },
+            "html" | "markdown" | "text" => Self {
+                line_comments: &[],
+                block_comment: Some((b"<!--", b"-->")),
+                has_indentation: false,
+                has_single_quotes: false,
+            },
+            _ => c_like,
+        }
+    }
+
+    /// Calls `see` with every token of `text`.
+    fn tokens(self, text: &[u8], see: &mut dyn FnMut(&[u8])) {
+        let mut comma: Option<&[u8]> = None;
+        let mut levels: Vec<usize> = Vec::new();
+        let mut at = 0;
+        let mut is_line_start = false;
+        while at < text.len() {
+            let rest = &text[at..];
+            if rest[0] == b'\n' {
+                is_line_start = true;
+                at += 1;
+                continue;
+            }
+            if rest[0].is_ascii_whitespace() {
+                at += if is_line_start {
+                    rest.iter()
+                        .take_while(|byte| matches!(byte, b' ' | b'\t'))
+                        .count()
+                        .max(1)
+                } else {
+                    1
+                };
+                continue;
+            }
+            if let Some(length) = self.comment(rest) {
+                at += length;
+                continue;
+            }
+            if std::mem::take(&mut is_line_start) && self.has_indentation {
+                let width = text[..at]
+                    .iter()
+                    .rev()
+                    .take_while(|byte| matches!(byte, b' ' | b'\t'))
+                    .count();
+                self.indent(width, &mut levels, see);
+            }
+            let length = self.token(rest);
+            let token = &rest[..length];
+            if let Some(comma) = comma.take()
+                && !matches!(token, b")" | b"]" | b"}")
+            {
+                see(comma);
+            }
+            match token {
+                b"," => comma = Some(token),
+                _ => see(token),
+            }
+            at += length;
+        }
+        if let Some(comma) = comma {
+            see(comma);
+        }
+    }
+
+    fn indent(self, width: usize, levels: &mut Vec<usize>, see: &mut dyn FnMut(&[u8])) {
+        while levels.last().is_some_and(|level| *level > width) {
+            levels.pop();
+            see(b"<-");
+        }
+        if levels.last().is_none_or(|level| *level < width) {
+            levels.push(width);
+            see(b"->");
+        }
+    }
+
+    fn comment(self, rest: &[u8]) -> Option<usize> {
+        if let Some((open, close)) = self.block_comment
+            && rest.starts_with(open)
+        {
+            let inside = memchr::memmem::find(&rest[open.len()..], close);
+            return Some(inside.map_or(rest.len(), |at| open.len() + at + close.len()));
+        }
+        let is_comment = self.line_comments.iter().any(|start| rest.starts_with(start));
+        is_comment.then(|| memchr::memchr(b'\n', rest).unwrap_or(rest.len()))
+    }
+
+    fn token(self, rest: &[u8]) -> usize {
+        let first = rest[0];
+        if first.is_ascii_alphanumeric() || first == b'_' || first >= 0x80 {
+            let is_word = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_' || **byte >= 0x80;
+            return rest.iter().take_while(is_word).count();
+        }
+        match first {
+            b'"' | b'`' => string(rest, first),
+            b'\'' if self.has_single_quotes => string(rest, first),
+            _ => 1,
+        }
+    }
+}
+
+/// The length of a string with its quotes. One that does not end on its line is taken for a lone sign, but for those that may.
+fn string(rest: &[u8], quote: u8) -> usize {
+    let mut at = 1;
+    while at < rest.len() {
+        match rest[at] {
+            b'\\' => at += 1,
+            b'\n' if quote == b'\'' => return 1,
+            byte if byte == quote => return at + 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    if quote == b'\'' { 1 } else { rest.len() }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn shape_of(language: &str, text: &str, name: &str) -> Shape {
+        let lang = extract::by_name(language).unwrap();
+        let extraction = extract::extract(text.as_bytes(), lang, &extract::Options::default());
+        let all = shapes(&Arc::new(text.as_bytes().to_vec()), lang, &extraction);
+        all.into_iter().find(|shape| shape.name == name).unwrap()
+    }
+
+    #[test]
+    fn formatting_and_comments_are_no_change_of_the_body() {
+        let pairs = [
+            (
+                "rust",
+                "fn f(a: u8) { g(a, b) }\n",
+                "fn f(\n    a: u8,\n) {\n    // why\n    g(\n        a,\n        b,\n    )\n}\n",
+            ),
+            (
+                "python",
+                "def f(a):\n  if a:\n    g('x # y')\n",
+                "def f(a):\n    # why\n    if a:\n\n        g('x # y')\n",
+            ),
+            (
+                "javascript",
+                "function f() { return a }\n",
+                "function f() {\n  /* why */\n  return a\n}\n",
+            ),
+        ];
+        for (language, one, two) in pairs {
+            let (one, two) = (shape_of(language, one, "f"), shape_of(language, two, "f"));
+            assert_eq!(
+                (one.prints().signature, one.prints().body),
+                (two.prints().signature, two.prints().body),
+                "{language}"
+            );
+            assert_ne!(one.prints().text, two.prints().text);
+        }
+    }
+
+    #[test]
+    fn what_changes_meaning_is_one() {
+        let pairs = [
+            ("rust", "fn f() { g(a) }\n", "fn f() { g(b) }\n"),
+            ("rust", "fn f() { \"a // b\" }\n", "fn f() { \"a // c\" }\n"),
+            (
+                "python",
+                "def f(a):\n  if a:\n    g()\n    h()\n",
+                "def f(a):\n  if a:\n    g()\n  h()\n",
+            ),
+        ];
+        for (language, one, two) in pairs {
+            let (one, two) = (shape_of(language, one, "f"), shape_of(language, two, "f"));
+            assert_eq!(one.prints().signature, two.prints().signature);
+            assert_ne!(one.prints().body, two.prints().body, "{language}");
+        }
+    }
+
+    #[test]
+    fn signature_doc_and_name_are_told_apart() {
+        let one = shape_of("rust", "/// Says a.\nfn f(a: u8) { loop { f(a) } }\n", "f");
+        let doc = shape_of("rust", "/// Says b.\nfn f(a: u8) { loop { f(a) } }\n", "f");
+        assert_eq!(
+            (one.prints().signature, one.prints().body),
+            (doc.prints().signature, doc.prints().body)
+        );
+        assert_ne!(one.prints().doc, doc.prints().doc);
+        let signature = shape_of("rust", "/// Says a.\nfn f(a: u16) { loop { f(a) } }\n", "f");
+        assert_eq!(
+            (one.prints().doc, one.prints().body),
+            (signature.prints().doc, signature.prints().body)
+        );
+        assert_ne!(one.prints().signature, signature.prints().signature);
+        let renamed = shape_of("rust", "/// Says a.\nfn g(a: u8) { loop { g(a) } }\n", "g");
+        assert_eq!(one.prints().body, renamed.prints().body);
+        assert_eq!(one.similarity(&renamed), 1.0);
+    }
+
+    #[test]
+    fn a_type_lives_without_its_methods() {
+        let one = shape_of(
+            "python",
+            "class A:\n    x = 1\n\n    def m(self):\n        return 1\n",
+            "A",
+        );
+        let two = shape_of(
+            "python",
+            "class A:\n    x = 1\n\n    def m(self):\n        return 2\n",
+            "A",
+        );
+        assert_eq!(one.prints().body, two.prints().body);
+    }
+}

@@ -1,0 +1,170 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use crate::git::{FileMode, Person};
+use crate::model::{CommitId, Oid, RepoPath};
+
+use super::*;
+
+fn oid(n: u64) -> Oid {
+    let mut bytes = [7; 20];
+    bytes[..8].copy_from_slice(&n.to_be_bytes());
+    Oid::from_bytes(&bytes).unwrap()
+}
+
+fn entry(n: u64) -> Option<Entry> {
+    (n > 0).then(|| Entry {
+        mode: if n.is_multiple_of(5) {
+            FileMode::Executable
+        } else {
+            FileMode::File
+        },
+        oid: oid(n),
+    })
+}
+
+fn commit(n: u64, changes: Vec<Change>) -> CommitData {
+    let person = |name: String| Person {
+        name: name.into(),
+        email: "x@y".into(),
+        time: n as i64 * 60 - 90,
+        utc_offset: -3600,
+    };
+    CommitData {
+        id: CommitId(oid(1_000 + n * 7 % 64)),
+        parents: Vec::new(),
+        author: person(format!("author {}", n % 3)),
+        committer: person("committer".to_owned()),
+        message: format!("subject {n}\nsecond line\n\nbody {n}\n").into(),
+        encoding: None,
+        boundary: Boundary::None,
+        is_unknown: n == 4,
+        changes,
+    }
+}
+
+fn change(path: &str, old: u64, new: u64, from: Option<&str>) -> Change {
+    Change {
+        path: path.into(),
+        old: entry(old),
+        new: entry(new),
+        origin: from.map(|path| Origin {
+            path: path.into(),
+            similarity: 87,
+        }),
+        is_combined: new % 2 == 1,
+    }
+}
+
+fn sample(base: u32) -> BatchWriter {
+    let mut writer = BatchWriter::new(base);
+    for n in 0..40u64 {
+        let mut changes = vec![change("a/x", n, n + 1, None)];
+        match n {
+            3 => changes.push(change("b", 0, 9, Some("never/changed"))),
+            5 => changes.push(change("b", 9, 0, None)),
+            8 => changes.push(change("b", 0, 9, None)),
+            _ => {}
+        }
+        let parent = (base + n as u32).checked_sub(1);
+        let parents = if n == 0 && base == 0 { vec![] } else { vec![parent] };
+        writer.add(commit(u64::from(base) + n, changes), &parents);
+    }
+    writer
+}
+
+#[test]
+fn a_batch_gives_back_what_it_was_given() {
+    let batch = Batch::from_bytes(sample(0).finish()).unwrap();
+    assert_eq!((batch.n_commits(), batch.n_changes()), (40, 43));
+    let changes = batch.changes_of(b"b").unwrap();
+    let told: Vec<_> = changes
+        .iter()
+        .map(|change| (change.commit, change.old, change.new))
+        .collect();
+    assert_eq!(told, [(3, None, entry(9)), (5, entry(9), None), (8, None, entry(9))]);
+    assert_eq!(
+        changes[0].origin.as_ref().unwrap().path,
+        RepoPath::from("never/changed")
+    );
+    assert_eq!(batch.changes_of(b"a/x").unwrap().len(), 40);
+    assert!(batch.changes_of(b"a").unwrap().is_empty());
+    assert_eq!(batch.touched(3).unwrap(), [RepoPath::from("a/x"), RepoPath::from("b")]);
+    assert_eq!(batch.message(39).unwrap(), "subject 39\nsecond line\n\nbody 39\n");
+    let mut history = History::default();
+    history.push(batch).unwrap();
+    let heads = history.heads(&[39, 0, 4]).unwrap();
+    assert_eq!(heads[&39].subject, "subject 39 second line");
+    assert_eq!((heads[&0].commit_time, heads[&0].author_offset), (-90, -3600));
+    assert_eq!(heads[&4].author.name, "author 1");
+    assert_eq!(history.unknown(), [4]);
+    for number in 0..40 {
+        assert_eq!(history.number(history.id(number).unwrap()), Some(number));
+    }
+}
+
+#[test]
+fn a_merged_batch_says_what_its_parts_said() {
+    let parts = [sample(0), sample(40)].map(|writer| Batch::from_bytes(writer.finish()).unwrap());
+    let one = Batch::from_bytes(merged(&[&parts[0], &parts[1]]).unwrap()).unwrap();
+    assert_eq!((one.base(), one.n_commits(), one.n_changes()), (0, 80, 86));
+    let (mut of_parts, mut of_one) = (History::default(), History::default());
+    parts.into_iter().for_each(|part| of_parts.push(part).unwrap());
+    of_one.push(one).unwrap();
+    let all: Vec<u32> = (0..80).collect();
+    assert_eq!(of_parts.heads(&all).unwrap(), of_one.heads(&all).unwrap());
+    for path in ["a/x", "b", "never/changed"] {
+        assert_eq!(
+            of_parts.changes_of(path.as_bytes()).unwrap(),
+            of_one.changes_of(path.as_bytes()).unwrap()
+        );
+    }
+    for number in all {
+        assert_eq!(of_parts.parents(number), of_one.parents(number));
+        assert_eq!(of_parts.touched(number).unwrap(), of_one.touched(number).unwrap());
+        assert_eq!(of_parts.message(number).unwrap(), of_one.message(number).unwrap());
+    }
+}
+
+#[test]
+fn equal_input_gives_equal_bytes() {
+    assert_eq!(sample(0).finish(), sample(0).finish());
+}
+
+#[test]
+fn a_flipped_bit_is_noticed_or_changes_nothing() {
+    let good = sample(0).finish();
+    let everything = |bytes: Vec<u8>| -> Result<String, BatchError> {
+        let batch = Batch::from_bytes(bytes)?;
+        let mut history = History::default();
+        history.push(batch).map_err(|error| match error {
+            HistoryError::Batch(error) => error,
+            other => panic!("{other}"),
+        })?;
+        let batch = &history.batches()[0];
+        let mut told = String::new();
+        for number in 0..batch.n_commits() {
+            told += &batch.message(number)?;
+            told += &format!("{:?}{:?}", batch.touched(number)?, batch.heads_around(number)?);
+        }
+        told += &format!("{:?}{:?}", batch.changes_of(b"a/x")?, batch.changes_of(b"b")?);
+        Ok(told)
+    };
+    let wanted = everything(good.clone()).unwrap();
+    for at in (0..good.len()).step_by(7) {
+        let mut bad = good.clone();
+        bad[at] ^= 0x10;
+        if let Ok(told) = everything(bad) {
+            assert_eq!(told, wanted, "byte {at}");
+        }
+    }
+}
+
+#[test]
+fn batches_have_to_adjoin() {
+    let mut history = History::default();
+    let second = Batch::from_bytes(sample(40).finish());
+    assert!(matches!(
+        history.push(second.unwrap()),
+        Err(HistoryError::Gap { expected: 0, found: 40 })
+    ));
+}

@@ -1,0 +1,279 @@
+//! Records commits: those that tips reach and no batch has.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use crate::git::{ObjectError, Repository};
+use crate::history::{
+    BATCH_COMMITS, Batch, BatchError, BatchWriter, Boundary, CollectError, History, HistoryError, collect, mergeable,
+    merged, plan,
+};
+use crate::model::CommitId;
+use crate::sidecar::{HistoryEntry, LockError, Sidecar, State, StateError, Store};
+
+use super::progress::{Progress, Stage};
+use super::publish::{PublishError, publish_state, store};
+use super::run::new_epoch;
+use super::sweep::retire_history;
+
+/// What the names of history files end in.
+pub(super) const HISTORY_ENDING: &str = "hist";
+
+/// A recorder of one repository's commits.
+pub struct Recorder<'a> {
+    /// Where the commits come from.
+    pub repository: &'a Repository,
+    /// How many are recorded at most when nothing is recorded yet, the newest; 0 for all.
+    pub max_commits: usize,
+    /// How many threads read.
+    pub n_threads: usize,
+    /// How long to wait for another writer.
+    pub patience: Duration,
+}
+
+/// What a run did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordOutcome {
+    /// Commits that were recorded.
+    pub n_new_commits: u32,
+    /// Paths that they changed.
+    pub n_new_changes: u64,
+    /// All recorded commits.
+    pub n_commits: u32,
+    /// How large all records are.
+    pub n_bytes: u64,
+    /// How many older commits were left out.
+    pub n_left_out: usize,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// Why commits were not recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// Another writer did not finish in time, or the lock cannot be had.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The state.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The repository.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    /// Stored records.
+    #[error(transparent)]
+    History(#[from] HistoryError),
+    /// New records.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    /// Writing.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// No epoch could be named.
+    #[error("cannot draw random bytes")]
+    Random(#[source] std::io::Error),
+    /// The list of shallow commits.
+    #[error("cannot read where this shallow clone ends")]
+    Shallow(#[source] std::io::Error),
+    /// The caller asked to stop; what was recorded is kept.
+    #[error("interrupted; what was recorded so far is kept")]
+    Interrupted,
+}
+
+impl From<CollectError> for RecordError {
+    fn from(error: CollectError) -> Self {
+        match error {
+            CollectError::Object(error) => error.into(),
+            CollectError::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
+/// Files of a batch: the store and the name of each.
+pub(super) fn files_of_history(entry: &HistoryEntry) -> impl Iterator<Item = (Store, &str)> {
+    entry.files().map(|file| (Store::History, file.name.as_str()))
+}
+
+impl Recorder<'_> {
+    /// Records what `tips` reach and publishes it, a batch at a time: who stops it loses the batch at hand.
+    pub fn record(
+        &self,
+        sidecar: &Sidecar,
+        tips: &[CommitId],
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<RecordOutcome, RecordError> {
+        let started = Instant::now();
+        let mut outcome = RecordOutcome::default();
+        // Another recorder may publish meanwhile; then the rest is looked at anew.
+        while !self.record_from_here(sidecar, tips, &mut outcome, progress, interrupt)? {}
+        self.tidy(sidecar, interrupt)?;
+        let state = sidecar.state()?.unwrap_or_default();
+        outcome.n_commits = state.n_commits();
+        outcome.n_bytes = state.history.iter().map(HistoryEntry::n_bytes).sum();
+        outcome.elapsed = started.elapsed();
+        Ok(outcome)
+    }
+
+    /// Like [`Self::record`], into memory, on top of what the sidecar has.
+    pub fn record_in_memory(
+        &self,
+        mut history: History,
+        tips: &[CommitId],
+        interrupt: &AtomicBool,
+    ) -> Result<History, RecordError> {
+        let plan = self.plan(&history, tips, interrupt)?;
+        for commits in plan.commits.chunks(BATCH_COMMITS) {
+            let writer = self.batch(&history, commits, &|| {}, interrupt)?;
+            history.push(Batch::from_bytes(writer.finish())?)?;
+        }
+        Ok(history)
+    }
+
+    /// The stored history, as far as it is still that of the repository.
+    pub fn sound(&self, sidecar: &Sidecar, state: &State) -> Result<Option<History>, RecordError> {
+        let history = match History::open(sidecar, &state.history) {
+            Ok(history) => history,
+            Err(error) => {
+                tracing::warn!(%error, "recording commits anew");
+                return Ok(None);
+            }
+        };
+        let shallow = self.repository.shallow_commits().map_err(RecordError::Shallow)?;
+        for (number, boundary) in history.boundaries()? {
+            // A clone that was deepened knows more now than its records say.
+            if boundary == Boundary::Shallow && shallow.binary_search(&history.id(number)?).is_err() {
+                tracing::info!("the clone is less shallow than it was: recording commits anew");
+                return Ok(None);
+            }
+        }
+        Ok(Some(history))
+    }
+
+    fn plan(
+        &self,
+        history: &History,
+        tips: &[CommitId],
+        interrupt: &AtomicBool,
+    ) -> Result<crate::history::Plan, RecordError> {
+        let mut reader = self.repository.reader();
+        let shallow = self.repository.shallow_commits().map_err(RecordError::Shallow)?;
+        // What is left out once stays out: a limit is about the first run.
+        let limit = if history.n_commits() == 0 { self.max_commits } else { 0 };
+        let is_known = |id| history.number(id).is_some();
+        Ok(plan(&mut reader, tips, &is_known, &shallow, limit, interrupt)?)
+    }
+
+    fn batch(
+        &self,
+        history: &History,
+        commits: &[(CommitId, Boundary)],
+        advance: &(dyn Fn() + Sync),
+        interrupt: &AtomicBool,
+    ) -> Result<BatchWriter, RecordError> {
+        let base = history.n_commits();
+        let mut writer = BatchWriter::new(base);
+        let own: std::collections::HashMap<CommitId, u32> = commits.iter().map(|(id, _)| *id).zip(base..).collect();
+        for data in collect(self.repository, commits, self.n_threads, advance, interrupt)? {
+            let number = |id: &CommitId| own.get(id).copied().or_else(|| history.number(*id));
+            let parents: Vec<Option<u32>> = data.parents.iter().map(number).collect();
+            writer.add(data, &parents);
+        }
+        Ok(writer)
+    }
+
+    /// Whether everything was recorded.
+    fn record_from_here(
+        &self,
+        sidecar: &Sidecar,
+        tips: &[CommitId],
+        outcome: &mut RecordOutcome,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<bool, RecordError> {
+        let state = match sidecar.state() {
+            Ok(state) => state.unwrap_or_default(),
+            // The next index run begins a new epoch; without it there is nothing to add to.
+            Err(error) => return Err(error.into()),
+        };
+        let (mut history, mut entries) = match self.sound(sidecar, &state)? {
+            Some(history) => (history, state.history.clone()),
+            None => (History::default(), Vec::new()),
+        };
+        let mut expected = state.history;
+        let plan = self.plan(&history, tips, interrupt)?;
+        if interrupt.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err(RecordError::Interrupted);
+        }
+        outcome.n_left_out = plan.n_left_out;
+        progress.begin(Stage::Recording, plan.commits.len());
+        for commits in plan.commits.chunks(BATCH_COMMITS) {
+            let writer = self.batch(&history, commits, &|| progress.advance(0), interrupt)?;
+            let (n_commits, n_changes) = (writer.n_commits(), writer.n_changes());
+            let bytes = writer.finish();
+            let lock = sidecar.lock_unless(self.patience, interrupt)?;
+            let mut state = current_state(sidecar)?;
+            if state.history != expected {
+                return Ok(false);
+            }
+            entries.push(HistoryEntry {
+                base_commit: history.n_commits(),
+                n_commits,
+                records: store(sidecar, Store::History, HISTORY_ENDING, &bytes)?,
+                symbols: None,
+            });
+            state.history.clone_from(&entries);
+            publish_state(sidecar, &lock, &mut state)?;
+            drop(lock);
+            expected.clone_from(&entries);
+            history.push(Batch::from_bytes(bytes)?)?;
+            outcome.n_new_commits += n_commits;
+            outcome.n_new_changes += u64::from(n_changes);
+        }
+        progress.end();
+        Ok(true)
+    }
+
+    /// Merges small batches.
+    fn tidy(&self, sidecar: &Sidecar, interrupt: &AtomicBool) -> Result<(), RecordError> {
+        let sizes = |state: &State| -> Vec<u32> { state.history.iter().map(|entry| entry.n_commits).collect() };
+        let Some(state) = sidecar.state()?.filter(|state| mergeable(&sizes(state)).is_some()) else {
+            return Ok(());
+        };
+        let lock = sidecar.lock_unless(self.patience, interrupt)?;
+        let mut state = sidecar.state()?.unwrap_or(state);
+        while let Some(n) = mergeable(&sizes(&state)) {
+            let at = state.history.len() - n;
+            let retired = state.history.split_off(at);
+            state.history.push(merge(sidecar, &retired)?);
+            publish_state(sidecar, &lock, &mut state)?;
+            retire_history(sidecar, &retired);
+        }
+        Ok(())
+    }
+}
+
+fn merge(sidecar: &Sidecar, entries: &[HistoryEntry]) -> Result<HistoryEntry, RecordError> {
+    let mut batches = Vec::with_capacity(entries.len());
+    for entry in entries {
+        batches.push(Batch::open(sidecar, &entry.records.name)?);
+    }
+    let bytes = merged(&batches.iter().collect::<Vec<_>>())?;
+    Ok(HistoryEntry {
+        base_commit: entries.first().map_or(0, |first| first.base_commit),
+        n_commits: entries.iter().map(|entry| entry.n_commits).sum(),
+        records: store(sidecar, Store::History, HISTORY_ENDING, &bytes)?,
+        symbols: None,
+    })
+}
+
+/// The published state, or the first of an epoch. Only the holder of the lock publishes it.
+fn current_state(sidecar: &Sidecar) -> Result<State, RecordError> {
+    if let Some(state) = sidecar.state()? {
+        return Ok(state);
+    }
+    Ok(State {
+        epoch: new_epoch().map_err(RecordError::Random)?,
+        ..State::default()
+    })
+}

@@ -1,0 +1,171 @@
+//! Who wrote what stands there: by line, by definition, by owner.
+
+use std::collections::BTreeMap;
+
+use crate::git::{Blame, BlameLine, diff_lines};
+use crate::history::{FileShapes, History, HistoryError, Mailmap, Reachable, Who, lines_of};
+use crate::model::{CommitId, RepoPath};
+
+use super::history::folder_log;
+
+/// Lines of one owner, or changes of one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Owner {
+    /// Name and address, corrected by the mailmap.
+    pub who: Who,
+    /// Lines that stand there; of a folder, paths changed.
+    pub n_lines: u32,
+    /// Commits that they come from.
+    pub n_commits: u32,
+    /// Of all lines or changes, 0 to 1.
+    pub share: f64,
+    /// When the latest of the commits was written, in seconds since 1970.
+    pub last: i64,
+}
+
+/// A line of a file with where it comes from; `None` if it is not committed.
+pub type BlamedLine = (u32, Option<BlameLine>);
+
+/// A definition with where its lines come from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SymbolBlame {
+    /// With what it belongs to.
+    pub name: String,
+    /// Which of those with this name.
+    pub nth: u32,
+    /// What it is.
+    pub kind: crate::extract::DefinitionKind,
+    /// 1-based.
+    pub start_line: u32,
+    /// 1-based, inclusive.
+    pub end_line: u32,
+    /// The latest commit that a line comes from; `None` if that is not committed.
+    pub last: Option<CommitId>,
+    /// How many lines are not committed.
+    pub n_uncommitted: u32,
+    /// Commits that its lines come from.
+    pub n_commits: u32,
+    /// Who wrote its lines, the most first.
+    pub owners: Vec<Owner>,
+}
+
+/// Carries the blame of a committed file over to its changed content.
+pub fn over_changes(blame: &Blame, committed: &[u8], now: &[u8]) -> Vec<BlamedLine> {
+    let n_lines = now.split_inclusive(|byte| *byte == b'\n').count() as u32;
+    let by_line: BTreeMap<u32, &BlameLine> = blame.lines.iter().map(|line| (line.line, line)).collect();
+    let mut lines = Vec::with_capacity(n_lines as usize);
+    let (mut old, mut new) = (0, 0);
+    let mut keep = |old: u32, new: u32| {
+        let known = by_line.get(&(old + 1)).map(|line| BlameLine {
+            line: new + 1,
+            ..(*line).clone()
+        });
+        lines.push((new + 1, known));
+    };
+    let hunks = diff_lines(committed, now);
+    let mut changed = Vec::new();
+    for hunk in hunks {
+        (0..hunk.new.start - new).for_each(|n| keep(old + n, new + n));
+        changed.extend(hunk.new.clone());
+        (old, new) = (hunk.old.end, hunk.new.end);
+    }
+    (0..n_lines.saturating_sub(new)).for_each(|n| keep(old + n, new + n));
+    lines.extend(changed.into_iter().map(|line| (line + 1, None)));
+    lines.sort_by_key(|(line, _)| *line);
+    lines
+}
+
+/// The owners of some lines, the most lines first. Lines that are not committed belong to nobody.
+pub fn owners(lines: &[BlamedLine], blame: &Blame) -> Vec<Owner> {
+    let mut by_who: BTreeMap<Who, (u32, std::collections::BTreeSet<CommitId>, i64)> = BTreeMap::new();
+    for line in lines.iter().filter_map(|(_, line)| line.as_ref()) {
+        let Some(commit) = blame.commits.get(&line.commit) else {
+            continue;
+        };
+        let who = Who {
+            name: commit.author.name.clone(),
+            email: commit.author.email.clone(),
+        };
+        let entry = by_who.entry(who).or_insert_with(|| (0, Default::default(), i64::MIN));
+        entry.0 += 1;
+        entry.1.insert(line.commit);
+        entry.2 = entry.2.max(commit.author.time);
+    }
+    let n_all = lines.len().max(1) as f64;
+    let owner = |(who, (n_lines, commits, last)): (Who, (u32, std::collections::BTreeSet<CommitId>, i64))| Owner {
+        who,
+        n_lines,
+        n_commits: commits.len() as u32,
+        share: f64::from(n_lines) / n_all,
+        last,
+    };
+    let mut owners: Vec<Owner> = by_who.into_iter().map(owner).collect();
+    owners.sort_by(|a, b| (b.n_lines, &a.who).cmp(&(a.n_lines, &b.who)));
+    owners
+}
+
+/// Each definition of a file with where its lines come from.
+pub fn by_symbol(file: &FileShapes, lines: &[BlamedLine], blame: &Blame) -> Vec<SymbolBlame> {
+    let symbol = |shape: &crate::history::Shape| {
+        let (start_line, end_line) = lines_of(&file.bytes, shape.range);
+        let of_symbol: Vec<BlamedLine> = lines
+            .iter()
+            .filter(|(line, _)| (start_line..=end_line).contains(line))
+            .cloned()
+            .collect();
+        let n_uncommitted = of_symbol.iter().filter(|(_, line)| line.is_none()).count() as u32;
+        let time = |commit: &CommitId| blame.commits.get(commit).map_or(i64::MIN, |commit| commit.author.time);
+        let mut commits: Vec<CommitId> = of_symbol
+            .iter()
+            .filter_map(|(_, line)| Some(line.as_ref()?.commit))
+            .collect();
+        commits.sort_unstable();
+        commits.dedup();
+        SymbolBlame {
+            name: shape.qualified.clone(),
+            nth: shape.nth,
+            kind: shape.kind,
+            start_line,
+            end_line,
+            last: commits
+                .iter()
+                .copied()
+                .max_by_key(|commit| (time(commit), *commit))
+                .filter(|_| n_uncommitted == 0),
+            n_uncommitted,
+            n_commits: commits.len() as u32,
+            owners: owners(&of_symbol, blame),
+        }
+    };
+    file.shapes.iter().map(symbol).collect()
+}
+
+/// Who changed what is below a folder, by changed paths, from the records of commits.
+pub fn folder_owners(
+    history: &History,
+    reached: &Reachable,
+    folder: &RepoPath,
+    mailmap: &Mailmap,
+) -> Result<Vec<Owner>, HistoryError> {
+    let log = folder_log(history, reached, folder, mailmap)?;
+    let mut by_who: BTreeMap<Who, (u32, u32, i64)> = BTreeMap::new();
+    for entry in log.entries.iter().filter(|entry| !entry.is_merge) {
+        let of_who = by_who.entry(entry.author.clone()).or_insert((0, 0, i64::MIN));
+        of_who.0 += entry.changes.len() as u32;
+        of_who.1 += 1;
+        of_who.2 = of_who.2.max(entry.head.author_time);
+    }
+    let n_all: u32 = by_who.values().map(|(n_changes, ..)| n_changes).sum();
+    let mut owners: Vec<Owner> = by_who
+        .into_iter()
+        .map(|(who, (n_lines, n_commits, last))| Owner {
+            who,
+            n_lines,
+            n_commits,
+            share: f64::from(n_lines) / f64::from(n_all.max(1)),
+            last,
+        })
+        .collect();
+    owners.sort_by(|a, b| (b.n_lines, &a.who).cmp(&(a.n_lines, &b.who)));
+    Ok(owners)
+}

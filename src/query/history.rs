@@ -1,0 +1,404 @@
+//! What happened to a file, a folder or a symbol, and what changed together with it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use regex::Regex;
+
+use crate::git::{BlobContent, ObjectReader, diff_lines};
+use crate::history::{
+    Boundary, CommitHead, Entry, FileChange, History, HistoryError, Mailmap, PathChange, Reachable, Who, file_life,
+};
+use crate::model::{BlobId, RepoPath};
+
+use super::near::Near;
+
+/// Commits that change more paths than this say nothing about what belongs together.
+const MAX_COCHANGE_PATHS: usize = 100;
+/// Lines around a change in a patch.
+const CONTEXT_LINES: u32 = 3;
+/// Larger files have no patch.
+const MAX_PATCH_BYTES: u64 = 4 << 20;
+
+/// Which changes are told.
+#[derive(Clone, Debug, Default)]
+pub struct LogFilter {
+    /// Commits not before this, in seconds since 1970.
+    pub since: Option<i64>,
+    /// Commits not after this.
+    pub until: Option<i64>,
+    /// Authors whose `name <address>`, corrected by the mailmap, matches.
+    pub author: Option<Regex>,
+}
+
+/// What a commit did to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FileChangeKind {
+    /// It is new.
+    Added,
+    /// It is gone.
+    Deleted,
+    /// It was elsewhere before, perhaps with other content.
+    Renamed,
+    /// Its content is another.
+    Modified,
+    /// Only what it is has changed: executable or not.
+    Mode,
+}
+
+impl FileChangeKind {
+    /// Its name in answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Deleted => "deleted",
+            Self::Renamed => "renamed",
+            Self::Modified => "modified",
+            Self::Mode => "mode",
+        }
+    }
+
+    /// What a change is.
+    pub fn of(change: &PathChange) -> Self {
+        match (change.old, change.new) {
+            (None, _) if change.origin.is_some() => Self::Renamed,
+            (None, _) => Self::Added,
+            (_, None) => Self::Deleted,
+            (Some(old), Some(new)) if old.oid == new.oid => Self::Mode,
+            _ => Self::Modified,
+        }
+    }
+}
+
+/// A commit in the life of a file or folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileLogEntry {
+    /// The commit.
+    pub number: u32,
+    /// Who, when and what for.
+    pub head: CommitHead,
+    /// The author, corrected by the mailmap.
+    pub author: Who,
+    /// Whether it is a merge whose result differs from every parent.
+    pub is_merge: bool,
+    /// What it changed of what was asked for: one file, or those of a folder.
+    pub changes: Vec<FileChange>,
+}
+
+/// The life of a file or folder.
+#[derive(Clone, Debug, Default)]
+pub struct FileLog {
+    /// Children before parents.
+    pub entries: Vec<FileLogEntry>,
+    /// Whether the commit that was asked about has it.
+    pub is_there: bool,
+}
+
+/// What changes together with something.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cochange {
+    /// The other file.
+    pub path: RepoPath,
+    /// Commits that changed both.
+    pub support: u32,
+    /// Share of the commits that changed the first which changed the other too.
+    pub confidence: f64,
+}
+
+/// What is not known of the commits that one reaches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gaps {
+    /// How many commits end the record, by reason.
+    pub boundaries: BTreeMap<&'static str, u32>,
+}
+
+impl Gaps {
+    /// Looks for them.
+    pub fn of(history: &History, reached: &Reachable) -> Result<Self, HistoryError> {
+        let mut gaps = Self::default();
+        for (number, boundary) in history.boundaries()? {
+            if reached.has(number) {
+                *gaps.boundaries.entry(boundary.name()).or_default() += 1;
+            }
+        }
+        let n_unknown = history
+            .unknown()
+            .into_iter()
+            .filter(|number| reached.has(*number))
+            .count();
+        if n_unknown > 0 {
+            gaps.boundaries.insert("unknown", n_unknown as u32);
+        }
+        Ok(gaps)
+    }
+
+    /// Why an answer may lack something.
+    pub fn sentences(&self) -> Vec<String> {
+        let sentence = |(name, n_commits): (&&str, &u32)| {
+            let why = match *name {
+                name if name == Boundary::Shallow.name() => "this clone is shallow: older changes are not known beyond",
+                name if name == Boundary::Missing.name() => {
+                    "parents are not in this repository: nothing is known beyond"
+                }
+                name if name == Boundary::Limit.name() => "older commits were not recorded: nothing is known beyond",
+                _ => "trees are not in this repository: nothing is known of the changes of",
+            };
+            format!("{why} {n_commits} commits")
+        };
+        self.boundaries.iter().map(sentence).collect()
+    }
+}
+
+/// The commits that changed a file, across its renames, as `git log` simplifies them.
+pub fn file_log(
+    history: &History,
+    tip: u32,
+    reached: &Reachable,
+    path: &RepoPath,
+    mailmap: &Mailmap,
+) -> Result<FileLog, HistoryError> {
+    let life = file_life(history, tip, reached, path)?;
+    let is_there = life.now.is_some();
+    let by_commit = life
+        .changes
+        .into_iter()
+        .map(|change| (change.change.commit, vec![change]));
+    Ok(FileLog {
+        entries: entries(history, by_commit.collect(), mailmap)?,
+        is_there,
+    })
+}
+
+/// The commits that changed anything below a folder, merges only where they differ from every parent.
+pub fn folder_log(
+    history: &History,
+    reached: &Reachable,
+    folder: &RepoPath,
+    mailmap: &Mailmap,
+) -> Result<FileLog, HistoryError> {
+    let beginning = match folder.as_bytes() {
+        [] => Vec::new(),
+        path => [path, b"/"].concat(),
+    };
+    let mut by_commit: HashMap<u32, Vec<FileChange>> = HashMap::new();
+    let mut last: BTreeMap<RepoPath, (u32, bool)> = BTreeMap::new();
+    for path in history.paths_from(&beginning) {
+        for change in history.changes_of(path.as_bytes())? {
+            if !reached.has(change.commit) || (history.parents(change.commit).len() > 1 && !change.is_combined) {
+                continue;
+            }
+            last.insert(path.clone(), (change.commit, change.new.is_some()));
+            let path = path.clone();
+            by_commit
+                .entry(change.commit)
+                .or_default()
+                .push(FileChange { path, change });
+        }
+    }
+    let mut ordered: Vec<(u32, Vec<FileChange>)> = by_commit.into_iter().collect();
+    ordered.sort_by_key(|(number, _)| std::cmp::Reverse(history.order_of(*number)));
+    Ok(FileLog {
+        entries: entries(history, ordered, mailmap)?,
+        is_there: last.values().any(|(_, is_there)| *is_there),
+    })
+}
+
+fn entries(
+    history: &History,
+    changes: Vec<(u32, Vec<FileChange>)>,
+    mailmap: &Mailmap,
+) -> Result<Vec<FileLogEntry>, HistoryError> {
+    let numbers: Vec<u32> = changes.iter().map(|(number, _)| *number).collect();
+    let heads = history.heads(&numbers)?;
+    let entry = |(number, changes): (u32, Vec<FileChange>)| {
+        let head = heads.get(&number)?.clone();
+        Some(FileLogEntry {
+            number,
+            author: mailmap.resolve(&head.author),
+            head,
+            is_merge: history.parents(number).len() > 1,
+            changes,
+        })
+    };
+    Ok(changes.into_iter().filter_map(entry).collect())
+}
+
+impl LogFilter {
+    /// Whether a commit passes.
+    pub fn passes(&self, head: &CommitHead, author: &Who) -> bool {
+        let is_named = |pattern: &Regex| pattern.is_match(&format!("{} <{}>", author.name, author.email));
+        self.since.is_none_or(|since| head.commit_time >= since)
+            && self.until.is_none_or(|until| head.commit_time <= until)
+            && self.author.as_ref().is_none_or(is_named)
+    }
+}
+
+/// What changed in the same commits, the most often first. Commits of many paths do not count.
+pub fn cochange(
+    history: &History,
+    commits: &[u32],
+    own: &BTreeSet<RepoPath>,
+) -> Result<(u32, Vec<Cochange>), HistoryError> {
+    let mut support: BTreeMap<RepoPath, u32> = BTreeMap::new();
+    let mut n_counted = 0;
+    for number in commits {
+        let touched = history.touched(*number)?;
+        if touched.len() > MAX_COCHANGE_PATHS {
+            continue;
+        }
+        n_counted += 1;
+        for path in touched.into_iter().filter(|path| !own.contains(path)) {
+            *support.entry(path).or_default() += 1;
+        }
+    }
+    let mut found: Vec<Cochange> = support
+        .into_iter()
+        .map(|(path, support)| Cochange {
+            path,
+            support,
+            confidence: f64::from(support) / f64::from(n_counted),
+        })
+        .collect();
+    found.sort_by(|a, b| (b.support, &a.path).cmp(&(a.support, &b.path)));
+    Ok((n_counted, found))
+}
+
+/// The files below a folder that a commit's history had and the commit has not, with the change that took each away; the last
+/// first.
+pub fn deleted_files(
+    history: &History,
+    reached: &Reachable,
+    tip_has: &dyn Fn(&RepoPath) -> bool,
+    folder: &[u8],
+) -> Result<Vec<FileChange>, HistoryError> {
+    let mut deleted = Vec::new();
+    for path in history.paths_from(folder) {
+        if tip_has(&path) {
+            continue;
+        }
+        let changes = history.changes_of(path.as_bytes())?;
+        let gone = changes
+            .into_iter()
+            .rev()
+            .find(|change| change.new.is_none() && reached.has(change.commit));
+        deleted.extend(gone.map(|change| FileChange { path, change }));
+    }
+    deleted.sort_by_key(|change| std::cmp::Reverse(history.order_of(change.change.commit)));
+    Ok(deleted)
+}
+
+/// Paths that were ever there and look like `path`.
+pub fn near_paths(history: &History, path: &str) -> Vec<String> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let (mut near, mut near_name) = (Near::new(path), Near::new(name));
+    let mut same_name = Vec::new();
+    let mut by_name: HashMap<String, String> = HashMap::new();
+    for known in history.paths_from(b"") {
+        let text = known.to_text().into_owned();
+        let own_name = String::from_utf8_lossy(known.file_name()).into_owned();
+        if own_name == name {
+            same_name.push(text.clone());
+        }
+        near.see(&text);
+        near_name.see(&own_name);
+        by_name.entry(own_name).or_insert(text);
+    }
+    if !same_name.is_empty() {
+        same_name.truncate(5);
+        return same_name;
+    }
+    let mut found = near.best();
+    found.extend(near_name.best().into_iter().filter_map(|name| by_name.remove(&name)));
+    found.dedup();
+    found
+}
+
+/// A patch between two versions of a file in unified form, without headers; `None` where one is not text or not here.
+pub fn patch_of(
+    reader: &mut ObjectReader,
+    old: Option<Entry>,
+    new: Option<Entry>,
+) -> Result<Option<String>, HistoryError> {
+    let mut read = |entry: Option<Entry>| match entry {
+        None => Ok(Some(Vec::new())),
+        Some(entry) if entry.mode == crate::git::FileMode::Submodule => Ok(None),
+        Some(entry) => reader
+            .blob(BlobId(entry.oid), MAX_PATCH_BYTES)
+            .map(|content| match content {
+                BlobContent::Content(bytes) => Some(bytes),
+                BlobContent::TooLarge { .. } | BlobContent::Missing => None,
+            }),
+    };
+    let (Some(old), Some(new)) = (read(old)?, read(new)?) else {
+        return Ok(None);
+    };
+    let is_text = |bytes: &[u8]| !bytes[..bytes.len().min(8_000)].contains(&0);
+    Ok((is_text(&old) && is_text(&new)).then(|| unified(&old, &new, (1, 1))))
+}
+
+/// The differences of two texts in unified form; their first lines have these numbers.
+pub fn unified(old: &[u8], new: &[u8], first: (u32, u32)) -> String {
+    let lines = |text: &'_ [u8]| -> Vec<String> {
+        let split = text.split_inclusive(|byte| *byte == b'\n');
+        split
+            .map(|line| String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line)).into_owned())
+            .collect()
+    };
+    let (old_lines, new_lines) = (lines(old), lines(new));
+    let hunks = diff_lines(old, new);
+    let mut text = String::new();
+    let mut at = 0;
+    while at < hunks.len() {
+        // Hunks whose surroundings touch are told as one.
+        let mut end = at + 1;
+        while end < hunks.len() && hunks[end].old.start <= hunks[end - 1].old.end + 2 * CONTEXT_LINES {
+            end += 1;
+        }
+        let (begins, ends) = (&hunks[at], &hunks[end - 1]);
+        let before = CONTEXT_LINES.min(begins.old.start);
+        let after = CONTEXT_LINES.min(old_lines.len() as u32 - ends.old.end);
+        let old_range = begins.old.start - before..ends.old.end + after;
+        let new_range = begins.new.start - before..ends.new.end + after;
+        let span = |range: &std::ops::Range<u32>, first: u32| match range.len() {
+            0 => format!("{},0", (range.start + first).saturating_sub(1)),
+            n_lines => format!("{},{n_lines}", range.start + first),
+        };
+        text.push_str(&format!(
+            "@@ -{} +{} @@\n",
+            span(&old_range, first.0),
+            span(&new_range, first.1)
+        ));
+        let mut put = |sign: char, line: Option<&String>| {
+            text.push(sign);
+            text.push_str(line.map_or("", String::as_str));
+            text.push('\n');
+        };
+        let mut next = old_range.start;
+        for hunk in &hunks[at..end] {
+            (next..hunk.old.start).for_each(|line| put(' ', old_lines.get(line as usize)));
+            hunk.old.clone().for_each(|line| put('-', old_lines.get(line as usize)));
+            hunk.new.clone().for_each(|line| put('+', new_lines.get(line as usize)));
+            next = hunk.old.end;
+        }
+        (next..old_range.end).for_each(|line| put(' ', old_lines.get(line as usize)));
+        at = end;
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patches_are_those_of_diff() {
+        let old = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n";
+        let new = "a\nB\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\n";
+        let told = unified(old.as_bytes(), new.as_bytes(), (1, 1));
+        assert_eq!(
+            told,
+            "@@ -1,5 +1,5 @@\n a\n-b\n+B\n c\n d\n e\n@@ -9,3 +9,4 @@\n i\n j\n k\n+l\n"
+        );
+        assert_eq!(unified(b"", b"x\n", (1, 1)), "@@ -0,0 +1,1 @@\n+x\n");
+        assert_eq!(unified(b"x\n", b"x\n", (1, 1)), "");
+    }
+}

@@ -1,0 +1,201 @@
+//! The part of `codescout history` that is about one definition.
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::render::{FAINT, Output, PATH, one_line, sanitize};
+use super::target::Targets;
+use crate::extract::{Extractor, Options};
+use crate::git::{BlobContent, ObjectReader};
+use crate::history::{
+    FileShapes, SymbolChange, SymbolKey, SymbolLife, SymbolVersion, change_between, lines_of, symbol_life,
+};
+use crate::model::{BlobId, RepoPath};
+use crate::query::unified;
+use crate::surface::history::OpenedHistory;
+use crate::surface::open::Workspace;
+
+/// What a commit did to a definition.
+#[derive(Debug, Serialize)]
+pub(super) struct SymbolChangeOut {
+    id: String,
+    events: Vec<&'static str>,
+    from: Option<String>,
+    confidence: f64,
+    old: Option<VersionOut>,
+    new: Option<VersionOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct VersionOut {
+    blob: String,
+    start_line: u32,
+    end_line: u32,
+}
+
+/// What is not committed of a definition.
+pub(super) struct OwnChange {
+    /// What happened to it; `None` if nothing did.
+    pub(super) change: Option<SymbolChangeOut>,
+    /// What it is called in the commit.
+    pub(super) committed: SymbolKey,
+    /// Whether it stands there.
+    pub(super) is_there: bool,
+}
+
+/// A question about one definition.
+pub(super) struct SymbolQuestion<'a> {
+    pub(super) targets: &'a Targets<'a>,
+    pub(super) workspace: &'a Workspace,
+    pub(super) opened: &'a OpenedHistory,
+    pub(super) has_diff: bool,
+}
+
+impl SymbolQuestion<'_> {
+    pub(super) fn life(&self, key: &SymbolKey) -> Result<SymbolLife> {
+        let Some(tip) = self.opened.tip else {
+            return Ok(SymbolLife::default());
+        };
+        let mut reader = self.workspace.repository.reader();
+        let max_bytes = self.workspace.build_options().max_blob_bytes;
+        let OpenedHistory { history, reached, .. } = self.opened;
+        Ok(symbol_life(history, tip, reached, key, &mut reader, max_bytes)?)
+    }
+
+    /// What is not committed of it; `None` if its file is as committed.
+    pub(super) fn uncommitted(&self, key: &SymbolKey) -> Result<Option<OwnChange>> {
+        let Some(changed) = self.targets.uncommitted.iter().find(|change| change.path == key.path) else {
+            return Ok(None);
+        };
+        let mut extractor = Extractor::new(Options::default());
+        let mut file = |path: &RepoPath, bytes: Vec<u8>| FileShapes::of(&mut extractor, path, bytes);
+        let new = self.targets.content(&key.path)?.map(|bytes| file(&key.path, bytes));
+        let old_path = changed.origin.clone().unwrap_or_else(|| key.path.clone());
+        let entry = self.targets.committed_entry(&old_path)?;
+        let old = match entry {
+            Some(entry) => self.workspace.content(&old_path, entry, &mut None)?,
+            None => None,
+        };
+        let old = old.map(|bytes| file(&old_path, bytes));
+        let found = change_between(old.as_ref().map(|file| (&old_path, file)), new.as_ref(), key);
+        let is_there = new.as_ref().is_some_and(|file| file.find(&key.name, key.nth).is_some());
+        let Some((events, from, confidence)) = found else {
+            return Ok(Some(OwnChange {
+                change: None,
+                committed: key.clone(),
+                is_there,
+            }));
+        };
+        let committed = from.clone().unwrap_or_else(|| key.clone());
+        let version = |file: &Option<FileShapes>, key: &SymbolKey, blob: Option<String>| {
+            let file = file.as_ref()?;
+            let range = file.find(&key.name, key.nth)?.range;
+            let (start_line, end_line) = lines_of(&file.bytes, range);
+            let out = VersionOut {
+                blob: blob?,
+                start_line,
+                end_line,
+            };
+            Some((out, text_of(&file.bytes, start_line, end_line)))
+        };
+        let old = version(&old, &committed, entry.map(|entry| entry.oid.to_string()));
+        let new = version(&new, key, changed.new.map(|entry| entry.oid.to_string()));
+        let diff = self.has_diff.then(|| patch(old.as_ref(), new.as_ref()));
+        Ok(Some(OwnChange {
+            change: Some(SymbolChangeOut {
+                id: key.id(),
+                events: events.names(),
+                from: from.as_ref().map(SymbolKey::id),
+                confidence,
+                old: old.map(|(version, _)| version),
+                new: new.map(|(version, _)| version),
+                diff,
+            }),
+            committed,
+            is_there,
+        }))
+    }
+
+    pub(super) fn change_out(&self, change: &SymbolChange, reader: &mut ObjectReader) -> Result<SymbolChangeOut> {
+        let diff = match self.has_diff {
+            true => {
+                let old = self.version_text(change.old.as_ref(), reader)?;
+                let new = self.version_text(change.new.as_ref(), reader)?;
+                Some(patch(old.as_ref(), new.as_ref()))
+            }
+            false => None,
+        };
+        Ok(SymbolChangeOut {
+            id: change.key.id(),
+            events: change.events.names(),
+            from: change.from.as_ref().map(SymbolKey::id),
+            confidence: change.confidence,
+            old: change.old.as_ref().map(version_out),
+            new: change.new.as_ref().map(version_out),
+            diff,
+        })
+    }
+
+    fn version_text(
+        &self,
+        version: Option<&SymbolVersion>,
+        reader: &mut ObjectReader,
+    ) -> Result<Option<(VersionOut, Vec<u8>)>> {
+        let Some(version) = version else { return Ok(None) };
+        let max_bytes = self.workspace.build_options().max_blob_bytes;
+        Ok(match reader.blob(BlobId(version.oid), max_bytes)? {
+            BlobContent::Content(bytes) => {
+                let text = text_of(&bytes, version.start_line, version.end_line);
+                Some((version_out(version), text))
+            }
+            _ => None,
+        })
+    }
+}
+
+fn version_out(version: &SymbolVersion) -> VersionOut {
+    VersionOut {
+        blob: version.oid.to_string(),
+        start_line: version.start_line,
+        end_line: version.end_line,
+    }
+}
+
+/// Whole lines, 1-based and both included.
+fn text_of(bytes: &[u8], first: u32, last: u32) -> Vec<u8> {
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    let wanted = lines.skip(first as usize - 1).take((last + 1 - first) as usize);
+    wanted.flatten().copied().collect()
+}
+
+fn patch(old: Option<&(VersionOut, Vec<u8>)>, new: Option<&(VersionOut, Vec<u8>)>) -> String {
+    let text = |side: Option<&(VersionOut, Vec<u8>)>| side.map_or_else(Vec::new, |(_, text)| text.clone());
+    let first = |side: Option<&(VersionOut, Vec<u8>)>| side.map_or(1, |(version, _)| version.start_line);
+    unified(&text(old), &text(new), (first(old), first(new)))
+}
+
+impl SymbolChangeOut {
+    pub(super) fn show(&self, output: &mut Output) -> Result<()> {
+        let place = match self.new.as_ref().or(self.old.as_ref()) {
+            Some(version) => format!(":{}-{}", version.start_line, version.end_line),
+            None => String::new(),
+        };
+        let from = self.from.as_deref().map(|from| format!(" from {}", one_line(from)));
+        let doubt = match self.confidence < 0.995 && self.from.is_some() {
+            true => output.styled(FAINT, &format!(" ({:.0} % sure)", self.confidence * 100.0)),
+            false => String::new(),
+        };
+        let id = output.name(PATH, &self.id);
+        output.line(&format!(
+            "    {} {id}{place}{}{doubt}",
+            self.events.join(", "),
+            from.unwrap_or_default()
+        ))?;
+        if let Some(diff) = &self.diff {
+            output.put(&sanitize(diff))?;
+        }
+        Ok(())
+    }
+}

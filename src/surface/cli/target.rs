@@ -1,0 +1,210 @@
+//! What a question about the past is about: a file, a folder, lines, or a definition.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use anyhow::Result;
+use bstr::ByteSlice;
+
+use super::{INTERRUPTED, progress::CliProgress};
+use crate::extract::{Extractor, Options};
+use crate::history::{FileShapes, SymbolKey};
+use crate::model::RepoPath;
+use crate::query::{FileFilter, PartQuery, Sources, SymbolQuery, SymbolRequest, kind_name, parse_lines, symbols};
+use crate::surface::answer::inside;
+use crate::surface::history::{OpenedHistory, Uncommitted};
+use crate::surface::open::Workspace;
+
+/// What was asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// A file that is or was there.
+    File(RepoPath),
+    /// A folder; the whole if its path is empty.
+    Folder(RepoPath),
+    /// Lines of a file, 1-based, both included.
+    Lines(RepoPath, u32, u32),
+    /// A definition.
+    Symbol(SymbolKey),
+    /// Several definitions of one name.
+    Many(Vec<CandidateTarget>),
+    /// Nothing known.
+    Unknown(RepoPath, Vec<String>),
+}
+
+/// One of several definitions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CandidateTarget {
+    pub(super) id: String,
+    pub(super) kind: &'static str,
+    pub(super) path: String,
+    pub(super) line: u32,
+    pub(super) key: SymbolKey,
+}
+
+/// What is needed to tell what was typed.
+pub(super) struct Targets<'a> {
+    pub(super) workspace: &'a Workspace,
+    pub(super) opened: &'a OpenedHistory,
+    pub(super) uncommitted: &'a [Uncommitted],
+    pub(super) reference: &'a str,
+    pub(super) quiet: bool,
+}
+
+impl Targets<'_> {
+    /// Reads a target: a path; `path:line`, `path:first-last`; `path#Parser.parse`; or a name.
+    pub(super) fn find(&self, typed: &OsStr) -> Result<Target> {
+        let path = typed_path(self.workspace, typed);
+        if path.as_bytes().is_empty() {
+            return Ok(Target::Folder(path));
+        }
+        if let Some(found) = self.path(&path)? {
+            return Ok(found);
+        }
+        let text = path.to_text().into_owned();
+        if let Some((file, name)) = text.split_once('#') {
+            return Ok(Target::Symbol(symbol_key(file, name)));
+        }
+        if let Some((file, lines)) = text.rsplit_once(':')
+            && let Some(PartQuery::Lines(first, last)) = parse_lines(lines)
+            && let Some(Target::File(file)) = self.path(&RepoPath::from(file))?
+        {
+            return Ok(Target::Lines(file, first, last.unwrap_or(u32::MAX)));
+        }
+        self.named(&text)
+    }
+
+    /// A path that is or was there.
+    fn path(&self, path: &RepoPath) -> Result<Option<Target>> {
+        let folder = [path.as_bytes(), b"/"].concat();
+        let is_below = |other: &RepoPath| other.as_bytes().starts_with(&folder);
+        let files = self.files()?;
+        if files.contains(path) || self.uncommitted.iter().any(|change| change.path == *path) {
+            return Ok(Some(Target::File(path.clone())));
+        }
+        if files.iter().any(is_below) || self.uncommitted.iter().any(|change| is_below(&change.path)) {
+            return Ok(Some(Target::Folder(path.clone())));
+        }
+        let history = &self.opened.history;
+        if !history.changes_of(path.as_bytes())?.is_empty() {
+            return Ok(Some(Target::File(path.clone())));
+        }
+        Ok(match history.paths_from(&folder).is_empty() {
+            true => None,
+            false => Some(Target::Folder(path.clone())),
+        })
+    }
+
+    /// The files of the commit that was asked about.
+    pub(super) fn files(&self) -> Result<HashSet<RepoPath>> {
+        let mut files = HashSet::new();
+        if let Some(target) = self.opened.target {
+            let mut reader = self.workspace.repository.reader();
+            reader.tree_files(target.tree, &mut |file| {
+                files.insert(file.path);
+            })?;
+        }
+        Ok(files)
+    }
+
+    fn named(&self, name: &str) -> Result<Target> {
+        let unknown = |near| Target::Unknown(RepoPath::from(name), near);
+        if self.opened.target.is_none() || name.contains('/') {
+            return Ok(unknown(crate::query::near_paths(&self.opened.history, name)));
+        }
+        let opened = self
+            .workspace
+            .view(self.reference, &CliProgress::new(self.quiet), &INTERRUPTED)?;
+        let view = &opened.view;
+        let request = SymbolRequest {
+            query: SymbolQuery::Named(name.to_owned()),
+            filter: FileFilter::default(),
+            kinds: Vec::new(),
+        };
+        let outcome = symbols(&Sources::new(view, &self.workspace.repository), &request)?;
+        let mut candidates: Vec<CandidateTarget> = outcome
+            .definitions
+            .iter()
+            .filter(|found| crate::history::has_life(found.kind))
+            .filter_map(|found| {
+                let path = String::from_utf8_lossy(view.file(found.file).path).into_owned();
+                let (file, symbol) = (path.as_str(), found.id.strip_prefix(&path)?.strip_prefix('#')?);
+                Some(CandidateTarget {
+                    key: symbol_key(file, symbol),
+                    id: found.id.clone(),
+                    kind: kind_name(found.kind),
+                    line: found.name_line,
+                    path,
+                })
+            })
+            .collect();
+        // Blocks that add to a type are not another meaning of its name.
+        let is_part = |candidate: &CandidateTarget| matches!(candidate.kind, "impl" | "module");
+        if !candidates.iter().all(is_part) {
+            candidates.retain(|candidate| !is_part(candidate));
+        }
+        Ok(match candidates.len() {
+            0 if outcome.near.is_empty() => unknown(crate::query::near_paths(&self.opened.history, name)),
+            0 => unknown(outcome.near),
+            1 => Target::Symbol(candidates.remove(0).key),
+            _ => Target::Many(candidates),
+        })
+    }
+
+    /// What stands at a path: on disk or staged if it differs there, else in the commit.
+    pub(super) fn content(&self, path: &RepoPath) -> Result<Option<Vec<u8>>> {
+        let changed = self.uncommitted.iter().find(|change| change.path == *path);
+        let entry = match changed {
+            Some(change) => change.new,
+            None => self.committed_entry(path)?,
+        };
+        match entry {
+            Some(entry) => self.workspace.content(path, entry, &mut None),
+            None => Ok(None),
+        }
+    }
+
+    /// What the commit has at a path.
+    pub(super) fn committed_entry(&self, path: &RepoPath) -> Result<Option<crate::history::Entry>> {
+        let Some(target) = self.opened.target else {
+            return Ok(None);
+        };
+        let mut reader = self.workspace.repository.reader();
+        let found = reader.diff_trees_at(None, target.tree, &[path])?;
+        Ok(found.first().and_then(|change| change.new).map(Into::into))
+    }
+
+    /// A file with its definitions.
+    pub(super) fn shapes(&self, path: &RepoPath) -> Result<Option<FileShapes>> {
+        let bytes = self.content(path)?;
+        Ok(bytes.map(|bytes| FileShapes::of(&mut Extractor::new(Options::default()), path, bytes)))
+    }
+}
+
+/// A path as it was typed, from the root of the repository and without slashes at its end. It need not be UTF-8.
+pub(super) fn typed_path(workspace: &Workspace, typed: &OsStr) -> RepoPath {
+    let typed = match typed.to_str() {
+        Some(text) => inside(workspace, text).as_bytes(),
+        None => typed.as_bytes(),
+    };
+    let path = typed.strip_prefix(b"./").unwrap_or(typed);
+    RepoPath::new(if path == b"." {
+        b""
+    } else {
+        path.trim_end_with(|c| c == '/')
+    })
+}
+
+/// `Parser.parse` or `Parser.parse~2` in a file.
+fn symbol_key(file: &str, name: &str) -> SymbolKey {
+    let numbered = name
+        .rsplit_once('~')
+        .and_then(|(name, nth)| Some((name, nth.parse().ok()?)));
+    let (name, nth) = numbered.unwrap_or((name, 1));
+    SymbolKey {
+        path: RepoPath::from(file),
+        name: name.replace("::", "."),
+        nth,
+    }
+}

@@ -1,0 +1,201 @@
+//! `codescout blame` against `git blame`.
+
+use serde_json::Value;
+
+use super::call;
+use crate::support::TestRepo;
+
+/// Commit, line there and line here of each line, as `git blame --line-porcelain` has them.
+fn git_blame(repo: &TestRepo, args: &[&str]) -> Vec<(String, u64, u64)> {
+    let printed = repo.git_bytes([&["blame", "--line-porcelain"], args].concat());
+    let printed = String::from_utf8_lossy(&printed).into_owned();
+    let mut lines = Vec::new();
+    let mut head = None;
+    for line in printed.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        if line.starts_with('\t') {
+            lines.extend(head.take());
+        } else if words[0].len() == 40 && words.len() >= 3 && head.is_none() {
+            head = Some((
+                words[0].to_owned(),
+                words[1].parse().unwrap(),
+                words[2].parse().unwrap(),
+            ));
+        }
+    }
+    lines
+}
+
+fn told(answer: &Value) -> Vec<(String, u64, u64)> {
+    let line = |line: &Value| {
+        let commit = line["commit"].as_str().map_or("0".repeat(40), str::to_owned);
+        let here = line["line"].as_u64().unwrap();
+        (commit, line["from_line"].as_u64().unwrap_or(here), here)
+    };
+    answer["lines"].as_array().unwrap().iter().map(line).collect()
+}
+
+fn blame(repo: &TestRepo, args: &[&str]) -> Value {
+    call(repo, &[&["blame", "--json", "--by", "line"], args].concat())
+        .expect(0)
+        .json()
+}
+
+/// A file whose lines come from several commits, were moved, indented and copied.
+fn patchwork() -> TestRepo {
+    let repo = TestRepo::empty();
+    let lines = |from: usize, to: usize| {
+        (from..to)
+            .map(|n| format!("let value_{n} = compute_something({n});\n"))
+            .collect::<String>()
+    };
+    repo.write("a.rs", lines(0, 20));
+    repo.write("b.rs", lines(100, 120));
+    repo.commit("write");
+    repo.write("a.rs", format!("{}changed here;\n{}", lines(0, 10), lines(11, 20)));
+    repo.commit("change one");
+    repo.write(
+        "a.rs",
+        format!("{}changed here;\n{}{}", lines(12, 20), lines(11, 12), lines(0, 10)),
+    );
+    repo.commit("move lines");
+    let indented: String = lines(0, 10).lines().map(|line| format!("        {line}\n")).collect();
+    repo.write(
+        "a.rs",
+        format!("{}changed here;\n{}{indented}", lines(12, 20), lines(11, 12)),
+    );
+    repo.commit("indent");
+    repo.write(
+        "a.rs",
+        format!(
+            "{}changed here;\n{}{indented}{}",
+            lines(12, 20),
+            lines(11, 12),
+            lines(100, 110)
+        ),
+    );
+    repo.write("b.rs", lines(110, 120));
+    repo.commit("move from the other file");
+    repo.rename("a.rs", "folder/c.rs");
+    repo.commit("rename");
+    repo
+}
+
+#[test]
+fn lines_are_those_of_git_blame_whatever_is_asked() {
+    let repo = patchwork();
+    let indent = repo.rev_parse("HEAD~2");
+    for flags in [
+        &[][..],
+        &["-w"],
+        &["-M"],
+        &["-C"],
+        &["-C", "-C", "-w"],
+        &["-M", "--ignore-rev", &indent],
+    ] {
+        let args = [&["--ref", "HEAD", "folder/c.rs"], flags].concat();
+        let wanted = git_blame(&repo, &[flags, &["HEAD", "--", "folder/c.rs"]].concat());
+        assert_eq!(told(&blame(&repo, &args)), wanted, "{flags:?}");
+        assert!(wanted.len() > 25);
+    }
+    let wanted = git_blame(&repo, &["-L5,9", "HEAD", "--", "folder/c.rs"]);
+    assert_eq!(told(&blame(&repo, &["folder/c.rs:5-9"])), wanted);
+    // An older revision under its older name.
+    let wanted = git_blame(&repo, &["HEAD~1", "--", "a.rs"]);
+    assert_eq!(told(&blame(&repo, &["a.rs", "--ref", "HEAD~1"])), wanted);
+}
+
+#[test]
+fn uncommitted_lines_belong_to_nobody() {
+    let repo = patchwork();
+    let mut text = String::from_utf8(repo.read("folder/c.rs")).unwrap();
+    text = text.replace("changed here;", "changed again;");
+    text.push_str("new at the end;\n");
+    text.insert_str(0, "new at the start;\n");
+    repo.write("folder/c.rs", &text);
+    assert_eq!(
+        told(&blame(&repo, &["folder/c.rs"])),
+        git_blame(&repo, &["--", "folder/c.rs"])
+    );
+    repo.write("untracked.rs", "fn f() {}\n");
+    let answer = blame(&repo, &["untracked.rs"]);
+    assert_eq!(answer["lines"][0].get("commit"), None);
+}
+
+#[test]
+fn a_configured_list_that_is_not_there_is_a_note() {
+    let repo = patchwork();
+    let wanted = git_blame(&repo, &["HEAD", "--", "folder/c.rs"]);
+    repo.git(["config", "blame.ignoreRevsFile", ".git-blame-ignore-revs"]);
+    let answer = blame(&repo, &["folder/c.rs", "--ref", "HEAD"]);
+    assert_eq!(told(&answer), wanted);
+    assert!(
+        answer["notes"][0].as_str().unwrap().contains(".git-blame-ignore-revs"),
+        "{answer}"
+    );
+    // Where it is there, it counts.
+    let indent = repo.rev_parse("HEAD~2");
+    repo.write(".git-blame-ignore-revs", format!("# formatting\n{indent}\n"));
+    let answer = blame(&repo, &["folder/c.rs", "--ref", "HEAD"]);
+    assert_eq!(answer["notes"].as_array().unwrap().len(), 0);
+    assert_eq!(told(&answer), git_blame(&repo, &["HEAD", "--", "folder/c.rs"]));
+    assert_ne!(told(&answer), wanted);
+    call(&repo, &["blame", "folder/c.rs", "--ignore-revs-file", "nothing"]).expect(2);
+}
+
+#[test]
+fn no_filter_of_the_repository_is_run() {
+    let repo = TestRepo::new("//- a.txt\nwords\n//- .gitattributes\n*.txt filter=evil diff=evil\n");
+    let canary = repo.beside("canary");
+    let touch = format!("touch {}; cat", canary.display());
+    for key in [
+        "filter.evil.clean",
+        "filter.evil.smudge",
+        "diff.evil.textconv",
+        "core.fsmonitor",
+    ] {
+        repo.git(["config", key, &touch]);
+    }
+    std::fs::write(repo.path("a.txt"), "words\nmore\n").unwrap();
+    call(&repo, &["blame", "a.txt"]).expect(0);
+    call(&repo, &["blame", "a.txt", "--ref", "HEAD", "--by", "line"]).expect(0);
+    call(&repo, &["history", "a.txt:1", "--diff"]).expect(0);
+    assert!(!canary.exists());
+}
+
+#[test]
+fn definitions_and_folders_have_owners() {
+    let repo = TestRepo::new("//- src/a.rs\nfn one() {\n    first();\n    second();\n    third();\n}\n\nfn two() {}\n");
+    repo.write(
+        "src/a.rs",
+        "fn one() {\n    first();\n    changed();\n    third();\n}\n\nfn two() {}\n",
+    );
+    repo.git(["add", "."]);
+    repo.git(["commit", "--quiet", "--author", "Bob <bob@example.com>", "-m", "change"]);
+    let answer = call(&repo, &["blame", "src/a.rs", "--json"]).expect(0).json();
+    let one = &answer["symbols"][0];
+    assert_eq!((one["name"].as_str(), one["commits"].as_u64()), (Some("one"), Some(2)));
+    assert_eq!(one["last"]["subject"], "change");
+    assert_eq!(
+        (one["owners"][0]["share"].as_f64(), one["owners"][1]["share"].as_f64()),
+        (Some(0.8), Some(0.2))
+    );
+    let answer = call(&repo, &["blame", "two", "--json"]).expect(0).json();
+    assert_eq!(answer["symbols"].as_array().unwrap().len(), 1);
+    assert_eq!(answer["symbols"][0]["last"]["subject"], "start");
+    let answer = call(&repo, &["blame", "src", "--json"]).expect(0).json();
+    assert_eq!(answer["by"], "owner");
+    assert_eq!(answer["owners"].as_array().unwrap().len(), 2);
+    call(&repo, &["blame", "src/a.rs:900"]).expect(2);
+    call(&repo, &["blame", "nothing-like-it"]).expect(2);
+    call(&repo, &["blame", "src/gone.rs"]).expect(2);
+}
+
+#[test]
+fn a_shallow_clone_says_where_lines_may_be_older() {
+    let repo = patchwork();
+    let shallow = repo.clone_with("shallow", &["--depth=1"]);
+    let answer = blame(&shallow, &["folder/c.rs", "--ref", "HEAD"]);
+    assert_eq!(told(&answer), git_blame(&shallow, &["HEAD", "--", "folder/c.rs"]));
+    assert_eq!(answer["lines"][0]["boundary"], true);
+}

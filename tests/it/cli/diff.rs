@@ -1,0 +1,155 @@
+//! `codescout diff` against `git diff`.
+
+use serde_json::{Value, json};
+
+use super::call;
+use crate::support::TestRepo;
+
+fn diff(repo: &TestRepo, args: &[&str]) -> Value {
+    call(repo, &[&["diff", "--json"], args].concat()).expect(0).json()
+}
+
+/// Added and removed lines and the path of every file, as `git diff --numstat -M` has them.
+fn numstat(repo: &TestRepo, args: &[&str]) -> Vec<(u64, u64, String)> {
+    let printed = repo.git([&["diff", "--numstat", "--no-renames"], args].concat());
+    let fields = |line: &str| -> Vec<String> { line.split('\t').map(str::to_owned).collect() };
+    let lines = printed.lines().map(fields);
+    lines
+        .map(|line| (line[0].parse().unwrap(), line[1].parse().unwrap(), line[2].clone()))
+        .collect()
+}
+
+fn told(answer: &Value) -> Vec<(u64, u64, String)> {
+    let file = |file: &Value| {
+        let lines = |name: &str| file[name].as_u64().unwrap();
+        (
+            lines("added_lines"),
+            lines("removed_lines"),
+            file["path"].as_str().unwrap().to_owned(),
+        )
+    };
+    answer["files"].as_array().unwrap().iter().map(file).collect()
+}
+
+/// Name and events of every definition that is told.
+fn symbols(answer: &Value) -> Vec<(String, Value)> {
+    let files = answer["files"].as_array().unwrap().iter();
+    let symbols = files.flat_map(|file| file["symbols"].as_array().unwrap());
+    symbols
+        .map(|symbol| (symbol["id"].as_str().unwrap().to_owned(), symbol["events"].clone()))
+        .collect()
+}
+
+fn sample() -> TestRepo {
+    TestRepo::new(
+        "
+        //- src/a.rs
+        /// Says one.
+        pub fn one(x: u8) -> u8 {
+            first(x, 1) + second(x, 2)
+        }
+
+        pub fn two() {
+            let a = compute(17, other);
+            let b = compute(18, a);
+            finish(a, b, 19)
+        }
+
+        pub fn three() {
+            let c = weigh(21, scale);
+            let d = weigh(22, c);
+            close(c, d, 23)
+        }
+        //- src/b.rs
+        pub fn four() {}
+        //- notes.txt
+        words
+    ",
+    )
+}
+
+#[test]
+fn files_and_lines_are_those_of_git() {
+    let repo = sample();
+    repo.write("notes.txt", "other words\nand more\n");
+    repo.remove("src/b.rs");
+    repo.write("new.txt", "new\n");
+    repo.commit("second");
+    assert_eq!(
+        told(&diff(&repo, &["HEAD~1", "HEAD"])),
+        numstat(&repo, &["HEAD~1", "HEAD"])
+    );
+    assert_eq!(
+        told(&diff(&repo, &["HEAD~1..HEAD"])),
+        numstat(&repo, &["HEAD~1", "HEAD"])
+    );
+    repo.write("notes.txt", "staged\n");
+    repo.git(["add", "notes.txt"]);
+    repo.write("new.txt", "on disk\n");
+    assert_eq!(told(&diff(&repo, &["HEAD", "INDEX"])), numstat(&repo, &["--cached"]));
+    assert_eq!(told(&diff(&repo, &["INDEX", "WORKTREE"])), numstat(&repo, &[]));
+    assert_eq!(told(&diff(&repo, &[])), numstat(&repo, &["HEAD"]));
+    assert_eq!(told(&diff(&repo, &["HEAD~1"])), numstat(&repo, &["HEAD~1"]));
+    assert_eq!(
+        told(&diff(&repo, &["HEAD~1", "--path", "src"])),
+        numstat(&repo, &["HEAD~1", "--", "src"])
+    );
+    let text = diff(&repo, &["--by", "text"]);
+    assert_eq!(text["files"][0]["diff"], "@@ -1,1 +1,1 @@\n-new\n+on disk\n");
+    call(&repo, &["diff", "HEAD", "HEAD"]).expect(1);
+    call(&repo, &["diff", "nothing"]).expect(2);
+}
+
+#[test]
+fn three_dots_begin_where_the_branches_parted() {
+    let repo = sample();
+    repo.git(["checkout", "--quiet", "-b", "topic"]);
+    repo.write("topic.txt", "x\n");
+    repo.commit("on topic");
+    repo.checkout("main");
+    repo.write("main.txt", "x\n");
+    repo.commit("on main");
+    assert_eq!(told(&diff(&repo, &["main...topic"])), numstat(&repo, &["main...topic"]));
+    repo.git(["checkout", "--quiet", "--orphan", "apart"]);
+    repo.commit("another root");
+    call(&repo, &["diff", "main...apart"]).expect(2);
+}
+
+#[test]
+fn definitions_are_told_by_what_became_of_them() {
+    let repo = sample();
+    let text = String::from_utf8(repo.read("src/a.rs")).unwrap();
+    let start = text.find("pub fn three").unwrap();
+    let (kept, three) = text.split_at(start);
+    let kept = kept
+        .replace("Says one.", "Says 1.")
+        .replace("fn two()", "fn zwei()")
+        .replace("u8) ->", "u16) ->");
+    repo.write("src/a.rs", kept);
+    repo.write("src/c.rs", format!("{three}\npub fn five() {{ x() }}\n"));
+    repo.write("src/b.rs", "pub fn four() {\n}\n");
+    assert_eq!(
+        symbols(&diff(&repo, &[])),
+        [
+            ("src/a.rs#one".to_owned(), json!(["signature", "doc"])),
+            ("src/a.rs#zwei".to_owned(), json!(["renamed"])),
+            ("src/b.rs#four".to_owned(), json!(["formatting"])),
+            ("src/c.rs#three".to_owned(), json!(["moved"])),
+            ("src/c.rs#five".to_owned(), json!(["added"])),
+        ]
+    );
+    repo.commit("all of it");
+    repo.rename("src/c.rs", "src/d.rs");
+    let answer = diff(&repo, &[]);
+    assert_eq!(answer["files"][0]["kind"], "renamed");
+    assert_eq!(answer["files"][0]["from_path"], "src/c.rs");
+    assert_eq!(symbols(&answer)[0], ("src/d.rs#three".to_owned(), json!(["moved"])));
+}
+
+#[test]
+fn before_the_first_commit_everything_is_new() {
+    let repo = TestRepo::empty();
+    repo.write("a.rs", "fn f() {}\n");
+    let answer = diff(&repo, &[]);
+    assert_eq!(symbols(&answer), [("a.rs#f".to_owned(), json!(["added"]))]);
+}

@@ -1,0 +1,584 @@
+//! `codescout history` against git itself.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use serde_json::Value;
+
+use super::{call, call_in};
+use crate::support::TestRepo;
+
+/// The commits that an answer tells, those about `path` alone if there is one.
+fn commits(answer: &Value, path: Option<&str>) -> Vec<String> {
+    let results = answer["results"].as_array().unwrap().iter();
+    let is_about = |entry: &&Value| {
+        let changes = entry["changes"].as_array().unwrap();
+        path.is_none_or(|path| changes.iter().any(|change| change["path"] == path))
+    };
+    results
+        .filter(is_about)
+        .filter_map(|entry| Some(entry["commit"].as_str()?.to_owned()))
+        .collect()
+}
+
+fn history(repo: &TestRepo, args: &[&str]) -> Value {
+    call(repo, &[&["history", "--json", "-n", "0"], args].concat())
+        .expect(0)
+        .json()
+}
+
+fn git_log(repo: &TestRepo, args: &[&str]) -> Vec<String> {
+    let printed = repo.git([&["log", "--format=%H"], args].concat());
+    printed.lines().map(str::to_owned).collect()
+}
+
+/// Numbers that look random and are the same each time (xorshift).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+}
+
+const FILES: [&str; 4] = ["a.txt", "b.txt", "sub/c.txt", "sub/d.txt"];
+
+fn edit(repo: &TestRepo, dice: &mut Dice) {
+    let file = FILES[dice.roll(4) as usize];
+    if dice.roll(9) == 0 && repo.path(file).exists() {
+        return repo.remove(file);
+    }
+    // No two files are alike, so that nothing passes for renamed.
+    let text: String = (0..6).map(|_| format!("{file} {}\n", dice.roll(3))).collect();
+    repo.write(file, text);
+}
+
+/// A repository of branches that are merged now and then, in either direction.
+fn woven(seed: u64) -> TestRepo {
+    let repo = TestRepo::empty();
+    let mut dice = Dice(seed);
+    for file in FILES {
+        repo.write(file, format!("{file}\n"));
+    }
+    repo.commit("start");
+    repo.branch("side");
+    for n in 0..40 {
+        repo.checkout(if dice.roll(2) == 0 { "main" } else { "side" });
+        edit(&repo, &mut dice);
+        repo.commit(&format!("edit {n}"));
+        if dice.roll(6) == 0 {
+            let strategy = ["ours", "theirs"][dice.roll(2) as usize];
+            let current = repo.git(["symbolic-ref", "--short", "HEAD"]);
+            let other = if current == "main" { "side" } else { "main" };
+            let merged = repo.try_git(["merge", "--quiet", "--no-ff", "-X", strategy, "-m", "merge", other]);
+            if !merged.status.success() {
+                // One side changed what the other deleted.
+                repo.commit("merge by hand");
+            }
+        }
+    }
+    repo.checkout("main");
+    repo
+}
+
+#[test]
+fn a_file_has_the_commits_that_git_log_gives_it() {
+    let mut n_commits = 0;
+    for seed in [3, 17, 99] {
+        let repo = woven(seed);
+        for file in FILES {
+            let wanted = git_log(&repo, &["HEAD", "--", file]);
+            let is_there = repo.path(file).exists();
+            let answer = call(&repo, &["history", "--json", "-n", "0", "--ref", "HEAD", file]).json();
+            let told: BTreeSet<String> = commits(&answer, Some(file)).into_iter().collect();
+            let wanted: BTreeSet<String> = wanted.into_iter().collect();
+            n_commits += wanted.len();
+            // git prunes the side of a merge that had the file when the merge has it not; we begin at its deletion.
+            if is_there {
+                assert_eq!(told, wanted, "seed {seed}, {file}");
+            }
+        }
+    }
+    assert!(n_commits > 60, "{n_commits}");
+}
+
+#[test]
+fn a_renamed_file_is_followed_as_git_follows_it() {
+    let repo = TestRepo::empty();
+    let text = |n: usize| {
+        (0..30)
+            .map(|line| format!("line {} {line}\n", if line < n { "new" } else { "old" }))
+            .collect::<String>()
+    };
+    repo.write("first.txt", text(0));
+    repo.commit("write");
+    repo.write("first.txt", text(2));
+    repo.commit("edit");
+    repo.rename("first.txt", "folder/second.txt");
+    repo.write("folder/second.txt", text(6));
+    repo.commit("move and edit");
+    repo.write("unrelated.txt", "x\n");
+    repo.commit("something else");
+    repo.rename("folder/second.txt", "third.txt");
+    repo.commit("move");
+    repo.write("third.txt", text(9));
+    repo.commit("edit again");
+    let answer = history(&repo, &["third.txt"]);
+    assert_eq!(
+        commits(&answer, None),
+        git_log(&repo, &["--follow", "HEAD", "--", "third.txt"])
+    );
+    let kinds: Vec<&str> = answer["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["changes"][0]["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["modified", "renamed", "renamed", "modified", "added"]);
+    let moved = &answer["results"][2]["changes"][0];
+    assert_eq!(moved["from_path"], "first.txt");
+    assert_eq!(moved["similarity"].to_string(), {
+        let printed = repo.git([
+            "log",
+            "--format=",
+            "--name-status",
+            "-M",
+            "--diff-filter=R",
+            "--",
+            "folder/second.txt",
+            "first.txt",
+        ]);
+        let percent = printed.lines().next().unwrap().split_whitespace().next().unwrap();
+        percent.trim_start_matches(['R', '0']).to_owned()
+    });
+}
+
+#[test]
+fn what_is_gone_is_found_where_it_went() {
+    let repo = TestRepo::new("//- old.txt\nwords\n//- kept.txt\nother words\n");
+    repo.write("old.txt", "words\nmore\n");
+    let last = repo.commit("edit");
+    repo.remove("old.txt");
+    let deletion = repo.commit("remove");
+    repo.write("kept.txt", "x\n");
+    repo.commit("go on");
+    let answer = history(&repo, &["old.txt"]);
+    assert_eq!(commits(&answer, None), git_log(&repo, &["HEAD", "--", "old.txt"]));
+    assert_eq!(answer["target"]["present"], false);
+    let answer = history(&repo, &["old.txt", "--last-seen"]);
+    assert_eq!(answer["last_seen"]["commit"], last);
+    assert_eq!(answer["last_seen"]["deleted_by"], deletion);
+    let answer = history(&repo, &["--deleted"]);
+    assert_eq!(answer["results"][0]["changes"][0]["path"], "old.txt");
+    assert_eq!(answer["total"], 1);
+    let answer = history(&repo, &["old.txt", "--introduced"]);
+    assert_eq!(
+        commits(&answer, None),
+        git_log(&repo, &["--diff-filter=A", "HEAD", "--", "old.txt"])
+    );
+    // At an older revision it is there.
+    let answer = history(&repo, &["old.txt", "--ref", &last]);
+    assert_eq!(answer["target"]["present"], true);
+}
+
+#[test]
+fn what_is_not_committed_comes_first() {
+    let repo = TestRepo::new("//- a.txt\none\n//- b.txt\ntwo\n");
+    repo.write("a.txt", "one\nmore\n");
+    repo.rename("b.txt", "c.txt");
+    let answer = history(&repo, &["a.txt", "--diff"]);
+    assert_eq!(answer["results"][0]["commit"], Value::Null);
+    assert_eq!(
+        answer["results"][0]["changes"][0]["diff"],
+        "@@ -1,1 +1,2 @@\n one\n+more\n"
+    );
+    assert_eq!(commits(&answer, None).len(), 1);
+    let answer = history(&repo, &["c.txt"]);
+    assert_eq!(answer["results"][0]["changes"][0]["from_path"], "b.txt");
+    assert_eq!(commits(&answer, None), git_log(&repo, &["HEAD", "--", "b.txt"]));
+    assert_eq!(commits(&history(&repo, &["a.txt", "--ref", "HEAD"]), None).len(), 1);
+}
+
+#[test]
+fn filters_and_files_that_change_together() {
+    let repo = TestRepo::new("//- a.txt\n1\n//- b.txt\n1\n//- .mailmap\nProper Name <ada@example.com>\n");
+    for n in 2..5 {
+        repo.write("a.txt", format!("{n}\n"));
+        repo.write("b.txt", format!("{n}\n"));
+        repo.commit("both");
+    }
+    repo.write("a.txt", "alone\n");
+    repo.commit("alone");
+    let answer = history(&repo, &["a.txt", "--cochange"]);
+    assert_eq!(answer["cochange"]["commits"], 5);
+    let first = &answer["cochange"]["files"][0];
+    assert_eq!(
+        (first["path"].as_str(), first["support"].as_u64()),
+        (Some("b.txt"), Some(4))
+    );
+    assert_eq!(first["confidence"], 0.8);
+    assert_eq!(history(&repo, &["a.txt", "--author", "proper"])["total"], 5);
+    assert_eq!(
+        history(&repo, &["a.txt"])["results"][0]["author"]["name"],
+        "Proper Name"
+    );
+    call(&repo, &["history", "a.txt", "--author", "nobody"]).expect(1);
+    call(&repo, &["history", "a.txt", "--until", "1999-01-01"]).expect(1);
+    assert_eq!(history(&repo, &["a.txt", "--since", "2001-01-01"])["total"], 5);
+    call(&repo, &["history", "a.txt", "--since", "whenever"]).expect(2);
+    assert_eq!(
+        call(&repo, &["history", "a.txt", "-n", "2", "--json"]).json()["results"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+}
+
+#[test]
+fn recording_bit_by_bit_gives_what_recording_at_once_gives() {
+    let repo = TestRepo::new("//- a.txt\n1\n");
+    call(&repo, &["index", "--history"]).expect(0);
+    for n in 0..20 {
+        repo.write("a.txt", format!("{n}\n"));
+        repo.write(format!("f{n}.txt"), "x\n");
+        repo.commit("more");
+        let told = call(&repo, &["index", "--json"]).expect(0).json();
+        assert_eq!(told["history"]["new_commits"], 1);
+    }
+    let files = std::fs::read_dir(repo.path(".codescout/history-v1")).unwrap().count();
+    assert!(files < 30, "{files}");
+    let bit_by_bit = history(&repo, &["a.txt", "--ref", "HEAD"])["results"].clone();
+    std::fs::remove_dir_all(repo.path(".codescout")).unwrap();
+    assert_eq!(history(&repo, &["a.txt", "--ref", "HEAD"])["results"], bit_by_bit);
+    assert_eq!(bit_by_bit.as_array().unwrap().len(), 21);
+}
+
+#[test]
+fn no_commits_and_no_such_target() {
+    let repo = TestRepo::empty();
+    call(&repo, &["history", "a.txt"]).expect(1);
+    let repo = TestRepo::new("//- src/parser.txt\nwords\n");
+    let answer = call(&repo, &["history", "src/parsr.txt", "--json"]).expect(1).json();
+    assert_eq!(answer["target"]["kind"], "unknown");
+    assert_eq!(answer["near"][0], "src/parser.txt");
+    call(&repo, &["history", "src/parser.txt", "--ref", "nothing"]).expect(2);
+    let tree = repo.tree_of("HEAD");
+    let refused = call(&repo, &["history", "src/parser.txt", "--ref", &tree]).expect(2);
+    assert!(refused.stderr.contains("tree"), "{}", refused.stderr);
+}
+
+#[test]
+fn several_roots_octopus_criss_cross_and_empty_commits() {
+    let repo = TestRepo::new("//- a.txt\n1\n");
+    repo.commit("nothing");
+    for name in ["one", "two", "three"] {
+        repo.git(["checkout", "--quiet", "-b", name, "main"]);
+        repo.write(format!("{name}.txt"), name);
+        repo.commit(name);
+    }
+    repo.checkout("main");
+    repo.git(["merge", "--quiet", "-m", "octopus", "one", "two", "three"]);
+    repo.git(["checkout", "--quiet", "--orphan", "other"]);
+    repo.git(["rm", "-r", "-f", "--quiet", "."]);
+    repo.write("root.txt", "another root\n");
+    repo.commit("another root");
+    repo.checkout("main");
+    repo.git([
+        "merge",
+        "--quiet",
+        "--allow-unrelated-histories",
+        "-m",
+        "two roots",
+        "other",
+    ]);
+    // Two branches that merge one another.
+    repo.git(["checkout", "--quiet", "-b", "left"]);
+    repo.write("a.txt", "left\n");
+    let left = repo.commit("left");
+    repo.git(["checkout", "--quiet", "-b", "right", "main"]);
+    repo.write("root.txt", "right\n");
+    let right = repo.commit("right");
+    repo.merge(&left);
+    repo.checkout("left");
+    repo.merge(&right);
+    repo.merge("right");
+    for file in ["a.txt", "one.txt", "two.txt", "three.txt", "root.txt"] {
+        assert_eq!(
+            commits(&history(&repo, &[file]), None),
+            git_log(&repo, &["HEAD", "--", file]),
+            "{file}"
+        );
+    }
+    let all = history(&repo, &["."]);
+    assert_eq!(all["target"]["kind"], "folder");
+}
+
+#[test]
+fn odd_messages_dates_and_paths() {
+    let repo = TestRepo::new("//- a.txt\n1\n");
+    let tree = repo.tree_of("HEAD");
+    let commit = |parent: &str, time: &str, encoding: &str, message: &[u8]| {
+        let mut raw = format!(
+            "tree {tree}\nparent {parent}\nauthor A <a@x> {time} +0000\ncommitter A <a@x> {time} +0000\n{encoding}\n"
+        )
+        .into_bytes();
+        raw.extend_from_slice(message);
+        let id = repo.git_with_input(["hash-object", "-t", "commit", "-w", "--stdin", "--literally"], &raw);
+        String::from_utf8(id).unwrap().trim().to_owned()
+    };
+    let first = commit(&repo.rev_parse("HEAD"), "-86400", "", b"before 1970\n");
+    let second = commit(
+        &first,
+        "99999999999",
+        "",
+        &[b"long ".repeat(200_000), b"\n".to_vec()].concat(),
+    );
+    let third = commit(&second, "5", "encoding ISO-8859-1\n", b"gr\xfc\xdfe\n\nbody\n");
+    let fourth = commit(&third, "not-a-time", "", b"\xff\xfe broken\n");
+    repo.git(["reset", "--quiet", "--hard", &fourth]);
+    for name in [&b"sp ace \"quoted\".txt"[..], b"new\nline.txt", b"no-utf8-\xff.txt"] {
+        repo.write(OsStr::from_bytes(name), "text\n");
+        repo.commit("odd name");
+        let args = ["history", "--json", "--ref", "HEAD"].map(OsStr::new);
+        let answer = call_in(repo.root(), &[&args[..], &[OsStr::from_bytes(name)]].concat(), b"")
+            .expect(0)
+            .json();
+        assert_eq!(commits(&answer, None), [repo.rev_parse("HEAD")]);
+    }
+    repo.write("a.txt", "2\n");
+    repo.commit("after all that");
+    let answer = history(&repo, &["a.txt"]);
+    assert_eq!(commits(&answer, None), git_log(&repo, &["HEAD", "--", "a.txt"]));
+    call(&repo, &["history", "."]).expect(0);
+}
+
+#[test]
+fn shallow_clones_say_where_they_end_and_are_read_anew_when_deepened() {
+    let repo = TestRepo::new("//- a.txt\n1\n");
+    for n in 2..6 {
+        repo.write("a.txt", format!("{n}\n"));
+        repo.commit("more");
+    }
+    let shallow = repo.clone_with("shallow", &["--depth=2"]);
+    let answer = history(&shallow, &["a.txt"]);
+    assert_eq!(commits(&answer, None), git_log(&shallow, &["HEAD", "--", "a.txt"]));
+    assert_eq!(answer["complete"], false);
+    assert!(answer["incomplete_because"][0].as_str().unwrap().contains("shallow"));
+    shallow.git(["fetch", "--quiet", "--unshallow"]);
+    shallow.write("a.txt", "new\n");
+    shallow.commit("after");
+    let answer = history(&shallow, &["a.txt"]);
+    assert_eq!(answer["complete"], true, "{answer}");
+    assert_eq!(commits(&answer, None).len(), 6);
+}
+
+#[test]
+fn a_missing_object_is_named_and_the_rest_told() {
+    let repo = TestRepo::new("//- a.txt\n1\n");
+    repo.write("a.txt", "2\n");
+    let middle = repo.commit("middle");
+    repo.write("a.txt", "3\n");
+    repo.commit("end");
+    repo.remove(format!(".git/objects/{}/{}", &middle[..2], &middle[2..]));
+    let answer = call(&repo, &["history", "a.txt", "--json"]).json();
+    assert_eq!(
+        (answer["complete"].as_bool(), answer["target"]["present"].as_bool()),
+        (Some(false), Some(true))
+    );
+
+    let repo = TestRepo::new("//- sub/a.txt\n1\n");
+    repo.write("sub/a.txt", "2\n");
+    repo.commit("middle");
+    let tree = repo.tree_of("HEAD");
+    repo.write("sub/a.txt", "3\n");
+    repo.commit("end");
+    repo.remove(format!(".git/objects/{}/{}", &tree[..2], &tree[2..]));
+    let answer = call(&repo, &["history", "sub/a.txt", "--json"]).json();
+    assert_eq!(answer["complete"], false);
+}
+
+#[test]
+fn a_damaged_record_is_made_anew() {
+    let repo = TestRepo::new("//- a.txt\n1\n");
+    repo.write("a.txt", "2\n");
+    repo.commit("more");
+    let before = history(&repo, &["a.txt"])["results"].clone();
+    let folder = repo.path(".codescout/history-v1");
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let mut bytes = std::fs::read(&path).unwrap();
+        let middle = bytes.len() / 4;
+        bytes.truncate(middle);
+        std::fs::write(path, bytes).unwrap();
+    }
+    repo.write("b.txt", "x\n");
+    repo.commit("so that there is something to record");
+    assert_eq!(history(&repo, &["a.txt"])["results"], before);
+}
+
+#[test]
+fn a_damaged_batch_is_found_set_aside_and_recorded_again() {
+    let repo = TestRepo::new("//- a.txt\n1\n");
+    call(&repo, &["index", "--history"]).expect(0);
+    for n in 0..3 {
+        repo.write("a.txt", format!("{n}\n"));
+        repo.commit("more");
+        call(&repo, &["index"]).expect(0);
+    }
+    let sound = call(&repo, &["verify", "--json"]).expect(0).json();
+    assert_eq!(
+        (&sound["checked"]["commits"], &sound["health"]),
+        (&4.into(), &"sound".into())
+    );
+    let before = history(&repo, &["a.txt"])["results"].clone();
+    // Every byte of every file counts, whether a question would come across it or not.
+    let folder = repo.path(".codescout/history-v1");
+    let files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let length = |path: &std::path::PathBuf| std::fs::metadata(path).unwrap().len();
+    let path = files.max_by_key(length).unwrap();
+    let good = std::fs::read(&path).unwrap();
+    for at in (0..good.len()).step_by(97) {
+        let mut bad = good.clone();
+        bad[at] ^= 1;
+        std::fs::write(&path, bad).unwrap();
+        let found = call(&repo, &["verify", "--json"]).expect(1).json();
+        let file = format!("history-v1/{}", path.file_name().unwrap().display());
+        assert_eq!(found["damaged"][0]["file"], file, "byte {at}");
+    }
+    let mended = call(&repo, &["verify", "--repair", "--json"]).expect(1).json();
+    assert_eq!(
+        (&mended["health"], &mended["repair"]["is_sound"]),
+        (&"repaired".into(), &true.into())
+    );
+    let left = call(&repo, &["verify", "--json"]).expect(0).json();
+    assert!(left["checked"]["commits"].as_u64().unwrap() < 4);
+    call(&repo, &["index", "--history"]).expect(0);
+    assert_eq!(
+        call(&repo, &["verify", "--json"]).expect(0).json()["checked"]["commits"],
+        4
+    );
+    assert_eq!(history(&repo, &["a.txt"])["results"], before);
+}
+
+#[test]
+fn a_collection_keeps_the_history() {
+    let repo = TestRepo::new("//- a.txt\nfirst words\n");
+    call(&repo, &["index", "--history"]).expect(0);
+    repo.write("a.txt", "other words\n");
+    repo.commit("more");
+    call(&repo, &["index"]).expect(0);
+    let before = history(&repo, &["a.txt"])["results"].clone();
+    let gone = repo
+        .path(".codescout/history-v1")
+        .join(format!("{}.hist", "0".repeat(32)));
+    std::fs::write(&gone, "nobody names it").unwrap();
+    let planned = call(&repo, &["gc", "--dry-run", "--json"]).expect(0).json();
+    assert_eq!(planned["history"]["count"], 2);
+    let done = call(&repo, &["gc", "--aggressive", "--json"]).expect(0).json();
+    assert_eq!(done["rewrote"], true, "no new epoch: {done}");
+    assert!(!gone.exists());
+    let checked = call(&repo, &["verify", "--json"]).expect(0).json();
+    assert_eq!(checked["checked"]["commits"], 2);
+    assert_eq!(
+        call(&repo, &["index", "--json"]).expect(0).json()["history"]["new_commits"],
+        0
+    );
+    assert_eq!(history(&repo, &["a.txt"])["results"], before);
+}
+
+#[test]
+fn another_epoch_keeps_the_history() {
+    let repo = TestRepo::new("//- a.txt\n1\n");
+    call(&repo, &["index", "--history"]).expect(0);
+    call(&repo, &["config", "set", "index.max_blob_bytes", "5000"]).expect(0);
+    repo.write("a.txt", "2\n");
+    repo.commit("more");
+    let told = call(&repo, &["index", "--json"]).expect(0).json();
+    assert_eq!(told["history"]["new_commits"], 1);
+    assert_eq!(told["history"]["commits"], 2);
+}
+
+#[test]
+fn definitions_are_followed_by_name_id_and_place() {
+    let repo = TestRepo::new(
+        "//- src/a.rs\n/// Says.\npub fn target(x: u8) -> u8 {\n    let one = first(x, 1);\n    let two = second(one, 2);\n    third(two, 3)\n}\n\npub fn other() {}\n",
+    );
+    let edit = |from: &str, to: &str, message: &str| {
+        let text = String::from_utf8(repo.read("src/a.rs")).unwrap();
+        assert!(text.contains(from));
+        repo.write("src/a.rs", text.replace(from, to));
+        repo.commit(message);
+    };
+    edit("third(two, 3)", "third(two, 4)", "body");
+    edit("other() {}", "other() { x() }", "not this one");
+    edit("x: u8", "x: u16", "signature");
+    edit("    let two", "\n    // why\n    let two", "formatting");
+    edit("pub fn target", "pub fn renamed", "rename");
+    repo.rename("src/a.rs", "src/b.rs");
+    repo.commit("move the file");
+    let wanted = ["move the file", "rename", "formatting", "signature", "body", "start"];
+    for target in ["renamed", "src/b.rs#renamed", "src/b.rs:4"] {
+        let answer = history(&repo, &[target]);
+        let results = answer["results"].as_array().unwrap();
+        let subjects: Vec<&str> = results.iter().map(|entry| entry["subject"].as_str().unwrap()).collect();
+        assert_eq!(subjects, wanted, "{target}");
+        assert_eq!(answer["target"]["path"], "src/b.rs#renamed");
+        assert_eq!(results[1]["symbol"]["from"], "src/a.rs#target");
+        assert_eq!(results[1]["symbol"]["events"], serde_json::json!(["renamed"]));
+    }
+    let answer = history(&repo, &["renamed", "--no-formatting", "--diff"]);
+    assert_eq!(answer["total"], 5);
+    assert_eq!(answer["results"][3]["symbol"]["events"], serde_json::json!(["body"]));
+    let diff = answer["results"][3]["symbol"]["diff"].as_str().unwrap();
+    assert!(diff.contains("-    third(two, 3)\n+    third(two, 4)\n"), "{diff}");
+    assert_eq!(
+        commits(&history(&repo, &["renamed", "--introduced"]), None),
+        [repo.rev_parse("HEAD~6")]
+    );
+    // What is not committed comes first.
+    let text = String::from_utf8(repo.read("src/b.rs")).unwrap();
+    repo.write("src/b.rs", text.replace("first(x, 1)", "first(x, 9)"));
+    let answer = history(&repo, &["src/b.rs#renamed"]);
+    assert_eq!(answer["results"][0]["commit"], Value::Null);
+    assert_eq!(answer["results"][0]["symbol"]["events"], serde_json::json!(["body"]));
+    // A definition that is gone.
+    repo.write("src/b.rs", "pub fn unlike() {}\n");
+    repo.commit("remove");
+    let answer = history(&repo, &["src/b.rs#renamed", "--last-seen"]);
+    assert_eq!(answer["last_seen"]["deleted_by"], repo.rev_parse("HEAD"));
+    assert_eq!(answer["last_seen"]["commit"], repo.rev_parse("HEAD~1"));
+}
+
+#[test]
+fn a_name_of_several_definitions_gives_them_all() {
+    let repo = TestRepo::new("//- a.rs\npub fn twice() { one() }\n//- b.rs\npub fn twice() { two() }\n");
+    let answer = call(&repo, &["history", "twice", "--json"]).expect(1).json();
+    assert_eq!(answer["target"]["kind"], "many");
+    let ids: Vec<&str> = answer["candidates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids, ["a.rs#twice", "b.rs#twice"]);
+    call(&repo, &["history", ids[0]]).expect(0);
+}
+
+#[test]
+fn lines_outside_any_definition_are_those_of_git() {
+    let repo = TestRepo::new("//- notes.txt\none\ntwo\nthree\nfour\nfive\n");
+    for (n, line) in ["two", "four", "one"].into_iter().enumerate() {
+        let text = String::from_utf8(repo.read("notes.txt")).unwrap();
+        repo.write("notes.txt", text.replace(line, &format!("{line}{n}")));
+        repo.commit(line);
+    }
+    let wanted = git_log(&repo, &["-L1,2:notes.txt", "-s", "HEAD"]);
+    assert_eq!(commits(&history(&repo, &["notes.txt:1-2"]), None), wanted);
+    let beyond = call(&repo, &["history", "notes.txt:99"]).expect(2);
+    assert!(beyond.stderr.contains("5 lines"), "{}", beyond.stderr);
+}

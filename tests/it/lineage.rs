@@ -1,0 +1,483 @@
+//! The life of definitions in repositories whose every edit, rename and move is known.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use codescout::git::Repository;
+use codescout::history::{History, SymbolKey, symbol_life};
+use codescout::ingest::Recorder;
+use codescout::model::{CommitId, Oid, RepoPath};
+
+use crate::support::TestRepo;
+
+/// Numbers that look random and are the same each time (xorshift).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % n as u64) as usize
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Function {
+    /// Which one it is, whatever it is called.
+    identity: usize,
+    name: String,
+    parameters: Vec<String>,
+    body: Vec<String>,
+    doc: Option<String>,
+    is_spread: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dialect {
+    Rust,
+    Python,
+}
+
+impl Dialect {
+    fn ending(self) -> &'static str {
+        match self {
+            Self::Rust => "rs",
+            Self::Python => "py",
+        }
+    }
+
+    fn render(self, functions: &[Function]) -> String {
+        let mut text = String::new();
+        for function in functions {
+            let parameters = function
+                .parameters
+                .join(if function.is_spread { ",\n    " } else { ", " });
+            let name = &function.name;
+            match self {
+                Self::Rust => {
+                    if let Some(doc) = &function.doc {
+                        writeln!(text, "/// {doc}").unwrap();
+                    }
+                    writeln!(text, "pub fn {name}({parameters}) {{").unwrap();
+                    for line in &function.body {
+                        if function.is_spread {
+                            writeln!(text, "    // {} words", line.len()).unwrap();
+                        }
+                        writeln!(text, "    {line};").unwrap();
+                    }
+                    writeln!(text, "}}\n").unwrap();
+                }
+                Self::Python => {
+                    writeln!(text, "def {name}({parameters}):").unwrap();
+                    if let Some(doc) = &function.doc {
+                        writeln!(text, "    \"\"\"{doc}\"\"\"").unwrap();
+                    }
+                    for line in &function.body {
+                        if function.is_spread {
+                            writeln!(text, "    # {} words", line.len()).unwrap();
+                        }
+                        writeln!(text, "    {line}").unwrap();
+                    }
+                    writeln!(text, "\n").unwrap();
+                }
+            }
+        }
+        text
+    }
+}
+
+/// What happened to one function, the latest last: commit, where it was before if elsewhere, what.
+type Truth = BTreeMap<usize, Vec<(String, Option<(String, String)>, BTreeSet<&'static str>)>>;
+
+struct Script {
+    dice: Dice,
+    dialect: Dialect,
+    files: BTreeMap<String, Vec<Function>>,
+    truth: Truth,
+    n_made: usize,
+}
+
+/// What one commit does to one function.
+type Done = (usize, Option<(String, String)>, BTreeSet<&'static str>);
+
+const WORDS: [&str; 12] = [
+    "total", "index", "buffer", "offset", "limit", "weight", "cursor", "amount", "border", "signal", "margin", "packet",
+];
+
+impl Script {
+    fn new(seed: u64, dialect: Dialect) -> Self {
+        let mut script = Self {
+            dice: Dice(seed),
+            dialect,
+            files: BTreeMap::new(),
+            truth: Truth::new(),
+            n_made: 0,
+        };
+        for name in ["first", "second", "folder/third"] {
+            let functions = (0..7).map(|_| script.function()).collect();
+            script.files.insert(format!("{name}.{}", dialect.ending()), functions);
+        }
+        script
+    }
+
+    fn word(&mut self) -> &'static str {
+        WORDS[self.dice.roll(WORDS.len())]
+    }
+
+    fn line(&mut self) -> String {
+        let (a, b, c) = (self.word(), self.word(), self.word());
+        let (n, m) = (self.dice.roll(90), self.dice.roll(90));
+        match self.dice.roll(3) {
+            0 => format!("{a} = {b}_{n}({c}, {m})"),
+            1 => format!("{a}.push({b} + {c} * {n})"),
+            _ => format!("{a}_{b}({c}, \"{n} {m}\")"),
+        }
+    }
+
+    fn function(&mut self) -> Function {
+        self.n_made += 1;
+        // Some are so short that little tells them apart.
+        let n_lines = if self.dice.roll(7) == 0 {
+            1
+        } else {
+            3 + self.dice.roll(8)
+        };
+        Function {
+            identity: self.n_made,
+            name: format!("{}_{}_{}", self.word(), self.word(), self.n_made),
+            parameters: (0..self.dice.roll(3)).map(|n| format!("p{n}")).collect(),
+            body: (0..n_lines).map(|_| self.line()).collect(),
+            doc: (self.dice.roll(2) == 0).then(|| format!("Says {}.", self.n_made)),
+            is_spread: false,
+        }
+    }
+
+    /// A function that this commit has not touched yet.
+    fn pick(&mut self, done: &[Done]) -> Option<(String, usize)> {
+        for _ in 0..20 {
+            let paths: Vec<String> = self.files.keys().cloned().collect();
+            let path = paths[self.dice.roll(paths.len())].clone();
+            let n_functions = self.files[&path].len();
+            if n_functions < 2 {
+                continue;
+            }
+            let at = self.dice.roll(n_functions);
+            let identity = self.files[&path][at].identity;
+            if done.iter().all(|(other, ..)| *other != identity) {
+                return Some((path, at));
+            }
+        }
+        None
+    }
+
+    fn act(&mut self, done: &mut Vec<Done>) {
+        let Some((path, at)) = self.pick(done) else { return };
+        let line = self.line();
+        let new_name = format!("{}_{}", self.word(), 500 + self.dice.roll(400));
+        let n_lines = self.files[&path][at].body.len();
+        let place = self.dice.roll(n_lines);
+        let choice = self.dice.roll(11);
+        let function = &mut self.files.get_mut(&path).unwrap()[at];
+        let identity = function.identity;
+        let before = (path.clone(), function.name.clone());
+        let mut told = |from: Option<(String, String)>, events: &[&'static str]| {
+            done.push((identity, from, events.iter().copied().collect()));
+        };
+        match choice {
+            0..=2 => {
+                function.body[place] = line;
+                told(None, &["body"]);
+            }
+            3 => {
+                function.parameters.push(format!("extra{}", 100 + place));
+                told(None, &["signature"]);
+            }
+            4 => {
+                function.doc = Some(format!("Says {line} now.").replace('"', ""));
+                told(None, &["doc"]);
+            }
+            5 => {
+                function.is_spread = !function.is_spread;
+                told(None, &["formatting"]);
+            }
+            6 => {
+                function.name = new_name;
+                told(Some(before), &["renamed"]);
+            }
+            7 if n_lines > 4 => {
+                function.name = new_name;
+                function.body[place] = line;
+                told(Some(before), &["renamed", "body"]);
+            }
+            8 | 9 => {
+                let moved = self.files.get_mut(&path).unwrap().remove(at);
+                let others: Vec<String> = self.files.keys().filter(|other| **other != path).cloned().collect();
+                let target = others[self.dice.roll(others.len())].clone();
+                let mut events = vec!["moved"];
+                let functions = self.files.get_mut(&target).unwrap();
+                functions.push(moved);
+                if choice == 9 && n_lines > 4 {
+                    functions.last_mut().unwrap().body[place] = line;
+                    events.push("body");
+                }
+                done.push((identity, Some(before), events.into_iter().collect()));
+            }
+            _ => {
+                self.files.get_mut(&path).unwrap().remove(at);
+                done.push((identity, None, ["removed"].into()));
+                let new = self.function();
+                done.push((new.identity, None, ["added"].into()));
+                self.files.get_mut(&path).unwrap().insert(0, new);
+            }
+        }
+    }
+
+    /// Moves a whole file.
+    fn move_file(&mut self, done: &mut Vec<Done>) {
+        let paths: Vec<String> = self.files.keys().cloned().collect();
+        let path = paths[self.dice.roll(paths.len())].clone();
+        let target = format!(
+            "moved{}/{}.{}",
+            self.dice.roll(1000),
+            self.word(),
+            self.dialect.ending()
+        );
+        let functions = self.files.remove(&path).unwrap();
+        for function in &functions {
+            let before = (path.clone(), function.name.clone());
+            done.push((function.identity, Some(before), ["moved"].into()));
+        }
+        self.files.insert(target, functions);
+    }
+
+    fn write(&self, repo: &TestRepo) {
+        repo.git(["rm", "-r", "-q", "-f", "--ignore-unmatch", "."]);
+        for (path, functions) in &self.files {
+            repo.write(path, self.dialect.render(functions));
+        }
+    }
+
+    fn remember(&mut self, commit: &str, done: Vec<Done>) {
+        for (identity, from, events) in done {
+            self.truth
+                .entry(identity)
+                .or_default()
+                .push((commit.to_owned(), from, events));
+        }
+    }
+
+    fn commit(&mut self, repo: &TestRepo) {
+        let mut done = Vec::new();
+        match self.dice.roll(12) {
+            0 => self.move_file(&mut done),
+            _ => (0..1 + self.dice.roll(3)).for_each(|_| self.act(&mut done)),
+        }
+        self.write(repo);
+        let commit = repo.commit("edit");
+        self.remember(&commit, done);
+    }
+
+    /// Two branches, each with commits of its own, of which the other knows nothing; then a merge.
+    fn fork(&mut self, repo: &TestRepo) {
+        let start = repo.rev_parse("HEAD");
+        let paths: Vec<String> = self.files.keys().cloned().collect();
+        let (mine, theirs) = paths.split_at(1);
+        let edit = |script: &mut Self, path: &str| {
+            let line = script.line();
+            let at = script.dice.roll(script.files[path].len());
+            let function = &mut script.files.get_mut(path).unwrap()[at];
+            // A line that was there already would be no change.
+            function.body.push(line);
+            vec![(function.identity, None, BTreeSet::from(["body"]))]
+        };
+        let before = self.files.clone();
+        let done = edit(self, &mine[0]);
+        self.write(repo);
+        let left = repo.commit("left");
+        self.remember(&left, done);
+        let with_left = std::mem::replace(&mut self.files, before);
+        repo.git(["checkout", "--quiet", "--detach", &start]);
+        let done = edit(self, &theirs[0]);
+        self.write(repo);
+        let right = repo.commit("right");
+        self.remember(&right, done);
+        self.files.insert(mine[0].clone(), with_left[&mine[0]].clone());
+        repo.checkout("main");
+        repo.git(["merge", "--quiet", "--no-commit", "--no-ff", "-s", "ours", &right]);
+        self.write(repo);
+        repo.commit("merge");
+    }
+}
+
+/// What came of comparing told lives with true ones.
+#[derive(Debug, Default)]
+struct Score {
+    n_right: usize,
+    n_missed: usize,
+    n_invented: usize,
+    n_sure_and_wrong: usize,
+    n_events_right: usize,
+}
+
+fn recorded(repo: &TestRepo) -> (Repository, History, u32) {
+    let repository = Repository::discover(repo.root()).unwrap();
+    let tip = CommitId(Oid::from_hex(&repo.rev_parse("HEAD")).unwrap());
+    let recorder = Recorder {
+        repository: &repository,
+        max_commits: 0,
+        n_threads: 1,
+        patience: Duration::ZERO,
+    };
+    let history = recorder
+        .record_in_memory(History::default(), &[tip], &AtomicBool::new(false))
+        .unwrap();
+    let tip = history.number(tip).unwrap();
+    (repository, history, tip)
+}
+
+fn judge(repo: &TestRepo, script: &Script, score: &mut Score) {
+    let (repository, history, tip) = recorded(repo);
+    let reached = history.reachable(&[tip]);
+    let mut reader = repository.reader();
+    for (path, functions) in &script.files {
+        for function in functions {
+            let key = SymbolKey {
+                path: RepoPath::from(path.as_str()),
+                name: function.name.clone(),
+                nth: 1,
+            };
+            let life = symbol_life(&history, tip, &reached, &key, &mut reader, 1 << 20).unwrap();
+            let again = symbol_life(&history, tip, &reached, &key, &mut reader, 1 << 20).unwrap();
+            assert_eq!(life, again);
+            assert!(life.is_there, "{key:?}");
+            let wanted: BTreeMap<&str, _> = script.truth[&function.identity]
+                .iter()
+                .map(|(commit, from, events)| (commit.as_str(), (from, events)))
+                .collect();
+            let mut told = BTreeSet::new();
+            for change in &life.changes {
+                let commit = history.id(change.commit).unwrap().to_string();
+                let from = change
+                    .from
+                    .as_ref()
+                    .map(|from| (from.path.to_string(), from.name.clone()));
+                match wanted.get(commit.as_str()) {
+                    Some((wanted_from, events)) if **wanted_from == from => {
+                        score.n_right += 1;
+                        let events: Vec<&str> = events.iter().copied().collect();
+                        let mut names = change.events.names();
+                        names.sort_unstable();
+                        score.n_events_right += usize::from(names == events);
+                    }
+                    _ => {
+                        score.n_invented += 1;
+                        score.n_sure_and_wrong += usize::from(from.is_some() && change.confidence >= 0.9);
+                    }
+                }
+                told.insert(commit);
+            }
+            score.n_missed += wanted.keys().filter(|commit| !told.contains(**commit)).count();
+        }
+    }
+}
+
+#[test]
+fn nearly_every_step_of_every_life_is_right_and_none_is_surely_wrong() {
+    let mut score = Score::default();
+    for (seed, dialect) in [
+        (11, Dialect::Rust),
+        (12, Dialect::Python),
+        (13, Dialect::Rust),
+        (14, Dialect::Python),
+    ] {
+        let repo = TestRepo::empty();
+        let mut script = Script::new(seed, dialect);
+        script.write(&repo);
+        let start = repo.commit("start");
+        let all: Vec<Done> = script
+            .files
+            .values()
+            .flatten()
+            .map(|one| (one.identity, None, ["added"].into()))
+            .collect();
+        script.remember(&start, all);
+        for n in 0..45 {
+            match n % 9 {
+                8 => script.fork(&repo),
+                _ => script.commit(&repo),
+            }
+        }
+        judge(&repo, &script, &mut score);
+    }
+    let n_steps = score.n_right + score.n_missed + score.n_invented;
+    let share = score.n_right as f64 / n_steps as f64;
+    assert!(n_steps > 250, "{score:?}");
+    assert!(share >= 0.98, "{share:.4} of {n_steps}: {score:?}");
+    assert_eq!(score.n_sure_and_wrong, 0, "{score:?}");
+    let events = score.n_events_right as f64 / score.n_right as f64;
+    assert!(events >= 0.97, "{events:.4}: {score:?}");
+}
+
+fn life_of(repo: &TestRepo, path: &str, name: &str) -> Vec<(String, Vec<&'static str>)> {
+    let (repository, history, tip) = recorded(repo);
+    let key = SymbolKey {
+        path: RepoPath::from(path),
+        name: name.to_owned(),
+        nth: 1,
+    };
+    let reached = history.reachable(&[tip]);
+    let life = symbol_life(&history, tip, &reached, &key, &mut repository.reader(), 1 << 20).unwrap();
+    let told = life.changes.into_iter().map(|change| {
+        let heads = history.heads(&[change.commit]).unwrap();
+        (heads[&change.commit].subject.clone(), change.events.names())
+    });
+    told.collect()
+}
+
+#[test]
+fn a_revert_goes_on_with_the_life_before() {
+    let body = "    let a = one(two, three);\n    let b = four(a, five);\n    six(a, b)\n";
+    let with = |extra: &str| format!("fn kept() {{}}\n\nfn target() {{\n{body}{extra}}}\n");
+    let repo = TestRepo::empty();
+    repo.write("a.rs", with(""));
+    repo.commit("add");
+    repo.write("a.rs", "fn kept() {}\n");
+    repo.commit("remove");
+    repo.write("a.rs", with(""));
+    repo.commit("revert");
+    repo.write("a.rs", with("    seven();\n"));
+    repo.commit("edit");
+    let told = life_of(&repo, "a.rs", "target");
+    let told: Vec<(&str, Vec<&str>)> = told
+        .iter()
+        .map(|(subject, events)| (subject.as_str(), events.clone()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("edit", vec!["body"]),
+            ("revert", vec!["added"]),
+            ("remove", vec!["removed"]),
+            ("add", vec!["added"])
+        ]
+    );
+}
+
+#[test]
+fn what_is_gone_is_followed_from_where_it_was_removed() {
+    let repo = TestRepo::new("//- a.py\ndef gone(a):\n    return compute(a, 1)\n\ndef kept():\n    pass\n");
+    repo.write(
+        "a.py",
+        "def gone(a):\n    return compute(a, 2)\n\ndef kept():\n    pass\n",
+    );
+    repo.commit("edit");
+    repo.write("a.py", "def kept():\n    pass\n");
+    repo.commit("remove");
+    let told = life_of(&repo, "a.py", "gone");
+    let subjects: Vec<&str> = told.iter().map(|(subject, _)| subject.as_str()).collect();
+    assert_eq!(subjects, ["remove", "edit", "start"]);
+    assert!(life_of(&repo, "a.py", "never").is_empty());
+}
