@@ -76,7 +76,11 @@ pub(super) fn remove_stale_in(folder: &Folder) -> io::Result<()> {
     for entry in folder.entries()? {
         if entry.kind != EntryKind::Folder && entry.name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes()) {
             failpoint::hit("temporary.before_remove")?;
-            folder.remove_file(&entry.name)?;
+            match folder.remove_file(&entry.name) {
+                // Who makes the folder at the same time holds no lock, and has just renamed it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed?,
+            }
             failpoint::hit("temporary.removed")?;
         }
     }
