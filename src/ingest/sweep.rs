@@ -215,7 +215,7 @@ mod tests {
     fn only_own_old_unnamed_files_go() {
         let folder = tempfile::tempdir().unwrap();
         let sidecar = Sidecar::open_or_create(&folder.path().join("sidecar")).unwrap();
-        let lock = sidecar.lock(Duration::ZERO).unwrap();
+        let lock = sidecar.lock(Duration::from_secs(20)).unwrap();
         let state = State {
             segments: vec![SegmentEntry {
                 base_blob: 0,
@@ -248,7 +248,7 @@ mod tests {
     fn the_grace_period_begins_when_a_file_goes_out_of_use() {
         let folder = tempfile::tempdir().unwrap();
         let sidecar = Sidecar::open_or_create(&folder.path().join("sidecar")).unwrap();
-        let lock = sidecar.lock(Duration::ZERO).unwrap();
+        let lock = sidecar.lock(Duration::from_secs(20)).unwrap();
         let entry = SegmentEntry {
             base_blob: 0,
             n_blobs: 0,
@@ -271,7 +271,7 @@ mod tests {
     fn of_too_much_the_oldest_goes_first() {
         let folder = tempfile::tempdir().unwrap();
         let sidecar = Sidecar::open_or_create(&folder.path().join("sidecar")).unwrap();
-        let lock = sidecar.lock(Duration::ZERO).unwrap();
+        let lock = sidecar.lock(Duration::from_secs(20)).unwrap();
         for (digit, hours) in [('a', 3), ('b', 1), ('c', 4), ('d', 2)] {
             write(&sidecar, Store::Lexical, &file(digit, "lex").name, hours);
         }

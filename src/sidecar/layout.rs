@@ -683,7 +683,7 @@ mod tests {
         fs::create_dir(&theirs).unwrap();
         fs::write(theirs.join("file"), "x").unwrap();
         let sidecar = Sidecar::open_or_create(&place.path().join("sidecar")).unwrap();
-        let lock = sidecar.lock(Duration::ZERO).unwrap();
+        let lock = sidecar.lock(Duration::from_secs(20)).unwrap();
         let old = sidecar.root().join("dense-v0");
         fs::create_dir_all(old.join("deep/er")).unwrap();
         fs::write(old.join("deep/er/file"), "four").unwrap();
@@ -794,7 +794,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("sidecar");
         let sidecar = Sidecar::open_or_create(&root).unwrap();
-        let lock = sidecar.lock(Duration::ZERO).unwrap();
+        let lock = sidecar.lock(Duration::from_secs(20)).unwrap();
         let outside = folder.path().join("outside");
         for store in Store::ALL {
             fs::create_dir_all(outside.join(store.folder())).unwrap();
@@ -822,7 +822,7 @@ mod tests {
     fn what_is_set_aside_is_bounded() {
         let folder = tempfile::tempdir().unwrap();
         let sidecar = Sidecar::open_or_create(&folder.path().join("sidecar")).unwrap();
-        let lock = sidecar.lock(Duration::ZERO).unwrap();
+        let lock = sidecar.lock(Duration::from_secs(20)).unwrap();
         for _ in 0..MAX_DAMAGED_FILES + 5 {
             sidecar.write(Store::Lexical, "a.lex", b"xx").unwrap();
             sidecar

@@ -95,7 +95,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let sidecar = Sidecar::open_or_create(&folder.path().join("sidecar")).unwrap();
         assert_eq!(sidecar.pins().unwrap(), []);
-        let lock = sidecar.lock(Duration::ZERO).unwrap();
+        let lock = sidecar.lock(Duration::from_secs(20)).unwrap();
         let id = |byte, length| Oid::from_bytes(&vec![byte; length]).unwrap();
         let pins = [
             Pin {

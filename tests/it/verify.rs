@@ -259,7 +259,9 @@ fn what_the_blobs_do_not_say_is_found_and_mended() {
         let bytes = fs::read(other.path(".codescout").join(store.folder()).join(&from.name)).unwrap();
         sidecar.write(store, &from.name, &bytes).unwrap();
         *file = from.clone();
-        sidecar.publish(&state, &sidecar.lock(Duration::ZERO).unwrap()).unwrap();
+        sidecar
+            .publish(&state, &sidecar.lock(Duration::from_secs(20)).unwrap())
+            .unwrap();
 
         let shallow = verify(&index, Depth::default());
         // A manifest that names the blobs of this repository notices the artifacts of the other.

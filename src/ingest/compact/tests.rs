@@ -87,7 +87,7 @@ fn killed_between_files_and_state_the_old_state_stands() {
     let (again, reopened) = sample.current();
     assert_eq!(again, state);
     assert_eq!(sample.answers(&reopened), before);
-    let lock = sample.sidecar.lock(Duration::ZERO).unwrap();
+    let lock = sample.sidecar.lock(Duration::from_secs(20)).unwrap();
     assert_eq!(sweep(&sample.sidecar, &again, GRACE, &lock).unwrap(), 0);
     assert_eq!(sweep(&sample.sidecar, &again, NO_GRACE, &lock).unwrap(), 3);
     assert!(
@@ -110,7 +110,7 @@ fn readers_of_an_older_state_answer_or_find_the_newer_one() {
     let sample = Sample::new(MIN_RUN as u32 + 2);
     let (old_state, held) = sample.current();
     let before = sample.answers(&held);
-    let lock = sample.sidecar.lock(Duration::ZERO).unwrap();
+    let lock = sample.sidecar.lock(Duration::from_secs(20)).unwrap();
     let mut state = old_state.clone();
     assert_eq!(tidy(&sample.sidecar, &lock, &mut state, &held, PROFILE), MIN_RUN + 2);
     // Within the grace period the old files are there.
@@ -190,7 +190,7 @@ mod sample {
         pub(super) fn new(n_segments: u32) -> Self {
             let folder = tempfile::tempdir().unwrap();
             let sidecar = Sidecar::open_or_create(&folder.path().join("sidecar")).unwrap();
-            let lock = sidecar.lock(Duration::ZERO).unwrap();
+            let lock = sidecar.lock(Duration::from_secs(20)).unwrap();
             let mut state = State {
                 epoch: [1; 16],
                 ..State::default()

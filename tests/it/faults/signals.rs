@@ -229,7 +229,7 @@ fn whoever_waits_for_another_writer_ends_when_asked() {
     let store = sidecar.join("lexical-v1");
     let damaged = fs::read_dir(store).unwrap().next().unwrap().unwrap().path();
     let good = fs::read(&damaged).unwrap();
-    let lock = Sidecar::open(&sidecar).unwrap().lock(Duration::ZERO).unwrap();
+    let lock = Sidecar::open(&sidecar).unwrap().lock(Duration::from_secs(20)).unwrap();
     for args in [&["gc"][..], &["gc", "--pin", "HEAD"], &["verify", "--repair"]] {
         if args[0] == "verify" {
             fs::write(&damaged, &good[..good.len() / 2]).unwrap();

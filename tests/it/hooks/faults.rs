@@ -69,7 +69,7 @@ fn a_worker_that_was_killed_leaves_nothing_in_the_way() {
     let before = n_runs(&repo);
     let lock = Sidecar::open(&repo.path(".codescout"))
         .unwrap()
-        .lock(Duration::ZERO)
+        .lock(Duration::from_secs(20))
         .unwrap();
     commit_file(&repo, "second");
     end("-KILL", &started(&repo, before));
@@ -88,7 +88,7 @@ fn a_worker_that_was_asked_to_stop_says_so() {
     let before = n_runs(&repo);
     let lock = Sidecar::open(&repo.path(".codescout"))
         .unwrap()
-        .lock(Duration::ZERO)
+        .lock(Duration::from_secs(20))
         .unwrap();
     commit_file(&repo, "second");
     end("-TERM", &started(&repo, before));

@@ -228,7 +228,7 @@ fn a_captured_commit_does_not_wait_for_the_run() {
     // No run can end while this is held.
     let lock = Sidecar::open(&repo.path(".codescout"))
         .unwrap()
-        .lock(Duration::ZERO)
+        .lock(Duration::from_secs(20))
         .unwrap();
     for n in 0..5 {
         // Waits for the end of what it prints, which a run that kept the pipes would put off.
