@@ -108,7 +108,7 @@ impl Repository {
             OsString::from_vec(range),
             commit.to_string().into(),
         ];
-        let printed = git(self.work_dir().unwrap_or(self.git_dir()), "log", &arguments)?;
+        let printed = git(self.place(), "log", &arguments)?;
         let id = |line: &[u8]| Oid::from_hex(line.to_str().ok()?.trim()).ok().map(CommitId);
         Ok(printed.lines().filter_map(id).collect())
     }
@@ -149,7 +149,7 @@ impl Repository {
         arguments.push(commit.to_string().into());
         arguments.push("--".into());
         arguments.push(OsStr::from_bytes(path.as_bytes()).to_owned());
-        git(self.work_dir().unwrap_or(self.git_dir()), "blame", &arguments)
+        git(self.place(), "blame", &arguments)
     }
 
     /// The configured lists that are there, and the names of those that are not.
@@ -158,7 +158,7 @@ impl Repository {
         let local = self.local();
         let config = local.config_snapshot();
         let values = config.plumbing().raw_values("blame.ignoreRevsFile").unwrap_or_default();
-        let root = self.work_dir().unwrap_or(self.git_dir());
+        let root = self.place();
         let (mut there, mut missing) = (Vec::new(), Vec::new());
         for value in values.iter().filter(|value| !value.is_empty()) {
             let path = root.join(std::ffi::OsStr::from_bytes(value));

@@ -36,7 +36,7 @@ impl Repository {
             .last()?;
         // A value that names no path switches hooks off, as the empty one does in git.
         let path = config.trusted_path("core.hooksPath").ok().flatten().unwrap_or_default();
-        let base = self.work_dir().unwrap_or(self.git_dir());
+        let base = self.place();
         Some(HooksPath {
             path: base.join(path),
             origin: match source {

@@ -179,6 +179,11 @@ impl Repository {
         self.places.work_dir.as_deref()
     }
 
+    /// The root of the work tree, else the git directory: how a repository is named to people, and where git runs for it.
+    pub fn place(&self) -> &Path {
+        self.work_dir().unwrap_or(self.git_dir())
+    }
+
     /// The folder with this work tree's own `HEAD` and index.
     pub fn git_dir(&self) -> &Path {
         &self.places.git_dir

@@ -64,7 +64,7 @@ fn compact(
     segments: &Segments,
     profile: &str,
 ) -> Result<usize, CompactError> {
-    let sizes: Vec<u64> = state.segments.iter().map(stored_bytes).collect();
+    let sizes: Vec<u64> = state.segments.iter().map(SegmentEntry::n_bytes).collect();
     let Some(run) = next_run(&sizes) else {
         return Ok(0);
     };
@@ -90,12 +90,6 @@ fn store_merged(
     let merged = merge_segments(&run)?;
     pass("compact.merged", sidecar)?;
     Ok(store_segment(sidecar, &merged, profile)?)
-}
-
-/// Bytes of a segment's files.
-pub(super) fn stored_bytes(entry: &SegmentEntry) -> u64 {
-    let vectors: u64 = entry.vectors.iter().map(|vectors| vectors.file.length).sum();
-    entry.artifacts.length + entry.lexical.length + vectors
 }
 
 /// The run to merge, by the sizes of all segments: at the end of the last stretch without large ones that has one.

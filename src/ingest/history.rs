@@ -89,11 +89,6 @@ impl From<CollectError> for RecordError {
     }
 }
 
-/// Files of a batch: the store and the name of each.
-pub(super) fn files_of_history(entry: &HistoryEntry) -> impl Iterator<Item = (Store, &str)> {
-    entry.files().map(|file| (Store::History, file.name.as_str()))
-}
-
 impl Recorder<'_> {
     /// Records what `tips` reach and publishes it, a batch at a time: who stops it loses the batch at hand.
     pub fn record(

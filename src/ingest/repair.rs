@@ -4,14 +4,14 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
 
-use crate::sidecar::{HistoryEntry, LockError, State, Store, WriterLock, failpoint};
+use crate::sidecar::{HistoryEntry, LockError, SegmentEntry, State, Store, WriterLock, failpoint};
 use crate::snapshot::ManifestError;
 
 use super::progress::Progress;
 use super::publish::publish_state;
 use super::run::{Ingest, IngestError, Target};
 use super::sweep::retire_history;
-use super::verify::{Depth, Limits, Verification, VerifyError, check_content, files_of};
+use super::verify::{Depth, Limits, Verification, VerifyError, check_content};
 
 /// What mending did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl Ingest<'_> {
     /// Sets aside the files of segments that are not what their names say. No more than a service to who looks for the cause:
     /// nothing reads them any more.
     pub(super) fn set_damaged_aside(&self, state: &State, lock: &WriterLock) {
-        for (store, file) in state.segments.iter().flat_map(files_of) {
+        for (store, file) in state.segments.iter().flat_map(SegmentEntry::files) {
             if check_content(self.sidecar, store, file).is_err()
                 && let Err(error) = self.sidecar.set_aside(Some(store), OsStr::new(&file.name), lock)
             {
@@ -116,7 +116,7 @@ impl Ingest<'_> {
         };
         let is_damaged = |entry: &HistoryEntry| {
             let mut files = entry.files();
-            files.any(|file| found.is_blamed(Store::History, &file.name))
+            files.any(|(_, file)| found.is_blamed(Store::History, &file.name))
         };
         if let Some(first) = state.history.iter().position(is_damaged) {
             let dropped = state.history.split_off(first);

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use std::io;
 use std::time::{Duration, SystemTime};
 
-use crate::sidecar::{EntryKind, HistoryEntry, SegmentEntry, Sidecar, State, Store, WriterLock, failpoint};
+use crate::sidecar::{EntryKind, HistoryEntry, SegmentEntry, Sidecar, State, Store, StoredFile, WriterLock, failpoint};
 use crate::snapshot::SnapshotStore;
 
-use super::history::{HISTORY_ENDING, files_of_history};
+use super::history::HISTORY_ENDING;
 use super::publish::{ARTIFACTS_ENDING, LEXICAL_ENDING, NAME_DIGITS, VECTORS_ENDING};
 
 /// Stores of segment files, and what the names in each end in.
@@ -19,35 +19,21 @@ const SWEPT: [(Store, &str); 4] = [
     (Store::History, HISTORY_ENDING),
 ];
 
-/// Files of a segment: the store and the name of each.
-pub(super) fn files_of(entry: &SegmentEntry) -> impl Iterator<Item = (Store, &str)> {
-    let vectors = entry
-        .vectors
-        .iter()
-        .map(|vectors| (Store::Dense, vectors.file.name.as_str()));
-    [
-        (Store::Artifacts, entry.artifacts.name.as_str()),
-        (Store::Lexical, entry.lexical.name.as_str()),
-    ]
-    .into_iter()
-    .chain(vectors)
-}
-
 /// Begins the grace period of segments that the published state has ceased to name: a file's time of change is when it went out
 /// of use. A failure only shortens the period.
 pub(super) fn retire(sidecar: &Sidecar, entries: &[SegmentEntry]) {
-    retire_files(sidecar, entries.iter().flat_map(files_of));
+    retire_files(sidecar, entries.iter().flat_map(SegmentEntry::files));
 }
 
 /// The same for batches of commits.
 pub(super) fn retire_history(sidecar: &Sidecar, entries: &[HistoryEntry]) {
-    retire_files(sidecar, entries.iter().flat_map(files_of_history));
+    retire_files(sidecar, entries.iter().flat_map(HistoryEntry::files));
 }
 
-fn retire_files<'e>(sidecar: &Sidecar, files: impl Iterator<Item = (Store, &'e str)>) {
+fn retire_files<'e>(sidecar: &Sidecar, files: impl Iterator<Item = (Store, &'e StoredFile)>) {
     let now = SystemTime::now();
-    for (store, name) in files {
-        touch(sidecar, store, name, now);
+    for (store, file) in files {
+        touch(sidecar, store, &file.name, now);
     }
 }
 
@@ -125,9 +111,7 @@ pub(super) struct Unnamed {
 
 /// Looks through the stores.
 pub(super) fn find(sidecar: &Sidecar, state: &State) -> io::Result<Found> {
-    let of_segments = state.segments.iter().flat_map(files_of);
-    let of_history = state.history.iter().flat_map(files_of_history);
-    let named: HashSet<&str> = of_segments.chain(of_history).map(|(_, name)| name).collect();
+    let named: HashSet<&str> = state.files().map(|(_, file)| file.name.as_str()).collect();
     let (mut unnamed, mut named_bytes, mut history_bytes) = (Vec::new(), 0, 0);
     for (store, ending) in SWEPT {
         let entries = match sidecar.entries(Some(store)) {

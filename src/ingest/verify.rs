@@ -315,7 +315,7 @@ impl Ingest<'_> {
         found.n_segments = state.segments.len();
         for entry in &state.segments {
             let n_findings = found.findings.len();
-            for (store, file) in files_of(entry) {
+            for (store, file) in entry.files() {
                 if limits.are_reached() {
                     found.n_unread += 1;
                     continue;
@@ -362,15 +362,15 @@ impl Ingest<'_> {
     }
 
     fn check_history(&self, state: &State, found: &mut Verification, progress: &dyn Progress, limits: Limits<'_>) {
-        for file in state.history.iter().flat_map(HistoryEntry::files) {
+        for (store, file) in state.history.iter().flat_map(HistoryEntry::files) {
             progress.advance(file.length);
             if limits.are_reached() {
                 found.n_unread += 1;
                 continue;
             }
-            match check_content(self.sidecar, Store::History, file) {
+            match check_content(self.sidecar, store, file) {
                 Ok(n_bytes) => found.count(n_bytes),
-                Err(what) => found.blame(Some(Store::History), &file.name, what),
+                Err(what) => found.blame(Some(store), &file.name, what),
             }
         }
         for entry in &state.history {
@@ -429,10 +429,7 @@ impl Ingest<'_> {
     /// Lists what nothing needs.
     fn list_loose(&self, state: &State, found: &mut Verification) -> Result<(), VerifyError> {
         let named: HashSet<(&str, &str)> = state
-            .segments
-            .iter()
-            .flat_map(files_of)
-            .chain(files_of_history(state))
+            .files()
             .map(|(store, file)| (store.folder(), file.name.as_str()))
             .collect();
         for store in Store::ALL {
@@ -532,11 +529,6 @@ impl Ingest<'_> {
     }
 }
 
-fn files_of_history(state: &State) -> impl Iterator<Item = (Store, &StoredFile)> {
-    let files = state.history.iter().flat_map(HistoryEntry::files);
-    files.map(|file| (Store::History, file))
-}
-
 /// What is wrong inside a batch of commits whose file is what was written.
 fn check_batch(sidecar: &Sidecar, entry: &HistoryEntry) -> Result<(), String> {
     let batch = Batch::open(sidecar, &entry.records.name).map_err(|error| error.to_string())?;
@@ -544,13 +536,6 @@ fn check_batch(sidecar: &Sidecar, entry: &HistoryEntry) -> Result<(), String> {
         return Err("other commits than the state says".to_owned());
     }
     batch.verify().map_err(|error| error.to_string())
-}
-
-pub(super) fn files_of(entry: &SegmentEntry) -> impl Iterator<Item = (Store, &StoredFile)> {
-    let vectors = entry.vectors.iter().map(|vectors| (Store::Dense, &vectors.file));
-    [(Store::Artifacts, &entry.artifacts), (Store::Lexical, &entry.lexical)]
-        .into_iter()
-        .chain(vectors)
 }
 
 /// How many bytes a file has that is what its name says.

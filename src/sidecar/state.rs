@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::codec::{CodecError, decode, encode};
+use super::layout::Store;
 
 const MAGIC: &[u8; 4] = b"CSST";
 /// 1: the first, without history; still read. 2: with history.
@@ -69,14 +70,15 @@ pub struct HistoryEntry {
 }
 
 impl HistoryEntry {
-    /// Its files, all below `history-v1/`.
-    pub fn files(&self) -> impl Iterator<Item = &StoredFile> {
-        std::iter::once(&self.records).chain(&self.symbols)
+    /// Its files with their store.
+    pub fn files(&self) -> impl Iterator<Item = (Store, &StoredFile)> {
+        let files = std::iter::once(&self.records).chain(&self.symbols);
+        files.map(|file| (Store::History, file))
     }
 
     /// Bytes of its files.
     pub fn n_bytes(&self) -> u64 {
-        self.files().map(|file| file.length).sum()
+        self.files().map(|(_, file)| file.length).sum()
     }
 }
 
@@ -97,6 +99,21 @@ pub struct SegmentEntry {
     pub lexical: StoredFile,
     /// Vectors of the documents by embedding profile, below `dense-v1/`.
     pub vectors: Vec<VectorEntry>,
+}
+
+impl SegmentEntry {
+    /// Its files with their stores.
+    pub fn files(&self) -> impl Iterator<Item = (Store, &StoredFile)> {
+        let vectors = self.vectors.iter().map(|vectors| (Store::Dense, &vectors.file));
+        [(Store::Artifacts, &self.artifacts), (Store::Lexical, &self.lexical)]
+            .into_iter()
+            .chain(vectors)
+    }
+
+    /// Bytes of its files.
+    pub fn n_bytes(&self) -> u64 {
+        self.files().map(|(_, file)| file.length).sum()
+    }
 }
 
 /// The vectors of a segment for one profile.
@@ -243,12 +260,9 @@ impl State {
             }
             let next = blob.checked_add(entry.n_blobs).zip(doc.checked_add(entry.n_docs));
             (blob, doc) = next.ok_or_else(|| "more numbers than there are".to_owned())?;
-            let files = [&entry.artifacts, &entry.lexical].into_iter();
-            for file in files.chain(entry.vectors.iter().map(|vectors| &vectors.file)) {
-                if !file.has_plain_name() {
-                    return Err(format!("{:?} is no name of a file", file.name));
-                }
-            }
+        }
+        if let Some((_, file)) = self.files().find(|(_, file)| !file.has_plain_name()) {
+            return Err(format!("{:?} is no name of a file", file.name));
         }
         self.check_history()
     }
@@ -261,18 +275,19 @@ impl State {
             }
             let next = commit.checked_add(entry.n_commits);
             commit = next.ok_or_else(|| "more numbers than there are".to_owned())?;
-            if let Some(file) = entry.files().find(|file| !file.has_plain_name()) {
-                return Err(format!("{:?} is no name of a file", file.name));
-            }
         }
         Ok(())
     }
 
     /// Bytes of the segments' files.
     pub fn n_segment_bytes(&self) -> u64 {
-        let of_vectors = |entry: &SegmentEntry| entry.vectors.iter().map(|vectors| vectors.file.length).sum::<u64>();
-        let of_entry = |entry: &SegmentEntry| entry.artifacts.length + entry.lexical.length + of_vectors(entry);
-        self.segments.iter().map(of_entry).sum()
+        self.segments.iter().map(SegmentEntry::n_bytes).sum()
+    }
+
+    /// Every file that is live, with its store.
+    pub fn files(&self) -> impl Iterator<Item = (Store, &StoredFile)> {
+        let of_segments = self.segments.iter().flat_map(SegmentEntry::files);
+        of_segments.chain(self.history.iter().flat_map(HistoryEntry::files))
     }
 
     /// How many blobs are numbered.

@@ -380,7 +380,7 @@ impl Workspace {
 
     /// What an answer about a revision says of itself.
     pub(crate) fn provenance(&self, reference: &str, target: Option<Target>) -> Provenance {
-        let repo = self.repository.work_dir().unwrap_or_else(|| self.repository.git_dir());
+        let repo = self.repository.place();
         let mut incomplete = Vec::new();
         if self.repository.is_partial() {
             incomplete.push("partial clone: files whose objects are not here are not searched".to_owned());

@@ -34,7 +34,7 @@ use crate::snapshot::{ManifestError, SnapshotStore};
 pub use keep::{Cause, Keep};
 pub use survey::{KeptSnapshot, Share, Survey};
 
-use super::compact::{GRACE, MAX_MERGED_BYTES, stored_bytes, tidy};
+use super::compact::{GRACE, MAX_MERGED_BYTES, tidy};
 use super::progress::{Progress, Stage};
 use super::publish::{ARTIFACTS_ENDING, PublishError, publish_state, store, store_segment};
 use super::run::new_epoch;
@@ -427,7 +427,7 @@ impl Run<'_> {
             .iter()
             .map(|entry| {
                 let alive = u64::from(marked.docs.count_in(entry.base_doc, entry.n_docs));
-                stored_bytes(entry) * alive / u64::from(entry.n_docs.max(1))
+                entry.n_bytes() * alive / u64::from(entry.n_docs.max(1))
             })
             .collect();
         let mut groups: Vec<Range<usize>> = Vec::new();
@@ -469,7 +469,7 @@ impl Run<'_> {
         };
         for group in groups {
             let entry = self.rewrite_group(group, &survivors)?;
-            let n_bytes = stored_bytes(&entry);
+            let n_bytes = entry.n_bytes();
             if (entry.n_blobs, entry.n_docs) != (0, 0) {
                 new.segments.push(entry);
             }

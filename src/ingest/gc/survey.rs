@@ -12,7 +12,6 @@ use crate::snapshot::{FileStatus, Manifest, ManifestError, SnapshotStore, Stored
 
 use super::CollectError;
 use super::keep::{Cause, Keep};
-use crate::ingest::compact::stored_bytes;
 use crate::ingest::run::chain;
 use crate::ingest::sweep;
 
@@ -354,7 +353,7 @@ impl FileShares {
     fn new(entry: &SegmentEntry, segment: &Segment) -> Self {
         let blobs: u64 = (0..entry.n_blobs).map(|blob| blob_weight(segment, blob)).sum();
         let docs: u64 = (0..entry.n_docs).map(|doc| doc_weight(segment, doc)).sum();
-        let of_documents = stored_bytes(entry) - entry.artifacts.length;
+        let of_documents = entry.n_bytes() - entry.artifacts.length;
         // Without documents everything falls to the blobs.
         let of_blobs = entry.artifacts.length + if docs == 0 { of_documents } else { 0 };
         Self {

@@ -69,7 +69,7 @@ impl ProvenanceOut {
     /// Of a revision that is not indexed, so that nothing is known of its files.
     pub(crate) fn not_indexed(workspace: &Workspace, reference: &str, target: Option<Target>) -> Self {
         let repository = &workspace.repository;
-        let repo = repository.work_dir().unwrap_or(repository.git_dir());
+        let repo = repository.place();
         Self {
             repo: repo.display().to_string(),
             reference: reference.to_owned(),

@@ -105,7 +105,7 @@ fn change(workspace: &Workspace, key: &str, value: &str, output: &mut Output) ->
 
 fn repo(workspace: &Workspace) -> String {
     let repository = &workspace.repository;
-    let root = repository.work_dir().unwrap_or(repository.git_dir());
+    let root = repository.place();
     root.display().to_string()
 }
 

@@ -143,7 +143,7 @@ fn imagined(survey: Survey) -> Collected {
 
 fn repo(workspace: &Workspace) -> String {
     let repository = &workspace.repository;
-    let root = repository.work_dir().unwrap_or(repository.git_dir());
+    let root = repository.place();
     root.display().to_string()
 }
 
@@ -235,12 +235,8 @@ fn show(answer: &GcOut, output: &mut Output) -> Result<()> {
             megabytes(max_bytes)
         ))?;
     }
-    let dead = answer.causes.dead_blobs.bytes;
-    if dead > 0 && !answer.rewrote {
-        output.line(&format!(
-            "{:.2} MB of blobs go when they are gc.dead_percent of the index, or with: codescout gc --aggressive",
-            megabytes(dead)
-        ))?;
+    if answer.causes.dead_blobs.count > 0 && !answer.rewrote {
+        output.line("such blobs go when they are gc.dead_percent of the index, or with: codescout gc --aggressive")?;
     }
     if answer.dry_run {
         output.line("nothing was changed")?;

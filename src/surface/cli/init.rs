@@ -41,7 +41,7 @@ const NEXT: [(&str, &str); 5] = [
 
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &InitArgs, output: &mut Output) -> Result<Found> {
     let repository = &workspace.repository;
-    let root = repository.work_dir().unwrap_or_else(|| repository.git_dir());
+    let root = repository.place();
     let mut answer = InitOut {
         repo: root.display().to_string(),
         sidecar: workspace.sidecar_root().display().to_string(),

@@ -54,7 +54,7 @@ pub(super) fn repository(repository: &Repository) -> Vec<Finding> {
         RepositoryKind::LinkedWorkTree => "a linked work tree; its index is shared with the main one",
         RepositoryKind::Submodule => "a submodule, with an index of its own",
     };
-    let root = repository.work_dir().unwrap_or_else(|| repository.git_dir());
+    let root = repository.place();
     let note = |message| Finding::new("repository", Severity::Note, message);
     let mut findings = vec![Finding::new(
         "repository",

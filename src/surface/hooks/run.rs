@@ -138,7 +138,7 @@ fn place(repository: &Repository) -> &Path {
 }
 
 fn start_of(repository: &Repository, event: HookEvent) -> Entry {
-    let place = repository.work_dir().unwrap_or(repository.git_dir());
+    let place = repository.place();
     Entry {
         at: timestamp(SystemTime::now()),
         event: event.name().to_owned(),

@@ -146,7 +146,7 @@ fn git_hook_run(repository: &Repository, event: HookEvent, nonce: &str) -> Comma
         HookEvent::PostCommit | HookEvent::PostReceive => &[],
     };
     command
-        .current_dir(repository.work_dir().unwrap_or(repository.git_dir()))
+        .current_dir(repository.place())
         .env(VARIABLE, nonce)
         .args(["-c", "core.fsmonitor=false", "hook", "run", event.name(), "--"])
         .args(arguments)
