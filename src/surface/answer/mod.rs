@@ -1,15 +1,23 @@
 //! What questions are answered with, whichever door they came through: facts about a view, taken apart into what is written
 //! out.
 
+mod blame;
+mod diff;
 mod hint;
+mod history;
 mod outline;
 mod provenance;
 mod read;
 mod search;
 mod status;
 mod symbol;
+mod symbol_history;
+mod target;
 
+pub(crate) use blame::{BlameBody, BlameBy, BlameQuestion, blame};
+pub(crate) use diff::{DiffBody, DiffBy, DiffQuestion, diff};
 pub(crate) use hint::{Door, Hinted, hint};
+pub(crate) use history::{CandidateOut, HistoryBody, HistoryOp, HistoryQuestion, history};
 pub(crate) use outline::{
     FileSymbolsOut, NodeOut, OutlineBody, OutlineKind, OutlineQuestion, SummaryOut, outline, outline_path,
 };
@@ -20,3 +28,5 @@ pub(crate) use status::{StatusBody, languages, sizes, status_body};
 pub(crate) use symbol::{
     DefinitionOut, ReferencesOut, definition_kinds, definition_out, found_by_name, place_query, references,
 };
+pub(crate) use symbol_history::SymbolChangeOut;
+pub(crate) use target::{Targets, named};

@@ -1,665 +1,81 @@
 //! `codescout history`
 
-use std::collections::BTreeSet;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
-use anyhow::{Context, Result};
-use regex::RegexBuilder;
+use anyhow::Result;
 use serde::Serialize;
 
 use super::args::{Global, HistoryArgs};
-use super::json::{Hinted, ProvenanceOut};
+use super::json::ProvenanceOut;
 use super::progress::CliProgress;
 use super::render::{FAINT, Output, PATH, STRONG, one_line, sanitize};
-use super::symbol_history::{SymbolChangeOut, SymbolQuestion};
-use super::target::{CandidateTarget, Target, Targets};
 use super::{Found, INTERRUPTED};
-use crate::git::WorkTreeReader;
-use crate::history::{CommitHead, Entry, FileChange, SymbolKey, Who};
-use crate::model::RepoPath;
-use crate::query::{
-    FileChangeKind, FileLogEntry, Gaps, LogFilter, cochange, deleted_files, file_log, folder_log, parse_moment,
-    patch_of, timestamp, unified,
+use crate::surface::answer::{
+    CandidateOut, HistoryBody, HistoryOp, HistoryQuestion, SymbolChangeOut, Targets, history, named,
 };
-use crate::surface::history::{OpenedHistory, Uncommitted};
 use crate::surface::open::Workspace;
-
-/// Files that change together are told up to this number unless another limit is given.
-const MAX_COCHANGES: usize = 50;
 
 #[derive(Debug, Serialize)]
 struct HistoryOut {
     #[serde(flatten)]
     provenance: ProvenanceOut,
-    target: TargetOut,
-    near: Vec<String>,
-    candidates: Vec<CandidateOut>,
-    total: usize,
-    results: Vec<EntryOut>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_seen: Option<LastSeenOut>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cochange: Option<CochangeOut>,
+    #[serde(flatten)]
+    body: HistoryBody,
     took_ms: f64,
 }
 
-#[derive(Debug, Serialize)]
-struct TargetOut {
-    /// `file`, `folder`, `symbol`, `lines`, `many`, `unknown`
-    kind: &'static str,
-    path: String,
-    present: bool,
-}
-
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct PersonOut {
-    pub(super) name: String,
-    pub(super) email: String,
-}
-
-/// One of several definitions that a name may mean.
-#[derive(Debug, Serialize)]
-pub(super) struct CandidateOut {
-    id: String,
-    kind: &'static str,
-    path: String,
-    line: u32,
-}
-
-pub(super) fn candidates_out(candidates: &[CandidateTarget]) -> Vec<CandidateOut> {
-    let out = |candidate: &CandidateTarget| CandidateOut {
-        id: candidate.id.clone(),
-        kind: candidate.kind,
-        path: candidate.path.clone(),
-        line: candidate.line,
-    };
-    candidates.iter().map(out).collect()
-}
-
-pub(super) fn show_candidates(candidates: &[CandidateOut], output: &mut Output) -> Result<()> {
-    if candidates.is_empty() {
-        return Ok(());
-    }
-    output.remark("the name means several definitions; ask for one by its id:");
-    for candidate in candidates {
-        let id = output.name(PATH, &candidate.id);
-        output.line(&format!("{id} {} line {}", candidate.kind, candidate.line))?;
-    }
-    Ok(output.flush()?)
-}
-
-#[derive(Debug, Serialize)]
-struct EntryOut {
-    /// Null for what is not committed.
-    commit: Option<String>,
-    author: Option<PersonOut>,
-    date: Option<String>,
-    commit_date: Option<String>,
-    subject: Option<String>,
-    merge: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    symbol: Option<SymbolChangeOut>,
-    changes: Vec<ChangeOut>,
-}
-
-#[derive(Debug, Serialize)]
-struct ChangeOut {
-    kind: &'static str,
-    path: String,
-    from_path: Option<String>,
-    similarity: Option<u8>,
-    old_blob: Option<String>,
-    new_blob: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    diff: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct LastSeenOut {
-    present: bool,
-    commit: Option<String>,
-    deleted_by: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct CochangeOut {
-    commits: u32,
-    files: Vec<CochangeFileOut>,
-}
-
-#[derive(Debug, Serialize)]
-struct CochangeFileOut {
-    path: String,
-    support: u32,
-    confidence: f64,
-}
-
-pub(super) fn person_out(who: &Who) -> PersonOut {
-    PersonOut {
-        name: who.name.to_string(),
-        email: who.email.to_string(),
-    }
-}
-
-/// One question about the past.
-struct Question<'a> {
-    targets: Targets<'a>,
-    workspace: &'a Workspace,
-    opened: &'a OpenedHistory,
-    args: &'a HistoryArgs,
-    filter: LogFilter,
-    uncommitted: &'a [Uncommitted],
-    /// Of a file or folder; empty for the whole repository.
-    path: RepoPath,
-}
-
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &HistoryArgs, output: &mut Output) -> Result<Found> {
-    let filter = filter(args)?;
-    let opened = workspace.history(&global.reference, &CliProgress::new(global.quiet), &INTERRUPTED)?;
+    let progress = CliProgress::new(global.quiet);
+    let opened = workspace.history(&global.reference, &progress, &INTERRUPTED)?;
     let started = Instant::now();
     let uncommitted = workspace.uncommitted(&global.reference, &INTERRUPTED)?;
-    let question = Question {
-        targets: Targets {
-            workspace,
-            opened: &opened,
-            uncommitted: &uncommitted,
-            reference: &global.reference,
-            quiet: global.quiet,
-        },
+    let targets = Targets {
         workspace,
         opened: &opened,
-        args,
-        filter,
         uncommitted: &uncommitted,
-        path: RepoPath::from(""),
+        reference: &global.reference,
+        definitions: &|name| {
+            let opened = workspace.view(&global.reference, &progress, &INTERRUPTED)?;
+            named(workspace, &opened.view, name)
+        },
     };
-    let mut incomplete = opened.notes.clone();
-    incomplete.extend(Gaps::of(&opened.history, &opened.reached)?.sentences());
-    let provenance = ProvenanceOut::without_view(
-        workspace,
-        &global.reference,
-        opened.target,
-        uncommitted.len(),
-        incomplete,
-    );
-    let target = question.targets.find(args.target.as_deref().unwrap_or_default())?;
-    let mut answer = question.answer(target, provenance)?;
-    answer.took_ms = started.elapsed().as_secs_f64() * 1e3;
-    if output.json {
-        output.json(&answer)?;
-    } else {
-        show(&answer, args, output)?;
-    }
-    let has_cochange = answer.cochange.as_ref().is_some_and(|found| !found.files.is_empty());
-    Ok(match answer.total == 0 && !has_cochange {
-        true => Found::Nothing,
-        false => Found::Something,
-    })
-}
-
-fn filter(args: &HistoryArgs) -> Result<LogFilter> {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs() as i64);
-    let moment = |text: &Option<String>| match text {
-        None => Ok(None),
-        Some(text) => parse_moment(text, now).map(Some).ok_or_else(|| Hinted {
-            message: format!("{text:?} is not a date"),
-            hint: "write 2024-02-29, 2024-02-29T13:05Z, @seconds, or 12h, 30d, 2w, 6m, 1y".to_owned(),
-        }),
-    };
-    let author = match &args.author {
-        None => None,
-        Some(pattern) => {
-            let built = RegexBuilder::new(pattern).case_insensitive(true).build();
-            Some(built.with_context(|| format!("{pattern:?} is not a regular expression"))?)
-        }
-    };
-    Ok(LogFilter {
-        since: moment(&args.since)?,
-        until: moment(&args.until)?,
-        author,
-    })
-}
-
-impl Question<'_> {
-    fn answer(mut self, target: Target, provenance: ProvenanceOut) -> Result<HistoryOut> {
-        let mut answer = HistoryOut {
+    let body = history(&targets, args.target.as_deref().unwrap_or_default(), &question(args))?;
+    let n_dirty = uncommitted.len();
+    let incomplete = body.incomplete.clone();
+    let provenance = ProvenanceOut::without_view(workspace, &global.reference, opened.target, n_dirty, incomplete);
+    let has_cochange = body.cochange.as_ref().is_some_and(|found| !found.files.is_empty());
+    let is_nothing = body.total == 0 && !has_cochange;
+    match output.json {
+        true => output.json(&HistoryOut {
             provenance,
-            target: TargetOut {
-                kind: "unknown",
-                path: String::new(),
-                present: false,
-            },
-            near: Vec::new(),
-            candidates: Vec::new(),
-            total: 0,
-            results: Vec::new(),
-            last_seen: None,
-            cochange: None,
-            took_ms: 0.0,
-        };
-        if let Target::File(path) | Target::Folder(path) | Target::Unknown(path, _) = &target {
-            answer.target.path = path.to_string();
-            self.path = path.clone();
-        }
-        if self.args.deleted {
-            answer.target.kind = "folder";
-            self.add_deleted(&mut answer)?;
-            return Ok(answer);
-        }
-        match target {
-            Target::Unknown(_, near) => answer.near = near,
-            Target::Many(candidates) => {
-                answer.target.kind = "many";
-                answer.candidates = candidates_out(&candidates);
-            }
-            Target::File(_) => {
-                answer.target.kind = "file";
-                self.add_file(&mut answer)?;
-            }
-            Target::Folder(_) => {
-                answer.target.kind = "folder";
-                let OpenedHistory {
-                    history,
-                    reached,
-                    mailmap,
-                    ..
-                } = self.opened;
-                let log = folder_log(history, reached, &self.path, mailmap)?;
-                answer.target.present = log.is_there;
-                let own = self.uncommitted_changes();
-                self.add_log(&mut answer, log.entries, own)?;
-            }
-            Target::Lines(path, first, last) => self.add_lines(&mut answer, &path, (first, last))?,
-            Target::Symbol(key) => self.add_symbol(&mut answer, &key)?,
-        }
-        Ok(answer)
+            body,
+            took_ms: started.elapsed().as_secs_f64() * 1e3,
+        })?,
+        false => show(&body, &provenance, args, output)?,
     }
+    Ok(if is_nothing { Found::Nothing } else { Found::Something })
+}
 
-    fn add_file(&self, answer: &mut HistoryOut) -> Result<()> {
-        let own = self.uncommitted_changes();
-        let changed = self.uncommitted.iter().find(|change| change.path == self.path);
-        let origin = changed.and_then(|change| change.origin.as_ref());
-        let committed = origin.unwrap_or(&self.path);
-        let OpenedHistory {
-            history,
-            reached,
-            mailmap,
-            ..
-        } = self.opened;
-        let log = match self.opened.tip {
-            Some(tip) => file_log(history, tip, reached, committed, mailmap)?,
-            None => crate::query::FileLog::default(),
-        };
-        answer.target.present = match changed {
-            Some(change) => change.new.is_some(),
-            None => log.is_there || self.targets.committed_entry(committed)?.is_some(),
-        };
-        self.add_log(answer, log.entries, own)
-    }
-
-    /// The definition around the lines; where there is none, what git says of the lines.
-    fn add_lines(&self, answer: &mut HistoryOut, path: &RepoPath, (first, last): (u32, u32)) -> Result<()> {
-        let file = self.targets.shapes(path)?;
-        let n_lines = file.as_ref().map_or(0, |file| {
-            file.bytes.split_inclusive(|byte| *byte == b'\n').count() as u32
-        });
-        if first > n_lines {
-            return Err(Hinted {
-                message: format!("{:?} has {n_lines} lines, none of which is {first}", path.to_text()),
-                hint: "lines are counted from 1".to_owned(),
-            }
-            .into());
-        }
-        let last = last.min(n_lines);
-        if let Some(shape) = file.as_ref().and_then(|file| file.around(first, last)) {
-            let key = SymbolKey {
-                path: path.clone(),
-                name: shape.qualified.clone(),
-                nth: shape.nth,
-            };
-            return self.add_symbol(answer, &key);
-        }
-        answer.target.kind = "lines";
-        answer.target.present = true;
-        answer.target.path = format!("{path}:{first}-{last}");
-        let Some(commit) = self.opened.target.and_then(|target| target.commit) else {
-            return Ok(());
-        };
-        let history = &self.opened.history;
-        let commits = self.workspace.repository.line_log(commit, path, (first, last))?;
-        let numbers: Vec<u32> = commits.iter().filter_map(|id| history.number(*id)).collect();
-        let heads = history.heads(&numbers)?;
-        for head in numbers.iter().filter_map(|number| heads.get(number)) {
-            let author = self.opened.mailmap.resolve(&head.author);
-            if self.filter.passes(head, &author) {
-                answer.results.push(head_out(head, &author, false));
-            }
-        }
-        answer.total = answer.results.len();
-        if self.args.introduced {
-            answer.results.drain(..answer.results.len().saturating_sub(1));
-        }
-        answer.results.truncate(self.limit());
-        Ok(())
-    }
-
-    fn limit(&self) -> usize {
-        match (self.args.last_seen, self.args.limit) {
-            (true, _) => 1,
-            (false, 0) => usize::MAX,
-            (false, limit) => limit,
-        }
-    }
-
-    /// The life of one definition.
-    fn add_symbol(&self, answer: &mut HistoryOut, key: &SymbolKey) -> Result<()> {
-        answer.target.kind = "symbol";
-        answer.target.path = key.id();
-        let symbols = SymbolQuestion {
-            targets: &self.targets,
-            workspace: self.workspace,
-            opened: self.opened,
-            has_diff: self.args.diff,
-        };
-        let own = symbols.uncommitted(key)?;
-        let life = symbols.life(own.as_ref().map_or(key, |own| &own.committed))?;
-        answer.target.present = match &own {
-            Some(own) => own.is_there,
-            None => life.is_there,
-        };
-        if life.n_missing > 0 {
-            let why = format!("{} versions of its file are not in this repository", life.n_missing);
-            answer.provenance.also_incomplete(why);
-        }
-        let history = &self.opened.history;
-        let numbers: Vec<u32> = life.changes.iter().map(|change| change.commit).collect();
-        let heads = history.heads(&numbers)?;
-        let mut passing = Vec::new();
-        for change in life.changes {
-            let head = &heads[&change.commit];
-            let author = self.opened.mailmap.resolve(&head.author);
-            let is_wanted = !(self.args.no_formatting && change.events.names() == ["formatting"]);
-            if self.filter.passes(head, &author) && is_wanted {
-                passing.push((change, head, author));
-            }
-        }
-        if self.args.cochange {
-            let commits: Vec<u32> = passing.iter().map(|(change, ..)| change.commit).collect();
-            let own = passing.iter().map(|(change, ..)| change.key.path.clone()).collect();
-            answer.cochange = Some(self.cochange_out(&commits, &own)?);
-            answer.total = passing.len();
-            return Ok(());
-        }
-        let is_open = self.filter.until.is_none() && self.filter.author.is_none() && !self.args.introduced;
-        if let Some(change) = own.and_then(|own| own.change).filter(|_| is_open) {
-            answer.results.push(EntryOut {
-                symbol: Some(change),
-                ..not_committed()
-            });
-        }
-        if self.args.last_seen {
-            let gone = passing
-                .first()
-                .filter(|(change, ..)| change.events.removed && !answer.target.present);
-            let before = gone.and_then(|(change, ..)| history.parents(change.commit).first().copied().flatten());
-            let commit = match answer.target.present {
-                true => self.opened.target.and_then(|target| target.commit),
-                false => before.map(|number| history.id(number)).transpose()?,
-            };
-            answer.last_seen = Some(LastSeenOut {
-                present: answer.target.present,
-                commit: commit.map(|id| id.to_string()),
-                deleted_by: gone.map(|(_, head, _)| head.id.to_string()),
-            });
-        }
-        answer.total = passing.len() + answer.results.len();
-        if self.args.introduced {
-            passing.drain(..passing.len().saturating_sub(1));
-            answer.total = passing.len();
-        }
-        let mut reader = self.workspace.repository.reader();
-        for (change, head, author) in passing.iter().take(self.limit().saturating_sub(answer.results.len())) {
-            let mut told = head_out(head, author, history.parents(change.commit).len() > 1);
-            told.symbol = Some(symbols.change_out(change, &mut reader)?);
-            answer.results.push(told);
-        }
-        Ok(())
-    }
-
-    /// What is not committed of the target.
-    fn uncommitted_changes(&self) -> Vec<&Uncommitted> {
-        let folder = [self.path.as_bytes(), b"/"].concat();
-        let is_meant = |change: &&Uncommitted| {
-            change.path == self.path || self.path.as_bytes().is_empty() || change.path.as_bytes().starts_with(&folder)
-        };
-        let is_open = self.filter.until.is_none() && self.filter.author.is_none();
-        self.uncommitted.iter().filter(is_meant).filter(|_| is_open).collect()
-    }
-
-    fn add_log(&self, answer: &mut HistoryOut, mut committed: Vec<FileLogEntry>, own: Vec<&Uncommitted>) -> Result<()> {
-        if self.args.last_seen {
-            answer.last_seen = Some(self.last_seen(answer.target.present, &committed)?);
-        }
-        committed.retain(|entry| self.filter.passes(&entry.head, &entry.author));
-        if self.args.cochange {
-            answer.cochange = Some(self.cochange(&committed)?);
-            answer.total = committed.len();
-            return Ok(());
-        }
-        let mut disk = None;
-        if !own.is_empty() && !self.args.introduced {
-            answer.results.push(self.uncommitted_out(&own, &mut disk)?);
-        }
-        answer.total = committed.len() + answer.results.len();
-        if self.args.introduced {
-            committed.drain(..committed.len().saturating_sub(1));
-            answer.total = committed.len();
-        }
-        let limit = self.limit();
-        let mut reader = self.workspace.repository.reader();
-        for entry in committed.iter().take(limit.saturating_sub(answer.results.len())) {
-            let mut told = entry_out(entry);
-            if self.args.diff {
-                for (change, told) in entry.changes.iter().zip(&mut told.changes) {
-                    let old = match &change.change.origin {
-                        Some(origin) => self.entry_before(change.change.commit, &origin.path)?,
-                        None => change.change.old,
-                    };
-                    told.diff = patch_of(&mut reader, old, change.change.new)?;
-                }
-            }
-            answer.results.push(told);
-        }
-        answer.results.truncate(limit);
-        Ok(())
-    }
-
-    /// What a commit found at a path.
-    fn entry_before(&self, commit: u32, path: &RepoPath) -> Result<Option<Entry>> {
-        let changes = self.opened.history.changes_of(path.as_bytes())?;
-        let here = changes.iter().find(|change| change.commit == commit);
-        Ok(here.and_then(|change| change.old))
-    }
-
-    fn last_seen(&self, is_present: bool, committed: &[FileLogEntry]) -> Result<LastSeenOut> {
-        let history = &self.opened.history;
-        if is_present {
-            let commit = self.opened.target.and_then(|target| target.commit);
-            return Ok(LastSeenOut {
-                present: true,
-                commit: commit.map(|commit| commit.to_string()),
-                deleted_by: None,
-            });
-        }
-        let is_deletion = |entry: &&FileLogEntry| entry.changes.iter().all(|change| change.change.new.is_none());
-        let deletion = committed.first().filter(is_deletion);
-        let before = deletion.and_then(|entry| history.parents(entry.number).first().copied().flatten());
-        Ok(LastSeenOut {
-            present: false,
-            commit: before
-                .map(|number| history.id(number))
-                .transpose()?
-                .map(|id| id.to_string()),
-            deleted_by: deletion.map(|entry| entry.head.id.to_string()),
-        })
-    }
-
-    fn cochange(&self, committed: &[FileLogEntry]) -> Result<CochangeOut> {
-        let commits: Vec<u32> = committed.iter().map(|entry| entry.number).collect();
-        let of_entries = committed.iter().flat_map(|entry| &entry.changes);
-        let mut own: BTreeSet<RepoPath> = of_entries.map(|change| change.path.clone()).collect();
-        own.insert(self.path.clone());
-        self.cochange_out(&commits, &own)
-    }
-
-    fn cochange_out(&self, commits: &[u32], own: &BTreeSet<RepoPath>) -> Result<CochangeOut> {
-        let (n_commits, found) = cochange(&self.opened.history, commits, own)?;
-        let limit = if self.args.limit == 0 {
-            usize::MAX
-        } else {
-            self.args.limit.min(MAX_COCHANGES)
-        };
-        let file = |found: crate::query::Cochange| CochangeFileOut {
-            path: found.path.to_string(),
-            support: found.support,
-            confidence: (found.confidence * 1e4).round() / 1e4,
-        };
-        Ok(CochangeOut {
-            commits: n_commits,
-            files: found.into_iter().take(limit).map(file).collect(),
-        })
-    }
-
-    fn add_deleted(&self, answer: &mut HistoryOut) -> Result<()> {
-        let OpenedHistory {
-            history,
-            reached,
-            mailmap,
-            ..
-        } = self.opened;
-        let files = self.targets.files()?;
-        let folder = match self.path.as_bytes() {
-            [] => Vec::new(),
-            path => [path, b"/"].concat(),
-        };
-        let mut deleted = deleted_files(history, reached, &|path| files.contains(path), &folder)?;
-        let numbers: Vec<u32> = deleted.iter().map(|change| change.change.commit).collect();
-        let heads = history.heads(&numbers)?;
-        deleted.retain(|change| {
-            let head = heads.get(&change.change.commit);
-            head.is_some_and(|head| self.filter.passes(head, &mailmap.resolve(&head.author)))
-        });
-        answer.total = deleted.len();
-        let limit = if self.args.limit == 0 {
-            usize::MAX
-        } else {
-            self.args.limit
-        };
-        for change in deleted.into_iter().take(limit) {
-            let head = heads[&change.change.commit].clone();
-            answer.results.push(entry_out(&FileLogEntry {
-                number: change.change.commit,
-                author: mailmap.resolve(&head.author),
-                head,
-                is_merge: history.parents(change.change.commit).len() > 1,
-                changes: vec![change],
-            }));
-        }
-        Ok(())
-    }
-
-    fn uncommitted_out(&self, own: &[&Uncommitted], disk: &mut Option<WorkTreeReader>) -> Result<EntryOut> {
-        let mut changes = Vec::with_capacity(own.len());
-        for change in own {
-            let diff = match self.args.diff {
-                true => self.uncommitted_diff(change, disk)?,
-                false => None,
-            };
-            let kind = match (change.old, change.new) {
-                (None, _) if change.origin.is_some() => FileChangeKind::Renamed,
-                (None, _) => FileChangeKind::Added,
-                (_, None) => FileChangeKind::Deleted,
-                (Some(old), Some(new)) if old.oid == new.oid && old.mode != new.mode => FileChangeKind::Mode,
-                _ => FileChangeKind::Modified,
-            };
-            changes.push(ChangeOut {
-                kind: kind.name(),
-                path: change.path.to_string(),
-                from_path: change.origin.as_ref().map(ToString::to_string),
-                similarity: change.origin.as_ref().map(|_| 100),
-                old_blob: change.old.map(|entry| entry.oid.to_string()),
-                new_blob: change.new.map(|entry| entry.oid.to_string()),
-                diff,
-            });
-        }
-        Ok(EntryOut {
-            changes,
-            ..not_committed()
-        })
-    }
-
-    fn uncommitted_diff(&self, change: &Uncommitted, disk: &mut Option<WorkTreeReader>) -> Result<Option<String>> {
-        let mut read = |entry: Option<Entry>| match entry {
-            None => Ok(Some(Vec::new())),
-            Some(entry) => self.workspace.content(&change.path, entry, disk),
-        };
-        let (Some(old), Some(new)) = (read(change.old)?, read(change.new)?) else {
-            return Ok(None);
-        };
-        let is_text = |bytes: &[u8]| !bytes[..bytes.len().min(8_000)].contains(&0);
-        Ok((is_text(&old) && is_text(&new)).then(|| unified(&old, &new, (1, 1))))
+fn question(args: &HistoryArgs) -> HistoryQuestion {
+    HistoryQuestion {
+        op: match (args.introduced, args.last_seen, args.deleted, args.cochange) {
+            (true, ..) => HistoryOp::Introduced,
+            (_, true, ..) => HistoryOp::LastSeen,
+            (_, _, true, _) => HistoryOp::Deleted,
+            (.., true) => HistoryOp::Cochange,
+            _ => HistoryOp::Log,
+        },
+        since: args.since.clone(),
+        until: args.until.clone(),
+        author: args.author.clone(),
+        skips_formatting: args.no_formatting,
+        has_diff: args.diff,
+        skip: 0,
+        limit: args.limit,
     }
 }
 
-fn not_committed() -> EntryOut {
-    EntryOut {
-        commit: None,
-        author: None,
-        date: None,
-        commit_date: None,
-        subject: None,
-        merge: false,
-        symbol: None,
-        changes: Vec::new(),
-    }
-}
-
-fn head_out(head: &CommitHead, author: &Who, is_merge: bool) -> EntryOut {
-    EntryOut {
-        commit: Some(head.id.to_string()),
-        author: Some(person_out(author)),
-        date: Some(timestamp(head.author_time, head.author_offset)),
-        commit_date: Some(timestamp(head.commit_time, 0)),
-        subject: Some(head.subject.clone()),
-        merge: is_merge,
-        symbol: None,
-        changes: Vec::new(),
-    }
-}
-
-fn entry_out(entry: &FileLogEntry) -> EntryOut {
-    EntryOut {
-        changes: entry.changes.iter().map(change_out).collect(),
-        ..head_out(&entry.head, &entry.author, entry.is_merge)
-    }
-}
-
-fn change_out(change: &FileChange) -> ChangeOut {
-    let FileChange { path, change } = change;
-    ChangeOut {
-        kind: FileChangeKind::of(change).name(),
-        path: path.to_string(),
-        from_path: change.origin.as_ref().map(|origin| origin.path.to_string()),
-        similarity: change.origin.as_ref().map(|origin| origin.similarity),
-        old_blob: change.old.map(|entry| entry.oid.to_string()),
-        new_blob: change.new.map(|entry| entry.oid.to_string()),
-        diff: None,
-    }
-}
-
-fn show(answer: &HistoryOut, args: &HistoryArgs, output: &mut Output) -> Result<()> {
+fn show(answer: &HistoryBody, provenance: &ProvenanceOut, args: &HistoryArgs, output: &mut Output) -> Result<()> {
     for entry in &answer.results {
         let when = entry
             .date
@@ -676,7 +92,7 @@ fn show(answer: &HistoryOut, args: &HistoryArgs, output: &mut Output) -> Result<
         );
         output.line(line.trim_end())?;
         if let Some(symbol) = &entry.symbol {
-            symbol.show(output)?;
+            show_symbol(symbol, output)?;
         }
         for change in &entry.changes {
             let from = change
@@ -736,8 +152,44 @@ fn show(answer: &HistoryOut, args: &HistoryArgs, output: &mut Output) -> Result<
     if answer.results.len() < answer.total && !args.last_seen && answer.cochange.is_none() {
         output.remark(&format!("{} of {}; more: -n 0", answer.results.len(), answer.total));
     }
-    for why in answer.provenance.incomplete_because() {
+    for why in provenance.incomplete_because() {
         output.remark(why);
     }
     Ok(())
+}
+
+/// What a commit did to a definition.
+fn show_symbol(symbol: &SymbolChangeOut, output: &mut Output) -> Result<()> {
+    let place = match symbol.new.as_ref().or(symbol.old.as_ref()) {
+        Some(version) => format!(":{}-{}", version.start_line, version.end_line),
+        None => String::new(),
+    };
+    let from = symbol.from.as_deref().map(|from| format!(" from {}", one_line(from)));
+    let doubt = match symbol.confidence < 0.995 && symbol.from.is_some() {
+        true => output.styled(FAINT, &format!(" ({:.0} % sure)", symbol.confidence * 100.0)),
+        false => String::new(),
+    };
+    let id = output.name(PATH, &symbol.id);
+    output.line(&format!(
+        "    {} {id}{place}{}{doubt}",
+        symbol.events.join(", "),
+        from.unwrap_or_default()
+    ))?;
+    if let Some(diff) = &symbol.diff {
+        output.put(&sanitize(diff))?;
+    }
+    Ok(())
+}
+
+/// The definitions that a name may mean.
+pub(super) fn show_candidates(candidates: &[CandidateOut], output: &mut Output) -> Result<()> {
+    if candidates.is_empty() {
+        return Ok(());
+    }
+    output.remark("the name means several definitions; ask for one by its id:");
+    for candidate in candidates {
+        let id = output.name(PATH, &candidate.id);
+        output.line(&format!("{id} {} line {}", candidate.kind, candidate.line))?;
+    }
+    Ok(output.flush()?)
 }

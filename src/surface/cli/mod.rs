@@ -24,8 +24,6 @@ mod serve;
 mod signals;
 mod status;
 mod symbol;
-mod symbol_history;
-mod target;
 mod verify;
 
 use std::ffi::OsString;

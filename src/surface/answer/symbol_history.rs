@@ -1,9 +1,8 @@
-//! The part of `codescout history` that is about one definition.
+//! The life of one definition.
 
 use anyhow::Result;
 use serde::Serialize;
 
-use super::render::{FAINT, Output, PATH, one_line, sanitize};
 use super::target::Targets;
 use crate::extract::{Extractor, Options};
 use crate::git::{BlobContent, ObjectReader};
@@ -17,44 +16,45 @@ use crate::surface::open::Workspace;
 
 /// What a commit did to a definition.
 #[derive(Debug, Serialize)]
-pub(super) struct SymbolChangeOut {
-    id: String,
-    events: Vec<&'static str>,
-    from: Option<String>,
-    confidence: f64,
-    old: Option<VersionOut>,
-    new: Option<VersionOut>,
+pub(crate) struct SymbolChangeOut {
+    pub(crate) id: String,
+    pub(crate) events: Vec<&'static str>,
+    pub(crate) from: Option<String>,
+    pub(crate) confidence: f64,
+    pub(crate) old: Option<VersionOut>,
+    pub(crate) new: Option<VersionOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    diff: Option<String>,
+    pub(crate) diff: Option<String>,
 }
 
+/// Where it stands in a version of its file.
 #[derive(Debug, Serialize)]
-struct VersionOut {
-    blob: String,
-    start_line: u32,
-    end_line: u32,
+pub(crate) struct VersionOut {
+    pub(crate) blob: String,
+    pub(crate) start_line: u32,
+    pub(crate) end_line: u32,
 }
 
 /// What is not committed of a definition.
-pub(super) struct OwnChange {
+pub(crate) struct OwnChange {
     /// What happened to it; `None` if nothing did.
-    pub(super) change: Option<SymbolChangeOut>,
+    pub(crate) change: Option<SymbolChangeOut>,
     /// What it is called in the commit.
-    pub(super) committed: SymbolKey,
+    pub(crate) committed: SymbolKey,
     /// Whether it stands there.
-    pub(super) is_there: bool,
+    pub(crate) is_there: bool,
 }
 
 /// A question about one definition.
-pub(super) struct SymbolQuestion<'a> {
-    pub(super) targets: &'a Targets<'a>,
-    pub(super) workspace: &'a Workspace,
-    pub(super) opened: &'a OpenedHistory,
-    pub(super) has_diff: bool,
+pub(crate) struct SymbolQuestion<'a> {
+    pub(crate) targets: &'a Targets<'a>,
+    pub(crate) workspace: &'a Workspace,
+    pub(crate) opened: &'a OpenedHistory,
+    pub(crate) has_diff: bool,
 }
 
 impl SymbolQuestion<'_> {
-    pub(super) fn life(&self, key: &SymbolKey) -> Result<SymbolLife> {
+    pub(crate) fn life(&self, key: &SymbolKey) -> Result<SymbolLife> {
         let Some(tip) = self.opened.tip else {
             return Ok(SymbolLife::default());
         };
@@ -65,7 +65,7 @@ impl SymbolQuestion<'_> {
     }
 
     /// What is not committed of it; `None` if its file is as committed.
-    pub(super) fn uncommitted(&self, key: &SymbolKey) -> Result<Option<OwnChange>> {
+    pub(crate) fn uncommitted(&self, key: &SymbolKey) -> Result<Option<OwnChange>> {
         let Some(changed) = self.targets.uncommitted.iter().find(|change| change.path == key.path) else {
             return Ok(None);
         };
@@ -118,7 +118,7 @@ impl SymbolQuestion<'_> {
         }))
     }
 
-    pub(super) fn change_out(&self, change: &SymbolChange, reader: &mut ObjectReader) -> Result<SymbolChangeOut> {
+    pub(crate) fn change_out(&self, change: &SymbolChange, reader: &mut ObjectReader) -> Result<SymbolChangeOut> {
         let diff = match self.has_diff {
             true => {
                 let old = self.version_text(change.old.as_ref(), reader)?;
@@ -174,28 +174,4 @@ fn patch(old: Option<&(VersionOut, Vec<u8>)>, new: Option<&(VersionOut, Vec<u8>)
     let text = |side: Option<&(VersionOut, Vec<u8>)>| side.map_or_else(Vec::new, |(_, text)| text.clone());
     let first = |side: Option<&(VersionOut, Vec<u8>)>| side.map_or(1, |(version, _)| version.start_line);
     unified(&text(old), &text(new), (first(old), first(new)))
-}
-
-impl SymbolChangeOut {
-    pub(super) fn show(&self, output: &mut Output) -> Result<()> {
-        let place = match self.new.as_ref().or(self.old.as_ref()) {
-            Some(version) => format!(":{}-{}", version.start_line, version.end_line),
-            None => String::new(),
-        };
-        let from = self.from.as_deref().map(|from| format!(" from {}", one_line(from)));
-        let doubt = match self.confidence < 0.995 && self.from.is_some() {
-            true => output.styled(FAINT, &format!(" ({:.0} % sure)", self.confidence * 100.0)),
-            false => String::new(),
-        };
-        let id = output.name(PATH, &self.id);
-        output.line(&format!(
-            "    {} {id}{place}{}{doubt}",
-            self.events.join(", "),
-            from.unwrap_or_default()
-        ))?;
-        if let Some(diff) = &self.diff {
-            output.put(&sanitize(diff))?;
-        }
-        Ok(())
-    }
 }

@@ -7,18 +7,18 @@ use std::os::unix::ffi::OsStrExt;
 use anyhow::Result;
 use bstr::ByteSlice;
 
-use super::{INTERRUPTED, progress::CliProgress};
+use super::inside;
 use crate::extract::{Extractor, Options};
 use crate::history::{FileShapes, SymbolKey};
 use crate::model::RepoPath;
 use crate::query::{FileFilter, PartQuery, Sources, SymbolQuery, SymbolRequest, kind_name, parse_lines, symbols};
-use crate::surface::answer::inside;
+use crate::snapshot::View;
 use crate::surface::history::{OpenedHistory, Uncommitted};
 use crate::surface::open::Workspace;
 
 /// What was asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(crate) enum Target {
     /// A file that is or was there.
     File(RepoPath),
     /// A folder; the whole if its path is empty.
@@ -35,26 +35,35 @@ pub(super) enum Target {
 
 /// One of several definitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct CandidateTarget {
-    pub(super) id: String,
-    pub(super) kind: &'static str,
-    pub(super) path: String,
-    pub(super) line: u32,
-    pub(super) key: SymbolKey,
+pub(crate) struct CandidateTarget {
+    /// As it is asked for.
+    pub(crate) id: String,
+    /// Function, type and so on.
+    pub(crate) kind: &'static str,
+    /// Its file.
+    pub(crate) path: String,
+    /// The line of its name.
+    pub(crate) line: u32,
+    /// What its life is followed by.
+    pub(crate) key: SymbolKey,
 }
 
 /// What is needed to tell what was typed.
-pub(super) struct Targets<'a> {
-    pub(super) workspace: &'a Workspace,
-    pub(super) opened: &'a OpenedHistory,
-    pub(super) uncommitted: &'a [Uncommitted],
-    pub(super) reference: &'a str,
-    pub(super) quiet: bool,
+pub(crate) struct Targets<'a> {
+    pub(crate) workspace: &'a Workspace,
+    pub(crate) opened: &'a OpenedHistory,
+    pub(crate) uncommitted: &'a [Uncommitted],
+    pub(crate) reference: &'a str,
+    /// What a name may mean.
+    pub(crate) definitions: &'a dyn Fn(&str) -> Result<Named>,
 }
+
+/// The definitions of a name that have a life of their own, and near names if there are none.
+pub(crate) type Named = (Vec<CandidateTarget>, Vec<String>);
 
 impl Targets<'_> {
     /// Reads a target: a path; `path:line`, `path:first-last`; `path#Parser.parse`; or a name.
-    pub(super) fn find(&self, typed: &OsStr) -> Result<Target> {
+    pub(crate) fn find(&self, typed: &OsStr) -> Result<Target> {
         let path = typed_path(self.workspace, typed);
         if path.as_bytes().is_empty() {
             return Ok(Target::Folder(path));
@@ -97,7 +106,7 @@ impl Targets<'_> {
     }
 
     /// The files of the commit that was asked about.
-    pub(super) fn files(&self) -> Result<HashSet<RepoPath>> {
+    pub(crate) fn files(&self) -> Result<HashSet<RepoPath>> {
         let mut files = HashSet::new();
         if let Some(target) = self.opened.target {
             let mut reader = self.workspace.repository.reader();
@@ -113,47 +122,17 @@ impl Targets<'_> {
         if self.opened.target.is_none() || name.contains('/') {
             return Ok(unknown(crate::query::near_paths(&self.opened.history, name)));
         }
-        let opened = self
-            .workspace
-            .view(self.reference, &CliProgress::new(self.quiet), &INTERRUPTED)?;
-        let view = &opened.view;
-        let request = SymbolRequest {
-            query: SymbolQuery::Named(name.to_owned()),
-            filter: FileFilter::default(),
-            kinds: Vec::new(),
-        };
-        let outcome = symbols(&Sources::new(view, &self.workspace.repository), &request)?;
-        let mut candidates: Vec<CandidateTarget> = outcome
-            .definitions
-            .iter()
-            .filter(|found| crate::history::has_life(found.kind))
-            .filter_map(|found| {
-                let path = String::from_utf8_lossy(view.file(found.file).path).into_owned();
-                let (file, symbol) = (path.as_str(), found.id.strip_prefix(&path)?.strip_prefix('#')?);
-                Some(CandidateTarget {
-                    key: symbol_key(file, symbol),
-                    id: found.id.clone(),
-                    kind: kind_name(found.kind),
-                    line: found.name_line,
-                    path,
-                })
-            })
-            .collect();
-        // Blocks that add to a type are not another meaning of its name.
-        let is_part = |candidate: &CandidateTarget| matches!(candidate.kind, "impl" | "module");
-        if !candidates.iter().all(is_part) {
-            candidates.retain(|candidate| !is_part(candidate));
-        }
+        let (mut candidates, near) = (self.definitions)(name)?;
         Ok(match candidates.len() {
-            0 if outcome.near.is_empty() => unknown(crate::query::near_paths(&self.opened.history, name)),
-            0 => unknown(outcome.near),
+            0 if near.is_empty() => unknown(crate::query::near_paths(&self.opened.history, name)),
+            0 => unknown(near),
             1 => Target::Symbol(candidates.remove(0).key),
             _ => Target::Many(candidates),
         })
     }
 
     /// What stands at a path: on disk or staged if it differs there, else in the commit.
-    pub(super) fn content(&self, path: &RepoPath) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn content(&self, path: &RepoPath) -> Result<Option<Vec<u8>>> {
         let changed = self.uncommitted.iter().find(|change| change.path == *path);
         let entry = match changed {
             Some(change) => change.new,
@@ -166,7 +145,7 @@ impl Targets<'_> {
     }
 
     /// What the commit has at a path.
-    pub(super) fn committed_entry(&self, path: &RepoPath) -> Result<Option<crate::history::Entry>> {
+    pub(crate) fn committed_entry(&self, path: &RepoPath) -> Result<Option<crate::history::Entry>> {
         let Some(target) = self.opened.target else {
             return Ok(None);
         };
@@ -176,14 +155,46 @@ impl Targets<'_> {
     }
 
     /// A file with its definitions.
-    pub(super) fn shapes(&self, path: &RepoPath) -> Result<Option<FileShapes>> {
+    pub(crate) fn shapes(&self, path: &RepoPath) -> Result<Option<FileShapes>> {
         let bytes = self.content(path)?;
         Ok(bytes.map(|bytes| FileShapes::of(&mut Extractor::new(Options::default()), path, bytes)))
     }
 }
 
+/// What a name means in a view.
+pub(crate) fn named(workspace: &Workspace, view: &View, name: &str) -> Result<Named> {
+    let request = SymbolRequest {
+        query: SymbolQuery::Named(name.to_owned()),
+        filter: FileFilter::default(),
+        kinds: Vec::new(),
+    };
+    let outcome = symbols(&Sources::new(view, &workspace.repository), &request)?;
+    let mut candidates: Vec<CandidateTarget> = outcome
+        .definitions
+        .iter()
+        .filter(|found| crate::history::has_life(found.kind))
+        .filter_map(|found| {
+            let path = String::from_utf8_lossy(view.file(found.file).path).into_owned();
+            let (file, symbol) = (path.as_str(), found.id.strip_prefix(&path)?.strip_prefix('#')?);
+            Some(CandidateTarget {
+                key: symbol_key(file, symbol),
+                id: found.id.clone(),
+                kind: kind_name(found.kind),
+                line: found.name_line,
+                path,
+            })
+        })
+        .collect();
+    // Blocks that add to a type are not another meaning of its name.
+    let is_part = |candidate: &CandidateTarget| matches!(candidate.kind, "impl" | "module");
+    if !candidates.iter().all(is_part) {
+        candidates.retain(|candidate| !is_part(candidate));
+    }
+    Ok((candidates, outcome.near))
+}
+
 /// A path as it was typed, from the root of the repository and without slashes at its end. It need not be UTF-8.
-pub(super) fn typed_path(workspace: &Workspace, typed: &OsStr) -> RepoPath {
+pub(crate) fn typed_path(workspace: &Workspace, typed: &OsStr) -> RepoPath {
     let typed = match typed.to_str() {
         Some(text) => inside(workspace, text).as_bytes(),
         None => typed.as_bytes(),

@@ -1,0 +1,391 @@
+//! Who wrote what stands there.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use super::Hinted;
+use super::history::{CandidateOut, PersonOut, candidates_out, person_out};
+use super::target::{Target, Targets};
+use crate::git::{Blame, BlameOptions, BlamedCommit};
+use crate::history::{FileShapes, SymbolKey, Who, lines_of};
+use crate::model::{CommitId, RepoPath};
+use crate::query::{
+    BlamedLine, Owner, SymbolBlame, blame_by_symbol, blame_over_changes, folder_owners, kind_name, line_owners,
+    timestamp,
+};
+
+/// By what blame is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BlameBy {
+    /// By definition.
+    Symbol,
+    /// By line.
+    Line,
+    /// By author.
+    Owner,
+}
+
+/// A question about who wrote something, but for what it is about.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BlameQuestion {
+    /// By what; without it by what fits the target.
+    pub(crate) by: Option<BlameBy>,
+    pub(crate) ignores_blanks: bool,
+    pub(crate) follows_moves: bool,
+    /// How far copies are followed, as `git blame -C` counts it.
+    pub(crate) follows_copies: u8,
+    /// Commits that are passed over.
+    pub(crate) ignored: Vec<String>,
+    /// Files with such commits.
+    pub(crate) ignore_files: Vec<PathBuf>,
+}
+
+/// Who last changed what was asked about.
+#[derive(Debug, Serialize)]
+pub(crate) struct BlameBody {
+    pub(crate) target: BlameTargetOut,
+    pub(crate) by: &'static str,
+    pub(crate) notes: Vec<String>,
+    pub(crate) candidates: Vec<CandidateOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) lines: Option<Vec<LineOut>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) symbols: Option<Vec<SymbolOut>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) owners: Option<Vec<OwnerOut>>,
+}
+
+/// What was asked about.
+#[derive(Debug, Serialize)]
+pub(crate) struct BlameTargetOut {
+    pub(crate) kind: &'static str,
+    pub(crate) path: String,
+}
+
+/// A commit that lines come from.
+#[derive(Debug, Serialize)]
+pub(crate) struct CommitOut {
+    pub(crate) commit: String,
+    pub(crate) author: PersonOut,
+    pub(crate) date: String,
+    pub(crate) subject: String,
+    pub(crate) boundary: bool,
+}
+
+/// A line and where it comes from.
+#[derive(Debug, Serialize)]
+pub(crate) struct LineOut {
+    pub(crate) line: u32,
+    #[serde(flatten)]
+    pub(crate) commit: Option<CommitOut>,
+    pub(crate) from_path: Option<String>,
+    pub(crate) from_line: Option<u32>,
+    pub(crate) text: String,
+}
+
+/// A definition and who wrote it.
+#[derive(Debug, Serialize)]
+pub(crate) struct SymbolOut {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) kind: &'static str,
+    pub(crate) start_line: u32,
+    pub(crate) end_line: u32,
+    pub(crate) last: Option<CommitOut>,
+    pub(crate) uncommitted_lines: u32,
+    pub(crate) commits: u32,
+    pub(crate) owners: Vec<OwnerOut>,
+}
+
+/// An author and how much is theirs.
+#[derive(Debug, Serialize)]
+pub(crate) struct OwnerOut {
+    pub(crate) name: String,
+    pub(crate) email: String,
+    /// Lines of a file, changed paths of a folder.
+    pub(crate) count: u32,
+    pub(crate) commits: u32,
+    pub(crate) share: f64,
+    pub(crate) last: String,
+}
+
+struct Question<'a> {
+    targets: &'a Targets<'a>,
+    args: &'a BlameQuestion,
+}
+
+/// Who last changed what was typed.
+pub(crate) fn blame(targets: &Targets<'_>, typed: &OsStr, asked: &BlameQuestion) -> Result<BlameBody> {
+    let question = Question { targets, args: asked };
+    question.answer(targets.find(typed)?)
+}
+
+/// A file with what its lines come from.
+struct BlamedFile {
+    path: RepoPath,
+    file: FileShapes,
+    lines: Vec<BlamedLine>,
+    blame: Blame,
+}
+
+impl Question<'_> {
+    fn answer(&self, target: Target) -> Result<BlameBody> {
+        let mut answer = BlameBody {
+            target: BlameTargetOut {
+                kind: "unknown",
+                path: String::new(),
+            },
+            by: "line",
+            notes: Vec::new(),
+            candidates: Vec::new(),
+            lines: None,
+            symbols: None,
+            owners: None,
+        };
+        match target {
+            Target::Unknown(path, near) => {
+                let near = near.join(" or ");
+                return Err(Hinted {
+                    message: format!("nothing is called {:?}", path.to_text()),
+                    hint: match near.is_empty() {
+                        true => "give a path, path:lines, path#name or the name of a definition".to_owned(),
+                        false => format!("did you mean {near}?"),
+                    },
+                }
+                .into());
+            }
+            Target::Many(candidates) => {
+                answer.target.kind = "many";
+                answer.candidates = candidates_out(&candidates);
+            }
+            Target::Folder(path) => {
+                answer.target.kind = "folder";
+                answer.target.path = path.to_string();
+                answer.by = "owner";
+                let opened = self.targets.opened;
+                let found = folder_owners(&opened.history, &opened.reached, &path, &opened.mailmap)?;
+                answer.owners = Some(found.iter().map(owner_out).collect());
+            }
+            Target::File(path) => {
+                answer.target.kind = "file";
+                self.add_file(&mut answer, &path, None, None, BlameBy::Symbol)?;
+            }
+            Target::Lines(path, first, last) => {
+                answer.target.kind = "lines";
+                self.add_file(&mut answer, &path, Some((first, last)), None, BlameBy::Line)?;
+            }
+            Target::Symbol(key) => {
+                answer.target.kind = "symbol";
+                let path = key.path.clone();
+                self.add_file(&mut answer, &path, None, Some(&key), BlameBy::Symbol)?;
+            }
+        }
+        Ok(answer)
+    }
+
+    fn add_file(
+        &self,
+        answer: &mut BlameBody,
+        path: &RepoPath,
+        lines: Option<(u32, u32)>,
+        symbol: Option<&SymbolKey>,
+        unless_asked: BlameBy,
+    ) -> Result<()> {
+        answer.target.path = symbol.map_or_else(|| path.to_string(), SymbolKey::id);
+        let found = self.blamed(path, lines, symbol)?;
+        answer.notes.clone_from(&found.blame.notes);
+        // A file without definitions has lines.
+        let unless_asked = match found.file.shapes.is_empty() {
+            true => BlameBy::Line,
+            false => unless_asked,
+        };
+        match self.args.by.unwrap_or(unless_asked) {
+            BlameBy::Line => {
+                answer.by = "line";
+                answer.lines = Some(lines_out(&found));
+            }
+            BlameBy::Owner => {
+                answer.by = "owner";
+                answer.owners = Some(line_owners(&found.lines, &found.blame).iter().map(owner_out).collect());
+            }
+            BlameBy::Symbol => {
+                answer.by = "symbol";
+                let told: std::collections::BTreeSet<u32> = found.lines.iter().map(|(line, _)| *line).collect();
+                let of_file = blame_by_symbol(&found.file, &found.lines, &found.blame);
+                let is_meant = |found: &&SymbolBlame| match symbol {
+                    Some(key) => found.name == key.name && found.nth == key.nth,
+                    None => told.range(found.start_line..=found.end_line).next().is_some(),
+                };
+                let symbols = of_file.iter().filter(is_meant);
+                answer.symbols = Some(symbols.map(|symbol| symbol_out(path, symbol, &found.blame)).collect());
+            }
+        }
+        Ok(())
+    }
+
+    /// The lines of a file as it stands at the revision, those asked for alone.
+    fn blamed(&self, path: &RepoPath, lines: Option<(u32, u32)>, symbol: Option<&SymbolKey>) -> Result<BlamedFile> {
+        let targets = self.targets;
+        let not_there = || Hinted {
+            message: format!("{:?} is not a file of {}", path.to_text(), targets.reference),
+            hint: format!("history {} tells what became of it", path.to_text()),
+        };
+        let file = targets.shapes(path)?.ok_or_else(not_there)?;
+        let n_lines = file.bytes.split_inclusive(|byte| *byte == b'\n').count() as u32;
+        let wanted = match symbol {
+            Some(key) => {
+                let shape = file.find(&key.name, key.nth).ok_or_else(|| Hinted {
+                    message: format!("{:?} has no definition {:?}", path.to_text(), key.name),
+                    hint: format!("outline {} shows what it has", path.to_text()),
+                })?;
+                Some(lines_of(&file.bytes, shape.range))
+            }
+            None => lines,
+        };
+        if let Some((first, _)) = wanted.filter(|(first, _)| *first > n_lines) {
+            return Err(Hinted {
+                message: format!("{:?} has {n_lines} lines, none of which is {first}", path.to_text()),
+                hint: "lines are counted from 1".to_owned(),
+            }
+            .into());
+        }
+        let changed = targets.uncommitted.iter().find(|change| change.path == *path);
+        let committed_path = changed
+            .and_then(|change| change.origin.clone())
+            .unwrap_or_else(|| path.clone());
+        let commit = targets.opened.target.and_then(|target| target.commit);
+        let is_committed = targets.committed_entry(&committed_path)?;
+        let (commit, entry) = match (commit, is_committed) {
+            (Some(commit), Some(entry)) => (commit, entry),
+            _ => {
+                let all = (1..=n_lines).map(|line| (line, None));
+                return Ok(BlamedFile {
+                    path: path.clone(),
+                    lines: within(all.collect(), wanted),
+                    blame: Blame::default(),
+                    file,
+                });
+            }
+        };
+        let mut options = self.options()?;
+        // Lines of a changed file are found in the committed one only after all of it was blamed.
+        options.lines = wanted
+            .filter(|_| changed.is_none())
+            .map(|(first, last)| (first, last.min(n_lines)));
+        let blame = targets.workspace.repository.blame(commit, &committed_path, &options)?;
+        let blamed = match changed {
+            None => blame.lines.iter().map(|line| (line.line, Some(line.clone()))).collect(),
+            Some(_) => {
+                let committed = targets
+                    .workspace
+                    .content(&committed_path, entry, &mut None)?
+                    .unwrap_or_default();
+                blame_over_changes(&blame, &committed, &file.bytes)
+            }
+        };
+        Ok(BlamedFile {
+            path: path.clone(),
+            lines: within(blamed, wanted),
+            blame,
+            file,
+        })
+    }
+
+    fn options(&self) -> Result<BlameOptions> {
+        let args = self.args;
+        let mut ignored = Vec::new();
+        for revision in &args.ignored {
+            let resolved = self.targets.workspace.repository.resolve(revision)?;
+            ignored.push(resolved.commit.with_context(|| format!("{revision} is not a commit"))?);
+        }
+        let absolute = |file: &PathBuf| {
+            let found = std::path::absolute(file).ok().filter(|path| path.is_file());
+            found.ok_or_else(|| Hinted {
+                message: format!("there is no file {}", file.display()),
+                hint: "--ignore-revs-file takes a file with one commit id a line".to_owned(),
+            })
+        };
+        Ok(BlameOptions {
+            ignores_blanks: args.ignores_blanks,
+            follows_moves: args.follows_moves,
+            follows_copies: args.follows_copies,
+            ignored,
+            ignore_files: args.ignore_files.iter().map(absolute).collect::<Result<_, Hinted>>()?,
+            lines: None,
+        })
+    }
+}
+
+fn within(lines: Vec<BlamedLine>, wanted: Option<(u32, u32)>) -> Vec<BlamedLine> {
+    let Some((first, last)) = wanted else { return lines };
+    lines
+        .into_iter()
+        .filter(|(line, _)| (first..=last).contains(line))
+        .collect()
+}
+
+fn commit_out(id: CommitId, commit: &BlamedCommit) -> CommitOut {
+    let author = Who {
+        name: commit.author.name.clone(),
+        email: commit.author.email.clone(),
+    };
+    CommitOut {
+        commit: id.to_string(),
+        author: person_out(&author),
+        date: timestamp(commit.author.time, commit.author.utc_offset),
+        subject: commit.subject.to_string(),
+        boundary: commit.is_boundary,
+    }
+}
+
+fn lines_out(found: &BlamedFile) -> Vec<LineOut> {
+    let texts: Vec<&[u8]> = found.file.bytes.split_inclusive(|byte| *byte == b'\n').collect();
+    let line_out = |(number, line): &BlamedLine| {
+        let text = texts.get(*number as usize - 1).copied().unwrap_or_default();
+        let commit = line
+            .as_ref()
+            .and_then(|line| Some((line, found.blame.commits.get(&line.commit)?)));
+        let is_elsewhere = line.as_ref().filter(|line| line.path != found.path);
+        LineOut {
+            line: *number,
+            commit: commit.map(|(line, commit)| commit_out(line.commit, commit)),
+            from_path: is_elsewhere.map(|line| line.path.to_string()),
+            from_line: line.as_ref().map(|line| line.original_line),
+            text: String::from_utf8_lossy(text.strip_suffix(b"\n").unwrap_or(text)).into_owned(),
+        }
+    };
+    found.lines.iter().map(line_out).collect()
+}
+
+fn symbol_out(path: &RepoPath, symbol: &SymbolBlame, blame: &Blame) -> SymbolOut {
+    let key = SymbolKey {
+        path: path.clone(),
+        name: symbol.name.clone(),
+        nth: symbol.nth,
+    };
+    SymbolOut {
+        id: key.id(),
+        name: symbol.name.clone(),
+        kind: kind_name(symbol.kind),
+        start_line: symbol.start_line,
+        end_line: symbol.end_line,
+        last: symbol.last.and_then(|id| Some(commit_out(id, blame.commits.get(&id)?))),
+        uncommitted_lines: symbol.n_uncommitted,
+        commits: symbol.n_commits,
+        owners: symbol.owners.iter().map(owner_out).collect(),
+    }
+}
+
+fn owner_out(owner: &Owner) -> OwnerOut {
+    OwnerOut {
+        name: owner.who.name.to_string(),
+        email: owner.who.email.to_string(),
+        count: owner.n_lines,
+        commits: owner.n_commits,
+        share: (owner.share * 1e4).round() / 1e4,
+        last: timestamp(owner.last, 0),
+    }
+}
