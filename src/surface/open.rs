@@ -1,7 +1,7 @@
 //! Opens for a command what it needs and no more.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -17,11 +17,13 @@ use crate::git::{
 use crate::index::{BuildOptions, Segments};
 use crate::ingest::{Ingest, IngestError, Outcome, Progress, Target};
 use crate::model::{BlobId, CommitId, Oid, RepoPath, TreeId};
-use crate::sidecar::{Location, OpenError, Sidecar, State, StateError, remove_stale_temporaries, write_atomic};
+use crate::sidecar::{Location, OpenError, Sidecar, State, StateError};
 use crate::snapshot::{
     Change, ListedFile, Manifest, Provenance, SnapshotStore, View, attributes_of, can_be_completed, lay_over_changes,
     list_changes,
 };
+
+use super::place::{check_place, default_sidecar_root, owner_of, refuse_tracked, sidecar_root_of};
 
 /// How long a command waits for another writer before it says so.
 pub(super) const PATIENCE: Duration = Duration::from_secs(600);
@@ -29,8 +31,6 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 const MAX_REPLACED: usize = 3;
 /// A tree without manifest is served from memory when the sidecar cannot be written.
 pub(crate) const READ_ONLY_NOTE: &str = "the index cannot be written here; this answer was computed in memory";
-/// Keeps the sidecar out of the repository it lies in.
-const EXCLUDE_LINE: &str = "/.codescout/";
 
 /// A snapshot outlives its commit until garbage is collected, or for ever if it is pinned.
 const VANISHED_NOTE: &str =
@@ -623,44 +623,6 @@ impl Workspace {
             Stored::Damaged(error) => Freshness::Damaged(format!("{error:#}")),
         })
     }
-
-    /// Keeps the sidecar out of `git status` by the repository's own `info/exclude`.
-    pub fn exclude_sidecar(&self, sidecar: &Sidecar, interrupt: &AtomicBool) -> Result<()> {
-        if !self.needs_exclude_line()? {
-            return Ok(());
-        }
-        // Two first runs at once must not both write, and who was killed here has left a file that only the holder may remove.
-        let _lock = sidecar.lock_unless(PATIENCE, interrupt)?;
-        Ok(self.write_exclude_line()?)
-    }
-
-    fn write_exclude_line(&self) -> std::io::Result<()> {
-        match self.exclude_without_line()? {
-            Some((path, text)) => add_exclude_line(&path, &text),
-            None => Ok(()),
-        }
-    }
-
-    /// Whether the sidecar is in the work tree and `info/exclude` does not say so.
-    pub fn needs_exclude_line(&self) -> std::io::Result<bool> {
-        Ok(self.exclude_without_line()?.is_some())
-    }
-
-    /// `info/exclude` with its text, if it lacks the line.
-    fn exclude_without_line(&self) -> std::io::Result<Option<(PathBuf, String)>> {
-        let main = self.repository.main_work_dir();
-        if !main.is_some_and(|root| self.location.root.starts_with(root)) {
-            return Ok(None);
-        }
-        let path = self.repository.common_dir().join("info").join("exclude");
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(error),
-        };
-        let has_line = text.lines().any(|line| line.trim() == EXCLUDE_LINE);
-        Ok((!has_line).then_some((path, text)))
-    }
 }
 
 /// What the sidecar knows of a tree.
@@ -739,67 +701,6 @@ impl Base {
     pub(crate) fn view(self, provenance: Provenance) -> View {
         View::new(provenance, self.segments, self.layers, HashMap::new())
     }
-}
-
-/// Where a repository's sidecar is or would be, whether it may be used or not.
-pub(super) fn sidecar_root_of(repository: &Repository, environment: &Environment) -> PathBuf {
-    match &environment.sidecar {
-        Some(folder) => folder.clone(),
-        None => default_sidecar_root(repository),
-    }
-}
-
-/// `.codescout` in the main work tree's root, which all linked work trees share; inside the git directory of a bare repository.
-fn default_sidecar_root(repository: &Repository) -> PathBuf {
-    match repository.main_work_dir() {
-        Some(root) => root.join(".codescout"),
-        None => repository.common_dir().join("codescout"),
-    }
-}
-
-/// Refuses a sidecar that came with the repository, or is not ours, before anything in it is read.
-fn check_place(repository: &Repository, location: &Location) -> Result<()> {
-    refuse_tracked(repository, &location.root)?;
-    match location.open() {
-        // What cannot be read is no reason to refuse an answer, which is computed in memory then.
-        Ok(_) | Err(OpenError::Missing { .. } | OpenError::Io { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Refuses a sidecar in the main work tree of which anything is tracked, whether it is there now or not.
-fn refuse_tracked(repository: &Repository, root: &Path) -> Result<()> {
-    let main = repository.main_work_dir();
-    let Some(path) = main.as_deref().and_then(|main| root.strip_prefix(main).ok()) else {
-        return Ok(());
-    };
-    match repository.tracks(path.as_os_str().as_encoded_bytes())? {
-        true => Err(OpenError::Tracked { root: root.to_owned() }.into()),
-        false => Ok(()),
-    }
-}
-
-/// Who owns a folder of the repository, which git has found to be trusted; its number.
-fn owner_of(folder: &Path) -> Option<u32> {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata(folder).ok().map(|found| found.uid())
-}
-
-fn add_exclude_line(path: &Path, text: &str) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-        remove_stale_temporaries(folder)?;
-    }
-    // The user's link stays, and what it leads to is written.
-    let path = match path.is_symlink() {
-        true => path.canonicalize()?,
-        false => path.to_owned(),
-    };
-    let separator = match text.is_empty() || text.ends_with('\n') {
-        true => "",
-        false => "\n",
-    };
-    write_atomic(&path, format!("{text}{separator}{EXCLUDE_LINE}\n").as_bytes())
 }
 
 /// Whether an error says that this place cannot be written to, rather than that something is wrong.

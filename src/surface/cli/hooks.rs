@@ -11,7 +11,7 @@ use crate::git::Repository;
 use crate::surface::hooks::{
     self, Action, Entry, HookEvent, HookState, HookStatus, HooksFolder, Plan, Seen, Standing, Status, Wishes,
 };
-use crate::surface::open::sidecar_root_of;
+use crate::surface::place::sidecar_root_of;
 
 #[derive(Debug, Serialize)]
 struct PlanOut {
