@@ -1,0 +1,404 @@
+//! Where a sidecar stands, and whether a folder there is ours.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use super::atomic::{TEMPORARY_PREFIX, write_in};
+use super::beneath::{Entry, EntryKind, Folder, Owners};
+use super::failpoint;
+use super::format::{self, Format};
+use super::layout::{FORMAT_NAME, FORMAT_VERSION, MAX_TEXT_BYTES, OWN_FILES, OWN_FOLDERS, Sidecar, Store};
+
+/// Where a sidecar stands or is to stand, and who else may own it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// The folder.
+    pub root: PathBuf,
+    /// A user who is trusted beside this one and the machine's administrator: the owner of a repository whom git trusts.
+    pub trusted_owner: Option<u32>,
+}
+
+/// Why a folder was not taken as a sidecar.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// There is none.
+    #[error("no index at {}", .root.display())]
+    Missing {
+        /// Where it was looked for.
+        root: PathBuf,
+    },
+    /// Something else made it.
+    #[error("{} was not made by this program", .root.display())]
+    Foreign {
+        /// The folder.
+        root: PathBuf,
+    },
+    /// It came with the repository.
+    #[error("{} is tracked by the repository: what comes with a repository is not this machine's index", .root.display())]
+    Tracked {
+        /// The folder.
+        root: PathBuf,
+    },
+    /// A link could lead anywhere.
+    #[error("{} is a symbolic link", .path.display())]
+    Link {
+        /// The folder, or what stands in it.
+        path: PathBuf,
+    },
+    /// Neither a regular file nor a folder where there should be one.
+    #[error("{} is not what this program puts there", .path.display())]
+    Odd {
+        /// What stands there.
+        path: PathBuf,
+    },
+    /// Somebody else could change what it says.
+    #[error("{} belongs to another user ({user})", .root.display())]
+    OtherOwner {
+        /// The folder.
+        root: PathBuf,
+        /// By number.
+        user: u32,
+    },
+    /// Another build made it.
+    #[error("{} has layout {found}, this build knows {FORMAT_VERSION}", .root.display())]
+    OtherLayout {
+        /// The folder.
+        root: PathBuf,
+        /// What it says.
+        found: u32,
+    },
+    /// It cannot be read or made.
+    #[error("cannot use {}", .path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl OpenError {
+    /// What the user can do about it, if anything.
+    pub fn hint(&self) -> Option<String> {
+        let elsewhere = "or keep the index elsewhere: set CODESCOUT_SIDECAR to another folder";
+        match self {
+            Self::Missing { .. } | Self::Io { .. } => None,
+            Self::Foreign { root } => Some(format!("move {} away, {elsewhere}", root.display())),
+            Self::Tracked { root } => Some(format!(
+                "take it out of the repository (git rm -r --cached {0}) and delete it, {elsewhere}",
+                root.file_name().unwrap_or_default().display()
+            )),
+            Self::Link { path } | Self::Odd { path } => Some(format!("remove {}, {elsewhere}", path.display())),
+            Self::OtherOwner { root, .. } => Some(format!(
+                "delete {} or take it over with chown, {elsewhere}",
+                root.display()
+            )),
+            Self::OtherLayout { root, .. } => Some(format!(
+                "use the build that made it, delete {} (nothing but time is lost), {elsewhere}",
+                root.display()
+            )),
+        }
+    }
+}
+
+impl Location {
+    /// A folder that only this user and the administrator may own.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self {
+            root: root.into(),
+            trusted_owner: None,
+        }
+    }
+
+    /// Opens the sidecar for reading; nothing is written.
+    pub fn open(&self) -> Result<Sidecar, OpenError> {
+        let (folder, format) = self.look()?;
+        let missing = || OpenError::Missing {
+            root: self.root.clone(),
+        };
+        match format {
+            Some(Format::Layout(_)) => Ok(self.sidecar(folder)),
+            Some(Format::Damaged) if has_a_store(&folder) => Err(missing()),
+            None => Err(missing()),
+            Some(Format::Damaged) => Err(OpenError::Foreign {
+                root: self.root.clone(),
+            }),
+        }
+    }
+
+    /// Opens the sidecar to look for damage, even if that is in `FORMAT`; `None` if there is none.
+    pub fn open_to_check(&self) -> Result<Option<Sidecar>, OpenError> {
+        match self.look() {
+            Ok((folder, Some(Format::Layout(_)))) => Ok(Some(self.sidecar(folder))),
+            Ok((folder, _)) => Ok(has_a_store(&folder).then(|| self.sidecar(folder))),
+            Err(OpenError::Missing { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The folder, if it is ours as far as its owner, the kinds and the names of what stands in it tell; and what `FORMAT` says.
+    fn look(&self) -> Result<(Folder, Option<Format>), OpenError> {
+        let root = &self.root;
+        let folder = self.folder()?;
+        check_owner(root, &folder, self.owners())?;
+        check_kinds(root, &folder)?;
+        let format = read_format(&folder).map_err(|source| OpenError::io(root.join(FORMAT_NAME), source))?;
+        match format {
+            Some(Format::Layout(found)) if found != FORMAT_VERSION => Err(OpenError::OtherLayout {
+                root: root.clone(),
+                found,
+            }),
+            Some(Format::Damaged) | None if !holds_only_ours(&folder) => Err(OpenError::Foreign { root: root.clone() }),
+            format => Ok((folder, format)),
+        }
+    }
+
+    fn sidecar(&self, folder: Folder) -> Sidecar {
+        Sidecar::new(self.root.clone(), folder)
+    }
+
+    /// Opens the sidecar, making it if there is none. A folder that something else made is refused, not overwritten.
+    pub fn open_or_create(&self) -> Result<Sidecar, OpenError> {
+        match self.open() {
+            // Who makes the folder at the same time may take the lock first, and then clears away what is half-written here;
+            // but then there is a sidecar.
+            Err(OpenError::Missing { .. }) => self.create().or_else(|error| self.open().map_err(|_| error)),
+            opened => opened,
+        }
+    }
+
+    fn create(&self) -> Result<Sidecar, OpenError> {
+        let root = &self.root;
+        let pass = |name| failpoint::hit(name).map_err(|source| OpenError::io(root, source));
+        fs::create_dir_all(root).map_err(|source| OpenError::io(root, source))?;
+        pass("create.folder")?;
+        let folder = self.folder()?;
+        check_owner(root, &folder, self.owners())?;
+        for store in Store::ALL {
+            let name = store.folder();
+            folder
+                .make_folder(name)
+                .map_err(|source| OpenError::io(root.join(name), source))?;
+        }
+        if folder.entry(OsStr::new(FORMAT_NAME)).is_ok_and(|found| found.is_some()) {
+            tracing::warn!("{} is damaged: written anew", root.join(FORMAT_NAME).display());
+        }
+        pass("create.stores")?;
+        // A second guard beside info/exclude: whatever copies this folder into a repository brings its own exclusion.
+        for (name, text) in [
+            (".gitignore", format::GITIGNORE.to_owned()),
+            (FORMAT_NAME, format::text(FORMAT_VERSION)),
+        ] {
+            write_in(folder.as_fd(), OsStr::new(name), text.as_bytes())
+                .map_err(|source| OpenError::io(root.join(name), source))?;
+        }
+        Ok(self.sidecar(folder))
+    }
+
+    fn owners(&self) -> Owners {
+        Owners::us_and(self.trusted_owner)
+    }
+
+    fn folder(&self) -> Result<Folder, OpenError> {
+        let root = &self.root;
+        Folder::open(root, self.owners()).map_err(|source| match fs::symlink_metadata(root) {
+            Ok(found) if found.is_symlink() => OpenError::Link { path: root.clone() },
+            Ok(found) if !found.is_dir() => OpenError::Foreign { root: root.clone() },
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                OpenError::Missing { root: root.clone() }
+            }
+            _ => OpenError::io(root, source),
+        })
+    }
+}
+
+impl OpenError {
+    fn io(path: impl Into<PathBuf>, source: io::Error) -> Self {
+        Self::Io {
+            path: path.into(),
+            source,
+        }
+    }
+}
+
+fn check_owner(root: &Path, folder: &Folder, owners: Owners) -> Result<(), OpenError> {
+    let user = folder.stat().map_err(|source| OpenError::io(root, source))?.st_uid;
+    if owners.contain(user) {
+        return Ok(());
+    }
+    Err(OpenError::OtherOwner {
+        root: root.to_owned(),
+        user,
+    })
+}
+
+/// Whether what bears our names is what we put there: no links, no pipes, folders where folders should be.
+fn check_kinds(root: &Path, folder: &Folder) -> Result<(), OpenError> {
+    let files = OWN_FILES.iter().chain(&[FORMAT_NAME]);
+    let folders = Store::ALL.map(Store::folder).into_iter().chain(OWN_FOLDERS);
+    let expected = files
+        .map(|&name| (name, EntryKind::File))
+        .chain(folders.map(|name| (name, EntryKind::Folder)));
+    for (name, kind) in expected {
+        let path = || root.join(name);
+        let found = folder
+            .entry(OsStr::new(name))
+            .map_err(|source| OpenError::io(path(), source))?;
+        match found.map(|entry| entry.kind) {
+            None => {}
+            Some(found) if found == kind => {}
+            Some(EntryKind::Link) => return Err(OpenError::Link { path: path() }),
+            Some(_) => return Err(OpenError::Odd { path: path() }),
+        }
+    }
+    Ok(())
+}
+
+fn read_format(folder: &Folder) -> io::Result<Option<Format>> {
+    let mut bytes = Vec::new();
+    match folder.file(OsStr::new(FORMAT_NAME)) {
+        Ok(file) => file.take(MAX_TEXT_BYTES).read_to_end(&mut bytes)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    Ok(Some(format::parse(&bytes)))
+}
+
+/// Whether a folder without a sound `FORMAT` may be taken: nothing stands in it but what this program or its user puts there.
+/// It is what a run that was ended early leaves, or a configuration written before the first run.
+fn holds_only_ours(folder: &Folder) -> bool {
+    let is_ours = |entry: &Entry| entry.name.to_str().is_some_and(is_own);
+    folder.entries().is_ok_and(|entries| entries.iter().all(is_ours))
+}
+
+/// Whether the folder of a store is there: its names are no other program's.
+fn has_a_store(folder: &Folder) -> bool {
+    let is_there = |store: Store| matches!(folder.entry(OsStr::new(store.folder())), Ok(Some(_)));
+    Store::ALL.into_iter().any(is_there)
+}
+
+/// Whether a name below the root is one of those that this program or its user puts there.
+pub(super) fn is_own(name: &str) -> bool {
+    name == FORMAT_NAME
+        || OWN_FILES.contains(&name)
+        || OWN_FOLDERS.contains(&name)
+        || name.starts_with(TEMPORARY_PREFIX)
+        || Store::ALL.iter().any(|store| store.folder() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn a_foreign_folder_is_refused_and_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join(".codescout");
+        fs::create_dir(&root).unwrap();
+        fs::write(root.join("project.toml"), "x").unwrap();
+        assert!(matches!(Sidecar::open_or_create(&root), Err(OpenError::Foreign { .. })));
+        assert_eq!(fs::read_dir(&root).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_a_run_that_was_ended_early_leaves_is_taken_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join(".codescout");
+        Sidecar::open_or_create(&root).unwrap();
+        fs::write(root.join("config.toml"), "").unwrap();
+        fs::write(root.join(".writing-x"), "codes").unwrap();
+        fs::remove_file(root.join("FORMAT")).unwrap();
+        assert!(matches!(Sidecar::open(&root), Err(OpenError::Missing { .. })));
+        Sidecar::open_or_create(&root).unwrap();
+        Sidecar::open(&root).unwrap();
+    }
+
+    #[test]
+    fn links_and_newer_layouts_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("real");
+        Sidecar::open_or_create(&root).unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&root, &link).unwrap();
+        assert!(matches!(Sidecar::open(&link), Err(OpenError::Link { .. })));
+
+        fs::write(root.join("FORMAT"), "codescout sidecar\nlayout 99\n").unwrap();
+        assert!(matches!(
+            Sidecar::open(&root),
+            Err(OpenError::OtherLayout { found: 99, .. })
+        ));
+    }
+
+    #[test]
+    fn links_and_pipes_inside_are_refused_without_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("sidecar");
+        let fresh = || {
+            let _ = fs::remove_dir_all(&root);
+            Sidecar::open_or_create(&root).unwrap();
+        };
+        for name in [
+            "FORMAT",
+            "state",
+            "lock",
+            "config.toml",
+            ".gitignore",
+            "dense-v1",
+            "log",
+        ] {
+            fresh();
+            let path = root.join(name);
+            let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir(&path));
+            std::os::unix::fs::symlink(folder.path(), &path).unwrap();
+            assert!(
+                matches!(Sidecar::open_or_create(&root), Err(OpenError::Link { .. })),
+                "{name}"
+            );
+            fs::remove_file(&path).unwrap();
+            let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+            assert!(made.success());
+            assert!(
+                matches!(Sidecar::open_or_create(&root), Err(OpenError::Odd { .. })),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_damaged_format_is_written_anew_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("sidecar");
+        Sidecar::open_or_create(&root).unwrap();
+        let good = fs::read(root.join("FORMAT")).unwrap();
+        for bit in 0..good.len() * 8 {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            fs::write(root.join("FORMAT"), bad).unwrap();
+            assert!(
+                matches!(Sidecar::open(&root), Err(OpenError::Missing { .. })),
+                "bit {bit}"
+            );
+        }
+        for length in 0..good.len() {
+            fs::write(root.join("FORMAT"), &good[..length]).unwrap();
+            Sidecar::open_or_create(&root).unwrap();
+        }
+        assert_eq!(fs::read(root.join("FORMAT")).unwrap(), good);
+        fs::write(root.join("FORMAT"), "").unwrap();
+        fs::write(root.join("theirs"), "").unwrap();
+        assert!(matches!(Sidecar::open_or_create(&root), Err(OpenError::Foreign { .. })));
+    }
+
+    #[test]
+    fn opening_for_reading_makes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join(".codescout");
+        assert!(matches!(Sidecar::open(&root), Err(OpenError::Missing { .. })));
+        assert!(!root.exists());
+    }
+}
