@@ -107,6 +107,7 @@ impl<'s> FeatureMaker<'s> {
             named: chunk.named / self.all_idf,
             defines: self.defining.get(&doc).map_or(0.0, |defining| defining.strength),
             defines_in_container: as_feature(self.defining.get(&doc).is_some_and(|defining| defining.in_container)),
+            exact_text: self.legs.exact.share(doc),
             file_name: file.file_name,
             folder_names: file.folder_names,
             rank_lexical: by_rank(self.lexical_ranks.get(&doc)),

@@ -10,6 +10,7 @@ use crate::snapshot::{FileId, Place, View};
 
 use super::analyze::NameQuery;
 use super::defining::{asked_for, containers};
+use super::lines::LineStarts;
 use super::rank::Features;
 use super::search::{Candidate, Scope, SearchError, Searcher};
 
@@ -33,14 +34,23 @@ pub struct Hit {
     pub symbol: Option<Symbol>,
     /// Where the definition that was asked for by name stands, when the chunk holds others too.
     pub focus: Option<ByteRange>,
+    /// The first line with a text that was wanted as it stands, at the first place.
+    pub line: Option<u32>,
     /// Why it stands where it stands.
     pub features: Features,
 }
 
 impl Hit {
-    /// The lines and bytes of its first place in `text`, the file's bytes: of the definition that was asked for, else of the item.
+    /// The lines and bytes of its first place in `text`, the file's bytes: from the text that was wanted as it stands, of the
+    /// definition that was asked for, else of the item.
     pub fn lines(&self, text: &[u8]) -> Option<(u32, u32, ByteRange)> {
         let place = self.places.first()?;
+        if let Some(line) = self.line {
+            let lines = LineStarts::of(text);
+            let start = lines.range(line, line).start as u32;
+            let (_, last) = lines.of_range(text, place.range.as_usize());
+            return Some((line, last, ByteRange::new(start, place.range.end.max(start))));
+        }
         let Some(focus) = self.focus else {
             return Some((place.start_line, place.end_line, place.range));
         };
@@ -159,6 +169,7 @@ impl Searcher<'_> {
             lang: self.view.lang(candidate.place.file),
             symbol,
             focus,
+            line: None,
             features: candidate.features,
         })
     }

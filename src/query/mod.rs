@@ -8,6 +8,7 @@ mod cursor;
 mod dates;
 mod defining;
 mod definition;
+mod exact;
 mod features;
 mod filter;
 mod grep;
@@ -32,6 +33,7 @@ pub use blame::{
 pub use cursor::{CursorError, CursorKey};
 pub use dates::{day, parse_moment, timestamp};
 pub use definition::{FoundDefinition, kind_by_name, kind_name, kind_names};
+pub use exact::{ExactError, ExactText};
 pub use filter::{FileFilter, FilterError, Tests, is_test_path};
 pub use grep::{FileMatches, GrepDetail, GrepLine, GrepOutcome, GrepPosition, GrepRequest, grep};
 pub use history::{

@@ -4,7 +4,7 @@
 //! How the weights were found, and what they give, is in `docs/evaluation.md`.
 
 /// How many features there are.
-pub const N_FEATURES: usize = 22;
+pub const N_FEATURES: usize = 23;
 
 /// The features by name, in the order of the weights.
 pub const FEATURES: [&str; N_FEATURES] = [
@@ -30,7 +30,11 @@ pub const FEATURES: [&str; N_FEATURES] = [
     "is_prose",
     "is_module_text",
     "brevity",
+    "exact_text",
 ];
+
+/// More than everything else together: what somebody wants as it stands goes first.
+const EXACT_TEXT: f32 = 5.0;
 
 /// What is known of a candidate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -79,6 +83,8 @@ pub struct Features {
     pub is_module_text: f32,
     /// Nearness to nothing: 1 / (1 + words / 20).
     pub brevity: f32,
+    /// Share of the texts that the query wants as they stand that it holds.
+    pub exact_text: f32,
 }
 
 impl Features {
@@ -107,6 +113,7 @@ impl Features {
             self.is_prose,
             self.is_module_text,
             self.brevity,
+            self.exact_text,
         ]
     }
 }
@@ -143,6 +150,7 @@ impl Weights {
             ("is_prose", -0.2),
             ("is_module_text", -0.2),
             ("brevity", -0.2),
+            ("exact_text", EXACT_TEXT),
         ],
         0.05,
     );
@@ -168,6 +176,7 @@ impl Weights {
             ("is_prose", -0.1),
             ("is_module_text", -0.2),
             ("brevity", -0.2),
+            ("exact_text", EXACT_TEXT),
         ],
         0.07,
     );

@@ -14,6 +14,7 @@ use crate::snapshot::{FileId, Place, View};
 
 use super::analyze::{Analysis, analyze};
 use super::defining::Defining;
+use super::exact::ExactText;
 use super::features::FeatureMaker;
 use super::filter::FileFilter;
 use super::hit::{Hit, Opened};
@@ -51,6 +52,8 @@ pub struct Request {
     pub limit: usize,
     /// How many hits to leave out first.
     pub skip: usize,
+    /// Where the texts stand that the query wants as they are; modes with words put these documents first.
+    pub exact: ExactText,
 }
 
 /// An answer.
@@ -149,8 +152,14 @@ impl<'a> Searcher<'a> {
             .iter()
             .take(n_wanted)
             .skip(request.skip)
-            .map(|candidate| self.hit(candidate, &names, &scope, &mut opened))
-            .collect::<Result<Vec<_>, _>>()?;
+            .map(|candidate| {
+                let line = request.exact.line(candidate.doc, candidate.place.file);
+                Ok(Hit {
+                    line,
+                    ..self.hit(candidate, &names, &scope, &mut opened)?
+                })
+            })
+            .collect::<Result<Vec<_>, SearchError>>()?;
         Ok(SearchOutcome {
             hits,
             has_more: kept.len() > n_wanted,
@@ -178,7 +187,7 @@ impl<'a> Searcher<'a> {
         let terms: Vec<(&str, f32)> = analysis.terms.iter().map(|term| (term.as_str(), 1.0)).collect();
         let lexical = LexicalLeg::run(self.view, &terms, &LEXICAL)?;
         let query = self.embedder.embed_query(text)?.vector;
-        let by_words = self.ranked_docs(&lexical, scope);
+        let by_words = self.ranked_docs(&lexical, &request.exact, scope);
         let by_meaning = self.docs_by_meaning(&query, scope)?;
         match request.mode {
             Mode::Keyword => {
@@ -200,6 +209,7 @@ impl<'a> Searcher<'a> {
                     query: &query,
                     by_words: &by_words,
                     by_meaning: &by_meaning,
+                    exact: &request.exact,
                 };
                 self.fused(&legs, scope)
             }
@@ -246,17 +256,23 @@ impl<'a> Searcher<'a> {
         Ok(self.view.docs(file).nth(at))
     }
 
-    /// The documents in scope by BM25, best first; of equal ones the first by place, since numbers follow the order of indexing.
-    fn ranked_docs(&self, lexical: &LexicalLeg, scope: &Scope) -> Vec<u32> {
+    /// The documents in scope, those with texts that are wanted as they stand first, then by BM25; of equal ones the first by
+    /// place, since numbers follow the order of indexing.
+    fn ranked_docs(&self, lexical: &LexicalLeg, exact: &ExactText, scope: &Scope) -> Vec<u32> {
         let mut docs: Vec<u32> = lexical
             .touched_docs
             .iter()
             .copied()
-            .filter(|&doc| scope.contains(doc))
+            .filter(|&doc| scope.contains(doc) && exact.share(doc) == 0.0)
+            .chain(exact.docs())
             .collect();
-        let score = |doc: u32| lexical.docs[doc as usize].bm25.0;
+        let score = |doc: u32| (exact.share(doc), lexical.docs[doc as usize].bm25.0);
         let place = |doc: u32| self.view.places(doc).first();
-        let order = |a: &u32, b: &u32| score(*b).total_cmp(&score(*a)).then_with(|| place(*a).cmp(&place(*b)));
+        let order = |a: &u32, b: &u32| {
+            let ((share_a, bm25_a), (share_b, bm25_b)) = (score(*a), score(*b));
+            let by_score = share_b.total_cmp(&share_a).then(bm25_b.total_cmp(&bm25_a));
+            by_score.then_with(|| place(*a).cmp(&place(*b)))
+        };
         if docs.len() > LEG_CANDIDATES {
             docs.select_nth_unstable_by(LEG_CANDIDATES, order);
             docs.truncate(LEG_CANDIDATES);
@@ -388,6 +404,7 @@ pub(super) struct Legs<'a> {
     pub(super) path_query: &'a [f32],
     pub(super) by_words: &'a [u32],
     pub(super) by_meaning: &'a [(u32, Cosine)],
+    pub(super) exact: &'a ExactText,
 }
 
 /// A document at the place where it ranks best.

@@ -81,7 +81,7 @@ fn answers(workspace: &Workspace, view: &View) -> Vec<(String, Vec<(String, f32)
                 mode,
                 filter: FileFilter::default(),
                 limit: 10,
-                skip: 0,
+                ..Request::default()
             };
             let found = searcher.search(&request).unwrap();
             let hits = found.hits.iter().map(|hit| {

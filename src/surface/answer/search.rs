@@ -9,8 +9,8 @@ use serde::Serialize;
 use crate::extract::{self, DefinitionKind};
 use crate::git::{BlobContent, ObjectReader};
 use crate::query::{
-    FEATURES, FileFilter, FileMatches, GrepDetail, GrepLine, GrepPosition, GrepRequest, Hit, Pattern, Request,
-    Searcher, Sources, grep,
+    ExactText, FEATURES, FileFilter, FileMatches, GrepDetail, GrepLine, GrepPosition, GrepRequest, Hit, Pattern,
+    Request, Searcher, Sources, grep,
 };
 use crate::snapshot::{FileId, View};
 use crate::surface::open::Workspace;
@@ -60,6 +60,8 @@ pub(crate) struct SearchPage {
     pub(crate) next: Option<(u32, u32)>,
     /// The query as it was read, where a word of it was taken for a typing error.
     pub(crate) read_as: Option<String>,
+    /// Texts that were wanted as they stand and stand nowhere.
+    pub(crate) absent: Vec<String>,
     /// Whether it was stopped before its end.
     pub(crate) is_interrupted: bool,
     /// What was not looked at.
@@ -73,8 +75,17 @@ pub(crate) fn ranked(
     request: &Request,
     kinds: &[DefinitionKind],
     explain: bool,
+    interrupt: &AtomicBool,
 ) -> Result<SearchPage> {
     let searcher = Searcher::new(view, workspace.embedder(), workspace.static_model())?;
+    let sources = Sources::new(view, &workspace.repository);
+    let exact = ExactText::find(&request.query, &sources, &request.filter, interrupt)?;
+    let mut notes = about_exact(&exact);
+    let absent = exact.absent.clone();
+    let request = &Request {
+        exact,
+        ..request.clone()
+    };
     let mut outcome = match kinds {
         [] => searcher.search(request)?,
         _ => searcher.search(&Request {
@@ -84,6 +95,11 @@ pub(crate) fn ranked(
         })?,
     };
     if !kinds.is_empty() {
+        if outcome.has_more {
+            notes.push(format!(
+                "of the given kind only the best {MAX_LOOKED_THROUGH} hits were looked through"
+            ));
+        }
         let is_wanted = |hit: &Hit| hit.symbol.as_ref().is_some_and(|symbol| kinds.contains(&symbol.kind));
         outcome.hits.retain(is_wanted);
         outcome.hits.drain(..request.skip.min(outcome.hits.len()));
@@ -93,6 +109,8 @@ pub(crate) fn ranked(
     let mut reader = workspace.repository.reader();
     let mut page = SearchPage {
         read_as: outcome.read_as,
+        absent,
+        notes,
         ..SearchPage::default()
     };
     for (hit, position) in outcome.hits.iter().zip(request.skip as u32 + 1..) {
@@ -101,6 +119,21 @@ pub(crate) fn ranked(
     }
     page.next = page.after.last().copied().filter(|_| outcome.has_more);
     Ok(page)
+}
+
+/// What was not looked at of texts that were wanted as they stand.
+fn about_exact(exact: &ExactText) -> Vec<String> {
+    let mut notes = Vec::new();
+    if exact.n_unindexed > 0 {
+        notes.push(format!(
+            "{} files that are not indexed hold the text too: grep tells them",
+            exact.n_unindexed
+        ));
+    }
+    if exact.is_cut {
+        notes.push("the text stands on more lines than were looked at: grep tells all".to_owned());
+    }
+    notes
 }
 
 /// The lines that match, each a result, in the order of paths. With lines around them, neighbours are one result.
@@ -206,7 +239,7 @@ fn result_out(view: &View, reader: &mut ObjectReader, hit: &Hit, explain: bool) 
         .unwrap_or((place.start_line, place.end_line, place.range));
     let text = bytes.get(range.as_usize()).unwrap_or_default();
     let snippet = String::from_utf8_lossy(&text[..text.len().min(MAX_SNIPPET_BYTES)]).into_owned();
-    let snippet_start_line = if hit.focus.is_some() {
+    let snippet_start_line = if hit.focus.is_some() || hit.line.is_some() {
         start_line
     } else {
         place.range_start_line

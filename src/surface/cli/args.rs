@@ -127,6 +127,7 @@ pub(super) struct PageArgs {
   codescout search \"where is a failed upload retried\"
   codescout search parse_query --lang rust --path src
   codescout search \"token bucket\" --ref v1.2.0 --json
+  codescout search '\"no such table\" when a migration runs'
   echo \"how are errors shown\" | codescout search -")]
 pub(super) struct SearchArgs {
     /// A question, words, or a name; `-` reads it from standard input

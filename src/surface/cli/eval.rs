@@ -20,7 +20,7 @@ use crate::evaluate::{
     paired_difference, read_folder, sample_history,
 };
 use crate::git::{BlobContent, ObjectReader};
-use crate::query::{FileFilter, Hit, Request, Searcher, Tests};
+use crate::query::{ExactText, FileFilter, Hit, Request, Searcher, Sources, Tests};
 use crate::snapshot::View;
 use crate::surface::open::Workspace;
 
@@ -120,6 +120,7 @@ fn judged_rows(
         };
         let workspace = Workspace::open(&clone, &overrides)?;
         let opened = workspace.view(&judgements.commit, &CliProgress::new(global.quiet), &INTERRUPTED)?;
+        let sources = Sources::new(&opened.view, &workspace.repository);
         let mut corpus = Corpus {
             name: &judgements.repository,
             language: &judgements.language,
@@ -132,7 +133,8 @@ fn judged_rows(
             IdsArg::Odd => judged.is_odd(),
         });
         for judged in wanted {
-            let request = request(judged, &judgements.root)?;
+            let mut request = request(judged, &judgements.root)?;
+            request.exact = ExactText::find(&request.query, &sources, &request.filter, &INTERRUPTED)?;
             let row = row(&mut corpus, judged, &request, args)?;
             if let Some(file) = features {
                 write_features(file, &mut corpus, judged, &request)?;

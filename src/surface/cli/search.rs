@@ -22,6 +22,9 @@ struct SearchOut {
     /// The query as it was read, where a word of it was taken for a typing error.
     #[serde(skip_serializing_if = "Option::is_none")]
     read_as: Option<String>,
+    /// Texts that were wanted as they stand and stand nowhere.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    absent: Vec<String>,
     results: Vec<ResultOut>,
     next_cursor: Option<String>,
     took_ms: f64,
@@ -56,8 +59,9 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &SearchArgs, out
                 filter,
                 limit,
                 skip: after.map_or(0, |(n_told, _)| n_told as usize),
+                ..Request::default()
             };
-            ranked(workspace, view, &request, &[], args.explain)?
+            ranked(workspace, view, &request, &[], args.explain, &INTERRUPTED)?
         }
     };
     if page.is_interrupted {
@@ -68,6 +72,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &SearchArgs, out
     let answer = SearchOut {
         provenance,
         read_as: page.read_as,
+        absent: page.absent,
         results: page.results,
         next_cursor: page.next.map(|position| key.write(position)),
         took_ms: started.elapsed().as_secs_f64() * 1e3,
@@ -125,6 +130,9 @@ pub(super) fn filter(typed: &FilterArgs) -> Result<FileFilter> {
 fn show(answer: &SearchOut, args: &SearchArgs, output: &mut Output) -> Result<()> {
     if let Some(read_as) = &answer.read_as {
         output.remark(&format!("read as: {read_as}"));
+    }
+    for text in &answer.absent {
+        output.remark(&format!("no file holds {text:?}"));
     }
     for (number, result) in answer.results.iter().enumerate() {
         if number > 0 {

@@ -227,3 +227,27 @@ fn search_finds_by_words_and_by_expression() {
     assert_eq!(strings(&lines["results"], "path"), ["src/lexer.rs", "src/parser.rs"]);
     assert_eq!(lines["results"][1]["kind"], json!("line"));
 }
+
+#[test]
+fn text_in_quotes_is_found_as_it_stands() {
+    let repo = project();
+    let many = "/// Is lex recursive or not? Not recursive, lex is not: lexers are not recursive.\npub fn not_recursive_lex() {}\n";
+    repo.write("src/many.rs", many);
+    let search = |args: &[&str], code: i32| call(&repo, &[&["search", "--json"], args].concat()).expect(code).json();
+    let first = |answer: &serde_json::Value| {
+        let result = &answer["results"][0];
+        format!("{}:{}", result["path"].as_str().unwrap(), result["start_line"])
+    };
+    for mode in ["auto", "keyword"] {
+        let answer = search(&["--mode", mode, r#"why "lex is not recursive""#], 0);
+        assert_eq!(first(&answer), "src/lexer.rs:5", "{mode}");
+        let snippet = answer["results"][0]["snippet"].as_str().unwrap();
+        assert!(snippet.starts_with("    // lex is not recursive\n"), "{snippet}");
+    }
+    assert_eq!(first(&search(&["Vec<Token>"], 0)), "src/lexer.rs:4");
+    assert_eq!(first(&search(&[r#""A TODO B""#], 0)), "src/main.rs:4");
+    let answer = search(&[r#""is never written" lex"#], 0);
+    assert_eq!(answer["absent"], json!(["is never written"]));
+    assert!(answer["results"].as_array().is_some_and(|results| !results.is_empty()));
+    assert_eq!(search(&["lex"], 0).get("absent"), None);
+}

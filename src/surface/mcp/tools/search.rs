@@ -57,13 +57,15 @@ pub(super) const TOOL: Tool = Tool {
 };
 
 fn output() -> Value {
-    json!({"read_as": {"type": "string"}, "results": {"type": "array", "items": {"type": "object"}}})
+    json!({"read_as": {"type": "string"}, "absent": {"type": "array", "items": {"type": "string"}}, "results": {"type": "array", "items": {"type": "object"}}})
 }
 
 #[derive(Serialize)]
 struct Own {
     #[serde(skip_serializing_if = "Option::is_none")]
     read_as: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    absent: Vec<String>,
 }
 
 fn run(call: &Call<'_>) -> Result<Reply> {
@@ -133,9 +135,17 @@ fn by_rank(
         filter,
         limit: asked.limit,
         skip: after.map_or(0, |(n_told, _)| n_told as usize),
+        ..Request::default()
     };
     let explain = call.arguments.flag("explain");
-    ranked(&call.desk.workspace, &seen.view, &request, &asked.kinds, explain)
+    ranked(
+        &call.desk.workspace,
+        &seen.view,
+        &request,
+        &asked.kinds,
+        explain,
+        call.interrupt,
+    )
 }
 
 fn reply(call: &Call<'_>, asked: &Asked, seen: &Seen, mut page: SearchPage, n_lines: usize) -> Reply {
@@ -145,6 +155,9 @@ fn reply(call: &Call<'_>, asked: &Asked, seen: &Seen, mut page: SearchPage, n_li
     let mut draft = Draft::new(call, asked.characters);
     if let Some(read_as) = &page.read_as {
         draft.note(&format!("read as: {read_as}"));
+    }
+    for text in &page.absent {
+        draft.note(&format!("no file holds {text:?}"));
     }
     if page.results.is_empty() {
         draft.note("nothing found");
@@ -164,7 +177,14 @@ fn reply(call: &Call<'_>, asked: &Asked, seen: &Seen, mut page: SearchPage, n_li
         }
     }
     let next_cursor = next.map(|position| asked.cursor_key(seen).write(position));
-    draft.finish(&provenance, next_cursor, &Own { read_as: page.read_as })
+    draft.finish(
+        &provenance,
+        next_cursor,
+        &Own {
+            read_as: page.read_as,
+            absent: page.absent,
+        },
+    )
 }
 
 /// The part of a snippet that is told.

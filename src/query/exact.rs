@@ -1,0 +1,196 @@
+//! Text that is to be found as it stands: what a query has in quotes, or a query that is no word.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+use std::sync::atomic::AtomicBool;
+
+use crate::artifact::ReadError;
+use crate::snapshot::{FileId, View};
+
+use super::filter::FileFilter;
+use super::grep::{FileMatches, GrepDetail, GrepLine, GrepRequest, grep};
+use super::pattern::{Pattern, PatternError, PatternOptions};
+use super::source::Sources;
+
+/// A text that stands on more lines tells little; the first ones by path are taken.
+const MAX_LINES: usize = 1_000;
+/// More texts are none that somebody wants to have all.
+const MAX_TEXTS: usize = 8;
+
+/// The chunks that hold texts which a query wants as they stand.
+#[derive(Clone, Debug, Default)]
+pub struct ExactText {
+    n_texts: usize,
+    /// How many of the texts a document holds.
+    by_doc: HashMap<u32, usize>,
+    /// The first line with a text, of a document in a file.
+    lines: HashMap<(u32, FileId), u32>,
+    /// The texts that stand nowhere.
+    pub absent: Vec<String>,
+    /// Files that hold a text and are not indexed, so that no hit is in them.
+    pub n_unindexed: usize,
+    /// Whether there are more lines than were looked at.
+    pub is_cut: bool,
+}
+
+/// Why it was not looked for.
+#[derive(Debug, thiserror::Error)]
+pub enum ExactError {
+    /// A text cannot be a pattern.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    /// A record.
+    #[error(transparent)]
+    Artifact(#[from] ReadError),
+}
+
+impl ExactText {
+    /// Looks for the texts that `query` wants as they stand; upper and lower case count unless a text stands nowhere so.
+    pub fn find(
+        query: &str,
+        sources: &Sources<'_>,
+        filter: &FileFilter,
+        interrupt: &AtomicBool,
+    ) -> Result<Self, ExactError> {
+        let texts = wanted(query);
+        let mut found = Self {
+            n_texts: texts.len(),
+            ..Self::default()
+        };
+        for text in texts {
+            let mut stands = |ignore_case| found.add(request(text, ignore_case, filter)?, sources, interrupt);
+            if !stands(false)? && !stands(true)? {
+                found.absent.push(text.to_owned());
+            }
+        }
+        Ok(found)
+    }
+
+    /// The documents that hold any of the texts.
+    pub(super) fn docs(&self) -> impl Iterator<Item = u32> {
+        self.by_doc.keys().copied()
+    }
+
+    /// The share of the texts that a document holds.
+    pub(super) fn share(&self, doc: u32) -> f32 {
+        self.by_doc
+            .get(&doc)
+            .map_or(0.0, |&held| held as f32 / self.n_texts as f32)
+    }
+
+    /// The first line with a text, of a document in a file.
+    pub(super) fn line(&self, doc: u32, file: FileId) -> Option<u32> {
+        self.lines.get(&(doc, file)).copied()
+    }
+
+    /// Adds the documents that hold `text`; whether any file does.
+    fn add(
+        &mut self,
+        looked_for: GrepRequest,
+        sources: &Sources<'_>,
+        interrupt: &AtomicBool,
+    ) -> Result<bool, ExactError> {
+        let mut docs = HashSet::new();
+        let mut failed = None;
+        let outcome = grep(sources, &looked_for, interrupt, &mut |matches| match self.note(
+            sources.view(),
+            &matches,
+            &mut docs,
+        ) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        });
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+        for doc in docs {
+            *self.by_doc.entry(doc).or_default() += 1;
+        }
+        self.is_cut |= outcome.next.is_some() || outcome.interrupted;
+        Ok(outcome.n_files > 0)
+    }
+
+    fn note(&mut self, view: &View, matches: &FileMatches, docs: &mut HashSet<u32>) -> Result<(), ReadError> {
+        let Some(extraction) = view.extraction(matches.file) else {
+            self.n_unindexed += 1;
+            return Ok(());
+        };
+        let chunks = extraction?.chunks;
+        for (chunk, doc) in chunks.iter().zip(view.docs(matches.file)) {
+            let is_inside = |line: &&GrepLine| (chunk.start_line..=chunk.end_line).contains(&line.number);
+            if let Some(line) = matches.lines.iter().find(is_inside) {
+                docs.insert(doc);
+                let first = self.lines.entry((doc, matches.file)).or_insert(line.number);
+                *first = line.number.min(*first);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn request(text: &str, ignore_case: bool, filter: &FileFilter) -> Result<GrepRequest, PatternError> {
+    let options = PatternOptions {
+        ignore_case,
+        literal: true,
+        ..PatternOptions::default()
+    };
+    Ok(GrepRequest {
+        pattern: Pattern::new(text, options)?,
+        filter: filter.clone(),
+        detail: GrepDetail::Lines,
+        before: 0,
+        after: 0,
+        limit: MAX_LINES,
+        from: None,
+    })
+}
+
+/// What stands between double quotes; else the whole query if it is one word that no identifier or path is written like.
+fn wanted(query: &str) -> Vec<&str> {
+    let parts: Vec<&str> = query.split('"').collect();
+    let n_closed = (parts.len() - 1) / 2;
+    let is_text = |text: &&str| text.trim().len() > 1 && !text.contains('\n');
+    let quoted = parts.iter().skip(1).step_by(2).take(n_closed).copied();
+    let quoted: Vec<&str> = quoted.filter(is_text).take(MAX_TEXTS).collect();
+    let word = query.trim();
+    match quoted.is_empty() && is_odd(word) && is_text(&word) {
+        true => vec![word],
+        false => quoted,
+    }
+}
+
+fn is_odd(word: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | ':' | '#' | '(' | ')');
+    let is_path = word.contains('/') && !word.starts_with('/');
+    !word.contains(char::is_whitespace) && !word.contains('"') && !is_path && !word.chars().all(is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_and_odd_words_are_wanted_as_they_stand() {
+        assert_eq!(
+            wanted(r#"why "no files were searched" is "told""#),
+            ["no files were searched", "told"]
+        );
+        assert_eq!(wanted("--type-add"), ["--type-add"]);
+        assert_eq!(wanted("/api/users"), ["/api/users"]);
+        for plain in [
+            "Parser::parse()",
+            "a.b",
+            "src/main.rs",
+            "src/main-x.rs:4",
+            "two-part word",
+            r#"5" pipe"#,
+            "x",
+            r#""""#,
+        ] {
+            assert!(wanted(plain).is_empty(), "{plain}");
+        }
+    }
+}
