@@ -197,11 +197,17 @@ impl Batch {
         self.n_changes
     }
 
+    /// How many paths it knows.
+    pub fn n_paths(&self) -> usize {
+        self.paths.len()
+    }
+
     fn damaged(&self, what: &str) -> SectionError {
         self.file.damaged(what)
     }
 
-    pub(super) fn id(&self, local: u32) -> Result<CommitId, BatchError> {
+    /// The id of a commit.
+    pub fn id(&self, local: u32) -> Result<CommitId, BatchError> {
         let start = local as usize * self.id_bytes;
         let raw = self.ids.get(start..start + self.id_bytes);
         let oid = raw.and_then(|raw| Oid::from_bytes(raw).ok());
@@ -341,6 +347,31 @@ impl Batch {
         Ok(message_text(&message, head.encoding.as_deref()))
     }
 
+    /// The whole messages of all commits, in their order.
+    pub fn messages(&self) -> Result<Vec<String>, BatchError> {
+        let mut messages = Vec::with_capacity(self.n_commits as usize);
+        for first in (0..self.n_commits as usize).step_by(BODIES_A_BLOCK) {
+            messages.extend(self.messages_around(first as u32)?.1);
+        }
+        Ok(messages)
+    }
+
+    /// The whole messages of the block in which the commit stands, with the first of them.
+    pub fn messages_around(&self, local: u32) -> Result<(u32, Vec<String>), BatchError> {
+        let index = local as usize / BODIES_A_BLOCK;
+        let bodies: Vec<Vec<u8>> = decode(&self.block(&self.bodies, &self.body_blocks, index)?)?;
+        let first = index * BODIES_A_BLOCK;
+        let mut stored: Vec<StoredHead> = Vec::with_capacity(bodies.len());
+        for at in (first..first + bodies.len()).step_by(HEADS_A_BLOCK) {
+            let block = self.block(&self.heads, &self.head_blocks, at / HEADS_A_BLOCK)?;
+            stored.extend(decode::<Vec<StoredHead>>(&block)?);
+        }
+        let text = |(head, body): (StoredHead, Vec<u8>)| {
+            message_text(&[head.subject, body].concat(), head.encoding.as_deref())
+        };
+        Ok((first as u32, stored.into_iter().zip(bodies).map(text).collect()))
+    }
+
     /// The changes of a path, ascending by commit.
     pub fn changes_of(&self, path: &[u8]) -> Result<Vec<PathChange>, BatchError> {
         match self.paths.find(path) {
@@ -371,6 +402,15 @@ impl Batch {
         let path = |number: usize| self.paths.get(number).map(RepoPath::new);
         let paths: Option<Vec<RepoPath>> = numbers.into_iter().map(path).collect();
         Ok(paths.ok_or_else(|| self.damaged("touched"))?)
+    }
+
+    /// Every path with its changes, ascending; those that only a rename names have none.
+    pub fn runs(&self) -> Result<Vec<(&[u8], Vec<PathChange>)>, BatchError> {
+        let run = |number| {
+            let path = self.paths.get(number).ok_or_else(|| self.damaged("paths"))?;
+            Ok((path, self.run(number)?))
+        };
+        (0..self.paths.len()).map(run).collect()
     }
 
     fn touched_numbers(&self, local: u32) -> Result<Vec<usize>, BatchError> {

@@ -2,7 +2,8 @@
 //!
 //! Commits are numbered so that parents have smaller numbers than their children; records of them stand in immutable files,
 //! a batch each ([`Batch`]). Over all batches lies [`History`], which answers what is reachable and what changed a path.
-//! [`follow`] walks the changes of one thing back from a commit, across renames, as git does. Knows no view and no index.
+//! [`follow`] walks the changes of one thing back from a commit, across renames, as git does. [`Messages`] and [`LineChanges`]
+//! make a batch searchable, by what its commits say and by what they added and removed. Knows no view.
 //! Start at [`History`].
 
 mod batch;
@@ -10,7 +11,9 @@ mod collect;
 mod delta;
 mod files;
 mod follow;
+mod lines;
 mod merge;
+mod messages;
 mod people;
 mod plan;
 mod record;
@@ -26,7 +29,9 @@ pub use collect::{CollectError, collect, with_renames};
 pub use delta::{FilePair, SymbolDelta, symbol_deltas};
 pub use files::{FileChange, FileLife, file_life};
 pub use follow::{ABSENT, Followed, Step, Timeline, UNKNOWN, follow};
+pub use lines::{ChangedLines, LineChanges, LineDiff, LinesError, NumberedLines, changed_lines, compared};
 pub use merge::{mergeable, merged};
+pub use messages::{Messages, MessagesError, is_trailer};
 pub use people::Mailmap;
 pub use plan::{Plan, plan};
 pub use record::{Boundary, Change, CommitData, CommitHead, Entry, Origin, PathChange, Who};

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::git::{ObjectError, Repository};
 use crate::history::{
-    BATCH_COMMITS, Batch, BatchError, BatchWriter, Boundary, CollectError, History, HistoryError, collect, mergeable,
-    merged, plan,
+    BATCH_COMMITS, Batch, BatchError, BatchWriter, Boundary, CollectError, History, HistoryError, LinesError,
+    MessagesError, collect, mergeable, merged, plan,
 };
 use crate::model::CommitId;
 use crate::sidecar::{HistoryEntry, LockError, Sidecar, State, StateError, Store};
@@ -14,6 +14,7 @@ use crate::sidecar::{HistoryEntry, LockError, Sidecar, State, StateError, Store}
 use super::progress::{Progress, Stage};
 use super::publish::{PublishError, publish_state, store};
 use super::run::new_epoch;
+use super::sides::merge_sides;
 use super::sweep::retire_history;
 
 /// What the names of history files end in.
@@ -42,6 +43,10 @@ pub struct RecordOutcome {
     pub n_commits: u32,
     /// How large all records are.
     pub n_bytes: u64,
+    /// How large is what makes them searchable, if that was asked for.
+    pub n_search_bytes: u64,
+    /// How long it took until they were, if that was asked for.
+    pub searchable_after: Duration,
     /// How many older commits were left out.
     pub n_left_out: usize,
     /// How long it took.
@@ -69,6 +74,12 @@ pub enum RecordError {
     /// Writing.
     #[error(transparent)]
     Publish(#[from] PublishError),
+    /// What messages say.
+    #[error("messages of commits cannot be indexed")]
+    Messages(#[source] Box<MessagesError>),
+    /// What commits added and removed.
+    #[error("changed lines of commits cannot be indexed")]
+    Lines(#[source] Box<LinesError>),
     /// No epoch could be named.
     #[error("cannot draw random bytes")]
     Random(#[source] std::io::Error),
@@ -105,7 +116,7 @@ impl Recorder<'_> {
         self.tidy(sidecar, interrupt)?;
         let state = sidecar.state()?.unwrap_or_default();
         outcome.n_commits = state.n_commits();
-        outcome.n_bytes = state.history.iter().map(HistoryEntry::n_bytes).sum();
+        outcome.n_bytes = state.history.iter().map(|entry| entry.records.length).sum();
         outcome.elapsed = started.elapsed();
         Ok(outcome)
     }
@@ -216,6 +227,8 @@ impl Recorder<'_> {
                 n_commits,
                 records: store(sidecar, Store::History, HISTORY_ENDING, &bytes)?,
                 symbols: None,
+                messages: None,
+                lines: None,
             });
             state.history.clone_from(&entries);
             publish_state(sidecar, &lock, &mut state)?;
@@ -254,12 +267,16 @@ fn merge(sidecar: &Sidecar, entries: &[HistoryEntry]) -> Result<HistoryEntry, Re
         batches.push(Batch::open(sidecar, &entry.records.name)?);
     }
     let bytes = merged(&batches.iter().collect::<Vec<_>>())?;
-    Ok(HistoryEntry {
+    let mut entry = HistoryEntry {
         base_commit: entries.first().map_or(0, |first| first.base_commit),
         n_commits: entries.iter().map(|entry| entry.n_commits).sum(),
         records: store(sidecar, Store::History, HISTORY_ENDING, &bytes)?,
         symbols: None,
-    })
+        messages: None,
+        lines: None,
+    };
+    merge_sides(sidecar, entries, &Batch::from_bytes(bytes)?, &mut entry)?;
+    Ok(entry)
 }
 
 /// The published state, or the first of an epoch. Only the holder of the lock publishes it.

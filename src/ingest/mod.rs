@@ -11,6 +11,7 @@ mod progress;
 mod publish;
 mod repair;
 mod run;
+mod sides;
 mod sweep;
 mod verify;
 

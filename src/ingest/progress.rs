@@ -19,6 +19,10 @@ pub enum Stage {
     Indexing,
     /// Reading what commits changed.
     Recording,
+    /// Indexing what messages of commits say.
+    Messages,
+    /// Comparing what commits changed, path by path.
+    Lines,
     /// Reading stored files. What comes one by one is files.
     Verifying,
     /// Reading, extracting and indexing blobs to compare them with what is stored.

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
 
-use crate::sidecar::{HistoryEntry, LockError, SegmentEntry, State, Store, WriterLock, failpoint};
+use crate::sidecar::{LockError, SegmentEntry, State, Store, StoredFile, WriterLock, failpoint};
 use crate::snapshot::ManifestError;
 
 use super::progress::Progress;
@@ -107,19 +107,23 @@ impl Ingest<'_> {
         }
     }
 
-    /// Publishes a state without the batches of commits that are damaged and those that go on from them: they are recorded again when
-    /// somebody asks for what they had.
+    /// Publishes a state without the batches of commits that are damaged and those that go on from them, and without damaged files
+    /// beside the others: they are made again when somebody asks for what they had.
     fn drop_damaged_history(&self, found: &Verification, lock: &WriterLock) -> Result<(), IngestError> {
         // A damaged state is set aside, and names nothing any more.
         let Ok(Some(mut state)) = self.sidecar.state() else {
             return Ok(());
         };
-        let is_damaged = |entry: &HistoryEntry| {
-            let mut files = entry.files();
-            files.any(|(_, file)| found.is_blamed(Store::History, &file.name))
-        };
-        if let Some(first) = state.history.iter().position(is_damaged) {
-            let dropped = state.history.split_off(first);
+        let is_blamed = |file: &StoredFile| found.is_blamed(Store::History, &file.name);
+        let before = state.history.clone();
+        let first = before.iter().position(|entry| is_blamed(&entry.records));
+        let dropped = state.history.split_off(first.unwrap_or(before.len()));
+        for entry in &mut state.history {
+            for side in [&mut entry.symbols, &mut entry.messages, &mut entry.lines] {
+                side.take_if(|file| is_blamed(file));
+            }
+        }
+        if state.history != before {
             publish_state(self.sidecar, lock, &mut state)?;
             retire_history(self.sidecar, &dropped);
         }

@@ -10,13 +10,14 @@ use crate::snapshot::SnapshotStore;
 
 use super::history::HISTORY_ENDING;
 use super::publish::{ARTIFACTS_ENDING, LEXICAL_ENDING, NAME_DIGITS, VECTORS_ENDING};
+use super::sides::{LINES_ENDING, MESSAGES_ENDING};
 
 /// Stores of segment files, and what the names in each end in.
-const SWEPT: [(Store, &str); 4] = [
-    (Store::Artifacts, ARTIFACTS_ENDING),
-    (Store::Lexical, LEXICAL_ENDING),
-    (Store::Dense, VECTORS_ENDING),
-    (Store::History, HISTORY_ENDING),
+const SWEPT: [(Store, &[&str]); 4] = [
+    (Store::Artifacts, &[ARTIFACTS_ENDING]),
+    (Store::Lexical, &[LEXICAL_ENDING]),
+    (Store::Dense, &[VECTORS_ENDING]),
+    (Store::History, &[HISTORY_ENDING, MESSAGES_ENDING, LINES_ENDING]),
 ];
 
 /// Begins the grace period of segments that the published state has ceased to name: a file's time of change is when it went out
@@ -28,6 +29,11 @@ pub(super) fn retire(sidecar: &Sidecar, entries: &[SegmentEntry]) {
 /// The same for batches of commits.
 pub(super) fn retire_history(sidecar: &Sidecar, entries: &[HistoryEntry]) {
     retire_files(sidecar, entries.iter().flat_map(HistoryEntry::files));
+}
+
+/// The same for one file.
+pub(super) fn retire_file(sidecar: &Sidecar, store: Store, file: &StoredFile) {
+    touch(sidecar, store, &file.name, SystemTime::now());
 }
 
 fn retire_files<'e>(sidecar: &Sidecar, files: impl Iterator<Item = (Store, &'e StoredFile)>) {
@@ -113,7 +119,7 @@ pub(super) struct Unnamed {
 pub(super) fn find(sidecar: &Sidecar, state: &State) -> io::Result<Found> {
     let named: HashSet<&str> = state.files().map(|(_, file)| file.name.as_str()).collect();
     let (mut unnamed, mut named_bytes, mut history_bytes) = (Vec::new(), 0, 0);
-    for (store, ending) in SWEPT {
+    for (store, endings) in SWEPT {
         let entries = match sidecar.entries(Some(store)) {
             // A store that is younger than the sidecar comes with the next writer.
             Err(error) if error.kind() == io::ErrorKind::NotFound && store == Store::History => continue,
@@ -121,7 +127,7 @@ pub(super) fn find(sidecar: &Sidecar, state: &State) -> io::Result<Found> {
         };
         for entry in entries {
             let is_file = entry.kind == EntryKind::File;
-            let name = entry.name.to_str().filter(|name| is_own_name(name, ending));
+            let name = entry.name.to_str().filter(|name| is_own_name(name, endings));
             let Some(name) = name.filter(|_| is_file) else {
                 continue;
             };
@@ -160,9 +166,9 @@ pub(super) fn find(sidecar: &Sidecar, state: &State) -> io::Result<Found> {
 }
 
 /// Whether this program gives such names.
-fn is_own_name(name: &str, ending: &str) -> bool {
+fn is_own_name(name: &str, endings: &[&str]) -> bool {
     name.split_once('.').is_some_and(|(stem, found)| {
-        stem.len() == NAME_DIGITS && stem.bytes().all(|byte| byte.is_ascii_hexdigit()) && found == ending
+        stem.len() == NAME_DIGITS && stem.bytes().all(|byte| byte.is_ascii_hexdigit()) && endings.contains(&found)
     })
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crate::git::ObjectError;
-use crate::history::Batch;
+use crate::history::{Batch, LineChanges, Messages};
 use crate::index::{BuildError, Segment, SegmentError, Segments};
 use crate::model::TreeId;
 use crate::sidecar::{
@@ -378,9 +378,16 @@ impl Ingest<'_> {
             if limits.are_reached() || found.is_blamed(Store::History, name) {
                 continue;
             }
-            match check_batch(self.sidecar, entry) {
-                Ok(()) => found.n_commits += u64::from(entry.n_commits),
-                Err(what) => found.blame(Some(Store::History), name, what),
+            let batch = match check_batch(self.sidecar, entry) {
+                Ok(batch) => batch,
+                Err(what) => {
+                    found.blame(Some(Store::History), name, what);
+                    continue;
+                }
+            };
+            found.n_commits += u64::from(entry.n_commits);
+            for (file, what) in check_sides(self.sidecar, entry, &batch) {
+                found.blame(Some(Store::History), &file.name, what);
             }
         }
     }
@@ -530,12 +537,35 @@ impl Ingest<'_> {
 }
 
 /// What is wrong inside a batch of commits whose file is what was written.
-fn check_batch(sidecar: &Sidecar, entry: &HistoryEntry) -> Result<(), String> {
+fn check_batch(sidecar: &Sidecar, entry: &HistoryEntry) -> Result<Batch, String> {
     let batch = Batch::open(sidecar, &entry.records.name).map_err(|error| error.to_string())?;
     if (batch.base(), batch.n_commits()) != (entry.base_commit, entry.n_commits) {
         return Err("other commits than the state says".to_owned());
     }
-    batch.verify().map_err(|error| error.to_string())
+    batch.verify().map_err(|error| error.to_string())?;
+    Ok(batch)
+}
+
+/// What is wrong inside the files that make a sound batch searchable.
+fn check_sides<'e>(sidecar: &Sidecar, entry: &'e HistoryEntry, batch: &Batch) -> Vec<(&'e StoredFile, String)> {
+    let numbers = (batch.base(), batch.n_commits());
+    let check = |found: (u32, u32)| match found == numbers {
+        true => Ok(()),
+        false => Err("other commits than the state says".to_owned()),
+    };
+    let messages = |file: &StoredFile| {
+        let messages = Messages::open(sidecar, &file.name).map_err(|error| error.to_string())?;
+        check((messages.base(), messages.n_commits()))?;
+        messages.verify(batch).map_err(|error| error.to_string())
+    };
+    let lines = |file: &StoredFile| {
+        let lines = LineChanges::open(sidecar, &file.name).map_err(|error| error.to_string())?;
+        check((lines.base(), lines.n_commits()))?;
+        lines.verify(batch).map_err(|error| error.to_string())
+    };
+    let of_messages = entry.messages.iter().map(|file| (file, messages(file)));
+    let checked = of_messages.chain(entry.lines.iter().map(|file| (file, lines(file))));
+    checked.filter_map(|(file, result)| Some((file, result.err()?))).collect()
 }
 
 /// How many bytes a file has that is what its name says.

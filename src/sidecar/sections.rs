@@ -283,6 +283,11 @@ impl SectionFile {
         Ok(bytes)
     }
 
+    /// What messages call it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The size of the file.
     pub fn n_bytes(&self) -> u64 {
         self.bytes.len() as u64

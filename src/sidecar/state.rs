@@ -13,10 +13,12 @@ use super::codec::{CodecError, decode, encode};
 use super::layout::Store;
 
 const MAGIC: &[u8; 4] = b"CSST";
-/// 1: the first, without history; still read. 2: with history.
-const FORMAT: u32 = 2;
+/// 1: the first, without history; still read. 2: with history; still read. 4: with what makes history searchable. 3 is one bit
+/// away from 2, so that damage could pass for it.
+const FORMAT: u32 = 4;
 const FORMAT_WITHOUT_HISTORY: u32 = 1;
-const READ_FORMATS: [u32; 2] = [FORMAT_WITHOUT_HISTORY, FORMAT];
+const FORMAT_OF_RECORDS: u32 = 2;
+const READ_FORMATS: [u32; 3] = [FORMAT_WITHOUT_HISTORY, FORMAT_OF_RECORDS, FORMAT];
 const HEADER_BYTES: usize = 16;
 
 /// What the sidecar holds at one moment.
@@ -56,6 +58,36 @@ impl From<StateWithoutHistory> for State {
     }
 }
 
+/// What format 2 had.
+#[derive(Deserialize)]
+struct StateOfRecords {
+    epoch: [u8; 16],
+    generation: u64,
+    recipe: u64,
+    segments: Vec<SegmentEntry>,
+    history: Vec<(u32, u32, StoredFile, Option<StoredFile>)>,
+}
+
+impl From<StateOfRecords> for State {
+    fn from(old: StateOfRecords) -> Self {
+        let entry = |(base_commit, n_commits, records, symbols)| HistoryEntry {
+            base_commit,
+            n_commits,
+            records,
+            symbols,
+            messages: None,
+            lines: None,
+        };
+        Self {
+            epoch: old.epoch,
+            generation: old.generation,
+            recipe: old.recipe,
+            segments: old.segments,
+            history: old.history.into_iter().map(entry).collect(),
+        }
+    }
+}
+
 /// One batch of commits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryEntry {
@@ -67,12 +99,19 @@ pub struct HistoryEntry {
     pub records: StoredFile,
     /// What they did to symbols, below `history-v1/`, if that was recorded.
     pub symbols: Option<StoredFile>,
+    /// Words and vectors of their messages, below `history-v1/`, if they were made.
+    pub messages: Option<StoredFile>,
+    /// Signatures of the lines that they added and removed, below `history-v1/`, if they were made.
+    pub lines: Option<StoredFile>,
 }
 
 impl HistoryEntry {
     /// Its files with their store.
     pub fn files(&self) -> impl Iterator<Item = (Store, &StoredFile)> {
-        let files = std::iter::once(&self.records).chain(&self.symbols);
+        let files = std::iter::once(&self.records)
+            .chain(&self.symbols)
+            .chain(&self.messages)
+            .chain(&self.lines);
         files.map(|file| (Store::History, file))
     }
 
@@ -233,6 +272,7 @@ impl State {
     fn decoded(format: u32, payload: &[u8]) -> Result<Self, CodecError> {
         match format {
             FORMAT_WITHOUT_HISTORY => decode::<StateWithoutHistory>(payload).map(Self::from),
+            FORMAT_OF_RECORDS => decode::<StateOfRecords>(payload).map(Self::from),
             _ => decode(payload),
         }
     }
@@ -359,15 +399,23 @@ mod tests {
     }
 
     #[test]
-    fn a_state_from_before_there_was_history_is_read() {
+    fn states_of_older_formats_are_read() {
+        let read = |format: u32, payload: &[u8]| {
+            let mut bytes = MAGIC.to_vec();
+            bytes.extend_from_slice(&format.to_le_bytes());
+            bytes.extend_from_slice(&xxh3_64(payload).to_le_bytes());
+            bytes.extend_from_slice(payload);
+            State::from_bytes(Path::new("state"), &bytes).unwrap()
+        };
         let old = ([7u8; 16], 3u64, 9u64, Vec::<SegmentEntry>::new());
-        let payload = encode(&old);
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&FORMAT_WITHOUT_HISTORY.to_le_bytes());
-        bytes.extend_from_slice(&xxh3_64(&payload).to_le_bytes());
-        bytes.extend_from_slice(&payload);
-        let state = State::from_bytes(Path::new("state"), &bytes).unwrap();
+        let state = read(FORMAT_WITHOUT_HISTORY, &encode(&old));
         assert_eq!((state.epoch, state.generation, state.recipe), ([7; 16], 3, 9));
         assert!(state.history.is_empty());
+
+        let records = StoredFile::of(b"x", "hist");
+        let batch = (0u32, 5u32, records.clone(), None::<StoredFile>);
+        let state = read(FORMAT_OF_RECORDS, &encode(&(old.0, old.1, old.2, old.3, vec![batch])));
+        assert_eq!((state.n_commits(), &state.history[0].records), (5, &records));
+        assert_eq!(state.history[0].files().count(), 1);
     }
 }

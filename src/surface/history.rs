@@ -1,15 +1,17 @@
 //! Opens the recorded history for a command, recording first what is missing.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 
 use crate::git::{BlobContent, KnownFiles, OnDisk, WorkTreeReader};
-use crate::history::{Entry, History, Mailmap, Reachable};
+use crate::history::{Batch, Entry, History, LineChanges, Mailmap, Messages, Reachable};
 use crate::ingest::{Progress, RecordError, RecordOutcome, Recorder, Target};
 use crate::model::{BlobId, CommitId, RepoPath};
-use crate::sidecar::StateError;
+use crate::sidecar::{HistoryEntry, StateError};
 use crate::surface::open::{PATIENCE, Workspace, is_read_only};
 
 /// Records that could not be kept.
@@ -27,11 +29,16 @@ pub struct OpenedHistory {
     pub tip: Option<u32>,
     /// What it reaches.
     pub reached: Reachable,
+    /// What the state says of the first batches of `history`; the others are in memory only.
+    pub entries: Vec<HistoryEntry>,
     /// Proper names and addresses.
     pub mailmap: Mailmap,
     /// What is to be said about the answer.
     pub notes: Vec<String>,
 }
+
+/// Recorded commits, and what the state says of their batches.
+type StoredHistory = (History, Vec<HistoryEntry>);
 
 /// A file that differs from the commit that is checked out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,15 +63,24 @@ impl Workspace {
         }
     }
 
-    /// Records everything that `tips` reach.
+    /// Records everything that `tips` reach, and makes it searchable.
     pub fn record_history(
         &self,
         tips: &[CommitId],
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<RecordOutcome> {
+        let started = Instant::now();
         let sidecar = self.open_or_create_sidecar(interrupt)?;
-        Ok(self.recorder().record(&sidecar, tips, progress, interrupt)?)
+        let recorder = self.recorder();
+        let mut outcome = recorder.record(&sidecar, tips, progress, interrupt)?;
+        recorder.index_messages(&sidecar, self.embedder(), progress, interrupt)?;
+        recorder.index_lines(&sidecar, progress, interrupt)?;
+        let state = sidecar.state()?.unwrap_or_default();
+        let all: u64 = state.history.iter().map(HistoryEntry::n_bytes).sum();
+        outcome.n_search_bytes = all.saturating_sub(outcome.n_bytes);
+        outcome.searchable_after = started.elapsed();
+        Ok(outcome)
     }
 
     /// Records what `tips` reach if commits are recorded here already; `None` if they are not.
@@ -97,8 +113,8 @@ impl Workspace {
                     .with_context(|| format!("{reference} is a tree, which has no history"))?,
             ),
         };
-        let history = match commit {
-            None => History::default(),
+        let (history, entries) = match commit {
+            None => (History::default(), Vec::new()),
             Some(commit) => self.history_with(commit, &mut notes, progress, interrupt)?,
         };
         let tip = commit.and_then(|commit| history.number(commit));
@@ -106,6 +122,7 @@ impl Workspace {
             reached: history.reachable(tip.as_slice()),
             mailmap: self.mailmap(target)?,
             history,
+            entries,
             target,
             tip,
             notes,
@@ -118,35 +135,99 @@ impl Workspace {
         notes: &mut Vec<String>,
         progress: &dyn Progress,
         interrupt: &AtomicBool,
-    ) -> Result<History> {
+    ) -> Result<StoredHistory> {
         let stored = self.stored_history()?;
-        if let Some(history) = stored.as_ref().filter(|history| history.number(commit).is_some()) {
-            return Ok(history.clone());
+        let is_enough = |(history, _): &&StoredHistory| history.number(commit).is_some();
+        if let Some(stored) = stored.as_ref().filter(is_enough) {
+            return Ok(stored.clone());
         }
-        match self.record_history(&[commit], progress, interrupt) {
-            Ok(_) => {
-                let history = self
-                    .stored_history()?
-                    .context("the records were written and are gone again")?;
-                Ok(history)
-            }
+        let recorded = self
+            .open_or_create_sidecar(interrupt)
+            .and_then(|sidecar| Ok(self.recorder().record(&sidecar, &[commit], progress, interrupt)?));
+        match recorded {
+            Ok(_) => self
+                .stored_history()?
+                .context("the records were written and are gone again"),
             Err(error) if is_read_only(&error) || is_damaged(&error) => {
                 tracing::warn!("{error:#}");
                 notes.push(IN_MEMORY_NOTE.to_owned());
-                let known = stored.unwrap_or_default();
-                Ok(self.recorder().record_in_memory(known, &[commit], interrupt)?)
+                let (known, entries) = stored.unwrap_or_default();
+                let history = self.recorder().record_in_memory(known, &[commit], interrupt)?;
+                Ok((history, entries))
             }
             Err(error) => Err(error),
         }
     }
 
-    fn stored_history(&self) -> Result<Option<History>> {
+    fn stored_history(&self) -> Result<Option<StoredHistory>> {
         match self.sidecar() {
-            Ok(Some((sidecar, Some(state)))) => Ok(self.recorder().sound(&sidecar, &state)?),
+            Ok(Some((sidecar, Some(state)))) => {
+                let history = self.recorder().sound(&sidecar, &state)?;
+                Ok(history.map(|history| (history, state.history)))
+            }
             Ok(_) => Ok(None),
             Err(error) if is_damaged(&error) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Words and vectors of all messages, in the order of batches: made and kept for what has none, in memory if nothing can be
+    /// written.
+    pub fn messages(
+        &self,
+        reference: &str,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<(OpenedHistory, Vec<Messages>)> {
+        let opened = self.history(reference, progress, interrupt)?;
+        let messages = self.stored_messages(&opened)?;
+        if messages.iter().all(Option::is_some) {
+            return Ok((opened, messages.into_iter().flatten().collect()));
+        }
+        let made = match self.open_sidecar()? {
+            Some(sidecar) => self
+                .recorder()
+                .index_messages(&sidecar, self.embedder(), progress, interrupt)
+                .map_err(anyhow::Error::from),
+            None => Ok(0),
+        };
+        let mut opened = opened;
+        match made {
+            Ok(0) => {}
+            Ok(_) => opened = self.history(reference, progress, interrupt)?,
+            Err(error) if is_read_only(&error) || is_damaged(&error) => tracing::warn!("{error:#}"),
+            Err(error) => return Err(error),
+        }
+        let stored = self.stored_messages(&opened)?;
+        let in_memory = |(batch, stored): (&Arc<Batch>, Option<Messages>)| match stored {
+            Some(messages) => Ok(messages),
+            None => Ok(Messages::from_bytes(Messages::build(batch, self.embedder(), interrupt)?)?),
+        };
+        let messages = opened.history.batches().iter().zip(stored).map(in_memory);
+        let messages = messages.collect::<Result<_>>()?;
+        Ok((opened, messages))
+    }
+
+    /// What is stored beside each batch, as far as it is of use.
+    fn stored_messages(&self, opened: &OpenedHistory) -> Result<Vec<Option<Messages>>> {
+        let profile = self.embedder().profile().id();
+        let sidecar = self.open_sidecar()?;
+        let open = |at: usize| {
+            let file = opened.entries.get(at)?.messages.as_ref()?;
+            let messages = Messages::open(sidecar.as_ref()?, &file.name).ok()?;
+            (messages.profile() == profile).then_some(messages)
+        };
+        Ok((0..opened.history.batches().len()).map(open).collect())
+    }
+
+    /// Signatures of changed lines in the order of batches; `None` for those without.
+    pub fn line_changes(&self, opened: &OpenedHistory) -> Result<Vec<Option<LineChanges>>> {
+        let sidecar = self.open_sidecar()?;
+        let open = |at: usize| {
+            let file = opened.entries.get(at)?.lines.as_ref()?;
+            LineChanges::open(sidecar.as_ref()?, &file.name).ok()
+        };
+        Ok((0..opened.history.batches().len()).map(open).collect())
     }
 
     /// The mailmap on disk, else that of the commit.

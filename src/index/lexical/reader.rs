@@ -119,7 +119,12 @@ impl LexicalSegment {
 
     /// Opens a file in memory; `name` is for messages.
     pub fn from_bytes(name: &Path, bytes: Vec<u8>) -> Result<Self, LexicalError> {
-        Self::from_sections(SectionFile::from_bytes(name, Bytes::from_vec(bytes), FORMAT)?)
+        Self::from_shared(name, Bytes::from_vec(bytes))
+    }
+
+    /// Opens a file that is part of another.
+    pub fn from_shared(name: &Path, bytes: Bytes) -> Result<Self, LexicalError> {
+        Self::from_sections(SectionFile::from_bytes(name, bytes, FORMAT)?)
     }
 
     fn from_sections(file: SectionFile) -> Result<Self, LexicalError> {

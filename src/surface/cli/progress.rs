@@ -100,7 +100,7 @@ impl Running {
             let rate = self.n_bytes as f64 / 1e6 / self.began.elapsed().as_secs_f64();
             let (doing, unit) = (doing(self.stage), unit(self.stage));
             let speed = match self.stage {
-                Stage::Recording => String::new(),
+                Stage::Recording | Stage::Messages | Stage::Lines => String::new(),
                 _ => format!(", {rate:.1} MB/s"),
             };
             note(&format!("{doing} {} of {} {unit}{speed}", self.n_done, self.n_blobs));
@@ -113,6 +113,8 @@ fn doing(stage: Stage) -> &'static str {
         Stage::Waiting => "waiting for",
         Stage::Indexing => "indexing",
         Stage::Recording => "recording",
+        Stage::Messages => "indexing messages:",
+        Stage::Lines => "comparing changes:",
         Stage::Verifying => "reading",
         Stage::Deriving => "comparing",
         Stage::Collecting => "collecting garbage:",
@@ -122,7 +124,8 @@ fn doing(stage: Stage) -> &'static str {
 /// What comes one by one.
 fn unit(stage: Stage) -> &'static str {
     match stage {
-        Stage::Recording => "commits",
+        Stage::Recording | Stage::Messages => "commits",
+        Stage::Lines => "paths",
         _ => "files",
     }
 }

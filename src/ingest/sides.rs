@@ -1,0 +1,188 @@
+//! Makes recorded commits searchable: words and vectors of messages, signatures of changed lines, a file each beside a batch.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::embed::Embedder;
+use crate::history::{Batch, LineChanges, LinesError, Messages, MessagesError};
+use crate::sidecar::{HistoryEntry, Sidecar, Store, StoredFile};
+
+use super::history::{RecordError, Recorder};
+use super::progress::{Progress, Stage};
+use super::publish::{publish_state, store};
+
+/// What the names of the files end in.
+pub(super) const MESSAGES_ENDING: &str = "msg";
+pub(super) const LINES_ENDING: &str = "lin";
+
+/// One kind of file beside the records.
+struct Side<'a> {
+    stage: Stage,
+    ending: &'static str,
+    /// Where an entry names it.
+    slot: fn(&mut HistoryEntry) -> &mut Option<StoredFile>,
+    /// Whether what an entry names is of use.
+    is_there: &'a dyn Fn(&HistoryEntry) -> bool,
+    make: &'a dyn Fn(&Batch) -> Result<Vec<u8>, RecordError>,
+}
+
+impl Recorder<'_> {
+    /// Makes words and vectors of messages for every batch without those of `embedder`. Returns for how many commits.
+    pub fn index_messages(
+        &self,
+        sidecar: &Sidecar,
+        embedder: &dyn Embedder,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<u32, RecordError> {
+        let profile = embedder.profile().id();
+        let is_there = |entry: &HistoryEntry| {
+            let opened = entry.messages.as_ref().map(|file| Messages::open(sidecar, &file.name));
+            matches!(opened, Some(Ok(messages)) if messages.profile() == profile)
+        };
+        let make = |batch: &Batch| {
+            let bytes = Messages::build(batch, embedder, interrupt)?;
+            (0..batch.n_commits()).for_each(|_| progress.advance(0));
+            Ok(bytes)
+        };
+        let side = Side {
+            stage: Stage::Messages,
+            ending: MESSAGES_ENDING,
+            slot: |entry| &mut entry.messages,
+            is_there: &is_there,
+            make: &make,
+        };
+        self.fill(sidecar, &side, progress, interrupt)
+    }
+
+    /// Makes signatures of changed lines for every batch without. Returns for how many commits.
+    pub fn index_lines(
+        &self,
+        sidecar: &Sidecar,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<u32, RecordError> {
+        let is_there = |entry: &HistoryEntry| {
+            let file = entry.lines.as_ref();
+            file.is_some_and(|file| LineChanges::open(sidecar, &file.name).is_ok())
+        };
+        let make = |batch: &Batch| Ok(LineChanges::build(batch, self.repository, &|| progress.advance(0), interrupt)?);
+        let side = Side {
+            stage: Stage::Lines,
+            ending: LINES_ENDING,
+            slot: |entry| &mut entry.lines,
+            is_there: &is_there,
+            make: &make,
+        };
+        self.fill(sidecar, &side, progress, interrupt)
+    }
+
+    /// The newest batch first, one at a time: who stops it loses the one at hand.
+    fn fill(
+        &self,
+        sidecar: &Sidecar,
+        side: &Side<'_>,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<u32, RecordError> {
+        let state = sidecar.state()?.unwrap_or_default();
+        let lacking = state.history.into_iter().rev().filter(|entry| !(side.is_there)(entry));
+        // Another writer may have merged one since; the next run finds what that lacks.
+        let opened = |entry: HistoryEntry| Some((Batch::open(sidecar, &entry.records.name).ok()?, entry));
+        let lacking: Vec<(Batch, HistoryEntry)> = lacking.filter_map(opened).collect();
+        if lacking.is_empty() {
+            return Ok(0);
+        }
+        let mut n_commits = 0;
+        progress.begin(side.stage, lacking.iter().map(|(batch, _)| side.n_steps(batch)).sum());
+        for (batch, entry) in &lacking {
+            let bytes = (side.make)(batch)?;
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(RecordError::Interrupted);
+            }
+            n_commits += self.publish_side(sidecar, side, entry, &bytes, interrupt)?;
+        }
+        progress.end();
+        Ok(n_commits)
+    }
+
+    /// Names the file in the state, if its batch still stands there. Returns for how many commits it is.
+    fn publish_side(
+        &self,
+        sidecar: &Sidecar,
+        side: &Side<'_>,
+        entry: &HistoryEntry,
+        bytes: &[u8],
+        interrupt: &AtomicBool,
+    ) -> Result<u32, RecordError> {
+        let lock = sidecar.lock_unless(self.patience, interrupt)?;
+        let Some(mut state) = sidecar.state()? else { return Ok(0) };
+        let Some(named) = state.history.iter_mut().find(|named| named.records == entry.records) else {
+            return Ok(0);
+        };
+        let file = store(sidecar, Store::History, side.ending, bytes)?;
+        let mut replaced = entry.clone();
+        *(side.slot)(named) = Some(file);
+        publish_state(sidecar, &lock, &mut state)?;
+        // Of the entry that was, only this file is out of use.
+        if let Some(old) = (side.slot)(&mut replaced).take() {
+            super::sweep::retire_file(sidecar, Store::History, &old);
+        }
+        Ok(entry.n_commits)
+    }
+}
+
+impl Side<'_> {
+    fn n_steps(&self, batch: &Batch) -> usize {
+        match self.stage {
+            Stage::Lines => batch.n_paths(),
+            _ => batch.n_commits() as usize,
+        }
+    }
+}
+
+/// Gives the entry of merged batches what makes them searchable, as far as all of them have it. `entry` is complete but for that.
+pub(super) fn merge_sides(
+    sidecar: &Sidecar,
+    parts: &[HistoryEntry],
+    batch: &Batch,
+    entry: &mut HistoryEntry,
+) -> Result<(), RecordError> {
+    let messages: Option<Vec<Messages>> = opened(parts, |part| {
+        Messages::open(sidecar, &part.messages.as_ref()?.name).ok()
+    });
+    if let Some(messages) = messages
+        && let Some(bytes) = Messages::merged(&messages, batch)?
+    {
+        entry.messages = Some(store(sidecar, Store::History, MESSAGES_ENDING, &bytes)?);
+    }
+    let lines: Option<Vec<LineChanges>> = opened(parts, |part| {
+        LineChanges::open(sidecar, &part.lines.as_ref()?.name).ok()
+    });
+    if let Some(lines) = lines {
+        let bytes = LineChanges::merged(&lines);
+        entry.lines = Some(store(sidecar, Store::History, LINES_ENDING, &bytes)?);
+    }
+    Ok(())
+}
+
+fn opened<T>(parts: &[HistoryEntry], open: impl Fn(&HistoryEntry) -> Option<T>) -> Option<Vec<T>> {
+    parts.iter().map(open).collect()
+}
+
+impl From<MessagesError> for RecordError {
+    fn from(error: MessagesError) -> Self {
+        match error {
+            MessagesError::Embed(crate::embed::EmbedError::Interrupted) => Self::Interrupted,
+            error => Self::Messages(Box::new(error)),
+        }
+    }
+}
+
+impl From<LinesError> for RecordError {
+    fn from(error: LinesError) -> Self {
+        match error {
+            LinesError::Interrupted => Self::Interrupted,
+            error => Self::Lines(Box::new(error)),
+        }
+    }
+}
