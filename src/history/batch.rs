@@ -404,6 +404,25 @@ impl Batch {
         Ok(paths.ok_or_else(|| self.damaged("touched"))?)
     }
 
+    /// What a commit changed, ascending by path.
+    pub fn changes_at(&self, local: u32) -> Result<Vec<Change>, BatchError> {
+        let numbers = self.touched_numbers(local)?.into_iter();
+        let change = |number: usize| {
+            let path = self.paths.get(number).ok_or_else(|| self.damaged("touched"))?;
+            let run = self.run(number)?;
+            let at = run.binary_search_by_key(&(self.base + local), |change| change.commit);
+            let change = run[at.map_err(|_| self.damaged("touched"))?].clone();
+            Ok(Change {
+                path: RepoPath::new(path),
+                old: change.old,
+                new: change.new,
+                origin: change.origin,
+                is_combined: change.is_combined,
+            })
+        };
+        numbers.map(change).collect()
+    }
+
     /// Every path with its changes, ascending; those that only a rename names have none.
     pub fn runs(&self) -> Result<Vec<(&[u8], Vec<PathChange>)>, BatchError> {
         let run = |number| {

@@ -74,10 +74,7 @@ impl LineDiff {
     pub fn removed_and_added(&self) -> (NumberedLines<'_>, NumberedLines<'_>) {
         let old = self.hunks.iter().map(|hunk| hunk.old.clone());
         let new = self.hunks.iter().map(|hunk| hunk.new.clone());
-        (
-            picked(&self.old, self.from, old),
-            picked(&self.new, self.from, new),
-        )
+        (picked(&self.old, self.from, old), picked(&self.new, self.from, new))
     }
 
     /// All of them, each with a line break behind it.
@@ -356,8 +353,12 @@ struct RenameHalves<'r> {
 
 impl<'r> RenameHalves<'r> {
     fn of(batch: &Batch, runs: &'r [(&[u8], Vec<PathChange>)]) -> Result<Self, BatchError> {
-        let changes = || runs.iter().flat_map(|(path, run)| run.iter().map(move |change| (*path, change)));
-        let origins = changes().filter_map(|(_, change)| Some((change.commit, change.origin.as_ref()?.path.as_bytes())));
+        let changes = || {
+            runs.iter()
+                .flat_map(|(path, run)| run.iter().map(move |change| (*path, change)))
+        };
+        let origins =
+            changes().filter_map(|(_, change)| Some((change.commit, change.origin.as_ref()?.path.as_bytes())));
         let mut moved: HashMap<_, _> = origins.map(|key| (key, None)).collect();
         for (path, change) in changes().filter(|(_, change)| change.new.is_none()) {
             if let Some(entry) = moved.get_mut(&(change.commit, path)) {
@@ -474,10 +475,15 @@ mod tests {
     #[test]
     fn lines_are_told_with_their_numbers_on_either_side() {
         let lines = |list: &[(u32, &str)]| -> Vec<(u32, String)> {
-            list.iter().map(|(number, line)| (*number, (*line).to_owned())).collect()
+            list.iter()
+                .map(|(number, line)| (*number, (*line).to_owned()))
+                .collect()
         };
         let (removed, added) = told("a\nb\nc\nd\ne\n", "a\nB\nc\nd\nx\ny\ne\n");
-        assert_eq!((removed, added), (lines(&[(2, "b")]), lines(&[(2, "B"), (5, "x"), (6, "y")])));
+        assert_eq!(
+            (removed, added),
+            (lines(&[(2, "b")]), lines(&[(2, "B"), (5, "x"), (6, "y")]))
+        );
         // What only lost its line break is another line.
         assert_eq!(told("a\nb\n", "a\nb"), (lines(&[(2, "b")]), lines(&[(2, "b")])));
         assert_eq!(told("", "x"), (lines(&[]), lines(&[(1, "x")])));

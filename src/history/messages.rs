@@ -188,11 +188,7 @@ fn words_of(batch: &Batch, messages: &[String]) -> Result<Vec<u8>, MessagesError
     Ok(writer.finish()?)
 }
 
-fn vectors_of(
-    messages: &[String],
-    embedder: &dyn Embedder,
-    interrupt: &AtomicBool,
-) -> Result<Vec<u8>, MessagesError> {
+fn vectors_of(messages: &[String], embedder: &dyn Embedder, interrupt: &AtomicBool) -> Result<Vec<u8>, MessagesError> {
     let texts: Vec<String> = messages.iter().map(|message| embedded_text(message)).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let embedded: Vec<_> = texts

@@ -8,7 +8,7 @@ use crate::model::{CommitId, RepoPath};
 use crate::sidecar::{HistoryEntry, Sidecar};
 
 use super::batch::{Batch, BatchError};
-use super::record::{Boundary, CommitHead, PathChange};
+use super::record::{Boundary, Change, CommitHead, PathChange};
 
 /// Batches in the order of their numbers, which adjoin. Does not change while it is held.
 #[derive(Clone, Debug, Default)]
@@ -153,9 +153,13 @@ impl History {
         reached
     }
 
+    /// Which of the batches has the commit.
+    pub fn batch_of(&self, number: u32) -> usize {
+        self.batches.partition_point(|batch| batch.base() <= number) - 1
+    }
+
     fn batch(&self, number: u32) -> (&Batch, u32) {
-        let at = self.batches.partition_point(|batch| batch.base() <= number) - 1;
-        let batch = &self.batches[at];
+        let batch = &self.batches[self.batch_of(number)];
         (batch, number - batch.base())
     }
 
@@ -232,6 +236,18 @@ impl History {
     pub fn touched(&self, number: u32) -> Result<Vec<RepoPath>, HistoryError> {
         let (batch, local) = self.batch(number);
         Ok(batch.touched(local)?)
+    }
+
+    /// What a commit changed, ascending by path.
+    pub fn changes_at(&self, number: u32) -> Result<Vec<Change>, HistoryError> {
+        let (batch, local) = self.batch(number);
+        Ok(batch.changes_at(local)?)
+    }
+
+    /// The committer's time, in seconds since 1970.
+    pub fn time(&self, number: u32) -> Result<i64, HistoryError> {
+        let (batch, local) = self.batch(number);
+        Ok(batch.time(local)?)
     }
 
     /// Every path with this beginning that was ever changed, ascending.

@@ -65,7 +65,14 @@ impl Recorder<'_> {
             let file = entry.lines.as_ref();
             file.is_some_and(|file| LineChanges::open(sidecar, &file.name).is_ok())
         };
-        let make = |batch: &Batch| Ok(LineChanges::build(batch, self.repository, &|| progress.advance(0), interrupt)?);
+        let make = |batch: &Batch| {
+            Ok(LineChanges::build(
+                batch,
+                self.repository,
+                &|| progress.advance(0),
+                interrupt,
+            )?)
+        };
         let side = Side {
             stage: Stage::Lines,
             ending: LINES_ENDING,
@@ -115,7 +122,9 @@ impl Recorder<'_> {
         interrupt: &AtomicBool,
     ) -> Result<u32, RecordError> {
         let lock = sidecar.lock_unless(self.patience, interrupt)?;
-        let Some(mut state) = sidecar.state()? else { return Ok(0) };
+        let Some(mut state) = sidecar.state()? else {
+            return Ok(0);
+        };
         let Some(named) = state.history.iter_mut().find(|named| named.records == entry.records) else {
             return Ok(0);
         };

@@ -565,7 +565,9 @@ fn check_sides<'e>(sidecar: &Sidecar, entry: &'e HistoryEntry, batch: &Batch) ->
     };
     let of_messages = entry.messages.iter().map(|file| (file, messages(file)));
     let checked = of_messages.chain(entry.lines.iter().map(|file| (file, lines(file))));
-    checked.filter_map(|(file, result)| Some((file, result.err()?))).collect()
+    checked
+        .filter_map(|(file, result)| Some((file, result.err()?)))
+        .collect()
 }
 
 /// How many bytes a file has that is what its name says.

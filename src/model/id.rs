@@ -56,6 +56,15 @@ impl Oid {
         &self.bytes[..usize::from(self.len)]
     }
 
+    /// Whether the id, as it is printed, begins with `digits`.
+    pub fn begins_with_hex(&self, digits: &str) -> bool {
+        let nibble = |at: usize| {
+            let byte = self.as_bytes().get(at / 2)?;
+            char::from_digit(u32::from(if at % 2 == 0 { byte >> 4 } else { byte & 15 }), 16)
+        };
+        digits.chars().enumerate().all(|(at, digit)| nibble(at) == Some(digit))
+    }
+
     /// The first `n_digits` hexadecimal digits, for people.
     pub fn short(&self, n_digits: usize) -> String {
         let mut hex = self.to_string();
@@ -116,7 +125,10 @@ mod tests {
     #[test]
     fn hex_round_trips_in_both_object_formats() {
         for hex in ["ab".repeat(20), "0f".repeat(32)] {
-            assert_eq!(Oid::from_hex(&hex).expect("valid").to_string(), hex);
+            let id = Oid::from_hex(&hex).expect("valid");
+            assert_eq!(id.to_string(), hex);
+            assert!(id.begins_with_hex("") && id.begins_with_hex(&hex[..5]) && id.begins_with_hex(&hex));
+            assert!(!id.begins_with_hex("1") && !id.begins_with_hex(&format!("{hex}0")));
         }
     }
 

@@ -4,6 +4,7 @@
 //! repository. Its bytes: version (1) | snapshot (8) | question (8) | position (two u32, little endian) | check (4); printed as
 //! hexadecimal digits.
 
+use crate::model::CommitId;
 use crate::snapshot::View;
 
 const VERSION: u8 = 1;
@@ -35,6 +36,16 @@ impl CursorKey {
     /// `question` names everything that decides about the answer, but not how much of it is wanted.
     pub fn new(view: &View, question: &str) -> Self {
         Self::of(&snapshot(view), question)
+    }
+
+    /// The same for an answer about commits: those that `tip` reaches.
+    pub fn of_commits(tip: Option<CommitId>, profile: &str, question: &str) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(profile.as_bytes());
+        if let Some(tip) = tip {
+            hasher.update(tip.0.as_bytes());
+        }
+        Self::of(hasher.finalize().as_bytes(), question)
     }
 
     fn of(digest: &[u8; 32], question: &str) -> Self {

@@ -6,7 +6,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use roaring::RoaringBitmap;
 
 use crate::extract;
-use crate::model::Lang;
+use crate::model::{Lang, RepoPath};
 use crate::snapshot::{FileId, View};
 
 /// Whether test code is wanted.
@@ -88,11 +88,20 @@ impl FileFilter {
         if self.hidden.as_ref().is_some_and(|hidden| hidden.contains(id.0)) {
             return false;
         }
-        let path = String::from_utf8_lossy(view.file(id).path);
+        self.passes_as(view.file(id).path, || view.lang(id))
+    }
+
+    /// Whether a path passes, of whatever time; its language is what the path says.
+    pub fn passes_path(&self, path: &[u8]) -> bool {
+        self.passes_as(path, || extract::lang_of_path(&RepoPath::new(path)))
+    }
+
+    fn passes_as(&self, path: &[u8], lang: impl Fn() -> Lang) -> bool {
+        let path = String::from_utf8_lossy(path);
         let path: &str = &path;
         self.include.as_ref().is_none_or(|globs| globs.is_match(path))
             && !self.exclude.as_ref().is_some_and(|globs| globs.is_match(path))
-            && (self.langs.is_empty() || self.langs.contains(&view.lang(id)))
+            && (self.langs.is_empty() || self.langs.contains(&lang()))
             && match self.tests {
                 Tests::Any => true,
                 Tests::No => !is_test_path(path),

@@ -4,6 +4,7 @@
 
 mod analyze;
 mod blame;
+mod commits;
 mod cursor;
 mod dates;
 mod defining;
@@ -19,8 +20,10 @@ mod lines;
 mod near;
 mod outline;
 mod pattern;
+mod pickaxe;
 mod rank;
 mod read;
+mod scope;
 mod search;
 mod source;
 mod spelling;
@@ -30,6 +33,7 @@ pub use blame::{
     BlamedLine, Owner, SymbolBlame, by_symbol as blame_by_symbol, folder_owners, over_changes as blame_over_changes,
     owners as line_owners,
 };
+pub use commits::{CommitHit, CommitMode, CommitSearchError, CommitSearcher, CommitsOutcome};
 pub use cursor::{CursorError, CursorKey};
 pub use dates::{day, parse_moment, timestamp};
 pub use definition::{FoundDefinition, kind_by_name, kind_name, kind_names};
@@ -48,11 +52,13 @@ pub use outline::{
     headings_of, imports_of, map, summary, symbols_of, tree,
 };
 pub use pattern::{Pattern, PatternError, PatternOptions};
+pub use pickaxe::{DiffHit, DiffSearch, DiffsOutcome};
 pub use rank::{FEATURES, Features, N_FEATURES, Weights};
 pub use read::{
     Part, PartQuery, ReadError, ReadOutcome, ReadTarget, is_folder, parse_lines, read, read_target, split_position,
     unknown_path,
 };
+pub use scope::CommitFilter;
 pub use search::{Mode, Request, SearchError, SearchOutcome, Searcher};
 pub use source::{Source, SourceError, SourceReader, Sources};
 pub use symbols::{FoundBy, SymbolError, SymbolOutcome, SymbolQuery, SymbolRequest, Usage, UsageKind, symbols, usages};

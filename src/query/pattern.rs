@@ -131,6 +131,14 @@ impl Pattern {
         }
     }
 
+    /// Whether a line, its line break not counted, matches.
+    pub(super) fn is_in(&self, line: &[u8]) -> bool {
+        match self.whole_words {
+            true => self.next_word(line, 0).is_some(),
+            false => self.regex.is_match(line),
+        }
+    }
+
     /// The matches in one line, as byte ranges within it.
     pub(super) fn spans(&self, line: &[u8]) -> Vec<(u32, u32)> {
         if !self.whole_words {

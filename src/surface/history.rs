@@ -201,7 +201,11 @@ impl Workspace {
         let stored = self.stored_messages(&opened)?;
         let in_memory = |(batch, stored): (&Arc<Batch>, Option<Messages>)| match stored {
             Some(messages) => Ok(messages),
-            None => Ok(Messages::from_bytes(Messages::build(batch, self.embedder(), interrupt)?)?),
+            None => Ok(Messages::from_bytes(Messages::build(
+                batch,
+                self.embedder(),
+                interrupt,
+            )?)?),
         };
         let messages = opened.history.batches().iter().zip(stored).map(in_memory);
         let messages = messages.collect::<Result<_>>()?;

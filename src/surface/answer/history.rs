@@ -189,25 +189,26 @@ pub(crate) fn history(targets: &Targets<'_>, typed: &OsStr, asked: &HistoryQuest
         workspace: targets.workspace,
         opened: targets.opened,
         args: asked,
-        filter: filter(asked)?,
+        filter: log_filter(asked.since.as_deref(), asked.until.as_deref(), asked.author.as_deref())?,
         uncommitted: targets.uncommitted,
         path: RepoPath::from(""),
     };
     question.answer(targets.find(typed)?)
 }
 
-fn filter(args: &HistoryQuestion) -> Result<LogFilter> {
+/// Commits by date and author, as they were asked for: dates as they were typed, and a regular expression.
+pub(crate) fn log_filter(since: Option<&str>, until: Option<&str>, author: Option<&str>) -> Result<LogFilter> {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs() as i64);
-    let moment = |text: &Option<String>| match text {
+    let moment = |text: Option<&str>| match text {
         None => Ok(None),
         Some(text) => parse_moment(text, now).map(Some).ok_or_else(|| Hinted {
             message: format!("{text:?} is not a date"),
             hint: "write 2024-02-29, 2024-02-29T13:05Z, @seconds, or 12h, 30d, 2w, 6m, 1y".to_owned(),
         }),
     };
-    let author = match &args.author {
+    let author = match author {
         None => None,
         Some(pattern) => {
             let built = RegexBuilder::new(pattern).case_insensitive(true).build();
@@ -215,8 +216,8 @@ fn filter(args: &HistoryQuestion) -> Result<LogFilter> {
         }
     };
     Ok(LogFilter {
-        since: moment(&args.since)?,
-        until: moment(&args.until)?,
+        since: moment(since)?,
+        until: moment(until)?,
         author,
     })
 }

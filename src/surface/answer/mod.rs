@@ -2,6 +2,7 @@
 //! out.
 
 mod blame;
+mod commits;
 mod diff;
 mod hint;
 mod history;
@@ -15,9 +16,12 @@ mod symbol_history;
 mod target;
 
 pub(crate) use blame::{BlameBody, BlameBy, BlameQuestion, blame};
+pub(crate) use commits::{
+    CommitOut, CommitQuery, CommitQuestion, CommitsOut, DiffOut, LineOut, MessageOut, search_diffs, search_messages,
+};
 pub(crate) use diff::{DiffBody, DiffBy, DiffQuestion, diff};
 pub(crate) use hint::{Door, Hinted, hint};
-pub(crate) use history::{CandidateOut, HistoryBody, HistoryOp, HistoryQuestion, history};
+pub(crate) use history::{CandidateOut, HistoryBody, HistoryOp, HistoryQuestion, history, log_filter};
 pub(crate) use outline::{
     FileSymbolsOut, NodeOut, OutlineBody, OutlineKind, OutlineQuestion, SummaryOut, outline, outline_path,
 };

@@ -128,6 +128,9 @@ pub(super) struct PageArgs {
   codescout search parse_query --lang rust --path src
   codescout search \"token bucket\" --ref v1.2.0 --json
   codescout search '\"no such table\" when a migration runs'
+  codescout search --in commits \"why are retries limited\" --since 1y
+  codescout search --in diffs 'max_retries = 3' --path src
+  codescout search --in diffs --mode regex 'fn retry_\\w+' --author ada
   echo \"how are errors shown\" | codescout search -")]
 pub(super) struct SearchArgs {
     /// A question, words, or a name; `-` reads it from standard input
@@ -135,6 +138,18 @@ pub(super) struct SearchArgs {
     /// How to search
     #[arg(short, long, value_enum, default_value_t)]
     pub(super) mode: ModeArg,
+    /// Not the files but what happened to them: messages of commits, or lines that commits added and removed
+    #[arg(long = "in", value_enum, value_name = "WHAT")]
+    pub(super) inside: Option<InArg>,
+    /// With --in: only commits not before this: 2024-02-29, 2024-02-29T13:05Z, or as long ago as 12h, 30d, 2w, 6m, 1y
+    #[arg(long, value_name = "DATE", requires = "inside")]
+    pub(super) since: Option<String>,
+    /// With --in: only commits not after this
+    #[arg(long, value_name = "DATE", requires = "inside")]
+    pub(super) until: Option<String>,
+    /// With --in: only commits whose author's name or address, corrected by the mailmap, matches; upper and lower case alike
+    #[arg(long, value_name = "REGEX", requires = "inside")]
+    pub(super) author: Option<String>,
     #[command(flatten)]
     pub(super) filter: FilterArgs,
     #[command(flatten)]
@@ -145,6 +160,23 @@ pub(super) struct SearchArgs {
     /// Show every result's features and their weights
     #[arg(long)]
     pub(super) explain: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum InArg {
+    /// Messages, by words and meaning; an id or its beginning names a commit
+    Commits,
+    /// Added and removed lines that hold the query, the newest commit first
+    Diffs,
+}
+
+impl InArg {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Commits => "commits",
+            Self::Diffs => "diffs",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

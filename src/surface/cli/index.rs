@@ -33,6 +33,8 @@ struct HistoryOut {
     commits: u32,
     bytes: u64,
     took_ms: u64,
+    search_bytes: u64,
+    searchable_after_ms: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -187,12 +189,15 @@ impl Indexer<'_> {
         if !output.json && (self.wants_history || outcome.n_new_commits > 0) {
             let seconds = outcome.elapsed.as_secs_f64();
             output.line(&format!(
-                "history: {} new commits with {} changed paths in {seconds:.2} s ({:.0} commits/s); {} commits in {:.1} MB",
+                "history: {} new commits with {} changed paths in {seconds:.2} s ({:.0} commits/s), searchable after {:.2} s; \
+                 {} commits in {:.1} MB, {:.1} MB for search",
                 outcome.n_new_commits,
                 outcome.n_new_changes,
                 f64::from(outcome.n_new_commits) / seconds.max(1e-9),
+                outcome.searchable_after.as_secs_f64(),
                 outcome.n_commits,
                 outcome.n_bytes as f64 / 1e6,
+                outcome.n_search_bytes as f64 / 1e6,
             ))?;
         }
         Ok(Some(HistoryOut {
@@ -201,6 +206,8 @@ impl Indexer<'_> {
             commits: outcome.n_commits,
             bytes: outcome.n_bytes,
             took_ms: outcome.elapsed.as_millis() as u64,
+            search_bytes: outcome.n_search_bytes,
+            searchable_after_ms: outcome.searchable_after.as_millis() as u64,
         }))
     }
 

@@ -20,6 +20,7 @@ mod progress;
 mod read;
 mod render;
 mod search;
+mod search_commits;
 mod serve;
 mod signals;
 mod status;

@@ -10,7 +10,7 @@ use super::args::{FilterArgs, Global, ModeArg, SearchArgs, TestsArg};
 use super::json::ProvenanceOut;
 use super::progress::CliProgress;
 use super::render::{FAINT, Output, PATH, STRONG};
-use super::{Found, INTERRUPTED};
+use super::{Found, INTERRUPTED, search_commits};
 use crate::query::{CursorKey, FileFilter, Mode, Pattern, PatternOptions, Request, Sources, Tests};
 use crate::surface::answer::{MAX_QUERY_BYTES, ResultOut, lines_request, matching_lines, ranked};
 use crate::surface::open::Workspace;
@@ -33,6 +33,9 @@ struct SearchOut {
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &SearchArgs, output: &mut Output) -> Result<Found> {
     let query = query_text(&args.query)?;
     let filter = filter(&args.filter)?;
+    if let Some(what) = args.inside {
+        return search_commits::run(workspace, global, args, (what, &query), filter, output);
+    }
     let limit = match workspace.config.limit.value {
         0 => usize::MAX,
         limit => limit,
