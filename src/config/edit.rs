@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::file::{self, FileError};
 
 /// The keys that can be set, each with what its value is.
-pub const KEYS: [(&str, ValueKind); 8] = [
+pub const KEYS: [(&str, ValueKind); 9] = [
     ("index.max_blob_bytes", ValueKind::Number),
     ("embedding.model", ValueKind::Text),
     ("search.limit", ValueKind::Number),
@@ -14,6 +14,7 @@ pub const KEYS: [(&str, ValueKind); 8] = [
     ("gc.reflog_days", ValueKind::Number),
     ("gc.max_bytes", ValueKind::Size),
     ("gc.dead_percent", ValueKind::Number),
+    ("gc.deleted_files", ValueKind::Number),
     ("serve.roots", ValueKind::Text),
 ];
 

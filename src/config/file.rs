@@ -49,6 +49,7 @@ pub(super) struct GcSettings {
     pub(super) reflog_days: Option<u32>,
     pub(super) max_bytes: Option<u64>,
     pub(super) dead_percent: Option<u32>,
+    pub(super) deleted_files: Option<usize>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

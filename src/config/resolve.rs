@@ -20,6 +20,7 @@ const DEFAULT_LIMIT: usize = 10;
 const DEFAULT_REFLOG_DAYS: u32 = 30;
 /// Copying the rest is worth it when a tenth of what is stored is of no use.
 const DEFAULT_DEAD_PERCENT: u32 = 10;
+const DEFAULT_DELETED_FILES: usize = 10_000;
 /// A segment covers so much text: large enough for few segments, small enough for a build in a quarter of a gigabyte.
 const MAX_SEGMENT_BYTES: usize = 96 << 20;
 /// Raised when rules outside `extract` change what is indexed or stored: 1, the first.
@@ -84,6 +85,8 @@ pub struct Config {
     pub gc_max_bytes: Setting<u64>,
     /// `gc.dead_percent`
     pub gc_dead_percent: Setting<u32>,
+    /// `gc.deleted_files`: of how many deleted files the last version is indexed and kept.
+    pub gc_deleted_files: Setting<usize>,
     /// `serve.roots`: folders in which a server may be asked about repositories.
     pub roots: Setting<Vec<PathBuf>>,
 }
@@ -145,6 +148,7 @@ impl Config {
         let gc_auto = from_variable("CODESCOUT_GC_AUTO", environment.gc_auto.as_ref(), "true or false")?
             .or_else(|| from_files(&layers, |settings| settings.gc.auto));
         let gc_dead_percent = from_files(&layers, |settings| settings.gc.dead_percent);
+        let gc_deleted_files = from_files(&layers, |settings| settings.gc.deleted_files);
         let model = match &environment.model {
             Some(folder) => Some(Setting {
                 value: PathBuf::from(folder),
@@ -176,6 +180,7 @@ impl Config {
             gc_reflog_days: or_default(gc_reflog_days, DEFAULT_REFLOG_DAYS),
             gc_max_bytes: or_default(gc_max_bytes, 0),
             gc_dead_percent: or_default(gc_dead_percent, DEFAULT_DEAD_PERCENT),
+            gc_deleted_files: or_default(gc_deleted_files, DEFAULT_DELETED_FILES),
             roots: or_default(
                 from_files(&layers, |settings| {
                     let roots = settings.serve.roots.as_ref()?;
@@ -202,6 +207,7 @@ impl Config {
             shown("gc.reflog_days", &self.gc_reflog_days),
             shown("gc.max_bytes", &self.gc_max_bytes),
             shown("gc.dead_percent", &self.gc_dead_percent),
+            shown("gc.deleted_files", &self.gc_deleted_files),
         ]
     }
 
@@ -211,6 +217,7 @@ impl Config {
             reflog_days: self.gc_reflog_days.value,
             max_bytes: Some(self.gc_max_bytes.value).filter(|&max_bytes| max_bytes > 0),
             dead_percent: self.gc_dead_percent.value,
+            deleted_files: self.gc_deleted_files.value,
         }
     }
 

@@ -3,9 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::artifact::ArtifactKey;
+use crate::artifact::{ArtifactKey, SkipReason};
 use crate::embed::Embedder;
+use crate::extract;
 use crate::git::{Attributes, ObjectError, ObjectReader, Repository, TreeChange, TreeFile, is_rules_file};
+use crate::history::GoneFile;
 use crate::index::{Build, BuildError, BuildOptions, SegmentError, Segments};
 use crate::model::{CommitId, TreeId};
 use crate::sidecar::{HistoryEntry, LockError, Sidecar, State, StateError, WriterLock};
@@ -126,6 +128,34 @@ impl Ingest<'_> {
             }
         }
         let mut outcome = self.build(target, &lock, &mut state, known, progress, interrupt)?;
+        outcome.elapsed = started.elapsed();
+        Ok(outcome)
+    }
+
+    /// Indexes the last versions of deleted files, in no snapshot. Returns how many blobs are new.
+    pub fn index_gone(
+        &self,
+        gone: Vec<GoneFile>,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Outcome, IngestError> {
+        let started = Instant::now();
+        let files: Vec<ListedFile> = gone.into_iter().map(listed_gone).collect();
+        let lock = self.sidecar.lock_unless(self.patience, interrupt)?;
+        let (mut state, known) = self.sound_state(&lock)?;
+        let missing = missing_artifacts(&files, &known);
+        let mut outcome = Outcome {
+            n_files: files.len(),
+            ..Outcome::default()
+        };
+        if !missing.is_empty() {
+            progress.begin(Stage::Indexing, missing.len());
+            self.index(&missing, &known, &lock, &mut state, progress, interrupt, &mut outcome)?;
+            progress.end();
+            let segments = known.reopen(self.sidecar, &state, &self.profile())?;
+            outcome.n_merged_segments = tidy(self.sidecar, &lock, &mut state, &segments, &self.profile());
+        }
+        outcome.interrupted = interrupt.load(Ordering::Relaxed);
         outcome.elapsed = started.elapsed();
         Ok(outcome)
     }
@@ -369,6 +399,23 @@ fn manifest_bytes(
     difference
         .over(whole)
         .to_manifest(state.epoch, state.recipe, None, Some(target))
+}
+
+/// A deleted file as one to be indexed. The rules that its commit had are not looked up: names and modes alone decide.
+pub(super) fn listed_gone(gone: GoneFile) -> ListedFile {
+    let lang = extract::lang_of_path(&gone.path);
+    let left_out = match () {
+        () if extract::is_vendored(&gone.path) => Some(SkipReason::Vendored),
+        () if extract::is_lock_file(&gone.path) => Some(SkipReason::LockFile),
+        () => None,
+    };
+    ListedFile {
+        path: gone.path,
+        mode: gone.entry.mode,
+        oid: gone.entry.oid,
+        lang,
+        left_out,
+    }
 }
 
 /// An error with its causes on one line.

@@ -38,6 +38,15 @@ impl CursorKey {
         Self::of(&snapshot(view), question)
     }
 
+    /// The same for an answer about several views.
+    pub fn over<'v>(views: impl Iterator<Item = &'v View>, question: &str) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        views.for_each(|view| {
+            hasher.update(&snapshot(view));
+        });
+        Self::of(hasher.finalize().as_bytes(), question)
+    }
+
     /// The same for an answer about commits: those that `tip` reaches.
     pub fn of_commits(tip: Option<CommitId>, profile: &str, question: &str) -> Self {
         let mut hasher = blake3::Hasher::new();

@@ -15,4 +15,4 @@ pub use listing::{Difference, ListedFile, attributes_of, can_be_completed, missi
 pub use manifest::{FileEntry, FileStatus, Manifest, ManifestWriter};
 pub use overlay::{Change, OverlayError, lay_over_changes, list_changes};
 pub use store::{ManifestError, SnapshotStore, StoredManifest, tree_of_file};
-pub use view::{Coverage, FileId, LiveDocs, Place, Provenance, View, ViewFile};
+pub use view::{Coverage, Documents, FileId, LiveDocs, Place, Provenance, View, ViewFile};

@@ -1,7 +1,7 @@
 //! An opened snapshot, perhaps with an overlay: files, documents, and where each document stands.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blake3::Hasher;
@@ -12,8 +12,9 @@ use crate::extract::Extraction;
 use crate::git::{BlobContent, ObjectError, ObjectReader};
 use crate::index::Segments;
 use crate::model::{BlobId, CommitId, Lang, TreeId};
+use crate::sidecar::SectionError;
 
-use super::manifest::{FileEntry, FileStatus, Manifest};
+use super::manifest::{FileEntry, FileStatus, Manifest, ManifestWriter};
 
 /// A file of a view: its place in path order, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -105,6 +106,15 @@ impl LiveDocs {
     }
 }
 
+/// Which documents a view of many commits' files has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Documents {
+    /// All of its files.
+    All,
+    /// Those that the view it was made from has not.
+    Gone,
+}
+
 /// A file of a view, borrowed.
 #[derive(Clone, Copy, Debug)]
 pub struct ViewFile<'a> {
@@ -164,8 +174,30 @@ impl View {
             files,
             unsaved: Arc::new(unsaved),
         };
-        view.number_documents();
+        view.number_documents(|_| true);
         view
+    }
+
+    /// Other files over the same segments: those of many commits, so that a path may stand there several times with different
+    /// blobs. `files` ascend by path. With [`Documents::Gone`] they have only the documents that this view has not.
+    pub fn with_files(&self, files: &[FileEntry], documents: Documents) -> Result<Self, SectionError> {
+        let mut writer = ManifestWriter::new([0; 16], self.layers.first().map_or(0, Manifest::recipe), None);
+        files.iter().for_each(|file| writer.push(file));
+        let manifest = Manifest::from_bytes(Path::new("files of many commits"), writer.finish())?;
+        let mut view = Self {
+            provenance: self.provenance.clone(),
+            live: LiveDocs::with_capacity(self.segments.n_docs()),
+            places: Places::default(),
+            n_file_tokens: vec![0; files.len()],
+            segments: self.segments.clone(),
+            files: (0..manifest.n_files())
+                .map(|index| FileRef { layer: 0, index })
+                .collect(),
+            layers: vec![manifest],
+            unsaved: Arc::clone(&self.unsaved),
+        };
+        view.number_documents(|doc| documents == Documents::All || !self.live.contains(doc));
+        Ok(view)
     }
 
     /// What it is about.
@@ -298,7 +330,7 @@ impl View {
         *hasher.finalize().as_bytes()
     }
 
-    fn number_documents(&mut self) {
+    fn number_documents(&mut self, is_wanted: impl Fn(u32) -> bool) {
         let mut pairs = Vec::new();
         for number in 0..self.n_files() {
             let file = FileId(number);
@@ -308,7 +340,12 @@ impl View {
             let Some((segment, local)) = self.segments.of_blob(blob) else {
                 continue;
             };
-            for (chunk, doc) in segment.artifacts.docs(local).enumerate() {
+            for (chunk, doc) in segment
+                .artifacts
+                .docs(local)
+                .enumerate()
+                .filter(|(_, doc)| is_wanted(*doc))
+            {
                 let n_tokens = self.segments.doc_meta(doc).map_or(0, |meta| meta.n_tokens);
                 self.live.insert(doc, n_tokens);
                 self.n_file_tokens[number as usize] += n_tokens;
@@ -383,11 +420,9 @@ impl Places {
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
-    use super::super::manifest::ManifestWriter;
     use super::*;
     use crate::git::FileMode;
     use crate::model::{Oid, RepoPath};
-    use std::path::Path;
 
     fn manifest(paths: &[&str], removed: &[&str]) -> Manifest {
         let mut writer = ManifestWriter::new([0; 16], 1, None);

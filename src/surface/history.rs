@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::git::{BlobContent, KnownFiles, OnDisk, WorkTreeReader};
-use crate::history::{Batch, Entry, History, LineChanges, Mailmap, Messages, Reachable};
+use crate::history::{Batch, Entry, History, LineChanges, Mailmap, Messages, Reachable, gone_files};
 use crate::ingest::{Progress, RecordError, RecordOutcome, Recorder, Target};
 use crate::model::{BlobId, CommitId, RepoPath};
 use crate::sidecar::{HistoryEntry, StateError};
@@ -76,6 +76,10 @@ impl Workspace {
         let mut outcome = recorder.record(&sidecar, tips, progress, interrupt)?;
         recorder.index_messages(&sidecar, self.embedder(), progress, interrupt)?;
         recorder.index_lines(&sidecar, progress, interrupt)?;
+        let (history, _) = self.stored_history()?.unwrap_or_default();
+        let gone = gone_files(&history, self.config.gc_deleted_files.value)?;
+        outcome.n_deleted_files = gone.len();
+        self.writer(&sidecar).index_gone(gone, progress, interrupt)?;
         let state = sidecar.state()?.unwrap_or_default();
         let all: u64 = state.history.iter().map(HistoryEntry::n_bytes).sum();
         outcome.n_search_bytes = all.saturating_sub(outcome.n_bytes);

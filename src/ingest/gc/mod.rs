@@ -20,7 +20,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use crate::artifact::ArtifactKey;
 use crate::git::{RefError, Repository};
+use crate::history::{History, gone_files};
 use crate::index::{
     MergeError, Ranks, Segment, SegmentError, Segments, Survivors, rewrite_artifacts, rewrite_segments,
 };
@@ -37,7 +39,7 @@ pub use survey::{KeptSnapshot, Share, Survey};
 use super::compact::{GRACE, MAX_MERGED_BYTES, tidy};
 use super::progress::{Progress, Stage};
 use super::publish::{ARTIFACTS_ENDING, PublishError, publish_state, store, store_segment};
-use super::run::new_epoch;
+use super::run::{chain, listed_gone, new_epoch};
 use super::sweep::{Grace, retire, retire_manifests, sweep};
 use keep::keep_list;
 use manifests::Rewriting;
@@ -78,6 +80,8 @@ pub struct CollectOptions {
     pub max_bytes: Option<u64>,
     /// Segments are rewritten when so many of a hundred bytes in use belong to nothing that is kept.
     pub dead_percent: u32,
+    /// The last versions of so many deleted files stay, the latest deleted first, as long as commits are recorded.
+    pub deleted_files: usize,
 }
 
 /// Who wants a collection.
@@ -313,7 +317,21 @@ impl Collector<'_> {
             Occasion::Asked | Occasion::Aggressive => Vec::new(),
         };
         let keep = keep_list(roots, &pins, &recent);
-        mark(self.repository, self.sidecar, state, segments, keep, max_bytes)
+        let gone = self.gone(state);
+        mark(self.repository, self.sidecar, state, segments, (keep, &gone), max_bytes)
+    }
+
+    /// Last versions of deleted files. Records that cannot be read keep nothing: they are made anew, and so is what they keep.
+    fn gone(&self, state: &State) -> Vec<ArtifactKey> {
+        let gone = History::open(self.sidecar, &state.history)
+            .and_then(|history| gone_files(&history, self.options.deleted_files));
+        match gone {
+            Ok(gone) => gone.into_iter().map(|file| listed_gone(file).key()).collect(),
+            Err(error) => {
+                tracing::warn!("{}: deleted files are not kept", chain(&error));
+                Vec::new()
+            }
+        }
     }
 
     /// The trees that stay because nobody asked, with the time that each was made.

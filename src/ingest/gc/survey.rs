@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-use crate::artifact::SkipReason;
+use crate::artifact::{ArtifactKey, SkipReason};
 use crate::git::Repository;
 use crate::index::{NumberSet, Segment, Segments};
 use crate::model::TreeId;
@@ -50,6 +50,8 @@ pub struct Survey {
     pub kept: Vec<KeptSnapshot>,
     /// Snapshots that something keeps and the limit of size does not.
     pub over_budget: Vec<KeptSnapshot>,
+    /// Last versions of deleted files that stay and no snapshot that stays has.
+    pub deleted_files: Share,
     /// Snapshots that nothing keeps.
     pub dead_snapshots: Share,
     /// Blobs that no snapshot that stays has.
@@ -81,7 +83,7 @@ impl Survey {
 
     /// Bytes that stay when everything else is gone.
     pub fn live_bytes(&self) -> u64 {
-        self.kept.iter().map(|kept| kept.bytes).sum()
+        self.kept.iter().map(|kept| kept.bytes).sum::<u64>() + self.deleted_files.bytes
     }
 }
 
@@ -97,13 +99,14 @@ pub(super) struct Marked {
 
 /// Looks through everything. Reads every manifest that is kept; writes nothing.
 ///
-/// `keep` has the strongest first. Those at its end that do not fit into `max_bytes` are not kept, but for the untouchable ones.
+/// `keep` has the strongest first. Those at its end that do not fit into `max_bytes` are not kept, but for the untouchable ones; `gone`
+/// are blobs that stay where there is room besides.
 pub(super) fn mark(
     repository: &Repository,
     sidecar: &Sidecar,
     state: &State,
     segments: &Segments,
-    keep: Vec<Keep>,
+    (keep, gone): (Vec<Keep>, &[ArtifactKey]),
     max_bytes: Option<u64>,
 ) -> Result<Marked, CollectError> {
     let io_error = |source| CollectError::Io {
@@ -128,6 +131,9 @@ pub(super) fn mark(
             kept.extend(marking.add(keep, repository)?);
         }
     }
+    let kept_bytes: u64 = kept.iter().map(|kept| kept.bytes).sum();
+    let room = max_bytes.map_or(u64::MAX, |max_bytes| max_bytes.saturating_sub(kept_bytes));
+    let deleted_files = marking.add_gone(gone, room);
     let Marking { blobs, docs, .. } = marking;
     let stays: HashSet<TreeId> = kept.iter().map(|kept| kept.keep.tree).collect();
     let dead_manifests: Vec<StoredManifest> = stored.into_iter().filter(|file| !stays.contains(&file.tree)).collect();
@@ -142,6 +148,7 @@ pub(super) fn mark(
         old_folders: old_folders(sidecar).map_err(io_error)?,
         over_budget,
         kept,
+        deleted_files,
         ..Survey::default()
     };
     found.unnamed.iter().for_each(|file| survey.leftovers.add(file.n_bytes));
@@ -248,6 +255,21 @@ impl<'a> Marking<'a> {
         }
         let bytes = bytes as u64;
         Ok(Some(KeptSnapshot { keep, bytes }))
+    }
+
+    /// Marks blobs that no snapshot has to have, as long as they fit into `room`.
+    fn add_gone(&mut self, gone: &[ArtifactKey], room: u64) -> Share {
+        let mut share = Share::default();
+        for blob in gone.iter().filter_map(|key| self.segments.find_blob(*key)) {
+            if share.bytes >= room {
+                break;
+            }
+            if !self.blobs.contains(blob) {
+                let bytes = self.mark_blob(blob) as u64;
+                share.add(bytes);
+            }
+        }
+        share
     }
 
     /// The number of a file's blob, also of one that was left out for what it holds: that it is to be left out is known by its

@@ -7,6 +7,7 @@ mod diff;
 mod hint;
 mod history;
 mod outline;
+mod past;
 mod provenance;
 mod read;
 mod search;
@@ -25,9 +26,13 @@ pub(crate) use history::{CandidateOut, HistoryBody, HistoryOp, HistoryQuestion, 
 pub(crate) use outline::{
     FileSymbolsOut, NodeOut, OutlineBody, OutlineKind, OutlineQuestion, SummaryOut, outline, outline_path,
 };
+pub(crate) use past::{LifeOut, MomentOut};
 pub(crate) use provenance::ProvenanceOut;
 pub(crate) use read::{PartOut, ReadBody, inside, lines_query, read_body};
-pub(crate) use search::{MAX_QUERY_BYTES, ResultOut, SearchPage, lines_request, matching_lines, ranked};
+pub(crate) use search::{
+    MAX_QUERY_BYTES, RefView, ResultOut, SearchPage, lines_request, matching_lines, ranked, ranked_in_past,
+    ranked_over_refs,
+};
 pub(crate) use status::{StatusBody, languages, sizes, status_body};
 pub(crate) use symbol::{
     DefinitionOut, ReferencesOut, definition_kinds, definition_out, found_by_name, place_query, references,

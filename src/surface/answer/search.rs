@@ -1,16 +1,19 @@
 //! What a search found: places with their text.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail};
 use serde::Serialize;
 
+use super::past::{LifeOut, Past};
 use crate::extract::{self, DefinitionKind};
 use crate::git::{BlobContent, ObjectReader};
+use crate::model::ChunkKey;
 use crate::query::{
     ExactText, FEATURES, FileFilter, FileMatches, GrepDetail, GrepLine, GrepPosition, GrepRequest, Hit, Pattern,
-    Request, Searcher, Sources, grep,
+    Request, SearchOutcome, Searcher, Sources, grep,
 };
 use crate::snapshot::{FileId, View};
 use crate::surface::open::Workspace;
@@ -34,6 +37,12 @@ pub(crate) struct ResultOut {
     pub(crate) symbol: Option<String>,
     pub(crate) blob: String,
     pub(crate) places: Vec<PlaceOut>,
+    /// Where it stands in each of several revisions that were asked about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) refs: Vec<RefPlacesOut>,
+    /// When it lived, where all history was asked about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) life: Option<LifeOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) snippet: Option<String>,
     pub(crate) snippet_start_line: u32,
@@ -47,6 +56,14 @@ pub(crate) struct PlaceOut {
     pub(crate) path: String,
     pub(crate) start_line: u32,
     pub(crate) end_line: u32,
+}
+
+/// Where a text stands in one of several revisions.
+#[derive(Debug, Serialize)]
+pub(crate) struct RefPlacesOut {
+    #[serde(rename = "ref")]
+    pub(crate) reference: String,
+    pub(crate) places: Vec<PlaceOut>,
 }
 
 /// Results, each with the position behind it, and what makes them partial.
@@ -77,6 +94,26 @@ pub(crate) fn ranked(
     explain: bool,
     interrupt: &AtomicBool,
 ) -> Result<SearchPage> {
+    let best = best_hits(workspace, view, request, kinds, interrupt)?;
+    page_of(workspace, view, request, &best, explain)
+}
+
+/// Hits, and what is to be said of them.
+struct Best {
+    outcome: SearchOutcome,
+    /// Texts that were wanted as they stand and stand nowhere.
+    absent: Vec<String>,
+    /// What was not looked at.
+    notes: Vec<String>,
+}
+
+fn best_hits(
+    workspace: &Workspace,
+    view: &View,
+    request: &Request,
+    kinds: &[DefinitionKind],
+    interrupt: &AtomicBool,
+) -> Result<Best> {
     let searcher = Searcher::new(view, workspace.embedder(), workspace.static_model())?;
     let sources = Sources::new(view, &workspace.repository);
     let exact = ExactText::find(&request.query, &sources, &request.filter, interrupt)?;
@@ -106,11 +143,16 @@ pub(crate) fn ranked(
         outcome.has_more = outcome.hits.len() > request.limit;
         outcome.hits.truncate(request.limit);
     }
+    Ok(Best { outcome, absent, notes })
+}
+
+fn page_of(workspace: &Workspace, view: &View, request: &Request, best: &Best, explain: bool) -> Result<SearchPage> {
+    let outcome = &best.outcome;
     let mut reader = workspace.repository.reader();
     let mut page = SearchPage {
-        read_as: outcome.read_as,
-        absent,
-        notes,
+        read_as: best.outcome.read_as.clone(),
+        absent: best.absent.clone(),
+        notes: best.notes.clone(),
         ..SearchPage::default()
     };
     for (hit, position) in outcome.hits.iter().zip(request.skip as u32 + 1..) {
@@ -134,6 +176,135 @@ fn about_exact(exact: &ExactText) -> Vec<String> {
         notes.push("the text stands on more lines than were looked at: grep tells all".to_owned());
     }
     notes
+}
+
+/// The best hits among the files of many commits, each with its life.
+pub(crate) fn ranked_in_past(
+    workspace: &Workspace,
+    past: &Past,
+    request: &Request,
+    kinds: &[DefinitionKind],
+    explain: bool,
+    interrupt: &AtomicBool,
+) -> Result<SearchPage> {
+    let best = match past.is_of_gone() {
+        false => best_hits(workspace, &past.view, request, kinds, interrupt)?,
+        true => gone_hits(workspace, past, request, kinds, interrupt)?,
+    };
+    let mut page = page_of(workspace, &past.view, request, &best, explain)?;
+    for (result, hit) in page.results.iter_mut().zip(&best.outcome.hits) {
+        result.life = Some(past.life(hit)?);
+    }
+    Ok(page)
+}
+
+/// Those among the best hits whose definitions are not there in another form.
+fn gone_hits(
+    workspace: &Workspace,
+    past: &Past,
+    request: &Request,
+    kinds: &[DefinitionKind],
+    interrupt: &AtomicBool,
+) -> Result<Best> {
+    let n_wanted = request.skip.saturating_add(request.limit);
+    let wider = Request {
+        limit: n_wanted.saturating_mul(4).max(MAX_LOOKED_THROUGH),
+        skip: 0,
+        ..request.clone()
+    };
+    let mut best = best_hits(workspace, &past.view, &wider, kinds, interrupt)?;
+    let mut hits = Vec::new();
+    for hit in std::mem::take(&mut best.outcome.hits) {
+        if !past.is_still_defined(&hit)? {
+            hits.push(hit);
+        }
+    }
+    best.outcome.has_more = hits.len() > n_wanted;
+    best.outcome.hits = hits.into_iter().skip(request.skip).take(request.limit).collect();
+    Ok(best)
+}
+
+/// A revision that is asked about among others, and which of its files.
+pub(crate) struct RefView<'v> {
+    pub(crate) view: &'v View,
+    pub(crate) filter: FileFilter,
+}
+
+/// The best hits of several revisions: each text once, with where it stands in each of them. Scores are shares of the best of a
+/// revision, so that those of several can stand in one order.
+pub(crate) fn ranked_over_refs(
+    workspace: &Workspace,
+    views: &[RefView<'_>],
+    request: &Request,
+    explain: bool,
+    interrupt: &AtomicBool,
+) -> Result<SearchPage> {
+    let n_wanted = request.skip.saturating_add(request.limit).saturating_add(1);
+    let mut page = SearchPage::default();
+    let mut found: Vec<(usize, ChunkKey, Hit)> = Vec::new();
+    for (at, RefView { view, filter }) in views.iter().enumerate() {
+        let request = Request {
+            filter: filter.clone(),
+            limit: n_wanted,
+            skip: 0,
+            ..request.clone()
+        };
+        let best = best_hits(workspace, view, &request, &[], interrupt)?;
+        let outcome = best.outcome;
+        page.read_as = page.read_as.or(outcome.read_as);
+        let reference = &view.provenance().reference;
+        let notes = best.notes.iter().map(|note| format!("{reference}: {note}"));
+        page.notes.extend(notes);
+        match at {
+            0 => page.absent = best.absent,
+            _ => page.absent.retain(|text| best.absent.contains(text)),
+        }
+        let key = |hit: &Hit| {
+            let (segment, local) = view.segments().of_doc(hit.doc)?;
+            Some(segment.lexical.key(local))
+        };
+        found.extend(outcome.hits.into_iter().filter_map(|hit| Some((at, key(&hit)?, hit))));
+    }
+    found.sort_by(|(a, _, x), (b, _, y)| y.score.total_cmp(&x.score).then(a.cmp(b)));
+    let mut seen = HashSet::new();
+    found.retain(|(_, key, _)| seen.insert(*key));
+    let has_more = found.len() >= n_wanted;
+    let mut reader = workspace.repository.reader();
+    let told = found.iter().skip(request.skip).take(request.limit);
+    for ((at, key, hit), position) in told.zip(request.skip as u32 + 1..) {
+        let mut result = result_out(views[*at].view, &mut reader, hit, explain)?;
+        for RefView { view, .. } in views {
+            let places = places_of(view, *key)?;
+            if !places.is_empty() {
+                result.refs.push(RefPlacesOut {
+                    reference: view.provenance().reference.clone(),
+                    places,
+                });
+            }
+        }
+        page.results.push(result);
+        page.after.push((position, 0));
+    }
+    page.next = page.after.last().copied().filter(|_| has_more);
+    Ok(page)
+}
+
+/// Where a text stands in a view.
+fn places_of(view: &View, key: ChunkKey) -> Result<Vec<PlaceOut>> {
+    let doc = view.segments().find_doc(key);
+    let mut places = Vec::new();
+    for place in doc.map(|doc| view.places(doc)).unwrap_or_default() {
+        let extraction = view.extraction(place.file).transpose()?;
+        let chunk = extraction
+            .as_ref()
+            .and_then(|found| found.chunks.get(place.chunk as usize));
+        places.push(PlaceOut {
+            path: path_of(view, place.file),
+            start_line: chunk.map_or(0, |chunk| chunk.start_line),
+            end_line: chunk.map_or(0, |chunk| chunk.end_line),
+        });
+    }
+    Ok(places)
 }
 
 /// The lines that match, each a result, in the order of paths. With lines around them, neighbours are one result.
@@ -194,6 +365,8 @@ fn lines_out(view: &View, file: FileId, lines: &[GrepLine]) -> ResultOut {
         symbol: None,
         blob: view.file(file).entry().oid.to_string(),
         places: Vec::new(),
+        refs: Vec::new(),
+        life: None,
         snippet: Some(String::from_utf8_lossy(&text).into_owned()),
         snippet_start_line: lines.first().map_or(0, |line| line.number),
         features: None,
@@ -265,6 +438,8 @@ fn result_out(view: &View, reader: &mut ObjectReader, hit: &Hit, explain: bool) 
                 end_line: place.end_line,
             })
             .collect(),
+        refs: Vec::new(),
+        life: None,
         snippet: Some(snippet),
         snippet_start_line,
         features,

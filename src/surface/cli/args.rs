@@ -128,6 +128,8 @@ pub(super) struct PageArgs {
   codescout search parse_query --lang rust --path src
   codescout search \"token bucket\" --ref v1.2.0 --json
   codescout search '\"no such table\" when a migration runs'
+  codescout search \"token bucket\" --refs v1.0,v2.0,WORKTREE
+  codescout search --all-history \"token bucket\"      also what was deleted
   codescout search --in commits \"why are retries limited\" --since 1y
   codescout search --in diffs 'max_retries = 3' --path src
   codescout search --in diffs --mode regex 'fn retry_\\w+' --author ada
@@ -138,6 +140,12 @@ pub(super) struct SearchArgs {
     /// How to search
     #[arg(short, long, value_enum, default_value_t)]
     pub(super) mode: ModeArg,
+    /// Search every version of every file that is indexed, also what is gone; each result with the commits that it lived through
+    #[arg(long, conflicts_with_all = ["refs", "inside"])]
+    pub(super) all_history: bool,
+    /// Search several revisions at once, separated by commas; may be repeated
+    #[arg(long, value_name = "REV,…", value_delimiter = ',', conflicts_with = "inside")]
+    pub(super) refs: Vec<String>,
     /// Not the files but what happened to them: messages of commits, or lines that commits added and removed
     #[arg(long = "in", value_enum, value_name = "WHAT")]
     pub(super) inside: Option<InArg>,
@@ -343,7 +351,8 @@ pub(super) struct ReadArgs {
   codescout history src --since 2w --author ada
   codescout history src/old.rs --introduced      a file that is no longer there
   codescout history src/parser.rs --cochange --json
-  codescout history --deleted src")]
+  codescout history --deleted src
+  codescout history --deleted \"how sessions were stored on disk\"")]
 pub(super) struct HistoryArgs {
     /// A file or folder from the root of the repository, path:LINE, path:START-END, path#NAME of a definition, or a name; also
     /// what is no longer there
@@ -355,7 +364,7 @@ pub(super) struct HistoryArgs {
     /// Only the last commit that has it, and the one that took it away
     #[arg(long, conflicts_with_all = ["deleted", "cochange"])]
     pub(super) last_seen: bool,
-    /// What is no longer there: files below the target, or all
+    /// What is no longer there: files below the target, or all; where the target is a description, code by meaning
     #[arg(long, conflicts_with = "cochange")]
     pub(super) deleted: bool,
     /// What changes in the same commits

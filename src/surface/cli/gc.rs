@@ -41,6 +41,7 @@ pub(super) struct CausesOut {
     leftover_files: ShareOut,
     old_folders: ShareOut,
     history: ShareOut,
+    deleted_files: ShareOut,
 }
 
 #[derive(Debug, Serialize)]
@@ -163,6 +164,7 @@ impl CausesOut {
             leftover_files: ShareOut::of(survey.leftovers),
             old_folders: ShareOut::of(survey.old_folders),
             history: ShareOut::of(survey.history),
+            deleted_files: ShareOut::of(survey.deleted_files),
         }
     }
 
@@ -183,6 +185,7 @@ impl CausesOut {
             ("left over", self.leftover_files, "files"),
             ("earlier formats", self.old_folders, "folders"),
             ("history", self.history, "commits"),
+            ("deleted", self.deleted_files, "files"),
         ] {
             if share.count > 0 {
                 line(output, name, share.count, what, share.bytes)?;

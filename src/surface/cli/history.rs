@@ -6,13 +6,14 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::args::{Global, HistoryArgs};
-use super::json::ProvenanceOut;
+use super::json::{Hinted, ProvenanceOut};
 use super::progress::CliProgress;
 use super::render::{FAINT, Output, PATH, STRONG, one_line, sanitize};
 use super::{Found, INTERRUPTED};
 use crate::surface::answer::{
     CandidateOut, HistoryBody, HistoryOp, HistoryQuestion, SymbolChangeOut, Targets, history, named,
 };
+use crate::surface::history::OpenedHistory;
 use crate::surface::open::Workspace;
 
 #[derive(Debug, Serialize)]
@@ -27,6 +28,18 @@ struct HistoryOut {
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &HistoryArgs, output: &mut Output) -> Result<Found> {
     let progress = CliProgress::new(global.quiet);
     let opened = workspace.history(&global.reference, &progress, &INTERRUPTED)?;
+    if let Some(query) = prose(args, &opened) {
+        let is_filtered = args.since.is_some() || args.until.is_some() || args.author.is_some();
+        if is_filtered {
+            return Err(Hinted {
+                message: "--since, --until and --author mean nothing for a description of what is gone".to_owned(),
+                hint: "leave them out, or name a folder".to_owned(),
+            }
+            .into());
+        }
+        let limit = if args.limit == 0 { usize::MAX } else { args.limit };
+        return super::search::run_gone(workspace, global, query, limit, output);
+    }
     let started = Instant::now();
     let uncommitted = workspace.uncommitted(&global.reference, &INTERRUPTED)?;
     let targets = Targets {
@@ -54,6 +67,13 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &HistoryArgs, ou
         false => show(&body, &provenance, args, output)?,
     }
     Ok(if is_nothing { Found::Nothing } else { Found::Something })
+}
+
+/// What is gone, where it is described in words instead of named.
+fn prose<'a>(args: &'a HistoryArgs, opened: &OpenedHistory) -> Option<&'a str> {
+    let target = args.target.as_deref().filter(|_| args.deleted)?.to_str()?;
+    let is_path = || !opened.history.paths_from(target.as_bytes()).is_empty();
+    (target.trim().contains(char::is_whitespace) && !is_path()).then_some(target)
 }
 
 fn question(args: &HistoryArgs) -> HistoryQuestion {

@@ -34,6 +34,7 @@ struct HistoryOut {
     bytes: u64,
     took_ms: u64,
     search_bytes: u64,
+    deleted_files: usize,
     searchable_after_ms: u64,
 }
 
@@ -207,6 +208,7 @@ impl Indexer<'_> {
             bytes: outcome.n_bytes,
             took_ms: outcome.elapsed.as_millis() as u64,
             search_bytes: outcome.n_search_bytes,
+            deleted_files: outcome.n_deleted_files,
             searchable_after_ms: outcome.searchable_after.as_millis() as u64,
         }))
     }

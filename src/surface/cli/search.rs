@@ -7,18 +7,28 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 
 use super::args::{FilterArgs, Global, ModeArg, SearchArgs, TestsArg};
-use super::json::ProvenanceOut;
+use super::json::{Hinted, ProvenanceOut};
 use super::progress::CliProgress;
 use super::render::{FAINT, Output, PATH, STRONG};
 use super::{Found, INTERRUPTED, search_commits};
 use crate::query::{CursorKey, FileFilter, Mode, Pattern, PatternOptions, Request, Sources, Tests};
-use crate::surface::answer::{MAX_QUERY_BYTES, ResultOut, lines_request, matching_lines, ranked};
+use crate::snapshot::Documents;
+use crate::surface::answer::{
+    LifeOut, MAX_QUERY_BYTES, MomentOut, RefView, ResultOut, lines_request, matching_lines, ranked, ranked_in_past,
+    ranked_over_refs,
+};
 use crate::surface::open::Workspace;
+
+/// Lines of text shown of what is no longer there.
+const LINES_OF_GONE: usize = 6;
 
 #[derive(Debug, Serialize)]
 struct SearchOut {
     #[serde(flatten)]
     provenance: ProvenanceOut,
+    /// What is said of each of several revisions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    refs: Vec<ProvenanceOut>,
     /// The query as it was read, where a word of it was taken for a typing error.
     #[serde(skip_serializing_if = "Option::is_none")]
     read_as: Option<String>,
@@ -44,6 +54,12 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &SearchArgs, out
         ModeArg::Regex => Some(Pattern::new(query.trim_end_matches('\n'), PatternOptions::default())?),
         _ => None,
     };
+    if !args.refs.is_empty() {
+        return run_over_refs(workspace, global, args, (query, filter, limit), output);
+    }
+    if args.all_history {
+        return run_over_past(workspace, global, args, (query, filter, limit), output);
+    }
     let progress = CliProgress::new(global.quiet);
     let opened = workspace.view(&global.reference, &progress, &INTERRUPTED)?;
     let view = &opened.view;
@@ -74,17 +90,192 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &SearchArgs, out
     page.notes.into_iter().for_each(|why| provenance.also_incomplete(why));
     let answer = SearchOut {
         provenance,
+        refs: Vec::new(),
         read_as: page.read_as,
         absent: page.absent,
         results: page.results,
         next_cursor: page.next.map(|position| key.write(position)),
         took_ms: started.elapsed().as_secs_f64() * 1e3,
     };
+    finish(&answer, Shown::of(args), output)
+}
+
+/// All that ever was.
+fn run_over_past(
+    workspace: &Workspace,
+    global: &Global,
+    args: &SearchArgs,
+    (query, filter, limit): (String, FileFilter, usize),
+    output: &mut Output,
+) -> Result<Found> {
+    if matches!(args.mode, ModeArg::Regex | ModeArg::Similar) {
+        return Err(Hinted {
+            message: "this mode means nothing with --all-history".to_owned(),
+            hint: "lines of all times are found by --in diffs --mode regex".to_owned(),
+        }
+        .into());
+    }
+    let progress = CliProgress::new(global.quiet);
+    let past = workspace.past(&global.reference, Documents::All, &progress, &INTERRUPTED)?;
+    let started = Instant::now();
+    let question = format!("search all history {query:?} {:?} {:?}", args.mode, args.filter);
+    let key = CursorKey::new(&past.view, &question);
+    let after = args.page.cursor.as_deref().map(|cursor| key.read(cursor)).transpose()?;
+    let request = Request {
+        query,
+        mode: mode(args.mode),
+        filter,
+        limit,
+        skip: after.map_or(0, |(n_told, _)| n_told as usize),
+        ..Request::default()
+    };
+    let page = ranked_in_past(workspace, &past, &request, &[], args.explain, &INTERRUPTED)?;
+    let mut provenance = ProvenanceOut::of(&past.view);
+    let notes = past.notes()?.into_iter().chain(page.notes);
+    notes.for_each(|why| provenance.also_incomplete(why));
+    let answer = SearchOut {
+        provenance,
+        refs: Vec::new(),
+        read_as: page.read_as,
+        absent: page.absent,
+        results: page.results,
+        next_cursor: page.next.map(|position| key.write(position)),
+        took_ms: started.elapsed().as_secs_f64() * 1e3,
+    };
+    finish(&answer, Shown::of(args), output)
+}
+
+/// When a result lived, on one line.
+fn life_text(life: &LifeOut) -> String {
+    let moment = |moment: &MomentOut| {
+        let day = moment.date.split('T').next().unwrap_or_default();
+        format!("{} {day}", &moment.commit[..moment.commit.len().min(10)])
+    };
+    let first = life.first.as_ref().map_or("uncommitted".to_owned(), moment);
+    match (&life.last, &life.gone_in) {
+        (_, Some(gone)) => format!(
+            "from {first}, gone in {} {}",
+            moment(gone),
+            super::render::one_line(&gone.subject)
+        ),
+        _ if life.present => format!("from {first}, still there"),
+        _ => format!("from {first}"),
+    }
+}
+
+/// Several revisions at once.
+fn run_over_refs(
+    workspace: &Workspace,
+    global: &Global,
+    args: &SearchArgs,
+    (query, filter, limit): (String, FileFilter, usize),
+    output: &mut Output,
+) -> Result<Found> {
+    if args.mode == ModeArg::Regex {
+        return Err(Hinted {
+            message: "--mode regex means nothing with --refs".to_owned(),
+            hint: "ask grep about each revision with --ref".to_owned(),
+        }
+        .into());
+    }
+    let progress = CliProgress::new(global.quiet);
+    let mut opened = Vec::new();
+    for reference in &args.refs {
+        opened.push(workspace.view(reference, &progress, &INTERRUPTED)?.view);
+    }
+    let started = Instant::now();
+    let question = format!("search {query:?} {:?} {:?} {:?}", args.mode, args.filter, args.refs);
+    let key = CursorKey::over(opened.iter(), &question);
+    let after = args.page.cursor.as_deref().map(|cursor| key.read(cursor)).transpose()?;
+    let view = |view| RefView {
+        view,
+        filter: filter.clone(),
+    };
+    let views: Vec<RefView<'_>> = opened.iter().map(view).collect();
+    let request = Request {
+        query,
+        mode: mode(args.mode),
+        filter: FileFilter::default(),
+        limit,
+        skip: after.map_or(0, |(n_told, _)| n_told as usize),
+        ..Request::default()
+    };
+    let page = ranked_over_refs(workspace, &views, &request, args.explain, &INTERRUPTED)?;
+    let mut provenance = ProvenanceOut::of(&opened[0]);
+    page.notes.into_iter().for_each(|why| provenance.also_incomplete(why));
+    let answer = SearchOut {
+        provenance,
+        refs: opened.iter().map(ProvenanceOut::of).collect(),
+        read_as: page.read_as,
+        absent: page.absent,
+        results: page.results,
+        next_cursor: page.next.map(|position| key.write(position)),
+        took_ms: started.elapsed().as_secs_f64() * 1e3,
+    };
+    finish(&answer, Shown::of(args), output)
+}
+
+/// What is no longer there, by words and meaning.
+pub(super) fn run_gone(
+    workspace: &Workspace,
+    global: &Global,
+    query: &str,
+    limit: usize,
+    output: &mut Output,
+) -> Result<Found> {
+    let progress = CliProgress::new(global.quiet);
+    let past = workspace.past(&global.reference, Documents::Gone, &progress, &INTERRUPTED)?;
+    let started = Instant::now();
+    let request = Request {
+        query: query_text(query)?,
+        limit,
+        ..Request::default()
+    };
+    let page = ranked_in_past(workspace, &past, &request, &[], false, &INTERRUPTED)?;
+    let mut provenance = ProvenanceOut::of(&past.view);
+    let notes = past.notes()?.into_iter().chain(page.notes);
+    notes.for_each(|why| provenance.also_incomplete(why));
+    let answer = SearchOut {
+        provenance,
+        refs: Vec::new(),
+        read_as: page.read_as,
+        absent: page.absent,
+        results: page.results,
+        next_cursor: None,
+        took_ms: started.elapsed().as_secs_f64() * 1e3,
+    };
+    let shown = Shown {
+        n_lines: LINES_OF_GONE,
+        is_paged: false,
+    };
+    finish(&answer, shown, output)
+}
+
+/// How much is shown to people.
+#[derive(Clone, Copy)]
+struct Shown {
+    n_lines: usize,
+    is_paged: bool,
+}
+
+impl Shown {
+    fn of(args: &SearchArgs) -> Self {
+        Self {
+            n_lines: args.lines,
+            is_paged: args.page.limit.is_some() || args.page.cursor.is_some(),
+        }
+    }
+}
+
+/// Shows an answer.
+fn finish(answer: &SearchOut, shown: Shown, output: &mut Output) -> Result<Found> {
     if output.json {
-        output.json(&answer)?;
+        output.json(answer)?;
     } else {
-        show(&answer, args, output)?;
-        output.incomplete(answer.provenance.incomplete_because())?;
+        show(answer, shown, output)?;
+        for provenance in std::iter::once(&answer.provenance).chain(answer.refs.iter().skip(1)) {
+            output.incomplete(provenance.incomplete_because())?;
+        }
     }
     Ok(if answer.results.is_empty() {
         Found::Nothing
@@ -130,7 +321,7 @@ pub(super) fn filter(typed: &FilterArgs) -> Result<FileFilter> {
     Ok(FileFilter::new(&typed.paths, &typed.langs, tests)?)
 }
 
-fn show(answer: &SearchOut, args: &SearchArgs, output: &mut Output) -> Result<()> {
+fn show(answer: &SearchOut, shown: Shown, output: &mut Output) -> Result<()> {
     if let Some(read_as) = &answer.read_as {
         output.remark(&format!("read as: {read_as}"));
     }
@@ -153,7 +344,7 @@ fn show(answer: &SearchOut, args: &SearchArgs, output: &mut Output) -> Result<()
             .snippet
             .iter()
             .flat_map(|text| text.lines())
-            .take(args.lines)
+            .take(shown.n_lines)
             .zip(result.snippet_start_line..)
         {
             let number = output.styled(FAINT, &format!("{number:>6}"));
@@ -165,6 +356,18 @@ fn show(answer: &SearchOut, args: &SearchArgs, output: &mut Output) -> Result<()
             let also = output.name(FAINT, &also);
             output.line(&also)?;
         }
+        if let Some(life) = &result.life {
+            let life = output.name(FAINT, &format!("       {}", life_text(life)));
+            output.line(&life)?;
+        }
+        for found in &result.refs {
+            let places = found.places.iter();
+            let places: Vec<String> = places
+                .map(|place| format!("{}:{}", place.path, place.start_line))
+                .collect();
+            let stands = output.name(FAINT, &format!("       in {}: {}", found.reference, places.join(", ")));
+            output.line(&stands)?;
+        }
         if let Some(features) = &result.features {
             let told: Vec<String> = features
                 .iter()
@@ -175,8 +378,7 @@ fn show(answer: &SearchOut, args: &SearchArgs, output: &mut Output) -> Result<()
         }
     }
     output.flush()?;
-    let pages = args.page.limit.is_some() || args.page.cursor.is_some();
-    if let (Some(cursor), true) = (&answer.next_cursor, pages) {
+    if let (Some(cursor), true) = (&answer.next_cursor, shown.is_paged) {
         output.remark(&format!("there is more: --cursor {cursor}"));
     }
     Ok(())

@@ -183,6 +183,8 @@ fn best(seen: &Seen, mut lines: Vec<Line>, limit: usize) -> Vec<ResultOut> {
         symbol: None,
         blob: view.file(line.file).entry().oid.to_string(),
         places: Vec::new(),
+        refs: Vec::new(),
+        life: None,
         snippet: Some(line.text.clone()),
         snippet_start_line: line.number,
         features: None,

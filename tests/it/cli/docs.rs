@@ -90,6 +90,10 @@ fn every_field_of_an_answer_is_described() {
     let samples: &[&[&str]] = &[
         &["search", "parse", "--explain", "--json"],
         &["search", "--mode", "regex", "parse", "--json"],
+        &["search", "parse", "--refs", "v1,HEAD", "--json"],
+        &["search", "parse", "--all-history", "--json"],
+        &["search", "--in", "commits", "text", "--json"],
+        &["search", "--in", "diffs", "Cuts", "--json"],
         &["grep", "TODO", "--json", "-C1"],
         &["symbol", "parse", "--refs", "--body", "--json"],
         &["outline", "--json"],

@@ -9,6 +9,7 @@ mod doctor;
 mod history;
 mod paging;
 mod reading;
+mod search_time;
 mod watch;
 
 use std::ffi::OsStr;

@@ -209,6 +209,10 @@ const CALLS: &[(&str, &[&[&str]])] = &[
             &["search", "parse header"],
             &["--ref", "v1", "search", "packet", "-m", "regex"],
             &["--ref", "INDEX", "search", "packet"],
+            &["search", "packet", "--refs", "v1,HEAD"],
+            &["search", "packet", "--all-history"],
+            &["search", "--in", "commits", "packet"],
+            &["search", "--in", "diffs", "edited"],
         ],
     ),
     (
@@ -251,6 +255,7 @@ const CALLS: &[(&str, &[&[&str]])] = &[
             &["history", "src", "--cochange"],
             &["history", "src/lib.rs:1-2"],
             &["history", "--deleted", "src"],
+            &["history", "--deleted", "the header of packets"],
         ],
     ),
     (

@@ -1,0 +1,176 @@
+//! Files of all recorded commits, as far as they are indexed, and when each lived.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use crate::artifact::ArtifactKey;
+use crate::extract;
+use crate::history::{BlobLife, blob_life, versions};
+use crate::ingest::Progress;
+use crate::model::{BlobId, Oid, RepoPath};
+use crate::query::{Gaps, Hit, timestamp};
+use crate::snapshot::{Documents, FileEntry, FileId, FileStatus, View};
+use crate::surface::history::OpenedHistory;
+use crate::surface::open::Workspace;
+
+/// What is said where nothing was indexed but what revisions have.
+const NOT_INDEXED_NOTE: &str = "files that were deleted are searched only as far as they are indexed; codescout index --history adds their last versions";
+
+/// The files of all commits that a revision reaches, as far as they are indexed.
+pub(crate) struct Past {
+    /// All of them. A path may stand there several times.
+    pub(crate) view: View,
+    /// What the revision has.
+    now: View,
+    documents: Documents,
+    opened: OpenedHistory,
+}
+
+/// When a text lived.
+#[derive(Debug, Serialize)]
+pub(crate) struct LifeOut {
+    /// Whether the revision that was asked about has it.
+    pub(crate) present: bool,
+    /// The first commit with it; null for what is not committed.
+    pub(crate) first: Option<MomentOut>,
+    /// The last commit with it; null if the revision has it.
+    pub(crate) last: Option<MomentOut>,
+    /// The commit that took it away; null likewise.
+    pub(crate) gone_in: Option<MomentOut>,
+    /// Where it stood.
+    pub(crate) paths: Vec<String>,
+}
+
+/// A commit in the life of something.
+#[derive(Debug, Serialize)]
+pub(crate) struct MomentOut {
+    pub(crate) commit: String,
+    pub(crate) date: String,
+    pub(crate) subject: String,
+}
+
+impl Workspace {
+    /// Opens the files of all commits that a revision reaches: all of them, or only what the revision has no longer. What is not
+    /// recorded is recorded first.
+    pub(crate) fn past(
+        &self,
+        reference: &str,
+        documents: Documents,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Past> {
+        let opened = self.history(reference, progress, interrupt)?;
+        let now = self.view(reference, progress, interrupt)?.view;
+        let segments = now.segments();
+        let indexed: std::collections::HashSet<Oid> = segments
+            .iter()
+            .flat_map(|segment| (0..segment.artifacts.n_blobs()).filter_map(|blob| segment.artifacts.key(blob)))
+            .map(|key| key.blob.0)
+            .collect();
+        let mut files: BTreeSet<(RepoPath, Oid)> = BTreeSet::new();
+        let mut entries: Vec<FileEntry> = Vec::new();
+        for (_, file) in now.files().filter(|(_, file)| file.blob.is_some()) {
+            let entry = file.entry();
+            files.insert((entry.path.clone(), entry.oid));
+            entries.push(entry);
+        }
+        let recorded = versions(&opened.history, &opened.reached, &|oid| indexed.contains(&oid))?;
+        for ((path, oid), mode) in recorded {
+            let key = ArtifactKey {
+                blob: BlobId(oid),
+                lang: extract::lang_of_path(&path),
+            };
+            let Some(blob) = segments.find_blob(key) else { continue };
+            if files.insert((path.clone(), oid)) {
+                entries.push(FileEntry {
+                    path,
+                    mode,
+                    oid,
+                    lang: key.lang,
+                    status: FileStatus::Indexed { blob },
+                });
+            }
+        }
+        entries.sort_by(|a, b| (&a.path, a.oid).cmp(&(&b.path, b.oid)));
+        Ok(Past {
+            view: now.with_files(&entries, documents)?,
+            now,
+            documents,
+            opened,
+        })
+    }
+}
+
+impl Past {
+    /// What makes answers partial.
+    pub(crate) fn notes(&self) -> Result<Vec<String>> {
+        let mut notes = self.opened.notes.clone();
+        notes.extend(Gaps::of(&self.opened.history, &self.opened.reached)?.sentences());
+        if self.opened.entries.iter().any(|entry| entry.lines.is_none()) {
+            notes.push(NOT_INDEXED_NOTE.to_owned());
+        }
+        Ok(notes)
+    }
+
+    /// Whether only what is gone was asked for.
+    pub(crate) fn is_of_gone(&self) -> bool {
+        self.documents == Documents::Gone
+    }
+
+    /// Whether the revision has the definition that a hit is about in a file of that path: then it was changed, and is not gone.
+    pub(crate) fn is_still_defined(&self, hit: &Hit) -> Result<bool> {
+        let Some(symbol) = &hit.symbol else { return Ok(false) };
+        for place in &hit.places {
+            let Some(file) = self.now.find(self.view.file(place.file).path) else {
+                continue;
+            };
+            let Some(extraction) = self.now.extraction(file).transpose()? else {
+                continue;
+            };
+            let name = symbol.qualified_name.rsplit('.').next().unwrap_or_default();
+            if extraction.definitions.iter().any(|definition| definition.name == name) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// When what was found lived, at all its places.
+    pub(crate) fn life(&self, hit: &Hit) -> Result<LifeOut> {
+        let history = &self.opened.history;
+        let mut life = BlobLife::default();
+        let (mut present, mut paths) = (false, BTreeSet::new());
+        for file in hit.places.iter().map(|place| place.file).collect::<BTreeSet<FileId>>() {
+            let entry = self.view.file(file).entry();
+            let own = blob_life(history, &self.opened.reached, &entry.path, entry.oid)?;
+            let order = |commit: &u32| history.order_of(*commit);
+            life.first = life.first.into_iter().chain(own.first).min_by_key(order);
+            life.gone = life.gone.into_iter().chain(own.gone).max_by_key(order);
+            let there = self.now.find(entry.path.as_bytes());
+            present |= there.is_some_and(|there| self.now.file(there).entry().oid == entry.oid);
+            paths.insert(entry.path.to_string());
+        }
+        let gone = life.gone.filter(|_| !present);
+        let last = gone.and_then(|gone| history.parents(gone).first().copied().flatten());
+        Ok(LifeOut {
+            present,
+            first: self.moment(life.first)?,
+            last: self.moment(last)?,
+            gone_in: self.moment(gone)?,
+            paths: paths.into_iter().collect(),
+        })
+    }
+
+    fn moment(&self, number: Option<u32>) -> Result<Option<MomentOut>> {
+        let Some(number) = number else { return Ok(None) };
+        let heads = self.opened.history.heads(&[number])?;
+        Ok(heads.get(&number).map(|head| MomentOut {
+            commit: head.id.to_string(),
+            date: timestamp(head.commit_time, 0),
+            subject: head.subject.clone(),
+        }))
+    }
+}
