@@ -41,6 +41,9 @@ use super::writer::{
 /// A commit with the numbers of its parents; `None` for one that is not recorded.
 pub(super) type NumberedCommit = (CommitData, Vec<Option<u32>>);
 
+/// A path with its changes, ascending by commit.
+pub type PathRun<'b> = (&'b [u8], Vec<PathChange>);
+
 /// A block of 128 messages is no larger; one message alone can be.
 const MAX_BLOCK_BYTES: usize = 256 << 20;
 
@@ -424,7 +427,7 @@ impl Batch {
     }
 
     /// Every path with its changes, ascending; those that only a rename names have none.
-    pub fn runs(&self) -> Result<Vec<(&[u8], Vec<PathChange>)>, BatchError> {
+    pub fn runs(&self) -> Result<Vec<PathRun<'_>>, BatchError> {
         let run = |number| {
             let path = self.paths.get(number).ok_or_else(|| self.damaged("paths"))?;
             Ok((path, self.run(number)?))

@@ -26,7 +26,7 @@ use crate::index::lexical::{Signature, TrigramQuery};
 use crate::model::{BlobId, Oid, RepoPath};
 use crate::sidecar::{Bytes, SectionError, SectionFile, SectionWriter, Sidecar, Store};
 
-use super::batch::{Batch, BatchError};
+use super::batch::{Batch, BatchError, PathRun};
 use super::record::{Change, Entry, PathChange};
 use super::wire::{part, put_u32, u32_at};
 
@@ -298,7 +298,7 @@ impl LineChanges {
     ) -> Result<Vec<u8>, LinesError> {
         let runs = batch.runs()?;
         let halves = RenameHalves::of(batch, &runs)?;
-        let of_path = |reader: &mut ObjectReader, (path, run): &(&[u8], Vec<PathChange>)| {
+        let of_path = |reader: &mut ObjectReader, (path, run): &PathRun<'_>| {
             let mut last = None;
             let mut signatures = Vec::with_capacity(run.len());
             for change in run.iter().filter(|change| !halves.is_merge(change.commit)) {
@@ -352,7 +352,7 @@ struct RenameHalves<'r> {
 }
 
 impl<'r> RenameHalves<'r> {
-    fn of(batch: &Batch, runs: &'r [(&[u8], Vec<PathChange>)]) -> Result<Self, BatchError> {
+    fn of(batch: &Batch, runs: &'r [PathRun<'_>]) -> Result<Self, BatchError> {
         let changes = || {
             runs.iter()
                 .flat_map(|(path, run)| run.iter().map(move |change| (*path, change)))

@@ -25,7 +25,7 @@ mod symbols;
 mod wire;
 mod writer;
 
-pub use batch::{Batch, BatchError};
+pub use batch::{Batch, BatchError, PathRun};
 pub use collect::{CollectError, collect, with_renames};
 pub use delta::{FilePair, SymbolDelta, symbol_deltas};
 pub use files::{FileChange, FileLife, file_life};

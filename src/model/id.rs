@@ -60,7 +60,7 @@ impl Oid {
     pub fn begins_with_hex(&self, digits: &str) -> bool {
         let nibble = |at: usize| {
             let byte = self.as_bytes().get(at / 2)?;
-            char::from_digit(u32::from(if at % 2 == 0 { byte >> 4 } else { byte & 15 }), 16)
+            char::from_digit(u32::from(if at.is_multiple_of(2) { byte >> 4 } else { byte & 15 }), 16)
         };
         digits.chars().enumerate().all(|(at, digit)| nibble(at) == Some(digit))
     }

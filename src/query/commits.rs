@@ -108,6 +108,9 @@ pub enum CommitSearchError {
     Embed(#[from] EmbedError),
 }
 
+/// A commit's number with the lines of its message that match.
+type Matched = (u32, Vec<(u32, String)>);
+
 /// What a message got from the words of a query.
 #[derive(Clone, Copy, Debug, Default)]
 struct Words {
@@ -155,7 +158,7 @@ impl CommitSearcher<'_> {
             firsts.map(move |first| (batch, first))
         });
         let blocks: Vec<_> = blocks.collect();
-        let found: Vec<Vec<(u32, Vec<(u32, String)>)>> = blocks
+        let found: Vec<Vec<Matched>> = blocks
             .par_iter()
             .map(|(batch, first)| -> Result<_, CommitSearchError> {
                 let (first, messages) = batch.messages_around(*first)?;
@@ -165,7 +168,7 @@ impl CommitSearcher<'_> {
                 Ok(matched.filter(|(_, lines)| !lines.is_empty()).collect())
             })
             .collect::<Result<_, _>>()?;
-        let mut found: Vec<(u32, Vec<(u32, String)>)> = found.into_iter().flatten().collect();
+        let mut found: Vec<Matched> = found.into_iter().flatten().collect();
         found.sort_by_key(|(number, _)| std::cmp::Reverse(self.history.order_of(*number)));
         let total = found.len();
         let page: Vec<_> = found.into_iter().skip(skip).take(limit).collect();

@@ -51,7 +51,7 @@ pub(super) fn run(
     match what {
         InArg::Commits => {
             let answer = search_messages(workspace, &global.reference, &asked, &progress, &INTERRUPTED)?;
-            told(&answer, args, output, |message, output| show_message(message, output))
+            told(&answer, args, output, show_message)
         }
         InArg::Diffs => {
             let answer = search_diffs(workspace, &global.reference, &asked, &progress, &INTERRUPTED)?;
