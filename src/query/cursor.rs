@@ -57,6 +57,11 @@ impl CursorKey {
         Self::of(hasher.finalize().as_bytes(), question)
     }
 
+    /// For an answer about something else than the files of a view; `state` is all that it depends on.
+    pub fn of_state(state: &str, question: &str) -> Self {
+        Self::of(blake3::hash(state.as_bytes()).as_bytes(), question)
+    }
+
     fn of(digest: &[u8; 32], question: &str) -> Self {
         Self {
             snapshot: digest[..8].try_into().expect("eight bytes"),

@@ -184,6 +184,23 @@ pub fn parse_lines(text: &str) -> Option<PartQuery> {
         .then_some(PartQuery::Lines(first, last))
 }
 
+/// So many paths are proposed.
+const MAX_NEAR_PATHS: usize = 3;
+
+/// Paths of files with these names, in the order of the names.
+fn paths_named(view: &View, names: &[String]) -> Vec<String> {
+    let named = |name: &String| {
+        let paths = view
+            .files()
+            .map(|(_, file)| String::from_utf8_lossy(file.path).into_owned());
+        let is_named = |path: &String| path.rsplit('/').next() == Some(name);
+        paths.filter(is_named).take(MAX_NEAR_PATHS).collect::<Vec<_>>()
+    };
+    let mut paths: Vec<String> = names.iter().flat_map(named).collect();
+    paths.truncate(MAX_NEAR_PATHS);
+    paths
+}
+
 /// Why a path cannot be found in a view, with what it may have meant.
 pub fn unknown_path(view: &View, path: &str) -> ReadError {
     let trimmed = path.trim_end_matches('/');
@@ -207,8 +224,8 @@ pub fn unknown_path(view: &View, path: &str) -> ReadError {
         near.see(&known);
         near_name.see(known_name);
     }
-    same_name.truncate(3);
-    let near = [same_name, near.best(), near_name.best()]
+    same_name.truncate(MAX_NEAR_PATHS);
+    let near = [same_name, near.best(), paths_named(view, &near_name.best())]
         .into_iter()
         .find(|found| !found.is_empty());
     ReadError::UnknownPath {

@@ -247,8 +247,9 @@ impl Finder<'_> {
             .collect())
     }
 
-    fn prefixed(&mut self, start: &str) -> Result<SymbolOutcome, SymbolError> {
-        let start = normal_name(segments(start).last().unwrap_or_default());
+    fn prefixed(&mut self, typed: &str) -> Result<SymbolOutcome, SymbolError> {
+        let last = segments(typed).last().unwrap_or_default().to_owned();
+        let start = normal_name(&last);
         if start.is_empty() {
             return Err(SymbolError::NotAName { name: start });
         }
@@ -268,6 +269,10 @@ impl Finder<'_> {
                 definitions.extend(self.all_in_file(file, |extraction, index| {
                     fits(&normal_name(&extraction.definitions[index].name), &start)
                 })?);
+            }
+            // Where names begin as it is spelt, those that begin so in another spelling are not meant.
+            if definitions.iter().any(|found| found.name.starts_with(&last)) {
+                definitions.retain(|found| found.name.starts_with(&last));
             }
             if !definitions.is_empty() {
                 return Ok(SymbolOutcome {

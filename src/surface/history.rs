@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-use crate::git::{BlobContent, KnownFiles, OnDisk, WorkTreeReader};
+use crate::git::{BlobContent, KnownFiles, OnDisk, WorkTreeChanges, WorkTreeReader};
 use crate::history::{Batch, Entry, History, LineChanges, Mailmap, Messages, Reachable, gone_files};
 use crate::ingest::{Progress, RecordError, RecordOutcome, Recorder, Target};
 use crate::model::{BlobId, CommitId, RepoPath};
@@ -53,6 +53,40 @@ pub struct Uncommitted {
     pub origin: Option<RepoPath>,
 }
 
+impl Uncommitted {
+    /// What differs on disk.
+    pub(crate) fn of(found: WorkTreeChanges) -> Vec<Self> {
+        let change = |change: crate::git::WorkTreeChange| Self {
+            path: change.path,
+            old: change.old.map(Into::into),
+            new: match change.new {
+                OnDisk::File { mode, blob } => Some(Entry { mode, oid: blob.0 }),
+                OnDisk::Submodule(commit) => Some(Entry {
+                    mode: crate::git::FileMode::Submodule,
+                    oid: commit.0,
+                }),
+                // Touched, in a way that is not known.
+                OnDisk::Unread(_) => change.old.map(Into::into),
+                OnDisk::Absent => None,
+            },
+            origin: None,
+        };
+        Self::with_origins(found.changes.into_iter().map(change).collect())
+    }
+
+    /// The same with what was renamed, as far as the content is equal.
+    fn with_origins(mut changes: Vec<Self>) -> Vec<Self> {
+        let gone = changes.iter().filter(|change| change.new.is_none());
+        let gone: HashMap<_, _> = gone
+            .filter_map(|change| Some((change.old?.oid, change.path.clone())))
+            .collect();
+        for change in changes.iter_mut().filter(|change| change.old.is_none()) {
+            change.origin = change.new.and_then(|new| gone.get(&new.oid).cloned());
+        }
+        changes
+    }
+}
+
 impl Workspace {
     fn recorder(&self) -> Recorder<'_> {
         Recorder {
@@ -61,6 +95,17 @@ impl Workspace {
             n_threads: std::thread::available_parallelism().map_or(1, usize::from),
             patience: PATIENCE,
         }
+    }
+
+    /// Records everything that `tips` reach.
+    pub(crate) fn record_commits(
+        &self,
+        tips: &[CommitId],
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<RecordOutcome> {
+        let sidecar = self.open_or_create_sidecar(interrupt)?;
+        Ok(self.recorder().record(&sidecar, tips, progress, interrupt)?)
     }
 
     /// Records everything that `tips` reach, and makes it searchable.
@@ -109,18 +154,43 @@ impl Workspace {
     pub fn history(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<OpenedHistory> {
         let target = self.target(reference)?;
         let mut notes = Vec::new();
-        let commit = match target {
-            None => None,
-            Some(target) => Some(
-                target
-                    .commit
-                    .with_context(|| format!("{reference} is a tree, which has no history"))?,
-            ),
-        };
-        let (history, entries) = match commit {
-            None => (History::default(), Vec::new()),
+        let stored = match commit_of(reference, target)? {
+            None => StoredHistory::default(),
             Some(commit) => self.history_with(commit, &mut notes, progress, interrupt)?,
         };
+        self.opened_history(target, stored, notes)
+    }
+
+    /// The history of a revision as far as it is recorded, in the sidecar or in `more`. Where the commit itself is not, it is that
+    /// of the last one before it that is.
+    pub(crate) fn recorded_history(&self, reference: &str, more: Option<&History>) -> Result<OpenedHistory> {
+        let target = self.target(reference)?;
+        let commit = commit_of(reference, target)?;
+        let is_whole = |history: &History| commit.is_none_or(|commit| history.number(commit).is_some());
+        let stored = self.stored_history()?;
+        let stored = match (stored, more) {
+            (Some(stored), _) if is_whole(&stored.0) => stored,
+            (_, Some(more)) if is_whole(more) => (more.clone(), Vec::new()),
+            (stored, _) => stored.unwrap_or_default(),
+        };
+        let mut opened = self.opened_history(target, stored, Vec::new())?;
+        if let (None, Some(commit), Some(last)) = (opened.tip, commit, opened.history.n_commits().checked_sub(1)) {
+            let known = opened.history.id(last)?;
+            if self.repository.merge_base(known, commit)? == Some(known) {
+                opened.tip = Some(last);
+                opened.reached = opened.history.reachable(&[last]);
+            }
+        }
+        Ok(opened)
+    }
+
+    fn opened_history(
+        &self,
+        target: Option<Target>,
+        (history, entries): StoredHistory,
+        notes: Vec<String>,
+    ) -> Result<OpenedHistory> {
+        let commit = target.and_then(|target| target.commit);
         let tip = commit.and_then(|commit| history.number(commit));
         Ok(OpenedHistory {
             reached: history.reachable(tip.as_slice()),
@@ -131,6 +201,12 @@ impl Workspace {
             tip,
             notes,
         })
+    }
+
+    /// What `commit` reaches, on top of what is recorded, where it cannot be kept.
+    pub(crate) fn records_in_memory(&self, commit: CommitId, interrupt: &AtomicBool) -> Result<History> {
+        let (known, _) = self.stored_history()?.unwrap_or_default();
+        Ok(self.recorder().record_in_memory(known, &[commit], interrupt)?)
     }
 
     fn history_with(
@@ -145,10 +221,7 @@ impl Workspace {
         if let Some(stored) = stored.as_ref().filter(is_enough) {
             return Ok(stored.clone());
         }
-        let recorded = self
-            .open_or_create_sidecar(interrupt)
-            .and_then(|sidecar| Ok(self.recorder().record(&sidecar, &[commit], progress, interrupt)?));
-        match recorded {
+        match self.record_commits(&[commit], progress, interrupt) {
             Ok(_) => self
                 .stored_history()?
                 .context("the records were written and are gone again"),
@@ -269,28 +342,13 @@ impl Workspace {
 
     /// What differs from the commit that is checked out: on disk for `WORKTREE`, staged for `INDEX`, else nothing.
     pub fn uncommitted(&self, reference: &str, interrupt: &AtomicBool) -> Result<Vec<Uncommitted>> {
-        let mut changes: Vec<Uncommitted> = match reference {
+        match reference {
             "WORKTREE" if self.repository.work_dir().is_some() => {
                 let max_bytes = self.build_options().max_blob_bytes;
                 let found = self
                     .repository
                     .work_tree_changes(max_bytes, &mut KnownFiles::default(), interrupt)?;
-                let change = |change: crate::git::WorkTreeChange| Uncommitted {
-                    path: change.path,
-                    old: change.old.map(Into::into),
-                    new: match change.new {
-                        OnDisk::File { mode, blob } => Some(Entry { mode, oid: blob.0 }),
-                        OnDisk::Submodule(commit) => Some(Entry {
-                            mode: crate::git::FileMode::Submodule,
-                            oid: commit.0,
-                        }),
-                        // Touched, in a way that is not known.
-                        OnDisk::Unread(_) => change.old.map(Into::into),
-                        OnDisk::Absent => None,
-                    },
-                    origin: None,
-                };
-                found.changes.into_iter().map(change).collect()
+                Ok(Uncommitted::of(found))
             }
             "INDEX" => {
                 let staged = self.repository.index_changes()?.into_iter();
@@ -300,18 +358,10 @@ impl Workspace {
                     new: change.new.map(Into::into),
                     origin: None,
                 };
-                staged.map(change).collect()
+                Ok(Uncommitted::with_origins(staged.map(change).collect()))
             }
-            _ => Vec::new(),
-        };
-        let gone = changes.iter().filter(|change| change.new.is_none());
-        let gone: HashMap<_, _> = gone
-            .filter_map(|change| Some((change.old?.oid, change.path.clone())))
-            .collect();
-        for change in changes.iter_mut().filter(|change| change.old.is_none()) {
-            change.origin = change.new.and_then(|new| gone.get(&new.oid).cloned());
+            _ => Ok(Vec::new()),
         }
-        Ok(changes)
     }
 
     /// The bytes of an uncommitted file, or of one in the repository.
@@ -340,6 +390,16 @@ impl Workspace {
         tips.dedup();
         Ok(tips)
     }
+}
+
+/// The commit whose history is asked about; `None` before the first.
+fn commit_of(reference: &str, target: Option<Target>) -> Result<Option<CommitId>> {
+    let commit = |target: Target| {
+        target
+            .commit
+            .with_context(|| format!("{reference} is a tree, which has no history"))
+    };
+    target.map(commit).transpose()
 }
 
 fn is_damaged(error: &anyhow::Error) -> bool {

@@ -16,22 +16,47 @@ CALLS = [
     ("read", {"target": "README.md", "heading": ["Installation"]}),
     ("status", {}),
     ("status", {"op": "guide"}),
+    ("status", {"op": "usage"}),
+    ("status", {"op": "health"}),
+    ("status", {"op": "projects"}),
     ("index", {"wait": 20}),
+    ("index", {"wait": 20, "history": True}),
+    ("symbol", {"name": "lex", "include": ["history"]}),
+    ("history", {"target": "lex", "detail": "full"}),
+    ("history", {"target": "."}),
+    ("history", {"target": "README.md", "op": "introduced"}),
+    ("history", {"op": "deleted"}),
+    ("history", {"target": "README.md", "op": "cochange"}),
+    ("blame", {"target": "README.md"}),
+    ("blame", {"target": "lex"}),
+    ("blame", {"target": "README.md", "by": "owner"}),
+    ("diff", {}),
+    ("diff", {"to": "HEAD", "from": "HEAD", "level": "text"}),
+    ("index", {"op": "gc", "dry_run": True}),
+    ("index", {"op": "verify"}),
+    ("index", {"op": "pin", "refs": ["HEAD"], "dry_run": True}),
     ("search", {"query": ""}),
     ("read", {"target": ".env"}),
 ]
+# What is expected to fail is an ordinary answer.
+FAILING = [{"query": ""}, {"target": ".env"}]
 
 
 async def check(client, label):
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    assert list(tools) == ["search", "outline", "symbol", "read", "status", "index"], list(tools)
+    known = ["search", "outline", "symbol", "read", "history", "blame", "diff", "status", "index"]
+    assert list(tools) == known, list(tools)
     n_calls = 0
     for name, arguments in CALLS:
         result = await client.call_tool(name, arguments)
         assert not result.is_error, (name, result)
         jsonschema.validate(result.structured_content, tools[name].output_schema)
         assert result.content[0].text
+        if arguments not in FAILING:
+            assert "error" not in result.structured_content, (name, arguments, result.structured_content)
         n_calls += 1
+    called = {name for name, _ in CALLS}
+    assert called == set(tools), set(tools) - called
     failure = await client.call_tool("read", {"target": ".env"})
     assert "credentials" in failure.structured_content["error"]
     # Page after page until the end.

@@ -1,6 +1,5 @@
 //! Who wrote what stands there.
 
-use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -117,10 +116,9 @@ struct Question<'a> {
     args: &'a BlameQuestion,
 }
 
-/// Who last changed what was typed.
-pub(crate) fn blame(targets: &Targets<'_>, typed: &OsStr, asked: &BlameQuestion) -> Result<BlameBody> {
-    let question = Question { targets, args: asked };
-    question.answer(targets.find(typed)?)
+/// Who last changed a target.
+pub(crate) fn blame(targets: &Targets<'_>, target: Target, asked: &BlameQuestion) -> Result<BlameBody> {
+    Question { targets, args: asked }.answer(target)
 }
 
 /// A file with what its lines come from.

@@ -94,6 +94,9 @@ pub(crate) struct SideOut {
     #[serde(rename = "ref")]
     pub(crate) reference: String,
     pub(crate) commit: Option<String>,
+    /// Tells two states of it apart.
+    #[serde(skip)]
+    pub(crate) state: String,
 }
 
 /// A file that differs.
@@ -150,6 +153,7 @@ fn side_out(side: &Side) -> SideOut {
             .target
             .and_then(|target| target.commit)
             .map(|commit| commit.to_string()),
+        state: format!("{:?} {:?}", side.target, side.overlay),
     }
 }
 

@@ -1,7 +1,6 @@
 //! What is told of the past: the life of a file, a folder, lines or a definition.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
@@ -182,8 +181,8 @@ struct Question<'a> {
     path: RepoPath,
 }
 
-/// The past of what was typed.
-pub(crate) fn history(targets: &Targets<'_>, typed: &OsStr, asked: &HistoryQuestion) -> Result<HistoryBody> {
+/// The past of a target.
+pub(crate) fn history(targets: &Targets<'_>, target: Target, asked: &HistoryQuestion) -> Result<HistoryBody> {
     let question = Question {
         targets,
         workspace: targets.workspace,
@@ -193,7 +192,7 @@ pub(crate) fn history(targets: &Targets<'_>, typed: &OsStr, asked: &HistoryQuest
         uncommitted: targets.uncommitted,
         path: RepoPath::from(""),
     };
-    question.answer(targets.find(typed)?)
+    question.answer(target)
 }
 
 /// Commits by date and author, as they were asked for: dates as they were typed, and a regular expression.

@@ -4,6 +4,7 @@
 mod blame;
 mod commits;
 mod diff;
+mod gc;
 mod hint;
 mod history;
 mod outline;
@@ -15,14 +16,22 @@ mod status;
 mod symbol;
 mod symbol_history;
 mod target;
+mod verify;
 
-pub(crate) use blame::{BlameBody, BlameBy, BlameQuestion, blame};
+pub(crate) use blame::{
+    BlameBody, BlameBy, BlameQuestion, BlameTargetOut, CommitOut as BlameOut, LineOut as BlameLineOut, OwnerOut,
+    SymbolOut as SymbolBlameOut, blame,
+};
 pub(crate) use commits::{
     CommitOut, CommitQuery, CommitQuestion, CommitsOut, DiffOut, LineOut, MessageOut, search_diffs, search_messages,
 };
-pub(crate) use diff::{DiffBody, DiffBy, DiffQuestion, diff};
+pub(crate) use diff::{DiffBody, DiffBy, DiffQuestion, FileOut as FileDiffOut, SideOut, diff};
+pub(crate) use gc::{CausesOut, GcOut, collected, pinned};
 pub(crate) use hint::{Door, Hinted, hint};
-pub(crate) use history::{CandidateOut, HistoryBody, HistoryOp, HistoryQuestion, history, log_filter};
+pub(crate) use history::{
+    CandidateOut, ChangeOut, CochangeOut, EntryOut, HistoryBody, HistoryOp, HistoryQuestion, LastSeenOut, TargetOut,
+    history, log_filter,
+};
 pub(crate) use outline::{
     FileSymbolsOut, NodeOut, OutlineBody, OutlineKind, OutlineQuestion, SummaryOut, outline, outline_path,
 };
@@ -35,7 +44,9 @@ pub(crate) use search::{
 };
 pub(crate) use status::{StatusBody, languages, sizes, status_body};
 pub(crate) use symbol::{
-    DefinitionOut, ReferencesOut, definition_kinds, definition_out, found_by_name, place_query, references,
+    DefinitionOut, MAX_LISTED_REFERENCES, ReferenceOut, ReferencesOut, definition_kinds, definition_out, found_by_name,
+    place_query, references,
 };
 pub(crate) use symbol_history::SymbolChangeOut;
-pub(crate) use target::{Targets, named};
+pub(crate) use target::{Named, Target, Targets, named};
+pub(crate) use verify::{DerivedOut, LooseOut, VerifyOut, verified};

@@ -16,12 +16,16 @@ pub(crate) struct ProvenanceOut {
     reference: String,
     commit: Option<String>,
     tree: Option<String>,
-    dirty_files: u32,
+    /// Null where the files were not looked at.
+    dirty_files: Option<u32>,
     coverage: Option<CoverageOut>,
     profile: String,
     complete: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     incomplete_because: Vec<String>,
+    /// What else is to be said, of a complete answer too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -41,7 +45,7 @@ impl ProvenanceOut {
             reference: provenance.reference.clone(),
             commit: provenance.commit.map(|commit| commit.to_string()),
             tree: provenance.tree.map(|tree| tree.to_string()),
-            dirty_files: provenance.n_dirty_files,
+            dirty_files: Some(provenance.n_dirty_files),
             coverage: Some(CoverageOut {
                 files: coverage.n_files,
                 indexed: coverage.n_indexed,
@@ -54,6 +58,7 @@ impl ProvenanceOut {
             profile: provenance.profile.clone(),
             complete: provenance.incomplete.is_empty(),
             incomplete_because: provenance.incomplete.clone(),
+            notes: Vec::new(),
         }
     }
 
@@ -75,11 +80,12 @@ impl ProvenanceOut {
             reference: reference.to_owned(),
             commit: target.and_then(|target| target.commit).map(|commit| commit.to_string()),
             tree: target.map(|target| target.tree.to_string()),
-            dirty_files: 0,
+            dirty_files: None,
             coverage: None,
             profile: workspace.embedder().profile().id().to_string(),
             complete: false,
             incomplete_because: vec!["this revision is not indexed yet".to_owned()],
+            notes: Vec::new(),
         }
     }
 
@@ -92,7 +98,7 @@ impl ProvenanceOut {
         incomplete: Vec<String>,
     ) -> Self {
         Self {
-            dirty_files: dirty_files as u32,
+            dirty_files: Some(dirty_files as u32),
             complete: incomplete.is_empty(),
             incomplete_because: incomplete,
             ..Self::not_indexed(workspace, reference, target)
@@ -134,8 +140,8 @@ impl ProvenanceOut {
         &self.repo
     }
 
-    /// How many files differ from the commit.
-    pub(crate) fn dirty_files(&self) -> u32 {
+    /// How many files differ from the commit, if that was looked at.
+    pub(crate) fn dirty_files(&self) -> Option<u32> {
         self.dirty_files
     }
 
@@ -148,6 +154,24 @@ impl ProvenanceOut {
     pub(crate) fn also_incomplete(&mut self, why: String) {
         self.complete = false;
         self.incomplete_because.push(why);
+    }
+
+    /// Something to be said that does not make the answer partial.
+    pub(crate) fn also_note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    /// What is to be said of it.
+    pub(crate) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// So many indexed files are not shown, as they hold credentials.
+    pub(crate) fn without(&mut self, n_hidden: u32) {
+        if let Some(coverage) = self.coverage.as_mut().filter(|_| n_hidden > 0) {
+            coverage.indexed -= n_hidden;
+            coverage.skipped.insert("credentials".to_owned(), n_hidden);
+        }
     }
 
     /// What makes the answer partial.

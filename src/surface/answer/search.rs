@@ -22,6 +22,8 @@ use crate::surface::open::Workspace;
 pub(crate) const MAX_QUERY_BYTES: usize = 64 << 10;
 /// Text of one result is not longer.
 const MAX_SNIPPET_BYTES: usize = 4 << 10;
+/// Lines that are told together are not more than this.
+const MAX_BLOCK_BYTES: usize = 1 << 10;
 /// So many hits are looked through for those of a kind.
 const MAX_LOOKED_THROUGH: usize = 400;
 
@@ -317,7 +319,9 @@ pub(crate) fn matching_lines(
     let mut page = SearchPage::default();
     let outcome = grep(sources, request, interrupt, &mut |matches| {
         let is_joined = request.before + request.after > 0;
-        for block in blocks(&matches, is_joined) {
+        // Lines around a match that the limit has cut off tell nothing.
+        let has_match = |block: &&[GrepLine]| block.iter().any(|line| line.is_match);
+        for block in blocks(&matches, is_joined).into_iter().filter(has_match) {
             let last_match = block.iter().rev().find(|line| line.is_match);
             page.results.push(lines_out(view, matches.file, block));
             page.after
@@ -338,18 +342,35 @@ pub(crate) fn matching_lines(
 fn blocks(matches: &FileMatches, is_joined: bool) -> Vec<&[GrepLine]> {
     if is_joined {
         let follows = |a: &GrepLine, b: &GrepLine| a.number + 1 == b.number;
-        matches.lines.chunk_by(follows).collect()
+        matches.lines.chunk_by(follows).flat_map(parts).collect()
     } else {
         matches.lines.chunks(1).collect()
     }
+}
+
+/// A block in parts that are no longer than a snippet, so that no match is cut off.
+fn parts(mut block: &[GrepLine]) -> Vec<&[GrepLine]> {
+    let mut parts = Vec::new();
+    while !block.is_empty() {
+        let mut n_bytes = 0;
+        let fits = |line: &&GrepLine| {
+            n_bytes += line.text.len() + 1;
+            n_bytes <= MAX_BLOCK_BYTES
+        };
+        let n_lines = block.iter().take_while(fits).count().max(1);
+        let (part, rest) = block.split_at(n_lines);
+        parts.push(part);
+        block = rest;
+    }
+    parts
 }
 
 fn lines_out(view: &View, file: FileId, lines: &[GrepLine]) -> ResultOut {
     let first_match = lines.iter().find(|line| line.is_match);
     let last_match = lines.iter().rev().find(|line| line.is_match);
     let mut text = Vec::new();
-    for line in lines {
-        if !text.is_empty() {
+    for (number, line) in lines.iter().enumerate() {
+        if number > 0 {
             text.push(b'\n');
         }
         let left = MAX_SNIPPET_BYTES.saturating_sub(text.len());

@@ -16,8 +16,8 @@ use crate::query::{
 use crate::snapshot::{FileId, View};
 use crate::surface::open::Workspace;
 
-/// Lines that mention a name are listed up to this number; all are counted.
-const MAX_LISTED_REFERENCES: usize = 100;
+/// Lines that mention a name are listed up to this number unless more are asked for; all are counted.
+pub(crate) const MAX_LISTED_REFERENCES: usize = 100;
 
 /// A definition.
 #[derive(Debug, Serialize)]
@@ -44,7 +44,13 @@ pub(crate) struct ReferencesOut {
     pub(crate) syntactic: u32,
     pub(crate) textual: u32,
     pub(crate) files: u32,
+    /// How many are not listed.
+    pub(crate) left_out: usize,
+    /// Code first, then mentions in text; in the order of paths.
     pub(crate) results: Vec<ReferenceOut>,
+    /// What was not looked at.
+    #[serde(skip)]
+    pub(crate) incomplete: Vec<String>,
 }
 
 /// One of them.
@@ -122,12 +128,14 @@ pub(crate) fn references(
     sources: &Sources<'_>,
     outcome: &SymbolOutcome,
     filter: &FileFilter,
+    max_listed: usize,
     interrupt: &AtomicBool,
 ) -> Result<ReferencesOut> {
     let mut names: Vec<&str> = outcome.definitions.iter().map(|found| found.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
     let mut told = ReferencesOut::default();
+    let mut textual = Vec::new();
     for name in names {
         let options = PatternOptions {
             whole_words: true,
@@ -144,9 +152,9 @@ pub(crate) fn references(
             from: None,
         };
         let mut failed = Ok(());
-        grep(sources, &request, interrupt, &mut |matches| {
+        let outcome = grep(sources, &request, interrupt, &mut |matches| {
             match usages(sources, matches.file, name, &matches.lines) {
-                Ok(usages) => told.add(sources.view(), usages),
+                Ok(usages) => told.add(sources.view(), usages, max_listed, &mut textual),
                 Err(error) => failed = Err(error),
             }
             match failed {
@@ -155,20 +163,32 @@ pub(crate) fn references(
             }
         });
         failed?;
+        if outcome.interrupted {
+            told.incomplete
+                .push("the time was over before all files were read for references".to_owned());
+        }
+        if !outcome.unread.is_empty() {
+            told.incomplete
+                .push(format!("{} files could not be read", outcome.unread.len()));
+        }
     }
+    textual.truncate(max_listed - told.results.len());
+    told.results.append(&mut textual);
+    told.left_out = (told.syntactic + told.textual) as usize - told.results.len();
     Ok(told)
 }
 
 impl ReferencesOut {
-    fn add(&mut self, view: &View, usages: Vec<Usage>) {
+    fn add(&mut self, view: &View, usages: Vec<Usage>, max_listed: usize, textual: &mut Vec<ReferenceOut>) {
         self.files += u32::from(!usages.is_empty());
         for usage in usages {
-            match usage.kind {
-                UsageKind::Text => self.textual += 1,
-                UsageKind::Reference(_) | UsageKind::Import => self.syntactic += 1,
-            }
-            if self.results.len() < MAX_LISTED_REFERENCES {
-                self.results.push(ReferenceOut {
+            let (count, list) = match usage.kind {
+                UsageKind::Text => (&mut self.textual, &mut *textual),
+                UsageKind::Reference(_) | UsageKind::Import => (&mut self.syntactic, &mut self.results),
+            };
+            *count += 1;
+            if list.len() < max_listed {
+                list.push(ReferenceOut {
                     path: path_of(view, usage.file),
                     line: usage.line,
                     kind: usage.kind.name(),

@@ -33,6 +33,17 @@ pub(crate) enum Target {
     Unknown(RepoPath, Vec<String>),
 }
 
+impl Target {
+    /// The file or folder that it is about, if there is one.
+    pub(crate) fn path(&self) -> Option<&RepoPath> {
+        match self {
+            Self::File(path) | Self::Folder(path) | Self::Lines(path, ..) => Some(path),
+            Self::Symbol(key) => Some(&key.path),
+            Self::Many(_) | Self::Unknown(..) => None,
+        }
+    }
+}
+
 /// One of several definitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CandidateTarget {

@@ -37,7 +37,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &BlameArgs, outp
             named(workspace, &opened.view, name)
         },
     };
-    let body = blame(&targets, &args.target, &question(args))?;
+    let body = blame(&targets, targets.find(&args.target)?, &question(args))?;
     let n_dirty = uncommitted.len();
     let notes = opened.notes.clone();
     let provenance = ProvenanceOut::without_view(workspace, &global.reference, opened.target, n_dirty, notes);

@@ -4,11 +4,11 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::args::{Global, StatusArgs};
-use super::gc::CausesOut;
+use super::gc::show_causes;
 use super::json::ProvenanceOut;
 use super::render::{Output, one_line};
 use super::{Found, INTERRUPTED};
-use crate::surface::answer::{StatusBody, languages, status_body};
+use crate::surface::answer::{CausesOut, StatusBody, languages, status_body};
 use crate::surface::open::Workspace;
 
 #[derive(Debug, Serialize)]
@@ -57,10 +57,9 @@ fn show(answer: &StatusOut, output: &mut Output) -> Result<()> {
     let commit = answer.provenance.commit().map_or("no commit", |commit| &commit[..12]);
     output.line(&format!("repository  {}", one_line(answer.provenance.repo())))?;
     output.line(&format!("commit      {commit}"))?;
-    output.line(&format!(
-        "changed     {} files differ from it",
-        answer.provenance.dirty_files()
-    ))?;
+    if let Some(n_dirty) = answer.provenance.dirty_files() {
+        output.line(&format!("changed     {n_dirty} files differ from it"))?;
+    }
     output.line(&format!("index       {state}"))?;
     output.line(&format!("sidecar     {}", one_line(&answer.body.sidecar)))?;
     if let Some((files, indexed, skipped)) = answer.provenance.coverage() {
@@ -91,7 +90,7 @@ fn show(answer: &StatusOut, output: &mut Output) -> Result<()> {
         output.line(&format!("size        {}", bytes.told()))?;
     }
     if let Some(causes) = &answer.causes {
-        causes.show(output)?;
+        show_causes(causes, output)?;
     }
     Ok(())
 }

@@ -14,7 +14,8 @@ use super::{Found, INTERRUPTED};
 use crate::query::{CursorKey, FoundDefinition, Sources, SymbolQuery, SymbolRequest, symbols};
 use crate::snapshot::View;
 use crate::surface::answer::{
-    DefinitionOut, ReferencesOut, definition_kinds, definition_out, found_by_name, inside, place_query, references,
+    DefinitionOut, MAX_LISTED_REFERENCES, ReferencesOut, definition_kinds, definition_out, found_by_name, inside,
+    place_query, references,
 };
 use crate::surface::open::Workspace;
 
@@ -55,11 +56,20 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &SymbolArgs, out
         results.push(definition_out(&sources, found, args.body)?);
     }
     let references = match args.refs {
-        true => Some(references(&sources, &outcome, &request.filter, &INTERRUPTED)?),
+        true => Some(references(
+            &sources,
+            &outcome,
+            &request.filter,
+            MAX_LISTED_REFERENCES,
+            &INTERRUPTED,
+        )?),
         false => None,
     };
+    let mut provenance = ProvenanceOut::of(view);
+    let partial = references.iter().flat_map(|found: &ReferencesOut| &found.incomplete);
+    partial.for_each(|why| provenance.also_incomplete(why.clone()));
     let answer = SymbolOut {
-        provenance: ProvenanceOut::of(view),
+        provenance,
         found_by: found_by_name(outcome.found_by),
         near: outcome.near,
         total,

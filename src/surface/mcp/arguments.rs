@@ -65,7 +65,7 @@ impl Parameter {
         let mut schema = match self.kind {
             Kind::Text => json!({"type": "string"}),
             Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
-            Kind::Number(_) => json!({"type": "integer", "minimum": 0}),
+            Kind::Number(_) => json!({"type": "integer"}),
             Kind::Flag => json!({"type": "boolean"}),
             Kind::Choice(choices) => json!({"type": "string", "enum": choices}),
             Kind::Choices(choices) => json!({"type": "array", "items": {"type": "string", "enum": choices}}),
@@ -132,6 +132,11 @@ impl Arguments {
             hint: Some(format!("the parameters are {}", names.join(", "))),
             retry: None,
         })
+    }
+
+    /// All of them.
+    pub(super) fn given(&self) -> &JsonObject {
+        &self.values
     }
 
     /// A string.

@@ -1,16 +1,14 @@
 //! The parameters that every question has, and what they mean.
 
+use std::fmt::Debug;
+
 use anyhow::Result;
 
-use super::arguments::{Arguments, Kind, Parameter};
-use super::desk::{Looking, Seen};
-use super::failure::Failure;
+use super::arguments::{Kind, Parameter};
 use super::tool::Call;
 use crate::extract::DefinitionKind;
-use crate::query::{CursorKey, FileFilter, Tests};
+use crate::query::{CursorKey, Tests};
 use crate::surface::answer::definition_kinds;
-use std::sync::Arc;
-use std::time::Duration;
 
 /// Results unless another number is asked for.
 pub(super) const DEFAULT_LIMIT: usize = 10;
@@ -23,17 +21,22 @@ pub(super) const MAX_CHARACTERS: usize = 40_000;
 /// How many characters count as a token.
 pub(super) const CHARACTERS_PER_TOKEN: usize = 4;
 
-pub(super) const REF: Parameter = Parameter::new("ref", Kind::Text, "commit-ish, INDEX or WORKTREE (default)");
-pub(super) const REPO: Parameter = Parameter::new("repo", Kind::Text, "path of another repository");
-pub(super) const PATH: Parameter = Parameter::new("path", Kind::Texts, "globs; !glob leaves out");
-pub(super) const LANG: Parameter = Parameter::new("lang", Kind::Texts, "");
-pub(super) const KIND: Parameter = Parameter::new("kind", Kind::Texts, "function, class, ...");
-pub(super) const TESTS: Parameter = Parameter::new("tests", Kind::Choice(&["any", "no", "only"]), "");
+pub(super) const REF: Parameter = Parameter::new("ref", Kind::Text, "default WORKTREE");
+pub(super) const REPO: Parameter = Parameter::new("repo", Kind::Text, "another repository");
+pub(super) const PATH: Parameter = Parameter::new("path", Kind::Texts, "globs, !glob");
+const LANG: Parameter = Parameter::new("lang", Kind::Texts, "");
+const KIND: Parameter = Parameter::new("kind", Kind::Texts, "function, class, ...");
+const TESTS: Parameter = Parameter::new("tests", Kind::Choice(&["any", "no", "only"]), "");
 pub(super) const LIMIT: Parameter = Parameter::new("limit", Kind::Number(MAX_LIMIT), "0: all");
-pub(super) const MAX_TOKENS: Parameter = Parameter::new("max_tokens", Kind::Number(100_000), "default 2000");
-pub(super) const CURSOR: Parameter = Parameter::new("cursor", Kind::Text, "next_cursor of the last answer");
+pub(super) const MAX_TOKENS: Parameter = Parameter::new("max_tokens", Kind::Number(100_000), "");
+pub(super) const CURSOR: Parameter = Parameter::new("cursor", Kind::Text, "");
 pub(super) const DETAIL: Parameter = Parameter::new("detail", Kind::Choice(&["ids", "outline", "preview", "full"]), "");
 pub(super) const STALE: Parameter = Parameter::new("stale", Kind::Choice(&["warn", "error", "ignore"]), "");
+
+/// What every question has about files of a revision.
+pub(super) const OF_FILES: &[Parameter] = &[
+    REF, REPO, PATH, LANG, KIND, TESTS, LIMIT, MAX_TOKENS, CURSOR, DETAIL, STALE,
+];
 
 /// How much is told of each result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,23 +54,27 @@ pub(super) enum Detail {
 
 /// What to do where the index is behind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stale {
+pub(super) enum Stale {
     /// Answer from the files, and say so.
     #[default]
     Warn,
     /// Fail.
     Error,
-    /// Take what was seen last.
+    /// Take what was seen last, and say so.
     Ignore,
 }
 
 /// What a call asks for besides its own parameters.
 #[derive(Debug)]
 pub(super) struct Asked {
-    reference: String,
-    paths: Vec<String>,
-    langs: Vec<String>,
-    tests: Tests,
+    /// Which revision.
+    pub(super) reference: String,
+    /// Which files.
+    pub(super) paths: Vec<String>,
+    /// In which languages.
+    pub(super) langs: Vec<String>,
+    /// Whether tests.
+    pub(super) tests: Tests,
     /// Kinds of definitions.
     pub(super) kinds: Vec<DefinitionKind>,
     /// How many results.
@@ -76,14 +83,18 @@ pub(super) struct Asked {
     pub(super) characters: usize,
     /// How much of each.
     pub(super) detail: Detail,
-    stale: Stale,
-    cursor: Option<String>,
-    question: String,
+    /// What to do while the index is being built.
+    pub(super) stale: Stale,
+    /// Where to go on.
+    pub(super) cursor: Option<String>,
+    /// What cursors are bound to.
+    pub(super) question: String,
 }
 
 impl Asked {
     /// From a call's arguments.
-    pub(super) fn of(tool: &str, arguments: &Arguments) -> Result<Self> {
+    pub(super) fn of(call: &Call<'_>) -> Result<Self> {
+        let arguments = &call.arguments;
         let max_tokens = match arguments.number("max_tokens") {
             None | Some(0) => DEFAULT_MAX_TOKENS,
             Some(max_tokens) => max_tokens,
@@ -116,43 +127,24 @@ impl Asked {
                 _ => Stale::Warn,
             },
             cursor: arguments.text("cursor").map(str::to_owned),
-            question: arguments.question(tool),
+            question: arguments.question(call.tool),
         })
     }
 
-    /// The revision, as it is now. What is not indexed within `patience` is looked at as files alone.
-    pub(super) fn look(&self, call: &Call<'_>, patience: Duration) -> Result<Arc<Seen>> {
-        let seen = call.desk.look(Looking {
-            reference: &self.reference,
-            patience,
-            take_last: self.stale == Stale::Ignore,
-            interrupt: call.interrupt,
-        })?;
-        match &seen.building {
-            Some(job) if self.stale == Stale::Error => Err(Failure::new(
-                format!("this revision is still being indexed: {}", job.advance().to_text()),
-                "ask again later, or with stale=warn for what can be told now",
-            )
-            .into()),
-            _ => Ok(seen),
-        }
-    }
-
-    /// Which files are asked about.
-    pub(super) fn filter(&self, seen: &Seen) -> Result<FileFilter> {
-        Ok(FileFilter::new(&self.paths, &self.langs, self.tests)?.without(&seen.hidden))
-    }
-
-    /// What cursors of this answer are bound to.
-    pub(super) fn cursor_key(&self, seen: &Seen) -> CursorKey {
-        CursorKey::new(&seen.view, &self.question)
-    }
-
-    /// Where to go on, if the call says so.
-    pub(super) fn after(&self, seen: &Seen) -> Result<Option<(u32, u32)>> {
+    /// How many results were told before, of an answer that is about `state`.
+    pub(super) fn n_told(&self, state: impl Debug) -> Result<usize> {
         match &self.cursor {
-            Some(cursor) => Ok(Some(self.cursor_key(seen).read(cursor)?)),
-            None => Ok(None),
+            Some(cursor) => Ok(self.key(state).read(cursor)?.0 as usize),
+            None => Ok(0),
         }
+    }
+
+    /// A cursor to what comes after so many results of an answer about `state`.
+    pub(super) fn cursor(&self, state: impl Debug, n_told: usize) -> String {
+        self.key(state).write((n_told as u32, 0))
+    }
+
+    fn key(&self, state: impl Debug) -> CursorKey {
+        CursorKey::of_state(&format!("{state:?}"), &self.question)
     }
 }

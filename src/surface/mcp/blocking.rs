@@ -1,12 +1,13 @@
 //! The one hand-over from the asynchronous server to the synchronous rooms.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Result;
-use tokio::sync::Semaphore;
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How a call that was handed over went.
 #[derive(Debug)]
@@ -28,6 +29,37 @@ const GRACE: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 pub(super) struct Blocking {
     permits: Arc<Semaphore>,
+}
+
+/// A place among the calls that are worked on. Who only waits leaves it to others meanwhile.
+pub(super) struct Seat {
+    permits: Arc<Semaphore>,
+    held: Mutex<Option<OwnedSemaphorePermit>>,
+    runtime: Handle,
+}
+
+impl Seat {
+    fn new(permits: &Arc<Semaphore>, permit: Option<OwnedSemaphorePermit>) -> Self {
+        Self {
+            permits: Arc::clone(permits),
+            held: Mutex::new(permit),
+            runtime: Handle::current(),
+        }
+    }
+
+    /// Waits for something that others do; the call goes on when there is a place again.
+    pub(super) fn away<T>(&self, wait: impl FnOnce() -> T) -> T {
+        drop(self.hold(None));
+        let waited = wait();
+        // Never closed; if it were, limiting nothing is better than answering nobody.
+        let permit = self.runtime.block_on(Arc::clone(&self.permits).acquire_owned());
+        self.hold(permit.ok());
+        waited
+    }
+
+    fn hold(&self, permit: Option<OwnedSemaphorePermit>) -> Option<OwnedSemaphorePermit> {
+        std::mem::replace(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner), permit)
+    }
 }
 
 /// Stops the work when the future that waits for it is dropped.
@@ -53,21 +85,20 @@ impl Blocking {
         &self,
         gone: impl Future<Output = ()>,
         limit: Duration,
-        work: impl FnOnce(&AtomicBool) -> Result<T> + Send + 'static,
+        work: impl FnOnce(&AtomicBool, &Seat) -> Result<T> + Send + 'static,
     ) -> Outcome<T> {
         let mut gone = std::pin::pin!(gone);
         let permit = tokio::select! {
             () = &mut gone => return Outcome::Cancelled,
             permit = Arc::clone(&self.permits).acquire_owned() => permit,
         };
+        // Held until the work has really stopped, so that calls given up do not pile up.
+        let seat = Seat::new(&self.permits, permit.ok());
         let interrupt = Arc::new(AtomicBool::new(false));
         let _stop = StopOnDrop(Arc::clone(&interrupt));
         let flag = Arc::clone(&interrupt);
-        let mut running = tokio::task::spawn_blocking(move || {
-            // Held until the work has really stopped, so that calls given up do not pile up.
-            let _permit = permit;
-            std::panic::catch_unwind(AssertUnwindSafe(|| work(&flag)))
-        });
+        let mut running =
+            tokio::task::spawn_blocking(move || std::panic::catch_unwind(AssertUnwindSafe(|| work(&flag, &seat))));
         let time_over = async {
             tokio::time::sleep(limit).await;
             interrupt.store(true, Ordering::Relaxed);
@@ -109,15 +140,17 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_outcome() {
-        let outcome = runtime().block_on(Blocking::new(1).run(std::future::pending(), LONG, |_| -> Result<()> {
-            panic!("index out of {}", "bounds")
-        }));
+        let outcome = runtime().block_on(
+            Blocking::new(1).run(std::future::pending(), LONG, |_, _| -> Result<()> {
+                panic!("index out of {}", "bounds")
+            }),
+        );
         assert!(matches!(outcome, Outcome::Panicked(message) if message == "index out of bounds"));
     }
 
     #[test]
     fn work_that_takes_too_long_is_told_so() {
-        let work = |interrupt: &AtomicBool| {
+        let work = |interrupt: &AtomicBool, _: &Seat| {
             while !interrupt.load(Ordering::Relaxed) {
                 std::thread::yield_now();
             }
@@ -128,12 +161,39 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_leaves_the_place_to_others() {
+        let blocking = Blocking::new(1);
+        let (answered, is_answered) = mpsc::channel();
+        let (began, has_begun) = tokio::sync::oneshot::channel();
+        let waiting = blocking.run(std::future::pending(), LONG, move |_, seat| {
+            seat.away(|| {
+                began.send(()).unwrap();
+                is_answered.recv_timeout(Duration::from_secs(60)).unwrap();
+            });
+            Ok(())
+        });
+        let other = async {
+            has_begun.await.unwrap();
+            let work = move |_: &AtomicBool, _: &Seat| {
+                answered.send(()).unwrap();
+                Ok(())
+            };
+            blocking.run(std::future::pending(), LONG, work).await
+        };
+        let (waited, other) = runtime().block_on(async { tokio::join!(waiting, other) });
+        assert!(matches!(
+            (waited, other),
+            (Outcome::Ended(Ok(())), Outcome::Ended(Ok(())))
+        ));
+    }
+
+    #[test]
     fn work_stops_when_the_caller_goes() {
         let (began, has_begun) = mpsc::channel();
         let (stopped, has_stopped) = mpsc::channel();
         let (leave, gone) = tokio::sync::oneshot::channel::<()>();
         let blocking = Blocking::new(1);
-        let work = move |interrupt: &AtomicBool| {
+        let work = move |interrupt: &AtomicBool, _: &Seat| {
             began.send(()).unwrap();
             while !interrupt.load(Ordering::Relaxed) {
                 std::thread::yield_now();

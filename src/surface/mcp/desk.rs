@@ -10,13 +10,15 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use roaring::RoaringBitmap;
 
+use super::blocking::Seat;
 use super::credentials::hidden_files;
 use super::failure::Failure;
-use super::jobs::{Advance, End, Job, Jobs};
+use super::jobs::{End, Job, Jobs, Made, Task};
 use crate::git::{KnownFiles, Repository, Stillness, WorkTreeChanges};
+use crate::history::History;
 use crate::ingest::{Outcome, Target};
 use crate::model::TreeId;
-use crate::snapshot::View;
+use crate::snapshot::{FileId, View};
 use crate::surface::open::{Base, Keeping, READ_ONLY_NOTE, Workspace, is_read_only};
 
 /// Views that are held of one repository; each has its lists of files and documents in memory.
@@ -36,8 +38,12 @@ const TRIES: usize = 4;
 pub(super) struct Desk {
     /// The repository.
     pub(super) workspace: Arc<Workspace>,
+    /// Whether it is the one that the server was started in, or a work tree of it; of others nothing but the index is changed.
+    pub(super) is_own: bool,
     /// Its builds.
     pub(super) jobs: Arc<Jobs>,
+    /// Records of commits, where they are not kept.
+    pub(super) records: Arc<Mutex<Option<History>>>,
     files: Mutex<Files>,
     bases: Arc<Mutex<Vec<HeldBase>>>,
     /// Of the tree that is being indexed.
@@ -72,6 +78,12 @@ pub(super) struct Seen {
     pub(super) view: View,
     /// Files that are not shown.
     pub(super) hidden: Arc<RoaringBitmap>,
+    /// How many of these are indexed.
+    pub(super) n_hidden: u32,
+    /// Why it is not kept in the sidecar.
+    pub(super) note: Option<&'static str>,
+    /// When it was last known to be the present state.
+    valid: Mutex<Instant>,
     reference: String,
     target: Option<Target>,
     changes: Option<Arc<WorkTreeChanges>>,
@@ -86,10 +98,12 @@ pub(super) struct Looking<'a> {
     pub(super) reference: &'a str,
     /// How long to wait for what is not indexed yet; then the view is one of files alone.
     pub(super) patience: Duration,
-    /// Whether what was seen last will do.
-    pub(super) take_last: bool,
+    /// Whether what was seen last will do while the present state is being indexed.
+    pub(super) takes_last: bool,
     /// Set when the caller has gone.
     pub(super) interrupt: &'a AtomicBool,
+    /// The caller's place.
+    pub(super) seat: &'a Seat,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -99,9 +113,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Desk {
     /// A desk for a repository.
-    pub(super) fn new(workspace: Workspace) -> Self {
+    pub(super) fn new(workspace: Workspace, is_own: bool) -> Self {
         Self {
             workspace: Arc::new(workspace),
+            is_own,
+            records: Arc::default(),
             jobs: Arc::default(),
             files: Mutex::default(),
             bases: Arc::default(),
@@ -111,14 +127,25 @@ impl Desk {
         }
     }
 
-    /// A view of a revision as it is now.
-    pub(super) fn look(&self, looking: Looking<'_>) -> Result<Arc<Seen>> {
+    /// A view of a revision as it is now; how old it is, if an older one was to do.
+    pub(super) fn look(&self, looking: Looking<'_>) -> Result<(Arc<Seen>, Option<Duration>)> {
         let reference = self.checked(looking.reference)?;
-        if looking.take_last
-            && let Some(seen) = self.last_seen(reference)
-        {
-            return Ok(seen);
-        }
+        let last = looking.takes_last.then(|| self.last_seen(reference)).flatten();
+        let patience = match last {
+            Some(_) => Duration::ZERO,
+            None => looking.patience,
+        };
+        let seen = self.present(reference, Looking { patience, ..looking })?;
+        Ok(match last {
+            Some(last) if seen.building.is_some() => {
+                let age = locked(&last.valid).elapsed();
+                (last, Some(age))
+            }
+            _ => (seen, None),
+        })
+    }
+
+    fn present(&self, reference: &str, looking: Looking<'_>) -> Result<Arc<Seen>> {
         let mut tried = 0;
         loop {
             tried += 1;
@@ -140,7 +167,7 @@ impl Desk {
     }
 
     /// A reference that can be resolved: never an option, and without a work tree what is committed.
-    fn checked<'r>(&self, reference: &'r str) -> Result<&'r str> {
+    pub(super) fn checked<'r>(&self, reference: &'r str) -> Result<&'r str> {
         if reference.is_empty() || reference.starts_with('-') || reference.chars().any(char::is_control) {
             return Err(Failure::new(
                 format!("{reference:?} is not a ref"),
@@ -158,6 +185,12 @@ impl Desk {
         let views = locked(&self.views);
         let found = views.iter().rev().find(|seen| seen.reference == reference);
         found.filter(|seen| seen.building.is_none()).map(Arc::clone)
+    }
+
+    /// What differs from the commit that is checked out.
+    pub(super) fn work_tree_changes(&self, interrupt: &AtomicBool) -> Result<Arc<WorkTreeChanges>> {
+        let tree = self.workspace.target("WORKTREE")?.map(|target| target.tree);
+        self.changes(tree, interrupt)
     }
 
     /// The changes of the work tree, looked at after the call came in; calls that wait take over what one of them has found.
@@ -209,15 +242,11 @@ impl Desk {
             None => (Based::default(), None),
             Some(target) => self.base(reference, target, looking)?,
         };
-        let making = locked(&self.making);
+        let making = looking.seat.away(|| locked(&self.making));
         if let Some(seen) = self.held(&is_it) {
             return Ok(seen);
         }
-        let mut provenance = self.workspace.provenance(reference, target);
-        provenance.incomplete.extend(base.note.map(str::to_owned));
-        if let Some(job) = &building {
-            provenance.incomplete.push(building_note(job.advance()));
-        }
+        let provenance = self.workspace.provenance(reference, target);
         let view = match (reference, &changes) {
             ("INDEX", _) => self.workspace.over_index(base.base, provenance, looking.interrupt)?,
             (_, Some(changes)) => {
@@ -227,9 +256,14 @@ impl Desk {
             }
             _ => base.base.view(provenance),
         };
+        let hidden = hidden_files(&view);
+        let is_indexed = |id: &u32| view.file(FileId(*id)).blob.is_some();
         let seen = Arc::new(Seen {
-            hidden: hidden_files(&view),
+            n_hidden: hidden.iter().filter(is_indexed).count() as u32,
+            hidden,
             view,
+            note: base.note,
+            valid: Mutex::new(Instant::now()),
             reference: reference.to_owned(),
             target,
             changes,
@@ -246,6 +280,7 @@ impl Desk {
         let mut views = locked(&self.views);
         let position = views.iter().position(|seen| is_it(seen))?;
         let seen = views.remove(position);
+        *locked(&seen.valid) = Instant::now();
         views.push(Arc::clone(&seen));
         Some(seen)
     }
@@ -271,13 +306,17 @@ impl Desk {
             Err(error) if is_read_only(&error) => {}
             Err(error) => return Err(error),
         }
-        let job = self.build(reference, target)?.0;
+        let job = self.build(reference, target).0;
         // Who asks for a first answer has waited once; a build that goes on for longer will not end in a moment.
         let patience = match looking.patience < SHORT {
             true => looking.patience.saturating_sub(job.advance().elapsed),
             false => looking.patience,
         };
-        match job.wait(patience, looking.interrupt, &|_| {}) {
+        let end = match patience.is_zero() {
+            true => job.end(),
+            false => looking.seat.away(|| job.wait(patience, looking.interrupt, &|_| {})),
+        };
+        match end {
             Some(End::Failed(error)) => Err(Failure::new(error, "status with op=health says more").into()),
             Some(End::Done(_)) => match self.after_build(target.tree)? {
                 Some(based) => Ok((based, None)),
@@ -312,13 +351,11 @@ impl Desk {
     }
 
     /// Builds what a tree needs in the background; whether that was begun by this call.
-    pub(super) fn build(&self, reference: &str, target: Target) -> Result<(Arc<Job>, bool)> {
+    pub(super) fn build(&self, reference: &str, target: Target) -> (Arc<Job>, bool) {
         let workspace = Arc::clone(&self.workspace);
         let bases = Arc::clone(&self.bases);
-        let run = move |job: &Job| build(&workspace, &bases, job);
-        self.jobs
-            .ensure(reference, target, run)
-            .ok_or_else(|| Failure::new("too many builds are running", "status with op=jobs lists them").into())
+        let run = move |job: &Job| build(&workspace, &bases, job).map(Made::Index);
+        self.jobs.ensure(Task::Index, reference, target, run)
     }
 
     fn held_base(&self, tree: TreeId) -> Option<Based> {
@@ -395,13 +432,4 @@ fn build(workspace: &Workspace, bases: &Mutex<Vec<HeldBase>>, job: &Job) -> Resu
     let base = workspace.in_memory(job.target, &job.interrupt)?;
     hold_base(bases, job.target.tree, base, Some(note));
     Ok(Outcome::default())
-}
-
-/// What an answer says that is given while the index is being built.
-fn building_note(advance: Advance) -> String {
-    format!(
-        "this revision is being indexed ({}, {:.0} s so far): the answer comes from reading files, ask again for the full one",
-        advance.to_text(),
-        advance.elapsed.as_secs_f64()
-    )
 }

@@ -29,6 +29,14 @@ impl Failure {
         }
     }
 
+    /// What is not shown.
+    pub(super) fn hidden(what: &str) -> Self {
+        Self::new(
+            format!("{what:?} is not shown: by its name it holds credentials"),
+            "ask the user to read it, if it has to be",
+        )
+    }
+
     /// With a call that would work.
     pub(super) fn with_retry(mut self, retry: Value) -> Self {
         self.retry = Some(retry);

@@ -5,7 +5,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -27,6 +27,14 @@ pub(super) struct Hub {
     home: PathBuf,
     roots: Vec<PathBuf>,
     desks: Mutex<Vec<Held>>,
+}
+
+/// Repositories that were found.
+pub(super) struct Below {
+    /// Where they are.
+    pub(super) folders: Vec<PathBuf>,
+    /// Whether every folder was looked at.
+    pub(super) is_all: bool,
 }
 
 struct Held {
@@ -93,7 +101,9 @@ impl Hub {
     /// The repository that a call is about.
     pub(super) fn desk(&self, repo: Option<&str>) -> Result<Arc<Desk>> {
         let Some(named) = repo else {
-            return self.open(&self.home, &|| Workspace::open(&self.home, &Overrides::default()));
+            return self.open(&self.home, &|| {
+                Ok(Desk::new(Workspace::open(&self.home, &Overrides::default())?, true))
+            });
         };
         let folder = self.resolve(named)?;
         if folder == self.home {
@@ -106,6 +116,50 @@ impl Hub {
     pub(super) fn held(&self) -> Vec<PathBuf> {
         let desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
         desks.iter().map(|held| held.folder.clone()).collect()
+    }
+
+    /// The work trees of the repository that the server was started in.
+    pub(super) fn work_trees(&self) -> Vec<PathBuf> {
+        let Ok(home) = Repository::discover(&self.home) else {
+            return Vec::new();
+        };
+        let linked = linked_work_trees(home.common_dir());
+        home.main_work_dir().into_iter().chain(linked).collect()
+    }
+
+    /// The repositories below the roots, as far as they are found soon.
+    pub(super) fn below_roots(&self, interrupt: &AtomicBool) -> Below {
+        const MAX_FOLDERS: usize = 10_000;
+        const MAX_DEPTH: usize = 4;
+        let mut below = Below {
+            folders: Vec::new(),
+            is_all: true,
+        };
+        let mut waiting: Vec<(PathBuf, usize)> = self.roots().into_iter().map(|root| (root, 0)).collect();
+        let mut n_seen = 0;
+        while let Some((folder, depth)) = waiting.pop() {
+            n_seen += 1;
+            if n_seen > MAX_FOLDERS || interrupt.load(Ordering::Relaxed) {
+                below.is_all = false;
+                break;
+            }
+            let is_bare = folder.join("HEAD").is_file() && folder.join("objects").is_dir();
+            if is_bare || folder.join(".git").exists() {
+                below.folders.push(folder);
+                continue;
+            }
+            if depth == MAX_DEPTH {
+                below.is_all = false;
+                continue;
+            }
+            let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+            let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let is_hidden = |entry: &fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b".");
+            let folders = entries.filter(|entry| is_folder(entry) && !is_hidden(entry));
+            waiting.extend(folders.map(|entry| (entry.path(), depth + 1)));
+        }
+        below.folders.sort_unstable();
+        below
     }
 
     /// Stops every build, and waits a moment for them to keep what they have.
@@ -121,12 +175,12 @@ impl Hub {
         }
     }
 
-    fn open(&self, folder: &Path, make: &dyn Fn() -> Result<Workspace>) -> Result<Arc<Desk>> {
+    fn open(&self, folder: &Path, make: &dyn Fn() -> Result<Desk>) -> Result<Arc<Desk>> {
         if let Some(desk) = self.held_desk(folder) {
             return Ok(desk);
         }
         // Without the lock: what is opened may ask for another desk, and takes a moment.
-        let desk = Arc::new(Desk::new(make()?));
+        let desk = Arc::new(make()?);
         let held = Held {
             folder: folder.to_owned(),
             marks: marks(folder, &desk.workspace),
@@ -201,26 +255,23 @@ impl Hub {
     }
 
     /// A repository that may be asked about: all of it has to lie where that is allowed, so that a `.git` file that points elsewhere leads nowhere.
-    fn checked(&self, folder: &Path, named: &str) -> Result<Workspace> {
+    fn checked(&self, folder: &Path, named: &str) -> Result<Desk> {
         let home = Repository::discover(&self.home).ok();
-        let repository = Repository::discover(folder)?;
+        // What is wrong with it may be told in the words of a file that its configuration names: nothing of it is told.
+        let refused = || self.refused(named, "it is no repository that may be asked about");
+        let repository = Repository::discover(folder).map_err(|_| refused())?;
         let is_family = home.is_some_and(|home| home.common_dir() == repository.common_dir());
         if is_family {
-            return Workspace::open(folder, &Overrides::default());
+            return Ok(Desk::new(Workspace::open(folder, &Overrides::default())?, true));
         }
-        let parts = [
-            Some(repository.common_dir()),
-            Some(repository.git_dir()),
-            repository.work_dir(),
-        ];
-        if !parts
-            .into_iter()
-            .flatten()
-            .all(|part| self.is_allowed(part) || self.is_relative(part))
-        {
+        let parts = parts_of(&repository).ok_or_else(refused)?;
+        if !parts.iter().all(|part| self.is_allowed(part) || self.is_relative(part)) {
             return Err(self.refused(named, "a part of that repository lies outside the allowed roots"));
         }
-        Workspace::open_foreign(folder)
+        Ok(Desk::new(
+            Workspace::open_foreign(folder).map_err(|_| refused())?,
+            false,
+        ))
     }
 
     fn refused(&self, named: &str, why: &str) -> anyhow::Error {
@@ -243,6 +294,7 @@ fn marks(folder: &Path, workspace: &Workspace) -> Vec<Mark> {
         folder.to_owned(),
         repository.git_dir().to_owned(),
         repository.common_dir().join("config"),
+        repository.common_dir().join("objects/info/alternates"),
         workspace.sidecar_root().join("config.toml"),
     ];
     if let Some(root) = repository.work_dir() {
@@ -250,6 +302,62 @@ fn marks(folder: &Path, workspace: &Workspace) -> Vec<Mark> {
         paths.push(root.join(".codescout.toml"));
     }
     paths.into_iter().map(Mark::of).collect()
+}
+
+/// Where a repository's files and objects are, links followed; none if that cannot be known: its configuration takes in other
+/// files, or other repositories' objects are nested too deeply.
+fn parts_of(repository: &Repository) -> Option<Vec<PathBuf>> {
+    let (common, own) = (repository.common_dir(), repository.git_dir());
+    for config in [common.join("config"), own.join("config.worktree")] {
+        let text = fs::read(config).unwrap_or_default().to_ascii_lowercase();
+        if text.windows(8).any(|word| word == b"[include") {
+            return None;
+        }
+    }
+    let mut parts = vec![common.to_owned(), own.to_owned()];
+    parts.extend(repository.work_dir().map(Path::to_owned));
+    for file in [
+        "config",
+        "refs",
+        "packed-refs",
+        "logs",
+        "shallow",
+        "info",
+        "info/exclude",
+        "info/attributes",
+    ] {
+        parts.extend(fs::canonicalize(common.join(file)));
+    }
+    for file in ["HEAD", "index", "config.worktree"] {
+        parts.extend(fs::canonicalize(own.join(file)));
+    }
+    add_object_folders(&common.join("objects"), 0, &mut parts)?;
+    Some(parts)
+}
+
+/// A folder of objects, what links in it lead to, and the folders that it takes objects from.
+fn add_object_folders(objects: &Path, depth: usize, parts: &mut Vec<PathBuf>) -> Option<()> {
+    const MAX_DEPTH: usize = 5;
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    parts.push(fs::canonicalize(objects).ok()?);
+    for folder in [objects.to_owned(), objects.join("pack"), objects.join("info")] {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+        parts.extend(links.filter_map(|link| fs::canonicalize(link.path()).ok()));
+    }
+    let Ok(alternates) = fs::read_to_string(objects.join("info/alternates")) else {
+        return Some(());
+    };
+    for line in alternates
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
+        // A quoted one is not followed by us, so it is taken for what it is not.
+        add_object_folders(&objects.join(line.trim_matches('"')), depth + 1, parts)?;
+    }
+    Some(())
 }
 
 /// The work trees that `git worktree add` has made, as far as both ends agree.

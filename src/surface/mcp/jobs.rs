@@ -1,16 +1,19 @@
 //! Builds that go on in the background while questions are answered.
 
+use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::ingest::{Outcome, Progress, Stage, Target};
+use crate::ingest::{Outcome, Progress, RecordOutcome, Stage, Target};
 
-/// How many builds of one repository may run at once; they take turns at its lock.
+/// How many builds of one repository run at once; they take turns at its lock.
 const MAX_RUNNING: usize = 4;
+/// How many wait for their turn; the longest waiting one gives way to one more.
+const MAX_WAITING: usize = 256;
 /// How many that are over are remembered.
 const MAX_REMEMBERED: usize = 16;
 /// How often a waiting call looks whether it was cancelled.
@@ -19,22 +22,79 @@ const TICK: Duration = Duration::from_millis(20);
 /// The builds of one repository.
 #[derive(Default)]
 pub(super) struct Jobs {
-    list: Mutex<Vec<Arc<Job>>>,
+    lists: Arc<Mutex<Lists>>,
+}
+
+#[derive(Default)]
+struct Lists {
+    /// All that are remembered, the oldest first.
+    all: Vec<Arc<Job>>,
+    waiting: VecDeque<(Arc<Job>, Work)>,
+    n_running: usize,
+}
+
+type Work = Box<dyn FnOnce(&Job) -> Result<Made> + Send>;
+
+/// What is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Task {
+    /// The index of a tree.
+    Index,
+    /// The records of all commits that one reaches.
+    Record,
+    /// And what makes them searchable.
+    Searchable,
+}
+
+impl Task {
+    /// Its name in answers.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Index => "index",
+            Self::Record => "commits",
+            Self::Searchable => "searchable_commits",
+        }
+    }
+}
+
+/// What a build has made.
+#[derive(Clone, Debug)]
+pub(super) enum Made {
+    /// An index.
+    Index(Outcome),
+    /// Records of commits.
+    Records(RecordOutcome),
+}
+
+impl Made {
+    /// In words.
+    pub(super) fn to_text(&self) -> String {
+        match self {
+            Self::Index(outcome) if outcome.n_new_blobs == 0 => "up to date".to_owned(),
+            Self::Index(outcome) => format!("{} new blobs, {} new chunks", outcome.n_new_blobs, outcome.n_new_chunks),
+            Self::Records(outcome) => format!(
+                "{} new commits recorded, {} in all",
+                outcome.n_new_commits, outcome.n_commits
+            ),
+        }
+    }
 }
 
 /// A build.
 pub(super) struct Job {
     /// What was asked for.
     pub(super) reference: String,
-    /// What is built.
+    /// What is made.
+    pub(super) task: Task,
+    /// Of what.
     pub(super) target: Target,
     /// Set to stop it; what was indexed so far is kept.
     pub(super) interrupt: AtomicBool,
     started: Instant,
+    has_begun: AtomicBool,
     is_waiting: AtomicBool,
     n_blobs: AtomicUsize,
     n_done: AtomicUsize,
-    n_bytes: AtomicU64,
     end: Mutex<Option<End>>,
     ended: Condvar,
 }
@@ -43,7 +103,7 @@ pub(super) struct Job {
 #[derive(Clone, Debug)]
 pub(super) enum End {
     /// It did this.
-    Done(Outcome),
+    Done(Made),
     /// It was stopped before its end.
     Stopped,
     /// It failed.
@@ -53,9 +113,13 @@ pub(super) enum End {
 /// How far a build is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Advance {
-    /// Files to be read; 0 while that is not known.
+    /// What is made.
+    pub(super) task: Task,
+    /// Whether its turn has come.
+    pub(super) has_begun: bool,
+    /// Files or commits to be read; 0 while that is not known.
     pub(super) n_blobs: usize,
-    /// Files that were read.
+    /// Those that were read.
     pub(super) n_done: usize,
     /// How long it has been running.
     pub(super) elapsed: Duration,
@@ -66,75 +130,121 @@ pub(super) struct Advance {
 impl Advance {
     /// In words.
     pub(super) fn to_text(self) -> String {
-        match (self.is_waiting, self.n_blobs) {
-            (true, _) => "waiting for another writer".to_owned(),
-            (false, 0) => "listing files".to_owned(),
-            (false, n_blobs) => format!("{} of {n_blobs} files read", self.n_done),
+        let what = match self.task {
+            Task::Index => "files",
+            Task::Record | Task::Searchable => "commits",
+        };
+        match (self.has_begun, self.is_waiting, self.n_blobs) {
+            (false, ..) => "waiting for other builds".to_owned(),
+            (_, true, _) => "waiting for another writer".to_owned(),
+            (.., 0) => format!("listing {what}"),
+            (.., n_blobs) => format!("{} of {n_blobs} {what} read", self.n_done),
         }
     }
 }
 
 impl Jobs {
-    /// The running build of a tree, or a new one; whether it is new. None if too many are running.
+    /// The build of a target that is not over, or a new one; whether it is new.
     pub(super) fn ensure(
         &self,
+        task: Task,
         reference: &str,
         target: Target,
-        run: impl FnOnce(&Job) -> Result<Outcome> + Send + 'static,
-    ) -> Option<(Arc<Job>, bool)> {
-        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(job) = list
-            .iter()
-            .find(|job| job.target.tree == target.tree && job.is_running())
-        {
-            return Some((Arc::clone(job), false));
-        }
-        if list.iter().filter(|job| job.is_running()).count() >= MAX_RUNNING {
-            return None;
-        }
-        while list.len() >= MAX_REMEMBERED {
-            let oldest = list.iter().position(|job| !job.is_running())?;
-            list.remove(oldest);
+        run: impl FnOnce(&Job) -> Result<Made> + Send + 'static,
+    ) -> (Arc<Job>, bool) {
+        let mut lists = locked(&self.lists);
+        let is_it = |job: &&Arc<Job>| {
+            let is_same = match task {
+                Task::Index => job.target.tree == target.tree,
+                Task::Record | Task::Searchable => job.target.commit == target.commit,
+            };
+            job.task == task && is_same && job.is_running() && !job.interrupt.load(Ordering::Relaxed)
+        };
+        if let Some(job) = lists.all.iter().find(is_it) {
+            return (Arc::clone(job), false);
         }
         let job = Arc::new(Job {
             reference: reference.to_owned(),
+            task,
             target,
             interrupt: AtomicBool::new(false),
             started: Instant::now(),
+            has_begun: AtomicBool::new(false),
             is_waiting: AtomicBool::new(false),
             n_blobs: AtomicUsize::new(0),
             n_done: AtomicUsize::new(0),
-            n_bytes: AtomicU64::new(0),
             end: Mutex::new(None),
             ended: Condvar::new(),
         });
-        list.push(Arc::clone(&job));
-        let running = Arc::clone(&job);
+        lists.remember(&job);
+        lists.waiting.push_back((Arc::clone(&job), Box::new(run)));
+        if lists.waiting.len() > MAX_WAITING
+            && let Some((given_up, _)) = lists.waiting.pop_front()
+        {
+            given_up.finish(End::Stopped);
+        }
+        if lists.n_running < MAX_RUNNING {
+            lists.n_running += 1;
+            drop(lists);
+            self.start_worker();
+        }
+        (job, true)
+    }
+
+    /// Starts a thread that builds what waits until there is nothing more.
+    fn start_worker(&self) {
+        let lists = Arc::clone(&self.lists);
         let spawned = std::thread::Builder::new().name("build".to_owned()).spawn(move || {
-            let end = std::panic::catch_unwind(AssertUnwindSafe(|| run(&running)));
-            running.finish(match end {
-                Ok(Ok(outcome)) if outcome.interrupted => End::Stopped,
-                Ok(Ok(outcome)) => End::Done(outcome),
-                Ok(Err(error)) => End::Failed(format!("{error:#}")),
-                Err(_) => End::Failed("the build panicked".to_owned()),
-            });
+            while let Some((job, run)) = next(&lists) {
+                job.run(run);
+            }
         });
         if let Err(error) = spawned {
-            job.finish(End::Failed(error.to_string()));
+            let mut lists = locked(&self.lists);
+            lists.n_running -= 1;
+            for (job, _) in lists.waiting.drain(..) {
+                job.finish(End::Failed(error.to_string()));
+            }
         }
-        Some((job, true))
     }
 
     /// All that are remembered, the oldest first.
     pub(super) fn all(&self) -> Vec<Arc<Job>> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.lists).all.clone()
     }
 
-    /// Stops those that run; how many there were.
+    /// Stops those that are not over; how many there were.
     pub(super) fn stop(&self) -> usize {
+        let waiting: Vec<_> = locked(&self.lists).waiting.drain(..).collect();
         let running = self.all().into_iter().filter(|job| job.is_running());
-        running.map(|job| job.interrupt.store(true, Ordering::Relaxed)).count()
+        let n_stopped = running.map(|job| job.interrupt.store(true, Ordering::Relaxed)).count();
+        waiting.iter().for_each(|(job, _)| job.finish(End::Stopped));
+        n_stopped
     }
+}
+
+impl Lists {
+    fn remember(&mut self, job: &Arc<Job>) {
+        let n_over = self.all.iter().filter(|job| !job.is_running()).count();
+        if n_over >= MAX_REMEMBERED
+            && let Some(oldest) = self.all.iter().position(|job| !job.is_running())
+        {
+            self.all.remove(oldest);
+        }
+        self.all.push(Arc::clone(job));
+    }
+}
+
+/// The next build; none, and one thread fewer, if there is nothing to do.
+fn next(lists: &Mutex<Lists>) -> Option<(Arc<Job>, Work)> {
+    let mut lists = locked(lists);
+    let next = lists.waiting.pop_front();
+    lists.n_running -= usize::from(next.is_none());
+    next
+}
+
+fn locked(lists: &Mutex<Lists>) -> MutexGuard<'_, Lists> {
+    lists.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Job {
@@ -151,6 +261,8 @@ impl Job {
     /// How far it is.
     pub(super) fn advance(&self) -> Advance {
         Advance {
+            task: self.task,
+            has_begun: self.has_begun.load(Ordering::Relaxed),
             n_blobs: self.n_blobs.load(Ordering::Relaxed),
             n_done: self.n_done.load(Ordering::Relaxed),
             elapsed: self.started.elapsed(),
@@ -173,6 +285,21 @@ impl Job {
         }
     }
 
+    fn run(&self, run: Work) {
+        self.has_begun.store(true, Ordering::Relaxed);
+        let is_told_to_stop = || self.interrupt.load(Ordering::Relaxed);
+        if is_told_to_stop() {
+            return self.finish(End::Stopped);
+        }
+        self.finish(match std::panic::catch_unwind(AssertUnwindSafe(|| run(self))) {
+            Ok(Ok(Made::Index(outcome))) if outcome.interrupted => End::Stopped,
+            Ok(Ok(made)) => End::Done(made),
+            Ok(Err(_)) if is_told_to_stop() => End::Stopped,
+            Ok(Err(error)) => End::Failed(format!("{error:#}")),
+            Err(_) => End::Failed("the build panicked".to_owned()),
+        });
+    }
+
     fn finish(&self, end: End) {
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
         self.ended.notify_all();
@@ -185,9 +312,8 @@ impl Progress for Job {
         self.n_blobs.store(n_blobs, Ordering::Relaxed);
     }
 
-    fn advance(&self, n_bytes: u64) {
+    fn advance(&self, _: u64) {
         self.n_done.fetch_add(1, Ordering::Relaxed);
-        self.n_bytes.fetch_add(n_bytes, Ordering::Relaxed);
     }
 
     fn end(&self) {

@@ -84,7 +84,7 @@ pub(super) fn search(
     // Words hold letters, digits and underscores alone, which stand for themselves in a regular expression.
     let pattern = Pattern::new(&words.join("|"), options)?;
     let request = lines_request(pattern, filter.clone(), 0, MAX_LINES, None);
-    let sources = Sources::new(&seen.view, &call.desk.workspace.repository);
+    let sources = Sources::new(&seen.view, &call.workspace()?.repository);
     let mut lines = Vec::new();
     let is_all = within(READING, call.interrupt, |interrupt| {
         let outcome = grep(&sources, &request, interrupt, &mut |matches| {

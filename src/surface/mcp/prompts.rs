@@ -8,7 +8,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 
 use super::arguments::MAX_TEXT_BYTES;
-use super::blocking::Outcome;
+use super::blocking::{Outcome, Seat};
 use super::hub::Hub;
 use super::server::Server;
 
@@ -107,9 +107,9 @@ pub(super) async fn complete(
     let limit = std::time::Duration::from_secs(5);
     let outcome = server
         .blocking()
-        .run(context.ct.cancelled(), limit, move |interrupt| {
+        .run(context.ct.cancelled(), limit, move |interrupt, seat| {
             if is_path {
-                paths(&hub, &begin, interrupt)
+                paths(&hub, &begin, interrupt, seat)
             } else {
                 refs(&hub, &begin)
             }
@@ -144,12 +144,18 @@ fn short(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-fn paths(hub: &Hub, begin: &str, interrupt: &std::sync::atomic::AtomicBool) -> anyhow::Result<Vec<String>> {
-    let seen = hub.desk(None)?.look(super::desk::Looking {
+fn paths(
+    hub: &Hub,
+    begin: &str,
+    interrupt: &std::sync::atomic::AtomicBool,
+    seat: &Seat,
+) -> anyhow::Result<Vec<String>> {
+    let (seen, _) = hub.desk(None)?.look(super::desk::Looking {
         reference: "WORKTREE",
         patience: std::time::Duration::ZERO,
-        take_last: true,
+        takes_last: true,
         interrupt,
+        seat,
     })?;
     let files = seen.view.files().filter(|(id, _)| !seen.hidden.contains(id.0));
     let paths = files.map(|(_, file)| String::from_utf8_lossy(file.path).into_owned());

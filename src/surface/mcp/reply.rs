@@ -8,12 +8,15 @@ use std::time::Instant;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::asked::MAX_CHARACTERS;
 use super::tool::Call;
 use crate::surface::answer::ProvenanceOut;
 use crate::surface::doors::Bodies;
 
 /// Room for what stands before the results.
 const HEAD_CHARACTERS: usize = 800;
+/// Stands where a body was cut.
+const CUT_MARK: &str = "    (cut here: read goes on from this line, or ask with a larger max_tokens)\n";
 /// Digits of an id in the text; the structured content has all.
 const SHORT_ID: usize = 12;
 
@@ -45,6 +48,7 @@ pub(super) struct Draft {
     left_in_text: usize,
     left_in_structure: usize,
     is_full: bool,
+    hint: Option<String>,
     began: Instant,
 }
 
@@ -52,13 +56,21 @@ impl Draft {
     /// An empty one of so many characters at most.
     pub(super) fn new(call: &Call<'_>, characters: usize) -> Self {
         let room = characters.saturating_sub(HEAD_CHARACTERS).max(characters / 4);
+        // The form that the client does not show ends no list; it may not grow without end all the same.
+        let beside = (2 * room).min(MAX_CHARACTERS - HEAD_CHARACTERS);
+        let (text, structure) = match call.bodies {
+            Bodies::Structured => (beside, room),
+            Bodies::Both => (room, room),
+            Bodies::ByClient | Bodies::Text => (room, beside),
+        };
         Self {
             bodies: call.bodies,
             text: String::new(),
             results: Vec::new(),
-            left_in_text: room,
-            left_in_structure: room,
+            left_in_text: text,
+            left_in_structure: structure,
             is_full: false,
+            hint: None,
             began: call.began,
         }
     }
@@ -73,15 +85,26 @@ impl Draft {
         let mut text = format!("{line}\n");
         if let Some(body) = body {
             let is_first = self.results.is_empty();
-            if self.bodies != Bodies::Structured {
+            let mut is_cut = false;
+            if self.has_text() {
                 let shown = numbered(body);
-                let room = self.left_in_text.saturating_sub(text.len());
-                text.push_str(if is_first { cut(&shown, room) } else { &shown });
+                let room = self.left_in_text.saturating_sub(text.len() + CUT_MARK.len());
+                let fitting = if is_first { cut(&shown, room) } else { &shown };
+                is_cut |= fitting.len() < shown.len();
+                text.push_str(fitting);
             }
-            if matches!(self.bodies, Bodies::Structured | Bodies::Both) {
-                let room = self.left_in_structure.saturating_sub(json_len(&value) + 40);
+            if self.has_structure() {
+                let room = self.left_in_structure.saturating_sub(json_len(&value) + 60);
                 let raw = if is_first { cut_json(body.raw, room) } else { body.raw };
+                is_cut |= raw.len() < body.raw.len();
                 value[body.field] = raw.into();
+            }
+            if is_cut {
+                if !text.ends_with('\n') {
+                    text.push('\n');
+                }
+                value["truncated"] = true.into();
+                text.push_str(CUT_MARK);
             }
         }
         if !text.ends_with('\n') {
@@ -104,6 +127,22 @@ impl Draft {
         self.text.push_str(line);
         self.text.push('\n');
         self.left_in_text = self.left_in_text.saturating_sub(line.len() + 1);
+    }
+
+    /// Says what to do next, where there is less than was hoped for.
+    pub(super) fn hint(&mut self, hint: String) {
+        self.note(&format!("hint: {hint}"));
+        self.hint = Some(hint);
+    }
+
+    /// Whether bodies stand in the text.
+    pub(super) fn has_text(&self) -> bool {
+        self.bodies != Bodies::Structured
+    }
+
+    /// Whether bodies stand in the structured content.
+    pub(super) fn has_structure(&self) -> bool {
+        matches!(self.bodies, Bodies::Structured | Bodies::Both)
     }
 
     /// How many results it has.
@@ -130,9 +169,18 @@ impl Draft {
     }
 
     /// The answer: what it is about, then `own` fields, then the results.
-    pub(super) fn finish(self, provenance: &ProvenanceOut, next_cursor: Option<String>, own: &impl Serialize) -> Reply {
+    pub(super) fn finish<'p>(
+        self,
+        provenance: impl Into<Option<&'p ProvenanceOut>>,
+        next_cursor: Option<String>,
+        own: &impl Serialize,
+    ) -> Reply {
+        let provenance = provenance.into();
         let mut structured = head(provenance, next_cursor.as_deref(), self.began);
         let mut text = head_text(provenance, next_cursor.as_deref(), self.began);
+        if let Some(hint) = self.hint {
+            structured.insert("hint".to_owned(), hint.into());
+        }
         if let Ok(Value::Object(own)) = serde_json::to_value(own) {
             structured.extend(own);
         }
@@ -143,7 +191,13 @@ impl Draft {
 }
 
 /// An answer that is not a list: what it is about, then `own` fields; `text` for people.
-pub(super) fn single(call: &Call<'_>, provenance: &ProvenanceOut, own: &impl Serialize, text: &str) -> Reply {
+pub(super) fn single<'p>(
+    call: &Call<'_>,
+    provenance: impl Into<Option<&'p ProvenanceOut>>,
+    own: &impl Serialize,
+    text: &str,
+) -> Reply {
+    let provenance = provenance.into();
     let mut structured = head(provenance, None, call.began);
     if let Ok(Value::Object(own)) = serde_json::to_value(own) {
         structured.extend(own);
@@ -154,10 +208,10 @@ pub(super) fn single(call: &Call<'_>, provenance: &ProvenanceOut, own: &impl Ser
     }
 }
 
-fn head(provenance: &ProvenanceOut, next_cursor: Option<&str>, began: Instant) -> Map<String, Value> {
+fn head(provenance: Option<&ProvenanceOut>, next_cursor: Option<&str>, began: Instant) -> Map<String, Value> {
     let mut head = match serde_json::to_value(provenance) {
         Ok(Value::Object(head)) => head,
-        _ => Map::new(),
+        _ => Map::from_iter([("complete".to_owned(), true.into())]),
     };
     if let Some(cursor) = next_cursor {
         head.insert("next_cursor".to_owned(), cursor.into());
@@ -171,16 +225,21 @@ fn took_ms(began: Instant) -> f64 {
 }
 
 /// One line that says what the answer is about, and one for each thing that is not as it should be.
-fn head_text(provenance: &ProvenanceOut, next_cursor: Option<&str>, began: Instant) -> String {
+fn head_text(provenance: Option<&ProvenanceOut>, next_cursor: Option<&str>, began: Instant) -> String {
+    let Some(provenance) = provenance else {
+        return String::new();
+    };
     let short = |id: Option<&str>| id.map_or("none".to_owned(), |id| id.chars().take(SHORT_ID).collect());
     let mut text = format!(
-        "repo {} | ref {} | commit {} | tree {} | {} uncommitted",
+        "repo {} | ref {} | commit {} | tree {}",
         provenance.repo(),
         provenance.reference(),
         short(provenance.commit()),
         short(provenance.tree()),
-        provenance.dirty_files(),
     );
+    if let Some(n_dirty) = provenance.dirty_files() {
+        text.push_str(&format!(" | {n_dirty} uncommitted"));
+    }
     if let Some((files, indexed, skipped)) = provenance.coverage() {
         text.push_str(&format!(" | {indexed}/{files} files"));
         let skipped: Vec<String> = skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
@@ -200,6 +259,9 @@ fn head_text(provenance: &ProvenanceOut, next_cursor: Option<&str>, began: Insta
     ));
     for why in provenance.incomplete_because() {
         text.push_str(&format!("incomplete: {why}\n"));
+    }
+    for note in provenance.notes() {
+        text.push_str(&format!("note: {note}\n"));
     }
     if let Some(cursor) = next_cursor {
         text.push_str(&format!("next_cursor: {cursor}\n"));

@@ -4,16 +4,18 @@
     reason = "older revisions have logging/setLevel, which their clients may call"
 )]
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Result;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
-    ContentBlock, DiscoverResult, ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject,
-    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, SetLevelRequestParams, ToolAnnotations,
+    ContentBlock, CustomRequest, CustomResult, DiscoverResult, ErrorCode, ErrorData, GetPromptRequestParams,
+    GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, MetaObject, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestParams,
+    ToolAnnotations,
 };
 use rmcp::service::{Peer, RequestContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -21,14 +23,14 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::arguments::{Arguments, schema};
-use super::blocking::{Blocking, Outcome};
+use super::blocking::{Blocking, Outcome, Seat};
 use super::failure::Failure;
 use super::hub::Hub;
 use super::jobs::Advance;
 use super::reply::Reply;
 use super::tool::{Call, Tool};
 use super::tools::TOOLS;
-use super::{prompts, resources};
+use super::{prompts, resources, suggest};
 use crate::surface::doors::Bodies;
 
 /// What a client tells its model about the server. The first sentence has to carry the point: some cut the rest.
@@ -36,6 +38,7 @@ pub(super) const INSTRUCTIONS: &str = "\
 codescout searches and reads this git repository at any revision: use it before grep or reading whole files.
 - Do not know where something is: search with a question, words or a name. One search replaces several greps.
 - Know the name: symbol gives every definition; include=[\"body\"] its text, include=[\"refs\"] who mentions it.
+- How did it come to be: history target=NAME (across renames and moves), blame by definition, diff by definition.
 - Need every occurrence: search mode=regex is complete, like git grep.
 - New to the repository: outline, then outline view=map.
 - Then read target=path:10-60 instead of whole files.
@@ -52,6 +55,20 @@ const CALLS_AT_ONCE: usize = 8;
 const STRUCTURED_CLIENTS: &[&str] = &["claude-code", "codex"];
 /// Between notifications of progress.
 const PROGRESS_EVERY: std::time::Duration = std::time::Duration::from_millis(250);
+/// What may be asked for with parameters.
+const METHODS: &[&str] = &[
+    "tools/call",
+    "tools/list",
+    "resources/read",
+    "resources/list",
+    "resources/templates/list",
+    "prompts/get",
+    "prompts/list",
+    "completion/complete",
+    "logging/setLevel",
+    "initialize",
+    "server/discover",
+];
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 /// A server; cheap to clone, one for all connections.
@@ -83,20 +100,22 @@ impl Server {
         let (tell, told) = watch::channel(None);
         let hub = Arc::clone(&self.hub);
         let bodies = self.bodies_for(context);
-        let work = move |interrupt: &std::sync::atomic::AtomicBool| {
-            let arguments = Arguments::check(tool.parameters, given)?;
-            let desk = hub.desk(arguments.text("repo"))?;
-            (tool.run)(&Call {
+        let work = move |interrupt: &std::sync::atomic::AtomicBool, seat: &Seat| {
+            let arguments = Arguments::check(&tool.parameters(), given)?;
+            let call = Call {
+                tool: tool.name,
                 hub: &hub,
-                desk,
+                found: OnceCell::new(),
                 arguments,
                 interrupt,
+                seat,
                 began,
                 bodies,
                 progress: &|advance| {
                     tell.send_replace(Some(advance));
                 },
-            })
+            };
+            (tool.run)(&call).map_err(|error| suggest::with_call(&call, error))
         };
         let running = self.blocking.run(context.ct.cancelled(), tool.time_limit, work);
         match context.meta.get_progress_token() {
@@ -169,22 +188,24 @@ pub(super) fn listed(tool: &Tool) -> rmcp::model::Tool {
     let mut output = serde_json::Map::new();
     output.insert("type".to_owned(), "object".into());
     let mut properties = json!({
-        "repo": {"type": "string"},
-        "ref": {"type": "string"},
         "complete": {"type": "boolean"},
         "next_cursor": {"type": "string"},
         "error": {"type": "string"},
+        "results": {"type": "array"},
     });
     if let (Some(all), Value::Object(own)) = (properties.as_object_mut(), (tool.output)()) {
         all.extend(own);
     }
     output.insert("properties".to_owned(), properties);
-    let annotations = ToolAnnotations::new()
+    let mut annotations = ToolAnnotations::new()
         .read_only(tool.is_read_only)
         .destructive(false)
-        .idempotent(true)
         .open_world(false);
-    rmcp::model::Tool::new(tool.name, tool.description, schema(tool.parameters))
+    if !tool.is_read_only {
+        // It says nothing of what changes nothing.
+        annotations = annotations.idempotent(true);
+    }
+    rmcp::model::Tool::new(tool.name, tool.description, schema(&tool.parameters()))
         .with_title(tool.title)
         .with_raw_output_schema(Arc::new(output))
         .with_annotations(annotations)
@@ -355,6 +376,21 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         prompts::get(&request.name, &request.arguments.unwrap_or_default()).map(GetPromptResponse::from)
+    }
+
+    /// What is no request of the protocol: one that is unknown, or one with parameters that it cannot have.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        match METHODS.contains(&request.method.as_str()) {
+            true => Err(ErrorData::invalid_params(
+                format!("the parameters of {} are not what they have to be", request.method),
+                None,
+            )),
+            false => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)),
+        }
     }
 
     /// Taken note of: nothing is logged to clients, whatever the level.

@@ -1,5 +1,6 @@
 //! What a tool is, and what its body is given.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -8,11 +9,13 @@ use anyhow::Result;
 use serde_json::Value;
 
 use super::arguments::{Arguments, Parameter};
+use super::blocking::Seat;
 use super::desk::Desk;
 use super::hub::Hub;
 use super::jobs::Advance;
 use super::reply::Reply;
 use crate::surface::doors::Bodies;
+use crate::surface::open::Workspace;
 
 /// No question takes longer: clients wait for a minute at least, people less.
 pub(super) const QUESTION_TIME: Duration = Duration::from_secs(10);
@@ -26,8 +29,10 @@ pub(super) struct Tool {
     pub(super) title: &'static str,
     /// For models: when to use it.
     pub(super) description: &'static str,
-    /// What it may be given.
-    pub(super) parameters: &'static [Parameter],
+    /// What it alone may be given.
+    pub(super) own: &'static [Parameter],
+    /// What it may be given that others are given too.
+    pub(super) common: &'static [Parameter],
     /// The JSON Schema of its own part of an answer, as properties.
     pub(super) output: fn() -> Value,
     /// Whether it changes nothing.
@@ -38,20 +43,49 @@ pub(super) struct Tool {
     pub(super) run: fn(&Call<'_>) -> Result<Reply>,
 }
 
+impl Tool {
+    /// Everything that it may be given.
+    pub(super) fn parameters(&self) -> Vec<Parameter> {
+        [self.own, self.common].concat()
+    }
+}
+
 /// One call of a tool.
 pub(super) struct Call<'a> {
+    /// The tool's name.
+    pub(super) tool: &'static str,
     /// The repositories of the server.
     pub(super) hub: &'a Hub,
-    /// The one that the call is about.
-    pub(super) desk: Arc<Desk>,
+    /// The one that the call is about, when it was asked for.
+    pub(super) found: OnceCell<Arc<Desk>>,
     /// What was given.
     pub(super) arguments: Arguments,
     /// Set when the caller has gone.
     pub(super) interrupt: &'a AtomicBool,
+    /// Its place among the calls that are worked on.
+    pub(super) seat: &'a Seat,
     /// When it came.
     pub(super) began: Instant,
     /// Where the text of results is wanted.
     pub(super) bodies: Bodies,
     /// Told of long work, if the caller wants that.
     pub(super) progress: &'a (dyn Fn(Advance) + Sync),
+}
+
+impl Call<'_> {
+    /// The repository that the call is about.
+    pub(super) fn desk(&self) -> Result<&Arc<Desk>> {
+        match self.found.get() {
+            Some(desk) => Ok(desk),
+            None => {
+                let desk = self.hub.desk(self.arguments.text("repo"))?;
+                Ok(self.found.get_or_init(|| desk))
+            }
+        }
+    }
+
+    /// The repository itself, its sidecar and settings.
+    pub(super) fn workspace(&self) -> Result<&Workspace> {
+        Ok(&self.desk()?.workspace)
+    }
 }

@@ -3,6 +3,7 @@
 mod bad_input;
 mod docs;
 mod http;
+mod past;
 mod protocol;
 mod repositories;
 mod tools;

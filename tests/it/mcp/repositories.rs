@@ -64,11 +64,17 @@ fn a_foreign_repository_is_only_read() {
         let answer = client.call_complete("symbol", json!({"name": "only_here", "repo": repo}));
         assert_eq!(answer.all("path"), ["lib.py"]);
         assert_eq!(answer.facts["repo"], text(other.root()));
-        assert_eq!(answer.facts["complete"], false, "{}", answer.text);
+        assert_eq!(answer.facts["complete"], true, "{}", answer.text);
+        assert!(answer.text.contains("kept in memory"), "{}", answer.text);
     }
     assert!(!other.root().join(".codescout").exists());
-    let refused = client.call("index", json!({"repo": name}));
-    assert!(refused.failure().contains("only read"), "{refused:?}");
+    for op in ["build", "gc", "verify", "pin", "remove"] {
+        let refused = client.call("index", json!({"repo": name, "op": op, "refs": ["HEAD"]}));
+        assert!(refused.failure().contains("only read"), "{refused:?}");
+    }
+    let history = client.call("history", json!({"repo": name, "target": "lib.py"}));
+    assert_eq!(history.facts["total"], 1, "{}", history.text);
+    assert!(!other.root().join(".codescout").exists());
     assert!(other.git(["status", "--porcelain"]).is_empty());
     // Its own index is used, if it has one.
     let made = super::command(other.root(), &["index", "-q"]).output().unwrap();
@@ -76,6 +82,68 @@ fn a_foreign_repository_is_only_read() {
     let mut client = Client::legacy(&home, &["--root", text(root)]);
     let answer = client.call_complete("symbol", json!({"name": "only_here", "repo": name}));
     assert_eq!(answer.facts["complete"], true, "{}", answer.text);
+    assert!(!answer.text.contains("kept in memory"), "{}", answer.text);
+    for op in ["gc", "verify", "pin", "remove"] {
+        let refused = client.call("index", json!({"repo": name, "op": op, "refs": ["HEAD"]}));
+        assert!(refused.failure().contains("only read"), "{refused:?}");
+    }
+}
+
+#[test]
+fn what_a_foreign_repository_takes_from_outside_is_refused() {
+    let home = project();
+    let roots = tempfile::tempdir().unwrap();
+    let outside = TestRepo::new("//- secret.txt\nhidden\n");
+    let secret = outside.git(["rev-parse", "HEAD"]);
+    let inside = |name: &str| roots.path().join(name);
+    let make = |name: &str| {
+        let made = outside.try_git(["init", "-q", text(&inside(name))]);
+        assert!(made.status.success());
+    };
+    make("alternates");
+    let objects = outside.root().join(".git/objects");
+    fs::write(
+        inside("alternates/.git/objects/info/alternates"),
+        format!("{}\n", objects.display()),
+    )
+    .unwrap();
+    make("linked");
+    fs::remove_dir_all(inside("linked/.git/objects")).unwrap();
+    std::os::unix::fs::symlink(&objects, inside("linked/.git/objects")).unwrap();
+    for (name, included) in [("present", "/etc/passwd"), ("absent", "/nowhere/at/all")] {
+        make(name);
+        let config = inside(name).join(".git/config");
+        let text = fs::read_to_string(&config).unwrap();
+        fs::write(&config, format!("{text}[include]\n\tpath = {included}\n")).unwrap();
+    }
+    make("plain");
+    let mut client = Client::legacy(&home, &["--root", text(roots.path())]);
+    let mut words = Vec::new();
+    for name in ["alternates", "linked", "present", "absent"] {
+        let answer = client.call("read", json!({"target": "secret.txt", "ref": secret, "repo": name}));
+        let failure = answer.failure();
+        assert!(failure.contains("is refused"), "{name}: {failure}");
+        assert!(!failure.contains("root:"), "{failure}");
+        words.push(failure.replace(name, ""));
+    }
+    assert_eq!(words[2], words[3]);
+    let projects = client.call("status", json!({"op": "projects"}));
+    for name in ["alternates", "plain"] {
+        assert!(
+            projects.all("path").contains(&text(&inside(name)).to_owned()),
+            "{}",
+            projects.text
+        );
+    }
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut client = Client::start(elsewhere.path(), &["--root", text(roots.path())]);
+    client.initialize("test");
+    let projects = client.call("status", json!({"op": "projects"}));
+    assert!(
+        projects.all("path").contains(&text(&inside("plain")).to_owned()),
+        "{}",
+        projects.text
+    );
 }
 
 #[test]

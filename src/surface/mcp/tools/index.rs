@@ -1,18 +1,23 @@
-//! `index`: brings the sidecar up to date. Normally not needed: the first question about a revision does it.
+//! `index`: brings the sidecar up to date and keeps it tidy. Normally not needed: the first question about a revision builds, and
+//! hooks collect.
 
+use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
 use super::super::arguments::{Kind, Parameter};
 use super::super::asked::{Asked, MAX_TOKENS, REPO};
 use super::super::failure::Failure;
-use super::super::jobs::{End, Job};
-use super::super::reply::{Draft, Reply};
+use super::super::jobs::{Advance, End, Job, Made, Task};
+use super::super::question::beside;
+use super::super::reply::{Draft, Reply, single};
 use super::super::tool::{Call, Tool};
-use crate::surface::answer::ProvenanceOut;
+use crate::ingest::{Depth, Limits, NoProgress, Occasion, Target};
+use crate::surface::answer::{CausesOut, ProvenanceOut, collected, pinned, verified};
 use crate::surface::open::Keeping;
 
 /// How long a call waits for a build; clients give up not much later.
@@ -22,16 +27,21 @@ const MAX_WAIT_SECONDS: u64 = 100;
 pub(super) const TOOL: Tool = Tool {
     name: "index",
     title: "Build the index",
-    description: "Builds the index of revisions, with progress, or stops running builds. Changes only codescout's own files. \
-                  Normally not needed: the first question about a revision begins it. What takes longer than wait goes on.",
-    parameters: &[
-        Parameter::new("op", Kind::Choice(&["build", "stop"]), ""),
+    description: "Builds the index of revisions, with progress; stops builds; gc, verify, pin and remove (a pin). Changes only \
+                  codescout's own files. Normally not needed: the first question about a revision begins it. What takes longer \
+                  than wait goes on.",
+    own: &[
+        Parameter::new(
+            "op",
+            Kind::Choice(&["build", "update", "stop", "gc", "verify", "pin", "remove"]),
+            "",
+        ),
         Parameter::new("refs", Kind::Texts, "default: HEAD"),
+        Parameter::new("history", Kind::Flag, "record commits too"),
         Parameter::new("wait", Kind::Number(MAX_WAIT_SECONDS), "seconds, default 8"),
         Parameter::new("dry_run", Kind::Flag, ""),
-        REPO,
-        MAX_TOKENS,
     ],
+    common: &[REPO, MAX_TOKENS],
     output,
     is_read_only: false,
     time_limit: Duration::from_secs(MAX_WAIT_SECONDS + 10),
@@ -39,114 +49,331 @@ pub(super) const TOOL: Tool = Tool {
 };
 
 fn output() -> Value {
-    json!({"op": {"type": "string"}, "results": {"type": "array", "items": {"type": "object"}}})
+    json!({"op": {"type": "string"}})
 }
 
 fn run(call: &Call<'_>) -> Result<Reply> {
-    let asked = Asked::of(TOOL.name, &call.arguments)?;
-    let workspace = &call.desk.workspace;
-    if call.arguments.text("op") == Some("stop") {
-        let provenance = ProvenanceOut::beside(workspace, "WORKTREE", workspace.target("WORKTREE")?);
-        let mut draft = Draft::new(call, asked.characters);
-        let n_stopped = match call.arguments.flag("dry_run") {
-            true => call.desk.jobs.all().iter().filter(|job| job.is_running()).count(),
-            false => call.desk.jobs.stop(),
-        };
-        draft.note(&format!("{n_stopped} builds told to stop; what was indexed is kept"));
-        return Ok(draft.finish(&provenance, None, &json!({"op": "stop", "stopped": n_stopped})));
+    let asked = Asked::of(call)?;
+    let op = call.arguments.text("op").unwrap_or("build");
+    if op == "stop" {
+        return stop(call, &asked);
     }
-    if workspace.keeping() == Keeping::Nowhere {
+    let desk = call.desk()?;
+    let is_build = matches!(op, "build" | "update");
+    if desk.workspace.keeping() == Keeping::Nowhere || !(is_build || desk.is_own) {
         return Err(Failure::new(
-            "this repository is only read: no index is written there",
-            "questions about it work all the same; codescout index, run in it, makes one",
+            "this repository is only read: nothing is changed there",
+            "questions about it work all the same; codescout index, run in it, makes an index",
         )
         .into());
     }
-    build(call, &asked)
+    match op {
+        "gc" => gc(call, &asked),
+        "verify" => verify(call, &asked),
+        "pin" | "remove" => pins(call, &asked, op),
+        op => build(call, &asked, op),
+    }
 }
 
-fn build(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
-    let workspace = &call.desk.workspace;
+fn stop(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
+    let jobs = &call.desk()?.jobs;
+    let n_stopped = match call.arguments.flag("dry_run") {
+        true => jobs.all().iter().filter(|job| job.is_running()).count(),
+        false => jobs.stop(),
+    };
+    let mut draft = Draft::new(call, asked.characters);
+    draft.note(&format!("{n_stopped} builds told to stop; what was indexed is kept"));
+    Ok(draft.finish(
+        beside(call, asked).as_ref(),
+        None,
+        &json!({"op": "stop", "stopped": n_stopped}),
+    ))
+}
+
+/// What is to be done of one revision.
+struct Wanted {
+    reference: String,
+    target: Result<Option<Target>>,
+}
+
+fn wanted(call: &Call<'_>) -> Result<Vec<Wanted>> {
+    let desk = call.desk()?;
     let mut references = call.arguments.texts("refs");
     if references.is_empty() {
         references.push("HEAD".to_owned());
     }
+    let wanted = |reference: String| {
+        desk.checked(&reference)?;
+        // Before the first commit there is nothing, which is no failure.
+        let named = if reference == "HEAD" { "WORKTREE" } else { &reference };
+        Ok(Wanted {
+            target: desk.workspace.target(named),
+            reference,
+        })
+    };
+    references.into_iter().map(wanted).collect()
+}
+
+fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
+    let desk = call.desk()?;
+    let is_dry_run = call.arguments.flag("dry_run");
     let wait = call.arguments.number("wait").unwrap_or(DEFAULT_WAIT_SECONDS);
     let deadline = Instant::now() + Duration::from_secs(wait as u64);
-    let mut draft = Draft::new(call, asked.characters);
-    let mut provenance = None;
-    for reference in &references {
-        if reference.starts_with('-') || reference.is_empty() {
-            return Err(Failure::new(format!("{reference:?} is not a ref"), "give branches, tags or commits").into());
+    let wanted = wanted(call)?;
+    // All are begun before one is waited for.
+    let mut begun = Vec::new();
+    for Wanted { reference, target } in &wanted {
+        if let (Ok(Some(target)), false) = (target, is_dry_run) {
+            begun.push((reference, desk.build(reference, *target)));
         }
-        let named = if reference == "HEAD" { "WORKTREE" } else { reference };
-        let target = workspace.target(named)?;
-        provenance.get_or_insert_with(|| ProvenanceOut::beside(workspace, reference, target));
-        let Some(target) = target else {
-            draft.note("no commits yet: nothing to index");
-            continue;
-        };
-        if call.arguments.flag("dry_run") {
-            let is_there = workspace.stored_whole(target.tree)?.is_some();
-            let state = if is_there { "up_to_date" } else { "to_be_built" };
-            let facts = json!({"ref": reference, "tree": target.tree.to_string(), "state": state});
-            draft.push(&facts, &format!("{reference}: {state}"), None);
-            continue;
-        }
-        let (job, is_new) = call.desk.build(reference, target)?;
-        let end = job.wait(
-            deadline.saturating_duration_since(Instant::now()),
-            call.interrupt,
-            call.progress,
-        );
-        if call.interrupt.load(Ordering::Relaxed) {
-            // Who began it has given it up; a build that others began goes on.
-            if is_new {
-                job.interrupt.store(true, Ordering::Relaxed);
-            }
-            anyhow::bail!("interrupted");
-        }
-        let (facts, line) = told(reference, &job, end);
-        draft.push(&facts, &line, None);
     }
-    let provenance = match provenance {
-        Some(provenance) => provenance,
-        None => ProvenanceOut::beside(workspace, "HEAD", None),
+    let mut draft = Draft::new(call, asked.characters);
+    let mut is_all = true;
+    let mut rows = Vec::new();
+    let n_before = Cell::new(0);
+    for Wanted { reference, target } in &wanted {
+        let (facts, line) = match target {
+            Err(error) => {
+                let failure = Failure::of(error);
+                let facts = json!({"ref": reference, "state": "failed", "error": failure.error, "hint": failure.hint});
+                (facts, format!("{reference}: {}", failure.to_text()))
+            }
+            Ok(None) => {
+                draft.note("no commits yet: nothing to index");
+                continue;
+            }
+            Ok(Some(target)) if is_dry_run => {
+                let is_there = desk.workspace.stored_whole(target.tree)?.is_some();
+                let state = if is_there { "up_to_date" } else { "to_be_built" };
+                let facts = json!({"ref": reference, "tree": target.tree.to_string(), "state": state});
+                (facts, format!("{reference}: {state}"))
+            }
+            Ok(Some(target)) => {
+                let Some((_, job)) = begun.iter().find(|(other, _)| other == &reference) else {
+                    continue;
+                };
+                let (facts, line, is_done) = waited(call, job, reference, deadline, &n_before)?;
+                is_all &= is_done;
+                rows.push((facts, line));
+                if is_done && (call.arguments.flag("history") || desk.workspace.has_history()) {
+                    let job = desk.record(Task::Searchable, reference, *target);
+                    let (facts, line, is_done) = waited(call, &job, reference, deadline, &n_before)?;
+                    is_all &= is_done;
+                    rows.push((facts, line));
+                }
+                continue;
+            }
+        };
+        rows.push((facts, line));
+    }
+    for (facts, line) in &rows {
+        draft.push(facts, line, None);
+    }
+    let mut own = json!({"op": op});
+    if !is_all {
+        own["hint"] = "status op=jobs tells how far it is".into();
+    }
+    let first = wanted.first().and_then(|wanted| wanted.target.as_ref().ok().copied());
+    let provenance = first.map(|target| ProvenanceOut::beside(&desk.workspace, &wanted[0].reference, target));
+    Ok(draft.finish(provenance.as_ref(), None, &own))
+}
+
+/// Waits for a build: its facts, as a line, and whether it is done.
+fn waited(
+    call: &Call<'_>,
+    (job, is_new): &(Arc<Job>, bool),
+    reference: &str,
+    deadline: Instant,
+    n_before: &Cell<usize>,
+) -> Result<(Value, String, bool)> {
+    let patience = deadline.saturating_duration_since(Instant::now());
+    // Numbers of progress grow over all builds of a call.
+    let told_of = |advance: Advance| {
+        (call.progress)(Advance {
+            n_blobs: n_before.get() + advance.n_blobs,
+            n_done: n_before.get() + advance.n_done,
+            ..advance
+        });
     };
-    Ok(draft.finish(&provenance, None, &json!({"op": "build"})))
+    let end = call.seat.away(|| job.wait(patience, call.interrupt, &told_of));
+    n_before.set(n_before.get() + job.advance().n_blobs);
+    if call.interrupt.load(Ordering::Relaxed) {
+        // Who began it has given it up; a build that others began goes on.
+        if *is_new {
+            job.interrupt.store(true, Ordering::Relaxed);
+        }
+        bail!("interrupted");
+    }
+    let is_done = matches!(end, Some(End::Done(_)));
+    let (facts, line) = told(reference, job, end);
+    Ok((facts, line, is_done))
 }
 
 fn told(reference: &str, job: &Job, end: Option<End>) -> (Value, String) {
     let advance = job.advance();
-    let mut facts = json!({"ref": reference, "tree": job.target.tree.to_string()});
+    let mut facts = json!({"ref": reference, "task": job.task.name(), "tree": job.target.tree.to_string()});
+    let state = match &end {
+        None if !advance.has_begun => "waiting",
+        None => "running",
+        Some(End::Done(_)) => "done",
+        Some(End::Stopped) => "stopped",
+        Some(End::Failed(_)) => "failed",
+    };
+    facts["state"] = state.into();
+    let what = match job.task {
+        Task::Index => String::new(),
+        Task::Record | Task::Searchable => " (commits)".to_owned(),
+    };
     let line = match end {
         None => {
-            facts["state"] = "running".into();
             facts["files"] = advance.n_blobs.into();
             facts["done"] = advance.n_done.into();
             format!(
-                "{reference}: still running, {}; status op=jobs tells how far it is",
+                "still {state}, {}; status op=jobs tells how far it is",
                 advance.to_text()
             )
         }
-        Some(End::Done(outcome)) => {
-            facts["state"] = "done".into();
-            facts["new_blobs"] = outcome.n_new_blobs.into();
-            facts["new_chunks"] = outcome.n_new_chunks.into();
-            match outcome.n_new_blobs {
-                0 => format!("{reference}: up to date"),
-                n_blobs => format!("{reference}: {n_blobs} new blobs, {} new chunks", outcome.n_new_chunks),
+        Some(End::Done(made)) => {
+            match &made {
+                Made::Index(outcome) => {
+                    facts["new_blobs"] = outcome.n_new_blobs.into();
+                    facts["new_chunks"] = outcome.n_new_chunks.into();
+                }
+                Made::Records(outcome) => {
+                    facts["new_commits"] = outcome.n_new_commits.into();
+                    facts["commits"] = outcome.n_commits.into();
+                }
             }
+            made.to_text()
         }
-        Some(End::Stopped) => {
-            facts["state"] = "stopped".into();
-            format!("{reference}: stopped; what was indexed is kept")
-        }
+        Some(End::Stopped) => "stopped; what was indexed is kept".to_owned(),
         Some(End::Failed(error)) => {
-            facts["state"] = "failed".into();
             facts["error"] = error.clone().into();
-            format!("{reference}: failed: {error}")
+            format!("failed: {error}")
         }
     };
-    (facts, line)
+    (facts, format!("{reference}{what}: {line}"))
+}
+
+fn gc(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
+    let is_dry_run = call.arguments.flag("dry_run");
+    let workspace = call.workspace()?;
+    let (found, is_interrupted) = collected(workspace, Occasion::Asked, is_dry_run, &NoProgress, call.interrupt)?;
+    if is_interrupted {
+        bail!("interrupted");
+    }
+    let mut text = causes_text(&found.causes);
+    let megabytes = |n_bytes: u64| n_bytes as f64 / 1e6;
+    text.push_str(&match is_dry_run {
+        true => "nothing was changed\n".to_owned(),
+        false => format!(
+            "{:.2} MB before, {:.2} MB now, {:.2} MB freed\n",
+            megabytes(found.bytes_before),
+            megabytes(found.bytes_after),
+            megabytes(found.freed_bytes)
+        ),
+    });
+    let mut own = serde_json::to_value(&found)?;
+    own["op"] = "gc".into();
+    Ok(single(call, beside(call, asked).as_ref(), &own, &text))
+}
+
+/// What takes room, a line for each cause.
+pub(super) fn causes_text(causes: &CausesOut) -> String {
+    let line = |name: &str, count: u64, what: &str, bytes: u64| {
+        format!("{name}: {count} {what}, {:.2} MB\n", bytes as f64 / 1e6)
+    };
+    let kept = causes.kept.iter();
+    let mut text: String = kept
+        .map(|kept| line(&format!("kept by {}", kept.cause), kept.count, "snapshots", kept.bytes))
+        .collect();
+    for (name, share, what) in [
+        ("kept by nothing", causes.dead_snapshots, "snapshots"),
+        ("in none of them", causes.dead_blobs, "blobs"),
+        ("left over", causes.leftover_files, "files"),
+        ("earlier formats", causes.old_folders, "folders"),
+        ("history", causes.history, "commits"),
+        ("deleted", causes.deleted_files, "files"),
+    ] {
+        if share.count > 0 {
+            text.push_str(&line(name, share.count, what, share.bytes));
+        }
+    }
+    text
+}
+
+fn verify(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
+    let wait = call.arguments.number("wait").unwrap_or(DEFAULT_WAIT_SECONDS);
+    let limits = Limits {
+        interrupt: call.interrupt,
+        deadline: Some(Instant::now() + Duration::from_secs(wait as u64)),
+    };
+    let found = verified(call.workspace()?, Depth::default(), false, &NoProgress, limits)?;
+    let mut draft = Draft::new(call, asked.characters);
+    let checked = &found.checked;
+    draft.note(&format!(
+        "{}: read {} files, {:.1} MB: {} segments, {} blobs, {} chunks, {} snapshots, {} commits",
+        found.health,
+        checked.files,
+        checked.bytes as f64 / 1e6,
+        checked.segments,
+        checked.blobs,
+        checked.chunks,
+        checked.snapshots,
+        checked.commits
+    ));
+    match found.health {
+        "damaged" => draft.hint("codescout verify --repair makes it again from git".to_owned()),
+        "partial" => draft.hint("ask again with a larger wait to look at all of it".to_owned()),
+        _ => {}
+    }
+    for finding in &found.damaged {
+        draft.push(finding, &format!("damaged {}: {}", finding.file, finding.what), None);
+    }
+    let own = json!({"op": "verify", "health": found.health, "sidecar": found.sidecar, "checked": checked});
+    Ok(draft.finish(beside(call, asked).as_ref(), None, &own))
+}
+
+fn pins(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
+    let desk = call.desk()?;
+    let refs = call.arguments.texts("refs");
+    if refs.is_empty() {
+        return Err(Failure::new(
+            format!("refs is missing: what to {op}"),
+            "give branches, tags or commits",
+        )
+        .with_retry(json!({"tool": "status", "arguments": {"op": "refs"}}))
+        .into());
+    }
+    let is_dry_run = call.arguments.flag("dry_run");
+    for reference in &refs {
+        desk.checked(reference)?;
+        let is_pinned = || Ok::<_, anyhow::Error>(desk.workspace.pins()?.iter().any(|pin| &pin.name == reference));
+        let n_removed = match (op, is_dry_run) {
+            ("pin", true) => usize::from(desk.workspace.target(reference)?.is_some()),
+            ("pin", false) => {
+                desk.workspace.pin(reference, &NoProgress, call.interrupt)?;
+                1
+            }
+            (_, true) => usize::from(is_pinned()?),
+            (_, false) => desk.workspace.unpin(reference, call.interrupt)?,
+        };
+        if n_removed == 0 {
+            return Err(Failure::new(
+                format!("{reference:?} is not pinned"),
+                "index op=pin dry_run=true shows what is",
+            )
+            .into());
+        }
+    }
+    let mut draft = Draft::new(call, asked.characters);
+    if is_dry_run {
+        draft.note("nothing was changed; pinned is:");
+    }
+    for pin in &pinned(&desk.workspace)?.pins {
+        let commit = pin.commit.as_deref().map_or("-", |commit| &commit[..12]);
+        let state = if pin.indexed { "" } else { " (not indexed)" };
+        draft.push(pin, &format!("{commit} {}{state}", pin.name), None);
+    }
+    Ok(draft.finish(beside(call, asked).as_ref(), None, &json!({"op": op})))
 }

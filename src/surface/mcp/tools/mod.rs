@@ -1,5 +1,8 @@
 //! The tools, one file each. A new one is a file with a `TOOL`, and a line in the list here.
 
+mod blame;
+mod diff;
+mod history;
 mod index;
 mod outline;
 mod read;
@@ -15,6 +18,9 @@ pub(super) const TOOLS: &[Tool] = &[
     outline::TOOL,
     symbol::TOOL,
     read::TOOL,
+    history::TOOL,
+    blame::TOOL,
+    diff::TOOL,
     status::TOOL,
     index::TOOL,
 ];

@@ -7,14 +7,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::arguments::{Kind, Parameter};
-use super::super::asked::{
-    Asked, CURSOR, DETAIL, Detail, KIND, LANG, LIMIT, MAX_TOKENS, PATH, REF, REPO, STALE, TESTS,
-};
-use super::super::desk::Seen;
-use super::super::failure::Failure;
+use super::super::asked::{CHARACTERS_PER_TOKEN, Detail, OF_FILES};
+use super::super::question::Question;
 use super::super::reply::{Draft, Reply, single};
 use super::super::tool::{Call, QUESTION_TIME, Tool};
-use crate::query::{Sources, kind_name};
+use crate::extract;
+use crate::query::{files_below, kind_name};
+use crate::snapshot::FileId;
 use crate::surface::answer::{
     NodeOut, OutlineBody, OutlineKind, OutlineQuestion, ProvenanceOut, SummaryOut, inside, outline, outline_path,
 };
@@ -28,7 +27,7 @@ pub(super) const TOOL: Tool = Tool {
     title: "See what is there",
     description: "What is in the repository, a folder or a file: a summary, the tree, definitions with signatures, a ranked map \
                   within max_tokens, headings or imports. Start here in a repository that you do not know.",
-    parameters: &[
+    own: &[
         Parameter::new("at", Kind::Text, "folder or file; default: all"),
         Parameter::new(
             "view",
@@ -36,18 +35,8 @@ pub(super) const TOOL: Tool = Tool {
             "",
         ),
         Parameter::new("depth", Kind::Number(100), ""),
-        REF,
-        REPO,
-        PATH,
-        LANG,
-        KIND,
-        TESTS,
-        LIMIT,
-        MAX_TOKENS,
-        CURSOR,
-        DETAIL,
-        STALE,
     ],
+    common: OF_FILES,
     output,
     is_read_only: true,
     time_limit: QUESTION_TIME,
@@ -58,7 +47,6 @@ fn output() -> Value {
     json!({
         "view": {"type": "string"},
         "summary": {"type": "object"},
-        "results": {"type": "array", "items": {"type": "object"}},
     })
 }
 
@@ -81,33 +69,32 @@ struct Row {
 }
 
 fn run(call: &Call<'_>) -> Result<Reply> {
-    let asked = Asked::of(TOOL.name, &call.arguments)?;
     let view = call.arguments.text("view");
     let patience = match view {
         Some("tree") => PATIENCE_FOR_A_TREE,
         _ => PATIENCE,
     };
-    let seen = asked.look(call, patience)?;
-    if let Some(job) = seen.building.as_ref().filter(|_| view != Some("tree")) {
-        return Err(Failure::new(
-            format!(
-                "only the tree is known yet, the index is being built: {}",
-                job.advance().to_text()
-            ),
+    let question = Question::of(call, patience)?;
+    if view != Some("tree") {
+        question.needs_index(
+            "only the tree is known yet",
             "ask again in a while; view=tree, search and read work meanwhile",
-        )
-        .with_retry(json!({"tool": "outline", "arguments": {"view": "tree"}}))
-        .into());
+            Some(json!({"tool": "outline", "arguments": {"view": "tree"}})),
+        )?;
     }
-    let question = question(call, &asked, &seen)?;
-    let sources = Sources::new(&seen.view, &call.desk.workspace.repository);
-    let found = outline(&sources, &question)?;
-    let mut provenance = ProvenanceOut::of(&seen.view);
-    if seen.building.is_some() {
-        provenance.still_building();
+    let outlined = outlined(call, &question)?;
+    let found = outline(&question.sources(call)?, &outlined)?;
+    let mut provenance = question.provenance_of_files();
+    if found.kind == OutlineKind::Headings {
+        let unknown = without_headings(&question, &outlined);
+        if unknown > 0 {
+            provenance.also_incomplete(format!(
+                "of {unknown} documents here the headings are not known: they are in a language of which only the text is"
+            ));
+        }
     }
     let mut own = Own {
-        path: &question.path,
+        path: &outlined.path,
         view: found.kind.name(),
         summary: None,
         left_out: None,
@@ -123,27 +110,39 @@ fn run(call: &Call<'_>) -> Result<Reply> {
         OutlineBody::Map { left_out, .. } => own.left_out = Some(*left_out),
         _ => {}
     }
-    let kinds: Vec<&str> = asked.kinds.iter().map(|kind| kind_name(*kind)).collect();
-    let rows = rows(found.body, asked.detail, &kinds);
-    page(call, &asked, &seen, &provenance, &rows, &own)
+    let kinds: Vec<&str> = question.asked.kinds.iter().map(|kind| kind_name(*kind)).collect();
+    let rows = rows(found.body, question.asked.detail, &kinds);
+    page(call, &question, &provenance, &rows, &own)
 }
 
-fn question(call: &Call<'_>, asked: &Asked, seen: &Seen) -> Result<OutlineQuestion> {
+fn outlined(call: &Call<'_>, question: &Question) -> Result<OutlineQuestion> {
     let arguments = &call.arguments;
     // A plain folder or file in `path` is meant as the place to look at.
     let paths = arguments.texts("path");
     let plain = match paths.as_slice() {
-        [path] if !path.contains(['*', '?', '[', '{', '!']) => Some(path.as_str()),
+        [path] if question.is_path(path) || !path.contains(['*', '?', '[', '{', '!']) => Some(path.as_str()),
         _ => None,
     };
     let at = arguments.text("at").or(plain).unwrap_or_default();
     Ok(OutlineQuestion {
-        path: outline_path(inside(&call.desk.workspace, at)),
+        path: outline_path(inside(call.workspace()?, at)),
         kind: arguments.text("view").and_then(kind_of),
         depth: arguments.number("depth"),
-        max_tokens: Some(asked.characters * 3 / 4 / super::super::asked::CHARACTERS_PER_TOKEN),
-        filter: asked.filter(seen)?,
+        max_tokens: Some(question.asked.characters * 3 / 4 / CHARACTERS_PER_TOKEN),
+        filter: question.filter.clone(),
     })
+}
+
+/// How many documents are asked about whose headings cannot be told.
+fn without_headings(question: &Question, outlined: &OutlineQuestion) -> usize {
+    const DOCUMENTS: &[&str] = &["restructuredtext", "asciidoc", "latex", "org"];
+    let view = &question.seen.view;
+    let is_document = |id: &FileId| {
+        let language = extract::language(view.lang(*id)).map_or("text", |language| language.name);
+        DOCUMENTS.contains(&language)
+    };
+    let files = files_below(view, &outlined.path, &outlined.filter);
+    files.iter().filter(|id| is_document(id)).count()
 }
 
 fn kind_of(name: &str) -> Option<OutlineKind> {
@@ -160,19 +159,21 @@ fn kind_of(name: &str) -> Option<OutlineKind> {
 
 fn page(
     call: &Call<'_>,
-    asked: &Asked,
-    seen: &Seen,
+    question: &Question,
     provenance: &ProvenanceOut,
     rows: &[Row],
     own: &Own<'_>,
 ) -> Result<Reply> {
-    let skip = asked.after(seen)?.map_or(0, |(n_told, _)| n_told as usize);
+    let skip = question.n_told();
     // A limit counts lines; without one the size of the answer is limit enough.
     let limit = call.arguments.number("limit").filter(|limit| *limit > 0);
     let end = skip.saturating_add(limit.unwrap_or(usize::MAX)).min(rows.len());
-    let mut draft = Draft::new(call, asked.characters);
+    let mut draft = Draft::new(call, question.asked.characters);
     if rows.is_empty() {
         draft.note("nothing there");
+        if let Some(hint) = question.why_nothing(call)? {
+            draft.hint(hint);
+        }
     }
     let is_inside_a_file = rows.get(skip).is_some_and(|row| !row.is_file);
     let file = rows
@@ -188,7 +189,7 @@ fn page(
         }
         n_told += 1;
     }
-    let next = (n_told < rows.len()).then(|| asked.cursor_key(seen).write((n_told as u32, 0)));
+    let next = (n_told < rows.len()).then(|| question.cursor((n_told as u32, 0)));
     Ok(draft.finish(provenance, next, own))
 }
 
@@ -205,10 +206,14 @@ fn rows(body: OutlineBody, detail: Detail, kinds: &[&str]) -> Vec<Row> {
         OutlineBody::Summary { .. } => {}
         OutlineBody::Tree { tree } => tree_rows(&tree, "", 0, &mut rows),
         OutlineBody::Symbols { results } | OutlineBody::Map { results, .. } => {
-            for found in results {
-                file(&found.path, &mut rows);
+            for mut found in results {
                 let is_wanted = |kind: &str| kinds.is_empty() || kinds.contains(&kind);
-                for definition in found.definitions.iter().filter(|definition| is_wanted(definition.kind)) {
+                found.definitions.retain(|definition| is_wanted(definition.kind));
+                if found.definitions.is_empty() && !kinds.is_empty() {
+                    continue;
+                }
+                file(&found.path, &mut rows);
+                for definition in &found.definitions {
                     let indent = "  ".repeat(definition.level as usize);
                     let mut facts = serde_json::to_value(definition).unwrap_or_default();
                     let shown = match detail {

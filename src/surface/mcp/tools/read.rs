@@ -7,13 +7,17 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::arguments::{Kind, Parameter};
-use super::super::asked::{Asked, CURSOR, DETAIL, Detail, LIMIT, MAX_TOKENS, REF, REPO, STALE};
+use super::super::asked::{CURSOR, DETAIL, Detail, LIMIT, MAX_TOKENS, REF, REPO, STALE};
 use super::super::failure::Failure;
+use super::super::question::Question;
 use super::super::reply::{Body, Draft, Reply};
 use super::super::tool::{Call, QUESTION_TIME, Tool};
-use crate::query::{PartQuery, Sources, read, read_target};
-use crate::surface::answer::{PartOut, ProvenanceOut, ReadBody, inside, lines_query, read_body};
+use crate::extract;
+use crate::query::{PartQuery, read, read_target};
+use crate::surface::answer::{PartOut, ReadBody, inside, lines_query, read_body};
 
+/// The language whose headings are known.
+pub(super) const WITH_HEADINGS: &str = "markdown";
 /// What the facts about a part take at most, but for a long title.
 const FACTS_CHARACTERS: usize = 300;
 
@@ -22,20 +26,14 @@ pub(super) const TOOL: Tool = Tool {
     title: "Read a file",
     description: "Exact text of any path at any revision: whole, or only the lines, headings of a document, keys of JSON, TOML or \
                   YAML, or definitions that are named. Long text comes in pages.",
-    parameters: &[
+    own: &[
         Parameter::new("target", Kind::Text, "path, path:10-20, or id").required(),
         Parameter::new("lines", Kind::Texts, "5, 5-9 or 5-"),
         Parameter::new("heading", Kind::Texts, ""),
         Parameter::new("key", Kind::Texts, "a.b.c"),
         Parameter::new("symbol", Kind::Texts, ""),
-        REF,
-        REPO,
-        LIMIT,
-        MAX_TOKENS,
-        CURSOR,
-        DETAIL,
-        STALE,
     ],
+    common: &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR, DETAIL, STALE],
     output,
     is_read_only: true,
     time_limit: QUESTION_TIME,
@@ -47,7 +45,6 @@ fn output() -> Value {
         "path": {"type": "string"},
         "blob": {"type": "string"},
         "lines": {"type": "integer"},
-        "results": {"type": "array", "items": {"type": "object"}},
     })
 }
 
@@ -62,30 +59,45 @@ struct Own<'a> {
 }
 
 fn run(call: &Call<'_>) -> Result<Reply> {
-    let asked = Asked::of(TOOL.name, &call.arguments)?;
     // Reading needs no index, but it is the time to begin one.
-    let seen = asked.look(call, Duration::ZERO)?;
-    let view = &seen.view;
+    let question = Question::of(call, Duration::ZERO)?;
+    let view = &question.seen.view;
     let typed = call.arguments.text("target").unwrap_or_default();
     let queries = queries(call)?;
-    let target = read_target(view, inside(&call.desk.workspace, typed))?;
-    if seen.hidden.contains(target.file.0) {
+    let place = inside(call.workspace()?, typed);
+    let target = read_target(view, place).map_err(|error| match place.rsplit_once(':') {
+        // The path is right: it is the lines that are not.
+        Some((path, lines)) if view.find(path.as_bytes()).is_some() => match lines_query(lines) {
+            Err(wrong) => wrong.into(),
+            Ok(_) => anyhow::Error::from(error),
+        },
+        _ => error.into(),
+    })?;
+    if question.seen.hidden.contains(target.file.0) {
+        return Err(Failure::hidden(typed).into());
+    }
+    let queries: Vec<PartQuery> = target.part.into_iter().chain(queries).collect();
+    let language = extract::language(view.lang(target.file)).map_or("text", |language| language.name);
+    if queries.iter().any(|query| matches!(query, PartQuery::Heading(_))) && language != WITH_HEADINGS {
         return Err(Failure::new(
-            format!("{typed:?} is not shown: by its name it holds credentials"),
-            "ask the user to read it, if it has to be",
+            format!("headings of {language} are not known"),
+            format!("search mode=regex path={typed} finds the title, read with lines the section"),
         )
         .into());
     }
-    let queries: Vec<PartQuery> = target.part.into_iter().chain(queries).collect();
-    let outcome = read(
-        &Sources::new(view, &call.desk.workspace.repository),
-        target.file,
-        &queries,
-    )?;
+    let outcome = read(&question.sources(call)?, target.file, &queries)?;
     let mut body = read_body(view, &outcome);
+    if outcome.bytes[..outcome.bytes.len().min(8_000)].contains(&0) {
+        let size = outcome.bytes.len();
+        return Err(Failure::new(
+            format!("{:?} is not text: {size} bytes, blob {}", body.path, body.blob),
+            "git show or another program can open it",
+        )
+        .into());
+    }
     let parts = std::mem::take(&mut body.results);
-    let (first, skip) = asked.after(&seen)?.unwrap_or_default();
-    let mut draft = Draft::new(call, asked.characters);
+    let (first, skip) = question.after.unwrap_or_default();
+    let mut draft = Draft::new(call, question.asked.characters);
     if body.symlink {
         draft.note("a symbolic link; this is where it points to");
     }
@@ -98,7 +110,7 @@ fn run(call: &Call<'_>) -> Result<Reply> {
             next = Some((number as u32, 0));
             break;
         }
-        match tell(part, begin, &mut left, asked.detail, &mut draft) {
+        match tell(part, begin, &mut left, question.asked.detail, &mut draft) {
             Told::All => {}
             Told::UpTo(byte) => {
                 next = Some((number as u32, byte as u32));
@@ -106,12 +118,8 @@ fn run(call: &Call<'_>) -> Result<Reply> {
             }
         }
     }
-    let next_cursor = next.map(|position| asked.cursor_key(&seen).write(position));
-    let mut provenance = ProvenanceOut::of(view);
-    if seen.building.is_some() {
-        provenance.still_building();
-    }
-    Ok(draft.finish(&provenance, next_cursor, &own(&body)))
+    let next_cursor = next.map(|position| question.cursor(position));
+    Ok(draft.finish(&question.provenance_of_files(), next_cursor, &own(&body)))
 }
 
 fn own(body: &ReadBody) -> Own<'_> {

@@ -7,16 +7,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::arguments::{Kind, Parameter};
-use super::super::asked::{
-    Asked, CURSOR, DETAIL, Detail, KIND, LANG, LIMIT, MAX_TOKENS, PATH, REF, REPO, STALE, TESTS,
-};
-use super::super::desk::Seen;
+use super::super::asked::{Detail, OF_FILES};
 use super::super::failure::Failure;
 use super::super::lexical;
+use super::super::question::Question;
 use super::super::reply::{Body, Draft, Reply};
 use super::super::tool::{Call, QUESTION_TIME, Tool};
-use crate::query::{FileFilter, Mode, Pattern, PatternOptions, Request, Sources};
-use crate::surface::answer::{ProvenanceOut, ResultOut, SearchPage, lines_request, matching_lines, ranked};
+use crate::query::{Mode, Pattern, PatternOptions, Request};
+use crate::surface::answer::{ResultOut, SearchPage, lines_request, matching_lines, ranked};
 
 /// Lines of a snippet unless another number is asked for.
 const DEFAULT_CONTEXT_LINES: usize = 6;
@@ -29,7 +27,7 @@ pub(super) const TOOL: Tool = Tool {
     description: "Find code in any revision of the repository by a question, words, a name or a regex; one call does what many \
                   greps do. Exact definitions come first, then meaning. mode=regex is a complete grep; mode=similar takes code \
                   or path:line.",
-    parameters: &[
+    own: &[
         Parameter::new("query", Kind::Text, "").required(),
         Parameter::new(
             "mode",
@@ -38,18 +36,8 @@ pub(super) const TOOL: Tool = Tool {
         ),
         Parameter::new("context_lines", Kind::Number(100), "lines of text per result"),
         Parameter::new("explain", Kind::Flag, ""),
-        REF,
-        REPO,
-        PATH,
-        LANG,
-        KIND,
-        TESTS,
-        LIMIT,
-        MAX_TOKENS,
-        CURSOR,
-        DETAIL,
-        STALE,
     ],
+    common: OF_FILES,
     output,
     is_read_only: true,
     time_limit: QUESTION_TIME,
@@ -57,7 +45,7 @@ pub(super) const TOOL: Tool = Tool {
 };
 
 fn output() -> Value {
-    json!({"read_as": {"type": "string"}, "absent": {"type": "array", "items": {"type": "string"}}, "results": {"type": "array", "items": {"type": "object"}}})
+    json!({"read_as": {"type": "string"}, "absent": {"type": "array"}})
 }
 
 #[derive(Serialize)]
@@ -69,7 +57,6 @@ struct Own {
 }
 
 fn run(call: &Call<'_>) -> Result<Reply> {
-    let asked = Asked::of(TOOL.name, &call.arguments)?;
     let query = call.arguments.text("query").unwrap_or_default();
     if query.trim().is_empty() {
         return Err(Failure::new(
@@ -84,25 +71,25 @@ fn run(call: &Call<'_>) -> Result<Reply> {
         Some("regex") => Some(Pattern::new(query.trim_end_matches('\n'), PatternOptions::default())?),
         _ => None,
     };
-    if pattern.is_some() && !asked.kinds.is_empty() {
+    if pattern.is_some() && !call.arguments.texts("kind").is_empty() {
         return Err(Failure::new(
             "kind says nothing about lines that match a regex",
             "leave kind out, or use another mode",
         )
         .into());
     }
-    let seen = asked.look(call, PATIENCE)?;
-    let filter = asked.filter(&seen)?;
-    let after = asked.after(&seen)?;
+    let question = Question::of(call, PATIENCE)?;
+    let limit = question.asked.limit;
     let mut page = match pattern {
         Some(pattern) => {
             let around = context_lines.unwrap_or(0);
-            let request = lines_request(pattern, filter, around, asked.limit, after);
-            let sources = Sources::new(&seen.view, &call.desk.workspace.repository);
-            matching_lines(&sources, &request, call.interrupt)?
+            let request = lines_request(pattern, question.filter.clone(), around, limit, question.after);
+            matching_lines(&question.sources(call)?, &request, call.interrupt)?
         }
-        None if seen.building.is_some() => lexical::search(call, &seen, query, &filter, asked.limit)?,
-        None => by_rank(call, &asked, &seen, query, filter, after)?,
+        None if question.seen.building.is_some() => {
+            lexical::search(call, &question.seen, query, &question.filter, limit)?
+        }
+        None => by_rank(call, &question, query)?,
     };
     if page.is_interrupted {
         page.notes
@@ -112,17 +99,10 @@ fn run(call: &Call<'_>) -> Result<Reply> {
     let n_lines = context_lines
         .filter(|lines| *lines > 0)
         .unwrap_or(DEFAULT_CONTEXT_LINES);
-    Ok(reply(call, &asked, &seen, page, n_lines))
+    reply(call, &question, page, n_lines)
 }
 
-fn by_rank(
-    call: &Call<'_>,
-    asked: &Asked,
-    seen: &Seen,
-    query: &str,
-    filter: FileFilter,
-    after: Option<(u32, u32)>,
-) -> Result<SearchPage> {
+fn by_rank(call: &Call<'_>, question: &Question, query: &str) -> Result<SearchPage> {
     let request = Request {
         query: query.to_owned(),
         mode: match call.arguments.text("mode") {
@@ -132,27 +112,26 @@ fn by_rank(
             Some("similar") => Mode::Similar,
             _ => Mode::Auto,
         },
-        filter,
-        limit: asked.limit,
-        skip: after.map_or(0, |(n_told, _)| n_told as usize),
+        filter: question.filter.clone(),
+        limit: question.asked.limit,
+        skip: question.n_told(),
         ..Request::default()
     };
     let explain = call.arguments.flag("explain");
     ranked(
-        &call.desk.workspace,
-        &seen.view,
+        call.workspace()?,
+        &question.seen.view,
         &request,
-        &asked.kinds,
+        &question.asked.kinds,
         explain,
         call.interrupt,
     )
 }
 
-fn reply(call: &Call<'_>, asked: &Asked, seen: &Seen, mut page: SearchPage, n_lines: usize) -> Reply {
-    let mut provenance = ProvenanceOut::of(&seen.view);
-    provenance.still_building();
+fn reply(call: &Call<'_>, question: &Question, mut page: SearchPage, n_lines: usize) -> Result<Reply> {
+    let mut provenance = question.provenance();
     page.notes.drain(..).for_each(|why| provenance.also_incomplete(why));
-    let mut draft = Draft::new(call, asked.characters);
+    let mut draft = Draft::new(call, question.asked.characters);
     if let Some(read_as) = &page.read_as {
         draft.note(&format!("read as: {read_as}"));
     }
@@ -161,11 +140,22 @@ fn reply(call: &Call<'_>, asked: &Asked, seen: &Seen, mut page: SearchPage, n_li
     }
     if page.results.is_empty() {
         draft.note("nothing found");
+        let is_regex = call.arguments.text("mode") == Some("regex");
+        let spans_lines = |pattern: &str| {
+            pattern.contains(['\n']) || ["\\n", "(?s", "\\s*"].iter().any(|part| pattern.contains(part))
+        };
+        match question.why_nothing(call)? {
+            Some(hint) => draft.hint(hint),
+            None if is_regex && call.arguments.text("query").is_some_and(spans_lines) => {
+                draft.hint("a regex matches within one line: look for a part that stands on one".to_owned());
+            }
+            None => {}
+        }
     }
     let mut next = page.next;
     for (number, result) in page.results.iter_mut().enumerate() {
         let snippet = result.snippet.take().unwrap_or_default();
-        let body = shown(&snippet, asked.detail, n_lines, result.kind == "line");
+        let body = shown(&snippet, question.asked.detail, n_lines, result.kind == "line");
         let body = body.map(|raw| Body {
             field: "snippet",
             raw,
@@ -176,15 +166,12 @@ fn reply(call: &Call<'_>, asked: &Asked, seen: &Seen, mut page: SearchPage, n_li
             break;
         }
     }
-    let next_cursor = next.map(|position| asked.cursor_key(seen).write(position));
-    draft.finish(
-        &provenance,
-        next_cursor,
-        &Own {
-            read_as: page.read_as,
-            absent: page.absent,
-        },
-    )
+    let next_cursor = next.map(|position| question.cursor(position));
+    let own = Own {
+        read_as: page.read_as,
+        absent: page.absent,
+    };
+    Ok(draft.finish(&provenance, next_cursor, &own))
 }
 
 /// The part of a snippet that is told.

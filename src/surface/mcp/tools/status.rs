@@ -11,29 +11,30 @@ use super::super::desk::Desk;
 use super::super::failure::Failure;
 use super::super::guides;
 use super::super::jobs::{End, Job};
+use super::super::question::{Question, beside};
 use super::super::reply::{Draft, Reply, cut, single};
 use super::super::tool::{Call, QUESTION_TIME, Tool};
-use crate::surface::answer::{ProvenanceOut, languages, status_body};
-use crate::surface::open::Keeping;
+use super::index::causes_text;
+use crate::surface::answer::{CausesOut, ProvenanceOut, languages, sizes, status_body};
+use crate::surface::doctor::examine;
+use crate::surface::doors::Bodies;
 
 pub(super) const TOOL: Tool = Tool {
     name: "status",
     title: "State of the index",
     description: "How fresh and complete the index is, what was left out and why, refs, running builds, settings, other \
                   repositories; op=guide gives help on a topic (search, answers, errors, refs, repos).",
-    parameters: &[
+    own: &[
         Parameter::new(
             "op",
             Kind::Choice(&[
-                "overview", "coverage", "refs", "jobs", "health", "config", "projects", "guide",
+                "overview", "coverage", "refs", "jobs", "health", "usage", "config", "projects", "guide",
             ]),
             "",
         ),
         Parameter::new("topic", Kind::Text, "of a guide"),
-        REF,
-        REPO,
-        MAX_TOKENS,
     ],
+    common: &[REF, REPO, MAX_TOKENS],
     output,
     is_read_only: true,
     time_limit: QUESTION_TIME,
@@ -41,45 +42,36 @@ pub(super) const TOOL: Tool = Tool {
 };
 
 fn output() -> Value {
-    json!({"op": {"type": "string"}, "index": {"type": "string"}, "results": {"type": "array", "items": {"type": "object"}}})
+    json!({"op": {"type": "string"}, "index": {"type": "string"}})
 }
 
 fn run(call: &Call<'_>) -> Result<Reply> {
     let op = call.arguments.text("op").unwrap_or("overview");
-    let asked = Asked::of(TOOL.name, &call.arguments)?;
-    let reference = call.arguments.text("ref").unwrap_or("WORKTREE");
-    if reference.starts_with('-') {
-        return Err(Failure::new(
-            format!("{reference:?} is not a ref"),
-            "give a branch, a tag or a commit",
-        )
-        .into());
-    }
-    let workspace = &call.desk.workspace;
-    let target = workspace.target(reference)?;
-    let provenance = ProvenanceOut::beside(workspace, reference, target);
+    let asked = Asked::of(call)?;
     match op {
-        "overview" | "coverage" => overview(call, &asked, op, reference),
-        "refs" => refs(call, &asked, &provenance),
-        "jobs" => jobs(call, &asked, &provenance),
-        "config" => config(call, &asked, &provenance),
-        "projects" => projects(call, &asked, &provenance),
-        "health" => health(call, &provenance),
-        _ => guide(call, &asked, &provenance),
+        "overview" | "coverage" => overview(call, &asked, op),
+        "refs" => refs(call, &asked),
+        "jobs" => jobs(call, &asked),
+        "usage" => usage(call, &asked),
+        "config" => config(call, &asked),
+        "projects" => projects(call, &asked),
+        "health" => health(call, &asked),
+        _ => guide(call, &asked),
     }
 }
 
-fn overview(call: &Call<'_>, asked: &Asked, op: &str, reference: &str) -> Result<Reply> {
-    let workspace = &call.desk.workspace;
+fn overview(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
+    let desk = call.desk()?;
+    let (workspace, reference) = (&desk.workspace, desk.checked(&asked.reference)?);
     let target = workspace.target(reference)?;
     let mut provenance = ProvenanceOut::not_indexed(workspace, reference, target);
     let mut body = status_body(workspace, target)?;
     if body.index == "up_to_date" {
-        let seen = asked.look(call, Duration::ZERO)?;
-        provenance = ProvenanceOut::of(&seen.view);
-        body.languages = languages(&seen.view);
+        let question = Question::of(call, Duration::ZERO)?;
+        provenance = question.provenance();
+        body.languages = languages(&question.seen.view);
     }
-    let running: Vec<String> = running(&call.desk).iter().map(|job| told(job)).collect();
+    let running: Vec<String> = running(desk).iter().map(|job| told(job)).collect();
     let mut text = format!("index: {}\n", body.index);
     if !running.is_empty() {
         text.push_str(&format!("building: {}\n", running.join("; ")));
@@ -116,9 +108,9 @@ fn told(job: &Job) -> String {
     )
 }
 
-fn refs(call: &Call<'_>, asked: &Asked, provenance: &ProvenanceOut) -> Result<Reply> {
+fn refs(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     let mut draft = Draft::new(call, asked.characters);
-    let found = call.desk.workspace.repository.refs()?;
+    let found = call.workspace()?.repository.refs()?;
     let n_refs = found.len();
     for found in found {
         let (name, kind) = (found.name.to_string(), format!("{:?}", found.kind).to_lowercase());
@@ -128,28 +120,30 @@ fn refs(call: &Call<'_>, asked: &Asked, provenance: &ProvenanceOut) -> Result<Re
     }
     let n_told = draft.n_results();
     Ok(draft.finish(
-        provenance,
+        beside(call, asked).as_ref(),
         None,
         &json!({"op": "refs", "total": n_refs, "left_out": n_refs - n_told}),
     ))
 }
 
-fn jobs(call: &Call<'_>, asked: &Asked, provenance: &ProvenanceOut) -> Result<Reply> {
+fn jobs(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     let mut draft = Draft::new(call, asked.characters);
-    let all = call.desk.jobs.all();
+    let all = call.desk()?.jobs.all();
     if all.is_empty() {
         draft.note("no builds yet");
     }
     for job in all.iter().rev() {
         let advance = job.advance();
         let (state, more) = match job.end() {
+            None if !advance.has_begun => ("waiting", advance.to_text()),
             None => ("running", advance.to_text()),
-            Some(End::Done(outcome)) => ("done", format!("{} new blobs", outcome.n_new_blobs)),
+            Some(End::Done(made)) => ("done", made.to_text()),
             Some(End::Stopped) => ("stopped", "what was indexed is kept".to_owned()),
             Some(End::Failed(error)) => ("failed", error),
         };
         let facts = json!({
             "ref": job.reference,
+            "task": job.task.name(),
             "tree": job.target.tree.to_string(),
             "state": state,
             "files": advance.n_blobs,
@@ -160,21 +154,40 @@ fn jobs(call: &Call<'_>, asked: &Asked, provenance: &ProvenanceOut) -> Result<Re
             break;
         }
     }
-    Ok(draft.finish(provenance, None, &json!({"op": "jobs"})))
+    Ok(draft.finish(beside(call, asked).as_ref(), None, &json!({"op": "jobs"})))
 }
 
-fn config(call: &Call<'_>, asked: &Asked, provenance: &ProvenanceOut) -> Result<Reply> {
+fn config(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     let mut draft = Draft::new(call, asked.characters);
-    for (key, value, origin) in call.desk.workspace.config.entries() {
+    for (key, value, origin) in call.workspace()?.config.entries() {
         let facts = json!({"key": key, "value": value, "origin": origin});
         draft.push(&facts, &format!("{key} = {value} ({origin})"), None);
     }
-    Ok(draft.finish(provenance, None, &json!({"op": "config"})))
+    Ok(draft.finish(beside(call, asked).as_ref(), None, &json!({"op": "config"})))
 }
 
-fn projects(call: &Call<'_>, asked: &Asked, provenance: &ProvenanceOut) -> Result<Reply> {
+/// What the sidecar takes and why.
+fn usage(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
+    let workspace = call.workspace()?;
+    let survey = workspace.survey()?;
+    let causes = survey.as_ref().map(CausesOut::of);
+    let bytes = match workspace.sidecar()? {
+        Some((sidecar, Some(state))) => Some(sizes(&sidecar, &state)?),
+        _ => None,
+    };
+    let mut text = bytes
+        .as_ref()
+        .map_or("nothing is stored here".to_owned(), |bytes| bytes.told());
+    text.push('\n');
+    text.push_str(&causes.as_ref().map(causes_text).unwrap_or_default());
+    let own = json!({"op": "usage", "sidecar": workspace.sidecar_root(), "bytes": bytes, "causes": causes});
+    Ok(single(call, beside(call, asked).as_ref(), &own, &text))
+}
+
+fn projects(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     let mut draft = Draft::new(call, asked.characters);
     let home = call.hub.home().display().to_string();
+    let mut told = vec![home.clone()];
     draft.push(
         &json!({"path": home, "kind": "started_in"}),
         &format!("started in {home}"),
@@ -188,54 +201,98 @@ fn projects(call: &Call<'_>, asked: &Asked, provenance: &ProvenanceOut) -> Resul
             None,
         );
     }
-    for folder in call.hub.held() {
-        let folder = folder.display().to_string();
-        if folder != home {
+    let below = call.hub.below_roots(call.interrupt);
+    let lists = [
+        ("work_tree", "work tree", call.hub.work_trees()),
+        ("repository", "repository", below.folders),
+        ("asked_about", "asked about", call.hub.held()),
+    ];
+    for (kind, what, folders) in lists {
+        for folder in folders {
+            let folder = folder.display().to_string();
+            if told.contains(&folder) {
+                continue;
+            }
             draft.push(
-                &json!({"path": folder, "kind": "asked_about"}),
-                &format!("asked about {folder}"),
+                &json!({"path": folder, "kind": kind}),
+                &format!("{what} {folder}"),
                 None,
             );
+            told.push(folder);
         }
     }
-    Ok(draft.finish(provenance, None, &json!({"op": "projects"})))
+    if !below.is_all {
+        draft.note("not all folders below the roots were looked at: others may be named too");
+    }
+    Ok(draft.finish(
+        beside(call, asked).as_ref(),
+        None,
+        &json!({"op": "projects", "all_folders_seen": below.is_all}),
+    ))
 }
 
-fn health(call: &Call<'_>, provenance: &ProvenanceOut) -> Result<Reply> {
-    let workspace = &call.desk.workspace;
-    let mut wrong = Vec::new();
-    if workspace.repository.is_shallow() {
-        wrong.push("history is cut off: this is a shallow clone".to_owned());
-    }
-    if workspace.repository.is_partial() {
-        wrong.push("objects may be missing: this is a partial clone".to_owned());
-    }
-    if workspace.keeping() == Keeping::Nowhere {
-        wrong.push("this repository is only read: its index is kept in memory".to_owned());
-    }
-    if let Err(error) = workspace.sidecar() {
-        wrong.push(format!("{error:#}"));
-    }
-    wrong.extend(call.desk.jobs.all().iter().filter_map(|job| match job.end() {
-        Some(End::Failed(error)) => Some(format!("a build failed: {error}")),
-        _ => None,
-    }));
-    let text = match wrong.is_empty() {
-        true => "nothing is wrong\n".to_owned(),
-        false => wrong.join("\n") + "\n",
+fn health(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
+    let desk = call.desk()?;
+    let workspace = &desk.workspace;
+    let mut draft = Draft::new(call, asked.characters);
+    let mut problems = Vec::new();
+    let mut tell = |severity: &str, area: &str, message: &str, mend: Option<&str>| {
+        if severity == "problem" {
+            problems.push(message.to_owned());
+        }
+        let facts = json!({"area": area, "severity": severity, "message": message, "mend": mend});
+        let mend = mend.map(|mend| format!("\n    mend: {mend}"));
+        draft.push(
+            &facts,
+            &format!("{severity} {area}: {message}{}", mend.unwrap_or_default()),
+            None,
+        );
     };
-    let own = json!({"op": "health", "version": env!("CARGO_PKG_VERSION"), "problems": wrong});
-    Ok(single(call, provenance, &own, &text))
+    if desk.is_own {
+        let mut findings = examine(workspace.repository.place()).findings;
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+        for finding in &findings {
+            tell(
+                finding.severity.name(),
+                finding.area,
+                &finding.message,
+                finding.mend.as_deref(),
+            );
+        }
+    } else if let Err(error) = workspace.sidecar() {
+        tell("problem", "sidecar", &format!("{error:#}"), None);
+    }
+    for job in desk.jobs.all() {
+        if let Some(End::Failed(error)) = job.end() {
+            tell("problem", "index", &format!("a build failed: {error}"), None);
+        }
+    }
+    if problems.is_empty() {
+        draft.note("nothing is wrong");
+    }
+    let own = json!({"op": "health", "version": env!("CARGO_PKG_VERSION"), "problems": problems});
+    Ok(draft.finish(beside(call, asked).as_ref(), None, &own))
 }
 
-fn guide(call: &Call<'_>, asked: &Asked, provenance: &ProvenanceOut) -> Result<Reply> {
+fn guide(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     let topic = call.arguments.text("topic").unwrap_or("search");
     let text = guides::find(topic).ok_or_else(|| {
         Failure::new(
             format!("there is no guide on {topic:?}"),
             format!("topics are {}", guides::topics().join(", ")),
         )
+        .with_retry(json!({"tool": "status", "arguments": {"op": "guide"}}))
     })?;
-    let own = json!({"op": "guide", "topic": topic, "topics": guides::topics()});
-    Ok(single(call, provenance, &own, cut(text, asked.characters)))
+    let shown = cut(text, asked.characters);
+    let mut own = json!({"op": "guide", "topic": topic, "topics": guides::topics()});
+    if call.bodies != Bodies::Text {
+        own["guide"] = shown.into();
+    }
+    let is_text = call.bodies != Bodies::Structured;
+    Ok(single(
+        call,
+        beside(call, asked).as_ref(),
+        &own,
+        if is_text { shown } else { topic },
+    ))
 }

@@ -7,44 +7,45 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::arguments::{Kind, Parameter};
-use super::super::asked::{
-    Asked, CURSOR, DETAIL, Detail, KIND, LANG, LIMIT, MAX_TOKENS, PATH, REF, REPO, STALE, TESTS,
-};
+use super::super::asked::{Detail, OF_FILES};
 use super::super::failure::Failure;
+use super::super::past::Past;
+use super::super::question::Question;
 use super::super::reply::{Body, Draft, Reply};
 use super::super::tool::{Call, QUESTION_TIME, Tool};
-use crate::query::{Sources, SymbolOutcome, SymbolQuery, SymbolRequest, symbols};
-use crate::snapshot::View;
+use super::history;
+use crate::query::{FoundDefinition, SymbolOutcome, SymbolQuery, SymbolRequest, symbols};
 use crate::surface::answer::{
-    DefinitionOut, ProvenanceOut, ReferencesOut, definition_out, found_by_name, inside, place_query, references,
+    DefinitionOut, EntryOut, HistoryQuestion, ReferenceOut, ReferencesOut, definition_out, found_by_name, inside,
+    place_query, references,
 };
 
 /// How long a call waits for an index that is being built.
 const PATIENCE: Duration = Duration::from_secs(8);
+/// How long it waits for commits to be recorded.
+const PATIENCE_FOR_COMMITS: Duration = Duration::from_secs(2);
+/// References that are looked at for a page.
+const MAX_REFERENCES_OF_PAGE: usize = 500;
+/// Changes of a definition that are told beside it; `history` tells all.
+const N_CHANGES: usize = 10;
 
 pub(super) const TOOL: Tool = Tool {
     name: "symbol",
     title: "Find definitions",
     description: "Every definition of a name (Parser.parse, parse), of what stands at a place, or of an id: with signature and \
-                  docs; with body or the lines that mention it if asked for. Ambiguity returns all.",
-    parameters: &[
+                  docs; with body, the lines that mention the name, or its last changes if asked for. Ambiguity returns all.",
+    own: &[
         Parameter::new("name", Kind::Text, "or at, or id"),
         Parameter::new("at", Kind::Text, "path:line[:col]"),
         Parameter::new("id", Kind::Text, ""),
         Parameter::new("prefix", Kind::Flag, "name is how it begins"),
-        Parameter::new("include", Kind::Choices(&["signature", "body", "docs", "refs"]), ""),
-        REF,
-        REPO,
-        PATH,
-        LANG,
-        KIND,
-        TESTS,
-        LIMIT,
-        MAX_TOKENS,
-        CURSOR,
-        DETAIL,
-        STALE,
+        Parameter::new(
+            "include",
+            Kind::Choices(&["signature", "body", "docs", "refs", "history"]),
+            "",
+        ),
     ],
+    common: OF_FILES,
     output,
     is_read_only: true,
     time_limit: QUESTION_TIME,
@@ -52,22 +53,27 @@ pub(super) const TOOL: Tool = Tool {
 };
 
 fn output() -> Value {
-    json!({
-        "found_by": {"type": "string"},
-        "total": {"type": "integer"},
-        "references": {"type": "object"},
-        "results": {"type": "array", "items": {"type": "object"}},
-    })
+    json!({"found_by": {"type": "string"}, "total": {"type": "integer"}, "references": {"type": "object"}})
 }
 
 #[derive(Serialize)]
 struct Own {
-    found_by: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found_by: Option<&'static str>,
     total: usize,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     near: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     references: Option<ReferencesOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<ChangesOut>,
+}
+
+/// The last changes of a definition.
+#[derive(Serialize)]
+struct ChangesOut {
+    total: usize,
+    results: Vec<EntryOut>,
 }
 
 /// Which parts of a definition are told.
@@ -76,57 +82,67 @@ struct Included {
     body: bool,
     docs: bool,
     refs: bool,
+    history: bool,
 }
 
 fn run(call: &Call<'_>) -> Result<Reply> {
-    let asked = Asked::of(TOOL.name, &call.arguments)?;
-    let seen = asked.look(call, PATIENCE)?;
-    if let Some(job) = &seen.building {
-        return Err(Failure::new(
-            format!(
-                "definitions are not known yet, the index is being built: {}",
-                job.advance().to_text()
-            ),
-            "ask again in a while; search and read work meanwhile",
-        )
-        .into());
-    }
-    let sources = Sources::new(&seen.view, &call.desk.workspace.repository);
+    let question = Question::of(call, PATIENCE)?;
+    let hint = "ask again in a while; search and read work meanwhile";
+    question.needs_index("definitions are not known yet", hint, None)?;
+    let sources = question.sources(call)?;
     let request = SymbolRequest {
-        query: query(call, &seen.view)?,
-        filter: asked.filter(&seen)?,
-        kinds: asked.kinds.clone(),
+        query: query(call, &question)?,
+        filter: question.filter.clone(),
+        kinds: question.asked.kinds.clone(),
     };
-    let outcome = symbols(&sources, &request)?;
-    let included = included(call, asked.detail);
-    let skip = asked.after(&seen)?.map_or(0, |(n_told, _)| n_told as usize);
+    let mut outcome = symbols(&sources, &request)?;
+    outcome
+        .definitions
+        .retain(|found| !question.seen.hidden.contains(found.file.0));
+    let included = included(call, question.asked.detail);
+    let (n_definitions, n_references) = question.after.unwrap_or_default();
     let mut own = Own {
-        found_by: found_by_name(outcome.found_by),
+        found_by: (!outcome.definitions.is_empty()).then(|| found_by_name(outcome.found_by)),
         total: outcome.definitions.len(),
         near: outcome.near.clone(),
         references: None,
+        history: None,
     };
-    if included.refs {
-        own.references = Some(references(&sources, &outcome, &request.filter, call.interrupt)?);
-    }
-    let mut draft = Draft::new(call, asked.characters);
-    say_how(&outcome, &mut draft);
-    let page = outcome.definitions.iter().skip(skip).take(asked.limit);
-    for found in page {
+    let mut provenance = question.provenance();
+    let mut draft = Draft::new(call, question.asked.characters);
+    say_how(call, &question, &outcome, &mut draft)?;
+    let page = outcome.definitions.iter().skip(n_definitions as usize);
+    for found in page.take(question.asked.limit) {
         let mut definition = definition_out(&sources, found, included.body)?;
         if !push(&mut draft, &mut definition, &included) {
             break;
         }
     }
-    let n_told = skip + draft.n_results();
-    if let Some(references) = &mut own.references {
-        tell_references(references, &mut draft);
+    let n_told = n_definitions + draft.n_results() as u32;
+    let is_rest_left = (n_told as usize) < own.total;
+    let mut next = is_rest_left.then_some((n_told, 0));
+    if included.history && n_references == 0 {
+        let (told, gap) = changes(call, &question, &outcome.definitions, &mut draft)?;
+        own.history = told;
+        gap.into_iter().for_each(|gap| provenance.also_incomplete(gap));
     }
-    let next = (n_told < own.total).then(|| asked.cursor_key(&seen).write((n_told as u32, 0)));
-    Ok(draft.finish(&ProvenanceOut::of(&seen.view), next, &own))
+    if included.refs {
+        let max = n_references as usize + MAX_REFERENCES_OF_PAGE;
+        let mut found = references(&sources, &outcome, &request.filter, max, call.interrupt)?;
+        std::mem::take(&mut found.incomplete)
+            .into_iter()
+            .for_each(|why| provenance.also_incomplete(why));
+        let room = if is_rest_left { 0 } else { usize::MAX };
+        let n_listed = tell_references(&mut found, n_references as usize, room, &mut draft);
+        if found.left_out > 0 && next.is_none() {
+            next = Some((n_told, n_references + n_listed as u32));
+        }
+        own.references = Some(found);
+    }
+    Ok(draft.finish(&provenance, next.map(|position| question.cursor(position)), &own))
 }
 
-fn query(call: &Call<'_>, view: &View) -> Result<SymbolQuery> {
+fn query(call: &Call<'_>, question: &Question) -> Result<SymbolQuery> {
     let arguments = &call.arguments;
     let given = [arguments.text("name"), arguments.text("at"), arguments.text("id")];
     let n_given = given.iter().flatten().filter(|text| !text.trim().is_empty()).count();
@@ -139,12 +155,18 @@ fn query(call: &Call<'_>, view: &View) -> Result<SymbolQuery> {
         .into());
     }
     if let Some(place) = arguments.text("at") {
-        return place_query(&call.desk.workspace, view, place);
+        let query = place_query(call.workspace()?, &question.seen.view, place)?;
+        if let SymbolQuery::At { file, .. } = &query
+            && question.seen.hidden.contains(file.0)
+        {
+            return Err(Failure::hidden(place).into());
+        }
+        return Ok(query);
     }
     let name = arguments.text("name").or(arguments.text("id")).unwrap_or_default();
     Ok(match arguments.flag("prefix") {
         true => SymbolQuery::Prefix(name.to_owned()),
-        false => SymbolQuery::Named(inside(&call.desk.workspace, name).to_owned()),
+        false => SymbolQuery::Named(inside(call.workspace()?, name).to_owned()),
     })
 }
 
@@ -157,25 +179,46 @@ fn included(call: &Call<'_>, detail: Detail) -> Included {
             body: detail == Detail::Full,
             docs: detail == Detail::Preview,
             refs: false,
+            history: false,
         },
         false => Included {
             signature: has("signature"),
             body: has("body"),
             docs: has("docs"),
             refs: has("refs"),
+            history: has("history"),
         },
     }
 }
 
-fn say_how(outcome: &SymbolOutcome, draft: &mut Draft) {
-    if outcome.definitions.is_empty() {
-        draft.note("nothing is called that");
-        if !outcome.near.is_empty() {
-            draft.note(&format!("did you mean {}?", outcome.near.join(" or ")));
+fn say_how(call: &Call<'_>, question: &Question, outcome: &SymbolOutcome, draft: &mut Draft) -> Result<()> {
+    if !outcome.definitions.is_empty() {
+        if found_by_name(outcome.found_by) == "other_spelling" {
+            draft.note("nothing is spelt like that; these are other spellings of the name");
         }
-    } else if found_by_name(outcome.found_by) == "other_spelling" {
-        draft.note("nothing is spelt like that; these are other spellings of the name");
+        return Ok(());
     }
+    if let Some(place) = call.arguments.text("at") {
+        draft.note("nothing is defined there, and the name there is not known");
+        let path = place.split(':').next().unwrap_or(place);
+        draft.hint(format!("outline at={path} shows what is defined in that file"));
+        return Ok(());
+    }
+    if let Some((path, name)) = call.arguments.text("id").and_then(|id| id.split_once('#')) {
+        draft.note(&format!("{path} has no definition {name} at this revision"));
+        draft.hint(format!(
+            "outline at={path} shows what it has; history target={path}#{name} what became of it"
+        ));
+        return Ok(());
+    }
+    draft.note("nothing is called that");
+    let hint = match (question.why_nothing(call)?, outcome.near.as_slice()) {
+        (Some(why), _) => why,
+        (None, []) => "search finds it by meaning, or as text with mode=regex".to_owned(),
+        (None, near) => format!("did you mean {}?", near.join(" or ")),
+    };
+    draft.hint(hint);
+    Ok(())
 }
 
 fn push(draft: &mut Draft, definition: &mut DefinitionOut, included: &Included) -> bool {
@@ -210,26 +253,66 @@ fn push(draft: &mut Draft, definition: &mut DefinitionOut, included: &Included) 
     draft.push(definition, &line, body)
 }
 
-/// References are told as text as far as there is room, and listed as far.
-fn tell_references(references: &mut ReferencesOut, draft: &mut Draft) {
+/// The last changes, where it is clear of what; and what is missing of them.
+fn changes(
+    call: &Call<'_>,
+    question: &Question,
+    definitions: &[FoundDefinition],
+    draft: &mut Draft,
+) -> Result<(Option<ChangesOut>, Option<String>)> {
+    let [definition] = definitions else {
+        if !definitions.is_empty() {
+            draft.hint("history is told of one definition: ask for it by its id".to_owned());
+        }
+        return Ok((None, None));
+    };
+    let past = Past::of(call, &question.asked.reference, PATIENCE_FOR_COMMITS)?;
+    let asked = HistoryQuestion {
+        limit: N_CHANGES,
+        ..HistoryQuestion::default()
+    };
+    let mut told = history::life(call, &past, &definition.id, &asked)?;
+    draft.note(&format!("{} changes:", told.total));
+    let mut n_told = 0;
+    for entry in &told.results {
+        let line = history::line(entry);
+        if line.len() + 300 > draft.room() {
+            break;
+        }
+        draft.note(&line);
+        n_told += 1;
+    }
+    told.results.truncate(n_told);
+    let out = ChangesOut {
+        total: told.total,
+        results: told.results,
+    };
+    Ok((Some(out), past.gap()?))
+}
+
+/// References are told as text as far as there is room, and listed as far; how many are.
+fn tell_references(references: &mut ReferencesOut, skip: usize, most: usize, draft: &mut Draft) -> usize {
     draft.note(&format!(
-        "{} references and {} mentions in text, in {} files",
+        "{} references to the name and {} mentions in text, in {} files",
         references.syntactic, references.textual, references.files
     ));
+    references.results.drain(..skip.min(references.results.len()));
     let mut n_told = 0;
-    for reference in &references.results {
-        let line = format!(
-            "{}:{} {} {}",
-            reference.path,
-            reference.line,
-            reference.kind,
-            reference.text.trim()
-        );
-        if line.len() + 160 > draft.room() {
+    for reference in references.results.iter().take(most) {
+        let line = reference_line(reference);
+        let is_first = n_told == 0 && draft.n_results() == 0;
+        if line.len() + 160 > draft.room() && !is_first {
             break;
         }
         draft.note(&line);
         n_told += 1;
     }
     references.results.truncate(n_told);
+    references.left_out = ((references.syntactic + references.textual) as usize).saturating_sub(skip + n_told);
+    n_told
+}
+
+fn reference_line(reference: &ReferenceOut) -> String {
+    let ReferenceOut { path, line, kind, text } = reference;
+    format!("{path}:{line} {kind} {}", text.trim())
 }

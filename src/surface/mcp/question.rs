@@ -1,0 +1,195 @@
+//! A question about the files of a revision: the view, which files of it, and which part of the answer is wanted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::asked::{Asked, Stale};
+use super::desk::{Looking, Seen};
+use super::failure::Failure;
+use super::tool::Call;
+use crate::query::{CursorKey, FileFilter, Sources, Tests};
+use crate::surface::answer::{ProvenanceOut, inside};
+
+/// What the body of a tool begins with.
+pub(super) struct Question {
+    /// What was asked for.
+    pub(super) asked: Asked,
+    /// The revision, as it is now.
+    pub(super) seen: Arc<Seen>,
+    /// Which files are asked about.
+    pub(super) filter: FileFilter,
+    /// Where the answer goes on, if the call says so.
+    pub(super) after: Option<(u32, u32)>,
+    /// How old the view is, if a new one could not be had yet.
+    old: Option<Duration>,
+    key: CursorKey,
+}
+
+impl Question {
+    /// Looks at the revision; what is not indexed within `patience` is looked at as files alone.
+    pub(super) fn of(call: &Call<'_>, patience: Duration) -> Result<Self> {
+        Self::about(call, Asked::of(call)?, patience)
+    }
+
+    /// The same for a part of a question, whose cursor is about something else.
+    pub(super) fn of_part(call: &Call<'_>, patience: Duration) -> Result<Self> {
+        let cursor = None;
+        Self::about(
+            call,
+            Asked {
+                cursor,
+                ..Asked::of(call)?
+            },
+            patience,
+        )
+    }
+
+    fn about(call: &Call<'_>, asked: Asked, patience: Duration) -> Result<Self> {
+        let (seen, old) = call.desk()?.look(Looking {
+            reference: &asked.reference,
+            patience,
+            takes_last: asked.stale == Stale::Ignore,
+            interrupt: call.interrupt,
+            seat: call.seat,
+        })?;
+        if let Some(job) = seen.building.as_ref().filter(|_| asked.stale == Stale::Error) {
+            return Err(Failure::new(
+                format!("this revision is still being indexed: {}", job.advance().to_text()),
+                "ask again later, or with stale=warn for what can be told now",
+            )
+            .into());
+        }
+        let paths = globs(call, &seen, &asked.paths)?;
+        let filter = FileFilter::new(&paths, &asked.langs, asked.tests)?.without(&seen.hidden);
+        let key = CursorKey::new(&seen.view, &asked.question);
+        let after = asked.cursor.as_deref().map(|cursor| key.read(cursor)).transpose()?;
+        Ok(Self {
+            asked,
+            seen,
+            filter,
+            after,
+            old,
+            key,
+        })
+    }
+
+    /// What files are read through.
+    pub(super) fn sources<'a>(&'a self, call: &'a Call<'_>) -> Result<Sources<'a>> {
+        Ok(Sources::new(&self.seen.view, &call.workspace()?.repository))
+    }
+
+    /// Whether a path is that of a file.
+    pub(super) fn is_path(&self, path: &str) -> bool {
+        self.seen.view.find(path.as_bytes()).is_some()
+    }
+
+    /// How many results were told before.
+    pub(super) fn n_told(&self) -> usize {
+        self.after.map_or(0, |(n_told, _)| n_told as usize)
+    }
+
+    /// A cursor to what comes after a position.
+    pub(super) fn cursor(&self, position: (u32, u32)) -> String {
+        self.key.write(position)
+    }
+
+    /// Fails while only the files are known.
+    pub(super) fn needs_index(&self, what: &str, hint: &str, retry: Option<Value>) -> Result<()> {
+        let Some(job) = &self.seen.building else {
+            return Ok(());
+        };
+        let told = job.advance().to_text();
+        let failure = Failure::new(format!("{what}, the index is being built: {told}"), hint);
+        Err(Failure { retry, ..failure }.into())
+    }
+
+    /// What an answer is about that an index is needed for.
+    pub(super) fn provenance(&self) -> ProvenanceOut {
+        let mut provenance = self.provenance_of_files();
+        if let Some(job) = &self.seen.building {
+            let advance = job.advance();
+            provenance.also_incomplete(format!(
+                "this revision is being indexed ({}, {:.0} s so far): the answer comes from reading files, ask again for the full one",
+                advance.to_text(),
+                advance.elapsed.as_secs_f64()
+            ));
+        }
+        provenance
+    }
+
+    /// What an answer is about that the files alone are enough for.
+    pub(super) fn provenance_of_files(&self) -> ProvenanceOut {
+        let mut provenance = ProvenanceOut::of(&self.seen.view);
+        provenance.without(self.seen.n_hidden);
+        if self.seen.building.is_some() {
+            provenance.still_building();
+        }
+        if let Some(note) = self.seen.note {
+            provenance.also_note(note.to_owned());
+        }
+        if let Some(old) = self.old {
+            provenance.also_incomplete(format!(
+                "told is the state of {:.0} s ago; the present one is still being indexed",
+                old.as_secs_f64()
+            ));
+        }
+        provenance
+    }
+
+    /// Why there is nothing, where the files that were asked for are not there.
+    pub(super) fn why_nothing(&self, call: &Call<'_>) -> Result<Option<String>> {
+        if self.asked.paths.is_empty() {
+            return Ok(None);
+        }
+        let filter = FileFilter::new(&globs(call, &self.seen, &self.asked.paths)?, &[], Tests::Any)?;
+        let view = &self.seen.view;
+        let is_there = view.files().any(|(id, _)| filter.passes(view, id));
+        Ok((!is_there).then(|| {
+            let paths = self.asked.paths.join(", ");
+            format!(
+                "no file of {} matches path {paths}; outline view=tree shows what there is",
+                self.asked.reference
+            )
+        }))
+    }
+}
+
+/// Patterns from the root of the repository, however they were written. What is the path of a file is no pattern.
+fn globs(call: &Call<'_>, seen: &Seen, paths: &[String]) -> Result<Vec<String>> {
+    let workspace = call.workspace()?;
+    let glob = |path: &str| {
+        let path = inside(workspace, path);
+        match seen.view.find(path.as_bytes()) {
+            Some(_) => literal(path),
+            None => path.to_owned(),
+        }
+    };
+    let both = |path: &String| match path.strip_prefix('!') {
+        Some(path) => format!("!{}", glob(path)),
+        None => glob(path),
+    };
+    Ok(paths.iter().map(both).collect())
+}
+
+/// A pattern that matches a path alone.
+fn literal(path: &str) -> String {
+    let mut pattern = String::with_capacity(path.len());
+    for letter in path.chars() {
+        if "*?[]{}\\!".contains(letter) {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    pattern
+}
+
+/// What an answer is about that is not about files; nothing where there is no repository.
+pub(super) fn beside(call: &Call<'_>, asked: &Asked) -> Option<ProvenanceOut> {
+    let desk = call.desk().ok()?;
+    let reference = desk.checked(&asked.reference).ok()?;
+    let target = desk.workspace.target(reference).ok()?;
+    Some(ProvenanceOut::beside(&desk.workspace, reference, target))
+}

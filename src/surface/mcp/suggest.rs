@@ -1,0 +1,80 @@
+//! A call that would work, in place of one that did not.
+
+use anyhow::Error;
+use serde_json::{Map, Value, json};
+
+use super::failure::Failure;
+use super::tool::Call;
+use crate::extract;
+use crate::git::RevisionError;
+use crate::query::{FilterError, ReadError, kind_by_name, kind_names, nearest};
+
+/// The failure that an error is, with a call that would work where one is known. What only was interrupted stays as it is.
+pub(super) fn with_call(call: &Call<'_>, error: Error) -> Error {
+    let mut failure = match error.downcast_ref::<Failure>() {
+        Some(failure) => failure.clone(),
+        None if error.root_cause().to_string() == "interrupted" => return error,
+        None => Failure::of(&error),
+    };
+    if failure.retry.is_none() {
+        failure.retry = retry(call, &error, &mut failure.hint);
+    }
+    failure.into()
+}
+
+fn retry(call: &Call<'_>, error: &Error, hint: &mut Option<String>) -> Option<Value> {
+    for cause in error.chain() {
+        if let Some(RevisionError::Unknown { near, .. }) = cause.downcast_ref() {
+            let Some(near) = near.first() else {
+                hint.get_or_insert("status op=refs lists branches and tags".to_owned());
+                return Some(json!({"tool": "status", "arguments": {"op": "refs"}}));
+            };
+            return again(call, "ref", near);
+        }
+        if let Some(FilterError::Lang { name }) = cause.downcast_ref() {
+            let known = nearest(name, extract::languages().map(|language| language.name));
+            let Some(near) = known.first() else {
+                hint.get_or_insert("status tells which languages there are; without lang all are asked".to_owned());
+                return without(call, "lang");
+            };
+            hint.get_or_insert(format!("did you mean {}?", known.join(" or ")));
+            return again(call, "lang", near);
+        }
+        if let Some(ReadError::UnknownPath { near, .. }) = cause.downcast_ref() {
+            let near = near.first()?;
+            let named = ["target", "at"]
+                .into_iter()
+                .find(|name| call.arguments.text(name).is_some())?;
+            return again(call, named, near);
+        }
+    }
+    let unknown_kind = |kind: &&String| kind_by_name(kind).is_none();
+    let kinds = call.arguments.texts("kind");
+    let near = nearest(kinds.iter().find(unknown_kind)?, kind_names());
+    again(call, "kind", near.first()?)
+}
+
+/// The same call with another argument.
+fn again(call: &Call<'_>, name: &str, value: &str) -> Option<Value> {
+    let mut arguments = call.arguments.given().clone();
+    let is_list = arguments.get(name).is_some_and(Value::is_array);
+    let value = match is_list {
+        true => json!([value]),
+        false => value.into(),
+    };
+    arguments.insert(name.to_owned(), value);
+    told(call, arguments)
+}
+
+fn without(call: &Call<'_>, name: &str) -> Option<Value> {
+    let mut arguments = call.arguments.given().clone();
+    arguments.remove(name);
+    told(call, arguments)
+}
+
+/// None if the call is so long that nobody wants it twice.
+fn told(call: &Call<'_>, arguments: Map<String, Value>) -> Option<Value> {
+    const MAX_BYTES: usize = 1_000;
+    let call = json!({"tool": call.tool, "arguments": arguments});
+    (call.to_string().len() <= MAX_BYTES).then_some(call)
+}

@@ -1,0 +1,328 @@
+//! What agents are told of the past: the same as people, in the background where it takes long.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{Client, command, project};
+use crate::support::TestRepo;
+
+/// A project with a few commits: an edit, a rename, a move of a definition, a deletion, and an edit that is not committed.
+fn with_a_past() -> TestRepo {
+    let repo = project();
+    repo.write(
+        "src/lexer.rs",
+        "/// Cuts text into tokens.\npub fn lex(text: &str) -> Vec<String> {\n    text.split_whitespace().map(str::to_owned).collect()\n}\n",
+    );
+    repo.commit("Split at any white space");
+    repo.git(["mv", "src/lexer.rs", "src/cutter.rs"]);
+    repo.commit("Call the lexer a cutter");
+    repo.git(["rm", "-q", "tests/parser_test.rs"]);
+    repo.commit("Drop the test");
+    repo.write("README.md", "# Sample\n\nOther words.\n");
+    repo
+}
+
+/// What the command line says, less what differs from call to call.
+fn told_to_people(repo: &TestRepo, args: &[&str]) -> Value {
+    let output = command(repo.root(), args).output().unwrap();
+    let mut told: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{args:?}: {}", String::from_utf8_lossy(&output.stderr)));
+    told.as_object_mut().unwrap().remove("took_ms");
+    told
+}
+
+#[test]
+fn people_and_agents_are_told_the_same() {
+    let repo = with_a_past();
+    let mut client = Client::legacy(&repo, &["--bodies", "both"]);
+    client.call_complete("symbol", json!({"name": "lex"}));
+    for (args, tool, arguments, results) in [
+        (
+            vec!["history", "src/cutter.rs"],
+            "history",
+            json!({"target": "src/cutter.rs"}),
+            "results",
+        ),
+        (
+            vec!["history", "lex", "--diff"],
+            "history",
+            json!({"target": "lex", "detail": "full"}),
+            "results",
+        ),
+        (
+            vec!["history", "README.md", "--diff"],
+            "history",
+            json!({"target": "README.md", "detail": "full"}),
+            "results",
+        ),
+        (
+            vec!["history", "src"],
+            "history",
+            json!({"target": "src", "limit": 50}),
+            "results",
+        ),
+        (
+            vec!["history", "--deleted"],
+            "history",
+            json!({"op": "deleted"}),
+            "results",
+        ),
+        (
+            vec!["history", "tests/parser_test.rs", "--last-seen"],
+            "history",
+            json!({"target": "tests/parser_test.rs", "op": "last_seen"}),
+            "results",
+        ),
+        (
+            vec!["history", "parse", "--cochange"],
+            "history",
+            json!({"target": "parse", "op": "cochange"}),
+            "results",
+        ),
+        (
+            vec!["history", "src/cutter.rs:2"],
+            "history",
+            json!({"target": "src/cutter.rs:2"}),
+            "results",
+        ),
+        (
+            vec!["history", "nowhere"],
+            "history",
+            json!({"target": "nowhere"}),
+            "results",
+        ),
+        (
+            vec!["blame", "src/cutter.rs"],
+            "blame",
+            json!({"target": "src/cutter.rs"}),
+            "symbols",
+        ),
+        (
+            vec!["blame", "README.md", "--by", "line"],
+            "blame",
+            json!({"target": "README.md", "by": "line"}),
+            "lines",
+        ),
+        (vec!["blame", "src"], "blame", json!({"target": "src"}), "owners"),
+        (vec!["diff"], "diff", json!({}), "files"),
+        (
+            vec!["diff", "v1", "HEAD"],
+            "diff",
+            json!({"from": "v1", "to": "HEAD"}),
+            "files",
+        ),
+        (
+            vec!["diff", "v1..HEAD", "--by", "text", "--path", "src"],
+            "diff",
+            json!({"from": "v1..HEAD", "level": "text", "path": "src"}),
+            "files",
+        ),
+    ] {
+        let mut all = args.clone();
+        all.push("--json");
+        let people = told_to_people(&repo, &all);
+        let agents = client.call(tool, arguments.clone());
+        assert_eq!(agents.facts["results"], people[results], "{args:?}\n{}", agents.text);
+        let people = people.as_object().unwrap();
+        for (field, value) in people {
+            // Fields that are left out where there is nothing to say, or have another name beside others.
+            let is_known = agents.facts.get(field).is_some();
+            if is_known && field != "results" {
+                assert_eq!(&agents.facts[field], value, "{args:?} {field}");
+            }
+        }
+        for field in ["target", "total"] {
+            assert!(
+                agents.facts.get(field).is_some() || !people.contains_key(field),
+                "{args:?} {field}"
+            );
+        }
+        assert_eq!(agents.facts["complete"], true, "{}", agents.text);
+    }
+}
+
+#[test]
+fn pages_of_a_history_are_the_whole() {
+    let repo = with_a_past();
+    let mut client = Client::legacy(&repo, &[]);
+    client.call_complete("symbol", json!({"name": "lex"}));
+    for (tool, arguments) in [
+        ("history", json!({"target": "."})),
+        ("history", json!({"target": "lex"})),
+        ("blame", json!({"target": "README.md", "by": "line"})),
+        ("diff", json!({"from": "v1"})),
+    ] {
+        let mut whole = arguments.clone();
+        whole["limit"] = json!(0);
+        let whole = client.call(tool, whole);
+        let mut told = Vec::new();
+        let mut page = arguments.clone();
+        page["limit"] = json!(1);
+        loop {
+            let answer = client.call(tool, page.clone());
+            told.extend(answer.results().clone());
+            match answer.facts["next_cursor"].as_str() {
+                Some(cursor) => page["cursor"] = json!(cursor),
+                None => break,
+            }
+        }
+        assert!(told.len() > 1, "{tool} {arguments}");
+        assert_eq!(&told, whole.results(), "{tool} {arguments}");
+    }
+    let first = client.call("history", json!({"target": ".", "limit": 1}));
+    repo.commit("words");
+    let cursor = &first.facts["next_cursor"];
+    let failure = client
+        .call("history", json!({"target": ".", "limit": 1, "cursor": cursor}))
+        .failure();
+    assert!(failure.contains("another state"), "{failure}");
+}
+
+#[test]
+fn a_long_past_is_recorded_in_the_background() {
+    let repo = TestRepo::new("//- a.txt\n0\n");
+    let mut stream = String::new();
+    let tip = repo.git(["rev-parse", "HEAD"]);
+    for number in 1..=9_000 {
+        let text = format!("{number}\n");
+        stream.push_str("commit refs/heads/main\n");
+        stream.push_str(&format!(
+            "committer A <a@b> {} +0000\ndata 1\nx\n",
+            1_700_000_000 + number
+        ));
+        if number == 1 {
+            stream.push_str(&format!("from {tip}\n"));
+        }
+        stream.push_str(&format!("M 644 inline a.txt\ndata {}\n{text}", text.len()));
+    }
+    repo.git_with_input(["fast-import", "--quiet", "--force"], stream.as_bytes());
+    repo.git(["reset", "-q", "--hard"]);
+    let mut client = Client::legacy(&repo, &[]);
+    let began = Instant::now();
+    let mut answer = client.call("history", json!({"target": "a.txt", "limit": 1}));
+    // The question's own limit with room for a machine that is busy.
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    while answer.facts["complete"] == false {
+        assert!(answer.text.contains("being recorded"), "{}", answer.text);
+        client.call("index", json!({"wait": 1, "history": true}));
+        answer = client.call("history", json!({"target": "a.txt", "limit": 1}));
+    }
+    assert_eq!(answer.facts["total"], 9_001, "{}", answer.text);
+    // What is new since is recorded by an update, as by the command line.
+    repo.write("a.txt", "last\n");
+    repo.commit("last");
+    let updated = client.call("index", json!({"op": "update", "wait": 60}));
+    assert_eq!(updated.all("task"), ["index", "searchable_commits"], "{}", updated.text);
+    assert!(
+        updated.text.contains("1 new commits recorded, 9002 in all"),
+        "{}",
+        updated.text
+    );
+    let jobs = client.call("status", json!({"op": "jobs"}));
+    assert!(jobs.text.contains("9002 in all"), "{}", jobs.text);
+}
+
+#[test]
+fn credentials_have_no_past() {
+    let repo = project();
+    repo.write(".env", "PASSWORD=another-one\n");
+    repo.write("secrets.yaml", "db:\n  password: hunter2\n");
+    repo.commit("Change secrets");
+    repo.write(".env", "PASSWORD=a-third\n");
+    let mut client = Client::legacy(&repo, &["--bodies", "both"]);
+    client.call_complete("symbol", json!({"name": "lex"}));
+    let refused = [
+        ("history", json!({"target": ".env", "detail": "full"})),
+        ("history", json!({"target": ".env:1"})),
+        ("history", json!({"target": "secrets.yaml#db"})),
+        ("blame", json!({"target": ".env"})),
+        ("blame", json!({"target": "secrets.yaml:1-2"})),
+        ("symbol", json!({"at": "secrets.yaml:2", "include": ["body"]})),
+    ];
+    for (tool, arguments) in refused {
+        let failure = client.call(tool, arguments.clone()).failure();
+        assert!(failure.contains("credentials"), "{tool} {arguments}: {failure}");
+    }
+    for (tool, arguments) in [
+        ("diff", json!({"level": "text"})),
+        ("diff", json!({"from": "v1", "level": "text"})),
+        ("history", json!({"target": ".", "detail": "full"})),
+        ("symbol", json!({"id": "secrets.yaml#db", "include": ["body"]})),
+        ("symbol", json!({"name": "db.password", "include": ["body"]})),
+    ] {
+        let answer = client.call(tool, arguments.clone());
+        let all = format!("{} {}", answer.text, answer.facts);
+        for secret in ["PASSWORD", "hunter2", "secrets.yaml:"] {
+            assert!(!all.contains(secret), "{tool} {arguments}: {all}");
+        }
+    }
+    let counted = client.call("search", json!({"query": "lex"}));
+    assert_eq!(
+        counted.facts["coverage"]["skipped"]["credentials"], 3,
+        "{}",
+        counted.text
+    );
+}
+
+#[test]
+fn pins_are_set_and_taken_off_and_a_dry_run_changes_nothing() {
+    let repo = project();
+    let mut client = Client::legacy(&repo, &[]);
+    client.call_complete("symbol", json!({"name": "lex"}));
+    let pin = |op: &str, is_dry_run: bool| json!({"op": op, "refs": ["v1"], "dry_run": is_dry_run});
+    assert!(client.call("index", pin("pin", true)).results().is_empty());
+    assert_eq!(client.call("index", pin("pin", false)).all("name"), ["v1"]);
+    assert_eq!(client.call("index", pin("remove", true)).all("name"), ["v1"]);
+    assert!(client.call("index", pin("remove", false)).results().is_empty());
+    let failure = client.call("index", pin("remove", false)).failure();
+    assert!(failure.contains("is not pinned"), "{failure}");
+    let verified = client.call("index", json!({"op": "verify"}));
+    assert_eq!(verified.facts["health"], "sound", "{}", verified.text);
+    let before = client.call("index", json!({"op": "gc", "dry_run": true}));
+    assert_eq!(before.facts["dry_run"], true);
+    let collected = client.call("index", json!({"op": "gc"}));
+    assert_eq!(
+        collected.facts["bytes_after"], collected.facts["bytes_before"],
+        "{}",
+        collected.text
+    );
+    let usage = client.call("status", json!({"op": "usage"}));
+    assert!(usage.facts["causes"]["kept"].is_array(), "{}", usage.facts);
+    let health = client.call("status", json!({"op": "health"}));
+    assert!(health.all("area").contains(&"git".to_owned()), "{}", health.text);
+}
+
+#[test]
+fn a_failed_call_says_what_would_work() {
+    let repo = project();
+    let mut client = Client::legacy(&repo, &[]);
+    client.call_complete("symbol", json!({"name": "lex"}));
+    for (tool, arguments, expected) in [
+        (
+            "search",
+            json!({"query": "x", "lang": ["rast"]}),
+            json!({"query": "x", "lang": ["rust"]}),
+        ),
+        (
+            "search",
+            json!({"query": "x", "kind": ["klass"]}),
+            json!({"query": "x", "kind": ["class"]}),
+        ),
+        (
+            "search",
+            json!({"query": "x", "ref": "mian"}),
+            json!({"query": "x", "ref": "main"}),
+        ),
+        ("read", json!({"target": "lexr.rs"}), json!({"target": "src/lexer.rs"})),
+    ] {
+        let answer = client.call(tool, arguments.clone());
+        assert_eq!(answer.facts["try"]["arguments"], expected, "{answer:?}");
+        assert!(answer.facts["hint"].is_string(), "{answer:?}");
+        let again = client.call(tool, answer.facts["try"]["arguments"].clone());
+        assert!(again.facts.get("error").is_none(), "{again:?}");
+    }
+    let unknown = client.call("search", json!({"query": "x", "ref": "zzzzzz"}));
+    assert_eq!(unknown.facts["try"]["tool"], "status", "{unknown:?}");
+    assert!(unknown.facts["hint"].is_string());
+}
