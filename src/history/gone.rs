@@ -19,13 +19,18 @@ pub struct GoneFile {
     pub commit: u32,
 }
 
-/// The commits that a version of a file lived through.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BlobLife {
+/// A file is followed back across so many renames.
+const MAX_RENAMES: usize = 16;
+
+/// The commits that a text in a file lived through.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TextLife {
     /// The first with it; `None` if none is recorded.
     pub first: Option<u32>,
-    /// The last that took it away, if any did; it may have come back.
+    /// The one that took it away from its last path, if one did.
     pub gone: Option<u32>,
+    /// Where it stood, the last path first.
+    pub paths: Vec<RepoPath>,
 }
 
 /// The last version of each file that a commit deleted and did not move, the latest deletion first, at most `limit`. Depends on the
@@ -83,16 +88,97 @@ pub fn versions(
     Ok(found)
 }
 
-/// How long a blob stood at a path, by the commits among `reached`.
-pub fn blob_life(history: &History, reached: &Reachable, path: &RepoPath, blob: Oid) -> Result<BlobLife, HistoryError> {
-    let is_blob = |entry: Option<Entry>| entry.is_some_and(|entry| entry.oid == blob);
+/// Where a text of the version `blob` of a file came from and went, by the commits among `reached`: `has_text` says whether a version
+/// has it. Versions are looked at in the order of their commits by doubling steps and halving, and the file is followed back across
+/// its renames; so a text that went and came back may be told from or up to one of those times.
+pub fn text_life<E: From<HistoryError>>(
+    history: &History,
+    reached: &Reachable,
+    (path, blob): (&RepoPath, Oid),
+    has_text: &mut dyn FnMut(Oid) -> Result<bool, E>,
+) -> Result<TextLife, E> {
+    let mut life = TextLife::default();
+    let is_blob = |change: &PathChange| change.new.is_some_and(|entry| entry.oid == blob);
+    let mut has = |change: &PathChange| match change.new {
+        Some(entry) if entry.oid == blob => Ok(true),
+        Some(entry) => has_text(entry.oid),
+        None => Ok(false),
+    };
+    let mut changes = changes_in_order(history, reached, path)?;
+    let Some(mut from) = changes.iter().position(is_blob) else {
+        return Ok(life);
+    };
+    let after = &changes[changes.iter().rposition(is_blob).unwrap_or(from) + 1..];
+    let n_after = n_with(after.len(), &mut |at| has(&after[at]))?;
+    life.gone = after.get(n_after).map(|change| change.commit);
+    life.paths.push(path.clone());
+    for _ in 0..MAX_RENAMES {
+        let n_before = n_with(from, &mut |steps| has(&changes[from - 1 - steps]))?;
+        let first = &changes[from - n_before];
+        life.first = Some(first.commit);
+        let Some(origin) = first.origin.as_ref().filter(|_| n_before == from) else {
+            break;
+        };
+        let moved_at = history.order_of(first.commit);
+        let mut older = changes_in_order(history, reached, &origin.path)?;
+        older.retain(|change| history.order_of(change.commit) < moved_at);
+        let Some(last) = older.last() else { break };
+        if !has(last)? {
+            break;
+        }
+        life.paths.push(origin.path.clone());
+        from = older.len() - 1;
+        changes = older;
+    }
+    Ok(life)
+}
+
+/// How many of the first `n` have it, when those that have it come before those that have not.
+fn n_with<E>(n: usize, has: &mut dyn FnMut(usize) -> Result<bool, E>) -> Result<usize, E> {
+    let (mut low, mut step) = (0, 1);
+    // All below `low` have it.
+    while low < n {
+        let at = (low + step - 1).min(n - 1);
+        if !has(at)? {
+            let mut high = at;
+            while low < high {
+                let middle = low + (high - low) / 2;
+                match has(middle)? {
+                    true => low = middle + 1,
+                    false => high = middle,
+                }
+            }
+            return Ok(low);
+        }
+        low = at + 1;
+        step *= 2;
+    }
+    Ok(n)
+}
+
+fn changes_in_order(history: &History, reached: &Reachable, path: &RepoPath) -> Result<Vec<PathChange>, HistoryError> {
     let mut changes = history.changes_of(path.as_bytes())?;
-    changes.retain(|change| reached.has(change.commit) && is_blob(change.old) != is_blob(change.new));
-    let order = |commit: &u32| history.order_of(*commit);
-    let put = changes.iter().filter(|change| is_blob(change.new));
-    let taken = changes.iter().filter(|change| is_blob(change.old));
-    Ok(BlobLife {
-        first: put.map(|change| change.commit).min_by_key(order),
-        gone: taken.map(|change| change.commit).max_by_key(order),
-    })
+    changes.retain(|change| reached.has(change.commit));
+    changes.sort_by_key(|change| history.order_of(change.commit));
+    Ok(changes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_run_is_found_by_doubling_and_halving() {
+        for n in 0..40 {
+            for wanted in 0..=n {
+                let mut n_asked = 0;
+                let found = n_with(n, &mut |at| {
+                    n_asked += 1;
+                    Ok::<_, ()>(at < wanted)
+                });
+                assert_eq!(found, Ok(wanted), "{n}");
+                assert!(n_asked <= 13, "{n_asked}");
+            }
+        }
+    }
 }

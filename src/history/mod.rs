@@ -30,7 +30,7 @@ pub use collect::{CollectError, collect, with_renames};
 pub use delta::{FilePair, SymbolDelta, symbol_deltas};
 pub use files::{FileChange, FileLife, file_life};
 pub use follow::{ABSENT, Followed, Step, Timeline, UNKNOWN, follow};
-pub use gone::{BlobLife, GoneFile, blob_life, gone_files, versions};
+pub use gone::{GoneFile, TextLife, gone_files, text_life, versions};
 pub use lines::{ChangedLines, LineChanges, LineDiff, LinesError, NumberedLines, changed_lines, compared};
 pub use merge::{mergeable, merged};
 pub use messages::{Messages, MessagesError, is_trailer};

@@ -1,14 +1,15 @@
 //! Files of all recorded commits, as far as they are indexed, and when each lived.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::AtomicBool;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde::Serialize;
 
 use crate::artifact::ArtifactKey;
 use crate::extract;
-use crate::history::{BlobLife, blob_life, versions};
+use crate::git::{BlobContent, ObjectReader};
+use crate::history::{text_life, versions};
 use crate::ingest::Progress;
 use crate::model::{BlobId, Oid, RepoPath};
 use crate::query::{Gaps, Hit, timestamp};
@@ -16,6 +17,8 @@ use crate::snapshot::{Documents, FileEntry, FileId, FileStatus, View};
 use crate::surface::history::OpenedHistory;
 use crate::surface::open::Workspace;
 
+/// Larger versions are not looked at.
+const MAX_VERSION_BYTES: u64 = 8 << 20;
 /// What is said where nothing was indexed but what revisions have.
 const NOT_INDEXED_NOTE: &str = "files that were deleted are searched only as far as they are indexed; codescout index --history adds their last versions";
 
@@ -65,7 +68,7 @@ impl Workspace {
         let opened = self.history(reference, progress, interrupt)?;
         let now = self.view(reference, progress, interrupt)?.view;
         let segments = now.segments();
-        let indexed: std::collections::HashSet<Oid> = segments
+        let indexed: HashSet<Oid> = segments
             .iter()
             .flat_map(|segment| (0..segment.artifacts.n_blobs()).filter_map(|blob| segment.artifacts.key(blob)))
             .map(|key| key.blob.0)
@@ -138,26 +141,47 @@ impl Past {
         Ok(false)
     }
 
-    /// When what was found lived, at all its places.
-    pub(crate) fn life(&self, hit: &Hit) -> Result<LifeOut> {
+    /// When what was found lived, at all its places. Reads versions of files.
+    pub(crate) fn life(&self, reader: &mut ObjectReader, hit: &Hit) -> Result<LifeOut> {
         let history = &self.opened.history;
-        let mut life = BlobLife::default();
+        let (mut first, mut gone) = (None, None);
         let (mut present, mut paths) = (false, BTreeSet::new());
+        let Some(place) = hit.places.first() else {
+            bail!("a hit without a place")
+        };
+        let content = self.view.read(place.file, reader, u64::MAX)?;
+        let text = match &content {
+            BlobContent::Content(bytes) => {
+                let range = hit.lines(bytes).map_or(place.range, |(_, _, range)| range);
+                bytes.get(range.as_usize()).unwrap_or_default()
+            }
+            BlobContent::TooLarge { .. } | BlobContent::Missing => &[],
+        };
+        // What stands around it says when the lines behind it came, not when it did.
+        let finder = memchr::memmem::Finder::new(text.trim_ascii());
         for file in hit.places.iter().map(|place| place.file).collect::<BTreeSet<FileId>>() {
             let entry = self.view.file(file).entry();
-            let own = blob_life(history, &self.opened.reached, &entry.path, entry.oid)?;
+            let mut has_text = |oid: Oid| -> Result<bool> {
+                let content = reader.blob(BlobId(oid), MAX_VERSION_BYTES)?;
+                Ok(matches!(content, BlobContent::Content(bytes) if finder.find(&bytes).is_some()))
+            };
+            let own = text_life(history, &self.opened.reached, (&entry.path, entry.oid), &mut has_text)?;
             let order = |commit: &u32| history.order_of(*commit);
-            life.first = life.first.into_iter().chain(own.first).min_by_key(order);
-            life.gone = life.gone.into_iter().chain(own.gone).max_by_key(order);
+            first = first.into_iter().chain(own.first).min_by_key(order);
+            gone = gone.into_iter().chain(own.gone).max_by_key(order);
             let there = self.now.find(entry.path.as_bytes());
-            present |= there.is_some_and(|there| self.now.file(there).entry().oid == entry.oid);
+            present |= match there.map(|there| self.now.file(there).entry().oid) {
+                Some(there) => there == entry.oid || has_text(there)?,
+                None => false,
+            };
+            paths.extend(own.paths.iter().map(RepoPath::to_string));
             paths.insert(entry.path.to_string());
         }
-        let gone = life.gone.filter(|_| !present);
+        let gone = gone.filter(|_| !present);
         let last = gone.and_then(|gone| history.parents(gone).first().copied().flatten());
         Ok(LifeOut {
             present,
-            first: self.moment(life.first)?,
+            first: self.moment(first)?,
             last: self.moment(last)?,
             gone_in: self.moment(gone)?,
             paths: paths.into_iter().collect(),

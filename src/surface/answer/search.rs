@@ -194,8 +194,9 @@ pub(crate) fn ranked_in_past(
         true => gone_hits(workspace, past, request, kinds, interrupt)?,
     };
     let mut page = page_of(workspace, &past.view, request, &best, explain)?;
+    let mut reader = workspace.repository.reader();
     for (result, hit) in page.results.iter_mut().zip(&best.outcome.hits) {
-        result.life = Some(past.life(hit)?);
+        result.life = Some(past.life(&mut reader, hit)?);
     }
     Ok(page)
 }

@@ -388,6 +388,10 @@ fn past() -> (TestRepo, Vec<String>) {
         "/// Tells the time of the day.\npub fn time_of_day() -> u64 {\n    now() % 86_400\n}\n",
     );
     commits.push(repo.commit("another clock"));
+    let colours = String::from_utf8(repo.read("src/colours.rs")).unwrap();
+    let long = "    trace();\n".repeat(80);
+    repo.write("src/colours.rs", format!("{colours}\npub fn invert() {{\n{long}}}\n"));
+    commits.push(repo.commit("invert"));
     (repo, commits)
 }
 
