@@ -1,9 +1,6 @@
 //! Which files of a view a question is about.
 
-use std::sync::Arc;
-
 use globset::{Glob, GlobSet, GlobSetBuilder};
-use roaring::RoaringBitmap;
 
 use crate::extract;
 use crate::model::{Lang, RepoPath};
@@ -28,7 +25,6 @@ pub struct FileFilter {
     exclude: Option<GlobSet>,
     langs: Vec<Lang>,
     tests: Tests,
-    hidden: Option<Arc<RoaringBitmap>>,
 }
 
 /// Why a filter cannot be used.
@@ -64,14 +60,7 @@ impl FileFilter {
             exclude: globs(exclude.iter().map(|path| &path[1..]))?,
             langs,
             tests,
-            hidden: None,
         })
-    }
-
-    /// The same without some files, by their numbers in the view that will be asked about.
-    pub fn without(mut self, hidden: &Arc<RoaringBitmap>) -> Self {
-        self.hidden = (!hidden.is_empty()).then(|| Arc::clone(hidden));
-        self
     }
 
     /// Whether every file passes.
@@ -80,14 +69,10 @@ impl FileFilter {
             && self.exclude.is_none()
             && self.langs.is_empty()
             && self.tests == Tests::Any
-            && self.hidden.is_none()
     }
 
     /// Whether a file of `view` passes.
     pub fn passes(&self, view: &View, id: FileId) -> bool {
-        if self.hidden.as_ref().is_some_and(|hidden| hidden.contains(id.0)) {
-            return false;
-        }
         self.passes_as(view.file(id).path, || view.lang(id))
     }
 

@@ -144,6 +144,7 @@ pub struct View {
     places: Places,
     n_file_tokens: Vec<u32>,
     unsaved: Arc<HashMap<BlobId, Vec<u8>>>,
+    n_withheld: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -166,13 +167,14 @@ impl View {
         }
         let mut view = Self {
             provenance,
-            live: LiveDocs::with_capacity(segments.n_docs()),
+            live: LiveDocs::default(),
             places: Places::default(),
-            n_file_tokens: vec![0; files.len()],
+            n_file_tokens: Vec::new(),
             segments,
             layers,
             files,
             unsaved: Arc::new(unsaved),
+            n_withheld: 0,
         };
         view.number_documents(|_| true);
         view
@@ -186,18 +188,31 @@ impl View {
         let manifest = Manifest::from_bytes(Path::new("files of many commits"), writer.finish())?;
         let mut view = Self {
             provenance: self.provenance.clone(),
-            live: LiveDocs::with_capacity(self.segments.n_docs()),
+            live: LiveDocs::default(),
             places: Places::default(),
-            n_file_tokens: vec![0; files.len()],
+            n_file_tokens: Vec::new(),
             segments: self.segments.clone(),
             files: (0..manifest.n_files())
                 .map(|index| FileRef { layer: 0, index })
                 .collect(),
             layers: vec![manifest],
             unsaved: Arc::clone(&self.unsaved),
+            n_withheld: 0,
         };
         view.number_documents(|doc| documents == Documents::All || !self.live.contains(doc));
         Ok(view)
+    }
+
+    /// The same without some files, by their paths: no question to it can find, count or compare what they hold.
+    pub fn without(mut self, is_withheld: impl Fn(&[u8]) -> bool) -> Self {
+        let Self { files, layers, .. } = &mut self;
+        let n_files = files.len();
+        files.retain(|file| !is_withheld(layers[usize::from(file.layer)].path(file.index)));
+        if files.len() < n_files {
+            self.n_withheld += (n_files - self.files.len()) as u32;
+            self.number_documents(|_| true);
+        }
+        self
     }
 
     /// What it is about.
@@ -218,6 +233,11 @@ impl View {
     /// How many files it has, those left out included.
     pub fn n_files(&self) -> u32 {
         self.files.len() as u32
+    }
+
+    /// How many files were taken out of it.
+    pub fn n_withheld(&self) -> u32 {
+        self.n_withheld
     }
 
     /// Its files, in the order of their paths.
@@ -332,6 +352,8 @@ impl View {
 
     fn number_documents(&mut self, is_wanted: impl Fn(u32) -> bool) {
         let mut pairs = Vec::new();
+        self.live = LiveDocs::with_capacity(self.segments.n_docs());
+        self.n_file_tokens = vec![0; self.files.len()];
         for number in 0..self.n_files() {
             let file = FileId(number);
             let Some(blob) = self.file(file).blob else {
@@ -468,6 +490,14 @@ mod tests {
         assert_eq!(paths(&view), ["a", "d", "e", "f", "z"]);
         assert_eq!(view.find(b"e"), Some(FileId(2)));
         assert_eq!(view.find(b"h"), None);
+    }
+
+    #[test]
+    fn withheld_files_are_unknown() {
+        let view = view(vec![manifest(&["a", "b", "c"], &[])]).without(|path| path == b"b");
+        assert_eq!(paths(&view), ["a", "c"]);
+        assert_eq!((view.find(b"b"), view.n_files(), view.n_withheld()), (None, 2, 1));
+        assert_eq!(view.coverage().n_files, 2);
     }
 
     #[test]

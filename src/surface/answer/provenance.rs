@@ -40,6 +40,7 @@ impl ProvenanceOut {
     pub(crate) fn of(view: &View) -> Self {
         let provenance = view.provenance();
         let coverage = view.coverage();
+        let withheld = (view.n_withheld() > 0).then(|| ("credentials".to_owned(), view.n_withheld()));
         Self {
             repo: provenance.repo.display().to_string(),
             reference: provenance.reference.clone(),
@@ -47,12 +48,13 @@ impl ProvenanceOut {
             tree: provenance.tree.map(|tree| tree.to_string()),
             dirty_files: Some(provenance.n_dirty_files),
             coverage: Some(CoverageOut {
-                files: coverage.n_files,
+                files: coverage.n_files + view.n_withheld(),
                 indexed: coverage.n_indexed,
                 skipped: coverage
                     .skipped
                     .into_iter()
                     .map(|(reason, n_files)| (reason.to_string(), n_files))
+                    .chain(withheld)
                     .collect(),
             }),
             profile: provenance.profile.clone(),
@@ -164,14 +166,6 @@ impl ProvenanceOut {
     /// What is to be said of it.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
-    }
-
-    /// So many indexed files are not shown, as they hold credentials.
-    pub(crate) fn without(&mut self, n_hidden: u32) {
-        if let Some(coverage) = self.coverage.as_mut().filter(|_| n_hidden > 0) {
-            coverage.indexed -= n_hidden;
-            coverage.skipped.insert("credentials".to_owned(), n_hidden);
-        }
     }
 
     /// What makes the answer partial.

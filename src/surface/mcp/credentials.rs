@@ -1,14 +1,10 @@
-//! Files that hold secrets by their names, and so are not shown to agents: neither read nor searched nor listed.
-
-use std::sync::Arc;
-
-use roaring::RoaringBitmap;
-
-use crate::snapshot::View;
+//! Files that hold secrets by their names, and so are not shown to agents: neither read nor searched nor listed. They are taken out
+//! of every view before a tool sees it, so that no tool has to remember them.
 
 /// Names of files.
 const NAMES: &[&str] = &[
     ".env",
+    ".envrc",
     ".netrc",
     "_netrc",
     ".npmrc",
@@ -26,6 +22,8 @@ const NAMES: &[&str] = &[
     "id_ecdsa",
     "id_ed25519",
     "credentials.json",
+    "application_default_credentials.json",
+    "kubeconfig",
     "client_secret.json",
     "service-account.json",
     "secrets.yml",
@@ -57,14 +55,21 @@ const ENDINGS: &[&str] = &[
     ".key",
     ".tfvars",
     ".tfstate",
+    ".ovpn",
 ];
+/// What stands behind the name of a copy.
+const COPIES: &[&str] = &["~", ".bak", ".backup", ".old", ".orig", ".save", ".swp", ".tmp", ".copy"];
 /// What stands at the end of `.env.` files that are committed to be copied.
 const SAMPLES: &[&str] = &["example", "sample", "template", "dist", "defaults", "schema", "md"];
 
 /// Whether a file holds secrets, by its path alone.
 pub(super) fn is_credential(path: &[u8]) -> bool {
     let path = String::from_utf8_lossy(path).to_ascii_lowercase();
-    let name = path.rsplit('/').next().unwrap_or(&path);
+    let mut path = path.as_str();
+    while let Some(original) = COPIES.iter().find_map(|copy| path.strip_suffix(copy)) {
+        path = original;
+    }
+    let name = path.rsplit('/').next().unwrap_or(path);
     let is_named = NAMES.contains(&name) || ENDINGS.iter().any(|ending| name.ends_with(ending));
     let is_env = name
         .strip_prefix(".env.")
@@ -76,10 +81,10 @@ pub(super) fn is_credential(path: &[u8]) -> bool {
     is_named || is_env || BELOW.iter().any(|known| is_below(known))
 }
 
-/// The files of a view that are not shown.
-pub(super) fn hidden_files(view: &View) -> Arc<RoaringBitmap> {
-    let hidden = view.files().filter(|(_, file)| is_credential(file.path));
-    Arc::new(hidden.map(|(id, _)| id.0).collect())
+/// Whether a target (`path`, `path:10-20`, `path#id`) names such a file.
+pub(super) fn is_hidden_target(target: &str) -> bool {
+    let path = target.split(['#', ':']).next().unwrap_or(target);
+    is_credential(path.as_bytes())
 }
 
 #[cfg(test)]
@@ -95,6 +100,12 @@ mod tests {
             "certs/server.pem",
             "home/.aws/credentials",
             ".npmrc",
+            ".envrc",
+            "id_rsa.bak",
+            ".env.local.bak~",
+            "home/.kube/config.old",
+            "deploy/kubeconfig",
+            "vpn/home.ovpn",
         ] {
             assert!(is_credential(path.as_bytes()), "{path}");
         }
@@ -105,6 +116,7 @@ mod tests {
             "aws/credentials.md",
             "a.aws/credentials",
             "key.rs",
+            "notes.bak",
         ] {
             assert!(!is_credential(path.as_bytes()), "{path}");
         }

@@ -8,17 +8,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use roaring::RoaringBitmap;
 
 use super::blocking::Seat;
-use super::credentials::hidden_files;
+use super::credentials::is_credential;
 use super::failure::Failure;
 use super::jobs::{End, Job, Jobs, Made, Task};
 use crate::git::{KnownFiles, Repository, Stillness, WorkTreeChanges};
 use crate::history::History;
 use crate::ingest::{Outcome, Target};
 use crate::model::TreeId;
-use crate::snapshot::{FileId, View};
+use crate::snapshot::View;
 use crate::surface::open::{Base, Keeping, READ_ONLY_NOTE, Workspace, is_read_only};
 
 /// Views that are held of one repository; each has its lists of files and documents in memory.
@@ -74,12 +73,8 @@ struct HeldBase {
 
 /// A view, and what it was made of.
 pub(super) struct Seen {
-    /// What questions are asked about.
+    /// What questions are asked about; files that hold credentials are not in it.
     pub(super) view: View,
-    /// Files that are not shown.
-    pub(super) hidden: Arc<RoaringBitmap>,
-    /// How many of these are indexed.
-    pub(super) n_hidden: u32,
     /// Why it is not kept in the sidecar.
     pub(super) note: Option<&'static str>,
     /// When it was last known to be the present state.
@@ -256,12 +251,8 @@ impl Desk {
             }
             _ => base.base.view(provenance),
         };
-        let hidden = hidden_files(&view);
-        let is_indexed = |id: &u32| view.file(FileId(*id)).blob.is_some();
         let seen = Arc::new(Seen {
-            n_hidden: hidden.iter().filter(is_indexed).count() as u32,
-            hidden,
-            view,
+            view: view.without(is_credential),
             note: base.note,
             valid: Mutex::new(Instant::now()),
             reference: reference.to_owned(),

@@ -157,7 +157,6 @@ fn paths(
         interrupt,
         seat,
     })?;
-    let files = seen.view.files().filter(|(id, _)| !seen.hidden.contains(id.0));
-    let paths = files.map(|(_, file)| String::from_utf8_lossy(file.path).into_owned());
+    let paths = seen.view.files().map(|(_, file)| String::from_utf8_lossy(file.path).into_owned());
     Ok(paths.filter(|path| path.starts_with(begin)).collect())
 }

@@ -63,7 +63,7 @@ impl Question {
             .into());
         }
         let paths = globs(call, &seen, &asked.paths)?;
-        let filter = FileFilter::new(&paths, &asked.langs, asked.tests)?.without(&seen.hidden);
+        let filter = FileFilter::new(&paths, &asked.langs, asked.tests)?;
         let key = CursorKey::new(&seen.view, &asked.question);
         let after = asked.cursor.as_deref().map(|cursor| key.read(cursor)).transpose()?;
         Ok(Self {
@@ -123,7 +123,6 @@ impl Question {
     /// What an answer is about that the files alone are enough for.
     pub(super) fn provenance_of_files(&self) -> ProvenanceOut {
         let mut provenance = ProvenanceOut::of(&self.seen.view);
-        provenance.without(self.seen.n_hidden);
         if self.seen.building.is_some() {
             provenance.still_building();
         }

@@ -436,6 +436,105 @@ fn credentials_are_not_shown() {
 }
 
 #[test]
+fn no_tool_knows_what_files_with_credentials_hold() {
+    let repo = TestRepo::new(
+        "
+        //- config/open.yaml
+        database:
+          host: localhost
+        //- config/secrets.yaml
+        database:
+          password: hunter2-and-more
+        //- credentials.json
+        {\"service_token\": \"hunter2-and-more\"}
+        //- .envrc
+        export SERVICE_TOKEN=hunter2-and-more
+    ",
+    );
+    repo.tag("v1");
+    // Changed on disk, too: what is not committed comes from elsewhere.
+    repo.write(
+        "config/secrets.yaml",
+        "database:\n  password: hunter2-and-more-changed\n",
+    );
+    repo.write("client_secret.json", "{\"service_token\": \"hunter2-and-more\"}\n");
+    let mut client = Client::legacy(&repo, &["--bodies", "both"]);
+    client.call_complete("symbol", json!({"name": "database"}));
+    client.call_complete("symbol", json!({"name": "database", "ref": "v1"}));
+    for reference in ["WORKTREE", "INDEX", "HEAD", "v1"] {
+        for (tool, arguments) in [
+            (
+                "symbol",
+                json!({"at": "config/secrets.yaml:2", "include": ["body", "refs"]}),
+            ),
+            ("symbol", json!({"at": "config/secrets.yaml:2:4"})),
+            (
+                "symbol",
+                json!({"id": "config/secrets.yaml#database", "include": ["body"]}),
+            ),
+            (
+                "symbol",
+                json!({"id": "credentials.json#service_token", "include": ["body"]}),
+            ),
+            ("symbol", json!({"name": "password", "include": ["body", "refs"]})),
+            (
+                "symbol",
+                json!({"name": "service", "prefix": true, "include": ["body"]}),
+            ),
+            ("symbol", json!({"name": "service_tokem"})),
+            ("search", json!({"query": "config/secrets.yaml:2", "mode": "similar"})),
+            ("search", json!({"query": "hunter2-and-more", "mode": "regex"})),
+            ("search", json!({"query": "hunter2-and-more", "mode": "keyword"})),
+            (
+                "search",
+                json!({"query": "database password hunter2", "detail": "full"}),
+            ),
+            ("outline", json!({"at": "config/secrets.yaml"})),
+            ("outline", json!({"view": "symbols", "path": "**/*secrets*"})),
+            ("outline", json!({"view": "map"})),
+            ("outline", json!({"view": "tree", "depth": 0})),
+            ("read", json!({"target": "config/secrets.yaml"})),
+            ("read", json!({"target": "config/secrets.yaml#database"})),
+            (
+                "read",
+                json!({"target": "config/secrets.yaml", "key": ["database.password"]}),
+            ),
+        ] {
+            let mut asked = arguments.clone();
+            asked["ref"] = json!(reference);
+            let answer = client.call_complete(tool, asked);
+            let told = format!("{} {}", answer.text, answer.facts);
+            assert!(
+                !told.contains("hunter2-and-more-"),
+                "{tool} {arguments} at {reference}: {told}"
+            );
+            assert!(
+                !told.contains("password: "),
+                "{tool} {arguments} at {reference}: {told}"
+            );
+            let n_secrets = answer.facts["results"].as_array().map_or(0, |results| {
+                let names = |result: &&Value| {
+                    let text = result.to_string();
+                    text.contains("secret") || text.contains("credentials.json") || text.contains("hunter2")
+                };
+                results.iter().filter(names).count()
+            });
+            assert_eq!(n_secrets, 0, "{tool} {arguments} at {reference}: {told}");
+        }
+    }
+    // A place that is not there, in the same words as one that never was.
+    let similar = |client: &mut Client, query: &str| {
+        let answer = client.call("search", json!({"query": query, "mode": "similar"}));
+        answer.facts["error"].as_str().unwrap_or_default().replace(query, "")
+    };
+    let hidden = similar(&mut client, "config/secrets.yaml:2");
+    assert!(!hidden.is_empty());
+    assert_eq!(hidden, similar(&mut client, "config/nothing.yaml:2"));
+    let answer = client.call("outline", json!({"view": "tree"}));
+    assert_eq!(answer.facts["coverage"]["skipped"]["credentials"], 4, "{}", answer.text);
+}
+
+#[test]
 fn the_first_answer_does_not_wait_for_the_index() {
     // So much that a build takes longer than a search waits.
     let repo = TestRepo::new("//- README.md\n# Sample\n");

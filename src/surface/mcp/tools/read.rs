@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::arguments::{Kind, Parameter};
 use super::super::asked::{CURSOR, DETAIL, Detail, LIMIT, MAX_TOKENS, REF, REPO, STALE};
+use super::super::credentials::is_hidden_target;
 use super::super::failure::Failure;
 use super::super::question::Question;
 use super::super::reply::{Body, Draft, Reply};
@@ -71,11 +72,9 @@ fn run(call: &Call<'_>) -> Result<Reply> {
             Err(wrong) => wrong.into(),
             Ok(_) => anyhow::Error::from(error),
         },
+        _ if is_hidden_target(place) => Failure::hidden(typed).into(),
         _ => error.into(),
     })?;
-    if question.seen.hidden.contains(target.file.0) {
-        return Err(Failure::hidden(typed).into());
-    }
     let queries: Vec<PartQuery> = target.part.into_iter().chain(queries).collect();
     let language = extract::language(view.lang(target.file)).map_or("text", |language| language.name);
     if queries.iter().any(|query| matches!(query, PartQuery::Heading(_))) && language != WITH_HEADINGS {

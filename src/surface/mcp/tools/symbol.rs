@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::arguments::{Kind, Parameter};
 use super::super::asked::{Detail, OF_FILES};
+use super::super::credentials::is_hidden_target;
 use super::super::failure::Failure;
 use super::super::past::Past;
 use super::super::question::Question;
@@ -95,10 +96,7 @@ fn run(call: &Call<'_>) -> Result<Reply> {
         filter: question.filter.clone(),
         kinds: question.asked.kinds.clone(),
     };
-    let mut outcome = symbols(&sources, &request)?;
-    outcome
-        .definitions
-        .retain(|found| !question.seen.hidden.contains(found.file.0));
+    let outcome = symbols(&sources, &request)?;
     let included = included(call, question.asked.detail);
     let (n_definitions, n_references) = question.after.unwrap_or_default();
     let mut own = Own {
@@ -155,13 +153,10 @@ fn query(call: &Call<'_>, question: &Question) -> Result<SymbolQuery> {
         .into());
     }
     if let Some(place) = arguments.text("at") {
-        let query = place_query(call.workspace()?, &question.seen.view, place)?;
-        if let SymbolQuery::At { file, .. } = &query
-            && question.seen.hidden.contains(file.0)
-        {
-            return Err(Failure::hidden(place).into());
-        }
-        return Ok(query);
+        return match place_query(call.workspace()?, &question.seen.view, place) {
+            Err(_) if is_hidden_target(place) => Err(Failure::hidden(place).into()),
+            found => found,
+        };
     }
     let name = arguments.text("name").or(arguments.text("id")).unwrap_or_default();
     Ok(match arguments.flag("prefix") {
