@@ -20,6 +20,7 @@ mod line_diff;
 mod object_id;
 mod open;
 mod operation;
+mod reach;
 mod reader;
 mod refs;
 mod revision;

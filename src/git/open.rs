@@ -25,6 +25,15 @@ pub(super) struct Places {
     common_dir: PathBuf,
     pub(super) refs: RefStorage,
     is_partial: bool,
+    includes: Includes,
+}
+
+/// Whether other files are read that a configuration includes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Includes {
+    Followed,
+    /// They may lie anywhere, and what is wrong with them would be told.
+    Ignored,
 }
 
 /// Which part of a family of work trees a repository is.
@@ -99,6 +108,12 @@ pub enum OpenError {
         /// As in `extensions.<name>=<value>`.
         extension: String,
     },
+    /// Its configuration includes other files, which the git executable would read.
+    #[error("the configuration of the repository at {} includes other files", .path.display())]
+    Includes {
+        /// The git directory.
+        path: PathBuf,
+    },
     /// Something is there, but it cannot be read as a repository.
     #[error("cannot open the repository at {}", .path.display())]
     Damaged {
@@ -127,26 +142,49 @@ impl OpenError {
 impl Repository {
     /// Opens the repository that `from`, a folder or a file, lies in, as git would find it.
     pub fn discover(from: &Path) -> Result<Self, OpenError> {
+        Self::discover_with(from, Includes::Followed)
+    }
+
+    /// The same for a repository that may have been made to show what lies outside of it: files that its configuration includes are not
+    /// read. [`Self::lies_within`] tells about the rest.
+    pub fn discover_foreign(from: &Path) -> Result<Self, OpenError> {
+        let repository = Self::discover_with(from, Includes::Ignored)?;
+        // The git executable, which reads refs there, would follow them.
+        let local = repository.local();
+        let config = local.config_snapshot();
+        let has_includes = ["include", "includeIf"].iter().any(|name| {
+            let mut sections = config.plumbing().sections_by_name(name).into_iter().flatten();
+            sections.any(|section| section.meta().source == gix::config::Source::Local)
+        });
+        match repository.places.refs == RefStorage::Reftable && has_includes {
+            true => Err(OpenError::Includes {
+                path: repository.git_dir().to_owned(),
+            }),
+            false => Ok(repository),
+        }
+    }
+
+    fn discover_with(from: &Path, includes: Includes) -> Result<Self, OpenError> {
         let start = starting_folder(from)?;
         let trust = gix::sec::trust::Mapping {
-            full: open_options(),
-            reduced: open_options(),
+            full: open_options(includes),
+            reduced: open_options(includes),
         };
         let shared =
             gix::ThreadSafeRepository::discover_opts(&start, gix::discover::upwards::Options::default(), trust)
                 .map_err(|source| open_error(&start, source))?;
-        Self::from_shared(shared)
+        Self::from_shared(shared, includes)
     }
 
     /// Opens the repository at exactly `path`, a work tree's root or a git directory.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         let exact = canonical(path)?;
-        let shared = gix::ThreadSafeRepository::open_opts(exact.as_path(), open_options())
+        let shared = gix::ThreadSafeRepository::open_opts(exact.as_path(), open_options(Includes::Followed))
             .map_err(|source| open_error(&exact, source))?;
-        Self::from_shared(shared)
+        Self::from_shared(shared, Includes::Followed)
     }
 
-    fn from_shared(shared: gix::ThreadSafeRepository) -> Result<Self, OpenError> {
+    fn from_shared(shared: gix::ThreadSafeRepository, includes: Includes) -> Result<Self, OpenError> {
         let local = shared.to_thread_local();
         let git_dir = canonical(local.git_dir())?;
         let common_dir = canonical(local.common_dir())?;
@@ -162,6 +200,7 @@ impl Repository {
             common_dir,
             refs: format.refs,
             is_partial: format.is_partial,
+            includes,
         };
         Ok(Self {
             shared,
@@ -199,8 +238,8 @@ impl Repository {
         if self.kind() != RepositoryKind::LinkedWorkTree {
             return self.work_dir().map(Path::to_path_buf);
         }
-        let main =
-            gix::ThreadSafeRepository::open_opts(self.common_dir(), open_options().open_path_as_is(true)).ok()?;
+        let options = open_options(self.places.includes).open_path_as_is(true);
+        let main = gix::ThreadSafeRepository::open_opts(self.common_dir(), options).ok()?;
         let dir = std::fs::canonicalize(main.work_tree.as_deref()?).ok()?;
         dir.is_dir().then_some(dir)
     }
@@ -249,7 +288,7 @@ impl std::fmt::Debug for Repository {
 ///
 /// `git_prefix` also covers `GIT_CONFIG_GLOBAL` and `GIT_CONFIG_NOSYSTEM`; they are lost with it, which is the lesser
 /// evil: hooks run with `GIT_DIR` and `GIT_INDEX_FILE` of a repository that need not be the one asked about.
-fn open_options() -> gix::open::Options {
+fn open_options(includes: Includes) -> gix::open::Options {
     let mut permissions = gix::open::Permissions::secure();
     permissions.env = gix::open::permissions::Environment {
         xdg_config_home: gix::sec::Permission::Allow,
@@ -257,6 +296,7 @@ fn open_options() -> gix::open::Options {
         ..gix::open::permissions::Environment::isolated()
     };
     permissions.config.env = false;
+    permissions.config.includes = includes == Includes::Followed;
     gix::open::Options::default()
         .permissions(permissions)
         .bail_if_untrusted(true)

@@ -65,10 +65,7 @@ impl FileFilter {
 
     /// Whether every file passes.
     pub fn is_open(&self) -> bool {
-        self.include.is_none()
-            && self.exclude.is_none()
-            && self.langs.is_empty()
-            && self.tests == Tests::Any
+        self.include.is_none() && self.exclude.is_none() && self.langs.is_empty() && self.tests == Tests::Any
     }
 
     /// Whether a file of `view` passes.

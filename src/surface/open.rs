@@ -72,9 +72,12 @@ pub struct Opened {
 impl Workspace {
     /// Opens the repository that `path` lies in.
     pub fn open(path: &Path, overrides: &Overrides) -> Result<Self> {
+        Self::of(Repository::discover(path)?, overrides)
+    }
+
+    fn of(repository: Repository, overrides: &Overrides) -> Result<Self> {
         start_threads()?;
         let environment = Environment::read();
-        let repository = Repository::discover(path)?;
         let location = Location {
             trusted_owner: owner_of(repository.common_dir()),
             root: match &overrides.sidecar {
@@ -103,16 +106,12 @@ impl Workspace {
 
     /// Opens a repository beside the one that a program works in: its sidecar is its own, whatever the environment says, and
     /// if it has none nothing is written.
-    pub(crate) fn open_foreign(path: &Path) -> Result<Self> {
-        let repository = Repository::discover(path)?;
-        let sidecar = Some(default_sidecar_root(&repository));
-        let mut workspace = Self::open(
-            path,
-            &Overrides {
-                sidecar,
-                ..Overrides::default()
-            },
-        )?;
+    pub(crate) fn open_foreign(repository: Repository) -> Result<Self> {
+        let overrides = Overrides {
+            sidecar: Some(default_sidecar_root(&repository)),
+            ..Overrides::default()
+        };
+        let mut workspace = Self::of(repository, &overrides)?;
         workspace.keeping = match workspace.open_sidecar()? {
             Some(_) => Keeping::Sidecar,
             None => Keeping::Nowhere,

@@ -58,7 +58,9 @@ const ENDINGS: &[&str] = &[
     ".ovpn",
 ];
 /// What stands behind the name of a copy.
-const COPIES: &[&str] = &["~", ".bak", ".backup", ".old", ".orig", ".save", ".swp", ".tmp", ".copy"];
+const COPIES: &[&str] = &[
+    "~", ".bak", ".backup", ".old", ".orig", ".save", ".swp", ".tmp", ".copy",
+];
 /// What stands at the end of `.env.` files that are committed to be copied.
 const SAMPLES: &[&str] = &["example", "sample", "template", "dist", "defaults", "schema", "md"];
 

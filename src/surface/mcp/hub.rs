@@ -7,18 +7,20 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Result;
 
 use super::desk::Desk;
 use super::failure::Failure;
 use crate::config::Overrides;
-use crate::git::Repository;
+use crate::git::{OpenError, Repository};
 use crate::surface::open::Workspace;
 
 /// Repositories whose views are held.
 const MAX_DESKS: usize = 8;
+/// Folders by which one repository is known.
+const MAX_FOLDERS: usize = 64;
 /// No honest path is longer.
 const MAX_PATH_BYTES: usize = 4096;
 
@@ -37,10 +39,29 @@ pub(super) struct Below {
     pub(super) is_all: bool,
 }
 
+/// A desk, one for each work tree, whichever of its folders calls name.
 struct Held {
-    folder: PathBuf,
+    place: PathBuf,
     marks: Vec<Mark>,
+    folders: Vec<Folder>,
     desk: Arc<Desk>,
+}
+
+/// A folder by which a repository is known, and what stands there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Folder {
+    path: PathBuf,
+    marks: [Mark; 2],
+}
+
+impl Folder {
+    fn of(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            // A repository that is made there later is another one.
+            marks: [Mark::of(path.to_owned()), Mark::of(path.join(".git"))],
+        }
+    }
 }
 
 /// What a folder or file was when it was looked at: device, inode, and for a file its time and size.
@@ -101,9 +122,7 @@ impl Hub {
     /// The repository that a call is about.
     pub(super) fn desk(&self, repo: Option<&str>) -> Result<Arc<Desk>> {
         let Some(named) = repo else {
-            return self.open(&self.home, &|| {
-                Ok(Desk::new(Workspace::open(&self.home, &Overrides::default())?, true))
-            });
+            return self.open(&self.home, &|| Ok(Desk::new(self.own()?, true)));
         };
         let folder = self.resolve(named)?;
         if folder == self.home {
@@ -112,10 +131,32 @@ impl Hub {
         self.open(&folder, &|| self.checked(&folder, named))
     }
 
-    /// The repositories that were asked about and are held, by folder.
+    /// The repository that the server was started in.
+    fn own(&self) -> Result<Workspace> {
+        let opened = Workspace::open(&self.home, &Overrides::default());
+        opened.map_err(|error| match error.downcast_ref() {
+            Some(OpenError::NotARepository { .. }) => {
+                let hint = match self.given_roots().as_str() {
+                    "" => "name a repository in repo; for that the server has to be started with --root DIR".to_owned(),
+                    roots => format!("name a repository in repo: its path below {roots}"),
+                };
+                Failure::new(format!("{error}, where the server was started"), hint).into()
+            }
+            _ => error,
+        })
+    }
+
+    fn given_roots(&self) -> String {
+        let roots: Vec<String> = self.roots.iter().map(|root| root.display().to_string()).collect();
+        roots.join(", ")
+    }
+
+    /// The other repositories that were asked about and are held.
     pub(super) fn held(&self) -> Vec<PathBuf> {
         let desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
-        desks.iter().map(|held| held.folder.clone()).collect()
+        let is_home = |held: &Held| held.folders.iter().any(|folder| folder.path == self.home);
+        let others = desks.iter().filter(|held| !is_home(held));
+        others.map(|held| held.place.clone()).collect()
     }
 
     /// The work trees of the repository that the server was started in.
@@ -164,14 +205,16 @@ impl Hub {
 
     /// Stops every build, and waits a moment for them to keep what they have.
     pub(super) fn stop(&self) {
-        const MOMENT: Duration = Duration::from_secs(1);
+        const MOMENT: Duration = Duration::from_millis(400);
+        let end = Instant::now() + MOMENT;
         let desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
         let jobs: Vec<_> = desks.iter().flat_map(|held| held.desk.jobs.all()).collect();
         desks.iter().for_each(|held| {
             held.desk.jobs.stop();
         });
         for job in jobs {
-            job.wait(MOMENT, &AtomicBool::new(false), &|_| {});
+            let left = end.saturating_duration_since(Instant::now());
+            job.wait(left, &AtomicBool::new(false), &|_| {});
         }
     }
 
@@ -179,32 +222,42 @@ impl Hub {
         if let Some(desk) = self.held_desk(folder) {
             return Ok(desk);
         }
-        // Without the lock: what is opened may ask for another desk, and takes a moment.
+        // Before it is opened, so that what happens meanwhile is noticed; without the lock: what is opened may ask for another desk, and
+        // takes a moment.
+        let known_by = Folder::of(folder);
         let desk = Arc::new(make()?);
-        let held = Held {
-            folder: folder.to_owned(),
-            marks: marks(folder, &desk.workspace),
-            desk: Arc::clone(&desk),
-        };
+        let place = desk.workspace.repository.place().to_owned();
+        let marks = marks(&desk.workspace);
         let mut desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(first) = desks
-            .iter()
-            .find(|other| other.folder == folder && other.marks == held.marks)
+            .iter_mut()
+            .find(|other| other.place == place && other.marks == marks)
         {
-            // A call at the same time was faster; two desks would build twice.
+            // Known by another folder, or a call at the same time was faster; two desks would build twice.
+            first.folders.retain(|known| known.path != folder);
+            if first.folders.len() >= MAX_FOLDERS {
+                first.folders.remove(0);
+            }
+            first.folders.push(known_by);
             return Ok(Arc::clone(&first.desk));
         }
-        desks.retain(|other| other.folder != folder);
+        desks.retain(|other| other.place != place);
         if desks.len() >= MAX_DESKS {
             desks.remove(0);
         }
-        desks.push(held);
+        desks.push(Held {
+            place,
+            marks,
+            folders: vec![known_by],
+            desk: Arc::clone(&desk),
+        });
         Ok(desk)
     }
 
     fn held_desk(&self, folder: &Path) -> Option<Arc<Desk>> {
         let mut desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
-        let position = desks.iter().position(|held| held.folder == folder)?;
+        let of_folder = |known: &Folder| known.path == folder && known.marks.iter().all(Mark::still_holds);
+        let position = desks.iter().position(|held| held.folders.iter().any(of_folder))?;
         if !desks[position].marks.iter().all(Mark::still_holds) {
             return None;
         }
@@ -254,46 +307,48 @@ impl Hub {
                 .any(|work_tree| folder.starts_with(work_tree))
     }
 
-    /// A repository that may be asked about: all of it has to lie where that is allowed, so that a `.git` file that points elsewhere leads nowhere.
+    /// A repository that may be asked about: all of it has to lie where that is allowed, so that a `.git` file, a link or borrowed objects
+    /// lead nowhere else. What is wrong with one is not told in its own words, which may be those of a file elsewhere.
     fn checked(&self, folder: &Path, named: &str) -> Result<Desk> {
         let home = Repository::discover(&self.home).ok();
-        // What is wrong with it may be told in the words of a file that its configuration names: nothing of it is told.
-        let refused = || self.refused(named, "it is no repository that may be asked about");
-        let repository = Repository::discover(folder).map_err(|_| refused())?;
+        let repository = match Repository::discover_foreign(folder) {
+            Err(error @ (OpenError::NotARepository { .. } | OpenError::Untrusted { .. })) => return Err(error.into()),
+            found => found.map_err(|_| self.refused(named, "it cannot be opened as a repository"))?,
+        };
         let is_family = home.is_some_and(|home| home.common_dir() == repository.common_dir());
         if is_family {
             return Ok(Desk::new(Workspace::open(folder, &Overrides::default())?, true));
         }
-        let parts = parts_of(&repository).ok_or_else(refused)?;
-        if !parts.iter().all(|part| self.is_allowed(part) || self.is_relative(part)) {
-            return Err(self.refused(named, "a part of that repository lies outside the allowed roots"));
+        let roots = self.roots();
+        let is_allowed = |part: &Path| roots.iter().any(|root| part.starts_with(root)) || self.is_relative(part);
+        match repository.lies_within(&is_allowed) {
+            Ok(true) => Ok(Desk::new(Workspace::open_foreign(repository)?, false)),
+            Ok(false) => Err(self.refused(named, "a part of that repository lies outside the allowed roots")),
+            Err(_) => Err(self.refused(named, "it is not known where all of that repository lies")),
         }
-        Ok(Desk::new(
-            Workspace::open_foreign(folder).map_err(|_| refused())?,
-            false,
-        ))
     }
 
     fn refused(&self, named: &str, why: &str) -> anyhow::Error {
         let short: String = named.chars().take(80).collect();
-        let hint = match self.roots().as_slice() {
-            [] => "leave repo out; other repositories need: codescout serve --root DIR".to_owned(),
-            roots => {
-                let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
-                format!("leave repo out, or name one below {}", roots.join(", "))
-            }
+        let roots: Vec<String> = self.roots().iter().map(|root| root.display().to_string()).collect();
+        let hint = match (roots.is_empty(), Repository::discover(&self.home).is_ok()) {
+            (true, true) => "leave repo out; other repositories need: codescout serve --root DIR".to_owned(),
+            (true, false) => "repositories can be named when the server is started with --root DIR".to_owned(),
+            (false, true) => format!("leave repo out, or name one below {}", roots.join(", ")),
+            (false, false) => format!("name one below {}", roots.join(", ")),
         };
         Failure::new(format!("repo {short:?} is refused: {why}"), hint).into()
     }
 }
 
-/// What has to be the same for a desk to be of use: the folder, its repository, and the files with settings.
-fn marks(folder: &Path, workspace: &Workspace) -> Vec<Mark> {
+/// What has to be the same for a desk to be of use: the repository, where its objects are, and the files with settings.
+fn marks(workspace: &Workspace) -> Vec<Mark> {
     let repository = &workspace.repository;
     let mut paths = vec![
-        folder.to_owned(),
+        repository.place().to_owned(),
         repository.git_dir().to_owned(),
         repository.common_dir().join("config"),
+        repository.common_dir().join("objects"),
         repository.common_dir().join("objects/info/alternates"),
         workspace.sidecar_root().join("config.toml"),
     ];
@@ -302,62 +357,6 @@ fn marks(folder: &Path, workspace: &Workspace) -> Vec<Mark> {
         paths.push(root.join(".codescout.toml"));
     }
     paths.into_iter().map(Mark::of).collect()
-}
-
-/// Where a repository's files and objects are, links followed; none if that cannot be known: its configuration takes in other
-/// files, or other repositories' objects are nested too deeply.
-fn parts_of(repository: &Repository) -> Option<Vec<PathBuf>> {
-    let (common, own) = (repository.common_dir(), repository.git_dir());
-    for config in [common.join("config"), own.join("config.worktree")] {
-        let text = fs::read(config).unwrap_or_default().to_ascii_lowercase();
-        if text.windows(8).any(|word| word == b"[include") {
-            return None;
-        }
-    }
-    let mut parts = vec![common.to_owned(), own.to_owned()];
-    parts.extend(repository.work_dir().map(Path::to_owned));
-    for file in [
-        "config",
-        "refs",
-        "packed-refs",
-        "logs",
-        "shallow",
-        "info",
-        "info/exclude",
-        "info/attributes",
-    ] {
-        parts.extend(fs::canonicalize(common.join(file)));
-    }
-    for file in ["HEAD", "index", "config.worktree"] {
-        parts.extend(fs::canonicalize(own.join(file)));
-    }
-    add_object_folders(&common.join("objects"), 0, &mut parts)?;
-    Some(parts)
-}
-
-/// A folder of objects, what links in it lead to, and the folders that it takes objects from.
-fn add_object_folders(objects: &Path, depth: usize, parts: &mut Vec<PathBuf>) -> Option<()> {
-    const MAX_DEPTH: usize = 5;
-    if depth > MAX_DEPTH {
-        return None;
-    }
-    parts.push(fs::canonicalize(objects).ok()?);
-    for folder in [objects.to_owned(), objects.join("pack"), objects.join("info")] {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-        parts.extend(links.filter_map(|link| fs::canonicalize(link.path()).ok()));
-    }
-    let Ok(alternates) = fs::read_to_string(objects.join("info/alternates")) else {
-        return Some(());
-    };
-    for line in alternates
-        .lines()
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
-    {
-        // A quoted one is not followed by us, so it is taken for what it is not.
-        add_object_folders(&objects.join(line.trim_matches('"')), depth + 1, parts)?;
-    }
-    Some(())
 }
 
 /// The work trees that `git worktree add` has made, as far as both ends agree.

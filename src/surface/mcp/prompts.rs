@@ -157,6 +157,9 @@ fn paths(
         interrupt,
         seat,
     })?;
-    let paths = seen.view.files().map(|(_, file)| String::from_utf8_lossy(file.path).into_owned());
+    let paths = seen
+        .view
+        .files()
+        .map(|(_, file)| String::from_utf8_lossy(file.path).into_owned());
     Ok(paths.filter(|path| path.starts_with(begin)).collect())
 }

@@ -53,6 +53,124 @@ fn only_what_lies_below_a_root_may_be_named() {
     assert_eq!(absent.replace("/nowhere/at/all", ""), present.replace("/etc", ""));
 }
 
+/// A repository of one file below `roots`, by a name.
+fn below(roots: &std::path::Path, name: &str, file: &str, content: &str) -> std::path::PathBuf {
+    let git = TestRepo::new("//- a\n");
+    let path = roots.join(name);
+    git.git(["init", "-q", text(&path)]);
+    fs::write(path.join(file), content).unwrap();
+    git.git(["-C", text(&path), "add", "--all"]);
+    git.git(["-C", text(&path), "commit", "-q", "-m", "first"]);
+    path
+}
+
+#[test]
+fn nothing_outside_of_the_roots_is_read_through_a_foreign_repository() {
+    let home = project();
+    let roots = tempfile::tempdir().unwrap();
+    let outside = TestRepo::new("//- secret.txt\nhidden-text\n");
+    let secret = outside.git(["rev-parse", "HEAD"]);
+    let elsewhere = outside.root().join(".git/objects");
+    fs::write(outside.root().join("words"), "hidden-text = [and more\n").unwrap();
+    let include = |file: &std::path::Path| format!("[include]\n\tpath = {}\n", file.display());
+
+    let including = below(roots.path(), "including", "README.md", "# Here\n");
+    let config = fs::read_to_string(including.join(".git/config")).unwrap();
+    fs::write(
+        including.join(".git/config"),
+        config.clone() + &include(&outside.root().join("words")),
+    )
+    .unwrap();
+    let linked_config = below(roots.path(), "linked_config", "README.md", "# Here\n");
+    fs::remove_file(linked_config.join(".git/config")).unwrap();
+    std::os::unix::fs::symlink(outside.root().join("words"), linked_config.join(".git/config")).unwrap();
+    let borrowing = below(roots.path(), "borrowing", "README.md", "# Here\n");
+    fs::write(
+        borrowing.join(".git/objects/info/alternates"),
+        format!("{}\n", elsewhere.display()),
+    )
+    .unwrap();
+    let linked = below(roots.path(), "linked", "README.md", "# Here\n");
+    fs::remove_dir_all(linked.join(".git/objects")).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, linked.join(".git/objects")).unwrap();
+    let linked_refs = below(roots.path(), "linked_refs", "README.md", "# Here\n");
+    fs::create_dir_all(linked_refs.join(".git/refs/remotes")).unwrap();
+    std::os::unix::fs::symlink(
+        outside.root().join(".git/refs/heads"),
+        linked_refs.join(".git/refs/remotes/origin"),
+    )
+    .unwrap();
+
+    let mut client = Client::legacy(&home, &["--root", text(roots.path())]);
+    for repo in ["linked_config", "borrowing", "linked", "linked_refs"] {
+        for target in ["README.md", "secret.txt"] {
+            let answer = client.call("read", json!({"target": target, "repo": repo, "ref": secret}));
+            let failure = answer.failure();
+            assert!(failure.contains("is refused"), "{repo}: {failure}");
+            assert!(!failure.contains("hidden-text"), "{repo}: {failure}");
+        }
+    }
+    // What is included is as if it were not there.
+    let answer = client.call("read", json!({"target": "README.md", "repo": "including"}));
+    assert!(answer.text.contains("# Here"), "{answer:?}");
+    // Among the roots anything may be borrowed; and who begins to borrow elsewhere later is refused from then on.
+    let lender = below(roots.path(), "lender", "lent.txt", "lent\n");
+    fs::write(
+        borrowing.join(".git/objects/info/alternates"),
+        format!("{}\n", lender.join(".git/objects").display()),
+    )
+    .unwrap();
+    let answer = client.call("read", json!({"target": "README.md", "repo": "borrowing"}));
+    assert!(answer.text.contains("# Here"), "{answer:?}");
+    fs::write(
+        lender.join(".git/objects/info/alternates"),
+        format!("{}\n", elsewhere.display()),
+    )
+    .unwrap();
+    fs::write(
+        borrowing.join(".git/objects/info/alternates"),
+        format!("# again\n{}\n", lender.join(".git/objects").display()),
+    )
+    .unwrap();
+    let answer = client.call("read", json!({"target": "README.md", "repo": "borrowing"}));
+    assert!(answer.failure().contains("outside the allowed roots"), "{answer:?}");
+}
+
+#[test]
+fn one_repository_is_held_once_whichever_folder_is_named() {
+    let home = project();
+    let roots = tempfile::tempdir().unwrap();
+    let other = below(roots.path(), "other", "lib.py", "def only_here():\n    pass\n");
+    fs::create_dir_all(other.join("deep/er")).unwrap();
+    let mut client = Client::legacy(&home, &["--root", text(roots.path())]);
+    for repo in ["other", "other/deep", "other/deep/er", "other"] {
+        let answer = client.call_complete("symbol", json!({"name": "only_here", "repo": repo}));
+        assert_eq!(answer.all("path"), ["lib.py"], "{repo}");
+    }
+    let builds = client.call("status", json!({"op": "jobs", "repo": "other/deep"}));
+    assert_eq!(builds.results().len(), 1, "{}", builds.text);
+    let projects = client.call("status", json!({"op": "projects"}));
+    let asked_about = projects.results().iter().filter(|known| known["kind"] == "asked_about");
+    assert_eq!(asked_about.count(), 1, "{}", projects.text);
+    // A repository that is made in one of the folders is another one.
+    let git = TestRepo::new("//- a\n");
+    git.git(["init", "-q", text(&other.join("deep"))]);
+    fs::write(other.join("deep/new.py"), "def deeper():\n    pass\n").unwrap();
+    let answer = client.call_complete("symbol", json!({"name": "deeper", "repo": "other/deep"}));
+    assert_eq!(answer.all("path"), ["new.py"]);
+    // At home, too.
+    client.call_complete("symbol", json!({"name": "lex"}));
+    let inside = home.root().join("src");
+    assert_eq!(
+        client
+            .call("symbol", json!({"name": "lex", "repo": text(&inside)}))
+            .all("path"),
+        ["src/lexer.rs"]
+    );
+    let builds = client.call("status", json!({"op": "jobs", "repo": text(&inside)}));
+    assert_eq!(builds.results().len(), 1, "{}", builds.text);
+}
+
 #[test]
 fn a_foreign_repository_is_only_read() {
     let home = project();
