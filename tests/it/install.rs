@@ -110,9 +110,15 @@ fn merging() -> impl Iterator<Item = Row> {
     ROWS.into_iter().filter(|row| row.1 != Form::Yaml)
 }
 
-fn stdio_entry(client: &str, command: &str) -> Value {
+/// Clients that start the server of a user anywhere, so that it has to be told where repositories are.
+const ANYWHERE: [&str; 3] = ["cursor", "windsurf", "cline"];
+
+fn stdio_entry(client: &str, command: &str, root: &Path) -> Value {
+    let rooted = ["serve", "--root", root.to_str().unwrap()];
     match client {
-        "claude-code" | "cursor" | "vscode" => json!({"type": "stdio", "command": command, "args": ["serve"]}),
+        "cursor" => json!({"type": "stdio", "command": command, "args": rooted}),
+        "windsurf" | "cline" => json!({"command": command, "args": rooted}),
+        "claude-code" | "vscode" => json!({"type": "stdio", "command": command, "args": ["serve"]}),
         "opencode" => json!({"type": "local", "command": [command, "serve"]}),
         _ => json!({"command": command, "args": ["serve"]}),
     }
@@ -183,6 +189,17 @@ impl User {
     }
 
     fn call(&self, args: &[&str]) -> Called {
+        let says_where = |arg: &&str| ["--scope", "--http", "--root"].contains(arg);
+        let root = self.repo.root().to_str().unwrap();
+        let has_to_say = args.contains(&"install") && args.iter().any(|arg| ANYWHERE.contains(arg));
+        let roots: &[&str] = match has_to_say && !args.iter().any(says_where) {
+            true => &["--root", root],
+            false => &[],
+        };
+        self.call_as_it_is(&[args, roots].concat())
+    }
+
+    fn call_as_it_is(&self, args: &[&str]) -> Called {
         let output = Command::new(env!("CARGO_BIN_EXE_codescout"))
             .args(args)
             .current_dir(self.repo.root())
@@ -363,7 +380,11 @@ fn every_client_takes_the_entry_in_every_layout_and_gives_it_back() {
 fn takes_and_gives_back((client, form, section, file, _): Row) {
     let user = User::new();
     let program = env!("CARGO_BIN_EXE_codescout");
-    let expected = stdio_entry(client, &fs::canonicalize(program).unwrap().to_string_lossy());
+    let expected = stdio_entry(
+        client,
+        &fs::canonicalize(program).unwrap().to_string_lossy(),
+        &fs::canonicalize(user.repo.root()).unwrap(),
+    );
     for (sample, text) in samples(form) {
         let before = text.replace("SECTION", section);
         user.write(file, &before);
@@ -904,4 +925,53 @@ fn a_home_that_is_not_known_is_told() {
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("set HOME"));
+}
+
+#[test]
+fn a_client_that_starts_the_server_anywhere_is_told_where_repositories_are() {
+    let user = User::new();
+    let all = user.everything();
+    for client in ANYWHERE {
+        let told = user.call_as_it_is(&["install", client, "--yes"]).expect(2);
+        assert!(told.stderr.contains("--root"), "{client}: {}", told.stderr);
+        user.call_as_it_is(&["install", client, "--yes", "--root", "/nowhere/at/all"])
+            .expect(2);
+        assert_eq!(user.everything(), all, "{client}");
+    }
+    user.call_as_it_is(&["install", "codex", "--yes", "--scope", "project", "--root", "."])
+        .expect(2);
+    user.call_as_it_is(&[
+        "install",
+        "codex",
+        "--yes",
+        "--http",
+        "http://127.0.0.1:1/mcp",
+        "--root",
+        ".",
+    ])
+    .expect(2);
+    assert_eq!(user.everything(), all);
+    // What is written works: started in the home, the server answers about a repository that is named.
+    let root = user.repo.root().parent().unwrap();
+    user.call_as_it_is(&["install", "windsurf", "--yes", "--root", root.to_str().unwrap()])
+        .expect(0);
+    let written = parsed(Form::Json, &user.read(".codeium/windsurf/mcp_config.json"));
+    let entry = &written["mcpServers"]["codescout"];
+    let args: Vec<&str> = entry["args"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    let mut client = crate::mcp::Client::start(user.home.path(), &args[1..]);
+    client.initialize("test");
+    let name = user.repo.root().file_name().unwrap().to_str().unwrap();
+    let answer = client.call("read", json!({"target": "a.txt", "repo": name}));
+    assert!(answer.text.contains("text"), "{answer:?}");
+    let failure = client.call("read", json!({"target": "a.txt"})).failure();
+    assert!(
+        failure.contains("repo") && failure.contains(root.to_str().unwrap()),
+        "{failure}"
+    );
+    assert!(!failure.contains("git init"), "{failure}");
 }

@@ -676,6 +676,7 @@ pub(super) enum BodiesArg {
   codescout install codex --scope project         for everybody who works on this repository
   codescout install cursor --dry-run              only show what would change
   codescout install vscode --http http://127.0.0.1:8000/mcp --yes
+  codescout install windsurf --root ~/src         for clients that do not say which project is open
   codescout install gemini --instructions         and tell the agent when to use which tool
 
 Nothing is written before it was shown and confirmed. What was there before is kept: codescout uninstall brings it back.")]
@@ -691,6 +692,9 @@ pub(super) struct InstallArgs {
     /// Name a server that runs already, instead of a command to start one
     #[arg(long, value_name = "URL")]
     pub(super) http: Option<String>,
+    /// Let calls name repositories below this folder; may be repeated
+    #[arg(long = "root", value_name = "DIR", conflicts_with = "http")]
+    pub(super) roots: Vec<PathBuf>,
     /// Also write a few lines for agents about when to use which tool
     #[arg(long)]
     pub(super) instructions: bool,

@@ -63,7 +63,7 @@ pub(super) fn run(global: &Global, args: &InstallArgs, output: &mut Output) -> R
     };
     let request = request(&args.common, &args.name, args.instructions)?;
     let places = places(global, request.scope)?;
-    let server = server(client, request.scope, args.http.as_deref(), &places)?;
+    let server = server(client, request.scope, args, &places)?;
     let plan = Plan::install(client, &server, &request, &places).map_err(|error| hinted(client, error))?;
     let mut next = vec![plan.next.to_owned()];
     if args.http.is_some() {
@@ -122,13 +122,14 @@ fn work_dir(path: &Path) -> Result<PathBuf> {
     Ok(root.to_owned())
 }
 
-fn server(client: &Client, scope: Scope, url: Option<&str>, places: &Places) -> Result<Server> {
-    if let Some(url) = url {
+fn server(client: &Client, scope: Scope, args: &InstallArgs, places: &Places) -> Result<Server> {
+    if let Some(url) = &args.http {
         return Ok(Server::Http { url: checked(url)? });
     }
+    let roots = roots(client, scope, &args.roots)?;
     // Files of a project are committed: they must not hold this machine's paths.
     if scope == Scope::Project {
-        return Ok(client.stdio(scope, "codescout"));
+        return Ok(client.stdio(scope, "codescout", &[]));
     }
     let program = std::env::current_exe().context("cannot tell where this program stands")?;
     let program = places.stable_path(&program);
@@ -136,7 +137,32 @@ fn server(client: &Client, scope: Scope, url: Option<&str>, places: &Places) -> 
         let shown = program.display();
         format!("the path of this program cannot be written into a configuration: {shown}")
     })?;
-    Ok(client.stdio(scope, program))
+    Ok(client.stdio(scope, program, &roots))
+}
+
+/// The folders below which repositories may be named, as they are written down. A server that is started anywhere serves nothing without.
+fn roots(client: &Client, scope: Scope, given: &[PathBuf]) -> Result<Vec<String>> {
+    if scope == Scope::Project && !given.is_empty() {
+        let message = "a project's configuration is committed, and must not hold a folder of this machine".to_owned();
+        let hint = "--root goes with --scope user".to_owned();
+        return Err(Hinted { message, hint }.into());
+    }
+    if scope == Scope::User && client.starts_anywhere && given.is_empty() {
+        return Err(Hinted {
+            message: format!(
+                "{} does not start the server in the project that is open, so it has to be told where repositories are",
+                client.title
+            ),
+            hint: "--root DIR, a folder that holds them; agents then name one in repo".to_owned(),
+        }
+        .into());
+    }
+    let written = |root: &PathBuf| {
+        let real = std::fs::canonicalize(root).with_context(|| format!("cannot use the root {}", root.display()))?;
+        let text = real.to_str().map(str::to_owned);
+        text.with_context(|| format!("this folder cannot be written into a configuration: {}", real.display()))
+    };
+    given.iter().map(written).collect()
 }
 
 /// An address without credentials in it: what is written may be committed, and is shown.

@@ -28,6 +28,8 @@ pub(crate) struct Client {
     pub(super) instructions: Instructions,
     /// Arguments that a project's entry has after `serve`.
     project_args: &'static [&'static str],
+    /// Whether it starts the server of a user without saying where, so that repositories have to be named in each call.
+    pub(crate) starts_anywhere: bool,
     /// Programs and folders that show that it is used here.
     pub(super) programs: &'static [&'static str],
     traces: &'static [Place],
@@ -90,6 +92,7 @@ static CLIENTS: [Client; 11] = [
             preamble: PLAIN,
         },
         project_args: &[],
+        starts_anywhere: false,
         programs: &["claude"],
         traces: &[(Base::Claude, "")],
         next: "start Claude Code anew; the first time it asks whether the servers of a project may be used",
@@ -112,6 +115,7 @@ static CLIENTS: [Client; 11] = [
             preamble: PLAIN,
         },
         project_args: &[],
+        starts_anywhere: false,
         programs: &["codex"],
         traces: &[(Base::Codex, "")],
         next: "start Codex anew; the configuration of a project counts only where the project is trusted",
@@ -135,6 +139,7 @@ static CLIENTS: [Client; 11] = [
         },
         // Cursor starts servers in a folder of its own.
         project_args: &["--repo", "${workspaceFolder}"],
+        starts_anywhere: true,
         programs: &["cursor"],
         traces: &[(Base::Home, ".cursor")],
         next: "switch the server on in Cursor's settings, under MCP; --scope project lets it know its repository",
@@ -157,6 +162,7 @@ static CLIENTS: [Client; 11] = [
             preamble: "---\ndescription: When to use which tool of codescout\napplyTo: \"**\"\n---\n",
         },
         project_args: &[],
+        starts_anywhere: false,
         programs: &["code"],
         traces: &[(Base::VsCodeUser, "")],
         next: "the command \"MCP: List Servers\" starts it; VS Code asks once whether it is trusted",
@@ -179,6 +185,7 @@ static CLIENTS: [Client; 11] = [
             preamble: PLAIN,
         },
         project_args: &[],
+        starts_anywhere: false,
         programs: &["gemini"],
         traces: &[(Base::Home, ".gemini")],
         next: "start Gemini CLI anew; it uses the settings of a project only where the folder is trusted",
@@ -201,6 +208,7 @@ static CLIENTS: [Client; 11] = [
             preamble: PLAIN,
         },
         project_args: &[],
+        starts_anywhere: false,
         programs: &["zed", "zeditor"],
         traces: &[(Base::Zed, "")],
         next: "Zed sees the change by itself; of the files of instructions it knows it reads only the first",
@@ -226,6 +234,7 @@ static CLIENTS: [Client; 11] = [
             preamble: PLAIN,
         },
         project_args: &[],
+        starts_anywhere: false,
         programs: &["opencode"],
         traces: &[(Base::Config, "opencode")],
         next: "start OpenCode anew",
@@ -248,9 +257,10 @@ static CLIENTS: [Client; 11] = [
             preamble: PLAIN,
         },
         project_args: &[],
+        starts_anywhere: true,
         programs: &["windsurf"],
         traces: &[(Base::Home, ".codeium/windsurf")],
-        next: "refresh the servers in Windsurf; it does not say which project is open, so agents have to pass repo",
+        next: "refresh the servers in Windsurf; it does not say which project is open, so agents have to name it in repo",
     },
     Client {
         id: "cline",
@@ -273,9 +283,10 @@ static CLIENTS: [Client; 11] = [
             preamble: PLAIN,
         },
         project_args: &[],
+        starts_anywhere: true,
         programs: &[],
         traces: &[(Base::VsCodeUser, "globalStorage/saoudrizwan.claude-dev")],
-        next: "Cline sees the change by itself; it does not say which project is open, so agents have to pass repo",
+        next: "Cline sees the change by itself; it does not say which project is open, so agents have to name it in repo",
     },
     Client {
         id: "continue",
@@ -299,6 +310,7 @@ static CLIENTS: [Client; 11] = [
             preamble: "---\nname: codescout\nalwaysApply: true\n---\n",
         },
         project_args: &[],
+        starts_anywhere: false,
         programs: &["cn"],
         traces: &[(Base::Home, ".continue")],
         next: "reload Continue; it uses tools in agent mode only",
@@ -324,6 +336,7 @@ static CLIENTS: [Client; 11] = [
             preamble: PLAIN,
         },
         project_args: &[],
+        starts_anywhere: false,
         programs: &[],
         traces: &[(Base::VsCodeUser, "globalStorage/rooveterinaryinc.roo-cline")],
         next: "Roo Code sees the change by itself",
@@ -374,12 +387,13 @@ impl Client {
     }
 
     /// How the server is started.
-    pub(crate) fn stdio(&self, scope: Scope, program: &str) -> Server {
+    pub(crate) fn stdio(&self, scope: Scope, program: &str, roots: &[String]) -> Server {
         let own: &[&str] = match scope {
             Scope::User => &[],
             Scope::Project => self.project_args,
         };
-        let args = std::iter::once("serve").chain(own.iter().copied());
+        let roots = roots.iter().flat_map(|root| ["--root", root]);
+        let args = std::iter::once("serve").chain(own.iter().copied()).chain(roots);
         Server::Stdio {
             command: program.to_owned(),
             args: args.map(str::to_owned).collect(),

@@ -163,10 +163,11 @@ fn replace(folder: &Path, path: &Path, bytes: &[u8], permissions: Option<fs::Per
     #[cfg(unix)]
     builder.permissions(new_file);
     let mut temporary = builder.tempfile_in(folder)?;
-    temporary.write_all(bytes)?;
+    // First, so that what only its owner may read is not in a file that others may, not for a moment.
     if let Some(permissions) = permissions {
         temporary.as_file().set_permissions(permissions)?;
     }
+    temporary.write_all(bytes)?;
     temporary.as_file().sync_all()?;
     temporary.persist(path).map_err(|failed| failed.error)?;
     Ok(())

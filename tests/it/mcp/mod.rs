@@ -36,7 +36,7 @@ pub(super) fn command(folder: &Path, args: &[&str]) -> Command {
 }
 
 /// A client of one server on standard input and output.
-pub(super) struct Client {
+pub(crate) struct Client {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<Value>,
@@ -47,7 +47,7 @@ pub(super) struct Client {
 
 impl Client {
     /// Starts a server in a folder; nothing is said yet.
-    pub(super) fn start(folder: &Path, args: &[&str]) -> Self {
+    pub(crate) fn start(folder: &Path, args: &[&str]) -> Self {
         let mut all = vec!["serve"];
         all.extend(args);
         let mut child = command(folder, &all)
@@ -84,7 +84,7 @@ impl Client {
     }
 
     /// Shakes hands; the answer.
-    pub(super) fn initialize(&mut self, name: &str) -> Value {
+    pub(crate) fn initialize(&mut self, name: &str) -> Value {
         let params = json!({
             "protocolVersion": LEGACY,
             "capabilities": {},
@@ -143,7 +143,7 @@ impl Client {
     }
 
     /// The result of a tool.
-    pub(super) fn call(&mut self, tool: &str, arguments: Value) -> Answer {
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Answer {
         let answer = self.request("tools/call", json!({"name": tool, "arguments": arguments}));
         Answer::of(answer)
     }
@@ -202,9 +202,9 @@ pub(super) fn modern_meta(name: &str) -> Value {
 
 /// What a tool answered.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) text: String,
-    pub(super) facts: Value,
+pub(crate) struct Answer {
+    pub(crate) text: String,
+    pub(crate) facts: Value,
 }
 
 impl Answer {
@@ -221,7 +221,7 @@ impl Answer {
 
     /// What went wrong, with the hint.
     #[track_caller]
-    pub(super) fn failure(&self) -> String {
+    pub(crate) fn failure(&self) -> String {
         let error = self.facts["error"].as_str().unwrap_or_else(|| panic!("{self:?}"));
         format!("{error} | {}", self.facts["hint"].as_str().unwrap_or_default())
     }
