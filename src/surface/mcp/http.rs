@@ -3,28 +3,26 @@
 //! The protocol itself (sessions of the older revisions, header checks of the newer one, `Host` and `Origin`) is the SDK's; this is what
 //! stands before it.
 
+use std::collections::VecDeque;
 use std::io::Write;
 use std::net::SocketAddr;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::serve::Listener;
 use rmcp::ServerHandler;
+use rmcp::transport::streamable_http_server::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::net::TcpListener;
 
+use super::connection::{Limited, Pace};
 use super::stdio::told_to_end;
 use super::token::Access;
 use crate::surface::doors::HttpOptions;
@@ -35,10 +33,10 @@ const PATH: &str = "/mcp";
 const MAX_REQUEST_BYTES: usize = 1 << 20;
 /// How long a client may take to send a request.
 const SENDING_TIME: Duration = Duration::from_secs(30);
-/// A connection on which nothing moves is closed; streams send a sign of life eight times as often.
-const IDLE_TIME: Duration = Duration::from_secs(120);
-/// Connections at once; others wait to be accepted. Each carries one request at a time.
-const MAX_CONNECTIONS: usize = 512;
+/// Sessions of the older era that are held; the one that was not used for longest gives way to one more.
+const MAX_SESSIONS: usize = 256;
+/// Names the session of a request.
+const SESSION: &str = "Mcp-Session-Id";
 /// How long calls that are under way may take when the server is told to end.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -50,24 +48,25 @@ pub(super) async fn serve<H: ServerHandler + Clone>(handler: H, options: &HttpOp
         .context("the address that was bound is not known")?;
     let config = config(options, address);
     let streams = config.cancellation_token.clone();
-    let service = StreamableHttpService::new(
-        move || Ok(handler.clone()),
-        Arc::new(LocalSessionManager::default()),
-        config,
-    );
+    let manager = Arc::new(LocalSessionManager::default());
+    let door = Door {
+        access,
+        sessions: Arc::new(Sessions {
+            manager: Arc::clone(&manager),
+            used: Mutex::default(),
+        }),
+    };
+    let service = StreamableHttpService::new(move || Ok(handler.clone()), manager, config);
     let app = Router::new()
         .route_service(PATH, service)
-        .layer(from_fn_with_state(access, guard));
+        .layer(from_fn_with_state(door, guard))
+        .into_make_service_with_connect_info::<Pace>();
     say(&format!("listening at http://{address}{PATH}"));
     let ended = async move {
         told_to_end().await;
         streams.cancel();
     };
-    let limited = Limited {
-        listener,
-        permits: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
-    };
-    let served = axum::serve(limited, app).with_graceful_shutdown(ended);
+    let served = axum::serve(Limited::new(listener), app).with_graceful_shutdown(ended);
     let forced = async {
         told_to_end().await;
         tokio::time::sleep(FAREWELL).await;
@@ -91,6 +90,9 @@ async fn bind(options: &HttpOptions, access: &Access) -> Result<TcpListener> {
     if is_public {
         say("this address can be reached from other machines; what is sent there can be read on the way");
     }
+    if options.hosts.is_empty() && addresses.iter().any(|address| address.ip().is_unspecified()) {
+        say("calls to a name or an address of this machine are refused unless it is given with --host");
+    }
     TcpListener::bind(addresses.as_slice())
         .await
         .with_context(|| format!("cannot listen at {address}"))
@@ -99,7 +101,14 @@ async fn bind(options: &HttpOptions, access: &Access) -> Result<TcpListener> {
 fn config(options: &HttpOptions, address: SocketAddr) -> StreamableHttpServerConfig {
     let mut config = StreamableHttpServerConfig::default()
         .with_json_response(true)
-        .with_allowed_origins(["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"]);
+        .with_allowed_origins([
+            "http://localhost:*",
+            "http://127.0.0.1:*",
+            "http://[::1]:*",
+            "https://localhost:*",
+            "https://127.0.0.1:*",
+            "https://[::1]:*",
+        ]);
     config.allowed_hosts.extend(options.hosts.iter().cloned());
     if !address.ip().is_loopback() && !address.ip().is_unspecified() {
         config.allowed_hosts.push(address.ip().to_string());
@@ -113,16 +122,34 @@ fn say(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "codescout: {text}");
 }
 
+/// What stands before the protocol.
+#[derive(Clone)]
+struct Door {
+    access: Access,
+    sessions: Arc<Sessions>,
+}
+
 /// Lets through who may call, with a request that is not too long and came in time; logs what was asked by path and outcome alone.
-async fn guard(State(access): State<Access>, request: Request, next: Next) -> Response {
+async fn guard(
+    State(door): State<Door>,
+    ConnectInfo(pace): ConnectInfo<Pace>,
+    request: Request,
+    next: Next,
+) -> Response {
     let began = Instant::now();
     let method = request.method().clone();
-    let response = match access.allows(request.headers().get(header::AUTHORIZATION).map(HeaderValue::as_bytes)) {
-        false => unauthorized(),
-        true => match received(request).await {
-            Ok(request) => next.run(request).await,
+    let token = request.headers().get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+    let response = if !door.access.allows(token) {
+        unauthorized()
+    } else if !pace.answers() {
+        (StatusCode::SERVICE_UNAVAILABLE, "there are too many connections\n").into_response()
+    } else {
+        let response = match received(request).await {
+            Ok(request) => door.sessions.through(request, next).await,
             Err(refused) => refused,
-        },
+        };
+        pace.rests();
+        response
     };
     tracing::info!(
         %method,
@@ -131,6 +158,42 @@ async fn guard(State(access): State<Access>, request: Request, next: Next) -> Re
         "request"
     );
     response
+}
+
+/// The sessions of the older era, in the order of their last use.
+struct Sessions {
+    manager: Arc<LocalSessionManager>,
+    used: Mutex<VecDeque<String>>,
+}
+
+impl Sessions {
+    /// Answers a request, noting which session it is of, or begins.
+    async fn through(&self, request: Request, next: Next) -> Response {
+        let named = |headers: &axum::http::HeaderMap| Some(headers.get(SESSION)?.to_str().ok()?.to_owned());
+        let of_request = named(request.headers());
+        let response = next.run(request).await;
+        let is_new = of_request.is_none();
+        if let Some(id) = of_request.or_else(|| named(response.headers()))
+            && let Some(oldest) = self.noted(id, is_new)
+        {
+            // Who still needs it is told that it is gone, and begins another.
+            let _ = self.manager.close_session(&oldest.into()).await;
+        }
+        response
+    }
+
+    /// Notes that a session was used; which one has to go for it.
+    fn noted(&self, id: String, is_new: bool) -> Option<String> {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let position = used.iter().position(|known| *known == id);
+        if let Some(position) = position {
+            used.remove(position);
+        }
+        if is_new || position.is_some() {
+            used.push_back(id);
+        }
+        (used.len() > MAX_SESSIONS).then(|| used.pop_front()).flatten()
+    }
 }
 
 fn unauthorized() -> Response {
@@ -147,90 +210,5 @@ async fn received(request: Request) -> Result<Request, Response> {
         Ok(Ok(bytes)) => Ok(Request::from_parts(head, Body::from(bytes))),
         Ok(Err(_)) => Err((StatusCode::PAYLOAD_TOO_LARGE, "the request is too long\n").into_response()),
         Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "the request did not come in time\n").into_response()),
-    }
-}
-
-/// Accepts so many connections at once.
-struct Limited {
-    listener: TcpListener,
-    permits: Arc<Semaphore>,
-}
-
-impl Listener for Limited {
-    type Io = Connection;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
-        // Never closed; if it were, limiting nothing is better than serving nobody.
-        let permit = Arc::clone(&self.permits).acquire_owned().await.ok();
-        let (stream, address) = Listener::accept(&mut self.listener).await;
-        // Answers are short: waiting to fill a packet is all that could be gained.
-        let _ = stream.set_nodelay(true);
-        let connection = Connection {
-            stream,
-            idle: Box::pin(tokio::time::sleep(IDLE_TIME)),
-            _permit: permit,
-        };
-        (connection, address)
-    }
-
-    fn local_addr(&self) -> std::io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
-}
-
-/// A connection that ends when nothing moves on it.
-struct Connection {
-    stream: TcpStream,
-    idle: Pin<Box<tokio::time::Sleep>>,
-    _permit: Option<OwnedSemaphorePermit>,
-}
-
-impl Connection {
-    /// Passes on what happened; if nothing did for too long, the connection is over.
-    fn watched<T>(
-        &mut self,
-        context: &mut TaskContext<'_>,
-        happened: Poll<std::io::Result<T>>,
-    ) -> Poll<std::io::Result<T>> {
-        if happened.is_ready() {
-            self.idle.as_mut().reset(tokio::time::Instant::now() + IDLE_TIME);
-            return happened;
-        }
-        match self.idle.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(Err(std::io::ErrorKind::TimedOut.into())),
-            Poll::Pending => Poll::Pending,
-        }
-    }
-}
-
-impl AsyncRead for Connection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut TaskContext<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<std::io::Result<()>> {
-        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
-        self.watched(context, read)
-    }
-}
-
-impl AsyncWrite for Connection {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut TaskContext<'_>,
-        bytes: &[u8],
-    ) -> Poll<std::io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.watched(context, written)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<std::io::Result<()>> {
-        let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        self.watched(context, flushed)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }

@@ -6,6 +6,7 @@
 mod arguments;
 mod asked;
 mod blocking;
+mod connection;
 mod credentials;
 mod desk;
 mod failure;

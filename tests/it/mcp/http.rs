@@ -297,7 +297,13 @@ fn hostile_origins_and_hosts_are_refused() {
     let server = Server::start(repo.root(), &["--no-token"], None);
     let list = |headers: &[(&str, &str)]| server.modern("tools/list", json!({}), headers).status;
     assert_eq!(list(&[]), 200);
-    for origin in ["http://localhost:3000", "http://127.0.0.1:8808", "http://[::1]:1"] {
+    for origin in [
+        "http://localhost:3000",
+        "http://127.0.0.1:8808",
+        "http://[::1]:1",
+        "https://localhost:3000",
+        "https://localhost",
+    ] {
         assert_eq!(list(&[("Origin", origin)]), 200, "{origin}");
     }
     for origin in [
@@ -482,4 +488,98 @@ fn many_clients_at_once_are_served() {
         }
     });
     assert!(server.stop());
+}
+
+fn resident_kib(server: &Server) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("RssAnon")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn sessions_that_nobody_ends_do_not_fill_the_memory() {
+    let repo = project();
+    let server = Server::start(repo.root(), &["--no-token"], None);
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("Accept", "application/json, text/event-stream"),
+    ];
+    let hello = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+    })
+    .to_string();
+    let begin = || {
+        let begun = server.send("POST", "/mcp", &headers, &hello);
+        begun.header("Mcp-Session-Id").unwrap().to_owned()
+    };
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}).to_string();
+    let is_there = |session: &str| {
+        let all = [
+            &headers[..],
+            &[("Mcp-Session-Id", session), ("MCP-Protocol-Version", LEGACY)],
+        ]
+        .concat();
+        server.send("POST", "/mcp", &all, &list).status == 200
+    };
+    let (used, unused) = (begin(), begin());
+    assert!(is_there(&used) && is_there(&unused));
+    for number in 0..600 {
+        begin();
+        if number % 50 == 0 {
+            assert!(is_there(&used), "{number}");
+        }
+    }
+    assert!(!is_there(&unused));
+    let before = resident_kib(&server);
+    for _ in 0..600 {
+        begin();
+    }
+    let grown = resident_kib(&server).saturating_sub(before);
+    // Each that stayed would take 57 KiB: 34 MiB.
+    assert!(grown < 12 << 10, "{grown} KiB");
+}
+
+#[test]
+fn who_has_no_token_cannot_keep_others_out() {
+    let repo = project();
+    let server = Server::start(repo.root(), &[], Some(TOKEN));
+    let authorized = bearer(TOKEN);
+    let list = || {
+        server
+            .modern("tools/list", json!({}), &[("Authorization", &authorized)])
+            .status
+    };
+    assert_eq!(list(), 200);
+    let silent: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(server.address).unwrap()).collect();
+    assert_eq!(list(), 200);
+    // The oldest have given way.
+    let is_closed = |mut stream: &TcpStream| {
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        matches!(stream.read(&mut [0]), Ok(0) | Err(_))
+    };
+    assert!(is_closed(&silent[0]));
+    drop(silent);
+    // Who sends a head byte by byte is not waited for, either, with a token or without.
+    let mut slow = TcpStream::connect(server.address).unwrap();
+    slow.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let began = std::time::Instant::now();
+    slow.write_all(b"POST /mcp HTTP/1.1\r\n").unwrap();
+    loop {
+        let sent = slow.write_all(b"x: y\r\n");
+        match slow.read(&mut [0; 512]) {
+            Ok(0) => break,
+            Err(error)
+                if !matches!(
+                    error.kind(),
+                    std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+                ) =>
+            {
+                break;
+            }
+            _ if sent.is_err() => break,
+            _ => assert!(began.elapsed() < Duration::from_secs(60), "it is still open"),
+        }
+    }
+    assert_eq!(list(), 200);
 }
