@@ -12,7 +12,7 @@ use super::server::Server;
 use super::tools::TOOLS;
 
 const SCHEME: &str = "codescout://";
-/// A guide changes with the program alone; so does what a commit contains.
+/// A guide changes with the program alone; so does what is known of a commit that is all indexed.
 const FIXED_TTL_MS: u64 = 86_400_000;
 
 /// Every resource with a fixed name.
@@ -56,14 +56,22 @@ pub(super) async fn read(
     }
     let (tool, arguments, ttl_ms) = match path.split_once('/') {
         Some(("repo", "summary")) => ("outline", json!({"view": "summary"}), 0),
-        Some(("snapshot", commit)) if !commit.is_empty() => {
-            ("outline", json!({"view": "summary", "ref": commit}), FIXED_TTL_MS)
+        Some(("snapshot", commit)) => {
+            let commit = decoded(commit)
+                .filter(|commit| !commit.is_empty())
+                .ok_or_else(not_found)?;
+            let ttl_ms = if is_whole_id(&commit) { FIXED_TTL_MS } else { 0 };
+            ("outline", json!({"view": "summary", "ref": commit}), ttl_ms)
         }
         _ => return Err(not_found()),
     };
     let tool = TOOLS.iter().find(|known| known.name == tool).ok_or_else(not_found)?;
     match server.answer(tool, object(arguments), context).await {
-        Outcome::Ended(Ok(reply)) => Ok(contents(uri, &reply.text, "text/plain", ttl_ms, CacheScope::Private)),
+        Outcome::Ended(Ok(reply)) => {
+            let is_complete = reply.structured.get("complete") == Some(&true.into());
+            let ttl_ms = if is_complete { ttl_ms } else { 0 };
+            Ok(contents(uri, &reply.text, "text/plain", ttl_ms, CacheScope::Private))
+        }
         Outcome::Ended(Err(error)) => {
             let failure = Failure::of(&error);
             Err(ErrorData::resource_not_found(
@@ -74,6 +82,27 @@ pub(super) async fn read(
         Outcome::Cancelled | Outcome::TooLong => Err(ErrorData::internal_error("stopped before its end", None)),
         Outcome::Panicked(message) => Err(ErrorData::internal_error(message, None)),
     }
+}
+
+/// Whether it names a commit for ever, as branches, tags and beginnings of ids do not.
+fn is_whole_id(commit: &str) -> bool {
+    matches!(commit.len(), 40 | 64) && commit.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The text with `%2F` and the like as what they stand for.
+/// Source: RFC 3986, section 2.1; templates are expanded so by RFC 6570.
+fn decoded(text: &str) -> Option<String> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
 }
 
 fn object(value: Value) -> Map<String, Value> {
@@ -88,4 +117,19 @@ fn contents(uri: &str, text: &str, mime_type: &str, ttl_ms: u64, scope: CacheSco
     ReadResourceResult::new(vec![contents])
         .with_ttl_ms(ttl_ms)
         .with_cache_scope(scope)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_branches_come_encoded() {
+        assert_eq!(decoded("feature%2Fx").as_deref(), Some("feature/x"));
+        assert_eq!(decoded("v1").as_deref(), Some("v1"));
+        assert_eq!(decoded("%C3%A4").as_deref(), Some("ä"));
+        for wrong in ["100%", "%2", "%+1x", "%ff"] {
+            assert_eq!(decoded(wrong), None, "{wrong}");
+        }
+    }
 }

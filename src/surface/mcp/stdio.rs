@@ -21,17 +21,28 @@ const MAX_UNANSWERED: usize = 512;
 /// A client that reads nothing for so long while it sends is told so instead.
 const STALLED_FOR: Duration = Duration::from_secs(2);
 
+/// How long calls may take that are under way when the client closes its end. It may still read, but clients kill what has not ended
+/// after two seconds.
+const FAREWELL: Duration = Duration::from_millis(1500);
+
 /// Serves until the client closes its end, or the process is told to end.
 pub(super) async fn serve(server: Server) -> Result<()> {
     let (input, output) = rmcp::transport::stdio_pipes();
     let inner = AsyncRwTransport::new(input, output).with_max_line_length(MAX_LINE_BYTES);
+    let closed = Arc::new(Notify::new());
     let transport = Bounded {
         inner,
         waiting: Arc::default(),
+        closed: Arc::clone(&closed),
+    };
+    let forced = async {
+        closed.notified().await;
+        tokio::time::sleep(FAREWELL).await;
     };
     tokio::select! {
         ended = run(server, transport) => ended,
         () = told_to_end() => Ok(()),
+        () = forced => Ok(()),
     }
 }
 
@@ -74,6 +85,8 @@ pub(super) async fn told_to_end() {
 struct Bounded<T> {
     inner: T,
     waiting: Arc<Waiting>,
+    /// Told when there is no more input.
+    closed: Arc<Notify>,
 }
 
 /// The requests without an answer.
@@ -134,7 +147,10 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Bounded<T> {
                     break;
                 }
             }
-            let message = self.inner.receive().await?;
+            let Some(message) = self.inner.receive().await else {
+                self.closed.notify_one();
+                return None;
+            };
             match &message {
                 JsonRpcMessage::Request(request) if self.waiting.is_full() => {
                     let refused = ErrorData::internal_error(

@@ -126,7 +126,36 @@ fn a_server_outside_a_repository_says_so_when_asked() {
     client.initialize("test");
     let failure = client.call("search", json!({"query": "x"})).failure();
     assert!(failure.contains("not inside a git repository"), "{failure}");
+    assert!(failure.contains("--root") && !failure.contains("git init"), "{failure}");
     assert_eq!(client.close(), Some(0));
+    // With roots it says which.
+    let repo = project();
+    let root = repo.root().parent().unwrap().to_str().unwrap();
+    let mut client = Client::start(folder.path(), &["--root", root]);
+    client.initialize("test");
+    let failure = client.call("search", json!({"query": "x"})).failure();
+    assert!(failure.contains(root) && !failure.contains("git init"), "{failure}");
+    let failure = client
+        .call("search", json!({"query": "x", "repo": "nothing-there"}))
+        .failure();
+    assert!(
+        failure.contains(root) && !failure.contains("leave repo out"),
+        "{failure}"
+    );
+}
+
+#[test]
+fn a_server_whose_client_goes_ends_before_it_is_killed() {
+    let repo = project();
+    super::write_much(&repo);
+    let mut client = Client::legacy(&repo, &[]);
+    for _ in 0..20 {
+        client.begin("tools/call", json!({"name": "index", "arguments": {"wait": 100}}));
+    }
+    let began = std::time::Instant::now();
+    assert_eq!(client.close(), Some(0));
+    // Clients kill after two seconds at the earliest; a little more here, where machines are busy.
+    assert!(began.elapsed().as_secs_f64() < 3.5, "{:?}", began.elapsed());
 }
 
 #[test]
@@ -161,6 +190,36 @@ fn resources_can_be_read_and_unknown_ones_are_named() {
     let mut client = Client::start(repo.root(), &[]);
     let answer = client.modern("resources/read", json!({"uri": "codescout://guide/nothing"}));
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
+}
+
+#[test]
+fn only_what_never_changes_may_be_kept_for_long() {
+    let repo = project();
+    repo.git(["branch", "feature/x"]);
+    let commit = repo.git(["rev-parse", "HEAD"]);
+    let mut client = Client::start(repo.root(), &[]);
+    let mut read = |name: &str| {
+        let uri = format!("codescout://snapshot/{name}");
+        let answer = client.modern("resources/read", json!({"uri": uri}));
+        let text = answer["result"]["contents"][0]["text"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        assert!(text.contains(&commit[..12]), "{name}: {answer}");
+        answer["result"]["ttlMs"].as_u64().unwrap()
+    };
+    assert!(read(&commit) > 0);
+    for moving in [
+        "HEAD",
+        "main",
+        "WORKTREE",
+        "HEAD~0",
+        &commit[..12],
+        "feature%2Fx",
+        "feature/x",
+    ] {
+        assert_eq!(read(moving), 0, "{moving}");
+    }
 }
 
 #[test]
