@@ -201,8 +201,9 @@ pub fn files_below(view: &View, path: &str, filter: &FileFilter) -> Vec<FileId> 
 }
 
 /// Languages, folders, entry points, build files and tests of the files, which lie below `root`.
-pub fn summary(view: &View, root: &str, files: &[FileId]) -> Result<Summary, OutlineError> {
-    let n_lines = line_counts(view, files)?;
+pub fn summary(sources: &Sources<'_>, root: &str, files: &[FileId]) -> Result<Summary, OutlineError> {
+    let view = sources.view();
+    let n_lines = line_counts(sources, files)?;
     let mut by_language: BTreeMap<String, Share> = BTreeMap::new();
     let mut by_folder: BTreeMap<String, Share> = BTreeMap::new();
     let mut test_folders = BTreeSet::new();
@@ -248,8 +249,9 @@ pub fn summary(view: &View, root: &str, files: &[FileId]) -> Result<Summary, Out
 }
 
 /// The folders and files below `root`, down to `depth` levels.
-pub fn tree(view: &View, root: &str, files: &[FileId], depth: usize) -> Result<TreeNode, OutlineError> {
-    let n_lines = line_counts(view, files)?;
+pub fn tree(sources: &Sources<'_>, root: &str, files: &[FileId], depth: usize) -> Result<TreeNode, OutlineError> {
+    let view = sources.view();
+    let n_lines = line_counts(sources, files)?;
     let mut top = TreeNode {
         name: if root.is_empty() { "." } else { root }.to_owned(),
         is_folder: true,
@@ -350,9 +352,9 @@ pub fn map(sources: &Sources<'_>, files: &[FileId], max_tokens: usize) -> Result
         .copied()
         .filter(|&file| !is_test_path(&path_of(view, file)))
         .collect();
-    let mentions = mentions(view, &files)?;
+    let mentions = mentions(sources, &files)?;
     let mut n_named: HashMap<&str, u32> = HashMap::new();
-    let extractions = extractions(view, &files)?;
+    let extractions = extractions(sources, &files)?;
     for (_, extraction) in &extractions {
         for definition in extraction.definitions.iter().filter(|known| is_landmark(known.kind)) {
             *n_named.entry(&definition.name).or_default() += 1;
@@ -446,10 +448,12 @@ fn line_bytes(level: u32, found: &FoundDefinition) -> usize {
 }
 
 /// By name the files that refer to it.
-fn mentions(view: &View, files: &[FileId]) -> Result<HashMap<String, HashSet<FileId>>, ArtifactError> {
+fn mentions(sources: &Sources<'_>, files: &[FileId]) -> Result<HashMap<String, HashSet<FileId>>, OutlineError> {
+    let view = sources.view();
     let of_each = files
         .par_iter()
         .map(|&file| {
+            sources.go_on()?;
             let place = view.file(file).blob.and_then(|blob| view.segments().of_blob(blob));
             let Some((segment, local)) = place else {
                 return Ok((file, HashSet::new()));
@@ -457,7 +461,7 @@ fn mentions(view: &View, files: &[FileId]) -> Result<HashMap<String, HashSet<Fil
             let references = segment.artifacts.references(local)?;
             Ok((file, references.into_iter().map(|reference| reference.name).collect()))
         })
-        .collect::<Result<Vec<(FileId, HashSet<String>)>, ArtifactError>>()?;
+        .collect::<Result<Vec<(FileId, HashSet<String>)>, OutlineError>>()?;
     let mut mentions: HashMap<String, HashSet<FileId>> = HashMap::new();
     for (file, names) in of_each {
         for name in names {
@@ -467,12 +471,14 @@ fn mentions(view: &View, files: &[FileId]) -> Result<HashMap<String, HashSet<Fil
     Ok(mentions)
 }
 
-fn extractions(view: &View, files: &[FileId]) -> Result<Vec<(FileId, Extraction)>, ArtifactError> {
-    let of_each = files.par_iter().filter_map(|&file| {
-        let extraction = view.extraction(file)?;
-        Some(extraction.map(|extraction| (file, extraction)))
+fn extractions(sources: &Sources<'_>, files: &[FileId]) -> Result<Vec<(FileId, Extraction)>, OutlineError> {
+    let of_each = files.par_iter().map(|&file| {
+        sources.go_on()?;
+        let extraction = sources.view().extraction(file).transpose()?;
+        Ok(extraction.map(|extraction| (file, extraction)))
     });
-    of_each.collect()
+    let all: Vec<Option<_>> = of_each.collect::<Result<_, OutlineError>>()?;
+    Ok(all.into_iter().flatten().collect())
 }
 
 /// Whether a definition is one to know a repository by.
@@ -497,6 +503,7 @@ fn of_each<T: Send>(
 ) -> Result<Vec<T>, OutlineError> {
     let view = sources.view();
     let one = |reader: &mut super::source::SourceReader<'_>, &file: &FileId| -> Result<Option<T>, OutlineError> {
+        sources.go_on()?;
         let Some(extraction) = view.extraction(file).transpose()? else {
             return Ok(None);
         };
@@ -529,10 +536,13 @@ impl FileDefinitions<'_> {
     }
 }
 
-fn line_counts(view: &View, files: &[FileId]) -> Result<Vec<u64>, ArtifactError> {
-    let count = |&file: &FileId| match view.extraction(file) {
-        Some(extraction) => Ok(u64::from(extraction?.n_lines)),
-        None => Ok(0),
+fn line_counts(sources: &Sources<'_>, files: &[FileId]) -> Result<Vec<u64>, OutlineError> {
+    let count = |&file: &FileId| {
+        sources.go_on()?;
+        match sources.view().extraction(file) {
+            Some(extraction) => Ok(u64::from(extraction?.n_lines)),
+            None => Ok(0),
+        }
     };
     files.par_iter().map(count).collect()
 }

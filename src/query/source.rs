@@ -1,5 +1,7 @@
 //! The bytes of a view's files: from git, from the view, and from disk for those that the view does not hold.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::git::{BlobContent, FileMode, ObjectError, ObjectReader, Repository, Unread, WorkTreeError, WorkTreeReader};
 use crate::model::{Oid, RepoPath};
 use crate::snapshot::{FileId, View};
@@ -9,6 +11,7 @@ use crate::snapshot::{FileId, View};
 pub struct Sources<'a> {
     view: &'a View,
     repository: &'a Repository,
+    interrupt: Option<&'a AtomicBool>,
 }
 
 /// Reads the files of a view on one thread.
@@ -41,12 +44,38 @@ pub enum SourceError {
     /// The work tree cannot be read at all.
     #[error(transparent)]
     WorkTree(#[from] WorkTreeError),
+    /// Nobody wants the answer any more.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 impl<'a> Sources<'a> {
     /// The files of `view`, which is of `repository`.
     pub fn new(view: &'a View, repository: &'a Repository) -> Self {
-        Self { view, repository }
+        Self {
+            view,
+            repository,
+            interrupt: None,
+        }
+    }
+
+    /// The same for an answer that nobody wants any more once the flag is set.
+    pub fn until(self, interrupt: &'a AtomicBool) -> Self {
+        Self {
+            interrupt: Some(interrupt),
+            ..self
+        }
+    }
+
+    /// Fails once the answer is not wanted; asked before each file that is looked at.
+    pub fn go_on(&self) -> Result<(), SourceError> {
+        match self
+            .interrupt
+            .is_some_and(|interrupt| interrupt.load(Ordering::Relaxed))
+        {
+            true => Err(SourceError::Interrupted),
+            false => Ok(()),
+        }
     }
 
     /// The view.

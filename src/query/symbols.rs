@@ -114,6 +114,7 @@ pub enum SymbolError {
 /// Finds definitions. Ambiguity gives all of them.
 pub fn symbols(sources: &Sources<'_>, request: &SymbolRequest) -> Result<SymbolOutcome, SymbolError> {
     let mut finder = Finder {
+        sources: *sources,
         view: sources.view(),
         reader: sources.reader(),
         request,
@@ -137,6 +138,7 @@ pub fn symbols(sources: &Sources<'_>, request: &SymbolRequest) -> Result<SymbolO
 }
 
 struct Finder<'a> {
+    sources: Sources<'a>,
     view: &'a View,
     reader: SourceReader<'a>,
     request: &'a SymbolRequest,
@@ -220,6 +222,7 @@ impl Finder<'_> {
         file: FileId,
         is_meant: impl Fn(&Extraction, usize) -> bool,
     ) -> Result<Vec<FoundDefinition>, SymbolError> {
+        self.sources.go_on()?;
         let Some(extraction) = self.view.extraction(file).transpose()? else {
             return Ok(Vec::new());
         };

@@ -8,7 +8,10 @@ use std::sync::atomic::AtomicBool;
 
 use codescout::config::Overrides;
 use codescout::ingest::NoProgress;
-use codescout::query::{FileFilter, GrepDetail, GrepRequest, Pattern, PatternOptions, Sources, grep};
+use codescout::query::{
+    FileFilter, GrepDetail, GrepRequest, Pattern, PatternOptions, Sources, SymbolQuery, SymbolRequest, files_below,
+    grep, headings_of, map, summary, symbols, symbols_of,
+};
 use codescout::surface::Workspace;
 
 use crate::support::TestRepo;
@@ -31,6 +34,28 @@ fn lines_are_those_of_git_grep() {
     let cases = generated_cases(180, kind);
     for reference in ["HEAD~2", "v1", "HEAD", "INDEX", "WORKTREE"] {
         compare(&repo, reference, &cases, kind);
+    }
+}
+
+#[test]
+fn an_outline_that_nobody_wants_any_more_is_not_made() {
+    let repo = TestRepo::new("//- a.rs\npub fn one() {}\n//- b.md\n# Two\n");
+    let workspace = Workspace::open(repo.root(), &Overrides::default()).unwrap();
+    let view = workspace.view("HEAD", &NoProgress, &NEVER).unwrap().view;
+    let files = files_below(&view, "", &FileFilter::default());
+    let is_over = AtomicBool::new(true);
+    for (flag, is_made) in [(&NEVER, true), (&is_over, false)] {
+        let sources = Sources::new(&view, &workspace.repository).until(flag);
+        assert_eq!(summary(&sources, "", &files).is_ok(), is_made);
+        assert_eq!(symbols_of(&sources, &files, 9).is_ok(), is_made);
+        assert_eq!(headings_of(&sources, &files, 9).is_ok(), is_made);
+        assert_eq!(map(&sources, &files, 1000).is_ok(), is_made);
+        let request = SymbolRequest {
+            query: SymbolQuery::Named("one".to_owned()),
+            filter: FileFilter::default(),
+            kinds: Vec::new(),
+        };
+        assert_eq!(symbols(&sources, &request).is_ok(), is_made);
     }
 }
 

@@ -172,10 +172,10 @@ pub(crate) fn outline(sources: &Sources<'_>, question: &OutlineQuestion) -> Resu
     };
     let body = match kind {
         OutlineKind::Summary => OutlineBody::Summary {
-            summary: summary_out(summary(view, path, &files)?),
+            summary: summary_out(summary(sources, path, &files)?),
         },
         OutlineKind::Tree => OutlineBody::Tree {
-            tree: node_out(tree(view, path, &files, depth)?),
+            tree: node_out(tree(sources, path, &files, depth)?),
         },
         OutlineKind::Symbols => OutlineBody::Symbols {
             results: symbols_out(view, symbols_of(sources, &files, depth)?),

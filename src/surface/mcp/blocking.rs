@@ -16,7 +16,7 @@ pub(super) enum Outcome<T> {
     Ended(Result<T>),
     /// The caller has gone; the work was told to stop.
     Cancelled,
-    /// It was told to stop when its time was over, and did not.
+    /// It was told to stop when its time was over, and has no answer.
     TooLong,
     /// It panicked; the message.
     Panicked(String),
@@ -108,6 +108,8 @@ impl Blocking {
             () = gone => Outcome::Cancelled,
             () = time_over => Outcome::TooLong,
             ended = &mut running => match ended {
+                // Whatever it failed with: nobody else sets the flag.
+                Ok(Ok(Err(_))) if interrupt.load(Ordering::Relaxed) => Outcome::TooLong,
                 Ok(Ok(result)) => Outcome::Ended(result),
                 Ok(Err(panic)) => Outcome::Panicked(message(panic.as_ref())),
                 Err(error) => Outcome::Panicked(error.to_string()),
@@ -185,6 +187,18 @@ mod tests {
             (waited, other),
             (Outcome::Ended(Ok(())), Outcome::Ended(Ok(())))
         ));
+    }
+
+    #[test]
+    fn work_that_fails_because_its_time_is_over_took_too_long() {
+        let work = |interrupt: &AtomicBool, _: &Seat| -> Result<()> {
+            while !interrupt.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            anyhow::bail!("whatever")
+        };
+        let outcome = runtime().block_on(Blocking::new(1).run(std::future::pending(), Duration::from_millis(1), work));
+        assert!(matches!(outcome, Outcome::TooLong));
     }
 
     #[test]

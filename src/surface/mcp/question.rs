@@ -78,7 +78,7 @@ impl Question {
 
     /// What files are read through.
     pub(super) fn sources<'a>(&'a self, call: &'a Call<'_>) -> Result<Sources<'a>> {
-        Ok(Sources::new(&self.seen.view, &call.workspace()?.repository))
+        Ok(Sources::new(&self.seen.view, &call.workspace()?.repository).until(call.interrupt))
     }
 
     /// Whether a path is that of a file.

@@ -220,13 +220,7 @@ fn result(outcome: Outcome<Reply>, is_modern: bool) -> Result<CallToolResult, Er
             result.structured_content = Some(Value::Object(reply.structured));
         }
         Outcome::Ended(Err(error)) => {
-            // Nobody waits for a call that was given up, so only its time can have been over.
-            let is_out_of_time = error.root_cause().to_string() == "interrupted";
-            let failure = if is_out_of_time {
-                out_of_time()
-            } else {
-                Failure::of(&error)
-            };
+            let failure = Failure::of(&error);
             result.content.push(ContentBlock::text(failure.to_text()));
             result.structured_content = serde_json::to_value(&failure).ok();
         }

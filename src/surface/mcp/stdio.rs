@@ -85,7 +85,7 @@ pub(super) async fn told_to_end() {
 struct Bounded<T> {
     inner: T,
     waiting: Arc<Waiting>,
-    /// Told when there is no more input.
+    /// Told when there is no more input, or nobody who reads.
     closed: Arc<Notify>,
 }
 
@@ -126,11 +126,15 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Bounded<T> {
             _ => None,
         };
         let waiting = Arc::clone(&self.waiting);
+        let closed = Arc::clone(&self.closed);
         let sending = self.inner.send(item);
         waiting.n_sending.fetch_add(1, Ordering::Relaxed);
         async move {
             let sent = sending.await;
             waiting.n_sending.fetch_sub(1, Ordering::Relaxed);
+            if sent.is_err() {
+                closed.notify_one();
+            }
             if let Some(id) = id {
                 waiting.remove(&id);
             }
