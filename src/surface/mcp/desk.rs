@@ -82,8 +82,10 @@ pub(super) struct Seen {
     reference: String,
     target: Option<Target>,
     changes: Option<Arc<WorkTreeChanges>>,
-    /// What is still being built, if it is not all there.
+    /// What is still being built, if it is not all there and was wanted.
     pub(super) building: Option<Arc<Job>>,
+    /// Whether only the files are known.
+    pub(super) is_listed: bool,
 }
 
 /// How a revision is to be looked at.
@@ -91,8 +93,9 @@ pub(super) struct Seen {
 pub(super) struct Looking<'a> {
     /// As it was asked for.
     pub(super) reference: &'a str,
-    /// How long to wait for what is not indexed yet; then the view is one of files alone.
-    pub(super) patience: Duration,
+    /// How long to wait for what is not indexed yet; then the view is one of files alone. Without it that is enough from the start, and
+    /// no build is begun: whoever reads through many revisions does not want the index of each.
+    pub(super) patience: Option<Duration>,
     /// Whether what was seen last will do while the present state is being indexed.
     pub(super) takes_last: bool,
     /// Set when the caller has gone.
@@ -127,7 +130,7 @@ impl Desk {
         let reference = self.checked(looking.reference)?;
         let last = looking.takes_last.then(|| self.last_seen(reference)).flatten();
         let patience = match last {
-            Some(_) => Duration::ZERO,
+            Some(_) => looking.patience.map(|_| Duration::ZERO),
             None => looking.patience,
         };
         let seen = self.present(reference, Looking { patience, ..looking })?;
@@ -179,7 +182,7 @@ impl Desk {
     fn last_seen(&self, reference: &str) -> Option<Arc<Seen>> {
         let views = locked(&self.views);
         let found = views.iter().rev().find(|seen| seen.reference == reference);
-        found.filter(|seen| seen.building.is_none()).map(Arc::clone)
+        found.map(Arc::clone)
     }
 
     /// What differs from the commit that is checked out.
@@ -224,7 +227,7 @@ impl Desk {
         looking: Looking<'_>,
     ) -> Result<Arc<Seen>> {
         let is_it = |seen: &Seen| {
-            seen.building.is_none()
+            !seen.is_listed
                 && seen.reference == reference
                 && seen.target == target
                 && seen.changes == changes
@@ -233,8 +236,8 @@ impl Desk {
         if let Some(seen) = self.held(&is_it) {
             return Ok(seen);
         }
-        let (base, building) = match target {
-            None => (Based::default(), None),
+        let (base, known) = match target {
+            None => (Based::default(), Known::All),
             Some(target) => self.base(reference, target, looking)?,
         };
         let making = looking.seat.away(|| locked(&self.making));
@@ -258,9 +261,13 @@ impl Desk {
             reference: reference.to_owned(),
             target,
             changes,
-            building,
+            is_listed: !matches!(known, Known::All),
+            building: match known {
+                Known::Soon(job) => Some(job),
+                Known::All | Known::Files => None,
+            },
         });
-        if seen.building.is_none() {
+        if !seen.is_listed {
             self.hold(&seen);
         }
         drop(making);
@@ -287,21 +294,25 @@ impl Desk {
     }
 
     /// A tree's snapshot; its files alone, with what is building the rest, if that takes longer than the caller waits.
-    fn base(&self, reference: &str, target: Target, looking: Looking<'_>) -> Result<(Based, Option<Arc<Job>>)> {
+    fn base(&self, reference: &str, target: Target, looking: Looking<'_>) -> Result<(Based, Known)> {
         if let Some(based) = self.held_base(target.tree) {
-            return Ok((based, None));
+            return Ok((based, Known::All));
         }
         match self.workspace.stored_whole(target.tree) {
-            Ok(Some(base)) => return Ok((self.hold_base(target.tree, base, None), None)),
+            Ok(Some(base)) => return Ok((self.hold_base(target.tree, base, None), Known::All)),
             Ok(None) => {}
             Err(error) if is_read_only(&error) => {}
             Err(error) => return Err(error),
         }
+        let Some(patience) = looking.patience else {
+            let base = self.listed(target)?;
+            return Ok((Based { base, note: None }, Known::Files));
+        };
         let job = self.build(reference, target).0;
         // Who asks for a first answer has waited once; a build that goes on for longer will not end in a moment.
-        let patience = match looking.patience < SHORT {
-            true => looking.patience.saturating_sub(job.advance().elapsed),
-            false => looking.patience,
+        let patience = match patience < SHORT {
+            true => patience.saturating_sub(job.advance().elapsed),
+            false => patience,
         };
         let end = match patience.is_zero() {
             true => job.end(),
@@ -310,12 +321,12 @@ impl Desk {
         match end {
             Some(End::Failed(error)) => Err(Failure::new(error, "status with op=health says more").into()),
             Some(End::Done(_)) => match self.after_build(target.tree)? {
-                Some(based) => Ok((based, None)),
+                Some(based) => Ok((based, Known::All)),
                 None => Err(Failure::new("the index of this tree was written and is gone again", "ask again").into()),
             },
             Some(End::Stopped) | None => {
                 let base = self.listed(target)?;
-                Ok((Based { base, note: None }, Some(job)))
+                Ok((Based { base, note: None }, Known::Soon(job)))
             }
         }
     }
@@ -386,6 +397,16 @@ impl Files {
             self.stillness = Stillness::begin(repository);
         }
     }
+}
+
+/// What is known of a tree.
+enum Known {
+    /// All of it.
+    All,
+    /// Its files, and what builds the rest.
+    Soon(Arc<Job>),
+    /// Its files, which are enough.
+    Files,
 }
 
 /// A snapshot, and why it is not kept.

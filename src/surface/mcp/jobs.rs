@@ -10,8 +10,8 @@ use anyhow::Result;
 
 use crate::ingest::{Outcome, Progress, RecordOutcome, Stage, Target};
 
-/// How many builds of one repository run at once; they take turns at its lock.
-const MAX_RUNNING: usize = 4;
+/// How many builds of one repository run at once: they would only take turns at its lock.
+const MAX_RUNNING: usize = 1;
 /// How many wait for their turn; the longest waiting one gives way to one more.
 const MAX_WAITING: usize = 256;
 /// How many that are over are remembered.
@@ -90,6 +90,8 @@ pub(super) struct Job {
     pub(super) target: Target,
     /// Set to stop it; what was indexed so far is kept.
     pub(super) interrupt: AtomicBool,
+    /// Calls that have asked for it and have not given it up.
+    n_asked: AtomicUsize,
     started: Instant,
     has_begun: AtomicBool,
     is_waiting: AtomicBool,
@@ -160,14 +162,17 @@ impl Jobs {
             };
             job.task == task && is_same && job.is_running() && !job.interrupt.load(Ordering::Relaxed)
         };
-        if let Some(job) = lists.all.iter().find(is_it) {
-            return (Arc::clone(job), false);
+        if let Some(job) = lists.all.iter().find(is_it).cloned() {
+            job.n_asked.fetch_add(1, Ordering::Relaxed);
+            lists.hurry(&job);
+            return (job, false);
         }
         let job = Arc::new(Job {
             reference: reference.to_owned(),
             task,
             target,
             interrupt: AtomicBool::new(false),
+            n_asked: AtomicUsize::new(1),
             started: Instant::now(),
             has_begun: AtomicBool::new(false),
             is_waiting: AtomicBool::new(false),
@@ -224,6 +229,14 @@ impl Jobs {
 }
 
 impl Lists {
+    /// Has a build that waits come next.
+    fn hurry(&mut self, job: &Arc<Job>) {
+        let position = self.waiting.iter().position(|(waiting, _)| Arc::ptr_eq(waiting, job));
+        if let Some(next) = position.and_then(|position| self.waiting.remove(position)) {
+            self.waiting.push_back(next);
+        }
+    }
+
     fn remember(&mut self, job: &Arc<Job>) {
         let n_over = self.all.iter().filter(|job| !job.is_running()).count();
         if n_over >= MAX_REMEMBERED
@@ -235,10 +248,10 @@ impl Lists {
     }
 }
 
-/// The next build; none, and one thread fewer, if there is nothing to do.
+/// The build that was asked for last: somebody may be waiting for it. None, and one thread fewer, if there is nothing to do.
 fn next(lists: &Mutex<Lists>) -> Option<(Arc<Job>, Work)> {
     let mut lists = locked(lists);
-    let next = lists.waiting.pop_front();
+    let next = lists.waiting.pop_back();
     lists.n_running -= usize::from(next.is_none());
     next
 }
@@ -256,6 +269,21 @@ impl Job {
     /// How it ended, if it did.
     pub(super) fn end(&self) -> Option<End> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A call that has asked for it wants it no more; it is stopped when that was the last one.
+    pub(super) fn give_up(&self) {
+        if self.n_asked.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.interrupt.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// How far it is, in words.
+    pub(super) fn to_text(&self) -> String {
+        match self.end() {
+            Some(End::Stopped) => "it was stopped; asking again goes on with it".to_owned(),
+            _ => self.advance().to_text(),
+        }
     }
 
     /// How far it is.

@@ -152,7 +152,7 @@ fn paths(
 ) -> anyhow::Result<Vec<String>> {
     let (seen, _) = hub.desk(None)?.look(super::desk::Looking {
         reference: "WORKTREE",
-        patience: std::time::Duration::ZERO,
+        patience: None,
         takes_last: true,
         interrupt,
         seat,

@@ -29,13 +29,13 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// Looks at the revision; what is not indexed within `patience` is looked at as files alone.
-    pub(super) fn of(call: &Call<'_>, patience: Duration) -> Result<Self> {
-        Self::about(call, Asked::of(call)?, patience)
+    /// Looks at the revision; what is not indexed within `patience` is looked at as files alone. Without patience nothing is begun either.
+    pub(super) fn of(call: &Call<'_>, patience: impl Into<Option<Duration>>) -> Result<Self> {
+        Self::about(call, Asked::of(call)?, patience.into())
     }
 
     /// The same for a part of a question, whose cursor is about something else.
-    pub(super) fn of_part(call: &Call<'_>, patience: Duration) -> Result<Self> {
+    pub(super) fn of_part(call: &Call<'_>, patience: impl Into<Option<Duration>>) -> Result<Self> {
         let cursor = None;
         Self::about(
             call,
@@ -43,11 +43,11 @@ impl Question {
                 cursor,
                 ..Asked::of(call)?
             },
-            patience,
+            patience.into(),
         )
     }
 
-    fn about(call: &Call<'_>, asked: Asked, patience: Duration) -> Result<Self> {
+    fn about(call: &Call<'_>, asked: Asked, patience: Option<Duration>) -> Result<Self> {
         let (seen, old) = call.desk()?.look(Looking {
             reference: &asked.reference,
             patience,
@@ -57,7 +57,7 @@ impl Question {
         })?;
         if let Some(job) = seen.building.as_ref().filter(|_| asked.stale == Stale::Error) {
             return Err(Failure::new(
-                format!("this revision is still being indexed: {}", job.advance().to_text()),
+                format!("this revision is still being indexed: {}", job.to_text()),
                 "ask again later, or with stale=warn for what can be told now",
             )
             .into());
@@ -101,7 +101,7 @@ impl Question {
         let Some(job) = &self.seen.building else {
             return Ok(());
         };
-        let told = job.advance().to_text();
+        let told = job.to_text();
         let failure = Failure::new(format!("{what}, the index is being built: {told}"), hint);
         Err(Failure { retry, ..failure }.into())
     }
@@ -110,11 +110,10 @@ impl Question {
     pub(super) fn provenance(&self) -> ProvenanceOut {
         let mut provenance = self.provenance_of_files();
         if let Some(job) = &self.seen.building {
-            let advance = job.advance();
             provenance.also_incomplete(format!(
                 "this revision is being indexed ({}, {:.0} s so far): the answer comes from reading files, ask again for the full one",
-                advance.to_text(),
-                advance.elapsed.as_secs_f64()
+                job.to_text(),
+                job.advance().elapsed.as_secs_f64()
             ));
         }
         provenance
@@ -123,7 +122,7 @@ impl Question {
     /// What an answer is about that the files alone are enough for.
     pub(super) fn provenance_of_files(&self) -> ProvenanceOut {
         let mut provenance = ProvenanceOut::of(&self.seen.view);
-        if self.seen.building.is_some() {
+        if self.seen.is_listed {
             provenance.still_building();
         }
         if let Some(note) = self.seen.note {

@@ -181,7 +181,7 @@ fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
 /// Waits for a build: its facts, as a line, and whether it is done.
 fn waited(
     call: &Call<'_>,
-    (job, is_new): &(Arc<Job>, bool),
+    (job, _): &(Arc<Job>, bool),
     reference: &str,
     deadline: Instant,
     n_before: &Cell<usize>,
@@ -198,10 +198,8 @@ fn waited(
     let end = call.seat.away(|| job.wait(patience, call.interrupt, &told_of));
     n_before.set(n_before.get() + job.advance().n_blobs);
     if call.interrupt.load(Ordering::Relaxed) {
-        // Who began it has given it up; a build that others began goes on.
-        if *is_new {
-            job.interrupt.store(true, Ordering::Relaxed);
-        }
+        // A build that others have asked for too goes on.
+        job.give_up();
         bail!("interrupted");
     }
     let is_done = matches!(end, Some(End::Done(_)));

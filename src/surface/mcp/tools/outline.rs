@@ -20,7 +20,6 @@ use crate::surface::answer::{
 
 /// How long a call waits for an index that is being built; a tree needs none.
 const PATIENCE: Duration = Duration::from_secs(8);
-const PATIENCE_FOR_A_TREE: Duration = Duration::from_millis(600);
 
 pub(super) const TOOL: Tool = Tool {
     name: "outline",
@@ -71,8 +70,8 @@ struct Row {
 fn run(call: &Call<'_>) -> Result<Reply> {
     let view = call.arguments.text("view");
     let patience = match view {
-        Some("tree") => PATIENCE_FOR_A_TREE,
-        _ => PATIENCE,
+        Some("tree") => None,
+        _ => Some(PATIENCE),
     };
     let question = Question::of(call, patience)?;
     if view != Some("tree") {

@@ -1,7 +1,5 @@
 //! `read`: the exact text of a file, or of parts of it.
 
-use std::time::Duration;
-
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -60,8 +58,7 @@ struct Own<'a> {
 }
 
 fn run(call: &Call<'_>) -> Result<Reply> {
-    // Reading needs no index, but it is the time to begin one.
-    let question = Question::of(call, Duration::ZERO)?;
+    let question = Question::of(call, None)?;
     let view = &question.seen.view;
     let typed = call.arguments.text("target").unwrap_or_default();
     let queries = queries(call)?;
