@@ -189,7 +189,7 @@ impl User {
     }
 
     fn call(&self, args: &[&str]) -> Called {
-        let says_where = |arg: &&str| ["--scope", "--http", "--root"].contains(arg);
+        let says_where = |arg: &&str| ["project", "--http", "--root"].contains(arg);
         let root = self.repo.root().to_str().unwrap();
         let has_to_say = args.contains(&"install") && args.iter().any(|arg| ANYWHERE.contains(arg));
         let roots: &[&str] = match has_to_say && !args.iter().any(says_where) {

@@ -37,6 +37,8 @@ use super::doors::{HttpOptions, ServeOptions};
 
 /// Threads that messages are handled on; the work is done on others.
 const MESSAGE_THREADS: usize = 2;
+/// Threads that may block: one for each call that may be under way, if only to wait, and some that were given up.
+const CALL_THREADS: usize = 640;
 
 /// Serves tools until the client goes or the process is told to end.
 pub fn serve(options: &ServeOptions) -> Result<()> {
@@ -66,6 +68,7 @@ pub fn serve_handler<H: rmcp::ServerHandler + Clone>(handler: H, options: &HttpO
 fn runtime() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(MESSAGE_THREADS)
+        .max_blocking_threads(CALL_THREADS)
         .thread_name("messages")
         .enable_all()
         .build()

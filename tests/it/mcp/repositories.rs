@@ -149,9 +149,6 @@ fn one_repository_is_held_once_whichever_folder_is_named() {
     }
     let builds = client.call("status", json!({"op": "jobs", "repo": "other/deep"}));
     assert_eq!(builds.results().len(), 1, "{}", builds.text);
-    let projects = client.call("status", json!({"op": "projects"}));
-    let asked_about = projects.results().iter().filter(|known| known["kind"] == "asked_about");
-    assert_eq!(asked_about.count(), 1, "{}", projects.text);
     // A repository that is made in one of the folders is another one.
     let git = TestRepo::new("//- a\n");
     git.git(["init", "-q", text(&other.join("deep"))]);
