@@ -348,3 +348,70 @@ impl Progress for Job {
         self.is_waiting.store(false, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::model::{Oid, TreeId};
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn target(number: u8) -> Target {
+        Target {
+            commit: None,
+            tree: TreeId(Oid::from_bytes(&[number; 20]).unwrap()),
+        }
+    }
+
+    #[test]
+    fn what_was_asked_for_last_is_built_next() {
+        let jobs = Jobs::default();
+        let (begin, has_begun) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let first = jobs.ensure(Task::Index, "first", target(1), move |_| {
+            released.recv_timeout(LONG)?;
+            Ok(Made::Index(Outcome::default()))
+        });
+        let ask = |number: u8| {
+            let begin = begin.clone();
+            let run = move |_: &Job| {
+                begin.send(number)?;
+                Ok(Made::Index(Outcome::default()))
+            };
+            jobs.ensure(Task::Index, "other", target(number), run)
+        };
+        assert!(ask(2).1 && ask(3).1 && ask(4).1);
+        assert!(!ask(2).1, "it waits already");
+        release.send(()).unwrap();
+        let order: Vec<u8> = (0..3).map(|_| has_begun.recv_timeout(LONG).unwrap()).collect();
+        assert_eq!(order, [2, 4, 3]);
+        assert!(matches!(first.0.end(), Some(End::Done(_))));
+    }
+
+    #[test]
+    fn a_build_stops_when_the_last_call_gives_it_up() {
+        let jobs = Jobs::default();
+        let run = |job: &Job| {
+            while !job.interrupt.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            let interrupted = true;
+            Ok(Made::Index(Outcome {
+                interrupted,
+                ..Outcome::default()
+            }))
+        };
+        let (job, _) = jobs.ensure(Task::Index, "one", target(1), run);
+        let (same, is_new) = jobs.ensure(Task::Index, "one", target(1), run);
+        assert!(!is_new && Arc::ptr_eq(&job, &same));
+        job.give_up();
+        assert!(!job.interrupt.load(Ordering::Relaxed));
+        same.give_up();
+        let end = job.wait(LONG, &AtomicBool::new(false), &|_| {});
+        assert!(matches!(end, Some(End::Stopped)), "{end:?}");
+        assert!(job.to_text().contains("stopped"));
+    }
+}

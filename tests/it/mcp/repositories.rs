@@ -383,3 +383,42 @@ fn an_empty_repository_is_served() {
     let answer = client.call_complete("symbol", json!({"name": "before_any_commit"}));
     assert_eq!(answer.all("path"), ["b.rs"]);
 }
+
+#[test]
+fn reading_through_revisions_begins_no_builds() {
+    let repo = project();
+    for round in 0..6 {
+        repo.write("round.txt", format!("{round}\n"));
+        repo.commit("round");
+    }
+    let mut client = Client::legacy(&repo, &[]);
+    for back in 0..6 {
+        let reference = format!("HEAD~{back}");
+        let read = client.call("read", json!({"target": "round.txt", "ref": reference}));
+        assert!(read.text.contains(&format!("{}\n", 5 - back)), "{}", read.text);
+        assert_eq!(read.facts["complete"], true, "{}", read.text);
+        let tree = client.call("outline", json!({"view": "tree", "ref": reference}));
+        assert!(tree.text.contains("round.txt"), "{}", tree.text);
+        assert_eq!(tree.facts["complete"], true, "{}", tree.text);
+    }
+    let builds = client.call("status", json!({"op": "jobs"}));
+    assert!(builds.results().is_empty(), "{}", builds.text);
+}
+
+#[test]
+fn one_call_does_not_end_the_build_that_another_wants() {
+    let repo = TestRepo::new("//- README.md\n# Sample\n");
+    super::write_much(&repo);
+    let mut client = Client::legacy(&repo, &[]);
+    let params = json!({"name": "index", "arguments": {"wait": 100}, "_meta": {"progressToken": 1}});
+    let id = client.begin("tools/call", params);
+    while client.next()["method"] != "notifications/progress" {}
+    let answer = client.call("search", json!({"query": "f_1_1", "ref": "HEAD"}));
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+    // Unless it was faster than the cancellation.
+    assert_eq!(answer.facts["error"], serde_json::Value::Null, "{}", answer.text);
+    let done = client.call("index", json!({"wait": 100}));
+    assert_eq!(done.results()[0]["state"], "done", "{}", done.text);
+    let builds = client.call("status", json!({"op": "jobs"}));
+    assert!(!builds.text.contains("stopped"), "{}", builds.text);
+}
