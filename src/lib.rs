@@ -17,7 +17,8 @@
 //!    history/    what each commit changed, and the life of files and symbols through it
 //! 6  ingest/     the writer: what a tree needs and is not there
 //!    query/      the reader: search, grep, symbols, outline, read
-//! 7  evaluate/   how good answers are
+//! 7  bundle/     one file that carries what is known to another clone
+//!    evaluate/   how good answers are
 //! 8  config/     settings, resolved into the rooms' options
 //! 9  surface/    cli/, mcp/ and hooks/ (what git calls), the doors; answer/, what questions are answered with;
 //!                doctor/, what looks for faults; install/, other programs' configuration; open.rs, which opens what a question needs
@@ -38,6 +39,7 @@
 //! `docs/architecture.md` goes on from here; `docs/formats.md` has every file field by field.
 
 pub mod artifact;
+pub mod bundle;
 pub mod config;
 pub mod embed;
 pub mod evaluate;

@@ -24,7 +24,7 @@ use super::codec::{RecordError, decode_core, decode_references, encode_core, enc
 use super::key::{ArtifactKey, SkipReason, Status};
 
 /// 1: the first.
-const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 1;
 /// What follows the id in an entry of `blobs`.
 const FACTS_BYTES: usize = 40;
 const MIN_ID_BYTES: usize = 20;
@@ -103,23 +103,33 @@ impl ArtifactWriter {
         stays: impl Fn(u32) -> bool,
         doc_number: impl Fn(u32) -> Option<u32>,
     ) -> Result<(), ReadError> {
-        let (mut core_block, mut references_block) = (None, None);
-        for index in (0..other.n_blobs()).filter(|&index| stays(index)) {
-            let damaged = || ReadError::File(other.file.damaged(format!("entry of blob {index}")));
-            let key = other.key(index).ok_or_else(damaged)?;
-            match other.status(index).ok_or_else(damaged)? {
-                Status::Skipped(reason) => self.push_skipped(key, reason),
-                Status::Indexed => {
-                    let lang = other.lang(index).ok_or_else(damaged)?;
-                    let docs: Option<Vec<u32>> = other.docs(index).map(&doc_number).collect();
-                    let docs = docs.ok_or_else(damaged)?;
-                    let core = other.record_bytes(index, &other.core, CORE_AT, &mut core_block)?;
-                    let core = self.core.push(core);
-                    let references =
-                        other.record_bytes(index, &other.references, REFERENCES_AT, &mut references_block)?;
-                    let references = self.references.push(references);
-                    self.push_entry(key, 0, lang, &docs, core, references);
-                }
+        let mut opened = OpenedBlocks::default();
+        let mut staying = (0..other.n_blobs()).filter(|&index| stays(index));
+        staying.try_for_each(|index| self.copy(other, index, &doc_number, &mut opened))
+    }
+
+    /// Adds one blob of another file like [`Self::append_some`]. `opened` is that file's; blobs taken in their order open each block
+    /// once.
+    pub fn copy(
+        &mut self,
+        other: &ArtifactFile,
+        index: u32,
+        doc_number: impl FnMut(u32) -> Option<u32>,
+        opened: &mut OpenedBlocks,
+    ) -> Result<(), ReadError> {
+        let damaged = || ReadError::File(other.file.damaged(format!("entry of blob {index}")));
+        let key = other.key(index).ok_or_else(damaged)?;
+        match other.status(index).ok_or_else(damaged)? {
+            Status::Skipped(reason) => self.push_skipped(key, reason),
+            Status::Indexed => {
+                let lang = other.lang(index).ok_or_else(damaged)?;
+                let docs: Option<Vec<u32>> = other.docs(index).map(doc_number).collect();
+                let docs = docs.ok_or_else(damaged)?;
+                let core = other.record_bytes(index, &other.core, CORE_AT, &mut opened.core)?;
+                let core = self.core.push(core);
+                let references = other.record_bytes(index, &other.references, REFERENCES_AT, &mut opened.references)?;
+                let references = self.references.push(references);
+                self.push_entry(key, 0, lang, &docs, core, references);
             }
         }
         Ok(())
@@ -195,6 +205,13 @@ impl ArtifactWriter {
     }
 }
 
+/// The blocks of a file that were opened last.
+#[derive(Debug, Default)]
+pub struct OpenedBlocks {
+    core: Option<(u32, Vec<u8>)>,
+    references: Option<(u32, Vec<u8>)>,
+}
+
 /// The opened artifacts of one segment. Blobs are numbered from 0 within it.
 #[derive(Clone, Debug)]
 pub struct ArtifactFile {
@@ -215,8 +232,8 @@ impl ArtifactFile {
     }
 
     /// Opens a file in memory; `name` is for messages.
-    pub fn from_bytes(name: &Path, bytes: Vec<u8>) -> Result<Self, ReadError> {
-        Self::from_sections(SectionFile::from_bytes(name, Bytes::from_vec(bytes), FORMAT)?)
+    pub fn from_bytes(name: &Path, bytes: impl Into<Bytes>) -> Result<Self, ReadError> {
+        Self::from_sections(SectionFile::from_bytes(name, bytes.into(), FORMAT)?)
     }
 
     fn from_sections(file: SectionFile) -> Result<Self, ReadError> {
@@ -323,6 +340,25 @@ impl ArtifactFile {
     /// The references of a blob.
     pub fn references(&self, index: u32) -> Result<Vec<Reference>, ReadError> {
         self.record(index, &self.references, REFERENCES_AT, decode_references)
+    }
+
+    /// The size of the file.
+    pub fn n_bytes(&self) -> u64 {
+        self.file.n_bytes()
+    }
+
+    /// The largest size that a block says it has when it is opened.
+    pub fn largest_block(&self) -> u64 {
+        let tables = [&self.core.table, &self.references.table];
+        let entries = tables
+            .into_iter()
+            .flat_map(|table| table.chunks_exact(BLOCK_ENTRY_BYTES));
+        entries.map(|entry| u64::from(u32_at(entry, 12))).max().unwrap_or(0)
+    }
+
+    /// How many bytes an id has; 20 where there are no blobs.
+    pub fn id_bytes(&self) -> usize {
+        self.id_bytes
     }
 
     /// Checks every section, opens every record, and looks whether all parts fit together.

@@ -6,5 +6,5 @@ mod codec;
 mod file;
 mod key;
 
-pub use file::{ArtifactFile, ArtifactWriter, ReadError};
+pub use file::{ArtifactFile, ArtifactWriter, FORMAT, OpenedBlocks, ReadError};
 pub use key::{ArtifactKey, SkipReason, Status};

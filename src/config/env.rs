@@ -45,6 +45,14 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "CODESCOUT_FAIL_AT",
         "for tests, in builds with debug assertions only: where the writer is killed, stopped or made to fail",
     ),
+    (
+        "GITHUB_EVENT_NAME",
+        "set by GitHub Actions: codescout ci save writes nothing in a job of a pull request",
+    ),
+    (
+        "CI_MERGE_REQUEST_IID",
+        "set by GitLab CI: likewise in a job of a merge request",
+    ),
     ("NO_COLOR", "any value turns colours off"),
 ];
 
@@ -71,6 +79,8 @@ pub struct Environment {
     pub hook_trial: Option<String>,
     /// `CODESCOUT_FAIL_AT`
     pub fail_at: Option<String>,
+    /// `GITHUB_EVENT_NAME` or `CI_MERGE_REQUEST_IID` with its value, if it says that the job runs what was only proposed.
+    pub untrusted_job: Option<String>,
 }
 
 impl Environment {
@@ -88,8 +98,18 @@ impl Environment {
             log: value("CODESCOUT_LOG").and_then(|value| value.into_string().ok()),
             hook_trial: value("CODESCOUT_HOOK_TRIAL").and_then(|value| value.into_string().ok()),
             fail_at: value("CODESCOUT_FAIL_AT").and_then(|value| value.into_string().ok()),
+            untrusted_job: untrusted_job(
+                value("GITHUB_EVENT_NAME").and_then(|value| value.into_string().ok()),
+                value("CI_MERGE_REQUEST_IID").and_then(|value| value.into_string().ok()),
+            ),
         }
     }
+}
+
+fn untrusted_job(github_event: Option<String>, gitlab_request: Option<String>) -> Option<String> {
+    let github = github_event.filter(|event| event.starts_with("pull_request"));
+    let gitlab = gitlab_request.map(|number| format!("CI_MERGE_REQUEST_IID={number}"));
+    github.map(|event| format!("GITHUB_EVENT_NAME={event}")).or(gitlab)
 }
 
 /// Variables that are named as if they were this program's, and are not: most likely misspelt.

@@ -37,6 +37,20 @@ const KEPT_VARIABLES: [&str; 9] = [
     "TEMP",
 ];
 
+/// What a call beyond this machine needs besides.
+const NETWORK_VARIABLES: [&str; 10] = [
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+    "http_proxy",
+    "https_proxy",
+    "HTTPS_PROXY",
+    "no_proxy",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+];
+
 /// Why a call of the git executable gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
@@ -102,6 +116,14 @@ fn parse_version(printed: &str) -> Option<GitVersion> {
         major: numbers.next()?.parse().ok()?,
         minor: numbers.next()?.parse().ok()?,
     })
+}
+
+/// [`hardened`] for a call that goes to another machine: with agents, proxies and certificates.
+pub(super) fn networked(folder: &Path) -> Command {
+    let mut command = hardened(folder);
+    let kept = NETWORK_VARIABLES.iter();
+    command.envs(kept.filter_map(|name| Some((name, std::env::var_os(name)?))));
+    command
 }
 
 fn hardened(folder: &Path) -> Command {

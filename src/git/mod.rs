@@ -1,8 +1,8 @@
 //! What git holds: repositories, refs, commits, trees, blobs, and the files of a work tree.
 //!
 //! Objects are read in-process; where that cannot be (refs kept in reftable), the git executable is called through one
-//! hardened wrapper. Nothing that a repository's configuration names is ever run, nothing is fetched, no file outside
-//! the work tree's root is followed to, and no environment variable can put another repository in the place of the one
+//! hardened wrapper. Nothing that a repository's configuration names is ever run, nothing is fetched unasked ([`Exchange`] is what asks), no file
+//! outside the work tree's root is followed to, and no environment variable can put another repository in the place of the one
 //! that was asked for. The room knows nothing of indexing. Start at [`Repository::discover`].
 
 mod attributes;
@@ -13,6 +13,7 @@ mod command;
 mod commit;
 mod diff;
 mod disk_file;
+mod exchange;
 mod hooks_path;
 mod index;
 mod known_files;
@@ -40,6 +41,7 @@ pub use command::{CommandError, GitVersion, git_version};
 pub use commit::{CommitInfo, Person};
 pub use diff::{TreeChange, TreeEntry};
 pub use disk_file::{DiskFile, Unread, WorkTreeReader};
+pub use exchange::{Exchange, ExchangeError, Shelf};
 pub use hooks_path::{HooksPath, HooksPathOrigin};
 pub use known_files::KnownFiles;
 pub use line_diff::{LineHunk, diff_lines};

@@ -11,11 +11,12 @@ use rayon::prelude::*;
 use crate::artifact::{ArtifactKey, ArtifactWriter, SkipReason};
 use crate::embed::{EmbedError, Embedder};
 use crate::extract::Extractor;
-use crate::model::ChunkKey;
+use crate::model::{BlobId, ChunkKey};
 
-use super::dense::{Quantisation, VectorWriter, WriteError};
+use super::dense::{Quantisation, VectorFile, VectorWriter, WriteError};
 use super::lexical::{LexicalDoc, LexicalError, LexicalWriter};
-use super::prepare::{PreparedBlob, PreparedChunk, prepare};
+use super::prepare::{PreparedBlob, PreparedChunk, RecalledDoc, prepare};
+use super::recall::Recall;
 use super::segments::Segments;
 
 /// How segments are made.
@@ -95,6 +96,14 @@ pub enum BuildError {
     /// More blobs or documents than can be numbered.
     #[error("more than {} documents", u32::MAX)]
     TooMany,
+    /// A record from outside is not what the blob says.
+    #[error("what is recorded of blob {blob} is not true: {what}")]
+    Untrue {
+        /// The blob.
+        blob: BlobId,
+        /// What differs.
+        what: &'static str,
+    },
     /// The system gives no further thread.
     #[error("cannot start a thread")]
     Thread(#[source] std::io::Error),
@@ -129,6 +138,27 @@ impl Build<'_> {
         source: &S,
         finished: impl FnMut(SegmentData) -> Result<(), E> + Send,
     ) -> Result<(), E> {
+        self.segments_from(None, keys, source, finished)
+    }
+
+    /// Like [`Self::segments`], with records in the place of extraction and embedding. All `keys` have one.
+    pub fn segments_recalled<S: BlobSource, E: From<BuildError> + Send>(
+        &self,
+        recall: Recall<'_>,
+        keys: &[ArtifactKey],
+        source: &S,
+        finished: impl FnMut(SegmentData) -> Result<(), E> + Send,
+    ) -> Result<(), E> {
+        self.segments_from(Some(recall), keys, source, finished)
+    }
+
+    fn segments_from<S: BlobSource, E: From<BuildError> + Send>(
+        &self,
+        recall: Option<Recall<'_>>,
+        keys: &[ArtifactKey],
+        source: &S,
+        finished: impl FnMut(SegmentData) -> Result<(), E> + Send,
+    ) -> Result<(), E> {
         let (sender, receiver) = mpsc::sync_channel::<Vec<PreparedBlob>>(ROUNDS_AHEAD);
         let Self {
             known,
@@ -139,21 +169,30 @@ impl Build<'_> {
         std::thread::scope(|scope| {
             let indexing = std::thread::Builder::new()
                 .spawn_scoped(scope, move || {
-                    index_rounds(receiver, known, embedder, options, finished)
+                    index_rounds(receiver, known, embedder, options, recall, finished)
                 })
                 .map_err(BuildError::Thread)?;
+            let mut prepared_all = Ok(());
             for round in keys.chunks(ROUND_BLOBS) {
                 if self.interrupt.load(Ordering::Relaxed) {
                     break;
                 }
-                let prepared = prepare_round(round, source, options, self.progress);
+                let prepared = match prepare_round(round, source, options, recall, self.progress) {
+                    Ok(prepared) => prepared,
+                    Err(error) => {
+                        prepared_all = Err(error);
+                        break;
+                    }
+                };
                 // The receiver hangs up only after an error, which `join` brings.
                 if sender.send(prepared).is_err() {
                     break;
                 }
             }
             drop(sender);
-            indexing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            let indexed = indexing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            prepared_all?;
+            indexed
         })
     }
 }
@@ -164,6 +203,7 @@ fn index_rounds<E: From<BuildError>>(
     known: &Segments,
     embedder: &dyn Embedder,
     options: &BuildOptions,
+    recall: Option<Recall<'_>>,
     mut finished: impl FnMut(SegmentData) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut numbers = Numbers::after(known);
@@ -173,7 +213,7 @@ fn index_rounds<E: From<BuildError>>(
             Some(builder) => builder,
             None => SegmentBuilder::new(&numbers, options, embedder)?,
         };
-        builder.add_round(round, known, &mut numbers, embedder)?;
+        builder.add_round(round, known, &mut numbers, embedder, recall)?;
         if builder.n_text_bytes as usize >= options.max_segment_bytes {
             finished(builder.finish()?)?;
         } else {
@@ -190,8 +230,9 @@ fn prepare_round<S: BlobSource>(
     keys: &[ArtifactKey],
     source: &S,
     options: &BuildOptions,
+    recall: Option<Recall<'_>>,
     progress: &(dyn Fn(u64) + Sync),
-) -> Vec<PreparedBlob> {
+) -> Result<Vec<PreparedBlob>, BuildError> {
     keys.par_iter()
         .map_init(
             || (source.reader(), Extractor::new(options.extract.clone())),
@@ -201,14 +242,17 @@ fn prepare_round<S: BlobSource>(
                     SourceBlob::Content(bytes) => bytes.len() as u64,
                     SourceBlob::Skipped(_) | SourceBlob::Absent => 0,
                 });
-                match blob {
-                    SourceBlob::Content(bytes) => Some(prepare(key, bytes, extractor, options)),
-                    SourceBlob::Skipped(reason) => Some(PreparedBlob::skipped(key, reason)),
-                    SourceBlob::Absent => None,
+                match (blob, recall) {
+                    (SourceBlob::Content(bytes), None) => Ok(Some(prepare(key, bytes, extractor, options))),
+                    (SourceBlob::Content(bytes), Some(recall)) => {
+                        recall.prepare(key, bytes, extractor, options).map(Some)
+                    }
+                    (SourceBlob::Skipped(reason), _) => Ok(Some(PreparedBlob::skipped(key, reason))),
+                    (SourceBlob::Absent, _) => Ok(None),
                 }
             },
         )
-        .flatten()
+        .filter_map(Result::transpose)
         .collect()
 }
 
@@ -218,6 +262,8 @@ struct Numbers {
     n_docs: u32,
     /// Documents numbered in this build; those of `known` are looked up there.
     new_docs: HashMap<ChunkKey, u32>,
+    /// The key of every recorded document that was met.
+    recalled: HashMap<u32, ChunkKey>,
 }
 
 impl Numbers {
@@ -226,7 +272,13 @@ impl Numbers {
             n_blobs: known.n_blobs(),
             n_docs: known.n_docs(),
             new_docs: HashMap::new(),
+            recalled: HashMap::new(),
         }
+    }
+
+    /// Whether a recorded document is that of one text only.
+    fn is_one_text(&mut self, recalled: RecalledDoc, key: ChunkKey) -> bool {
+        *self.recalled.entry(recalled.doc).or_insert(key) == key
     }
 
     /// The number of a document and whether it was given just now.
@@ -271,11 +323,18 @@ impl SegmentBuilder {
         known: &Segments,
         numbers: &mut Numbers,
         embedder: &dyn Embedder,
+        recall: Option<Recall<'_>>,
     ) -> Result<(), BuildError> {
         let mut new_chunks: Vec<(usize, &PreparedChunk)> = Vec::new();
         for (at, blob) in round.iter().enumerate() {
             let mut docs = Vec::with_capacity(blob.chunks.len());
             for chunk in &blob.chunks {
+                if let Some(recalled) = chunk.recalled
+                    && !numbers.is_one_text(recalled, chunk.key)
+                {
+                    let (blob, what) = (blob.key.blob, "two texts have one vector");
+                    return Err(BuildError::Untrue { blob, what });
+                }
                 let (doc, is_new) = numbers.doc(chunk.key, known)?;
                 docs.push(doc);
                 if is_new {
@@ -292,13 +351,40 @@ impl SegmentBuilder {
         }
         let Self { lexical, vectors, .. } = self;
         let text_of = |&(at, chunk): &(usize, &PreparedChunk)| chunk.text(&round[at]);
+        let is_embedded = |chunk: &PreparedChunk| chunk.recalled.is_none_or(|recalled| recalled.is_audited);
+        let to_embed: Vec<_> = new_chunks
+            .iter()
+            .copied()
+            .filter(|(_, chunk)| is_embedded(chunk))
+            .collect();
         let (indexed, embedded) = rayon::join(
             || add_documents(lexical, &new_chunks, &round),
-            || embed(embedder, &new_chunks, text_of),
+            || embed(embedder, &to_embed, text_of),
         );
         indexed?;
-        for (vector, weight) in embedded? {
-            vectors.push(&vector, weight)?;
+        let mut embedded = embedded?.into_iter();
+        for (at, chunk) in new_chunks {
+            let made = if is_embedded(chunk) { embedded.next() } else { None };
+            let untrue = |what| BuildError::Untrue {
+                blob: round[at].key.blob,
+                what,
+            };
+            match (chunk.recalled.zip(recall), made) {
+                (None, Some((vector, weight))) => vectors.push(&vector, weight)?,
+                (Some((recalled, recall)), made) => {
+                    let (file, row) = recall
+                        .records
+                        .row(recalled.doc)
+                        .ok_or_else(|| untrue("a vector is missing"))?;
+                    if let Some((vector, weight)) = made
+                        && !is_vector_of(file, row, &vector, weight)?
+                    {
+                        return Err(untrue("a vector"));
+                    }
+                    vectors.copy_row(file, row)?;
+                }
+                (None, None) => return Err(untrue("a chunk without a vector")),
+            }
         }
         Ok(())
     }
@@ -315,6 +401,14 @@ impl SegmentBuilder {
             n_text_bytes: self.n_text_bytes,
         })
     }
+}
+
+/// Whether a recorded row is what `vector` becomes when it is stored.
+fn is_vector_of(file: &VectorFile, row: u32, vector: &[f32], weight: f32) -> Result<bool, WriteError> {
+    let mut writer = VectorWriter::new(file.dim(), file.quantisation(), file.profile())?;
+    writer.push(vector, weight)?;
+    let stored = VectorFile::open(std::sync::Arc::new(writer.finish()));
+    Ok(stored.is_ok_and(|stored| file.has_like_row(row, &stored, 0)))
 }
 
 fn add_documents(

@@ -33,6 +33,17 @@ pub(super) struct PreparedChunk {
     range: ByteRange,
     /// Which definitions begin in it.
     definitions: Vec<u32>,
+    /// Where its vector is recorded, if the blob is recalled.
+    pub(super) recalled: Option<RecalledDoc>,
+}
+
+/// The vector of a chunk as somebody recorded it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RecalledDoc {
+    /// By its number in the records.
+    pub(super) doc: u32,
+    /// Whether it is made again to compare.
+    pub(super) is_audited: bool,
 }
 
 impl PreparedBlob {
@@ -44,6 +55,13 @@ impl PreparedBlob {
             chunks: Vec::new(),
             signature: Vec::new(),
             bytes: Vec::new(),
+        }
+    }
+
+    /// Says where the vectors of its chunks are recorded.
+    pub(super) fn recall(&mut self, docs: &[u32], is_audited: bool) {
+        for (chunk, &doc) in self.chunks.iter_mut().zip(docs) {
+            chunk.recalled = Some(RecalledDoc { doc, is_audited });
         }
     }
 }
@@ -82,6 +100,11 @@ pub(super) fn prepare(
     }
     let lang = extract::refine(key.lang, &bytes);
     let extraction = extractor.extract(&bytes, lang);
+    prepare_known(key, lang, bytes, extraction)
+}
+
+/// Names the chunks of a blob whose extraction is known.
+pub(super) fn prepare_known(key: ArtifactKey, lang: Lang, bytes: Vec<u8>, extraction: Extraction) -> PreparedBlob {
     let mut definitions = definitions_by_chunk(&extraction);
     let chunks = extraction
         .chunks
@@ -102,7 +125,8 @@ pub(super) fn prepare(
     }
 }
 
-fn left_out(bytes: &[u8], max_blob_bytes: u64) -> Option<SkipReason> {
+/// Why a blob's content is not indexed, if it is not.
+pub(super) fn left_out(bytes: &[u8], max_blob_bytes: u64) -> Option<SkipReason> {
     match extract::classify(bytes, max_blob_bytes as usize) {
         Content::Text => None,
         Content::Binary => Some(SkipReason::Binary),
@@ -134,6 +158,7 @@ fn prepare_chunk(
         head,
         range: chunk.range,
         definitions,
+        recalled: None,
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::artifact::{ArtifactFile, ArtifactKey, ReadError};
 use crate::extract::Extraction;
 use crate::model::ChunkKey;
-use crate::sidecar::{SegmentEntry, Sidecar, State, Store};
+use crate::sidecar::{Bytes, SegmentEntry, Sidecar, State, Store};
 
 use super::build::SegmentData;
 use super::dense::VectorFile;
@@ -102,20 +102,35 @@ impl Segment {
 
     /// Opens a segment that is in memory only.
     pub fn from_data(data: SegmentData) -> Result<Self, SegmentError> {
+        let numbers = (data.n_blobs, data.n_docs);
+        let files = [data.artifacts, data.lexical, data.vectors].map(Bytes::from_vec);
+        let segment = Self::from_files((data.base_blob, data.base_doc), files)?;
+        segment.check(numbers.0, numbers.1)?;
+        Ok(segment)
+    }
+
+    /// Opens a segment whose first blob and document have these numbers from the bytes of its artifacts, words and vectors.
+    pub fn from_files(first: (u32, u32), [artifacts, lexical, vectors]: [Bytes; 3]) -> Result<Self, SegmentError> {
         let name = Path::new("segment in memory");
-        let vectors = VectorFile::open(Arc::new(data.vectors)).map_err(|source| SegmentError::Vectors {
+        let vectors = VectorFile::open(Arc::new(vectors)).map_err(|source| SegmentError::Vectors {
             path: name.to_owned(),
             source: Box::new(source),
         })?;
         let segment = Self {
-            base_blob: data.base_blob,
-            base_doc: data.base_doc,
-            artifacts: ArtifactFile::from_bytes(name, data.artifacts)?,
-            lexical: LexicalSegment::from_bytes(name, data.lexical)?,
+            base_blob: first.0,
+            base_doc: first.1,
+            artifacts: ArtifactFile::from_bytes(name, artifacts)?,
+            lexical: LexicalSegment::from_shared(name, lexical)?,
             vectors: Some(vectors),
         };
-        segment.check(data.n_blobs, data.n_docs)?;
+        segment.check(segment.artifacts.n_blobs(), segment.lexical.n_docs())?;
         Ok(segment)
+    }
+
+    /// Bytes of its files.
+    pub fn n_bytes(&self) -> usize {
+        let vectors = self.vectors.as_ref().map_or(0, VectorFile::n_bytes);
+        self.artifacts.n_bytes() as usize + self.lexical.n_bytes() as usize + vectors
     }
 
     /// Checks every byte and number of its parts, and that they fit together.

@@ -7,6 +7,7 @@
 mod compact;
 mod gc;
 mod history;
+mod import;
 mod progress;
 mod publish;
 mod repair;
@@ -17,6 +18,7 @@ mod verify;
 
 pub use gc::{Cause, CollectError, CollectOptions, Collected, Collector, Keep, KeptSnapshot, Occasion, Share, Survey};
 pub use history::{RecordError, RecordOutcome, Recorder};
+pub use import::{Audit, ImportError, Imported};
 pub use progress::{NoProgress, Progress, Stage};
 pub use repair::{Repair, RepairError};
 pub use run::{Ingest, IngestError, Outcome, Target};

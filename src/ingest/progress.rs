@@ -17,6 +17,8 @@ pub enum Stage {
     Waiting,
     /// Reading, extracting and indexing blobs.
     Indexing,
+    /// Taking over what others have recorded of blobs.
+    Importing,
     /// Reading what commits changed.
     Recording,
     /// Indexing what messages of commits say.

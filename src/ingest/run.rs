@@ -161,7 +161,7 @@ impl Ingest<'_> {
     }
 
     /// The published state with its segments if this build can go on from it; else the first of a new epoch.
-    fn sound_state(&self, lock: &WriterLock) -> Result<(State, Segments), IngestError> {
+    pub(super) fn sound_state(&self, lock: &WriterLock) -> Result<(State, Segments), IngestError> {
         let mut history = Vec::new();
         match self.sidecar.state() {
             Ok(Some(state)) if state.recipe == self.options.recipe => {
@@ -307,14 +307,12 @@ impl Ingest<'_> {
                 start: Some(Start { tree, layers }),
             });
         }
-        let changes = reader.diff_trees(None, target.tree)?;
-        let rules: Vec<TreeFile> = changes.iter().filter_map(rules_file).collect();
-        let attributes = Attributes::for_files(reader, &rules)?;
-        Ok(Listing {
-            files: listed(&changes, &attributes),
-            changes,
-            start: None,
-        })
+        whole_listing(target.tree, reader)
+    }
+
+    /// Every file of a tree.
+    pub(super) fn all_files(&self, tree: TreeId) -> Result<Vec<ListedFile>, IngestError> {
+        Ok(whole_listing(tree, &mut self.repository.reader())?.files)
     }
 
     fn candidates(&self, target: Target, snapshots: &SnapshotStore<'_>, reader: &mut ObjectReader) -> Vec<TreeId> {
@@ -351,6 +349,17 @@ struct Listing {
     changes: Vec<TreeChange>,
     /// What is there after the changes.
     files: Vec<ListedFile>,
+}
+
+fn whole_listing(tree: TreeId, reader: &mut ObjectReader) -> Result<Listing, IngestError> {
+    let changes = reader.diff_trees(None, tree)?;
+    let rules: Vec<TreeFile> = changes.iter().filter_map(rules_file).collect();
+    let attributes = Attributes::for_files(reader, &rules)?;
+    Ok(Listing {
+        files: listed(&changes, &attributes),
+        changes,
+        start: None,
+    })
 }
 
 fn listed(changes: &[TreeChange], attributes: &Attributes) -> Vec<ListedFile> {

@@ -66,6 +66,13 @@ fn write_like(folder: BorrowedFd<'_>, name: &OsStr, bytes: &[u8], old: Option<&S
     step("done")
 }
 
+/// A file of an opened folder that has no name any more.
+pub(super) fn nameless_in(folder: BorrowedFd<'_>) -> io::Result<File> {
+    let (temporary, file) = create_temporary(folder)?;
+    rustix::fs::unlinkat(folder, &temporary, AtFlags::empty())?;
+    Ok(file)
+}
+
 /// Removes what killed writers left in the folder at `path`. Only the holder of the writer lock may call it.
 pub fn remove_stale_temporaries(path: &Path) -> io::Result<()> {
     remove_stale_in(&Folder::open(path, Owners::us_and(None))?)
@@ -102,7 +109,7 @@ fn make_like(file: &File, old: &Stat) -> io::Result<()> {
 
 /// A new file as any program makes it, so that whoever may use the repository may use it; under a name that nobody has.
 fn create_temporary(folder: BorrowedFd<'_>) -> io::Result<(String, File)> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     loop {
         let mut random = [0; 8];
         getrandom(&mut random, GetRandomFlags::empty())?;

@@ -16,6 +16,11 @@ pub enum CompressError {
     Damaged(#[source] std::io::Error),
 }
 
+/// No frame that is opened bit by bit needs to look further back than 2 to the power of this; one that says so is refused.
+const MAX_WINDOW_LOG: u32 = 27;
+/// For what is written once and sent to many.
+const SENT_LEVEL: i32 = 9;
+
 /// A level at which compressing costs less than parsing does.
 const LEVEL: i32 = 6;
 
@@ -40,6 +45,38 @@ pub fn decompress(frame: &[u8], length: usize, allowed: usize) -> Result<Vec<u8>
     Ok(bytes)
 }
 
+/// Compresses `bytes` into `to` as one frame; equal input gives equal output for one version of the library.
+pub fn compress_into(bytes: &[u8], to: impl std::io::Write) -> std::io::Result<()> {
+    let mut encoder = zstd::stream::write::Encoder::new(to, SENT_LEVEL)?;
+    encoder.set_pledged_src_size(Some(bytes.len() as u64))?;
+    std::io::Write::write_all(&mut encoder, bytes)?;
+    encoder.finish()?;
+    Ok(())
+}
+
+/// Opens the frame that fills `from` and holds `length` bytes, bit by bit. Never writes more than that, whatever the frame says.
+pub fn decompress_from(
+    from: &mut impl std::io::BufRead,
+    length: u64,
+    to: &mut impl std::io::Write,
+) -> Result<(), CompressError> {
+    let damaged = |what| CompressError::Damaged(std::io::Error::new(std::io::ErrorKind::InvalidData, what));
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(&mut *from)
+        .map_err(CompressError::Damaged)?
+        .single_frame();
+    decoder.window_log_max(MAX_WINDOW_LOG).map_err(CompressError::Damaged)?;
+    let mut limited = std::io::Read::take(&mut decoder, length + 1);
+    let n_bytes = std::io::copy(&mut limited, to).map_err(CompressError::Damaged)?;
+    if n_bytes != length {
+        return Err(damaged("another length than it says"));
+    }
+    drop(decoder);
+    match from.fill_buf().map_err(CompressError::Damaged)?.is_empty() {
+        true => Ok(()),
+        false => Err(damaged("something follows the frame")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
@@ -56,5 +93,22 @@ mod tests {
         ));
         assert!(decompress(&frame[..frame.len() - 3], text.len(), 1 << 20).is_err());
         assert!(decompress(&frame, text.len() - 1, 1 << 20).is_err());
+    }
+
+    #[test]
+    fn a_stream_gives_exactly_what_it_says_or_nothing() {
+        let text = b"fn main() {}\n".repeat(10_000);
+        let mut frame = Vec::new();
+        compress_into(&text, &mut frame).unwrap();
+        let open = |frame: &[u8], length| {
+            let mut back = Vec::new();
+            decompress_from(&mut &*frame, length, &mut back).map(|()| back)
+        };
+        let length = text.len() as u64;
+        assert_eq!(open(&frame, length).unwrap(), text);
+        assert!(open(&frame, length - 1).is_err() && open(&frame, length + 1).is_err());
+        assert!(open(&frame[..frame.len() - 1], length).is_err());
+        assert!(open(&[&frame[..], b"x"].concat(), length).is_err());
+        assert!(open(&[&frame[..], &frame[..]].concat(), length).is_err());
     }
 }

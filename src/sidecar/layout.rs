@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
-use super::atomic::{remove_stale_in, write_in};
+use super::atomic::{nameless_in, remove_stale_in, write_in};
 use super::beneath::{Entry, EntryKind, Folder, Owners};
 use super::failpoint;
 use super::format;
 use super::location::{Location, OpenError, is_own};
 use super::lock::{LockError, WriterLock};
 use super::sections::Bytes;
+use super::staging::Staging;
 use super::state::{State, StateError};
 
 /// The layout described here. 1: the first.
@@ -165,6 +166,11 @@ impl Sidecar {
     /// Writes a file of a store, whole or not at all. Only the holder of the lock may call it.
     pub fn write(&self, store: Store, name: &str, bytes: &[u8]) -> io::Result<()> {
         write_in(self.folder.folder(store.folder())?.as_fd(), OsStr::new(name), bytes)
+    }
+
+    /// A file without a name for what came from outside and is not checked yet.
+    pub fn staging(&self) -> io::Result<Staging> {
+        Staging::on(nameless_in(self.folder.as_fd())?)
     }
 
     /// Removes a file of a store.

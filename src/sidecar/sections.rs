@@ -76,6 +76,12 @@ impl Bytes {
     }
 }
 
+impl From<Vec<u8>> for Bytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::from_vec(bytes)
+    }
+}
+
 impl Deref for Bytes {
     type Target = [u8];
 

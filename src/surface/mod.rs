@@ -1,13 +1,14 @@
 //! The doors: what people and programs see. `cli` is the command line, `mcp` the tools of agents, `hooks` what git calls.
 //! `open` opens what a question needs and no more, of a sidecar that stands where `place` says and that `exclude` keeps out
-//! of git; `answer` says what the doors answer with, `doctor` looks for what is wrong. `install` edits the configuration of
-//! agents.
+//! of git; `answer` says what the doors answer with, `doctor` looks for what is wrong. `share` carries what is known to other
+//! clones, `install` edits the configuration of agents.
 
 mod answer;
 pub mod cli;
 mod collect;
 mod doctor;
 mod doors;
+mod exchange;
 mod exclude;
 mod history;
 pub mod hooks;
@@ -15,6 +16,7 @@ mod install;
 pub mod mcp;
 mod open;
 mod place;
+mod share;
 
 pub use doors::{Bodies, Doors, HttpOptions, ServeOptions};
 pub use history::{OpenedHistory, Uncommitted};

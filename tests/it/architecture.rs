@@ -26,6 +26,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("tantivy", &["src/index/lexical/"]),
     ("hnsw_rs", &["src/index/dense/"]),
     ("zstd", &["src/sidecar/compress.rs"]),
+    ("ring", &["src/bundle/signature.rs"]),
     ("bincode", &["src/sidecar/codec.rs"]),
     ("clap", &["src/surface/cli/"]),
     ("indicatif", &["src/surface/cli/"]),

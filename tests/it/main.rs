@@ -26,4 +26,5 @@ mod placement;
 mod promises;
 mod read_only;
 mod relevance;
+mod share;
 mod verify;

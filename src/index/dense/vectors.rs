@@ -63,6 +63,11 @@ impl VectorFile {
         self.len() == 0
     }
 
+    /// The size of the file.
+    pub fn n_bytes(&self) -> usize {
+        self.all().len()
+    }
+
     /// Components of every vector.
     pub fn dim(&self) -> usize {
         self.header.dim
@@ -114,6 +119,19 @@ impl VectorFile {
         self.row(at) == other.row(other_at)
             && self.factors().get(at) == other.factors().get(other_at)
             && self.weights().get(at) == other.weights().get(other_at)
+    }
+
+    /// Whether a row can stand for the same text as a row of another file: the same but for what rounding does to it.
+    pub fn has_like_row(&self, row: u32, other: &Self, other_row: u32) -> bool {
+        if self.has_same_row(row, other, other_row) {
+            return true;
+        }
+        let (Some(ours), Some(theirs)) = (self.vector(row), other.vector(other_row)) else {
+            return false;
+        };
+        let dot: f32 = ours.iter().zip(&theirs).map(|(x, y)| x * y).sum();
+        let (weight, other_weight) = (self.weight(row), other.weight(other_row));
+        dot >= MIN_LIKENESS && (weight - other_weight).abs() <= 0.02 * weight.max(other_weight)
     }
 
     /// All codes.
@@ -194,10 +212,13 @@ pub enum VectorFileError {
     Damaged,
 }
 
+/// Two machines may round a component otherwise; another text gives a vector that is further away.
+const MIN_LIKENESS: f32 = 0.98;
 /// Bytes before the codes: whole cache lines, so that rows of 64, 128 or 256 bytes straddle none in a mapped file.
 pub(super) const HEADER_BYTES: usize = 128;
 const MAGIC: &[u8; 4] = b"CSVF";
-const VERSION: u32 = 1;
+/// 1: the first.
+pub const VERSION: u32 = 1;
 /// Keeps integer sums within bounds; no model comes near.
 pub(super) const MAX_DIM: usize = 1 << 14;
 /// The part of the header that its checksum covers.

@@ -22,7 +22,7 @@ use super::pack::PackedDirectory;
 use super::writer::{COMPONENTS, FIXED_SEGMENT_ID, exact_field, register_tokenizer, schema};
 
 /// 1: the first.
-pub(super) const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 1;
 const META_BYTES: usize = 12;
 const KEY_BYTES: usize = 16;
 
@@ -112,6 +112,11 @@ struct FieldPostings {
 }
 
 impl LexicalSegment {
+    /// The size of the file.
+    pub fn n_bytes(&self) -> u64 {
+        self.file.n_bytes()
+    }
+
     /// Opens a file of the sidecar.
     pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, LexicalError> {
         Self::from_sections(SectionFile::open(sidecar, Store::Lexical, name, FORMAT)?)

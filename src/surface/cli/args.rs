@@ -73,6 +73,16 @@ pub(super) enum Command {
     Verify(VerifyArgs),
     /// Throw away what no ref, reflog, work tree or pin keeps
     Gc(GcArgs),
+    /// Write what is known of a revision into one file
+    Export(ExportArgs),
+    /// Take in what somebody else has exported
+    Import(ImportArgs),
+    /// Keep the index from one job of a continuous integration to the next
+    Ci(CiArgs),
+    /// Put the index beside the code on a remote, for everybody who clones
+    Push(PushArgs),
+    /// Take in the index that stands on a remote
+    Pull(PullArgs),
     /// Keep the index fresh by git's hooks
     Hooks(HooksArgs),
     /// Serve tools to agents over the Model Context Protocol
@@ -87,6 +97,153 @@ pub(super) enum Command {
     Completions(CompletionsArgs),
     /// Measure how good answers are
     Eval(EvalArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout export project.bundle
+  codescout export project.bundle main v1.2.0 --sign key.pem
+  codescout export - | ssh host 'cd project && codescout import -'")]
+pub(super) struct ExportArgs {
+    /// The file to write; `-` writes to standard output
+    pub(super) file: PathBuf,
+    /// What to export: commits, branches or tags; what `--ref` says if there are none
+    #[arg(value_name = "REV")]
+    pub(super) revisions: Vec<String>,
+    /// Whole segments with their words, for who trusts this machine: taken in at once, but larger
+    #[arg(long)]
+    pub(super) ready: bool,
+    /// Sign it with the Ed25519 key in this PEM file
+    #[arg(long, value_name = "FILE")]
+    pub(super) sign: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout import project.bundle
+  codescout import project.bundle --trust public.pem
+  codescout import --inspect project.bundle --json")]
+pub(super) struct ImportArgs {
+    /// The file to read; `-` reads standard input
+    pub(super) file: PathBuf,
+    /// Only if it is signed by this key: 64 hexadecimal digits, or a PEM file; then it is not compared with the files
+    #[arg(long, value_name = "KEY")]
+    pub(super) trust: Option<String>,
+    /// Show what the file says of itself and take in nothing
+    #[arg(long)]
+    pub(super) inspect: bool,
+    /// Compare everything it says with the files, not a part
+    #[arg(long, conflicts_with = "inspect")]
+    pub(super) compare_all: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout ci key --github
+  codescout ci restore
+  codescout ci save")]
+pub(super) struct CiArgs {
+    #[command(subcommand)]
+    pub(super) command: CiCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum CiCommand {
+    /// Print the keys that a cache of this revision is kept under
+    Key(KeyArgs),
+    /// Take in the archive that a cache has brought back
+    Restore(RestoreArgs),
+    /// Index, and write the archive that a cache is to keep, if it has something new
+    Save(SaveArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout push --dry-run
+  codescout push --yes
+  codescout push upstream main v1.2.0 --sign key.pem")]
+pub(super) struct PushArgs {
+    /// The remote, by its name or its address
+    #[arg(default_value = "origin")]
+    pub(super) remote: String,
+    /// What to push the index of: commits, branches or tags; what `--ref` says if there are none
+    #[arg(value_name = "REV")]
+    pub(super) revisions: Vec<String>,
+    /// Only show what would be sent
+    #[arg(short = 'n', long)]
+    pub(super) dry_run: bool,
+    /// Do it without asking
+    #[arg(short, long)]
+    pub(super) yes: bool,
+    /// Sign it with the Ed25519 key in this file
+    #[arg(long, value_name = "FILE")]
+    pub(super) sign: Option<PathBuf>,
+    /// In the place of all that is there, not beside it
+    #[arg(long)]
+    pub(super) replace: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout pull --dry-run
+  codescout pull --yes
+  codescout pull upstream --trust public.pem")]
+pub(super) struct PullArgs {
+    /// The remote, by its name or its address
+    #[arg(default_value = "origin")]
+    pub(super) remote: String,
+    /// Only show what would be brought
+    #[arg(short = 'n', long)]
+    pub(super) dry_run: bool,
+    /// Do it without asking
+    #[arg(short, long)]
+    pub(super) yes: bool,
+    /// Only what is signed by this key: 64 hexadecimal digits, or a PEM file
+    #[arg(long, value_name = "KEY")]
+    pub(super) trust: Option<String>,
+    /// Compare everything it says with the files, not a part
+    #[arg(long)]
+    pub(super) compare_all: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct KeyArgs {
+    /// As outputs of a step of GitHub Actions: key, restore-keys
+    #[arg(long, conflicts_with = "gitlab")]
+    pub(super) github: bool,
+    /// As variables for GitLab, whose keys have no prefixes: CODESCOUT_KEY, CODESCOUT_MOVING_KEY
+    #[arg(long)]
+    pub(super) gitlab: bool,
+    /// The branch of the moving key
+    #[arg(long, value_name = "NAME", default_value = "main")]
+    pub(super) branch: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct RestoreArgs {
+    /// The archive; .codescout-ci/index.bundle if none is named
+    pub(super) file: Option<PathBuf>,
+    /// Only if it is signed by this key: 64 hexadecimal digits, or a PEM file
+    #[arg(long, value_name = "KEY")]
+    pub(super) trust: Option<String>,
+    /// Compare it with the files as import does: for a cache that others can write to
+    #[arg(long)]
+    pub(super) compare: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct SaveArgs {
+    /// The archive; .codescout-ci/index.bundle if none is named
+    pub(super) file: Option<PathBuf>,
+    /// Sign it with the Ed25519 key in this file
+    #[arg(long, value_name = "FILE")]
+    pub(super) sign: Option<PathBuf>,
+    /// Print saved=true or saved=false, as an output of a step of GitHub Actions
+    #[arg(long)]
+    pub(super) github: bool,
+    /// Also in a job of a pull or merge request
+    #[arg(long)]
+    pub(super) force: bool,
 }
 
 /// Which files.

@@ -2,21 +2,25 @@
 
 mod args;
 mod blame;
+mod ci;
 mod completions;
 mod config;
 mod diff;
 mod doctor;
 mod eval;
+mod export;
 mod gc;
 mod grep;
 mod history;
 mod hooks;
+mod import;
 mod index;
 mod init;
 mod install;
 mod json;
 mod outline;
 mod progress;
+mod push;
 mod read;
 mod render;
 mod search;
@@ -115,6 +119,11 @@ fn run(args: &Args, doors: Doors, output: &mut Output) -> anyhow::Result<Found> 
         Command::Verify(verify) => verify::run(&open(&Overrides::default())?, &args.global, verify, output),
         Command::Status(status) => status::run(&open(&Overrides::default())?, &args.global, status, output),
         Command::Gc(gc) => gc::run(&open(&Overrides::default())?, &args.global, gc, output),
+        Command::Export(export) => export::run(&open(&Overrides::default())?, &args.global, export, output),
+        Command::Import(import) => import::run(&args.global, import, output),
+        Command::Ci(ci) => ci::run(&open(&Overrides::default())?, &args.global, ci, output),
+        Command::Push(push) => push::run(&open(&Overrides::default())?, &args.global, push, output),
+        Command::Pull(pull) => push::run_pull(&open(&Overrides::default())?, &args.global, pull, output),
         Command::Serve(serve) => serve::run(&args.global, serve, doors),
     }
 }

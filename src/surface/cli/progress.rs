@@ -112,6 +112,7 @@ fn doing(stage: Stage) -> &'static str {
     match stage {
         Stage::Waiting => "waiting for",
         Stage::Indexing => "indexing",
+        Stage::Importing => "taking over",
         Stage::Recording => "recording",
         Stage::Messages => "indexing messages:",
         Stage::Lines => "comparing changes:",

@@ -111,6 +111,12 @@ impl Output {
         out.write_all(bytes).and_then(|()| out.flush()).map_err(on_stdout)
     }
 
+    /// Standard output for more bytes than are held in memory.
+    pub(super) fn raw(&mut self) -> io::Result<io::StdoutLock<'static>> {
+        self.flush()?;
+        Ok(io::stdout().lock())
+    }
+
     /// Whether anything was written.
     pub(super) fn has_text(&self) -> bool {
         self.has_text

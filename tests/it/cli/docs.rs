@@ -24,6 +24,11 @@ const COMMANDS: &[&str] = &[
     "init",
     "doctor",
     "gc",
+    "export",
+    "import",
+    "ci",
+    "push",
+    "pull",
     "install",
     "uninstall",
     "eval",
@@ -127,6 +132,14 @@ fn every_field_of_an_answer_is_described() {
         &["install", "codex", "--yes", "--json"],
         &["install", "--list", "--json"],
         &["uninstall", "codex", "--yes", "--json"],
+        &["export", ".git/project.bundle", "--json"],
+        &["import", ".git/project.bundle", "--json"],
+        &["import", "--inspect", ".git/project.bundle", "--json"],
+        &["ci", "key", "--json"],
+        &["ci", "save", ".git/ci.bundle", "--json"],
+        &["ci", "restore", ".git/ci.bundle", "--json"],
+        &["push", "--yes", "--json", "."],
+        &["pull", "--yes", "--json", "."],
     ];
     let mut missing = BTreeSet::new();
     for args in samples {
@@ -142,7 +155,21 @@ fn every_field_of_an_answer_is_described() {
         let first: Vec<&String> = answer.as_object().unwrap().keys().take(2).collect();
         if !matches!(
             args[0],
-            "index" | "verify" | "eval" | "config" | "gc" | "hooks" | "init" | "install" | "uninstall" | "doctor"
+            "index"
+                | "verify"
+                | "eval"
+                | "config"
+                | "gc"
+                | "hooks"
+                | "init"
+                | "install"
+                | "uninstall"
+                | "doctor"
+                | "export"
+                | "import"
+                | "ci"
+                | "push"
+                | "pull"
         ) {
             assert_eq!(first, ["repo", "ref"], "{args:?} does not begin with its provenance");
         }

@@ -239,6 +239,31 @@ const CALLS: &[(&str, &[&[&str]])] = &[
         ],
     ),
     (
+        "export",
+        &[
+            &["export", ".git/canary.bundle", "HEAD", "v1"],
+            &["export", ".git/ready.bundle", "--ready"],
+        ],
+    ),
+    (
+        "import",
+        &[
+            &["import", ".git/canary.bundle", "--compare-all"],
+            &["import", "--inspect", ".git/ready.bundle"],
+        ],
+    ),
+    (
+        "ci",
+        &[
+            &["ci", "key", "--gitlab"],
+            &["ci", "save", ".git/ci.bundle"],
+            &["ci", "restore", ".git/ci.bundle"],
+            &["ci", "restore", ".git/ci.bundle", "--compare"],
+        ],
+    ),
+    ("push", &[&["push", "--yes", "."], &["push", "--dry-run", "origin"]]),
+    ("pull", &[&["pull", "--yes", "."], &["pull", "--dry-run", "origin"]]),
+    (
         "index",
         &[
             &["index"],

@@ -27,21 +27,25 @@ pub(super) enum Scenario {
     Request,
     /// A worker indexes what was pushed, notes it in a log that is full, and collects garbage that nobody asked for.
     Hook,
+    /// A bundle of another clone is taken in beside what is there.
+    Import,
 }
 
-pub(super) const SCENARIOS: [Scenario; 6] = [
+pub(super) const SCENARIOS: [Scenario; 7] = [
     Scenario::First,
     Scenario::Update,
     Scenario::Collect,
     Scenario::Repair,
     Scenario::Request,
     Scenario::Hook,
+    Scenario::Import,
 ];
 
 /// The pin of a commit that is gone.
 const PINNED: &str = "kept";
 /// A tag in every template but the first.
 const TAG: &str = "v1";
+const BUNDLE: &str = ".git/shared.bundle";
 const WORK: &[&str] = &["hooks", "run", "--worker", "post-receive", "--repo", ".git"];
 
 /// What has to be true of every copy afterwards.
@@ -67,6 +71,11 @@ impl Start {
         for commit in &commits[..7] {
             succeed(repo.root(), &["index", commit]);
         }
+        let import = repo.beside("import");
+        copy_of(&repo.beside("first"), &import);
+        succeed(&import, &["index", &commits[2]]);
+        succeed(repo.root(), &["export", BUNDLE, &commits[6], &commits[5]]);
+        fs::rename(repo.path(BUNDLE), import.join(BUNDLE)).unwrap();
         let update = repo.beside("update");
         copy_of(repo.root(), &update);
         leave_behind(&update.join(".codescout"));
@@ -122,6 +131,7 @@ impl Start {
             Scenario::Collect => "collect",
             Scenario::Repair => "repair",
             Scenario::Request | Scenario::Hook => "hook",
+            Scenario::Import => "import",
         })
     }
 }
@@ -135,6 +145,7 @@ impl Scenario {
             Self::Repair => &[&["verify", "--repair"]],
             Self::Request => &[&["hooks", "run", "post-commit"]],
             Self::Hook => &[WORK],
+            Self::Import => &[&["import", BUNDLE]],
         }
     }
 
@@ -179,7 +190,7 @@ impl Scenario {
         }
         check_sound(copy, &outlook.revisions, &outlook.expected, after);
         match self {
-            Self::First | Self::Update | Self::Request => {}
+            Self::First | Self::Update | Self::Request | Self::Import => {}
             Self::Hook => check_pin(copy, outlook, after),
             Self::Collect => {
                 check_pin(copy, outlook, after);

@@ -1,0 +1,33 @@
+#!/bin/sh
+# The index of this repository, kept in a folder that outlives the job. Arguments: the folder, and "save" where nobody but
+# this repository's own people decides what runs.
+set -eu
+store=$1
+mode=${2:-read}
+
+key=$(codescout ci key | head -n 1)
+prefix=$(codescout ci key | tail -n 1)
+mkdir -p "$store" .codescout-ci
+printf '*\n' > .codescout-ci/.gitignore
+
+# The archive of this tree, else the newest one that this build can read.
+archive="$store/$key.bundle"
+if [ ! -f "$archive" ]; then
+  archive=$(ls -t "$store/$prefix"*.bundle 2>/dev/null | head -n 1 || true)
+fi
+if [ -n "$archive" ]; then
+  cp "$archive" .codescout-ci/index.bundle
+fi
+
+codescout ci restore
+codescout index
+
+# Your own commands stand here: search, outline, serve, ...
+
+if [ "$mode" = save ]; then
+  codescout ci save
+  if [ ! -f "$store/$key.bundle" ]; then
+    cp .codescout-ci/index.bundle "$store/.$key.$$"
+    mv "$store/.$key.$$" "$store/$key.bundle"
+  fi
+fi

@@ -1,0 +1,235 @@
+//! Bundles as they are written.
+
+use std::io::{self, Write};
+
+use crate::artifact::ArtifactKey;
+use crate::embed::ProfileId;
+use crate::index::{
+    MergeError, NumberSet, Ranks, RecordsError, Segment, Segments, Survivors, gather_records, rewrite_segments,
+};
+use crate::model::TreeId;
+use crate::sidecar::{SegmentEntry, Sidecar, Staging, State, Store, compress_into};
+
+use super::format::{Entry, Header, Kind, MAX_ENTRY_BYTES, PREFIX_BYTES, PartSizes};
+use super::signature::SigningKey;
+
+/// Segments whose files would have less than this together become one part.
+const MAX_JOINED_BYTES: usize = 24 << 20;
+
+/// What goes into a bundle.
+#[derive(Clone, Copy, Debug)]
+pub struct Contents<'a> {
+    /// What is known.
+    pub segments: &'a Segments,
+    /// What names the files of these.
+    pub state: &'a State,
+    /// What of it goes in, in this order; what is not known is passed over.
+    pub keys: &'a [ArtifactKey],
+    /// The trees whose files these are.
+    pub trees: &'a [TreeId],
+    /// Of the artifacts.
+    pub recipe: u64,
+    /// Of the vectors.
+    pub profile: ProfileId,
+    /// Bytes of an object id.
+    pub id_bytes: usize,
+}
+
+/// What was written.
+#[derive(Clone, Debug)]
+pub struct Packed {
+    /// What it says of itself.
+    pub header: Header,
+    /// Its size.
+    pub n_bytes: u64,
+}
+
+/// Why a bundle was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum PackError {
+    /// What is known cannot be read.
+    #[error(transparent)]
+    Records(#[from] RecordsError),
+    /// Likewise.
+    #[error(transparent)]
+    Segments(#[from] MergeError),
+    /// It cannot be written.
+    #[error("cannot write the bundle")]
+    Io(#[from] io::Error),
+    /// A part is larger than a reader takes.
+    #[error("{name} would have {length} bytes, {MAX_ENTRY_BYTES} are allowed")]
+    TooLarge {
+        /// Which.
+        name: String,
+        /// Its size.
+        length: u64,
+    },
+}
+
+impl Contents<'_> {
+    /// Writes a bundle to `to`, by way of a file without a name beside `sidecar`'s.
+    ///
+    /// That of records depends on keys, trees and what the blobs say alone; a ready one on the numbers of the segments too.
+    pub fn write(
+        &self,
+        kind: Kind,
+        key: Option<&SigningKey>,
+        sidecar: &Sidecar,
+        to: &mut dyn Write,
+    ) -> Result<Packed, PackError> {
+        let mut packing = Packing {
+            header: Header::new(kind, self.recipe, self.profile.0, self.id_bytes, self.trees),
+            frames: Counted {
+                to: sidecar.staging()?,
+                n_bytes: 0,
+            },
+        };
+        match kind {
+            Kind::Records => self.add_records(&mut packing)?,
+            Kind::Ready => self.add_segments(sidecar, &mut packing)?,
+        }
+        let Packing { header, frames } = packing;
+        let head = header.to_bytes();
+        let signature = match key {
+            None => vec![0],
+            Some(key) => {
+                let hash = head[PREFIX_BYTES - 32..PREFIX_BYTES]
+                    .try_into()
+                    .expect("the hash has 32 bytes");
+                [&[1][..], &key.public().0, &key.sign(&hash)].concat()
+            }
+        };
+        to.write_all(&head)?;
+        to.write_all(&signature)?;
+        io::copy(&mut frames.to.rewind()?, to)?;
+        to.flush()?;
+        Ok(Packed {
+            n_bytes: (head.len() + signature.len()) as u64 + header.n_packed(),
+            header,
+        })
+    }
+
+    fn add_records(&self, packing: &mut Packing) -> Result<(), PackError> {
+        gather_records(self.segments, self.keys, |part| {
+            let sizes = PartSizes {
+                n_blobs: part.n_blobs,
+                n_docs: part.n_docs,
+            };
+            packing.add(sizes, &[&part.artifacts, &part.vectors])
+        })
+    }
+
+    /// What the segments hold of the keys, in the order of their numbers: postings are copied.
+    fn add_segments(&self, sidecar: &Sidecar, packing: &mut Packing) -> Result<(), PackError> {
+        let survivors = self.survivors();
+        let segments: Vec<&Segment> = self.segments.iter().collect();
+        let mut first = 0;
+        while first < segments.len() {
+            let mut end = first + 1;
+            let mut n_bytes = segments[first].n_bytes();
+            while end < segments.len() && n_bytes + segments[end].n_bytes() <= MAX_JOINED_BYTES {
+                n_bytes += segments[end].n_bytes();
+                end += 1;
+            }
+            match &self.state.segments[first..end] {
+                [entry] if stays_as_it_is(entry, &survivors) => self.add_files(entry, sidecar, packing)?,
+                _ => {
+                    let part = rewrite_segments(&segments[first..end], &survivors)?;
+                    let sizes = PartSizes {
+                        n_blobs: part.n_blobs,
+                        n_docs: part.n_docs,
+                    };
+                    if part.n_blobs > 0 {
+                        packing.add(sizes, &[&part.artifacts, &part.vectors, &part.lexical])?;
+                    }
+                }
+            }
+            first = end;
+        }
+        Ok(())
+    }
+
+    fn add_files(&self, entry: &SegmentEntry, sidecar: &Sidecar, packing: &mut Packing) -> Result<(), PackError> {
+        let profile = self.profile.to_string();
+        let vectors = entry.vectors.iter().find(|vectors| vectors.profile == profile);
+        let vectors = vectors.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        let files = [
+            sidecar.map(Store::Artifacts, &entry.artifacts.name)?,
+            sidecar.map(Store::Dense, &vectors.file.name)?,
+            sidecar.map(Store::Lexical, &entry.lexical.name)?,
+        ];
+        let sizes = PartSizes {
+            n_blobs: entry.n_blobs,
+            n_docs: entry.n_docs,
+        };
+        packing.add(sizes, &[&files[0], &files[1], &files[2]])
+    }
+
+    fn survivors(&self) -> Survivors {
+        let mut blobs = NumberSet::below(self.segments.n_blobs());
+        let mut docs = NumberSet::below(self.segments.n_docs());
+        for blob in self.keys.iter().filter_map(|&key| self.segments.find_blob(key)) {
+            blobs.insert(blob);
+            if let Some((segment, local)) = self.segments.of_blob(blob) {
+                segment.artifacts.docs(local).for_each(|doc| {
+                    docs.insert(doc);
+                });
+            }
+        }
+        Survivors {
+            blobs: Ranks::new(blobs),
+            docs: Ranks::new(docs),
+        }
+    }
+}
+
+/// Whether all of a segment goes in under the numbers that it has.
+fn stays_as_it_is(entry: &SegmentEntry, survivors: &Survivors) -> bool {
+    let (blobs, docs) = (entry.base_blob + entry.n_blobs, entry.base_doc + entry.n_docs);
+    survivors.blobs.below(blobs) == blobs && survivors.docs.below(docs) == docs
+}
+
+struct Packing {
+    header: Header,
+    frames: Counted,
+}
+
+impl Packing {
+    /// Adds the files of a part in the order of their names.
+    fn add(&mut self, sizes: PartSizes, files: &[&[u8]]) -> Result<(), PackError> {
+        self.header.parts.push(sizes);
+        let names = Header::names(self.header.kind(), self.header.parts.len());
+        for (name, bytes) in names.skip(self.header.entries.len()).zip(files) {
+            let length = bytes.len() as u64;
+            if length > MAX_ENTRY_BYTES {
+                return Err(PackError::TooLarge { name, length });
+            }
+            let before = self.frames.n_bytes;
+            compress_into(bytes, &mut self.frames)?;
+            self.header.entries.push(Entry {
+                name,
+                length,
+                hash: *blake3::hash(bytes).as_bytes(),
+                n_packed: self.frames.n_bytes - before,
+            });
+        }
+        Ok(())
+    }
+}
+
+struct Counted {
+    to: Staging,
+    n_bytes: u64,
+}
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n_written = self.to.write(bytes)?;
+        self.n_bytes += n_written as u64;
+        Ok(n_written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}

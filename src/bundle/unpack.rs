@@ -1,0 +1,313 @@
+//! Bundles as they are read: nothing in them is believed before it is checked, and nothing is written but into a file without a name.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+
+use crate::embed::ProfileId;
+use crate::model::TreeId;
+use crate::sidecar::{Bytes, CompressError, Sidecar, decompress_from, volume};
+
+use super::format::{Entry, FORMAT, Formats, Header, HeaderError, Kind, PREFIX_BYTES};
+use super::signature::{PUBLIC_BYTES, PublicKey, SIGNATURE_BYTES};
+
+/// No bundle opens to more.
+pub const MAX_TOTAL_BYTES: u64 = 64 << 30;
+/// What has to stay free on the disk.
+const SPARE_BYTES: u64 = 64 << 20;
+
+/// Whose bundles are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Anybody's.
+    Anybody,
+    /// The holder's of this key; others are refused.
+    Only(PublicKey),
+}
+
+/// A bundle of which the header was read and checked.
+pub struct BundleFile<R> {
+    /// What it says.
+    pub header: Header,
+    /// Who signed it, if the signature is right.
+    pub signer: Option<PublicKey>,
+    from: BufReader<R>,
+}
+
+/// Why a bundle was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// Its first bytes.
+    #[error(transparent)]
+    Header(#[from] HeaderError),
+    /// It ends too early.
+    #[error("the bundle is cut short")]
+    CutShort,
+    /// It goes on too long.
+    #[error("something follows the end of the bundle")]
+    Trailing,
+    /// It cannot be read.
+    #[error("cannot read the bundle")]
+    Io(#[source] io::Error),
+    /// It cannot be staged.
+    #[error("cannot write to {}", .root.display())]
+    Stage {
+        /// The sidecar.
+        root: std::path::PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The signature is not that of the key beside it.
+    #[error("the signature is wrong")]
+    Signature,
+    /// Nobody who is trusted has signed it.
+    #[error("the bundle is not signed by {wanted}{}", .found.map_or(String::new(), |found| format!(" but by {found}")))]
+    Untrusted {
+        /// Who is trusted.
+        wanted: PublicKey,
+        /// Who signed it.
+        found: Option<PublicKey>,
+    },
+    /// It is of another build, other settings or another kind of repository.
+    #[error("the bundle is of another {what}: {found}, here it is {expected}")]
+    Other {
+        /// What differs.
+        what: &'static str,
+        /// In the bundle.
+        found: String,
+        /// Here.
+        expected: String,
+    },
+    /// Opened, it is larger than is allowed, or than there is room for.
+    #[error("the bundle needs {needed} bytes, there is room for {room}")]
+    NoRoom {
+        /// By its header.
+        needed: u64,
+        /// What may be written.
+        room: u64,
+    },
+    /// An entry is not what the header says.
+    #[error("entry {name} is damaged: {what}")]
+    Entry {
+        /// Which.
+        name: String,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+impl<R: Read> BundleFile<R> {
+    /// Reads everything before the entries.
+    pub fn open(from: R) -> Result<Self, ReadError> {
+        let mut from = BufReader::with_capacity(1 << 17, from);
+        let mut prefix = [0; PREFIX_BYTES];
+        // What is too short to say what it is, is something else.
+        read_exactly(&mut from, &mut prefix).map_err(|error| match error {
+            ReadError::CutShort => HeaderError::OtherKind.into(),
+            error => error,
+        })?;
+        let (length, hash) = Header::parse_prefix(&prefix)?;
+        let mut record = vec![0; length];
+        read_exactly(&mut from, &mut record)?;
+        let header = Header::parse(&prefix, &record)?;
+        let signer = read_signature(&mut from, &hash)?;
+        Ok(Self { header, signer, from })
+    }
+
+    /// Whether it is of this build, these settings and this kind of repository, and signed if it has to be.
+    pub fn check(&self, recipe: u64, profile: ProfileId, id_bytes: usize, trust: Trust) -> Result<(), ReadError> {
+        if let Trust::Only(wanted) = trust
+            && self.signer != Some(wanted)
+        {
+            return Err(ReadError::Untrusted {
+                wanted,
+                found: self.signer,
+            });
+        }
+        let header = &self.header;
+        let other = |what, found: String, expected: String| ReadError::Other { what, found, expected };
+        if header.formats != Formats::CURRENT {
+            let text = |formats: Formats| format!("{}.{}.{}", formats.artifacts, formats.lexical, formats.vectors);
+            return Err(other("format", text(header.formats), text(Formats::CURRENT)));
+        }
+        if usize::from(header.id_bytes) != id_bytes {
+            let text = |n_bytes| if n_bytes == 20 { "sha1" } else { "sha256" }.to_owned();
+            return Err(other(
+                "object format",
+                text(usize::from(header.id_bytes)),
+                text(id_bytes),
+            ));
+        }
+        if header.recipe != recipe {
+            let text = |recipe| format!("{recipe:016x}");
+            return Err(other("extraction recipe", text(header.recipe), text(recipe)));
+        }
+        match ProfileId(header.profile) {
+            found if found == profile => Ok(()),
+            found => Err(other("embedding profile", found.to_string(), profile.to_string())),
+        }
+    }
+
+    /// Opens all entries into a file without a name on the volume of `sidecar`, comparing each with its hash. In their order.
+    pub fn stage(mut self, sidecar: &Sidecar) -> Result<Vec<Bytes>, ReadError> {
+        let stage_error = |source| ReadError::Stage {
+            root: sidecar.root().to_owned(),
+            source,
+        };
+        let needed = self.header.n_bytes();
+        // Once for what is staged, once for what is made of it.
+        let free = volume(sidecar.root()).map_err(stage_error)?.free_bytes;
+        let room = (free.saturating_sub(SPARE_BYTES) / 2).min(MAX_TOTAL_BYTES);
+        if needed > room {
+            return Err(ReadError::NoRoom { needed, room });
+        }
+        let mut staging = sidecar.staging().map_err(stage_error)?;
+        for entry in &self.header.entries {
+            open_entry(&mut self.from, entry, &mut staging, &stage_error)?;
+        }
+        if !self.from.fill_buf().map_err(ReadError::Io)?.is_empty() {
+            return Err(ReadError::Trailing);
+        }
+        let all = staging.finish().map_err(stage_error)?;
+        let mut start = 0;
+        let lengths = self.header.entries.iter().map(|entry| entry.length as usize);
+        Ok(lengths
+            .map(|length| {
+                let bytes = all.slice(start, length).expect("so much was written");
+                start += length;
+                bytes
+            })
+            .collect())
+    }
+}
+
+impl<R> std::fmt::Debug for BundleFile<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "BundleFile({} entries, format {FORMAT})", self.header.entries.len())
+    }
+}
+
+impl Header {
+    /// Its entries, part by part: records, vectors, and words if it is ready.
+    pub fn by_part(&self, files: Vec<Bytes>) -> Vec<(Bytes, Bytes, Option<Bytes>)> {
+        let width = match self.kind() {
+            Kind::Records => 2,
+            Kind::Ready => 3,
+        };
+        files
+            .chunks_exact(width)
+            .map(|part| (part[0].clone(), part[1].clone(), part.get(2).cloned()))
+            .collect()
+    }
+
+    /// Whether it has everything of a tree.
+    pub fn has_tree(&self, tree: TreeId) -> bool {
+        self.trees().any(|known| known == tree)
+    }
+}
+
+fn open_entry(
+    from: &mut impl BufRead,
+    entry: &Entry,
+    to: &mut impl Write,
+    stage_error: &dyn Fn(io::Error) -> ReadError,
+) -> Result<(), ReadError> {
+    let damaged = |what: String| ReadError::Entry {
+        name: entry.name.clone(),
+        what,
+    };
+    let mut frame = Limited {
+        left: entry.n_packed,
+        from,
+    };
+    let mut hashed = Hashed {
+        hasher: blake3::Hasher::new(),
+        to,
+    };
+    let opened = decompress_from(&mut frame, entry.length, &mut hashed);
+    let n_left = frame.left;
+    match opened {
+        Err(CompressError::Damaged(source)) if source.kind() == io::ErrorKind::StorageFull => {
+            return Err(stage_error(source));
+        }
+        Err(error) => {
+            let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
+            return Err(damaged(format!("{error}{cause}")));
+        }
+        Ok(()) if n_left > 0 => return Err(ReadError::CutShort),
+        Ok(()) => {}
+    }
+    match *hashed.hasher.finalize().as_bytes() == entry.hash {
+        true => Ok(()),
+        false => Err(damaged("another hash than the header says".to_owned())),
+    }
+}
+
+/// As much of a reader as an entry has.
+struct Limited<'a, R> {
+    left: u64,
+    from: &'a mut R,
+}
+
+impl<R: BufRead> Read for Limited<'_, R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let n_read = self.fill_buf()?.read(to)?;
+        self.consume(n_read);
+        Ok(n_read)
+    }
+}
+
+impl<R: BufRead> BufRead for Limited<'_, R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.left == 0 {
+            return Ok(&[]);
+        }
+        let buffer = self.from.fill_buf()?;
+        Ok(&buffer[..buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX))])
+    }
+
+    fn consume(&mut self, n_bytes: usize) {
+        self.from.consume(n_bytes);
+        self.left -= n_bytes as u64;
+    }
+}
+
+/// Hashes what it hands on.
+struct Hashed<'a, W> {
+    hasher: blake3::Hasher,
+    to: &'a mut W,
+}
+
+impl<W: Write> Write for Hashed<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n_written = self.to.write(bytes)?;
+        self.hasher.update(&bytes[..n_written]);
+        Ok(n_written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+fn read_exactly(from: &mut impl Read, to: &mut [u8]) -> Result<(), ReadError> {
+    from.read_exact(to).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => ReadError::CutShort,
+        _ => ReadError::Io(error),
+    })
+}
+
+fn read_signature(from: &mut impl Read, hash: &[u8; 32]) -> Result<Option<PublicKey>, ReadError> {
+    let mut kind = [0];
+    read_exactly(from, &mut kind)?;
+    if kind == [0] {
+        return Ok(None);
+    }
+    let (mut public, mut signature) = ([0; PUBLIC_BYTES], [0; SIGNATURE_BYTES]);
+    read_exactly(from, &mut public)?;
+    read_exactly(from, &mut signature)?;
+    let public = PublicKey(public);
+    match kind == [1] && public.has_signed(hash, &signature) {
+        true => Ok(Some(public)),
+        false => Err(ReadError::Signature),
+    }
+}

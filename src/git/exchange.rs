@@ -1,0 +1,404 @@
+//! Files kept under a ref of a remote that no branch, tag or plain push or fetch has to do with.
+//!
+//! Everything happens in a repository of its own in a temporary folder: the user's repository gets no object, no ref and no lock,
+//! and nothing that its configuration names is asked. What the system's and the user's own configuration say (credentials,
+//! proxies, `insteadOf`) counts.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use super::command::{CommandError, networked};
+use super::open::{ObjectFormat, Repository};
+
+/// What may carry objects. `ext` and whatever else runs a program of the address's choosing may not.
+const TRANSPORTS: [&str; 4] = ["file", "https", "http", "ssh"];
+/// Bring single objects, check them, and start nothing that goes on by itself.
+const SETTINGS: [&str; 6] = [
+    "protocol.version=2",
+    "fetch.fsckObjects=true",
+    "fetch.negotiationAlgorithm=noop",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "push.recurseSubmodules=no",
+];
+/// No list of files is longer.
+const MAX_FILES: usize = 4096;
+/// Same files, same commit, whoever makes it.
+const NOBODY: [(&str, &str); 6] = [
+    ("GIT_AUTHOR_NAME", "codescout"),
+    ("GIT_AUTHOR_EMAIL", "codescout@localhost"),
+    ("GIT_AUTHOR_DATE", "@0 +0000"),
+    ("GIT_COMMITTER_NAME", "codescout"),
+    ("GIT_COMMITTER_EMAIL", "codescout@localhost"),
+    ("GIT_COMMITTER_DATE", "@0 +0000"),
+];
+
+/// A remote with one ref of it.
+#[derive(Debug)]
+pub struct Exchange {
+    address: String,
+    reference: String,
+    folder: PathBuf,
+}
+
+/// The files under the ref at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shelf {
+    /// What the ref named; `None` if it was not there.
+    pub commit: Option<String>,
+    /// The id of each file's blob.
+    pub files: BTreeMap<String, String>,
+}
+
+/// Why a remote could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ExchangeError {
+    /// Not a remote of this repository and not an address.
+    #[error("there is no remote {name}")]
+    NoRemote {
+        /// What was asked for.
+        name: String,
+    },
+    /// Of a kind that is not used.
+    #[error("{address} is not an address that is used here: https, http, ssh, host:path, or a folder")]
+    Address {
+        /// Without what may be a secret.
+        address: String,
+    },
+    /// Git.
+    #[error(transparent)]
+    Git(#[from] CommandError),
+    /// Somebody else has changed the ref meanwhile.
+    #[error("somebody else is pushing to {reference}")]
+    Moved {
+        /// The ref.
+        reference: String,
+    },
+    /// The answer is nothing that this program put there.
+    #[error("what stands under {reference} is not this program's: {what}")]
+    Foreign {
+        /// The ref.
+        reference: String,
+        /// What is odd.
+        what: String,
+    },
+    /// The temporary repository.
+    #[error("cannot use {}", .path.display())]
+    Io {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Exchange {
+    /// Prepares to use `reference` of a remote of `repository`, by its name or its address, by way of `folder`, which is empty.
+    pub fn new(repository: &Repository, remote: &str, reference: &str, folder: &Path) -> Result<Self, ExchangeError> {
+        let address = address_of(repository, remote)?;
+        let exchange = Self {
+            address,
+            reference: reference.to_owned(),
+            folder: folder.to_owned(),
+        };
+        let format = match repository.object_format() {
+            ObjectFormat::Sha1 => "--object-format=sha1",
+            ObjectFormat::Sha256 => "--object-format=sha256",
+        };
+        exchange.run("init", &["--bare", "--quiet", "--template=", format, "."])?;
+        Ok(exchange)
+    }
+
+    /// The address, without a password.
+    pub fn shown(&self) -> String {
+        without_password(&self.address)
+    }
+
+    /// What stands under the ref now. Files themselves are left where they are, if the remote can do that.
+    pub fn look(&self) -> Result<Shelf, ExchangeError> {
+        let listed = self.run("ls-remote", &["--", &self.address, &self.reference])?;
+        let listed = String::from_utf8_lossy(&listed);
+        let commit = listed.lines().find_map(|line| {
+            let (id, name) = line.split_once('\t')?;
+            (name == self.reference).then(|| id.to_owned())
+        });
+        if commit.is_none_or(|id| !is_id(&id)) {
+            return Ok(Shelf::default());
+        }
+        let refspec = format!("+{}:refs/heads/there", self.reference);
+        self.run(
+            "fetch",
+            &[
+                "--quiet",
+                "--no-tags",
+                "--depth=1",
+                "--filter=blob:none",
+                "--no-write-fetch-head",
+                "--",
+                &self.address,
+                &refspec,
+            ],
+        )?;
+        let commit = String::from_utf8_lossy(&self.run("rev-parse", &["refs/heads/there"])?)
+            .trim()
+            .to_owned();
+        let files = self.run("ls-tree", &["-z", &commit])?;
+        Ok(Shelf {
+            files: self.parse(&files)?,
+            commit: Some(commit),
+        })
+    }
+
+    /// Brings the blobs of these ids here, those that are not here already.
+    pub fn bring(&self, ids: &[&str]) -> Result<(), ExchangeError> {
+        let mut missing = String::new();
+        for id in ids {
+            if self.run("cat-file", &["-e", id]).is_err() {
+                missing.push_str(&format!("{id}\n"));
+            }
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        // As git itself brings what a partial clone has left behind.
+        let arguments = [
+            "--quiet",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--recurse-submodules=no",
+            "--filter=blob:none",
+            "--stdin",
+            "--",
+            &self.address,
+        ];
+        self.feed("fetch", &arguments, missing.as_bytes())?;
+        Ok(())
+    }
+
+    /// The size of a blob that is here.
+    pub fn size(&self, id: &str) -> Result<u64, ExchangeError> {
+        let printed = self.run("cat-file", &["-s", id])?;
+        let printed = String::from_utf8_lossy(&printed);
+        printed.trim().parse().map_err(|_| self.foreign("a size"))
+    }
+
+    /// The bytes of a blob that is here, as they come; the child ends with its reader.
+    pub fn read(&self, id: &str) -> Result<Child, ExchangeError> {
+        let mut command = self.command();
+        command.args(["cat-file", "blob", id]).stderr(Stdio::null());
+        Ok(command.spawn().map_err(CommandError::NotRun)?)
+    }
+
+    /// Takes a file up; its blob's id.
+    pub fn add(&self, file: &Path) -> Result<String, ExchangeError> {
+        let printed = self.run(
+            "hash-object",
+            &[OsStr::new("-w"), OsStr::new("--no-filters"), file.as_os_str()],
+        )?;
+        Ok(String::from_utf8_lossy(&printed).trim().to_owned())
+    }
+
+    /// Puts files in the place of `old`, if that is still what stands there.
+    pub fn replace(&self, old: &Shelf, files: &BTreeMap<String, String>) -> Result<(), ExchangeError> {
+        let lines = files.iter().map(|(name, id)| format!("100644 blob {id}\t{name}\n"));
+        let tree = self.feed("mktree", &["--missing"], lines.collect::<String>().as_bytes())?;
+        let commit = self.feed("commit-tree", &[tree.as_str()], b"codescout index\n")?;
+        let lease = format!(
+            "--force-with-lease={}:{}",
+            self.reference,
+            old.commit.as_deref().unwrap_or_default()
+        );
+        // Without a plus, which would overrule the lease.
+        let refspec = format!("{commit}:{}", self.reference);
+        let mut arguments = vec!["--quiet", "--porcelain", "--no-verify", "--no-signed", &lease];
+        // The hooks of a folder are those of whoever made it, and would run here.
+        const NO_HOOKS: &str = "--receive-pack=git -c core.hooksPath=/dev/null -c core.fsmonitor=false receive-pack";
+        if is_folder(&self.address) {
+            arguments.push(NO_HOOKS);
+        }
+        arguments.extend(["--", &self.address, &refspec]);
+        match self.run("push", &arguments) {
+            Ok(_) => Ok(()),
+            // What it said differs between versions and hosts; whether it has moved does not.
+            Err(error) => match self.look() {
+                Ok(now) if now.commit != old.commit => Err(ExchangeError::Moved {
+                    reference: self.reference.clone(),
+                }),
+                _ => Err(error),
+            },
+        }
+    }
+
+    fn parse(&self, listed: &[u8]) -> Result<BTreeMap<String, String>, ExchangeError> {
+        let mut files = BTreeMap::new();
+        for line in listed.split(|&byte| byte == 0).filter(|line| !line.is_empty()) {
+            let text = std::str::from_utf8(line).map_err(|_| self.foreign("a name that is not text"))?;
+            let (facts, name) = text
+                .split_once('\t')
+                .ok_or_else(|| self.foreign("a line without a name"))?;
+            match facts.split(' ').collect::<Vec<_>>()[..] {
+                ["100644", "blob", id] if is_id(id) => files.insert(name.to_owned(), id.to_owned()),
+                _ => return Err(self.foreign("an entry that is no plain file")),
+            };
+        }
+        match files.len() <= MAX_FILES {
+            true => Ok(files),
+            false => Err(self.foreign("too many files")),
+        }
+    }
+
+    fn foreign(&self, what: &str) -> ExchangeError {
+        ExchangeError::Foreign {
+            reference: self.reference.clone(),
+            what: what.to_owned(),
+        }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = networked(&self.folder);
+        for transport in TRANSPORTS {
+            command.arg("-c").arg(format!("protocol.{transport}.allow=always"));
+        }
+        for setting in SETTINGS {
+            command.args(["-c", setting]);
+        }
+        command.envs(NOBODY);
+        command
+    }
+
+    fn run<S: AsRef<OsStr>>(&self, operation: &str, arguments: &[S]) -> Result<Vec<u8>, ExchangeError> {
+        let mut command = self.command();
+        command.arg(operation).args(arguments);
+        self.outcome(operation, command.output().map_err(CommandError::NotRun)?)
+    }
+
+    fn feed(&self, operation: &str, arguments: &[&str], input: &[u8]) -> Result<String, ExchangeError> {
+        let mut command = self.command();
+        command.arg(operation).args(arguments).stdin(Stdio::piped());
+        let mut child = command.spawn().map_err(CommandError::NotRun)?;
+        if let Some(mut stdin) = child.stdin.take() {
+            stdin.write_all(input).map_err(CommandError::NotRun)?;
+        }
+        let output = self.outcome(operation, child.wait_with_output().map_err(CommandError::NotRun)?)?;
+        Ok(String::from_utf8_lossy(&output).trim().to_owned())
+    }
+
+    fn outcome(&self, operation: &str, output: std::process::Output) -> Result<Vec<u8>, ExchangeError> {
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        // A push says on standard output which refs were refused.
+        let said = [output.stderr, output.stdout].concat();
+        let message = String::from_utf8_lossy(&said).replace(&self.address, &self.shown());
+        Err(ExchangeError::Git(CommandError::Failed {
+            operation: operation.to_owned(),
+            message: message.trim().to_owned(),
+        }))
+    }
+}
+
+fn is_id(text: &str) -> bool {
+    matches!(text.len(), 40 | 64) && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// The address of a remote: by its name in the repository's configuration, from which nothing else is taken, or itself.
+fn address_of(repository: &Repository, remote: &str) -> Result<String, ExchangeError> {
+    let is_name = !remote.contains(['/', ':', '\\']) && !remote.starts_with(['-', '.']);
+    let address = match is_name {
+        false => remote.to_owned(),
+        true => {
+            let key = format!("remote.{remote}.url");
+            let found = super::command::git(repository.common_dir(), "config", &["--local", "--get", &key]);
+            let found = found.map_err(|error| match error {
+                CommandError::Failed { .. } => ExchangeError::NoRemote {
+                    name: remote.to_owned(),
+                },
+                error => error.into(),
+            })?;
+            String::from_utf8_lossy(&found).trim_end_matches('\n').to_owned()
+        }
+    };
+    if !is_allowed(&address) {
+        return Err(ExchangeError::Address {
+            address: without_password(&address),
+        });
+    }
+    let path = Path::new(&address);
+    if is_folder(&address) && path.is_relative() && !address.starts_with("file:") {
+        let base = repository.work_dir().unwrap_or(repository.common_dir());
+        let whole = fs::canonicalize(base.join(path)).map_err(|source| ExchangeError::Io {
+            path: base.join(path),
+            source,
+        })?;
+        return Ok(whole.to_string_lossy().into_owned());
+    }
+    Ok(address)
+}
+
+fn is_allowed(address: &str) -> bool {
+    if address.is_empty() || address.starts_with('-') || address.contains("::") || address.chars().any(char::is_control)
+    {
+        return false;
+    }
+    match address.split_once("://") {
+        Some((scheme, rest)) => TRANSPORTS.contains(&scheme) && !rest.starts_with('-'),
+        None => true,
+    }
+}
+
+/// Whether an address is a folder of this machine: no scheme, and no `host:` before the first slash.
+fn is_folder(address: &str) -> bool {
+    let has_host = address.find(':').is_some_and(|colon| !address[..colon].contains('/'));
+    address.starts_with("file://") || !has_host
+}
+
+fn without_password(address: &str) -> String {
+    let Some((scheme, rest)) = address.split_once("://") else {
+        return address.to_owned();
+    };
+    let end = rest.find('/').unwrap_or(rest.len());
+    match rest[..end].rfind('@') {
+        Some(at) => format!("{scheme}://{}", &rest[at + 1..]),
+        None => address.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_run_programs_are_refused() {
+        for bad in [
+            "",
+            "-x",
+            "ext::sh -c x",
+            "fd::7",
+            "--upload-pack=x",
+            "git://host/x",
+            "gopher://x",
+            "a\nb",
+            "ssh://-oProxy=x/",
+        ] {
+            assert!(!is_allowed(bad), "{bad}");
+        }
+        for good in [
+            "https://host/x",
+            "ssh://git@host/x",
+            "git@host:x/y.git",
+            "/srv/x.git",
+            "../x.git",
+            "file:///srv/x",
+        ] {
+            assert!(is_allowed(good), "{good}");
+        }
+        assert!(is_folder("/srv/x") && is_folder("./a:b") && is_folder("file:///x") && !is_folder("host:x"));
+        assert_eq!(without_password("https://me:secret@host/x@y"), "https://host/x@y");
+        assert_eq!(without_password("git@host:x"), "git@host:x");
+    }
+}

@@ -1,0 +1,270 @@
+//! Records and vectors of blobs apart from any sidecar: what can be sent to others, because all else follows from the blobs' bytes.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::artifact::{ArtifactFile, ArtifactKey, ArtifactWriter, OpenedBlocks, ReadError, SkipReason, Status};
+use crate::embed::ProfileId;
+use crate::extract::Extraction;
+use crate::model::Lang;
+use crate::sidecar::Bytes;
+
+use super::dense::{Quantisation, VectorFile, VectorFileError, VectorWriter, WriteError};
+use super::segments::Segments;
+
+/// A part is closed at so many blobs or documents, which bounds the memory of writing and reading it.
+const MAX_PART: usize = 16_384;
+/// Of a file of the largest size that is indexed no block comes near.
+const MAX_BLOCK_BYTES: u64 = 64 << 20;
+
+/// Records and vectors, in parts whose numbers follow one another from 0 on.
+#[derive(Clone, Debug)]
+pub struct Records {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug)]
+struct Part {
+    base_doc: u32,
+    artifacts: ArtifactFile,
+    vectors: VectorFile,
+}
+
+/// The bytes of a part.
+#[derive(Debug)]
+pub struct RecordsData {
+    /// How many blobs it has.
+    pub n_blobs: u32,
+    /// How many documents it has.
+    pub n_docs: u32,
+    /// The artifact file.
+    pub artifacts: Vec<u8>,
+    /// The vector file.
+    pub vectors: Vec<u8>,
+}
+
+/// Why records could not be read or gathered.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordsError {
+    /// An artifact file.
+    #[error(transparent)]
+    Artifacts(#[from] ReadError),
+    /// A vector file.
+    #[error(transparent)]
+    Vectors(#[from] VectorFileError),
+    /// A vector could not be copied.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The parts do not belong together, or not to this build.
+    #[error("part {part}: {what}")]
+    Unlike {
+        /// Its number, from 0 on.
+        part: usize,
+        /// What is wrong.
+        what: &'static str,
+    },
+}
+
+/// What all parts have to be of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordsKind {
+    /// Of the artifacts.
+    pub recipe: u64,
+    /// Of the vectors.
+    pub profile: ProfileId,
+    /// Components of a vector.
+    pub dim: usize,
+    /// How vectors are kept.
+    pub quantisation: Quantisation,
+    /// Bytes of an object id.
+    pub id_bytes: usize,
+}
+
+/// What is recorded of one blob.
+#[derive(Debug)]
+pub(super) struct Recalled {
+    pub(super) lang: Lang,
+    pub(super) outcome: Result<Extraction, SkipReason>,
+    /// The documents of its chunks.
+    pub(super) docs: Vec<u32>,
+}
+
+impl Records {
+    /// Opens the artifact and vector files of all parts, which may come from anywhere.
+    pub fn open(parts: impl IntoIterator<Item = (Bytes, Bytes)>, kind: RecordsKind) -> Result<Self, RecordsError> {
+        let mut opened: Vec<Part> = Vec::new();
+        let mut base_doc = 0u32;
+        for (number, (artifacts, vectors)) in parts.into_iter().enumerate() {
+            let unlike = |what| RecordsError::Unlike { part: number, what };
+            let artifacts = ArtifactFile::from_bytes(Path::new("records"), artifacts)?;
+            let vectors = VectorFile::open(Arc::new(vectors))?;
+            vectors.verify()?;
+            if artifacts.recipe() != kind.recipe {
+                return Err(unlike("another recipe"));
+            }
+            if artifacts.n_blobs() > 0 && artifacts.id_bytes() != kind.id_bytes {
+                return Err(unlike("another object format"));
+            }
+            if (vectors.profile(), vectors.dim(), vectors.quantisation()) != (kind.profile, kind.dim, kind.quantisation)
+            {
+                return Err(unlike("another embedding profile"));
+            }
+            if artifacts.largest_block() > MAX_BLOCK_BYTES {
+                return Err(unlike("a block of records is too large"));
+            }
+            let n_docs = vectors.len();
+            opened.push(Part {
+                base_doc,
+                artifacts,
+                vectors,
+            });
+            base_doc = base_doc
+                .checked_add(n_docs)
+                .ok_or_else(|| unlike("too many documents"))?;
+        }
+        Ok(Self { parts: opened })
+    }
+
+    /// How many blobs and documents each part has.
+    pub fn sizes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let size = |part: &Part| (part.artifacts.n_blobs(), part.vectors.len());
+        self.parts.iter().map(size)
+    }
+
+    /// What its blobs are filed under, in their order.
+    pub fn keys(&self) -> impl Iterator<Item = ArtifactKey> + '_ {
+        let of_part = |part: &'_ Part| {
+            let artifacts = part.artifacts.clone();
+            (0..artifacts.n_blobs()).filter_map(move |blob| artifacts.key(blob))
+        };
+        self.parts.iter().flat_map(of_part)
+    }
+
+    /// What is recorded of a blob; `None` if it is not among these.
+    pub(super) fn recall(&self, key: ArtifactKey) -> Option<Result<Recalled, ReadError>> {
+        let (part, blob) = self
+            .parts
+            .iter()
+            .find_map(|part| Some((part, part.artifacts.find(key)?)))?;
+        Some(recalled(&part.artifacts, blob, key))
+    }
+
+    /// The row of a document.
+    pub(super) fn row(&self, doc: u32) -> Option<(&VectorFile, u32)> {
+        let after = self.parts.partition_point(|part| part.base_doc <= doc);
+        let part = self.parts.get(after.checked_sub(1)?)?;
+        let row = doc - part.base_doc;
+        (row < part.vectors.len()).then_some((&part.vectors, row))
+    }
+}
+
+fn recalled(artifacts: &ArtifactFile, blob: u32, key: ArtifactKey) -> Result<Recalled, ReadError> {
+    let outcome = match artifacts.status(blob) {
+        Some(Status::Skipped(reason)) => Err(reason),
+        _ => {
+            let mut extraction = artifacts.extraction(blob)?;
+            extraction.references = artifacts.references(blob)?;
+            Ok(extraction)
+        }
+    };
+    Ok(Recalled {
+        lang: artifacts.lang(blob).unwrap_or(key.lang),
+        outcome,
+        docs: artifacts.docs(blob).collect(),
+    })
+}
+
+/// Gathers what `segments` know of the blobs under `keys`, in their order, and hands it on part by part. Keys that are not known
+/// are passed over.
+///
+/// The bytes depend on `keys` and what is known of them alone; not on the numbers, order and grouping of the segments.
+pub fn gather_records<E: From<RecordsError>>(
+    segments: &Segments,
+    keys: &[ArtifactKey],
+    mut finished: impl FnMut(RecordsData) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut numbers: HashMap<u32, u32> = HashMap::new();
+    let mut opened: HashMap<u32, OpenedBlocks> = HashMap::new();
+    let mut open: Option<Gathering> = None;
+    for &key in keys {
+        let Some((segment, local)) = segments.find_blob(key).and_then(|blob| segments.of_blob(blob)) else {
+            continue;
+        };
+        let Some(vectors) = &segment.vectors else { continue };
+        let gathering = match &mut open {
+            Some(gathering) => gathering,
+            None => open.insert(Gathering::new(segment.artifacts.recipe(), vectors)?),
+        };
+        gathering
+            .add(
+                segments,
+                (&segment.artifacts, local),
+                &mut numbers,
+                opened.entry(segment.base_blob).or_default(),
+            )
+            .map_err(E::from)?;
+        if gathering.is_full()
+            && let Some(full) = open.take()
+        {
+            finished(full.finish())?;
+        }
+    }
+    match open {
+        Some(last) => finished(last.finish()),
+        None => Ok(()),
+    }
+}
+
+/// A part that is being written.
+struct Gathering {
+    artifacts: ArtifactWriter,
+    vectors: VectorWriter,
+}
+
+impl Gathering {
+    fn new(recipe: u64, like: &VectorFile) -> Result<Self, RecordsError> {
+        Ok(Self {
+            artifacts: ArtifactWriter::new(recipe),
+            vectors: VectorWriter::new(like.dim(), like.quantisation(), like.profile())?,
+        })
+    }
+
+    /// `numbers`: the new number of each document that has one, by its old.
+    fn add(
+        &mut self,
+        segments: &Segments,
+        (artifacts, local): (&ArtifactFile, u32),
+        numbers: &mut HashMap<u32, u32>,
+        opened: &mut OpenedBlocks,
+    ) -> Result<(), RecordsError> {
+        let mut copied = Ok(());
+        let renumber = |doc: u32| {
+            if let Some(&number) = numbers.get(&doc) {
+                return Some(number);
+            }
+            let (segment, row) = segments.of_doc(doc)?;
+            copied = self.vectors.copy_row(segment.vectors.as_ref()?, row);
+            copied.as_ref().ok()?;
+            let number = numbers.len() as u32;
+            numbers.insert(doc, number);
+            Some(number)
+        };
+        let pushed = self.artifacts.copy(artifacts, local, renumber, opened);
+        copied?;
+        Ok(pushed?)
+    }
+
+    fn is_full(&self) -> bool {
+        self.artifacts.n_blobs() as usize >= MAX_PART || self.vectors.len() >= MAX_PART
+    }
+
+    fn finish(self) -> RecordsData {
+        RecordsData {
+            n_blobs: self.artifacts.n_blobs(),
+            n_docs: self.vectors.len() as u32,
+            artifacts: self.artifacts.finish(),
+            vectors: self.vectors.finish(),
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! What others have made of blobs that this repository has: taken over in place of making it again.
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::artifact::ArtifactKey;
+use crate::index::{
+    Build, BuildError, BuildOptions, Recall, Records, RecordsError, Segment, SegmentData, SegmentError, Segments,
+};
+use crate::model::TreeId;
+use crate::sidecar::{Bytes, LockError, SegmentEntry, State, Store, StoredFile, VectorEntry};
+use crate::snapshot::{Blobs, missing_artifacts};
+
+use super::progress::{Progress, Stage};
+use super::publish::{
+    ARTIFACTS_ENDING, LEXICAL_ENDING, PublishError, VECTORS_ENDING, pass, publish_state, store, store_segment,
+};
+use super::run::{Ingest, IngestError, new_epoch};
+
+/// Of so few blobs all are made again.
+const FEW: usize = 256;
+/// Of more, one in so many, but at least [`FEW`].
+const ONE_IN: usize = 50;
+/// How many blobs are looked for to tell whether an index is this repository's.
+const MAX_LOOKUPS: usize = 500;
+
+/// Segments are closed sooner than those of a build, so that taking in needs less memory than making.
+const MAX_SEGMENT_BYTES: usize = 24 << 20;
+
+/// Which of the blobs that others have recorded are extracted and embedded again, to compare.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Audit {
+    /// A part of them by chance.
+    #[default]
+    Sample,
+    /// All of them.
+    All,
+}
+
+/// What was taken over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// Blobs that are known now and were not.
+    pub n_blobs: usize,
+    /// Documents likewise.
+    pub n_docs: usize,
+    /// Bytes of text of these.
+    pub n_text_bytes: u64,
+    /// Blobs that were known already.
+    pub n_known_blobs: usize,
+    /// Blobs that this repository does not have.
+    pub n_absent_blobs: usize,
+    /// Blobs that were made again to compare.
+    pub n_audited_blobs: usize,
+    /// Whether segments were taken as they are.
+    pub is_adopted: bool,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// Whether it was stopped; then nothing was taken over.
+    pub interrupted: bool,
+}
+
+/// Why nothing was taken over.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The sidecar, or the repository.
+    #[error(transparent)]
+    Ingest(#[from] IngestError),
+    /// What is recorded is not true, or could not be indexed.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The records cannot be read.
+    #[error(transparent)]
+    Records(#[from] RecordsError),
+    /// A segment cannot be read.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// Not one blob of it is here.
+    #[error("none of its {n_blobs} blobs is in this repository")]
+    OtherRepository {
+        /// How many were looked for.
+        n_blobs: usize,
+    },
+}
+
+impl From<PublishError> for ImportError {
+    fn from(error: PublishError) -> Self {
+        Self::Ingest(error.into())
+    }
+}
+
+impl From<LockError> for ImportError {
+    fn from(error: LockError) -> Self {
+        Self::Ingest(error.into())
+    }
+}
+
+impl Ingest<'_> {
+    /// What the artifacts of a tree's files are filed under, each once, in the order of the paths.
+    pub fn keys_of(&self, tree: TreeId) -> Result<Vec<ArtifactKey>, IngestError> {
+        let files = self.all_files(tree)?;
+        Ok(missing_artifacts(&files, &Segments::default()))
+    }
+
+    /// Takes over what `records` say of blobs that this repository has and the sidecar does not know.
+    ///
+    /// The words are indexed from the blobs' own bytes; places, numbers and what is left out are compared with them, and of those
+    /// blobs that `audit` says everything. If one record is not true nothing is taken over. All of it is published at once.
+    pub fn import(
+        &self,
+        records: &Records,
+        audit: Audit,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Imported, ImportError> {
+        let started = Instant::now();
+        let lock = self.sidecar.lock_unless(self.patience, interrupt)?;
+        let (mut state, known) = self.sound_state(&lock)?;
+        let (mut keys, mut n_known_blobs) = (Vec::new(), 0);
+        let mut seen = HashSet::new();
+        for key in records.keys() {
+            match known.find_blob(key) {
+                Some(_) => n_known_blobs += 1,
+                None if seen.insert(key) => keys.push(key),
+                None => {}
+            }
+        }
+        let blobs = Blobs::of_git(self.repository, self.options.max_blob_bytes);
+        let n_looked_for = keys.len();
+        self.keep_present(&mut keys);
+        let n_absent_blobs = n_looked_for - keys.len();
+        if keys.is_empty() && n_known_blobs == 0 && n_looked_for > 0 {
+            return Err(ImportError::OtherRepository { n_blobs: n_looked_for });
+        }
+        let audited = audited(&keys, audit);
+        let mut imported = Imported {
+            n_known_blobs,
+            n_absent_blobs,
+            n_audited_blobs: audited.len(),
+            ..Imported::default()
+        };
+        progress.begin(Stage::Importing, keys.len());
+        let options = BuildOptions {
+            max_segment_bytes: self.options.max_segment_bytes.min(MAX_SEGMENT_BYTES),
+            ..self.options.clone()
+        };
+        let build = Build {
+            known: &known,
+            embedder: self.embedder,
+            options: &options,
+            interrupt,
+            progress: &|n_bytes| progress.advance(n_bytes),
+        };
+        let recall = Recall {
+            records,
+            audited: &audited,
+        };
+        let profile = self.profile();
+        let mut segments = Vec::new();
+        build.segments_recalled(recall, &keys, &blobs, |data: SegmentData| {
+            if data.n_blobs > 0 {
+                imported.n_blobs += data.n_blobs as usize;
+                imported.n_docs += data.n_docs as usize;
+                imported.n_text_bytes += data.n_text_bytes;
+                segments.push(store_segment(self.sidecar, &data, &profile)?);
+            }
+            Ok::<_, ImportError>(())
+        })?;
+        progress.end();
+        if interrupt.load(Ordering::Relaxed) {
+            imported = Imported {
+                interrupted: true,
+                ..Imported::default()
+            };
+        } else if !segments.is_empty() {
+            pass("import.stored", self.sidecar)?;
+            state.segments.extend(segments);
+            publish_state(self.sidecar, &lock, &mut state)?;
+            pass("import.published", self.sidecar)?;
+        }
+        imported.elapsed = started.elapsed();
+        Ok(imported)
+    }
+
+    /// Takes over segments as they are, from somebody who is trusted: artifacts, words and vectors of each. `None` if the sidecar
+    /// has segments already, whose documents they would double.
+    pub fn adopt(&self, files: &[[Bytes; 3]], interrupt: &AtomicBool) -> Result<Option<Imported>, ImportError> {
+        let started = Instant::now();
+        let lock = self.sidecar.lock_unless(self.patience, interrupt)?;
+        let (old, known) = self.sound_state(&lock)?;
+        if known.n_blobs() > 0 {
+            return Ok(None);
+        }
+        let mut imported = Imported {
+            is_adopted: true,
+            ..Imported::default()
+        };
+        let mut state = State {
+            epoch: new_epoch().map_err(IngestError::Random)?,
+            segments: Vec::new(),
+            ..old
+        };
+        let (mut keys, mut segments) = (Vec::new(), Vec::new());
+        for files in files {
+            let first = (imported.n_blobs as u32, imported.n_docs as u32);
+            let segment = self.checked_segment(first, files.clone())?;
+            let n_blobs = segment.artifacts.n_blobs();
+            keys.extend((0..n_blobs).filter_map(|blob| segment.artifacts.key(blob)));
+            imported.n_blobs += n_blobs as usize;
+            imported.n_docs += segment.lexical.n_docs() as usize;
+            segments.push((segment, files));
+        }
+        let n_blobs = keys.len();
+        keys = keys.into_iter().step_by(n_blobs.div_ceil(MAX_LOOKUPS).max(1)).collect();
+        self.keep_present(&mut keys);
+        if keys.is_empty() && n_blobs > 0 {
+            return Err(ImportError::OtherRepository { n_blobs });
+        }
+        for (segment, files) in segments {
+            state.segments.push(self.store_files(&segment, files)?);
+        }
+        pass("import.stored", self.sidecar)?;
+        publish_state(self.sidecar, &lock, &mut state)?;
+        pass("import.published", self.sidecar)?;
+        imported.elapsed = started.elapsed();
+        Ok(Some(imported))
+    }
+
+    /// A segment from outside whose parts fit together and to this build.
+    fn checked_segment(&self, first: (u32, u32), files: [Bytes; 3]) -> Result<Segment, ImportError> {
+        let segment = Segment::from_files(first, files)?;
+        let inconsistent = |what| SegmentError::Inconsistent {
+            base_blob: first.0,
+            base_doc: first.1,
+            what,
+        };
+        let vectors = segment.vectors.as_ref().ok_or(inconsistent("no vectors"))?;
+        if vectors.profile() != self.embedder.profile().id() {
+            return Err(inconsistent("another embedding profile").into());
+        }
+        vectors.verify().map_err(|_| inconsistent("damaged vectors"))?;
+        if segment.artifacts.recipe() != self.options.recipe {
+            return Err(inconsistent("another recipe").into());
+        }
+        Ok(segment)
+    }
+
+    fn store_files(
+        &self,
+        segment: &Segment,
+        [artifacts, lexical, vectors]: &[Bytes; 3],
+    ) -> Result<SegmentEntry, PublishError> {
+        let put =
+            |to, ending, bytes: &Bytes| -> Result<StoredFile, PublishError> { store(self.sidecar, to, ending, bytes) };
+        let (artifacts, (lexical, vectors)) = rayon::join(
+            || put(Store::Artifacts, ARTIFACTS_ENDING, artifacts),
+            || {
+                rayon::join(
+                    || put(Store::Lexical, LEXICAL_ENDING, lexical),
+                    || put(Store::Dense, VECTORS_ENDING, vectors),
+                )
+            },
+        );
+        Ok(SegmentEntry {
+            base_blob: segment.base_blob,
+            n_blobs: segment.artifacts.n_blobs(),
+            base_doc: segment.base_doc,
+            n_docs: segment.lexical.n_docs(),
+            artifacts: artifacts?,
+            lexical: lexical?,
+            vectors: vec![VectorEntry {
+                profile: self.profile(),
+                file: vectors?,
+            }],
+        })
+    }
+
+    /// Keeps the keys whose blobs this repository has.
+    fn keep_present(&self, keys: &mut Vec<ArtifactKey>) {
+        let mut reader = self.repository.reader();
+        keys.retain(|key| matches!(reader.blob_size(key.blob), Ok(Some(_))));
+    }
+}
+
+/// Chosen so that nobody can tell beforehand which.
+fn audited(keys: &[ArtifactKey], audit: Audit) -> HashSet<ArtifactKey> {
+    let wanted = (keys.len() / ONE_IN).max(FEW);
+    if audit == Audit::All || keys.len() <= wanted {
+        return keys.iter().copied().collect();
+    }
+    let mut chosen = HashSet::with_capacity(wanted);
+    let mut random = [0u8; 8];
+    while chosen.len() < wanted {
+        // Without chance the first ones are taken; what comes from outside cannot bring that about.
+        let filled = fill(&mut random).map_or(chosen.len() as u64, |()| u64::from_le_bytes(random));
+        chosen.insert(keys[(filled % keys.len() as u64) as usize]);
+    }
+    chosen
+}
+
+fn fill(random: &mut [u8; 8]) -> io::Result<()> {
+    rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())?;
+    Ok(())
+}

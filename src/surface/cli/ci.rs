@@ -1,0 +1,210 @@
+//! `codescout ci`
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+
+use super::args::{CiArgs, CiCommand, Global, KeyArgs, RestoreArgs, SaveArgs};
+use super::export::read_key;
+use super::import::{TakenOut, megabytes, trust_of};
+use super::progress::CliProgress;
+use super::render::{Output, note};
+use super::{Found, INTERRUPTED};
+use crate::bundle::{BundleFile, Kind, ReadError};
+use crate::config::Environment;
+use crate::ingest::Audit;
+use crate::model::TreeId;
+use crate::surface::open::Workspace;
+use crate::surface::share::{ImportOptions, write_whole};
+
+/// Where the archive is kept unless another place is named, from the root of the work tree.
+const DEFAULT_FILE: &str = ".codescout-ci/index.bundle";
+
+#[derive(Debug, Serialize)]
+struct KeyOut {
+    key: String,
+    prefix: String,
+    moving_key: String,
+    tree: String,
+}
+
+#[derive(Debug, Serialize)]
+struct RestoreOut {
+    restored: bool,
+    because: Option<String>,
+    file: String,
+    #[serde(flatten)]
+    taken: Option<TakenOut>,
+}
+
+#[derive(Debug, Serialize)]
+struct SaveOut {
+    saved: bool,
+    because: Option<String>,
+    file: String,
+    bytes: u64,
+    blobs: u64,
+    took_ms: u64,
+}
+
+pub(super) fn run(workspace: &Workspace, global: &Global, args: &CiArgs, output: &mut Output) -> Result<Found> {
+    match &args.command {
+        CiCommand::Key(key) => show_key(workspace, global, key, output),
+        CiCommand::Restore(restore) => run_restore(workspace, global, restore, output),
+        CiCommand::Save(save) => run_save(workspace, global, save, output),
+    }
+}
+
+fn show_key(workspace: &Workspace, global: &Global, args: &KeyArgs, output: &mut Output) -> Result<Found> {
+    let target = workspace
+        .target(&global.reference)?
+        .context("no commits yet: there is nothing to name")?;
+    let prefix = format!("codescout-{}-", workspace.pipeline());
+    let keys = KeyOut {
+        key: format!("{prefix}{}", target.tree),
+        moving_key: format!("{prefix}{}", slug(&args.branch)),
+        tree: target.tree.to_string(),
+        prefix,
+    };
+    match (output.json, args.github, args.gitlab) {
+        (true, ..) => output.json(&keys)?,
+        (_, true, _) => output.put(&format!("key={}\nrestore-keys={}\n", keys.key, keys.prefix))?,
+        (_, _, true) => output.put(&format!(
+            "CODESCOUT_KEY={}\nCODESCOUT_MOVING_KEY={}\n",
+            keys.key, keys.moving_key
+        ))?,
+        _ => output.put(&format!("{}\n{}\n", keys.key, keys.prefix))?,
+    }
+    Ok(Found::Something)
+}
+
+/// A branch's name as part of a key: what caches do not take becomes a hyphen.
+fn slug(branch: &str) -> String {
+    let keep = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '.' || c == '_' {
+            c
+        } else {
+            '-'
+        }
+    };
+    branch.chars().map(keep).collect()
+}
+
+fn run_restore(workspace: &Workspace, global: &Global, args: &RestoreArgs, output: &mut Output) -> Result<Found> {
+    let path = path_of(workspace, args.file.as_deref());
+    let options = ImportOptions {
+        trust: trust_of(args.trust.as_deref())?,
+        is_own: !args.compare,
+        audit: Audit::default(),
+    };
+    let opened = File::open(&path);
+    let (taken, because) = match opened {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => (None, Some("there is no archive yet".to_owned())),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+        Ok(file) => match workspace.import(file, options, &CliProgress::new(global.quiet), &INTERRUPTED) {
+            Ok(taken) => (Some(TakenOut::of(&taken)), None),
+            // A cache of an earlier build is no fault: it is built anew. Anything else is.
+            Err(error) if is_of_other_build(&error) => (None, Some(format!("{error:#}"))),
+            Err(error) => return Err(error.context(format!("cannot restore {}", path.display()))),
+        },
+    };
+    let answer = RestoreOut {
+        restored: taken.is_some(),
+        because,
+        file: path.display().to_string(),
+        taken,
+    };
+    if output.json {
+        output.json(&answer)?;
+    } else {
+        output.line(&match (&answer.taken, &answer.because) {
+            (Some(taken), _) => format!("restored: {}", taken.text()),
+            (None, because) => format!("not restored: {}", because.as_deref().unwrap_or_default()),
+        })?;
+    }
+    Ok(Found::Something)
+}
+
+fn is_of_other_build(error: &anyhow::Error) -> bool {
+    use crate::bundle::HeaderError::OtherFormat;
+    matches!(
+        error.downcast_ref(),
+        Some(ReadError::Other { .. } | ReadError::Header(OtherFormat { .. }))
+    )
+}
+
+fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mut Output) -> Result<Found> {
+    let started = Instant::now();
+    let path = path_of(workspace, args.file.as_deref());
+    let mut answer = SaveOut {
+        saved: false,
+        because: None,
+        file: path.display().to_string(),
+        bytes: 0,
+        blobs: 0,
+        took_ms: 0,
+    };
+    let untrusted = Environment::read().untrusted_job.filter(|_| !args.force);
+    let known = workspace.known(
+        std::slice::from_ref(&global.reference),
+        &CliProgress::new(global.quiet),
+        &INTERRUPTED,
+    )?;
+    if let Some(why) = untrusted {
+        answer.because = Some(format!("this job may run what anybody proposes ({why})"));
+    } else if has_all(workspace, &path, &known.trees) {
+        answer.because = Some("the archive has this tree already".to_owned());
+    } else {
+        let key = args.sign.as_deref().map(read_key).transpose()?;
+        make_folder(&path)?;
+        let packed = write_whole(&path, |file| workspace.pack(&known, Kind::Ready, key.as_ref(), file))?;
+        (answer.saved, answer.bytes, answer.blobs) = (true, packed.n_bytes, packed.header.n_blobs());
+    }
+    answer.took_ms = started.elapsed().as_millis() as u64;
+    let said = match &answer.because {
+        None => format!("saved: {} blobs in {:.1} MB", answer.blobs, megabytes(answer.bytes)),
+        Some(because) => format!("not saved: {because}"),
+    };
+    if output.json {
+        output.json(&answer)?;
+    } else if args.github {
+        note(&said);
+        output.put(&format!("saved={}\n", answer.saved))?;
+    } else {
+        output.line(&said)?;
+    }
+    Ok(Found::Something)
+}
+
+/// Whether the archive at `path` can be taken by this build and has everything of `trees`.
+fn has_all(workspace: &Workspace, path: &Path, trees: &[TreeId]) -> bool {
+    let Ok(bundle) = File::open(path).map_err(ReadError::Io).and_then(BundleFile::open) else {
+        return false;
+    };
+    workspace.takes(&bundle) && trees.iter().all(|&tree| bundle.header.has_tree(tree))
+}
+
+fn path_of(workspace: &Workspace, named: Option<&Path>) -> PathBuf {
+    match (named, workspace.repository.work_dir()) {
+        (Some(path), _) => path.to_owned(),
+        (None, Some(root)) => root.join(DEFAULT_FILE),
+        (None, None) => workspace.repository.git_dir().join(DEFAULT_FILE),
+    }
+}
+
+/// Makes the archive's folder, which git is not to see: an archive is nothing to commit.
+fn make_folder(path: &Path) -> Result<()> {
+    let Some(folder) = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty() && !folder.exists())
+    else {
+        return Ok(());
+    };
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(folder.join(".gitignore"), "*\n"))
+        .with_context(|| format!("cannot make {}", folder.display()))
+}

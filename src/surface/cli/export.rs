@@ -1,0 +1,76 @@
+//! `codescout export`
+
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+
+use super::args::{ExportArgs, Global};
+use super::import::{BundleOut, megabytes};
+use super::progress::CliProgress;
+use super::render::{Output, note};
+use super::{Found, INTERRUPTED};
+use crate::bundle::{Kind, SigningKey};
+use crate::surface::open::Workspace;
+use crate::surface::share::write_whole;
+
+#[derive(Debug, Serialize)]
+struct ExportOut {
+    file: String,
+    bundle: BundleOut,
+    bytes: u64,
+    took_ms: u64,
+}
+
+pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, output: &mut Output) -> Result<Found> {
+    let started = Instant::now();
+    let key = args.sign.as_deref().map(read_key).transpose()?;
+    let revisions = match args.revisions.as_slice() {
+        [] => vec![global.reference.clone()],
+        some => some.to_vec(),
+    };
+    let kind = match args.ready {
+        true => Kind::Ready,
+        false => Kind::Records,
+    };
+    let is_stdout = args.file == Path::new("-");
+    anyhow::ensure!(
+        !is_stdout || !output.is_terminal(),
+        "a bundle is not for a terminal: name a file"
+    );
+    let known = workspace.known(&revisions, &CliProgress::new(global.quiet), &INTERRUPTED)?;
+    let packed = match is_stdout {
+        true => workspace.pack(&known, kind, key.as_ref(), &mut output.raw()?),
+        false => write_whole(&args.file, |file| workspace.pack(&known, kind, key.as_ref(), file)),
+    }?;
+    let answer = ExportOut {
+        file: args.file.display().to_string(),
+        bundle: BundleOut::of(&packed.header, key.map(|key| key.public())),
+        bytes: packed.n_bytes,
+        took_ms: started.elapsed().as_millis() as u64,
+    };
+    let said = format!(
+        "{}: {} blobs, {} chunks in {:.1} MB",
+        answer.file,
+        packed.header.n_blobs(),
+        packed.header.n_docs(),
+        megabytes(packed.n_bytes)
+    );
+    match (is_stdout, output.json) {
+        // Standard output is the bundle.
+        (true, _) if !global.quiet => note(&said),
+        (true, _) => {}
+        (false, true) => output.json(&answer)?,
+        (false, false) => output.line(&said)?,
+    }
+    Ok(Found::Something)
+}
+
+/// Reads a key to sign with.
+pub(super) fn read_key(path: &Path) -> Result<SigningKey> {
+    let cannot = || format!("cannot use the key {}", path.display());
+    let text = fs::read_to_string(path).with_context(cannot)?;
+    SigningKey::from_pem(&text).with_context(cannot)
+}

@@ -1,0 +1,197 @@
+//! `codescout import`
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+
+use super::args::{Global, ImportArgs};
+use super::progress::CliProgress;
+use super::render::Output;
+use super::{Found, INTERRUPTED};
+use crate::bundle::{BundleFile, Header, Kind, PublicKey, Trust};
+use crate::config::Overrides;
+use crate::embed::ProfileId;
+use crate::ingest::Audit;
+use crate::surface::open::Workspace;
+use crate::surface::share::{ImportOptions, ImportedBundle};
+
+#[derive(Debug, Serialize)]
+struct ImportOut {
+    bundle: BundleOut,
+    #[serde(flatten)]
+    taken: TakenOut,
+}
+
+/// What a bundle says of itself.
+#[derive(Debug, Serialize)]
+pub(super) struct BundleOut {
+    kind: &'static str,
+    object_format: &'static str,
+    recipe: String,
+    profile: String,
+    trees: Vec<String>,
+    blobs: u64,
+    chunks: u64,
+    opened_bytes: u64,
+    packed_bytes: u64,
+    signer: Option<String>,
+    entries: usize,
+}
+
+/// What came of taking it in.
+#[derive(Debug, Serialize)]
+pub(super) struct TakenOut {
+    new_blobs: usize,
+    new_chunks: usize,
+    text_bytes: u64,
+    known_blobs: usize,
+    absent_blobs: usize,
+    compared_blobs: usize,
+    adopted: bool,
+    indexed_trees: Vec<String>,
+    took_ms: u64,
+}
+
+impl BundleOut {
+    pub(super) fn of(header: &Header, signer: Option<PublicKey>) -> Self {
+        Self {
+            kind: match header.kind() {
+                Kind::Records => "records",
+                Kind::Ready => "ready",
+            },
+            object_format: if header.id_bytes == 20 { "sha1" } else { "sha256" },
+            recipe: format!("{:016x}", header.recipe),
+            profile: ProfileId(header.profile).to_string(),
+            trees: header.trees().map(|tree| tree.to_string()).collect(),
+            blobs: header.n_blobs(),
+            chunks: header.n_docs(),
+            opened_bytes: header.n_bytes(),
+            packed_bytes: header.n_packed(),
+            signer: signer.map(|signer| signer.to_string()),
+            entries: header.entries.len(),
+        }
+    }
+}
+
+impl TakenOut {
+    pub(super) fn of(taken: &ImportedBundle) -> Self {
+        let imported = &taken.imported;
+        Self {
+            new_blobs: imported.n_blobs,
+            new_chunks: imported.n_docs,
+            text_bytes: imported.n_text_bytes,
+            known_blobs: imported.n_known_blobs,
+            absent_blobs: imported.n_absent_blobs,
+            compared_blobs: imported.n_audited_blobs,
+            adopted: imported.is_adopted,
+            indexed_trees: taken.trees.iter().map(ToString::to_string).collect(),
+            took_ms: imported.elapsed.as_millis() as u64,
+        }
+    }
+
+    /// For people.
+    pub(super) fn text(&self) -> String {
+        let mut text = format!("{} new blobs, {} new chunks", self.new_blobs, self.new_chunks);
+        for (n_blobs, what) in [
+            (self.known_blobs, "known before"),
+            (self.absent_blobs, "not in this repository"),
+        ] {
+            if n_blobs > 0 {
+                text.push_str(&format!("; {n_blobs} {what}"));
+            }
+        }
+        text.push_str(&match self.adopted {
+            true => "; taken as it is".to_owned(),
+            false => format!("; {} compared with the files", self.compared_blobs),
+        });
+        text.push_str(&format!(" ({:.2} s)", self.took_ms as f64 / 1e3));
+        text
+    }
+}
+
+pub(super) fn run(global: &Global, args: &ImportArgs, output: &mut Output) -> Result<Found> {
+    let trust = trust_of(args.trust.as_deref())?;
+    let from = open(&args.file)?;
+    if args.inspect {
+        return inspect(from, output);
+    }
+    let workspace = Workspace::open(&global.repo, &Overrides::default())?;
+    let options = ImportOptions {
+        trust,
+        is_own: false,
+        audit: match args.compare_all {
+            true => Audit::All,
+            false => Audit::Sample,
+        },
+    };
+    let taken = workspace
+        .import(from, options, &CliProgress::new(global.quiet), &INTERRUPTED)
+        .with_context(|| format!("cannot take in {}", args.file.display()))?;
+    let answer = ImportOut {
+        bundle: BundleOut::of(&taken.header, taken.signer),
+        taken: TakenOut::of(&taken),
+    };
+    match output.json {
+        true => output.json(&answer)?,
+        false => output.line(&answer.taken.text())?,
+    }
+    Ok(Found::Something)
+}
+
+fn inspect(from: Box<dyn Read>, output: &mut Output) -> Result<Found> {
+    let bundle = BundleFile::open(from)?;
+    let shown = BundleOut::of(&bundle.header, bundle.signer);
+    if output.json {
+        output.json(&shown)?;
+        return Ok(Found::Something);
+    }
+    output.line(&format!("kind      {}", shown.kind))?;
+    output.line(&format!("trees     {}", shown.trees.join(", ")))?;
+    output.line(&format!(
+        "content   {} blobs, {} chunks in {} entries",
+        shown.blobs, shown.chunks, shown.entries
+    ))?;
+    let (packed, opened) = (megabytes(shown.packed_bytes), megabytes(shown.opened_bytes));
+    output.line(&format!("size      {packed:.1} MB, {opened:.1} MB when opened"))?;
+    output.line(&format!(
+        "made for  {} repositories, recipe {}, profile {}",
+        shown.object_format, shown.recipe, shown.profile
+    ))?;
+    output.line(&format!(
+        "signed    {}",
+        shown
+            .signer
+            .as_deref()
+            .map_or("by nobody".to_owned(), |key| format!("by {key}"))
+    ))?;
+    Ok(Found::Something)
+}
+
+/// Whose bundles are taken: anybody's, or those of a key given as digits or as a file.
+pub(super) fn trust_of(key: Option<&str>) -> Result<Trust> {
+    let Some(key) = key else {
+        return Ok(Trust::Anybody);
+    };
+    if let Ok(public) = PublicKey::parse(key) {
+        return Ok(Trust::Only(public));
+    }
+    let text = fs::read_to_string(key).with_context(|| format!("{key} is neither a public key nor a file with one"))?;
+    Ok(Trust::Only(
+        PublicKey::parse(&text).with_context(|| format!("cannot use {key}"))?,
+    ))
+}
+
+fn open(path: &Path) -> Result<Box<dyn Read>> {
+    if path == Path::new("-") {
+        return Ok(Box::new(std::io::stdin().lock()));
+    }
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(Box::new(file))
+}
+
+pub(super) fn megabytes(n_bytes: u64) -> f64 {
+    n_bytes as f64 / 1e6
+}

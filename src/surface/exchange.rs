@@ -1,0 +1,374 @@
+//! The index of a repository under a ref of its remote: what the other side lacks, and nothing else, goes over.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::open::Workspace;
+use super::share::{ImportOptions, ImportedBundle, Known};
+use crate::artifact::ArtifactKey;
+use crate::bundle::{Kind, SigningKey, decode_keys, encode_keys};
+use crate::git::{Exchange, ExchangeError, Shelf};
+use crate::index::Segments;
+use crate::ingest::Progress;
+
+/// Below this stand the indexes of a remote, one for each build and settings.
+const NAMESPACE: &str = "refs/codescout";
+/// With so many parts a push makes one of those that it knows all of.
+const MAX_PARTS: usize = 8;
+/// How often a push begins again because somebody else was faster.
+const MAX_ATTEMPTS: usize = 5;
+const PART_ENDING: &str = ".bundle";
+const KEYS_ENDING: &str = ".keys";
+const NAME_DIGITS: usize = 32;
+/// No list of keys is longer: three million blobs.
+const MAX_KEYS_BYTES: u64 = 64 << 20;
+
+/// A remote that was looked at.
+pub(crate) struct Remote {
+    exchange: Exchange,
+    /// Holds the repository that everything goes through.
+    folder: tempfile::TempDir,
+    shelf: Shelf,
+    parts: Vec<Part>,
+}
+
+/// A bundle on a remote.
+#[derive(Clone, Debug)]
+struct Part {
+    /// The beginning of both names: digits of its hash, a hyphen, its size.
+    name: String,
+    n_bytes: u64,
+    keys: Vec<ArtifactKey>,
+}
+
+/// What a push would do.
+pub(crate) struct PushPlan {
+    new: Option<NewPart>,
+    dropped: Vec<String>,
+    /// Parts there are, and will be.
+    pub(crate) n_parts: (usize, usize),
+}
+
+struct NewPart {
+    file: PathBuf,
+    name: String,
+    keys: Vec<ArtifactKey>,
+    n_bytes: u64,
+}
+
+impl PushPlan {
+    /// Blobs that would be sent, and bytes of these.
+    pub(crate) fn cost(&self) -> (usize, u64) {
+        self.new.as_ref().map_or((0, 0), |new| (new.keys.len(), new.n_bytes))
+    }
+
+    /// Whether there is anything to do.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.new.is_none() && self.dropped.is_empty()
+    }
+}
+
+/// What a pull would do.
+pub(crate) struct PullPlan {
+    parts: Vec<Part>,
+}
+
+impl PullPlan {
+    /// Parts that would be brought, and their bytes.
+    pub(crate) fn cost(&self) -> (usize, u64) {
+        (self.parts.len(), self.parts.iter().map(|part| part.n_bytes).sum())
+    }
+}
+
+impl Remote {
+    /// Looks at what a remote has for this build and these settings.
+    pub(crate) fn open(workspace: &Workspace, remote: &str) -> Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix("codescout-exchange-")
+            .tempdir()
+            .context("cannot make a temporary folder")?;
+        let reference = format!("{NAMESPACE}/{}", workspace.pipeline());
+        let place = folder.path().join("git");
+        std::fs::create_dir(&place)?;
+        let exchange = Exchange::new(&workspace.repository, remote, &reference, &place)?;
+        let mut remote = Self {
+            exchange,
+            folder,
+            shelf: Shelf::default(),
+            parts: Vec::new(),
+        };
+        remote.look()?;
+        Ok(remote)
+    }
+
+    /// The address, without a password.
+    pub(crate) fn address(&self) -> String {
+        self.exchange.shown()
+    }
+
+    fn look(&mut self) -> Result<()> {
+        self.shelf = self.exchange.look()?;
+        let lists: Vec<&String> = self
+            .shelf
+            .files
+            .iter()
+            .filter_map(|(name, id)| name.ends_with(KEYS_ENDING).then_some(id))
+            .collect();
+        let ids: Vec<&str> = lists.into_iter().map(String::as_str).collect();
+        self.exchange.bring(&ids)?;
+        let names = self
+            .shelf
+            .files
+            .keys()
+            .filter_map(|name| name.strip_suffix(PART_ENDING));
+        self.parts = names
+            .filter_map(|name| self.part(name).transpose())
+            .collect::<Result<_>>()?;
+        Ok(())
+    }
+
+    /// A part by the beginning of its names; `None` for what is none of ours.
+    fn part(&self, name: &str) -> Result<Option<Part>> {
+        let (Some(n_bytes), Some(id)) = (size_in(name), self.shelf.files.get(&format!("{name}{KEYS_ENDING}"))) else {
+            return Ok(None);
+        };
+        if self.exchange.size(id)? > MAX_KEYS_BYTES {
+            return Ok(None);
+        }
+        let mut child = self.exchange.read(id)?;
+        let mut bytes = Vec::new();
+        child
+            .stdout
+            .take()
+            .context("git gives nothing")?
+            .read_to_end(&mut bytes)?;
+        child.wait()?;
+        Ok(decode_keys(&bytes).map(|keys| Part {
+            name: name.to_owned(),
+            n_bytes,
+            keys,
+        }))
+    }
+
+    /// What the remote lacks of what is known. With `replace` nothing of what is there stays.
+    pub(crate) fn plan_push(
+        &self,
+        workspace: &Workspace,
+        known: &Known,
+        sign: Option<&SigningKey>,
+        replace: bool,
+    ) -> Result<PushPlan> {
+        let covered: HashSet<ArtifactKey> = self.parts.iter().flat_map(|part| part.keys.iter().copied()).collect();
+        let mut keys = known.keys.clone();
+        let lacks_something = keys.iter().any(|key| !covered.contains(key));
+        let mut dropped: Vec<&Part> = Vec::new();
+        if replace {
+            dropped = self.parts.iter().collect();
+        } else if lacks_something && self.parts.len() >= MAX_PARTS {
+            dropped = self
+                .parts
+                .iter()
+                .filter(|part| part.keys.iter().all(|&key| known.has(key)))
+                .collect();
+        }
+        let names: HashSet<&String> = dropped.iter().map(|part| &part.name).collect();
+        let stays: HashSet<ArtifactKey> = self
+            .parts
+            .iter()
+            .filter(|part| !names.contains(&part.name))
+            .flat_map(|part| part.keys.iter().copied())
+            .collect();
+        if !replace {
+            let mut seen: HashSet<ArtifactKey> = keys.iter().copied().collect();
+            let old = dropped.iter().flat_map(|part| &part.keys);
+            keys.extend(old.filter(|&&key| seen.insert(key)));
+        }
+        keys.retain(|key| !stays.contains(key) && known.has(*key));
+        let n_before = self.parts.len();
+        let mut plan = PushPlan {
+            dropped: dropped.iter().map(|part| part.name.clone()).collect(),
+            new: None,
+            n_parts: (n_before, n_before - dropped.len()),
+        };
+        if !keys.is_empty() {
+            let new = self.write_part(workspace, known, keys, sign)?;
+            // All that is dropped and nothing else: it is there already.
+            if plan.dropped == [new.name.clone()] {
+                plan.dropped.clear();
+                plan.n_parts.1 = n_before;
+                return Ok(plan);
+            }
+            plan.n_parts.1 += 1;
+            plan.new = Some(new);
+        }
+        Ok(plan)
+    }
+
+    fn write_part(
+        &self,
+        workspace: &Workspace,
+        known: &Known,
+        keys: Vec<ArtifactKey>,
+        sign: Option<&SigningKey>,
+    ) -> Result<NewPart> {
+        let file = self.folder.path().join("part");
+        let mut hashed = Hashed {
+            hasher: blake3::Hasher::new(),
+            to: std::fs::File::create(&file).context("cannot write to the temporary folder")?,
+        };
+        let packed = workspace.pack_keys(known, &keys, Kind::Records, sign, &mut hashed)?;
+        let mut name = hashed.hasher.finalize().to_hex().to_string();
+        name.truncate(NAME_DIGITS);
+        Ok(NewPart {
+            name: format!("{name}-{}", packed.n_bytes),
+            n_bytes: packed.n_bytes,
+            file,
+            keys,
+        })
+    }
+
+    /// Does what was planned, if nobody was faster: then [`ExchangeError::Moved`].
+    pub(crate) fn push(&self, plan: &PushPlan) -> Result<()> {
+        let mut files: BTreeMap<String, String> = self.shelf.files.clone();
+        for name in &plan.dropped {
+            for ending in [PART_ENDING, KEYS_ENDING] {
+                files.remove(&format!("{name}{ending}"));
+            }
+        }
+        if let Some(new) = &plan.new {
+            let keys = self.folder.path().join("keys");
+            std::fs::write(&keys, encode_keys(&new.keys)).context("cannot write to the temporary folder")?;
+            for (ending, file) in [(PART_ENDING, &new.file), (KEYS_ENDING, &keys)] {
+                files.insert(format!("{}{ending}", new.name), self.exchange.add(file)?);
+            }
+        }
+        Ok(self.exchange.replace(&self.shelf, &files)?)
+    }
+
+    /// [`Self::push`], looking again and planning anew while others are faster. What was shown before may become a little more.
+    pub(crate) fn push_until_done(
+        &mut self,
+        mut plan: PushPlan,
+        workspace: &Workspace,
+        known: &Known,
+        sign: Option<&SigningKey>,
+        replace: bool,
+    ) -> Result<PushPlan> {
+        for attempt in 1.. {
+            match self.push(&plan) {
+                Err(error) if has_moved(&error) && attempt < MAX_ATTEMPTS => {
+                    tracing::info!("somebody else was faster: looking again");
+                    self.look()?;
+                    plan = self.plan_push(workspace, known, sign, replace)?;
+                    if plan.is_empty() {
+                        break;
+                    }
+                }
+                Err(error) => return Err(error),
+                Ok(()) => break,
+            }
+        }
+        Ok(plan)
+    }
+
+    /// The parts that have something about blobs that are here and not known.
+    pub(crate) fn plan_pull(&self, workspace: &Workspace) -> Result<PullPlan> {
+        let known = match workspace.sidecar()? {
+            Some((sidecar, Some(state))) if state.recipe == workspace.build_options().recipe => {
+                Segments::open_newest(&sidecar, &state, &workspace.embedder().profile().id().to_string())?
+            }
+            _ => Segments::default(),
+        };
+        let mut reader = workspace.repository.reader();
+        let mut seen = HashSet::new();
+        let mut is_new = |key: &ArtifactKey| {
+            known.find_blob(*key).is_none()
+                && !seen.contains(key)
+                && matches!(reader.blob_size(key.blob), Ok(Some(_)))
+                && seen.insert(*key)
+        };
+        // The largest first: what stands in it needs no other.
+        let mut parts: Vec<&Part> = self.parts.iter().collect();
+        parts.sort_by_key(|part| std::cmp::Reverse(part.keys.len()));
+        let wanted = parts
+            .into_iter()
+            .filter(|part| part.keys.iter().filter(|&key| is_new(key)).count() > 0);
+        Ok(PullPlan {
+            parts: wanted.cloned().collect(),
+        })
+    }
+
+    /// Brings what was planned and takes it in.
+    pub(crate) fn pull(
+        &self,
+        plan: &PullPlan,
+        workspace: &Workspace,
+        options: ImportOptions,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Vec<ImportedBundle>> {
+        let id_of = |part: &Part| {
+            self.shelf
+                .files
+                .get(&format!("{}{PART_ENDING}", part.name))
+                .map(String::as_str)
+        };
+        let ids: Vec<&str> = plan.parts.iter().filter_map(id_of).collect();
+        self.exchange.bring(&ids)?;
+        let mut taken = Vec::new();
+        for (part, id) in plan.parts.iter().zip(ids) {
+            let found = self.exchange.size(id)?;
+            ensure!(
+                found == part.n_bytes,
+                "{}: {found} bytes where its name says {}",
+                part.name,
+                part.n_bytes
+            );
+            let mut child = self.exchange.read(id)?;
+            let from = child.stdout.take().context("git gives nothing")?;
+            let imported = workspace.import(from, options, progress, interrupt);
+            child.wait()?;
+            taken.push(imported.with_context(|| format!("cannot take in part {}", part.name))?);
+        }
+        Ok(taken)
+    }
+
+    /// How many parts there are.
+    pub(crate) fn n_parts(&self) -> usize {
+        self.parts.len()
+    }
+}
+
+fn has_moved(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(ExchangeError::Moved { .. }))
+}
+
+/// The size in the name of a part; `None` for another name.
+fn size_in(name: &str) -> Option<u64> {
+    let (digits, size) = name.split_once('-')?;
+    let is_ours = digits.len() == NAME_DIGITS && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let is_number = !size.is_empty() && size.len() <= 12 && size.bytes().all(|byte| byte.is_ascii_digit());
+    (is_ours && is_number).then(|| size.parse().ok())?
+}
+
+/// Hashes what it hands on.
+struct Hashed {
+    hasher: blake3::Hasher,
+    to: std::fs::File,
+}
+
+impl Write for Hashed {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let n_written = self.to.write(bytes)?;
+        self.hasher.update(&bytes[..n_written]);
+        Ok(n_written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.to.flush()
+    }
+}

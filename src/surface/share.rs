@@ -1,0 +1,276 @@
+//! What is known of a repository, out into a bundle and in from one.
+
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use super::open::Workspace;
+use crate::artifact::ArtifactKey;
+use crate::bundle::{BundleFile, Contents, Header, Kind, Packed, PublicKey, SigningKey, Trust, pipeline};
+use crate::git::ObjectFormat;
+use crate::index::{Records, RecordsKind, Segments};
+use crate::ingest::{Audit, Imported, IngestError, Progress, Target};
+use crate::model::TreeId;
+use crate::sidecar::{Bytes, Sidecar, State};
+
+/// How a bundle is taken in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ImportOptions {
+    /// Whose bundles are taken.
+    pub(crate) trust: Trust,
+    /// Whether who made it is trusted without a signature, because nobody else could write where it was read from.
+    pub(crate) is_own: bool,
+    /// What is made again to compare.
+    pub(crate) audit: Audit,
+}
+
+/// A bundle that was taken in.
+#[derive(Debug)]
+pub(crate) struct ImportedBundle {
+    /// What it said.
+    pub(crate) header: Header,
+    /// Who signed it.
+    pub(crate) signer: Option<PublicKey>,
+    /// What came of it.
+    pub(crate) imported: Imported,
+    /// Its trees that this repository has, which can be asked about now.
+    pub(crate) trees: Vec<TreeId>,
+}
+
+/// What is known of trees, to be written out.
+pub(crate) struct Known {
+    pub(crate) sidecar: Sidecar,
+    state: State,
+    segments: Segments,
+    pub(crate) keys: Vec<ArtifactKey>,
+    pub(crate) trees: Vec<TreeId>,
+}
+
+impl Known {
+    /// Whether a blob is known, of whatever tree.
+    pub(crate) fn has(&self, key: ArtifactKey) -> bool {
+        self.segments.find_blob(key).is_some()
+    }
+}
+
+impl Workspace {
+    /// Everything that is known of revisions, which are indexed first where that is missing.
+    pub(crate) fn known(
+        &self,
+        references: &[String],
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Known> {
+        let mut trees: Vec<TreeId> = Vec::new();
+        for reference in references {
+            let ingested = self.ingest_revision(reference, progress, interrupt)?;
+            let (target, outcome) = ingested.context("no commits yet: there is nothing to share")?;
+            if outcome.interrupted {
+                bail!("interrupted; what was indexed so far is kept");
+            }
+            if !trees.contains(&target.tree) {
+                trees.push(target.tree);
+            }
+        }
+        let (sidecar, state) = self.sidecar()?.context("the index is gone")?;
+        let state = state.context("the index is gone")?;
+        let segments = Segments::open(&sidecar, &state, &self.embedder().profile().id().to_string())?;
+        // What stands in two trees is taken once.
+        let (mut keys, mut seen) = (Vec::new(), HashSet::new());
+        for &tree in &trees {
+            let of_tree = self.writer(&sidecar).keys_of(tree)?;
+            keys.extend(of_tree.into_iter().filter(|&key| seen.insert(key)));
+        }
+        Ok(Known {
+            sidecar,
+            state,
+            segments,
+            keys,
+            trees,
+        })
+    }
+
+    /// Writes what is known to `to`.
+    pub(crate) fn pack(
+        &self,
+        known: &Known,
+        kind: Kind,
+        key: Option<&SigningKey>,
+        to: &mut dyn Write,
+    ) -> Result<Packed> {
+        self.pack_some(known, &known.keys, &known.trees, kind, key, to)
+    }
+
+    /// Writes what is known of some blobs to `to`.
+    pub(crate) fn pack_keys(
+        &self,
+        known: &Known,
+        keys: &[ArtifactKey],
+        kind: Kind,
+        key: Option<&SigningKey>,
+        to: &mut dyn Write,
+    ) -> Result<Packed> {
+        let given: HashSet<ArtifactKey> = keys.iter().copied().collect();
+        let has_all = known.keys.iter().all(|key| given.contains(key));
+        let trees = if has_all { known.trees.as_slice() } else { &[] };
+        self.pack_some(known, keys, trees, kind, key, to)
+    }
+
+    fn pack_some(
+        &self,
+        known: &Known,
+        keys: &[ArtifactKey],
+        trees: &[TreeId],
+        kind: Kind,
+        key: Option<&SigningKey>,
+        to: &mut dyn Write,
+    ) -> Result<Packed> {
+        let contents = Contents {
+            segments: &known.segments,
+            state: &known.state,
+            keys,
+            trees,
+            recipe: self.build_options().recipe,
+            profile: self.embedder().profile().id(),
+            id_bytes: self.id_bytes(),
+        };
+        Ok(contents.write(kind, key, &known.sidecar, to)?)
+    }
+
+    /// Takes in a bundle, and makes the manifests of those of its trees that are here.
+    pub(crate) fn import(
+        &self,
+        from: impl Read,
+        options: ImportOptions,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<ImportedBundle> {
+        let bundle = BundleFile::open(from)?;
+        let profile = self.embedder().profile();
+        bundle.check(
+            self.build_options().recipe,
+            profile.id(),
+            self.id_bytes(),
+            options.trust,
+        )?;
+        let (header, signer) = (bundle.header.clone(), bundle.signer);
+        let sidecar = self.open_or_create_sidecar(interrupt)?;
+        let files = bundle.stage(&sidecar)?;
+        let is_trusted = options.is_own || matches!(options.trust, Trust::Only(_));
+        let imported = self.take_in(&header, files, &sidecar, is_trusted, options.audit, progress, interrupt)?;
+        if imported.interrupted {
+            bail!("interrupted; nothing was taken over");
+        }
+        let mut trees = Vec::new();
+        for tree in header.trees().filter(|&tree| self.has_tree(tree)) {
+            let target = Target { commit: None, tree };
+            match self.ingest(target, progress, interrupt) {
+                Ok(_) => trees.push(tree),
+                // Of a tree in a partial clone not everything may be here.
+                Err(error) if matches!(error.downcast_ref(), Some(IngestError::Object(_))) => {
+                    tracing::warn!("tree {tree}: {error:#}");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(ImportedBundle {
+            header,
+            signer,
+            imported,
+            trees,
+        })
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one call, and each is another thing")]
+    fn take_in(
+        &self,
+        header: &Header,
+        files: Vec<Bytes>,
+        sidecar: &Sidecar,
+        is_trusted: bool,
+        audit: Audit,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Imported> {
+        let parts = header.by_part(files);
+        let writer = self.writer(sidecar);
+        let kind = RecordsKind {
+            recipe: self.build_options().recipe,
+            profile: self.embedder().profile().id(),
+            dim: self.embedder().profile().dim,
+            quantisation: self.build_options().quantisation,
+            id_bytes: self.id_bytes(),
+        };
+        let files = parts
+            .iter()
+            .map(|(records, vectors, _)| (records.clone(), vectors.clone()));
+        let records = Records::open(files, kind)?;
+        let told = header.parts.iter().map(|part| (part.n_blobs, part.n_docs));
+        ensure!(
+            records.sizes().eq(told),
+            "its parts have other sizes than the header says"
+        );
+        if is_trusted && header.kind() == Kind::Ready {
+            let ready = |(records, vectors, words): (Bytes, Bytes, Option<Bytes>)| Some([records, words?, vectors]);
+            let segments: Option<Vec<[Bytes; 3]>> = parts.into_iter().map(ready).collect();
+            if let Some(imported) = writer.adopt(&segments.unwrap_or_default(), interrupt)? {
+                return Ok(imported);
+            }
+        }
+        Ok(writer.import(&records, audit, progress, interrupt)?)
+    }
+
+    fn has_tree(&self, tree: TreeId) -> bool {
+        self.repository.resolve(&tree.to_string()).is_ok()
+    }
+
+    /// The name of everything that decides whether a bundle can be taken.
+    pub(crate) fn pipeline(&self) -> String {
+        pipeline(
+            self.build_options().recipe,
+            self.embedder().profile().id(),
+            self.id_bytes(),
+        )
+    }
+
+    /// Whether a bundle is of this build, these settings and this kind of repository, whoever made it.
+    pub(crate) fn takes<R: Read>(&self, bundle: &BundleFile<R>) -> bool {
+        let profile = self.embedder().profile().id();
+        let checked = bundle.check(self.build_options().recipe, profile, self.id_bytes(), Trust::Anybody);
+        checked.is_ok()
+    }
+
+    /// Bytes of an object id of this repository.
+    pub(crate) fn id_bytes(&self) -> usize {
+        match self.repository.object_format() {
+            ObjectFormat::Sha1 => 20,
+            ObjectFormat::Sha256 => 32,
+        }
+    }
+}
+
+/// Writes a file by way of another name, so that it is there whole or not at all.
+pub(crate) fn write_whole<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(format!(".{}.partial", std::process::id()));
+    let partial = PathBuf::from(partial);
+    let cannot = || format!("cannot write {}", path.display());
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&partial)
+        .with_context(cannot)?;
+    let written = write(&mut file).and_then(|value| {
+        file.sync_all().with_context(cannot)?;
+        fs::rename(&partial, path).with_context(cannot)?;
+        Ok(value)
+    });
+    if written.is_err() {
+        let _: io::Result<()> = fs::remove_file(&partial);
+    }
+    written
+}

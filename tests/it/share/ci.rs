@@ -1,0 +1,240 @@
+//! The index from one job to the next.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use super::{PRIVATE_KEY, PUBLIC_KEY, QUERIES, project};
+use crate::cli::call_in;
+use crate::indexed::Indexed;
+use crate::support::TestRepo;
+
+fn templates() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ci");
+    let names = ["github.yml", "gitlab.yml", "cache.sh"];
+    let read = |name: &str| (name.to_owned(), fs::read_to_string(folder.join(name)).unwrap());
+    names.map(read).to_vec()
+}
+
+/// A job as a runner begins it: a shallow clone.
+fn job(repo: &TestRepo, name: &str) -> TestRepo {
+    repo.clone_with(name, &["--depth=1"])
+}
+
+fn run_template(job: &TestRepo, store: &Path, mode: &str, variables: &[(&str, &str)]) -> Output {
+    let program = Path::new(env!("CARGO_BIN_EXE_codescout")).parent().unwrap().to_owned();
+    let path = std::env::join_paths(
+        [program]
+            .into_iter()
+            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
+    );
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ci/cache.sh");
+    let mut shell = Command::new("sh");
+    shell.arg(script).arg(store).arg(mode).current_dir(job.root());
+    shell.env_clear().env("PATH", path.unwrap()).env("HOME", job.root());
+    shell.envs(variables.iter().copied());
+    let output = shell.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn the_template_for_a_shell_carries_an_index_from_job_to_job() {
+    let repo = project();
+    let store = repo.beside("store");
+    let first = run_template(&job(&repo, "first"), &store, "save", &[]);
+    let said = stdout(&first);
+    assert!(
+        said.contains("not restored: there is no archive yet") && said.contains("saved:"),
+        "{said}"
+    );
+
+    repo.write("src/added.rs", "pub fn added_since() {}\n");
+    repo.commit("one file more");
+    let second = job(&repo, "second");
+    let said = stdout(&run_template(&second, &store, "save", &[]));
+    assert!(said.contains("taken as it is"), "{said}");
+    assert!(said.contains("1 new blobs"), "only the difference is built: {said}");
+    assert_eq!(fs::read_dir(&store).unwrap().count(), 2);
+    assert!(second.git(["status", "--porcelain"]).is_empty());
+    let (ours, theirs) = (Indexed::new(second.root()), Indexed::new(repo.root()));
+    let (view, other) = (ours.view("WORKTREE"), theirs.view("HEAD"));
+    assert_eq!(ours.answers(&view, &QUERIES), theirs.answers(&other, &QUERIES));
+    call_in(second.root(), &["verify", "--deep"], b"").expect(0);
+
+    // The same tree again: nothing is built, nothing is saved.
+    let said = stdout(&run_template(&job(&repo, "third"), &store, "save", &[]));
+    assert!(
+        said.contains("up to date") && said.contains("not saved: the archive has this tree already"),
+        "{said}"
+    );
+    assert_eq!(fs::read_dir(&store).unwrap().count(), 2);
+}
+
+#[test]
+fn jobs_of_pull_requests_save_nothing() {
+    let repo = project();
+    for (name, value) in [
+        ("GITHUB_EVENT_NAME", "pull_request_target"),
+        ("CI_MERGE_REQUEST_IID", "7"),
+    ] {
+        let mut save = Command::new(env!("CARGO_BIN_EXE_codescout"));
+        save.args(["ci", "save", "--github"])
+            .current_dir(repo.root())
+            .env_clear();
+        save.env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", repo.root())
+            .env(name, value);
+        let output = save.output().unwrap();
+        assert_eq!(stdout(&output), "saved=false\n");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(name));
+        assert!(!repo.path(".codescout-ci").exists());
+        assert_eq!(stdout(&save.arg("--force").output().unwrap()), "saved=true\n");
+        fs::remove_dir_all(repo.path(".codescout-ci")).unwrap();
+    }
+}
+
+#[test]
+fn keys_follow_tree_and_settings_alone() {
+    let repo = project();
+    let keys = |root: &Path, args: &[&str]| {
+        call_in(root, &[&["ci", "key", "--json"], args].concat(), b"")
+            .expect(0)
+            .json()
+    };
+    let ours = keys(repo.root(), &[]);
+    let prefix = ours["prefix"].as_str().unwrap();
+    assert_eq!(ours["key"], format!("{prefix}{}", repo.tree_of("HEAD")));
+    assert_eq!(keys(job(&repo, "job").root(), &[]), ours);
+    assert_ne!(keys(repo.root(), &["--ref", "HEAD~1"])["key"], ours["key"]);
+    assert_eq!(
+        keys(repo.root(), &["--branch", "feature/ä b"])["moving_key"],
+        format!("{prefix}feature---b")
+    );
+    repo.write(".codescout.toml", "[index]\nmax_blob_bytes = 5000\n");
+    assert_ne!(keys(repo.root(), &[])["prefix"], ours["prefix"]);
+    let github = call_in(repo.root(), &["ci", "key", "--github"], b"").expect(0).text();
+    assert!(
+        github.starts_with("key=codescout-") && github.contains("\nrestore-keys=codescout-"),
+        "{github}"
+    );
+}
+
+#[test]
+fn archives_of_other_builds_are_passed_over_and_bad_ones_are_not() {
+    let repo = project();
+    call_in(repo.root(), &["ci", "save"], b"").expect(0);
+    let archive = fs::read(repo.path(".codescout-ci/index.bundle")).unwrap();
+    let clone = repo.clone_with("clone", &[]);
+    let file = repo.beside("archive");
+    let restore = |bytes: &[u8], args: &[&str], code| {
+        fs::write(&file, bytes).unwrap();
+        let all = [&["ci", "restore", file.to_str().unwrap(), "--json"], args].concat();
+        call_in(clone.root(), &all, b"").expect(code).json()
+    };
+    let mut other = super::raw::Raw::parse(&archive);
+    other.header.recipe ^= 1;
+    let told = restore(&other.to_bytes(), &[], 0);
+    assert_eq!(told["restored"], false);
+    assert!(told["because"].as_str().unwrap().contains("recipe"), "{told}");
+    restore(&archive[..archive.len() - 1], &[], 2);
+    restore(&archive, &["--trust", PUBLIC_KEY], 2);
+    let told = restore(&archive, &["--compare"], 0);
+    assert_eq!((&told["restored"], &told["adopted"]), (&true.into(), &false.into()));
+
+    fs::write(repo.beside("key.pem"), PRIVATE_KEY).unwrap();
+    let signed = repo.beside("signed");
+    let args = ["ci", "save", signed.to_str().unwrap(), "--sign", "../key.pem"];
+    call_in(repo.root(), &args, b"").expect(0);
+    let another = repo.clone_with("another", &[]);
+    let args = [
+        "ci",
+        "restore",
+        signed.to_str().unwrap(),
+        "--trust",
+        PUBLIC_KEY,
+        "--json",
+    ];
+    assert_eq!(call_in(another.root(), &args, b"").expect(0).json()["adopted"], true);
+}
+
+/// The calls of this program in a template.
+fn calls(text: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
+        for (at, start) in line.match_indices("codescout ") {
+            let is_command = at == 0 || line[..at].ends_with([' ', '(']);
+            let rest = line[at + start.len()..].split([';', '>', '|', ')']).next().unwrap();
+            let words: Vec<String> = rest.split_whitespace().map(str::to_owned).collect();
+            if is_command {
+                found.push(words);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn what_templates_call_is_there() {
+    let repo = project();
+    for (name, text) in templates() {
+        let calls = calls(&text);
+        assert!(calls.len() >= 3, "{name}: {calls:?}");
+        for call in calls {
+            let words: Vec<&str> = call.iter().map(String::as_str).collect();
+            call_in(repo.root(), &words, b"").expect(0);
+        }
+    }
+}
+
+/// Not YAML as a whole, but all that the templates use: indentation by two, no tabs, keys once in a mapping, quotes in pairs.
+#[test]
+fn templates_are_well_formed() {
+    for (name, text) in templates().into_iter().filter(|(name, _)| name.ends_with(".yml")) {
+        let mut open: Vec<(usize, Vec<&str>)> = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            let about = format!("{name}:{}: {line}", number + 1);
+            assert!(!line.contains('\t') && line.trim_end() == line, "{about}");
+            let content = line.trim_start();
+            if content.is_empty() || content.starts_with('#') {
+                continue;
+            }
+            assert_eq!(content.matches('"').count() % 2, 0, "{about}");
+            let dashed = content.strip_prefix("- ");
+            let indent = line.len() - content.len() + if dashed.is_some() { 2 } else { 0 };
+            assert_eq!(indent % 2, 0, "{about}");
+            open.retain(|(depth, _)| *depth <= indent && (dashed.is_none() || *depth < indent));
+            let Some((key, _)) = dashed.unwrap_or(content).split_once(':') else {
+                continue;
+            };
+            if !key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
+                continue;
+            }
+            match open.last_mut() {
+                Some((depth, keys)) if *depth == indent => {
+                    assert!(!keys.contains(&key), "{about}");
+                    keys.push(key);
+                }
+                _ => open.push((indent, vec![key])),
+            }
+        }
+    }
+    // Where Python has a parser, it has the last word.
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ci");
+    let parse = "import sys, yaml\nfor name in sys.argv[1:]: assert isinstance(yaml.safe_load(open(name)), dict)";
+    let has_parser = Command::new("python3").args(["-c", "import yaml"]).output();
+    if !has_parser.is_ok_and(|output| output.status.success()) {
+        return crate::indexed::skip("no YAML parser in Python");
+    }
+    let parsed = Command::new("python3")
+        .args(["-c", parse])
+        .args(["github.yml", "gitlab.yml"])
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(parsed.status.success(), "{}", String::from_utf8_lossy(&parsed.stderr));
+}

@@ -1,0 +1,195 @@
+//! Out of one clone, into another: the same answers, nothing made twice.
+
+use std::fs;
+
+use super::{PRIVATE_KEY, PUBLIC_KEY, QUERIES, project};
+use crate::cli::call_in;
+use crate::indexed::Indexed;
+use crate::support::TestRepo;
+
+fn exported(repo: &TestRepo, args: &[&str]) -> Vec<u8> {
+    let all = [&["export", "-", "--quiet"], args].concat();
+    call_in(repo.root(), &all, b"").expect(0).stdout
+}
+
+#[test]
+fn two_clones_with_other_pasts_write_the_same_bytes() {
+    let repo = project();
+    let fresh = repo.clone_with("fresh", &[]);
+    for revision in ["HEAD~2", "HEAD~1", "HEAD", "HEAD~2"] {
+        call_in(repo.root(), &["index", revision], b"").expect(0);
+    }
+    let (one, other) = (exported(&repo, &["HEAD"]), exported(&fresh, &["HEAD"]));
+    assert!(one.len() > 1000);
+    assert_eq!(one, other);
+    assert_eq!(exported(&fresh, &["HEAD"]), other, "twice");
+    call_in(repo.root(), &["gc", "--aggressive"], b"").expect(0);
+    assert_eq!(exported(&repo, &["HEAD"]), other, "after a collection");
+    assert_ne!(exported(&fresh, &["HEAD~1"]), other);
+}
+
+#[test]
+fn a_clone_that_imports_answers_as_one_that_indexes() {
+    let repo = project();
+    let bundle = repo.beside("project.bundle");
+    let file = bundle.to_str().unwrap();
+    let told = call_in(repo.root(), &["export", file, "HEAD", "HEAD~2", "--json"], b"")
+        .expect(0)
+        .json();
+    assert_eq!(told["bytes"], fs::metadata(&bundle).unwrap().len());
+    assert_eq!(told["bundle"]["trees"].as_array().unwrap().len(), 2);
+
+    let clone = repo.clone_with("clone", &[]);
+    let told = call_in(clone.root(), &["import", file, "--json"], b"").expect(0).json();
+    assert_eq!(told["new_blobs"], told["bundle"]["blobs"]);
+    assert_eq!((&told["absent_blobs"], &told["adopted"]), (&0.into(), &false.into()));
+    assert_eq!(told["indexed_trees"].as_array().unwrap().len(), 2);
+    let again = call_in(clone.root(), &["import", "-", "--json"], &fs::read(&bundle).unwrap())
+        .expect(0)
+        .json();
+    assert_eq!(
+        (&again["new_blobs"], &again["known_blobs"]),
+        (&0.into(), &told["new_blobs"])
+    );
+
+    let (ours, theirs) = (Indexed::new(clone.root()), Indexed::new(repo.root()));
+    for revision in ["HEAD", "HEAD~1", "HEAD~2", "WORKTREE"] {
+        let (view, other) = (ours.view(revision), theirs.view(revision));
+        assert_eq!(ours.contents(&view), theirs.contents(&other), "{revision}");
+        assert_eq!(
+            ours.answers(&view, &QUERIES),
+            theirs.answers(&other, &QUERIES),
+            "{revision}"
+        );
+    }
+    call_in(clone.root(), &["verify", "--deep"], b"").expect(0);
+}
+
+#[test]
+fn what_is_known_already_and_what_is_not_here_is_passed_over() {
+    let repo = project();
+    let bundle = exported(&repo, &["HEAD"]);
+    let clone = repo.clone_with("clone", &[]);
+    call_in(clone.root(), &["index", "HEAD~2"], b"").expect(0);
+    let told = call_in(clone.root(), &["import", "-", "--json"], &bundle)
+        .expect(0)
+        .json();
+    assert!(
+        told["known_blobs"].as_u64() > Some(0) && told["new_blobs"].as_u64() > Some(0),
+        "{told}"
+    );
+    let (ours, theirs) = (Indexed::new(clone.root()), Indexed::new(repo.root()));
+    let (view, other) = (ours.view("HEAD"), theirs.view("HEAD"));
+    assert_eq!(ours.answers(&view, &QUERIES), theirs.answers(&other, &QUERIES));
+    call_in(clone.root(), &["verify", "--deep"], b"").expect(0);
+
+    // Of a history that this repository has only the beginning of.
+    let short = TestRepo::init(&[]);
+    repo.git(["branch", "short", "HEAD~2"]);
+    short.git(["fetch", "--quiet", repo.root().to_str().unwrap(), "short"]);
+    short.git(["checkout", "--quiet", "-b", "short", "FETCH_HEAD"]);
+    let told = call_in(short.root(), &["import", "-", "--json"], &bundle)
+        .expect(0)
+        .json();
+    assert!(
+        told["absent_blobs"].as_u64() > Some(0) && told["new_blobs"].as_u64() > Some(0),
+        "{told}"
+    );
+    assert!(told["indexed_trees"].as_array().unwrap().is_empty());
+    call_in(short.root(), &["verify", "--deep"], b"").expect(0);
+}
+
+#[test]
+fn a_signed_ready_bundle_is_taken_as_it_is_and_others_are_compared() {
+    let repo = project();
+    let (key, bundle) = (repo.beside("key.pem"), repo.beside("ready.bundle"));
+    fs::write(&key, PRIVATE_KEY).unwrap();
+    let args = [
+        "export",
+        bundle.to_str().unwrap(),
+        "--ready",
+        "--sign",
+        key.to_str().unwrap(),
+    ];
+    call_in(repo.root(), &args, b"").expect(0);
+    let file = bundle.to_str().unwrap();
+    let shown = call_in(repo.root(), &["import", "--inspect", file, "--json"], b"")
+        .expect(0)
+        .json();
+    assert_eq!(
+        (&shown["signer"], &shown["kind"]),
+        (&PUBLIC_KEY.into(), &"ready".into())
+    );
+
+    let theirs = Indexed::new(repo.root());
+    for (name, args, is_adopted) in [
+        ("trusting", vec!["import", file, "--json", "--trust", PUBLIC_KEY], true),
+        ("careful", vec!["import", file, "--json"], false),
+    ] {
+        let clone = repo.clone_with(name, &[]);
+        let told = call_in(clone.root(), &args, b"").expect(0).json();
+        assert_eq!(told["adopted"], is_adopted, "{name}");
+        let ours = Indexed::new(clone.root());
+        let (view, other) = (ours.view("HEAD"), theirs.view("HEAD"));
+        assert_eq!(ours.contents(&view), theirs.contents(&other), "{name}");
+        assert_eq!(
+            ours.answers(&view, &QUERIES),
+            theirs.answers(&other, &QUERIES),
+            "{name}"
+        );
+        call_in(clone.root(), &["verify", "--deep"], b"").expect(0);
+    }
+    // Beside what is there documents would be doubled: they are indexed instead.
+    let clone = repo.clone_with("known", &[]);
+    call_in(clone.root(), &["index", "HEAD~2"], b"").expect(0);
+    let told = call_in(clone.root(), &["import", file, "--json", "--trust", PUBLIC_KEY], b"")
+        .expect(0)
+        .json();
+    assert_eq!(told["adopted"], false);
+    call_in(clone.root(), &["verify", "--deep"], b"").expect(0);
+}
+
+#[test]
+fn a_ready_bundle_has_only_what_its_trees_have() {
+    let repo = project();
+    for revision in ["HEAD~2", "HEAD~1", "HEAD"] {
+        call_in(repo.root(), &["index", revision], b"").expect(0);
+    }
+    let (key, bundle) = (repo.beside("key.pem"), repo.beside("ready.bundle"));
+    fs::write(&key, PRIVATE_KEY).unwrap();
+    let (file, key) = (bundle.to_str().unwrap(), key.to_str().unwrap());
+    call_in(repo.root(), &["export", file, "HEAD~1", "--ready", "--sign", key], b"").expect(0);
+    let clone = repo.clone_with("clone", &[]);
+    let told = call_in(clone.root(), &["import", file, "--json", "--trust", PUBLIC_KEY], b"")
+        .expect(0)
+        .json();
+    assert_eq!(told["adopted"], true);
+    call_in(clone.root(), &["verify", "--deep"], b"").expect(0);
+    let (ours, theirs) = (Indexed::new(clone.root()), Indexed::new(repo.root()));
+    let outcome = ours.ingested("HEAD~1");
+    assert_eq!(outcome.n_new_blobs, 0, "{outcome:?}");
+    for revision in ["HEAD~1", "HEAD"] {
+        let (view, other) = (ours.view(revision), theirs.view(revision));
+        assert_eq!(
+            ours.answers(&view, &QUERIES),
+            theirs.answers(&other, &QUERIES),
+            "{revision}"
+        );
+    }
+}
+
+#[test]
+fn sha256_repositories_and_empty_ones() {
+    let repo = TestRepo::sha256("//- a.rs\nfn long_ids() {}\n");
+    let bundle = exported(&repo, &[]);
+    let clone = repo.clone_with("clone", &[]);
+    let told = call_in(clone.root(), &["import", "-", "--json"], &bundle)
+        .expect(0)
+        .json();
+    assert_eq!(
+        (&told["new_blobs"], &told["bundle"]["object_format"]),
+        (&1.into(), &"sha256".into())
+    );
+    let called = call_in(TestRepo::empty().root(), &["export", "-"], b"").expect(2);
+    assert!(called.stderr.contains("no commits yet"), "{}", called.stderr);
+}
