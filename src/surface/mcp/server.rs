@@ -69,6 +69,8 @@ const METHODS: &[&str] = &[
     "initialize",
     "server/discover",
 ];
+/// Those of the older era that the newer one does not have.
+const GONE: &[&str] = &["initialize", "logging/setLevel"];
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 /// A server; cheap to clone, one for all connections.
@@ -376,9 +378,10 @@ impl ServerHandler for Server {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        match METHODS.contains(&request.method.as_str()) {
+        let is_gone = is_modern(&context) && GONE.contains(&request.method.as_str());
+        match METHODS.contains(&request.method.as_str()) && !is_gone {
             true => Err(ErrorData::invalid_params(
                 format!("the parameters of {} are not what they have to be", request.method),
                 None,
