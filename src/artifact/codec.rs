@@ -356,6 +356,13 @@ fn chunk_of(record: ChunkRecord, at: &mut Cursor, line: &mut Cursor) -> Result<C
     })
 }
 
+fn definition_kind(number: u8) -> Result<DefinitionKind, RecordError> {
+    DefinitionKind::from_number(number).ok_or(RecordError::Unknown {
+        what: "kind of definition",
+        number: u32::from(number),
+    })
+}
+
 macro_rules! by_number {
     ($function:ident -> $kind:ident, $what:literal: $($variant:ident)+) => {
         fn $function(number: u8) -> Result<$kind, RecordError> {
@@ -367,9 +374,6 @@ macro_rules! by_number {
     };
 }
 
-by_number!(definition_kind -> DefinitionKind, "kind of definition":
-    Function Method Constructor Class Struct Enum Variant Interface Trait Impl TypeAlias Union Constant Variable Field
-    Property Macro Module Test Key Rule Element Table Section Target);
 by_number!(reference_kind -> ReferenceKind, "kind of reference": Call Type Inherit Macro Attribute Name);
 by_number!(chunk_kind -> ChunkKind, "kind of chunk": Function Type Items Module Test Section Data Window);
 

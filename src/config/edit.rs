@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::file::{self, FileError};
 
 /// The keys that can be set, each with what its value is.
-pub const KEYS: [(&str, ValueKind); 9] = [
+pub const KEYS: [(&str, ValueKind); 11] = [
     ("index.max_blob_bytes", ValueKind::Number),
     ("embedding.model", ValueKind::Text),
     ("search.limit", ValueKind::Number),
@@ -16,6 +16,8 @@ pub const KEYS: [(&str, ValueKind); 9] = [
     ("gc.dead_percent", ValueKind::Number),
     ("gc.deleted_files", ValueKind::Number),
     ("serve.roots", ValueKind::Text),
+    ("history.max_commits", ValueKind::Number),
+    ("history.since", ValueKind::Text),
 ];
 
 /// What a value is.

@@ -22,6 +22,8 @@ pub(super) struct Settings {
     pub(super) gc: GcSettings,
     #[serde(default)]
     pub(super) serve: ServeSettings,
+    #[serde(default)]
+    pub(super) history: HistorySettings,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -56,6 +58,13 @@ pub(super) struct GcSettings {
 #[serde(deny_unknown_fields)]
 pub(super) struct ServeSettings {
     pub(super) roots: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HistorySettings {
+    pub(super) max_commits: Option<usize>,
+    pub(super) since: Option<String>,
 }
 
 /// Why a settings file cannot be used.

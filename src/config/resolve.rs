@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::extract;
+use crate::history::HistoryLimit;
 use crate::index::BuildOptions;
 use crate::index::dense::Quantisation;
 use crate::ingest::CollectOptions;
+use crate::query::parse_moment;
 
 use super::env::Environment;
 use super::file::{self, FileError, Settings};
@@ -89,6 +91,10 @@ pub struct Config {
     pub gc_deleted_files: Setting<usize>,
     /// `serve.roots`: folders in which a server may be asked about repositories.
     pub roots: Setting<Vec<PathBuf>>,
+    /// `history.max_commits`: 0 for all.
+    pub history_max_commits: Setting<usize>,
+    /// `history.since`: a moment as people write it, relative ones too.
+    pub history_since: Setting<String>,
 }
 
 /// Why there is no configuration.
@@ -147,6 +153,14 @@ impl Config {
             .or_else(|| from_files(&layers, |settings| settings.gc.reflog_days));
         let gc_auto = from_variable("CODESCOUT_GC_AUTO", environment.gc_auto.as_ref(), "true or false")?
             .or_else(|| from_files(&layers, |settings| settings.gc.auto));
+        let history_since = from_files(&layers, |settings| settings.history.since.clone());
+        if let Some(Setting { value, origin }) = history_since.as_ref().filter(|since| since_of(since, 0).is_none()) {
+            return Err(ConfigError::Value {
+                origin: origin.clone(),
+                value: value.clone(),
+                expected: "a date, or 12h, 30d, 2w, 6m, 1y",
+            });
+        }
         let gc_dead_percent = from_files(&layers, |settings| settings.gc.dead_percent);
         let gc_deleted_files = from_files(&layers, |settings| settings.gc.deleted_files);
         let model = match &environment.model {
@@ -188,6 +202,8 @@ impl Config {
                 }),
                 Vec::new(),
             ),
+            history_max_commits: or_default(from_files(&layers, |settings| settings.history.max_commits), 0),
+            history_since: or_default(history_since, "always".to_owned()),
         })
     }
 
@@ -208,6 +224,8 @@ impl Config {
             shown("gc.max_bytes", &self.gc_max_bytes),
             shown("gc.dead_percent", &self.gc_dead_percent),
             shown("gc.deleted_files", &self.gc_deleted_files),
+            shown("history.max_commits", &self.history_max_commits),
+            shown("history.since", &self.history_since),
         ]
     }
 
@@ -218,6 +236,14 @@ impl Config {
             max_bytes: Some(self.gc_max_bytes.value).filter(|&max_bytes| max_bytes > 0),
             dead_percent: self.gc_dead_percent.value,
             deleted_files: self.gc_deleted_files.value,
+        }
+    }
+
+    /// Which commits are recorded, at a moment in seconds since 1970.
+    pub fn history_limit(&self, now: i64) -> HistoryLimit {
+        HistoryLimit {
+            max_commits: self.history_max_commits.value,
+            since: since_of(&self.history_since, now).flatten(),
         }
     }
 
@@ -269,6 +295,14 @@ fn not_for_repositories(settings: &Settings) -> Option<&'static str> {
         return Some("serve.roots");
     }
     (settings.gc != file::GcSettings::default()).then_some("gc")
+}
+
+/// `Some(None)` for always; `None` for what is no moment.
+fn since_of(since: &Setting<String>, now: i64) -> Option<Option<i64>> {
+    match since.value.as_str() {
+        "always" => Some(None),
+        text => parse_moment(text, now).map(Some),
+    }
 }
 
 fn shown<T: ToString>(key: &'static str, setting: &Setting<T>) -> (&'static str, String, String) {

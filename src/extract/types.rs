@@ -99,6 +99,40 @@ pub enum DefinitionKind {
 }
 
 impl DefinitionKind {
+    /// In the order of their numbers, which begin with 1.
+    const ALL: [Self; 25] = [
+        Self::Function,
+        Self::Method,
+        Self::Constructor,
+        Self::Class,
+        Self::Struct,
+        Self::Enum,
+        Self::Variant,
+        Self::Interface,
+        Self::Trait,
+        Self::Impl,
+        Self::TypeAlias,
+        Self::Union,
+        Self::Constant,
+        Self::Variable,
+        Self::Field,
+        Self::Property,
+        Self::Macro,
+        Self::Module,
+        Self::Test,
+        Self::Key,
+        Self::Rule,
+        Self::Element,
+        Self::Table,
+        Self::Section,
+        Self::Target,
+    ];
+
+    /// The kind with this stored number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
+    }
+
     /// Whether it has statements in it: variables inside are local.
     pub fn is_callable(self) -> bool {
         matches!(

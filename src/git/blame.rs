@@ -152,6 +152,11 @@ impl Repository {
         git(self.place(), "blame", &arguments)
     }
 
+    /// Whether the configuration names commits that blame passes over.
+    pub fn has_ignored_revisions(&self) -> bool {
+        !self.configured_lists().0.is_empty()
+    }
+
     /// The configured lists that are there, and the names of those that are not.
     fn configured_lists(&self) -> (Vec<PathBuf>, Vec<String>) {
         use std::os::unix::ffi::OsStrExt;

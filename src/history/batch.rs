@@ -200,9 +200,22 @@ impl Batch {
         self.n_changes
     }
 
-    /// How many paths it knows.
-    pub fn n_paths(&self) -> usize {
-        self.paths.len()
+    /// How many paths they changed, those that only a rename names included.
+    pub fn n_paths(&self) -> u32 {
+        self.paths.len() as u32
+    }
+
+    pub(super) fn path(&self, number: u32) -> Option<&[u8]> {
+        self.paths.get(number as usize)
+    }
+
+    pub(super) fn path_number(&self, path: &[u8]) -> Option<u32> {
+        self.paths.find(path).map(|number| number as u32)
+    }
+
+    /// How many paths a commit changed.
+    pub(super) fn n_touched(&self, local: u32) -> Result<usize, BatchError> {
+        Ok(self.touched_numbers(local)?.len())
     }
 
     fn damaged(&self, what: &str) -> SectionError {
@@ -383,7 +396,7 @@ impl Batch {
         }
     }
 
-    fn run(&self, number: usize) -> Result<Vec<PathChange>, BatchError> {
+    pub(super) fn run(&self, number: usize) -> Result<Vec<PathChange>, BatchError> {
         let run = part(self.runs.get(&self.file)?, &self.run_ends, number).ok_or_else(|| self.damaged("run_ends"))?;
         let mut reader = RunReader {
             batch: self,

@@ -5,8 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use crate::extract::{DefinitionKind, lang_of_path};
 use crate::model::RepoPath;
 
+use super::lineage::{Candidate, candidate, least_similarity};
 use super::shape::Shape;
-use super::symbols::{Candidate, FileShapes, SymbolEvents, SymbolKey, candidate, least_similarity, lines_of};
+use super::symbols::{FileShapes, SymbolEvents, SymbolKey, lines_of};
 
 /// The versions of one file; a file that was renamed has another path before.
 #[derive(Debug, Default)]
@@ -151,7 +152,7 @@ fn delta(pairs: &[FilePair], old: Place, new: Place, confidence: f64) -> Option<
     let (new_path, new_file) = pairs[new.0].new.as_ref()?;
     let (before, now) = (&old_file.shapes[old.1], &new_file.shapes[new.1]);
     let (from, key) = (key_of(old_path, before), key_of(new_path, now));
-    if before.prints().text == now.prints().text && from == key {
+    if before.text_print() == now.text_print() && from == key {
         return None;
     }
     Some(SymbolDelta {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::model::RepoPath;
 
-use super::follow::{ABSENT, Followed, Step, Timeline, follow};
+use super::follow::{ABSENT, Followed, Step, Timeline, follow, last_step};
 use super::record::{Entry, PathChange};
 use super::store::{History, HistoryError, Reachable};
 
@@ -52,16 +52,7 @@ pub fn file_life(history: &History, tip: u32, reached: &Reachable, path: &RepoPa
 
 /// What a thing with these steps stands for at a commit.
 pub(super) fn state_at<K>(history: &History, tip: u32, steps: &[Step<K>]) -> u64 {
-    let mut number = tip;
-    loop {
-        if let Ok(at) = steps.binary_search_by_key(&number, |step| step.commit) {
-            return steps[at].new;
-        }
-        match history.parents(number).first() {
-            Some(Some(parent)) => number = *parent,
-            _ => return ABSENT,
-        }
-    }
+    last_step(history, steps, tip).map_or(ABSENT, |step| step.new)
 }
 
 pub(super) fn last_deletion<K>(reached: &Reachable, steps: &[Step<K>]) -> Option<u32> {

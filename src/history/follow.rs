@@ -49,7 +49,8 @@ pub struct Followed<K> {
     pub step: Step<K>,
 }
 
-/// The changes that made `key` what it is at `tip`, children before parents. O(commits) for each name it had.
+/// The changes that made `key` what it is at `tip`, children before parents. O(steps²) for each name it had, and one pass
+/// over all commits the first time that a history is followed.
 pub fn follow<T: Timeline>(
     history: &History,
     tip: u32,
@@ -58,7 +59,6 @@ pub fn follow<T: Timeline>(
 ) -> Result<Vec<Followed<T::Key>>, T::Error> {
     let mut walk = Walk {
         history,
-        tip,
         timeline,
         lines: Vec::new(),
         names: HashMap::new(),
@@ -75,33 +75,27 @@ pub fn follow<T: Timeline>(
     Ok(walk.found)
 }
 
-/// One name with its changes and what it stood for at every commit.
+/// The last of some steps at or before a commit on the line of its first parents.
+pub(super) fn last_step<'s, K>(history: &History, steps: &'s [Step<K>], number: u32) -> Option<&'s Step<K>> {
+    let n_before = steps.partition_point(|step| step.commit <= number);
+    let mut before = steps[..n_before].iter().rev();
+    before.find(|step| history.is_first_ancestor(step.commit, number))
+}
+
+/// One name with its changes.
 struct Line<K> {
     key: K,
     steps: Vec<Step<K>>,
-    states: Vec<u64>,
 }
 
 impl<K> Line<K> {
-    fn of(history: &History, tip: u32, key: K, steps: Vec<Step<K>>) -> Self {
-        let mut states = Vec::with_capacity(tip as usize + 1);
-        let mut next = steps.iter().peekable();
-        for number in 0..=tip {
-            let state = match next.peek() {
-                Some(step) if step.commit == number => {
-                    let state = step.new;
-                    next.next();
-                    state
-                }
-                _ => match history.parents(number).first() {
-                    Some(Some(parent)) => states[*parent as usize],
-                    Some(None) => UNKNOWN,
-                    None => ABSENT,
-                },
-            };
-            states.push(state);
+    /// What it stands for at a commit.
+    fn state(&self, history: &History, number: u32) -> u64 {
+        match last_step(history, &self.steps, number) {
+            Some(step) => step.new,
+            None if history.ends_unrecorded(number) => UNKNOWN,
+            None => ABSENT,
         }
-        Self { key, steps, states }
     }
 
     fn step(&self, number: u32) -> Option<&Step<K>> {
@@ -112,7 +106,6 @@ impl<K> Line<K> {
 
 struct Walk<'a, T: Timeline> {
     history: &'a History,
-    tip: u32,
     timeline: &'a mut T,
     lines: Vec<Line<T::Key>>,
     names: HashMap<T::Key, usize>,
@@ -127,7 +120,11 @@ impl<T: Timeline> Walk<'_, T> {
             return Ok(*line);
         }
         let steps = self.timeline.steps(key)?;
-        self.lines.push(Line::of(self.history, self.tip, key.clone(), steps));
+        let key_of_line = key.clone();
+        self.lines.push(Line {
+            key: key_of_line,
+            steps,
+        });
         self.names.insert(key.clone(), self.lines.len() - 1);
         Ok(self.lines.len() - 1)
     }
@@ -145,35 +142,38 @@ impl<T: Timeline> Walk<'_, T> {
     }
 
     fn visit(&mut self, start: u32, line: usize) -> Result<(), T::Error> {
-        let mut number = start;
-        // Most commits have one parent and leave the thing alone.
-        loop {
-            match self.history.parents(number) {
-                [Some(parent)] if self.lines[line].step(number).is_none() => number = *parent,
-                [] | [_] => break,
-                _ => return self.visit_merge(number, line),
-            }
-        }
-        let Some(step) = self.lines[line].step(number).cloned() else {
+        // What leaves the thing as the first parent has it is passed over towards that, merges too.
+        let Some(step) = last_step(self.history, &self.lines[line].steps, start).cloned() else {
             return Ok(());
         };
-        if !self.seen.insert((number, line)) && number != start {
+        let number = step.commit;
+        if number != start && !self.seen.insert((number, line)) {
             return Ok(());
+        }
+        if self.history.parents(number).len() > 1 {
+            return self.visit_merge(number, line);
         }
         let has_origin = self.found(line, &step)?;
         match self.history.parents(number).first() {
-            // What is new here may have been there before, as after a revert.
-            Some(Some(parent)) if !has_origin => self.wait_line(*parent, line),
+            // What is new here may have been there before, as after a revert; not if something else stood in its place.
+            Some(Some(parent)) if !has_origin && !self.is_replacement(line, &step, *parent) => {
+                self.wait_line(*parent, line);
+            }
             _ => {}
         }
         Ok(())
     }
 
+    /// Whether a step put something new where another thing of that name stood, which went on elsewhere.
+    fn is_replacement(&self, line: usize, step: &Step<T::Key>, parent: u32) -> bool {
+        step.old == ABSENT && self.lines[line].state(self.history, parent) > UNKNOWN
+    }
+
     fn visit_merge(&mut self, number: u32, line: usize) -> Result<(), T::Error> {
         let of_line = &self.lines[line];
-        let state = of_line.states[number as usize];
+        let state = of_line.state(self.history, number);
         let parents: Vec<u32> = self.history.parents(number).iter().copied().flatten().collect();
-        let has_same = |parent: &u32| of_line.states[*parent as usize] == state;
+        let has_same = |parent: &u32| of_line.state(self.history, *parent) == state;
         if let Some(same) = parents.iter().copied().find(has_same) {
             self.wait_line(same, line);
             return Ok(());

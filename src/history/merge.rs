@@ -1,6 +1,7 @@
 //! Many small batches into one, so that there are few.
 
 use super::batch::{Batch, BatchError};
+use super::symbol_batch::{SymbolBatch, TracedPaths, symbol_batch_bytes};
 use super::writer::BatchWriter;
 
 /// So many neighbours of one size are merged.
@@ -29,6 +30,38 @@ pub fn merged(batches: &[&Batch]) -> Result<Vec<u8>, BatchError> {
         }
     }
     Ok(writer.finish())
+}
+
+/// What is known of definitions in batches that `whole` has been merged from, as far as it is known of the newest commits without
+/// a gap; `None` if nothing is.
+pub fn merged_symbols(parts: &[(&Batch, Option<&SymbolBatch>)], whole: &Batch) -> Result<Option<Vec<u8>>, BatchError> {
+    let Some(recipe) = parts.last().and_then(|(_, symbols)| Some(symbols.as_ref()?.recipe())) else {
+        return Ok(None);
+    };
+    let mut first = whole.n_commits();
+    let mut newest = Vec::new();
+    for (batch, symbols) in parts.iter().rev() {
+        let Some(symbols) = symbols.filter(|symbols| symbols.recipe() == recipe && symbols.belongs_to(batch)) else {
+            break;
+        };
+        let offset = batch.base() - whole.base();
+        first = offset + symbols.first();
+        newest.push((*batch, symbols, offset));
+        if symbols.first() > 0 {
+            break;
+        }
+    }
+    let mut paths = TracedPaths::new();
+    for (batch, symbols, offset) in newest.into_iter().rev() {
+        for (number, mut changes) in symbols.all(batch)? {
+            let number = batch.path(number).and_then(|path| whole.path_number(path));
+            changes.iter_mut().for_each(|change| change.local += offset);
+            if let Some(number) = number {
+                paths.entry(number).or_default().extend(changes);
+            }
+        }
+    }
+    Ok(Some(symbol_batch_bytes(whole, first, recipe, &paths)))
 }
 
 #[cfg(test)]

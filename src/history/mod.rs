@@ -12,6 +12,8 @@ mod delta;
 mod files;
 mod follow;
 mod gone;
+mod life;
+mod lineage;
 mod lines;
 mod merge;
 mod messages;
@@ -21,7 +23,10 @@ mod record;
 mod renames;
 mod shape;
 mod store;
+mod symbol_batch;
 mod symbols;
+mod trace;
+mod versions;
 mod wire;
 mod writer;
 
@@ -31,17 +36,20 @@ pub use delta::{FilePair, SymbolDelta, symbol_deltas};
 pub use files::{FileChange, FileLife, file_life};
 pub use follow::{ABSENT, Followed, Step, Timeline, UNKNOWN, follow};
 pub use gone::{GoneFile, TextLife, gone_files, text_life, versions};
+pub use life::{SymbolChange, SymbolLife, SymbolVersion, symbol_life, symbol_lives};
+pub use lineage::SymbolRecord;
 pub use lines::{ChangedLines, LineChanges, LineDiff, LinesError, NumberedLines, changed_lines, compared};
-pub use merge::{mergeable, merged};
+pub use merge::{mergeable, merged, merged_symbols};
 pub use messages::{Messages, MessagesError, is_trailer};
 pub use people::Mailmap;
-pub use plan::{Plan, plan};
+pub use plan::{HistoryLimit, Plan, plan};
 pub use record::{Boundary, Change, CommitData, CommitHead, Entry, Origin, PathChange, Who};
 pub use shape::{Shape, has_life};
 pub use store::{History, HistoryError, Reachable};
-pub use symbols::{
-    FileShapes, SymbolChange, SymbolEvents, SymbolKey, SymbolLife, SymbolVersion, change_between, lines_of, symbol_life,
-};
+pub use symbol_batch::{SymbolBatch, TracedChange, TracedPaths, symbol_batch_bytes};
+pub use symbols::{FileShapes, SymbolEvents, SymbolKey, change_between, lines_of};
+pub use trace::{TraceError, n_traced, trace};
+pub use versions::symbol_recipe;
 pub use writer::BatchWriter;
 
 /// How many commits a batch holds when many are recorded at once: what an interrupt can lose.

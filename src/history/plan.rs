@@ -18,6 +18,15 @@ pub struct Plan {
     pub n_left_out: usize,
 }
 
+/// Which commits are to be recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HistoryLimit {
+    /// How many at most when none is recorded yet, the newest; 0 for all.
+    pub max_commits: usize,
+    /// None from before this moment, in seconds since 1970, but for those of which a parent is recorded.
+    pub since: Option<i64>,
+}
+
 struct Node {
     id: CommitId,
     time: i64,
@@ -25,7 +34,7 @@ struct Node {
     boundary: Boundary,
 }
 
-/// Lists what is reachable from `tips` and not known. At most `max_commits`, the newest; 0 is no limit.
+/// Lists what is reachable from `tips` and not known, as far as `limit` lets it.
 ///
 /// Commits that are not in the repository end a line; so do those of `shallow`, which is sorted. O(n log n) for n commits.
 pub fn plan(
@@ -33,18 +42,31 @@ pub fn plan(
     tips: &[CommitId],
     is_known: &dyn Fn(CommitId) -> bool,
     shallow: &[CommitId],
-    max_commits: usize,
+    limit: HistoryLimit,
     interrupt: &AtomicBool,
 ) -> Result<Plan, ObjectError> {
     let (nodes, places) = gather(reader, tips, is_known, shallow, interrupt)?;
     let mut order = parents_first(&nodes, &places);
-    let n_left_out = match max_commits {
+    let n_too_many = match limit.max_commits {
         0 => 0,
-        limit => order.len().saturating_sub(limit),
+        most => order.len().saturating_sub(most),
     };
-    let left_out: Vec<usize> = order.drain(..n_left_out).collect();
     let mut is_left_out = vec![false; nodes.len()];
-    left_out.into_iter().for_each(|at| is_left_out[at] = true);
+    for (place, at) in order.iter().enumerate() {
+        let node = &nodes[*at];
+        // What has a recorded parent is recorded, so that what is left out is left out with all that it comes from.
+        let has_recorded = || {
+            let is_recorded = |parent: &CommitId| match places.get(parent) {
+                Some(at) => !is_left_out[*at],
+                None => is_known(*parent),
+            };
+            node.parents.iter().any(is_recorded)
+        };
+        is_left_out[*at] =
+            place < n_too_many || (limit.since.is_some_and(|since| node.time < since) && !has_recorded());
+    }
+    order.retain(|at| !is_left_out[*at]);
+    let n_left_out = nodes.len() - order.len();
     let commits = order
         .into_iter()
         .map(|at| {

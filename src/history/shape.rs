@@ -11,7 +11,9 @@ use std::sync::{Arc, OnceLock};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::extract::{self, Definition, DefinitionKind, Extraction};
-use crate::model::{ByteRange, Lang};
+use crate::model::{ByteRange, Lang, RepoPath};
+
+use super::symbols::SymbolKey;
 
 /// The bytes of a version of a file, in a language.
 #[derive(Debug)]
@@ -38,14 +40,13 @@ pub struct Shape {
     signature: ByteRange,
     doc: Option<ByteRange>,
     source: Arc<Source>,
+    text_print: OnceLock<u64>,
     prints: OnceLock<Arc<Prints>>,
 }
 
 /// What two versions of a definition are compared by.
 #[derive(Debug)]
 pub struct Prints {
-    /// Of the bytes of the item less its members; neither `ABSENT` nor `UNKNOWN`.
-    pub text: u64,
     /// Of the tokens of the signature.
     pub signature: u64,
     /// Of the same without the name of the item itself.
@@ -60,10 +61,49 @@ pub struct Prints {
     pub n_tokens: u32,
 }
 
+impl Prints {
+    /// No two bodies of these lengths are more alike.
+    pub(super) fn most_similar(&self, other: &Self) -> f64 {
+        if self.body == other.body {
+            return 1.0;
+        }
+        let (a, b) = (self.trigrams.len(), other.trigrams.len());
+        2.0 * a.min(b) as f64 / (a + b).max(1) as f64
+    }
+}
+
 impl Shape {
     /// What it is compared by; computed when it is first needed, as most definitions of a version are not asked about.
     pub fn prints(&self) -> &Prints {
         self.prints.get_or_init(|| Arc::new(self.print()))
+    }
+
+    /// Of the bytes of the item less its members.
+    pub fn text_print(&self) -> u64 {
+        *self.text_print.get_or_init(|| xxh3_64(&self.text()))
+    }
+
+    /// The same without the file that it stands in, to be compared later: what it is compared by is computed now.
+    pub(super) fn detached(&self) -> Self {
+        self.text_print();
+        self.prints();
+        let source = Source {
+            bytes: Arc::default(),
+            syntax: self.source.syntax,
+        };
+        Self {
+            source: Arc::new(source),
+            ..self.clone()
+        }
+    }
+
+    /// Names it in the file at `path`.
+    pub fn key(&self, path: &RepoPath) -> SymbolKey {
+        SymbolKey {
+            path: path.clone(),
+            name: self.qualified.clone(),
+            nth: self.nth,
+        }
     }
 
     /// How much of two bodies is alike: shared trigrams over all, 0 to 1.
@@ -133,7 +173,6 @@ impl Shape {
         let name = xxh3_64(self.name.as_bytes());
         let unnamed: Vec<u64> = of_signature.iter().copied().filter(|token| *token != name).collect();
         Prints {
-            text: xxh3_64(&self.text()) | 2,
             signature: hash(&of_signature),
             unnamed_signature: hash(&unnamed),
             body: hash(&of_body),
@@ -168,6 +207,14 @@ pub fn has_life(kind: DefinitionKind) -> bool {
     )
 }
 
+/// Whether a file in this language can have definitions that have a life of their own.
+pub(super) fn may_have_lives(lang: Lang) -> bool {
+    let has_structure = |language: &extract::Language| {
+        language.has_structure() && !matches!(language.name, "json" | "yaml" | "toml" | "css")
+    };
+    extract::language(lang).is_some_and(has_structure)
+}
+
 /// The definitions of a version of a file that have a life of their own, in source order.
 pub(super) fn shapes(bytes: &Arc<Vec<u8>>, lang: Lang, extraction: &Extraction) -> Vec<Shape> {
     let source = Arc::new(Source {
@@ -194,6 +241,7 @@ pub(super) fn shapes(bytes: &Arc<Vec<u8>>, lang: Lang, extraction: &Extraction) 
             signature: definition.signature,
             doc: definition.doc,
             source: Arc::clone(&source),
+            text_print: OnceLock::new(),
             prints: OnceLock::new(),
         });
     }
@@ -480,7 +528,7 @@ mod tests {
                 (two.prints().signature, two.prints().body),
                 "{language}"
             );
-            assert_ne!(one.prints().text, two.prints().text);
+            assert_ne!(one.text_print(), two.text_print());
         }
     }
 

@@ -1,24 +1,40 @@
 //! All recorded commits.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, OnceLock};
 
 use crate::git::ObjectError;
 use crate::model::{CommitId, RepoPath};
 use crate::sidecar::{HistoryEntry, Sidecar};
 
 use super::batch::{Batch, BatchError};
+use super::lineage::SymbolRecord;
 use super::record::{Boundary, Change, CommitHead, PathChange};
+use super::symbol_batch::{SymbolBatch, TracedChange};
 
 /// Batches in the order of their numbers, which adjoin. Does not change while it is held.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     batches: Vec<Arc<Batch>>,
+    /// What the commits of each batch did to definitions, as far as they were traced.
+    symbols: Vec<Option<Arc<SymbolBatch>>>,
     /// Where the parents of each commit end in `parents`.
     parent_ends: Vec<u32>,
     parents: Vec<Option<u32>>,
     /// Seconds since 1970, raised where a parent is later: descending it is an order in which children come before parents.
     times: Vec<i64>,
+    /// Of each commit; computed when it is first asked for.
+    first_lines: Arc<OnceLock<Vec<FirstLine>>>,
+}
+
+/// Where a commit stands on the lines of first parents.
+#[derive(Clone, Copy, Debug)]
+struct FirstLine {
+    /// Its own place, and the end of the places of all whose line leads to it.
+    start: u32,
+    end: u32,
+    /// Where its line ends.
+    root: u32,
 }
 
 /// Why the history could not be opened or read.
@@ -76,8 +92,23 @@ impl History {
         for entry in entries {
             let batch = Batch::open(sidecar, &entry.records.name)?;
             history.push(batch)?;
+            if let Some(file) = &entry.symbols {
+                match SymbolBatch::open(sidecar, &file.name) {
+                    Ok(symbols) => history.add_symbols(symbols),
+                    // Without them the same is computed when somebody asks.
+                    Err(error) => tracing::warn!(%error, "records of definitions are not read"),
+                }
+            }
         }
         Ok(history)
+    }
+
+    /// Adds what the commits of the last batch did to definitions.
+    pub fn add_symbols(&mut self, symbols: SymbolBatch) {
+        let is_about = self.batches.last().is_some_and(|batch| symbols.belongs_to(batch));
+        if let Some(last) = self.symbols.last_mut().filter(|_| is_about) {
+            *last = Some(Arc::new(symbols));
+        }
     }
 
     /// Adds the batch that goes on where this ends.
@@ -98,13 +129,21 @@ impl History {
             let own = batch.time(local)?;
             self.times.push(latest.map_or(own, |latest| latest.max(own)));
         }
+        self.first_lines = Arc::default();
         self.batches.push(Arc::new(batch));
+        self.symbols.push(None);
         Ok(())
     }
 
     /// The batches.
     pub fn batches(&self) -> &[Arc<Batch>] {
         &self.batches
+    }
+
+    /// What the commits of a batch did to definitions under this recipe, as far as they were traced.
+    pub fn symbols(&self, batch: usize, recipe: u64) -> Option<&SymbolBatch> {
+        let symbols = self.symbols.get(batch)?.as_deref();
+        symbols.filter(|symbols| symbols.recipe() == recipe)
     }
 
     /// How many commits are recorded.
@@ -156,6 +195,62 @@ impl History {
     /// Which of the batches has the commit.
     pub fn batch_of(&self, number: u32) -> usize {
         self.batches.partition_point(|batch| batch.base() <= number) - 1
+    }
+
+    /// Whether a commit is another one, or its first parent, or the first parent of that, and so on.
+    pub(super) fn is_first_ancestor(&self, ancestor: u32, number: u32) -> bool {
+        let (above, own) = (self.first_line(ancestor), self.first_line(number));
+        (above.start..above.end).contains(&own.start)
+    }
+
+    fn first_line(&self, number: u32) -> FirstLine {
+        self.first_lines.get_or_init(|| self.compute_first_lines())[number as usize]
+    }
+
+    /// Numbers the forest of first parents so that all that lead to a commit are one range that begins with it.
+    fn compute_first_lines(&self) -> Vec<FirstLine> {
+        let n_commits = self.n_commits();
+        let parent = |number: u32| self.parents(number).first().copied().flatten();
+        let mut sizes = vec![1u32; n_commits as usize];
+        for number in (0..n_commits).rev() {
+            if let Some(parent) = parent(number) {
+                sizes[parent as usize] += sizes[number as usize];
+            }
+        }
+        let mut lines: Vec<FirstLine> = Vec::with_capacity(n_commits as usize);
+        // Where the next child of each commit begins; at the end that of the roots.
+        let mut free = vec![0u32; n_commits as usize + 1];
+        for number in 0..n_commits {
+            let slot = parent(number).unwrap_or(n_commits) as usize;
+            let start = free[slot];
+            free[slot] += sizes[number as usize];
+            free[number as usize] = start + 1;
+            lines.push(FirstLine {
+                start,
+                end: start + sizes[number as usize],
+                root: parent(number).map_or(number, |parent| lines[parent as usize].root),
+            });
+        }
+        lines
+    }
+
+    /// Whether the line of first parents ends where nothing more is recorded, not where everything began.
+    pub(super) fn ends_unrecorded(&self, number: u32) -> bool {
+        let root = self.first_line(number).root;
+        !self.parents(root).is_empty()
+    }
+
+    /// A commit with its first parent, the first parent of that, and so on.
+    pub fn first_parents(&self, tip: u32) -> Reachable {
+        let mut line = Reachable {
+            bits: vec![0; self.n_commits().div_ceil(64) as usize],
+        };
+        let mut next = Some(tip);
+        while let Some(number) = next {
+            line.insert(number);
+            next = self.parents(number).first().copied().flatten();
+        }
+        line
     }
 
     fn batch(&self, number: u32) -> (&Batch, u32) {
@@ -261,6 +356,65 @@ impl History {
         paths.sort_unstable();
         paths.dedup();
         paths
+    }
+
+    /// The batches with what their commits did to definitions under this recipe.
+    fn traced(&self, recipe: u64) -> impl Iterator<Item = (&Batch, &SymbolBatch)> {
+        let both = self.batches.iter().zip(&self.symbols);
+        both.filter_map(move |(batch, symbols)| {
+            let symbols = symbols.as_deref().filter(|symbols| symbols.recipe() == recipe)?;
+            Some((&**batch, symbols))
+        })
+    }
+
+    /// Whether definitions were traced through a commit.
+    pub fn is_traced(&self, number: u32, recipe: u64) -> bool {
+        let at = self.batches.partition_point(|batch| batch.base() <= number) - 1;
+        let symbols = self.symbols[at].as_ref().filter(|symbols| symbols.recipe() == recipe);
+        symbols.is_some_and(|symbols| number - self.batches[at].base() >= symbols.first())
+    }
+
+    /// How many commits definitions were traced through.
+    pub fn n_traced(&self, recipe: u64) -> u32 {
+        let of_batch = |(batch, symbols): (&Batch, &SymbolBatch)| batch.n_commits() - symbols.first();
+        self.traced(recipe).map(of_batch).sum()
+    }
+
+    /// What commits did to the definitions of a path, those with this qualified name or all, by commit.
+    pub fn traced_changes(
+        &self,
+        path: &RepoPath,
+        name: Option<&str>,
+        recipe: u64,
+    ) -> Result<HashMap<u32, TracedChange>, HistoryError> {
+        let mut found = HashMap::new();
+        for (batch, symbols) in self.traced(recipe) {
+            if let Some(number) = batch.path_number(path.as_bytes()) {
+                let changes = symbols.changes_of(batch, number, name)?;
+                found.extend(changes.into_iter().map(|change| (batch.base() + change.local, change)));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Every record of a definition whose qualified name is wanted, with the number of its commit; ascending by batch, path and
+    /// commit.
+    pub fn traced_names(
+        &self,
+        recipe: u64,
+        is_wanted: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<Vec<(RepoPath, u32, SymbolRecord)>, HistoryError> {
+        let mut found = Vec::new();
+        for (batch, symbols) in self.traced(recipe) {
+            for (number, changes) in symbols.named(batch, is_wanted)? {
+                let path = RepoPath::new(batch.path(number).unwrap_or_default());
+                for change in changes {
+                    let commit = batch.base() + change.local;
+                    found.extend(change.records.into_iter().map(|record| (path.clone(), commit, record)));
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// The id of a commit.

@@ -168,3 +168,140 @@ fn batches_have_to_adjoin() {
         Err(HistoryError::Gap { expected: 0, found: 40 })
     ));
 }
+
+fn record(name: &str, nth: u32, from: Option<(&str, &str)>) -> SymbolRecord {
+    let is_gone = from.is_none() && nth == 3;
+    SymbolRecord {
+        name: name.to_owned(),
+        nth,
+        kind: crate::extract::DefinitionKind::Method,
+        events: SymbolEvents {
+            added: from.is_none() && !is_gone,
+            removed: is_gone,
+            formatting: from.is_some(),
+            ..SymbolEvents::default()
+        },
+        old_lines: (is_gone || from.is_some()).then_some((700, 712)),
+        new_lines: (!is_gone).then_some((5, 5 + nth)),
+        text: if is_gone { 0 } else { 0xdead_beef },
+        origin: from.map(|(path, name)| {
+            let key = SymbolKey {
+                path: path.into(),
+                name: name.to_owned(),
+                nth: 2,
+            };
+            (key, 77)
+        }),
+        goes_on: is_gone,
+    }
+}
+
+/// Of the batch [`sample`]: from commit 2 on, path 0 is `a/x`, path 1 `b`.
+fn traced() -> TracedPaths {
+    let change = |local: u32, records: Vec<SymbolRecord>| TracedChange {
+        local,
+        is_unknown: local == 4,
+        records,
+    };
+    let of_a = vec![
+        change(2, vec![record("A.f", 1, None), record("A.g", 3, None)]),
+        change(4, Vec::new()),
+        change(9, vec![record("A.f", 1, Some(("b", "A.h")))]),
+    ];
+    let of_b = vec![change(5, vec![record("A.f", 2, Some(("b", "A.f")))])];
+    TracedPaths::from([(0, of_a), (1, of_b)])
+}
+
+#[test]
+fn records_of_definitions_come_back() {
+    let batch = Batch::from_bytes(sample(0).finish()).unwrap();
+    let bytes = symbol_batch_bytes(&batch, 2, 7, &traced());
+    assert_eq!(bytes, symbol_batch_bytes(&batch, 2, 7, &traced()));
+    let symbols = SymbolBatch::from_bytes(bytes).unwrap();
+    symbols.verify(&batch).unwrap();
+    assert_eq!((symbols.first(), symbols.recipe(), symbols.n_records()), (2, 7, 4));
+    assert_eq!(symbols.all(&batch).unwrap(), traced());
+    let of_f = symbols.changes_of(&batch, 0, Some("A.f")).unwrap();
+    let told: Vec<_> = of_f.iter().map(|change| (change.local, change.records.len())).collect();
+    assert_eq!(told, [(2, 1), (4, 0), (9, 1)]);
+    assert!(symbols.changes_of(&batch, 1, Some("A")).unwrap().is_empty());
+    let named = symbols.named(&batch, &|name| name.ends_with(b".g")).unwrap();
+    let names: Vec<_> = named[&0].iter().flat_map(|change| &change.records).collect();
+    assert_eq!(names, [&record("A.g", 3, None)]);
+    let other = Batch::from_bytes(sample(40).finish()).unwrap();
+    assert!(!symbols.belongs_to(&other));
+    assert!(symbols.verify(&other).is_err());
+}
+
+#[test]
+fn merged_records_of_definitions_say_what_their_parts_said() {
+    let parts = [sample(0), sample(40)].map(|writer| Batch::from_bytes(writer.finish()).unwrap());
+    let whole = Batch::from_bytes(merged(&[&parts[0], &parts[1]]).unwrap()).unwrap();
+    let known = |first: u32| {
+        move |batch: &Batch| SymbolBatch::from_bytes(symbol_batch_bytes(batch, first, 7, &traced())).unwrap()
+    };
+    for (older, newer, first) in [(0, 0, 0), (2, 0, 2), (0, 2, 42), (2, 2, 42)] {
+        let (older, newer) = (known(older)(&parts[0]), known(newer)(&parts[1]));
+        let both = [(&parts[0], Some(&older)), (&parts[1], Some(&newer))];
+        let symbols = SymbolBatch::from_bytes(merged_symbols(&both, &whole).unwrap().unwrap()).unwrap();
+        symbols.verify(&whole).unwrap();
+        assert_eq!(symbols.first(), first);
+        let n_parts = if first == 42 { 1 } else { 2 };
+        assert_eq!(symbols.n_records(), 4 * n_parts);
+        let of_b = symbols.changes_of(&whole, 1, Some("A.f")).unwrap();
+        assert_eq!(of_b.last().unwrap().local, 45);
+    }
+    assert!(
+        merged_symbols(&[(&parts[0], None), (&parts[1], None)], &whole)
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[test]
+fn flipped_bits_under_right_checksums_are_noticed_or_harmless() {
+    let batch = Batch::from_bytes(sample(0).finish()).unwrap();
+    let bytes = symbol_batch_bytes(&batch, 0, 7, &traced());
+    let read = |bytes: Vec<u8>| {
+        let symbols = SymbolBatch::from_bytes(bytes)?;
+        symbols.changes_of(&batch, 0, Some("A.f"))?;
+        symbols.named(&batch, &|_| true)?;
+        symbols.verify(&batch)
+    };
+    for at in (0..bytes.len()).step_by(3) {
+        let mut bad = bytes.clone();
+        bad[at] ^= 0x81;
+        // Padding between sections is all that may differ unnoticed.
+        let is_noticed = read(bad).is_err();
+        assert!(is_noticed || bytes[at] == 0, "byte {at}");
+    }
+    let names = ["meta", "names", "name_ends", "run_ends", "blocks", "block_ends"];
+    let path = std::path::Path::new("records");
+    let file = crate::sidecar::SectionFile::from_bytes(path, crate::sidecar::Bytes::from_vec(bytes), 1).unwrap();
+    for name in names {
+        for at in 0..file.section(name).unwrap().len() {
+            let mut forged = crate::sidecar::SectionWriter::new(1);
+            for other in names {
+                let mut section = file.section(other).unwrap().to_vec();
+                if other == name {
+                    section[at] ^= 0x81;
+                }
+                forged.add(other, section);
+            }
+            // Whatever it says, it neither panics nor takes much.
+            let _ = read(forged.finish());
+        }
+    }
+}
+
+#[test]
+fn damaged_lengths_are_noticed() {
+    let mut file = crate::sidecar::SectionWriter::new(1);
+    file.add("meta", vec![0xff; 24]);
+    for name in ["names", "name_ends", "run_ends", "blocks", "block_ends"] {
+        file.add(name, vec![0xff; 80]);
+    }
+    let batch = Batch::from_bytes(sample(0).finish()).unwrap();
+    let opened = SymbolBatch::from_bytes(file.finish());
+    assert!(opened.and_then(|symbols| symbols.verify(&batch)).is_err());
+}

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::git::{ObjectError, Repository};
 use crate::history::{
-    BATCH_COMMITS, Batch, BatchError, BatchWriter, Boundary, CollectError, History, HistoryError, LinesError,
-    MessagesError, collect, mergeable, merged, plan,
+    BATCH_COMMITS, Batch, BatchError, BatchWriter, Boundary, CollectError, History, HistoryError, HistoryLimit,
+    LinesError, MessagesError, SymbolBatch, TraceError, collect, mergeable, merged, merged_symbols, plan,
 };
 use crate::model::CommitId;
 use crate::sidecar::{HistoryEntry, LockError, Sidecar, State, StateError, Store};
@@ -16,6 +16,7 @@ use super::publish::{PublishError, publish_state, store};
 use super::run::new_epoch;
 use super::sides::merge_sides;
 use super::sweep::retire_history;
+use super::trace::SYMBOLS_ENDING;
 
 /// What the names of history files end in.
 pub(super) const HISTORY_ENDING: &str = "hist";
@@ -24,8 +25,8 @@ pub(super) const HISTORY_ENDING: &str = "hist";
 pub struct Recorder<'a> {
     /// Where the commits come from.
     pub repository: &'a Repository,
-    /// How many are recorded at most when nothing is recorded yet, the newest; 0 for all.
-    pub max_commits: usize,
+    /// Which of them are recorded.
+    pub limit: HistoryLimit,
     /// How many threads read.
     pub n_threads: usize,
     /// How long to wait for another writer.
@@ -102,6 +103,16 @@ impl From<CollectError> for RecordError {
     }
 }
 
+impl From<TraceError> for RecordError {
+    fn from(error: TraceError) -> Self {
+        match error {
+            TraceError::Object(error) => error.into(),
+            TraceError::Batch(error) => error.into(),
+            TraceError::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
 impl Recorder<'_> {
     /// Records what `tips` reach and publishes it, a batch at a time: who stops it loses the batch at hand.
     pub fn record(
@@ -154,8 +165,29 @@ impl Recorder<'_> {
                 tracing::info!("the clone is less shallow than it was: recording commits anew");
                 return Ok(None);
             }
+            if boundary == Boundary::Limit && self.lets_more(&history, number)? {
+                tracing::info!("more commits are to be recorded than before: recording them anew");
+                return Ok(None);
+            }
         }
         Ok(Some(history))
+    }
+
+    /// Whether a parent of a commit at which the record ends would be recorded now.
+    fn lets_more(&self, history: &History, number: u32) -> Result<bool, RecordError> {
+        let HistoryLimit { max_commits, since } = self.limit;
+        if max_commits != 0 && max_commits <= history.n_commits() as usize {
+            return Ok(false);
+        }
+        let Some(since) = since else { return Ok(true) };
+        let mut reader = self.repository.reader();
+        for parent in reader.commit(history.id(number)?)?.parents {
+            let is_unknown = history.number(parent).is_none();
+            if is_unknown && reader.commit(parent).is_ok_and(|info| info.committer.time >= since) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn plan(
@@ -166,8 +198,16 @@ impl Recorder<'_> {
     ) -> Result<crate::history::Plan, RecordError> {
         let mut reader = self.repository.reader();
         let shallow = self.repository.shallow_commits().map_err(RecordError::Shallow)?;
-        // What is left out once stays out: a limit is about the first run.
-        let limit = if history.n_commits() == 0 { self.max_commits } else { 0 };
+        // How many is about the first run: new commits come on top.
+        let max_commits = if history.n_commits() == 0 {
+            self.limit.max_commits
+        } else {
+            0
+        };
+        let limit = HistoryLimit {
+            max_commits,
+            ..self.limit
+        };
         let is_known = |id| history.number(id).is_some();
         Ok(plan(&mut reader, tips, &is_known, &shallow, limit, interrupt)?)
     }
@@ -265,19 +305,29 @@ impl Recorder<'_> {
 
 fn merge(sidecar: &Sidecar, entries: &[HistoryEntry]) -> Result<HistoryEntry, RecordError> {
     let mut batches = Vec::with_capacity(entries.len());
+    let mut symbols = Vec::with_capacity(entries.len());
     for entry in entries {
         batches.push(Batch::open(sidecar, &entry.records.name)?);
+        // Damaged ones are made again.
+        let file = entry.symbols.as_ref();
+        symbols.push(file.and_then(|file| SymbolBatch::open(sidecar, &file.name).ok()));
     }
     let bytes = merged(&batches.iter().collect::<Vec<_>>())?;
+    let whole = Batch::from_bytes(bytes.clone())?;
+    let parts: Vec<_> = batches.iter().zip(symbols.iter().map(Option::as_ref)).collect();
+    let symbols = match merged_symbols(&parts, &whole)? {
+        Some(symbols) => Some(store(sidecar, Store::History, SYMBOLS_ENDING, &symbols)?),
+        None => None,
+    };
     let mut entry = HistoryEntry {
         base_commit: entries.first().map_or(0, |first| first.base_commit),
         n_commits: entries.iter().map(|entry| entry.n_commits).sum(),
         records: store(sidecar, Store::History, HISTORY_ENDING, &bytes)?,
-        symbols: None,
+        symbols,
         messages: None,
         lines: None,
     };
-    merge_sides(sidecar, entries, &Batch::from_bytes(bytes)?, &mut entry)?;
+    merge_sides(sidecar, entries, &whole, &mut entry)?;
     Ok(entry)
 }
 

@@ -14,6 +14,7 @@ mod repair;
 mod run;
 mod sides;
 mod sweep;
+mod trace;
 mod verify;
 
 pub use gc::{Cause, CollectError, CollectOptions, Collected, Collector, Keep, KeptSnapshot, Occasion, Share, Survey};
@@ -22,4 +23,5 @@ pub use import::{Audit, ImportError, Imported};
 pub use progress::{NoProgress, Progress, Stage};
 pub use repair::{Repair, RepairError};
 pub use run::{Ingest, IngestError, Outcome, Target};
+pub use trace::TraceOutcome;
 pub use verify::{Depth, Derived, Finding, Limits, Loose, Verification, VerifyError};

@@ -25,6 +25,8 @@ pub enum Stage {
     Messages,
     /// Comparing what commits changed, path by path.
     Lines,
+    /// Reading what commits did to definitions; what comes one by one are changed paths.
+    Tracing,
     /// Reading stored files. What comes one by one is files.
     Verifying,
     /// Reading, extracting and indexing blobs to compare them with what is stored.

@@ -143,7 +143,7 @@ impl Recorder<'_> {
 impl Side<'_> {
     fn n_steps(&self, batch: &Batch) -> usize {
         match self.stage {
-            Stage::Lines => batch.n_paths(),
+            Stage::Lines => batch.n_paths() as usize,
             _ => batch.n_commits() as usize,
         }
     }

@@ -11,13 +11,17 @@ use crate::snapshot::SnapshotStore;
 use super::history::HISTORY_ENDING;
 use super::publish::{ARTIFACTS_ENDING, LEXICAL_ENDING, NAME_DIGITS, VECTORS_ENDING};
 use super::sides::{LINES_ENDING, MESSAGES_ENDING};
+use super::trace::SYMBOLS_ENDING;
 
 /// Stores of segment files, and what the names in each end in.
 const SWEPT: [(Store, &[&str]); 4] = [
     (Store::Artifacts, &[ARTIFACTS_ENDING]),
     (Store::Lexical, &[LEXICAL_ENDING]),
     (Store::Dense, &[VECTORS_ENDING]),
-    (Store::History, &[HISTORY_ENDING, MESSAGES_ENDING, LINES_ENDING]),
+    (
+        Store::History,
+        &[HISTORY_ENDING, SYMBOLS_ENDING, MESSAGES_ENDING, LINES_ENDING],
+    ),
 ];
 
 /// Begins the grace period of segments that the published state has ceased to name: a file's time of change is when it went out

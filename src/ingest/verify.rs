@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crate::git::ObjectError;
-use crate::history::{Batch, LineChanges, Messages};
+use crate::history::{Batch, LineChanges, Messages, SymbolBatch};
 use crate::index::{BuildError, Segment, SegmentError, Segments};
 use crate::model::TreeId;
 use crate::sidecar::{
@@ -389,6 +389,15 @@ impl Ingest<'_> {
             for (file, what) in check_sides(self.sidecar, entry, &batch) {
                 found.blame(Some(Store::History), &file.name, what);
             }
+            let symbols = entry
+                .symbols
+                .as_ref()
+                .filter(|file| !found.is_blamed(Store::History, &file.name));
+            if let Some(file) = symbols
+                && let Err(what) = check_symbols(self.sidecar, entry, file)
+            {
+                found.blame(Some(Store::History), &file.name, what);
+            }
         }
     }
 
@@ -568,6 +577,15 @@ fn check_sides<'e>(sidecar: &Sidecar, entry: &'e HistoryEntry, batch: &Batch) ->
     checked
         .filter_map(|(file, result)| Some((file, result.err()?)))
         .collect()
+}
+
+fn check_symbols(sidecar: &Sidecar, entry: &HistoryEntry, file: &StoredFile) -> Result<(), String> {
+    // What is wrong with the records is told of them.
+    let Ok(batch) = Batch::open(sidecar, &entry.records.name) else {
+        return Ok(());
+    };
+    let symbols = SymbolBatch::open(sidecar, &file.name).and_then(|symbols| symbols.verify(&batch));
+    symbols.map_err(|error| error.to_string())
 }
 
 /// How many bytes a file has that is what its name says.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::git::{Blame, BlameLine, diff_lines};
-use crate::history::{FileShapes, History, HistoryError, Mailmap, Reachable, Who, lines_of};
+use crate::history::{CommitHead, FileShapes, History, HistoryError, Mailmap, Reachable, Who, lines_of};
 use crate::model::{CommitId, RepoPath};
 
 use super::history::folder_log;
@@ -97,6 +97,26 @@ pub fn owners(lines: &[BlamedLine], blame: &Blame) -> Vec<Owner> {
         n_lines,
         n_commits: commits.len() as u32,
         share: f64::from(n_lines) / n_all,
+        last,
+    };
+    let mut owners: Vec<Owner> = by_who.into_iter().map(owner).collect();
+    owners.sort_by(|a, b| (b.n_lines, &a.who).cmp(&(a.n_lines, &b.who)));
+    owners
+}
+
+/// Who made some changes of one thing, who made the most of them first; lines are changes.
+pub fn change_owners(changes: &[&CommitHead], mailmap: &Mailmap) -> Vec<Owner> {
+    let mut by_who: BTreeMap<Who, (u32, i64)> = BTreeMap::new();
+    for head in changes {
+        let of_who = by_who.entry(mailmap.resolve(&head.author)).or_insert((0, i64::MIN));
+        of_who.0 += 1;
+        of_who.1 = of_who.1.max(head.author_time);
+    }
+    let owner = |(who, (n_changes, last)): (Who, (u32, i64))| Owner {
+        who,
+        n_lines: n_changes,
+        n_commits: n_changes,
+        share: f64::from(n_changes) / changes.len().max(1) as f64,
         last,
     };
     let mut owners: Vec<Owner> = by_who.into_iter().map(owner).collect();

@@ -9,6 +9,7 @@ mod cursor;
 mod dates;
 mod defining;
 mod definition;
+mod deleted;
 mod exact;
 mod features;
 mod filter;
@@ -28,15 +29,17 @@ mod search;
 mod source;
 mod spelling;
 mod symbols;
+mod touching;
 
 pub use blame::{
-    BlamedLine, Owner, SymbolBlame, by_symbol as blame_by_symbol, folder_owners, over_changes as blame_over_changes,
-    owners as line_owners,
+    BlamedLine, Owner, SymbolBlame, by_symbol as blame_by_symbol, change_owners, folder_owners,
+    over_changes as blame_over_changes, owners as line_owners,
 };
 pub use commits::{CommitHit, CommitMode, CommitSearchError, CommitSearcher, CommitsOutcome};
 pub use cursor::{CursorError, CursorKey};
 pub use dates::{day, parse_moment, timestamp};
 pub use definition::{FoundDefinition, kind_by_name, kind_name, kind_names};
+pub use deleted::{DeletedSymbol, deleted_symbols, is_called};
 pub use exact::{ExactError, ExactText};
 pub use filter::{FileFilter, FilterError, Tests, is_test_path};
 pub use grep::{FileMatches, GrepDetail, GrepLine, GrepOutcome, GrepPosition, GrepRequest, grep};
@@ -62,3 +65,4 @@ pub use scope::CommitFilter;
 pub use search::{Mode, Request, SearchError, SearchOutcome, Searcher};
 pub use source::{Source, SourceError, SourceReader, Sources};
 pub use symbols::{FoundBy, SymbolError, SymbolOutcome, SymbolQuery, SymbolRequest, Usage, UsageKind, symbols, usages};
+pub use touching::{TouchingTest, TouchingTests, tests_touching};

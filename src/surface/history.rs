@@ -1,21 +1,24 @@
 //! Opens the recorded history for a command, recording first what is missing.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
 use crate::git::{BlobContent, KnownFiles, OnDisk, WorkTreeChanges, WorkTreeReader};
-use crate::history::{Batch, Entry, History, LineChanges, Mailmap, Messages, Reachable, gone_files};
-use crate::ingest::{Progress, RecordError, RecordOutcome, Recorder, Target};
-use crate::model::{BlobId, CommitId, RepoPath};
-use crate::sidecar::{HistoryEntry, StateError};
+use crate::history::{Batch, Entry, History, LineChanges, Mailmap, Messages, Reachable, gone_files, symbol_recipe};
+use crate::ingest::{Progress, RecordError, RecordOutcome, Recorder, Target, TraceOutcome};
+use crate::model::{BlobId, CommitId, Oid, RepoPath, TreeId};
+use crate::sidecar::{HistoryEntry, State, StateError};
 use crate::surface::open::{PATIENCE, Workspace, is_read_only};
 
 /// Records that could not be kept.
 const IN_MEMORY_NOTE: &str = "the index cannot be written here; commits were recorded in memory";
+/// Through so many new commits definitions are traced before an answer; more are left to the next run that indexes.
+const MAX_TRACED_FIRST: u32 = 256;
 /// A mailmap is a small file.
 const MAX_MAILMAP_BYTES: u64 = 4 << 20;
 
@@ -91,7 +94,7 @@ impl Workspace {
     fn recorder(&self) -> Recorder<'_> {
         Recorder {
             repository: &self.repository,
-            max_commits: 0,
+            limit: self.config.history_limit(now()),
             n_threads: std::thread::available_parallelism().map_or(1, usize::from),
             patience: PATIENCE,
         }
@@ -132,17 +135,41 @@ impl Workspace {
         Ok(outcome)
     }
 
-    /// Records what `tips` reach if commits are recorded here already; `None` if they are not.
+    /// Records what `tips` reach if commits are recorded here already, and traces definitions through them if that was done
+    /// before; `None` if they are not.
     pub fn record_new_commits(
         &self,
         tips: &[CommitId],
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<Option<RecordOutcome>> {
-        match tips.is_empty() || !self.has_history() {
-            true => Ok(None),
-            false => self.record_history(tips, progress, interrupt).map(Some),
+        if tips.is_empty() || !self.has_history() {
+            return Ok(None);
         }
+        let is_traced = self.is_traced();
+        let outcome = self.record_history(tips, progress, interrupt)?;
+        if is_traced && outcome.n_new_commits > 0 {
+            self.trace_history(progress, interrupt)?;
+        }
+        Ok(Some(outcome))
+    }
+
+    /// Traces definitions through all recorded commits.
+    pub fn trace_history(&self, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<TraceOutcome> {
+        let sidecar = self.open_or_create_sidecar(interrupt)?;
+        let max_bytes = self.build_options().max_blob_bytes;
+        Ok(self.recorder().trace(&sidecar, max_bytes, progress, interrupt)?)
+    }
+
+    /// What definitions are traced by here.
+    pub fn symbol_recipe(&self) -> u64 {
+        symbol_recipe(self.build_options().max_blob_bytes)
+    }
+
+    /// Whether definitions were traced through some commits, so that it is to be done for new ones too.
+    fn is_traced(&self) -> bool {
+        let is_traced = |state: &State| state.history.iter().any(|entry| entry.symbols.is_some());
+        matches!(self.sidecar(), Ok(Some((_, Some(state)))) if is_traced(&state))
     }
 
     /// Whether commits are recorded here, so that new ones are to be recorded too.
@@ -188,13 +215,15 @@ impl Workspace {
         &self,
         target: Option<Target>,
         (history, entries): StoredHistory,
-        notes: Vec<String>,
+        mut notes: Vec<String>,
     ) -> Result<OpenedHistory> {
+        notes.extend(self.repository.rewritten_history());
         let commit = target.and_then(|target| target.commit);
         let tip = commit.and_then(|commit| history.number(commit));
+        let mailmap = self.mailmap(target, &mut notes)?;
         Ok(OpenedHistory {
             reached: history.reachable(tip.as_slice()),
-            mailmap: self.mailmap(target)?,
+            mailmap,
             history,
             entries,
             target,
@@ -221,10 +250,15 @@ impl Workspace {
         if let Some(stored) = stored.as_ref().filter(is_enough) {
             return Ok(stored.clone());
         }
+        let is_traced = self.is_traced();
         match self.record_commits(&[commit], progress, interrupt) {
-            Ok(_) => self
-                .stored_history()?
-                .context("the records were written and are gone again"),
+            Ok(outcome) => {
+                if is_traced && outcome.n_new_commits <= MAX_TRACED_FIRST {
+                    self.trace_history(progress, interrupt)?;
+                }
+                self.stored_history()?
+                    .context("the records were written and are gone again")
+            }
             Err(error) if is_read_only(&error) || is_damaged(&error) => {
                 tracing::warn!("{error:#}");
                 notes.push(IN_MEMORY_NOTE.to_owned());
@@ -311,32 +345,62 @@ impl Workspace {
         Ok((0..opened.history.batches().len()).map(open).collect())
     }
 
-    /// The mailmap on disk, else that of the commit.
-    fn mailmap(&self, target: Option<Target>) -> Result<Mailmap> {
-        let on_disk = self.repository.work_dir().map(|root| root.join(".mailmap"));
-        // A link could lead anywhere; git does not follow this one either.
-        let is_file = |path: &std::path::PathBuf| path.symlink_metadata().is_ok_and(|meta| meta.is_file());
-        if let Some(path) = on_disk.filter(is_file) {
-            return Ok(std::fs::read(path)
-                .map(|text| Mailmap::parse(&text))
-                .unwrap_or_default());
+    /// As git reads them: the mailmap on disk, of a bare repository that of the commit, then what the configuration names; what
+    /// is read later wins.
+    fn mailmap(&self, target: Option<Target>, notes: &mut Vec<String>) -> Result<Mailmap> {
+        let configured = self.repository.configured_mailmaps();
+        let mut texts = Vec::new();
+        match self.repository.work_dir() {
+            // A link could lead anywhere; git does not follow this one either.
+            Some(root) => texts.extend(read_file(&root.join(".mailmap"))),
+            None if configured.blob.is_none() => {
+                let tree = target.map(|target| target.tree);
+                texts.extend(tree.map(|tree| self.blob_at(tree, ".mailmap")).transpose()?.flatten());
+            }
+            None => {}
         }
-        let Some(target) = target.filter(|_| self.repository.work_dir().is_none()) else {
-            return Ok(Mailmap::default());
-        };
-        let mut reader = self.repository.reader();
-        let path = RepoPath::from(".mailmap");
-        let found = reader.diff_trees_at(None, target.tree, &[&path])?;
-        let Some(blob) = found
-            .first()
-            .and_then(|change| change.new)
-            .and_then(|entry| entry.blob())
-        else {
-            return Ok(Mailmap::default());
-        };
-        Ok(match reader.blob(blob, MAX_MAILMAP_BYTES)? {
-            BlobContent::Content(text) => Mailmap::parse(&text),
-            _ => Mailmap::default(),
+        if let Some(name) = &configured.blob {
+            let text = self.named_blob(name)?;
+            if text.is_none() {
+                notes.push(format!("mailmap.blob names {name:?}, which is not here"));
+            }
+            texts.extend(text);
+        }
+        if let Some(path) = &configured.file {
+            let text = read_file(path);
+            if text.is_none() {
+                notes.push(format!("mailmap.file names {}, which is no file", path.display()));
+            }
+            texts.extend(text);
+        }
+        Ok(Mailmap::parse(&texts.join(&b'\n')))
+    }
+
+    /// `revision:path`, or the id of a blob.
+    fn named_blob(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        match name.split_once(':') {
+            Some((revision, path)) => match self.repository.resolve(revision) {
+                Ok(resolved) => self.blob_at(resolved.tree, path),
+                Err(_) => Ok(None),
+            },
+            None => match Oid::from_hex(name) {
+                Ok(oid) => self.mailmap_blob(BlobId(oid)),
+                Err(_) => Ok(None),
+            },
+        }
+    }
+
+    fn blob_at(&self, tree: TreeId, path: &str) -> Result<Option<Vec<u8>>> {
+        let path = RepoPath::from(path);
+        let found = self.repository.reader().diff_trees_at(None, tree, &[&path])?;
+        let blob = found.first().and_then(|change| change.new?.blob());
+        blob.map_or(Ok(None), |blob| self.mailmap_blob(blob))
+    }
+
+    fn mailmap_blob(&self, blob: BlobId) -> Result<Option<Vec<u8>>> {
+        Ok(match self.repository.reader().blob(blob, MAX_MAILMAP_BYTES)? {
+            BlobContent::Content(text) => Some(text),
+            _ => None,
         })
     }
 
@@ -400,6 +464,19 @@ fn commit_of(reference: &str, target: Option<Target>) -> Result<Option<CommitId>
             .with_context(|| format!("{reference} is a tree, which has no history"))
     };
     target.map(commit).transpose()
+}
+
+/// What an ordinary file of a size that a mailmap may have holds.
+fn read_file(path: &Path) -> Option<Vec<u8>> {
+    let is_small = |meta: &std::fs::Metadata| meta.is_file() && meta.len() <= MAX_MAILMAP_BYTES;
+    path.symlink_metadata().ok().filter(is_small)?;
+    std::fs::read(path).ok()
+}
+
+/// Seconds since 1970.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs() as i64)
 }
 
 fn is_damaged(error: &anyhow::Error) -> bool {

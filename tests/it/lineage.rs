@@ -6,7 +6,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use codescout::git::Repository;
-use codescout::history::{History, SymbolKey, symbol_life};
+use codescout::history::{
+    History, HistoryLimit, SymbolBatch, SymbolKey, symbol_batch_bytes, symbol_life, symbol_recipe, trace,
+};
 use codescout::ingest::Recorder;
 use codescout::model::{CommitId, Oid, RepoPath};
 
@@ -327,7 +329,7 @@ fn recorded(repo: &TestRepo) -> (Repository, History, u32) {
     let tip = CommitId(Oid::from_hex(&repo.rev_parse("HEAD")).unwrap());
     let recorder = Recorder {
         repository: &repository,
-        max_commits: 0,
+        limit: HistoryLimit::default(),
         n_threads: 1,
         patience: Duration::ZERO,
     };
@@ -338,8 +340,27 @@ fn recorded(repo: &TestRepo) -> (Repository, History, u32) {
     (repository, history, tip)
 }
 
+/// The same history traced in full, and its newer half alone.
+fn traced(repository: &Repository, history: &History) -> Vec<History> {
+    let batch = &history.batches()[0];
+    let recipe = symbol_recipe(1 << 20);
+    let from = |first: u32| {
+        let mut traced = history.clone();
+        let never = AtomicBool::new(false);
+        let paths = trace(repository, batch, first..batch.n_commits(), 1 << 20, &|| {}, &never).unwrap();
+        let symbols = SymbolBatch::from_bytes(symbol_batch_bytes(batch, first, recipe, &paths)).unwrap();
+        symbols.verify(batch).unwrap();
+        assert_eq!(symbols.all(batch).unwrap(), paths);
+        traced.add_symbols(symbols);
+        assert_eq!(traced.n_traced(recipe), batch.n_commits() - first);
+        traced
+    };
+    vec![from(0), from(batch.n_commits() / 2)]
+}
+
 fn judge(repo: &TestRepo, script: &Script, score: &mut Score) {
     let (repository, history, tip) = recorded(repo);
+    let traced = traced(&repository, &history);
     let reached = history.reachable(&[tip]);
     let mut reader = repository.reader();
     for (path, functions) in &script.files {
@@ -350,8 +371,11 @@ fn judge(repo: &TestRepo, script: &Script, score: &mut Score) {
                 nth: 1,
             };
             let life = symbol_life(&history, tip, &reached, &key, &mut reader, 1 << 20).unwrap();
-            let again = symbol_life(&history, tip, &reached, &key, &mut reader, 1 << 20).unwrap();
-            assert_eq!(life, again);
+            // What was kept beforehand and what is computed now are the same.
+            for traced in &traced {
+                let again = symbol_life(traced, tip, &reached, &key, &mut reader, 1 << 20).unwrap();
+                assert_eq!(life, again);
+            }
             assert!(life.is_there, "{key:?}");
             let wanted: BTreeMap<&str, _> = script.truth[&function.identity]
                 .iter()

@@ -9,11 +9,11 @@ use super::Hinted;
 use super::history::{CandidateOut, PersonOut, candidates_out, person_out};
 use super::target::{Target, Targets};
 use crate::git::{Blame, BlameOptions, BlamedCommit};
-use crate::history::{FileShapes, SymbolKey, Who, lines_of};
+use crate::history::{Boundary, CommitHead, FileShapes, Shape, SymbolKey, Who, lines_of, symbol_lives};
 use crate::model::{CommitId, RepoPath};
 use crate::query::{
-    BlamedLine, Owner, SymbolBlame, blame_by_symbol, blame_over_changes, folder_owners, kind_name, line_owners,
-    timestamp,
+    BlamedLine, Owner, SymbolBlame, blame_by_symbol, blame_over_changes, change_owners, folder_owners, kind_name,
+    line_owners, timestamp,
 };
 
 /// By what blame is told.
@@ -47,6 +47,9 @@ pub(crate) struct BlameQuestion {
 pub(crate) struct BlameBody {
     pub(crate) target: BlameTargetOut,
     pub(crate) by: &'static str,
+    /// Of definitions: `changes`, the commits that changed each; `lines`, those that its lines come from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) basis: Option<&'static str>,
     pub(crate) notes: Vec<String>,
     pub(crate) candidates: Vec<CandidateOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -137,6 +140,7 @@ impl Question<'_> {
                 path: String::new(),
             },
             by: "line",
+            basis: None,
             notes: Vec::new(),
             candidates: Vec::new(),
             lines: None,
@@ -167,6 +171,10 @@ impl Question<'_> {
                 let found = folder_owners(&opened.history, &opened.reached, &path, &opened.mailmap)?;
                 answer.owners = Some(found.iter().map(owner_out).collect());
             }
+            Target::File(path) if self.knows_changes(&path)? => {
+                answer.target.kind = "file";
+                self.add_changes(&mut answer, &path, None)?;
+            }
             Target::File(path) => {
                 answer.target.kind = "file";
                 self.add_file(&mut answer, &path, None, None, BlameBy::Symbol)?;
@@ -175,6 +183,11 @@ impl Question<'_> {
                 answer.target.kind = "lines";
                 self.add_file(&mut answer, &path, Some((first, last)), None, BlameBy::Line)?;
             }
+            Target::Symbol(key) if self.knows_changes(&key.path)? => {
+                answer.target.kind = "symbol";
+                let path = key.path.clone();
+                self.add_changes(&mut answer, &path, Some(&key))?;
+            }
             Target::Symbol(key) => {
                 answer.target.kind = "symbol";
                 let path = key.path.clone();
@@ -182,6 +195,79 @@ impl Question<'_> {
             }
         }
         Ok(answer)
+    }
+
+    /// Whether blame by definition can be told from what commits did to each: where that is known of all commits, the file has
+    /// definitions, and nothing is asked for that only lines can tell.
+    fn knows_changes(&self, path: &RepoPath) -> Result<bool> {
+        let (args, targets) = (self.args, self.targets);
+        let history = &targets.opened.history;
+        let is_plain = !(args.ignores_blanks || args.follows_moves || args.follows_copies > 0)
+            && args.ignored.is_empty()
+            && args.ignore_files.is_empty()
+            && !targets.workspace.repository.has_ignored_revisions();
+        let is_traced = history.n_traced(targets.workspace.symbol_recipe()) == history.n_commits();
+        let is_committed = !targets.uncommitted.iter().any(|change| change.path == *path);
+        let is_meant = matches!(args.by, None | Some(BlameBy::Symbol));
+        if !(is_plain && is_traced && is_committed && is_meant && history.n_commits() > 0) {
+            return Ok(false);
+        }
+        Ok(targets.shapes(path)?.is_some_and(|file| !file.shapes.is_empty()))
+    }
+
+    /// Each definition by the commits that changed it.
+    fn add_changes(&self, answer: &mut BlameBody, path: &RepoPath, symbol: Option<&SymbolKey>) -> Result<()> {
+        answer.by = "symbol";
+        answer.basis = Some("changes");
+        answer.target.path = symbol.map_or_else(|| path.to_string(), SymbolKey::id);
+        let opened = self.targets.opened;
+        let (Some(tip), Some(file)) = (opened.tip, self.targets.shapes(path)?) else {
+            return Ok(());
+        };
+        let is_meant = |shape: &&Shape| symbol.is_none_or(|key| shape.qualified == key.name && shape.nth == key.nth);
+        let shapes: Vec<&Shape> = file.shapes.iter().filter(is_meant).collect();
+        if let Some(key) = symbol.filter(|_| shapes.is_empty()) {
+            return Err(no_definition(path, key).into());
+        }
+        let keys: Vec<SymbolKey> = shapes.iter().map(|shape| shape.key(path)).collect();
+        let mut reader = self.targets.workspace.repository.reader();
+        let max_bytes = self.targets.workspace.build_options().max_blob_bytes;
+        let (history, reached) = (&opened.history, &opened.reached);
+        let lives = symbol_lives(history, tip, reached, &keys, &mut reader, max_bytes)?;
+        let numbers = lives.iter().flat_map(|life| &life.changes).map(|change| change.commit);
+        let heads = history.heads(&numbers.collect::<Vec<_>>())?;
+        let told = shapes.iter().zip(&keys).zip(&lives);
+        let told = told.map(|((shape, key), life)| {
+            let (start_line, end_line) = lines_of(&file.bytes, shape.range);
+            let changes: Vec<&CommitHead> = life
+                .changes
+                .iter()
+                .filter_map(|change| heads.get(&change.commit))
+                .collect();
+            SymbolOut {
+                id: key.id(),
+                name: shape.qualified.clone(),
+                kind: kind_name(shape.kind),
+                start_line,
+                end_line,
+                last: changes.first().map(|head| self.head_out(head)),
+                uncommitted_lines: 0,
+                commits: changes.len() as u32,
+                owners: change_owners(&changes, &opened.mailmap).iter().map(owner_out).collect(),
+            }
+        });
+        answer.symbols = Some(told.collect());
+        Ok(())
+    }
+
+    fn head_out(&self, head: &CommitHead) -> CommitOut {
+        CommitOut {
+            commit: head.id.to_string(),
+            author: person_out(&self.targets.opened.mailmap.resolve(&head.author)),
+            date: timestamp(head.author_time, head.author_offset),
+            subject: head.subject.clone(),
+            boundary: head.boundary != Boundary::None,
+        }
     }
 
     fn add_file(
@@ -211,6 +297,7 @@ impl Question<'_> {
             }
             BlameBy::Symbol => {
                 answer.by = "symbol";
+                answer.basis = Some("lines");
                 let told: std::collections::BTreeSet<u32> = found.lines.iter().map(|(line, _)| *line).collect();
                 let of_file = blame_by_symbol(&found.file, &found.lines, &found.blame);
                 let is_meant = |found: &&SymbolBlame| match symbol {
@@ -235,10 +322,7 @@ impl Question<'_> {
         let n_lines = file.bytes.split_inclusive(|byte| *byte == b'\n').count() as u32;
         let wanted = match symbol {
             Some(key) => {
-                let shape = file.find(&key.name, key.nth).ok_or_else(|| Hinted {
-                    message: format!("{:?} has no definition {:?}", path.to_text(), key.name),
-                    hint: format!("outline {} shows what it has", path.to_text()),
-                })?;
+                let shape = file.find(&key.name, key.nth).ok_or_else(|| no_definition(path, key))?;
                 Some(lines_of(&file.bytes, shape.range))
             }
             None => lines,
@@ -314,6 +398,13 @@ impl Question<'_> {
             ignore_files: args.ignore_files.iter().map(absolute).collect::<Result<_, Hinted>>()?,
             lines: None,
         })
+    }
+}
+
+fn no_definition(path: &RepoPath, key: &SymbolKey) -> Hinted {
+    Hinted {
+        message: format!("{:?} has no definition {:?}", path.to_text(), key.name),
+        hint: format!("outline {} shows what it has", path.to_text()),
     }
 }
 

@@ -11,11 +11,11 @@ use super::Hinted;
 use super::symbol_history::{SymbolChangeOut, SymbolQuestion};
 use super::target::{CandidateTarget, Target, Targets};
 use crate::git::WorkTreeReader;
-use crate::history::{CommitHead, Entry, FileChange, SymbolKey, Who};
+use crate::history::{CommitHead, Entry, FileChange, SymbolChange, SymbolEvents, SymbolKey, SymbolVersion, Who};
 use crate::model::RepoPath;
 use crate::query::{
-    FileChangeKind, FileLogEntry, Gaps, LogFilter, cochange, deleted_files, file_log, folder_log, parse_moment,
-    patch_of, timestamp, unified,
+    DeletedSymbol, FileChangeKind, FileLogEntry, Gaps, LogFilter, cochange, deleted_files, file_log, folder_log,
+    parse_moment, patch_of, timestamp, unified,
 };
 use crate::surface::history::{OpenedHistory, Uncommitted};
 use crate::surface::open::Workspace;
@@ -243,9 +243,14 @@ impl Question<'_> {
             answer.target.path = path.to_string();
             self.path = path.clone();
         }
+        let is_nowhere = matches!(target, Target::Unknown(..));
+        answer.incomplete.extend(self.targets.untraced().filter(|_| is_nowhere));
         if self.args.op == HistoryOp::Deleted {
-            answer.target.kind = "folder";
-            self.add_deleted(&mut answer)?;
+            answer.target.kind = if is_nowhere { "symbol" } else { "folder" };
+            match is_nowhere {
+                true => self.add_deleted_symbols(&mut answer)?,
+                false => self.add_deleted(&mut answer)?,
+            }
             return Ok(answer);
         }
         match target {
@@ -366,12 +371,7 @@ impl Question<'_> {
     fn add_symbol(&self, answer: &mut HistoryBody, key: &SymbolKey) -> Result<()> {
         answer.target.kind = "symbol";
         answer.target.path = key.id();
-        let symbols = SymbolQuestion {
-            targets: self.targets,
-            workspace: self.workspace,
-            opened: self.opened,
-            has_diff: self.args.has_diff,
-        };
+        let symbols = self.symbol_question();
         let own = symbols.uncommitted(key)?;
         let life = symbols.life(own.as_ref().map_or(key, |own| &own.committed))?;
         answer.target.present = match &own {
@@ -578,6 +578,44 @@ impl Question<'_> {
         Ok(())
     }
 
+    /// The definitions of a name that are no longer there.
+    fn add_deleted_symbols(&self, answer: &mut HistoryBody) -> Result<()> {
+        let typed = self.path.to_text().into_owned();
+        let (file, name) = match typed.split_once('#') {
+            Some((file, name)) => (Some(RepoPath::from(file)), name),
+            None => (None, typed.as_str()),
+        };
+        let mut deleted = self.targets.deleted(name)?;
+        deleted.retain(|gone| file.as_ref().is_none_or(|file| gone.key.path == *file));
+        let history = &self.opened.history;
+        let numbers: Vec<u32> = deleted.iter().map(|gone| gone.commit).collect();
+        let heads = history.heads(&numbers)?;
+        deleted.retain(|gone| {
+            let head = heads.get(&gone.commit);
+            head.is_some_and(|head| self.filter.passes(head, &self.opened.mailmap.resolve(&head.author)))
+        });
+        answer.total = deleted.len();
+        let symbols = self.symbol_question();
+        let mut reader = self.workspace.repository.reader();
+        for gone in deleted.into_iter().skip(self.args.skip).take(self.limit()) {
+            let head = &heads[&gone.commit];
+            let author = self.opened.mailmap.resolve(&head.author);
+            let mut told = head_out(head, &author, history.parents(gone.commit).len() > 1);
+            told.symbol = Some(symbols.change_out(&removal(gone), &mut reader)?);
+            answer.results.push(told);
+        }
+        Ok(())
+    }
+
+    fn symbol_question(&self) -> SymbolQuestion<'_> {
+        SymbolQuestion {
+            targets: self.targets,
+            workspace: self.workspace,
+            opened: self.opened,
+            has_diff: self.args.has_diff,
+        }
+    }
+
     fn uncommitted_out(&self, own: &[&Uncommitted], disk: &mut Option<WorkTreeReader>) -> Result<EntryOut> {
         let mut changes = Vec::with_capacity(own.len());
         for change in own {
@@ -618,6 +656,25 @@ impl Question<'_> {
         };
         let is_text = |bytes: &[u8]| !bytes[..bytes.len().min(8_000)].contains(&0);
         Ok((is_text(&old) && is_text(&new)).then(|| unified(&old, &new, (1, 1))))
+    }
+}
+
+fn removal(gone: DeletedSymbol) -> SymbolChange {
+    SymbolChange {
+        commit: gone.commit,
+        events: SymbolEvents {
+            removed: true,
+            ..SymbolEvents::default()
+        },
+        from: None,
+        confidence: 1.0,
+        old: Some(SymbolVersion {
+            oid: gone.version.oid,
+            start_line: gone.lines.0,
+            end_line: gone.lines.1,
+        }),
+        new: None,
+        key: gone.key,
     }
 }
 

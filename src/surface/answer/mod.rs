@@ -16,6 +16,7 @@ mod status;
 mod symbol;
 mod symbol_history;
 mod target;
+mod touching;
 mod verify;
 
 pub(crate) use blame::{
@@ -49,4 +50,5 @@ pub(crate) use symbol::{
 };
 pub(crate) use symbol_history::SymbolChangeOut;
 pub(crate) use target::{Named, Target, Targets, named};
+pub(crate) use touching::{TestsOut, touching};
 pub(crate) use verify::{DerivedOut, LooseOut, VerifyOut, verified};

@@ -7,8 +7,9 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::extract;
+use crate::history::{Boundary, History};
 use crate::ingest::Target;
-use crate::sidecar::{Sidecar, State, Store};
+use crate::sidecar::{HistoryEntry, Sidecar, State, Store};
 use crate::snapshot::{SnapshotStore, View};
 use crate::surface::open::{Freshness, Workspace};
 
@@ -24,6 +25,48 @@ pub(crate) struct StatusBody {
     pub(crate) chunks: u32,
     pub(crate) snapshots: usize,
     pub(crate) bytes: Option<SizesOut>,
+    pub(crate) history: Option<HistoryStatus>,
+}
+
+/// What is recorded of commits.
+#[derive(Debug, Serialize)]
+pub(crate) struct HistoryStatus {
+    pub(crate) commits: u32,
+    /// Those that definitions were traced through.
+    pub(crate) traced: u32,
+    pub(crate) bytes: u64,
+    /// Commits whose parents were left out by a limit.
+    pub(crate) limited_at: usize,
+}
+
+impl HistoryStatus {
+    fn of(workspace: &Workspace, sidecar: &Sidecar, state: &State) -> Option<Self> {
+        // What is damaged is recorded anew when it is asked for.
+        let history = History::open(sidecar, &state.history).ok()?;
+        let boundaries = history.boundaries().ok()?;
+        let status = Self {
+            commits: history.n_commits(),
+            traced: history.n_traced(workspace.symbol_recipe()),
+            bytes: state.history.iter().map(HistoryEntry::n_bytes).sum(),
+            limited_at: boundaries.iter().filter(|(_, why)| *why == Boundary::Limit).count(),
+        };
+        (status.commits > 0).then_some(status)
+    }
+
+    /// In one line.
+    pub(crate) fn told(&self) -> String {
+        let limit = match self.limited_at {
+            0 => "",
+            _ => "; older ones are not recorded (history.max_commits, history.since)",
+        };
+        let Self {
+            commits, traced, bytes, ..
+        } = self;
+        format!(
+            "{commits} commits, definitions traced through {traced}, {:.1} MB{limit}",
+            *bytes as f64 / 1e6
+        )
+    }
 }
 
 /// How many files of a language are searched.
@@ -55,6 +98,7 @@ pub(crate) fn status_body(workspace: &Workspace, target: Option<Target>) -> Resu
         chunks: 0,
         snapshots: 0,
         bytes: None,
+        history: None,
     };
     if let Some((sidecar, Some(state))) = workspace.sidecar()? {
         let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);
@@ -71,6 +115,7 @@ pub(crate) fn status_body(workspace: &Workspace, target: Option<Target>) -> Resu
         body.chunks = state.n_docs();
         body.snapshots = snapshots.trees()?.len();
         body.bytes = Some(sizes(&sidecar, &state)?);
+        body.history = HistoryStatus::of(workspace, &sidecar, &state);
     }
     Ok(body)
 }

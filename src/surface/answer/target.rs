@@ -11,7 +11,10 @@ use super::inside;
 use crate::extract::{Extractor, Options};
 use crate::history::{FileShapes, SymbolKey};
 use crate::model::RepoPath;
-use crate::query::{FileFilter, PartQuery, Sources, SymbolQuery, SymbolRequest, kind_name, parse_lines, symbols};
+use crate::query::{
+    DeletedSymbol, FileFilter, PartQuery, Sources, SymbolQuery, SymbolRequest, deleted_symbols, is_called, kind_name,
+    parse_lines, symbols,
+};
 use crate::snapshot::View;
 use crate::surface::history::{OpenedHistory, Uncommitted};
 use crate::surface::open::Workspace;
@@ -75,13 +78,10 @@ pub(crate) type Named = (Vec<CandidateTarget>, Vec<String>);
 impl Targets<'_> {
     /// Reads a target: a path; `path:line`, `path:first-last`; `path#Parser.parse`; or a name.
     pub(crate) fn find(&self, typed: &OsStr) -> Result<Target> {
-        let path = typed_path(self.workspace, typed);
-        if path.as_bytes().is_empty() {
-            return Ok(Target::Folder(path));
-        }
-        if let Some(found) = self.path(&path)? {
+        if let Some(found) = self.place(typed)? {
             return Ok(found);
         }
+        let path = typed_path(self.workspace, typed);
         let text = path.to_text().into_owned();
         if let Some((file, name)) = text.split_once('#') {
             return Ok(Target::Symbol(symbol_key(file, name)));
@@ -95,18 +95,36 @@ impl Targets<'_> {
         self.named(&text)
     }
 
-    /// A path that is or was there.
+    /// What is looked for among what is gone: a path that is or was there, else a name that nothing need have any more.
+    pub(crate) fn find_gone(&self, typed: &OsStr) -> Result<Target> {
+        let name = || Target::Unknown(typed_path(self.workspace, typed), Vec::new());
+        Ok(self.place(typed)?.unwrap_or_else(name))
+    }
+
+    /// A path that is or was there; else nothing.
+    fn place(&self, typed: &OsStr) -> Result<Option<Target>> {
+        let path = typed_path(self.workspace, typed);
+        match path.as_bytes().is_empty() {
+            true => Ok(Some(Target::Folder(path))),
+            false => self.path(&path),
+        }
+    }
+
     fn path(&self, path: &RepoPath) -> Result<Option<Target>> {
         let folder = [path.as_bytes(), b"/"].concat();
         let is_below = |other: &RepoPath| other.as_bytes().starts_with(&folder);
-        let files = self.files()?;
-        if files.contains(path) || self.uncommitted.iter().any(|change| change.path == *path) {
+        let is_uncommitted = self.uncommitted.iter().any(|change| change.path == *path);
+        if is_uncommitted || self.committed_entry(path)?.is_some() {
             return Ok(Some(Target::File(path.clone())));
         }
-        if files.iter().any(is_below) || self.uncommitted.iter().any(|change| is_below(&change.path)) {
+        let history = &self.opened.history;
+        // All files are listed only where one may be below: records that begin with the first commit name every file.
+        let may_be_folder = !history.paths_from(&folder).is_empty() || !history.boundaries()?.is_empty();
+        if self.uncommitted.iter().any(|change| is_below(&change.path))
+            || (may_be_folder && self.files()?.iter().any(is_below))
+        {
             return Ok(Some(Target::Folder(path.clone())));
         }
-        let history = &self.opened.history;
         if !history.changes_of(path.as_bytes())?.is_empty() {
             return Ok(Some(Target::File(path.clone())));
         }
@@ -134,11 +152,38 @@ impl Targets<'_> {
             return Ok(unknown(crate::query::near_paths(&self.opened.history, name)));
         }
         let (mut candidates, near) = (self.definitions)(name)?;
+        if candidates.is_empty() {
+            candidates = self.deleted(name)?.iter().map(candidate_of).collect();
+        }
         Ok(match candidates.len() {
             0 if near.is_empty() => unknown(crate::query::near_paths(&self.opened.history, name)),
             0 => unknown(near),
             1 => Target::Symbol(candidates.remove(0).key),
             _ => Target::Many(candidates),
+        })
+    }
+
+    /// The definitions of this name, in any file, that are no longer there.
+    pub(crate) fn deleted(&self, name: &str) -> Result<Vec<DeletedSymbol>> {
+        let Some(tip) = self.opened.tip else {
+            return Ok(Vec::new());
+        };
+        let name = name.replace("::", ".");
+        let OpenedHistory { history, reached, .. } = self.opened;
+        let recipe = self.workspace.symbol_recipe();
+        let is_wanted = |qualified: &[u8]| is_called(qualified, &name);
+        Ok(deleted_symbols(history, tip, reached, recipe, &is_wanted)?)
+    }
+
+    /// Why definitions that are no longer there may not be found by name.
+    pub(crate) fn untraced(&self) -> Option<String> {
+        let history = &self.opened.history;
+        let (n_traced, n_commits) = (history.n_traced(self.workspace.symbol_recipe()), history.n_commits());
+        (n_traced < n_commits).then(|| {
+            format!(
+                "definitions that are gone are found by name through {n_traced} of {n_commits} recorded commits; \
+                 codescout index --history traces the rest"
+            )
         })
     }
 
@@ -202,6 +247,16 @@ pub(crate) fn named(workspace: &Workspace, view: &View, name: &str) -> Result<Na
         candidates.retain(|candidate| !is_part(candidate));
     }
     Ok((candidates, outcome.near))
+}
+
+fn candidate_of(gone: &DeletedSymbol) -> CandidateTarget {
+    CandidateTarget {
+        id: gone.key.id(),
+        kind: kind_name(gone.kind),
+        path: gone.key.path.to_text().into_owned(),
+        line: gone.lines.0,
+        key: gone.key.clone(),
+    }
 }
 
 /// A path as it was typed, from the root of the repository and without slashes at its end. It need not be UTF-8.

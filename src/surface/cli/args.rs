@@ -521,7 +521,8 @@ pub(super) struct HistoryArgs {
     /// Only the last commit that has it, and the one that took it away
     #[arg(long, conflicts_with_all = ["deleted", "cochange"])]
     pub(super) last_seen: bool,
-    /// What is no longer there: files below the target, or all; where the target is a description, code by meaning
+    /// What is no longer there: files below the target, or all; or definitions that have the target as their name; where the
+    /// target is a description, code by meaning
     #[arg(long, conflicts_with = "cochange")]
     pub(super) deleted: bool,
     /// What changes in the same commits
@@ -595,6 +596,15 @@ pub(super) struct DiffArgs {
     /// Only this file or folder; may be repeated
     #[arg(short, long = "path", value_name = "PATH")]
     pub(super) paths: Vec<String>,
+    /// What else is told
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(super) with: Vec<DiffWith>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum DiffWith {
+    /// The tests that use a name of what changed
+    Tests,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -631,7 +641,8 @@ pub(super) struct IndexArgs {
     /// Every local branch
     #[arg(long)]
     pub(super) all_branches: bool,
-    /// Record what each commit changed, of the revisions and of every local branch; from then on every index run goes on with it
+    /// Record what each commit changed, of the revisions that are named (or --ref), without any of every local branch, and what it
+    /// did to definitions; from then on every index run goes on with it
     #[arg(long)]
     pub(super) history: bool,
     /// Stay, and index again whenever refs move, until interrupted. Uncommitted edits need none of this: every query

@@ -7,9 +7,10 @@ use serde::Serialize;
 
 use super::args::{self, DiffArgs, Global};
 use super::json::ProvenanceOut;
+use super::progress::CliProgress;
 use super::render::{FAINT, Output, PATH, one_line, sanitize};
 use super::{Found, INTERRUPTED};
-use crate::surface::answer::{DiffBody, DiffBy, DiffQuestion, diff};
+use crate::surface::answer::{DiffBody, DiffBy, DiffQuestion, TestsOut, diff, touching};
 use crate::surface::open::Workspace;
 
 #[derive(Debug, Serialize)]
@@ -18,6 +19,8 @@ struct DiffOut {
     provenance: ProvenanceOut,
     #[serde(flatten)]
     body: DiffBody,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tests: Option<TestsOut>,
     took_ms: f64,
 }
 
@@ -33,20 +36,55 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &DiffArgs, outpu
         },
         paths: args.paths.clone(),
     };
-    let (body, provenance) = diff(workspace, &question, &INTERRUPTED)?;
+    let (body, mut provenance) = diff(workspace, &question, &INTERRUPTED)?;
+    let tests = match args.with.contains(&args::DiffWith::Tests) {
+        true if body.by == "symbol" => {
+            let opened = workspace.view(&body.to.reference, &CliProgress::new(global.quiet), &INTERRUPTED)?;
+            Some(touching(workspace, &opened.view, &body.files)?)
+        }
+        true => {
+            provenance.also_incomplete("tests are told of definitions alone: --by symbol".to_owned());
+            None
+        }
+        false => None,
+    };
     let is_nothing = body.total == 0;
     match output.json {
         true => output.json(&DiffOut {
             provenance,
             body,
+            tests,
             took_ms: started.elapsed().as_secs_f64() * 1e3,
         })?,
-        false => show(&body, &provenance, global, output)?,
+        false => show(&body, tests.as_ref(), &provenance, global, output)?,
     }
     Ok(if is_nothing { Found::Nothing } else { Found::Something })
 }
 
-fn show(answer: &DiffBody, provenance: &ProvenanceOut, global: &Global, output: &mut Output) -> Result<()> {
+fn show_tests(tests: &TestsOut, output: &mut Output) -> Result<()> {
+    output.line(&format!("{} tests use a name of what changed:", tests.total))?;
+    for test in &tests.results {
+        let place = output.name(PATH, &format!("{}:{}", test.path, test.line));
+        let name = one_line(test.name.as_deref().unwrap_or_default());
+        let uses = output.name(FAINT, &test.uses.join(", "));
+        output.line(&format!("    {place} {name} ({uses})"))?;
+    }
+    if !tests.common.is_empty() {
+        let names = one_line(&tests.common.join(", "));
+        output.line(&format!(
+            "    not looked for, as too many definitions are called so: {names}"
+        ))?;
+    }
+    Ok(())
+}
+
+fn show(
+    answer: &DiffBody,
+    tests: Option<&TestsOut>,
+    provenance: &ProvenanceOut,
+    global: &Global,
+    output: &mut Output,
+) -> Result<()> {
     for file in &answer.files {
         let from = file
             .from_path
@@ -73,6 +111,9 @@ fn show(answer: &DiffBody, provenance: &ProvenanceOut, global: &Global, output: 
         if let Some(diff) = &file.diff {
             output.put(&sanitize(diff))?;
         }
+    }
+    if let Some(tests) = tests {
+        show_tests(tests, output)?;
     }
     output.flush()?;
     if !global.quiet {

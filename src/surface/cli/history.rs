@@ -52,11 +52,12 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &HistoryArgs, ou
             named(workspace, &opened.view, name)
         },
     };
-    let body = history(
-        &targets,
-        targets.find(args.target.as_deref().unwrap_or_default())?,
-        &question(args),
-    )?;
+    let typed = args.target.as_deref().unwrap_or_default();
+    let target = match args.deleted {
+        true => targets.find_gone(typed)?,
+        false => targets.find(typed)?,
+    };
+    let body = history(&targets, target, &question(args))?;
     let n_dirty = uncommitted.len();
     let incomplete = body.incomplete.clone();
     let provenance = ProvenanceOut::without_view(workspace, &global.reference, opened.target, n_dirty, incomplete);

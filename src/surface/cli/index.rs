@@ -12,6 +12,7 @@ use super::progress::CliProgress;
 use super::render::Output;
 use super::{Found, IDLE, INTERRUPTED};
 use crate::git::{RefKind, is_in_operation};
+use crate::ingest::TraceOutcome;
 use crate::model::{CommitId, TreeId};
 use crate::surface::open::Workspace;
 
@@ -36,6 +37,9 @@ struct HistoryOut {
     search_bytes: u64,
     deleted_files: usize,
     searchable_after_ms: u64,
+    traced_commits: u32,
+    traced_changes: usize,
+    trace_took_ms: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -56,6 +60,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
         workspace,
         progress: CliProgress::new(global.quiet),
         wants_history: args.history,
+        records_branches: args.revisions.is_empty() && global.reference == "WORKTREE",
         done: HashMap::new(),
     };
     if !args.watch {
@@ -109,6 +114,8 @@ struct Indexer<'w> {
     workspace: &'w Workspace,
     progress: CliProgress,
     wants_history: bool,
+    /// Whether no revision was named, so that history is that of all local branches.
+    records_branches: bool,
     /// The tree that each revision had when it was last told about.
     done: HashMap<String, TreeId>,
 }
@@ -179,13 +186,19 @@ impl Indexer<'_> {
     /// Records commits: when it is asked for, and where it was asked for before.
     fn record(&self, mut tips: Vec<CommitId>, output: &mut Output) -> Result<Option<HistoryOut>> {
         let recorded = if self.wants_history {
-            tips.extend(self.workspace.branch_tips()?);
+            if self.records_branches {
+                tips.extend(self.workspace.branch_tips()?);
+            }
             Some(self.workspace.record_history(&tips, &self.progress, &INTERRUPTED)?)
         } else {
             self.workspace.record_new_commits(&tips, &self.progress, &INTERRUPTED)?
         };
         let Some(outcome) = recorded else {
             return Ok(None);
+        };
+        let traced = match self.wants_history {
+            true => self.workspace.trace_history(&self.progress, &INTERRUPTED)?,
+            false => TraceOutcome::default(),
         };
         if !output.json && (self.wants_history || outcome.n_new_commits > 0) {
             let seconds = outcome.elapsed.as_secs_f64();
@@ -201,6 +214,15 @@ impl Indexer<'_> {
                 outcome.n_search_bytes as f64 / 1e6,
             ))?;
         }
+        if !output.json && traced.n_new_commits > 0 {
+            output.line(&format!(
+                "definitions: traced through {} commits with {} changed source files in {:.2} s; {:.1} MB",
+                traced.n_new_commits,
+                traced.n_changes,
+                traced.elapsed.as_secs_f64(),
+                traced.n_bytes as f64 / 1e6,
+            ))?;
+        }
         Ok(Some(HistoryOut {
             new_commits: outcome.n_new_commits,
             new_changes: outcome.n_new_changes,
@@ -210,6 +232,9 @@ impl Indexer<'_> {
             search_bytes: outcome.n_search_bytes,
             deleted_files: outcome.n_deleted_files,
             searchable_after_ms: outcome.searchable_after.as_millis() as u64,
+            traced_commits: traced.n_new_commits,
+            traced_changes: traced.n_changes,
+            trace_took_ms: traced.elapsed.as_millis() as u64,
         }))
     }
 

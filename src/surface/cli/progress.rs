@@ -100,7 +100,7 @@ impl Running {
             let rate = self.n_bytes as f64 / 1e6 / self.began.elapsed().as_secs_f64();
             let (doing, unit) = (doing(self.stage), unit(self.stage));
             let speed = match self.stage {
-                Stage::Recording | Stage::Messages | Stage::Lines => String::new(),
+                Stage::Recording | Stage::Messages | Stage::Lines | Stage::Tracing => String::new(),
                 _ => format!(", {rate:.1} MB/s"),
             };
             note(&format!("{doing} {} of {} {unit}{speed}", self.n_done, self.n_blobs));
@@ -116,6 +116,7 @@ fn doing(stage: Stage) -> &'static str {
         Stage::Recording => "recording",
         Stage::Messages => "indexing messages:",
         Stage::Lines => "comparing changes:",
+        Stage::Tracing => "tracing definitions:",
         Stage::Verifying => "reading",
         Stage::Deriving => "comparing",
         Stage::Collecting => "collecting garbage:",
@@ -127,6 +128,7 @@ fn unit(stage: Stage) -> &'static str {
     match stage {
         Stage::Recording | Stage::Messages => "commits",
         Stage::Lines => "paths",
+        Stage::Tracing => "changed paths",
         _ => "files",
     }
 }

@@ -89,6 +89,9 @@ fn show(answer: &StatusOut, output: &mut Output) -> Result<()> {
         ))?;
         output.line(&format!("size        {}", bytes.told()))?;
     }
+    if let Some(history) = &answer.body.history {
+        output.line(&format!("history     {}", history.told()))?;
+    }
     if let Some(causes) = &answer.causes {
         show_causes(causes, output)?;
     }

@@ -10,6 +10,7 @@ mod history;
 mod paging;
 mod reading;
 mod search_time;
+mod traced;
 mod watch;
 
 use std::ffi::OsStr;

@@ -135,12 +135,19 @@ pub(super) fn life(call: &Call<'_>, past: &Past, target: &str, asked: &HistoryQu
         reference: &past.reference,
         definitions: &|name| meant(call, name),
     };
-    let found = targets.find(OsStr::new(target))?;
+    let found = match asked.op {
+        HistoryOp::Deleted => targets.find_gone(OsStr::new(target))?,
+        _ => targets.find(OsStr::new(target))?,
+    };
     if found.path().is_some_and(|path| is_credential(path.as_bytes())) {
         return Err(Failure::hidden(target).into());
     }
     let mut body = history(&targets, found, asked)?;
     let is_shown = |path: &str| !is_credential(path.as_bytes());
+    body.results.retain(|entry| {
+        let path = entry.symbol.as_ref().and_then(|symbol| symbol.id.split('#').next());
+        path.is_none_or(is_shown)
+    });
     for entry in &mut body.results {
         let is_shown = |change: &ChangeOut| is_shown(&change.path) && change.from_path.as_deref().is_none_or(is_shown);
         entry.changes.retain(is_shown);

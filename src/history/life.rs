@@ -1,0 +1,410 @@
+//! The life of a definition, through edits, renames and moves.
+//!
+//! What each commit did is taken from the traced batches; where a commit is not traced yet, the versions of the file are read
+//! and compared in the same way, so that the answer is the same and only later.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
+
+use crate::git::ObjectReader;
+use crate::model::{Oid, RepoPath};
+
+use super::files::{last_deletion, state_at};
+use super::follow::{ABSENT, Followed, Step, Timeline, UNKNOWN, follow};
+use super::lineage::{FileRecords, MAX_SEARCHED_FILES, SymbolRecord, file_records, settle};
+use super::record::{Entry, PathChange};
+use super::store::{History, HistoryError, Reachable};
+use super::symbols::{FileShapes, SymbolEvents, SymbolKey};
+use super::versions::{Versions, is_traced, symbol_recipe};
+
+/// Versions whose definitions are kept.
+const KEPT_VERSIONS: usize = 96;
+
+/// A definition in one version of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SymbolVersion {
+    /// The version.
+    pub oid: Oid,
+    /// 1-based.
+    pub start_line: u32,
+    /// 1-based, inclusive.
+    pub end_line: u32,
+}
+
+/// A commit in the life of a definition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SymbolChange {
+    /// The commit.
+    pub commit: u32,
+    /// What it was called and where it stood after that commit; before it, if it took it away.
+    pub key: SymbolKey,
+    /// What it did.
+    pub events: SymbolEvents,
+    /// What it was called and where it stood before, if that was otherwise.
+    pub from: Option<SymbolKey>,
+    /// How sure it is that this and what was before are one, 0 to 1.
+    pub confidence: f64,
+    /// Before.
+    pub old: Option<SymbolVersion>,
+    /// After.
+    pub new: Option<SymbolVersion>,
+}
+
+/// The life of a definition up to a commit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SymbolLife {
+    /// Children before parents.
+    pub changes: Vec<SymbolChange>,
+    /// Whether the commit has it.
+    pub is_there: bool,
+    /// Versions of files that are not in the repository.
+    pub n_missing: usize,
+}
+
+/// The life of a definition as the commit `tip` sees it. One that is no longer there is followed from where it was removed.
+pub fn symbol_life(
+    history: &History,
+    tip: u32,
+    reached: &Reachable,
+    key: &SymbolKey,
+    reader: &mut ObjectReader,
+    max_bytes: u64,
+) -> Result<SymbolLife, HistoryError> {
+    Lives::new(history, reached, reader, max_bytes).life(tip, key)
+}
+
+/// The lives of many definitions of one file.
+pub fn symbol_lives(
+    history: &History,
+    tip: u32,
+    reached: &Reachable,
+    keys: &[SymbolKey],
+    reader: &mut ObjectReader,
+    max_bytes: u64,
+) -> Result<Vec<SymbolLife>, HistoryError> {
+    let mut lives = Lives::new(history, reached, reader, max_bytes);
+    lives.reads_all_names = true;
+    keys.iter().map(|key| lives.life(tip, key)).collect()
+}
+
+/// What is known of the definitions of a path, or of those of one name.
+#[derive(Default)]
+struct PathTrace {
+    /// By name and place among namesakes: what is kept, ascending by commit.
+    records: HashMap<(String, u32), Vec<(u32, SymbolRecord)>>,
+    /// The changes of which nothing is kept.
+    open: Vec<PathChange>,
+}
+
+struct Lives<'a> {
+    history: &'a History,
+    reached: &'a Reachable,
+    versions: Versions<&'a mut ObjectReader>,
+    recipe: u64,
+    files: HashMap<(Oid, RepoPath), Rc<FileShapes>>,
+    changes: HashMap<RepoPath, Rc<Vec<PathChange>>>,
+    /// By path, and by name unless all names of a path are read at once.
+    traces: HashMap<(RepoPath, Option<String>), Rc<PathTrace>>,
+    reads_all_names: bool,
+    records: HashMap<(u32, SymbolKey), SymbolRecord>,
+    /// Commits through which was looked for what moved.
+    settled: HashSet<u32>,
+    n_missing: usize,
+}
+
+impl<'a> Lives<'a> {
+    fn new(history: &'a History, reached: &'a Reachable, reader: &'a mut ObjectReader, max_bytes: u64) -> Self {
+        Self {
+            history,
+            reached,
+            versions: Versions::new(reader, max_bytes),
+            recipe: symbol_recipe(max_bytes),
+            files: HashMap::new(),
+            changes: HashMap::new(),
+            traces: HashMap::new(),
+            reads_all_names: false,
+            records: HashMap::new(),
+            settled: HashSet::new(),
+            n_missing: 0,
+        }
+    }
+
+    fn life(&mut self, tip: u32, key: &SymbolKey) -> Result<SymbolLife, HistoryError> {
+        self.n_missing = 0;
+        let (history, reached) = (self.history, self.reached);
+        let steps = self.steps(key)?;
+        let is_there = state_at(history, tip, &steps) != ABSENT;
+        let start = match is_there {
+            true => Some(tip),
+            false => last_deletion(reached, &steps),
+        };
+        let mut changes = Vec::new();
+        if let Some(start) = start {
+            let mut found = follow(history, start, key, self)?;
+            found.sort_by_key(|followed| std::cmp::Reverse(history.order_of(followed.step.commit)));
+            for followed in found {
+                changes.extend(self.change(followed)?);
+            }
+        }
+        Ok(SymbolLife {
+            is_there,
+            changes,
+            n_missing: self.n_missing,
+        })
+    }
+
+    fn trace_of(&mut self, key: &SymbolKey) -> Result<Rc<PathTrace>, HistoryError> {
+        let name = (!self.reads_all_names).then(|| key.name.clone());
+        let place = (key.path.clone(), name);
+        if let Some(trace) = self.traces.get(&place) {
+            return Ok(Rc::clone(trace));
+        }
+        let mut kept = self
+            .history
+            .traced_changes(&key.path, place.1.as_deref(), self.recipe)?;
+        let mut trace = PathTrace::default();
+        for change in self.changes_of(&key.path)?.iter() {
+            let is_known = self.history.is_traced(change.commit, self.recipe);
+            match kept.remove(&change.commit) {
+                _ if !self.reached.has(change.commit) => {}
+                Some(kept) if !kept.is_unknown => {
+                    for record in kept.records {
+                        let of_name = trace.records.entry((record.name.clone(), record.nth)).or_default();
+                        of_name.push((change.commit, record));
+                    }
+                }
+                None if is_known => {}
+                _ => trace.open.push(change.clone()),
+            }
+        }
+        let trace = Rc::new(trace);
+        self.traces.insert(place, Rc::clone(&trace));
+        Ok(trace)
+    }
+
+    fn changes_of(&mut self, path: &RepoPath) -> Result<Rc<Vec<PathChange>>, HistoryError> {
+        if let Some(changes) = self.changes.get(path) {
+            return Ok(Rc::clone(changes));
+        }
+        let changes = Rc::new(self.history.changes_of(path.as_bytes())?);
+        self.changes.insert(path.clone(), Rc::clone(&changes));
+        Ok(changes)
+    }
+
+    fn change_at(&mut self, path: &RepoPath, commit: u32) -> Result<Option<PathChange>, HistoryError> {
+        let changes = self.changes_of(path)?;
+        let at = changes.binary_search_by_key(&commit, |change| change.commit);
+        Ok(at.ok().map(|at| changes[at].clone()))
+    }
+
+    /// What the file was before, under the name that it had.
+    fn before(&mut self, path: &RepoPath, change: &PathChange) -> Result<Option<(RepoPath, Entry)>, HistoryError> {
+        let Some(origin) = &change.origin else {
+            return Ok(change.old.map(|entry| (path.clone(), entry)));
+        };
+        let there = self.change_at(&origin.path, change.commit)?;
+        Ok(there
+            .and_then(|change| change.old)
+            .map(|entry| (origin.path.clone(), entry)))
+    }
+
+    /// A version with its definitions; `None` if it is not in the repository.
+    fn file(&mut self, path: &RepoPath, entry: Entry) -> Result<Option<Rc<FileShapes>>, HistoryError> {
+        let name = (entry.oid, path.clone());
+        if let Some(file) = self.files.get(&name) {
+            return Ok(Some(Rc::clone(file)));
+        }
+        let Some(bytes) = self.versions.bytes(entry)? else {
+            return Ok(None);
+        };
+        if self.files.len() >= KEPT_VERSIONS {
+            self.files.clear();
+        }
+        let file = Rc::new(self.versions.shapes(path, bytes));
+        self.files.insert(name, Rc::clone(&file));
+        Ok(Some(file))
+    }
+
+    /// What a commit did to a definition that it is not traced through.
+    fn compute(&mut self, key: &SymbolKey, change: &PathChange) -> Result<Option<SymbolRecord>, HistoryError> {
+        let before = self.before(&key.path, change)?;
+        let versions = before.as_ref().map(|(path, entry)| (path, *entry));
+        let versions = versions.into_iter().chain(change.new.map(|entry| (&key.path, entry)));
+        let mut is_named = false;
+        for (path, entry) in versions {
+            match self.holds_name(path, entry, &key.name)? {
+                Some(holds) => is_named |= holds,
+                None => {
+                    self.n_missing += 1;
+                    return Ok(None);
+                }
+            }
+        }
+        if !is_named {
+            return Ok(None);
+        }
+        let found = self.file_records(&key.path, change, false)?;
+        Ok(found.and_then(|file| record_of(file.records, key)))
+    }
+
+    /// Whether the name stands in a version: else nothing happened to what has it, and the version need not be parsed.
+    fn holds_name(&mut self, path: &RepoPath, entry: Entry, name: &str) -> Result<Option<bool>, HistoryError> {
+        let bare = name.rsplit('.').next().unwrap_or(name);
+        // Names that are more than a word may be put together from what stands in the file.
+        let is_word = bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        if !is_word || self.files.contains_key(&(entry.oid, path.clone())) {
+            return Ok(Some(true));
+        }
+        let bytes = self.versions.bytes(entry)?;
+        Ok(bytes.map(|bytes| memchr::memmem::find(&bytes, bare.as_bytes()).is_some()))
+    }
+
+    /// What a commit did to the definitions of a path; `None` if a version is not in the repository.
+    fn file_records(
+        &mut self,
+        path: &RepoPath,
+        change: &PathChange,
+        keeps: bool,
+    ) -> Result<Option<FileRecords>, HistoryError> {
+        let before = match self.before(path, change)? {
+            None => None,
+            Some((path, entry)) => match self.file(&path, entry)? {
+                Some(file) => Some((path, file)),
+                None => return Ok(None),
+            },
+        };
+        let after = match change.new {
+            None => None,
+            Some(entry) => match self.file(path, entry)? {
+                Some(file) => Some(file),
+                None => return Ok(None),
+            },
+        };
+        let before = before.as_ref().map(|(path, file)| (path, &**file));
+        Ok(Some(file_records(path, before, after.as_deref(), keeps)))
+    }
+
+    /// Looks through all files of a commit for where what it added was before.
+    fn settle(&mut self, commit: u32, key: &SymbolKey) -> Result<(), HistoryError> {
+        let touched = self.history.touched(commit)?;
+        if !(2..=MAX_SEARCHED_FILES).contains(&touched.len()) {
+            return Ok(());
+        }
+        let mut files = Vec::new();
+        for path in touched.into_iter().filter(is_traced) {
+            let Some(change) = self.change_at(&path, commit)? else {
+                continue;
+            };
+            let file = self.file_records(&path, &change, true)?;
+            files.extend(file.map(|file| (path, file)));
+        }
+        settle(&mut files);
+        let own = files.into_iter().find(|(path, _)| *path == key.path);
+        let record = own.and_then(|(_, file)| record_of(file.records, key));
+        self.records
+            .extend(record.map(|record| ((commit, key.clone()), record)));
+        Ok(())
+    }
+
+    fn change(&mut self, followed: Followed<SymbolKey>) -> Result<Option<SymbolChange>, HistoryError> {
+        let Followed { key, step } = followed;
+        let Some(change) = self.change_at(&key.path, step.commit)? else {
+            return Ok(None);
+        };
+        let Some(record) = self.records.get(&(step.commit, key.clone())).cloned() else {
+            return Ok(None);
+        };
+        // A definition that only stands at another place among its namesakes was not changed.
+        if record.events == SymbolEvents::default() {
+            return Ok(None);
+        }
+        let (from, confidence) = match record.origin {
+            Some((from, percent)) => (Some(from), f64::from(percent) / 100.0),
+            None => (None, 1.0),
+        };
+        let old_entry = match from.as_ref().filter(|from| from.path != key.path) {
+            None => change.old,
+            Some(from) => self.change_at(&from.path, step.commit)?.and_then(|change| change.old),
+        };
+        let version = |entry: Option<Entry>, lines: Option<(u32, u32)>| {
+            let (entry, (start_line, end_line)) = entry.zip(lines)?;
+            Some(SymbolVersion {
+                oid: entry.oid,
+                start_line,
+                end_line,
+            })
+        };
+        Ok(Some(SymbolChange {
+            commit: step.commit,
+            events: record.events,
+            old: version(old_entry, record.old_lines),
+            new: version(change.new, record.new_lines),
+            from,
+            confidence,
+            key,
+        }))
+    }
+}
+
+/// The record about what stands at a name now; else about what is gone from there.
+fn record_of(records: Vec<SymbolRecord>, key: &SymbolKey) -> Option<SymbolRecord> {
+    let own = records
+        .into_iter()
+        .filter(|record| record.name == key.name && record.nth == key.nth);
+    own.reduce(|one, other| if one.new_lines.is_some() { one } else { other })
+}
+
+fn step_of(commit: u32, record: &SymbolRecord) -> Step<SymbolKey> {
+    let is_from_here = record.old_lines.is_some() && record.origin.is_none();
+    Step {
+        commit,
+        old: if is_from_here { UNKNOWN } else { ABSENT },
+        // Neither of the two that stand for something else.
+        new: match record.new_lines {
+            Some(_) => u64::from(record.text) + 2,
+            None => ABSENT,
+        },
+        origin: None,
+    }
+}
+
+impl Timeline for Lives<'_> {
+    type Key = SymbolKey;
+    type Error = HistoryError;
+
+    fn steps(&mut self, key: &SymbolKey) -> Result<Vec<Step<SymbolKey>>, HistoryError> {
+        let mut found: BTreeMap<u32, SymbolRecord> = BTreeMap::new();
+        if !is_traced(&key.path) {
+            return Ok(Vec::new());
+        }
+        let trace = self.trace_of(key)?;
+        let kept = trace.records.get(&(key.name.clone(), key.nth));
+        for (commit, record) in kept.into_iter().flatten() {
+            // What stands there now counts before what is gone from there.
+            if record.new_lines.is_some() || !found.contains_key(commit) {
+                found.insert(*commit, record.clone());
+            }
+            self.settled.insert(*commit);
+        }
+        for change in &trace.open {
+            let record = self.compute(key, change)?;
+            found.extend(record.map(|record| (change.commit, record)));
+        }
+        let steps = found.iter().map(|(commit, record)| step_of(*commit, record)).collect();
+        let records = found
+            .into_iter()
+            .map(|(commit, record)| ((commit, key.clone()), record));
+        self.records.extend(records);
+        Ok(steps)
+    }
+
+    fn origin(&mut self, key: &SymbolKey, step: &Step<SymbolKey>) -> Result<Option<SymbolKey>, HistoryError> {
+        let name = (step.commit, key.clone());
+        let is_new = self.records.get(&name).is_some_and(|record| record.events.added);
+        if is_new && !self.settled.contains(&step.commit) {
+            self.settle(step.commit, key)?;
+        }
+        let record = self.records.get(&name);
+        Ok(record.and_then(|record| Some(record.origin.as_ref()?.0.clone())))
+    }
+}

@@ -1,0 +1,461 @@
+//! What became of the definitions of a file in one commit: which stayed, which were something else before.
+//!
+//! Knows no files and no repository: versions in, records out, so that what is kept and what is computed when somebody asks
+//! are the same.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::extract::{DefinitionKind, lang_of_path};
+use crate::model::RepoPath;
+
+use super::shape::Shape;
+use super::symbols::{FileShapes, SymbolEvents, SymbolKey, lines_of};
+
+/// A commit that changes more files is not searched for where something came from.
+pub(super) const MAX_SEARCHED_FILES: usize = 100;
+/// Raised when other records are made of the same versions.
+pub(super) const LINEAGE_VERSION: u32 = 1;
+/// Bodies with fewer tokens are alike by chance.
+const MIN_TOKENS: u32 = 12;
+/// How alike a definition of another name has to be in the same file, and in another one.
+const MIN_SIMILARITY: f64 = 0.6;
+const MIN_SIMILARITY_ELSEWHERE: f64 = 0.8;
+/// How alike one of the same name has to be that was moved.
+const MIN_SIMILARITY_NAMESAKE: f64 = 0.4;
+/// Two candidates that are this near one another leave a doubt.
+const DOUBT: f64 = 0.05;
+/// Of more pairs only those of one name are compared, and more namesakes are paired by their order.
+const MAX_PAIRS: usize = 250_000;
+const MAX_NAMESAKES: usize = 10_000;
+
+/// What a commit did to one definition of a file. Positions are those among namesakes, so a definition whose namesake went away
+/// before it has another position without being another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SymbolRecord {
+    /// With what it belongs to: `Parser.parse`.
+    pub name: String,
+    /// Which of those with this name in the file, from 1.
+    pub nth: u32,
+    /// What it is.
+    pub kind: DefinitionKind,
+    /// What happened; nothing if only its position among namesakes is another.
+    pub events: SymbolEvents,
+    /// First and last line before, wherever it stood.
+    pub old_lines: Option<(u32, u32)>,
+    /// First and last line after.
+    pub new_lines: Option<(u32, u32)>,
+    /// Stands for its text after; 0 if it is gone.
+    pub text: u32,
+    /// What it was called before, if that was otherwise, and how sure it is in percent.
+    pub origin: Option<(SymbolKey, u8)>,
+    /// Of what is gone here: whether it went on under another name or in another file in the same commit.
+    pub goes_on: bool,
+}
+
+impl SymbolRecord {
+    /// Names it in the file at `path`: what stands there, or what is gone from there.
+    pub fn key(&self, path: &RepoPath) -> SymbolKey {
+        SymbolKey {
+            path: path.clone(),
+            name: self.name.clone(),
+            nth: self.nth,
+        }
+    }
+}
+
+/// What a commit did to the definitions of one file.
+#[derive(Debug, Default)]
+pub(super) struct FileRecords {
+    pub(super) records: Vec<SymbolRecord>,
+    /// Records of definitions that nothing in the file was before, with what they are compared by.
+    added: Vec<(usize, Shape)>,
+    /// Records of definitions that are not in the file any more.
+    gone: Vec<(usize, Shape)>,
+    /// What went on here under another name.
+    taken: Vec<SymbolKey>,
+}
+
+/// Where something may have come from.
+pub(super) struct Candidate {
+    key: SymbolKey,
+    similarity: f64,
+    pub(super) score: f64,
+    least: f64,
+    is_namesake: bool,
+}
+
+impl Candidate {
+    /// How sure it is, from the least similarity that is taken up to a full match.
+    pub(super) fn confidence(&self) -> f64 {
+        let share = ((self.similarity - self.least) / (1.0 - self.least)).clamp(0.0, 1.0);
+        let confidence = 0.6 + 0.35 * share + if self.is_namesake { 0.04 } else { 0.0 };
+        (confidence * 100.0).round() / 100.0
+    }
+}
+
+/// Compares two versions of a file; `before` has the path that it had. `keeps`: whether what is new and what is gone may be
+/// compared with that of other files.
+pub(super) fn file_records(
+    path: &RepoPath,
+    before: Option<(&RepoPath, &FileShapes)>,
+    after: Option<&FileShapes>,
+    keeps: bool,
+) -> FileRecords {
+    let old_path = before.map_or(path, |(path, _)| path);
+    let old = before.map_or(&[][..], |(_, file)| file.shapes.as_slice());
+    let new = after.map_or(&[][..], |file| file.shapes.as_slice());
+    let mut files = Comparison {
+        path,
+        old_path,
+        before: before.map(|(_, file)| file),
+        after,
+        found: FileRecords::default(),
+    };
+    let partners = partners(old, new);
+    let is_paired: HashSet<usize> = partners.iter().copied().flatten().collect();
+    for (now, partner) in new.iter().zip(&partners) {
+        if let Some(partner) = partner {
+            files.pair(&old[*partner], now, new);
+        }
+    }
+    let gone: Vec<&Shape> = (0..old.len())
+        .filter(|at| !is_paired.contains(at))
+        .map(|at| &old[at])
+        .collect();
+    let added: Vec<&Shape> = (new.iter().zip(&partners))
+        .filter(|(_, partner)| partner.is_none())
+        .map(|(shape, _)| shape)
+        .collect();
+    for (now, candidates) in added.iter().zip(renames(old_path, &gone, &added)) {
+        files.add(now, candidates, &gone, keeps);
+    }
+    if old_path == path {
+        gone.iter().for_each(|before| files.remove(before, keeps));
+    }
+    files.found
+}
+
+struct Comparison<'a> {
+    path: &'a RepoPath,
+    old_path: &'a RepoPath,
+    before: Option<&'a FileShapes>,
+    after: Option<&'a FileShapes>,
+    found: FileRecords,
+}
+
+impl Comparison<'_> {
+    fn old_lines(&self, shape: &Shape) -> Option<(u32, u32)> {
+        self.before.map(|file| lines_of(&file.bytes, shape.range))
+    }
+
+    fn record(&self, shape: &Shape, is_gone: bool) -> SymbolRecord {
+        let new_lines = self.after.filter(|_| !is_gone);
+        SymbolRecord {
+            name: shape.qualified.clone(),
+            nth: shape.nth,
+            kind: shape.kind,
+            events: SymbolEvents::default(),
+            old_lines: None,
+            new_lines: new_lines.map(|file| lines_of(&file.bytes, shape.range)),
+            text: if is_gone { 0 } else { shape.text_print() as u32 },
+            origin: None,
+            goes_on: false,
+        }
+    }
+
+    fn old_key(&self, shape: &Shape) -> SymbolKey {
+        SymbolKey {
+            path: self.old_path.clone(),
+            name: shape.qualified.clone(),
+            nth: shape.nth,
+        }
+    }
+
+    /// What kept its name.
+    fn pair(&mut self, before: &Shape, now: &Shape, new: &[Shape]) {
+        let is_elsewhere = self.old_path != self.path;
+        let is_shifted = before.nth != now.nth;
+        if !is_elsewhere && !is_shifted && before.text_print() == now.text_print() {
+            return;
+        }
+        let confidence = match is_elsewhere {
+            false => 100,
+            true if before.similarity(now) >= MIN_SIMILARITY_NAMESAKE => 99,
+            true => 80,
+        };
+        let key = self.old_key(before);
+        let mut record = self.record(now, false);
+        record.events = SymbolEvents::between(before, now, is_elsewhere);
+        record.old_lines = self.old_lines(before);
+        if is_elsewhere || is_shifted {
+            record.origin = Some((key.clone(), confidence));
+        }
+        self.found.records.push(record);
+        if is_elsewhere {
+            self.found.taken.push(key);
+        } else if is_shifted
+            && !new
+                .iter()
+                .any(|other| other.qualified == key.name && other.nth == key.nth)
+        {
+            let mut left = self.record(before, true);
+            left.old_lines = self.old_lines(before);
+            left.goes_on = true;
+            self.found.records.push(left);
+        }
+    }
+
+    /// What has a name that was not there.
+    fn add(&mut self, now: &Shape, candidates: Vec<Candidate>, gone: &[&Shape], keeps: bool) {
+        let mut record = self.record(now, false);
+        let found = best(candidates);
+        let is_it = |shape: &&&Shape| {
+            let key = found.as_ref().map(|(key, _)| key);
+            key.is_some_and(|key| shape.qualified == key.name && shape.nth == key.nth)
+        };
+        if let (Some(before), Some((key, confidence))) = (gone.iter().find(is_it), &found) {
+            record.events = SymbolEvents::between(before, now, self.old_path != self.path);
+            record.old_lines = self.old_lines(before);
+            record.origin = Some((key.clone(), percent(*confidence)));
+            self.found.taken.push(key.clone());
+        } else {
+            record.events.added = true;
+            if keeps {
+                self.found.added.push((self.found.records.len(), now.detached()));
+            }
+        }
+        self.found.records.push(record);
+    }
+
+    fn remove(&mut self, before: &Shape, keeps: bool) {
+        let mut record = self.record(before, true);
+        record.events.removed = true;
+        record.old_lines = self.old_lines(before);
+        if keeps {
+            self.found.gone.push((self.found.records.len(), before.detached()));
+        }
+        self.found.records.push(record);
+    }
+}
+
+fn percent(confidence: f64) -> u8 {
+    (confidence * 100.0).round().clamp(0.0, 100.0) as u8
+}
+
+/// Looks through the files of one commit for where what is new in one was before, and marks what is gone here and went on there.
+pub(super) fn settle(files: &mut [(RepoPath, FileRecords)]) {
+    let mut taken: HashSet<SymbolKey> = files.iter().flat_map(|(_, file)| file.taken.iter().cloned()).collect();
+    for (number, at, moved) in moves(files, &taken) {
+        taken.insert(moved.from.clone());
+        let record = &mut files[number].1.records[at];
+        record.events = moved.events;
+        record.old_lines = moved.old_lines;
+        record.origin = Some((moved.from, moved.confidence));
+    }
+    for (path, file) in files {
+        for record in file.records.iter_mut().filter(|record| record.events.removed) {
+            record.goes_on = taken.contains(&record.key(path));
+        }
+        file.added = Vec::new();
+        file.gone = Vec::new();
+    }
+}
+
+struct Move {
+    from: SymbolKey,
+    confidence: u8,
+    events: SymbolEvents,
+    old_lines: Option<(u32, u32)>,
+}
+
+/// What is new in one file and was in another, by file and record.
+fn moves(files: &[(RepoPath, FileRecords)], taken: &HashSet<SymbolKey>) -> Vec<(usize, usize, Move)> {
+    let mut gone: HashMap<SymbolKey, (&RepoPath, &SymbolRecord, &Shape)> = HashMap::new();
+    for (path, file) in files {
+        let of_file = file.gone.iter().map(|(at, shape)| (path, &file.records[*at], shape));
+        gone.extend(of_file.map(|one| (one.1.key(path), one)));
+    }
+    gone.retain(|key, _| !taken.contains(key));
+    let n_added: usize = files.iter().map(|(_, file)| file.added.len()).sum();
+    let is_too_many = n_added.saturating_mul(gone.len()) > MAX_PAIRS;
+    let mut found = Vec::new();
+    for (number, (path, file)) in files.iter().enumerate() {
+        let lang = lang_of_path(path);
+        let others: Vec<_> = (gone.values().copied())
+            .filter(|(other, ..)| *other != path && lang_of_path(other) == lang)
+            .collect();
+        for (at, new) in &file.added {
+            let alike = |&&(_, _, old): &&(&RepoPath, &SymbolRecord, &Shape)| {
+                old.is_like(new) && (!is_too_many || old.name == new.name)
+            };
+            let candidates = others
+                .iter()
+                .filter(alike)
+                .filter_map(|(other, _, old)| candidate(other, old, new, least_similarity(old, new, false)));
+            let Some((from, confidence)) = best(candidates.collect()) else {
+                continue;
+            };
+            let (_, record, old) = gone[&from];
+            let moved = Move {
+                from,
+                confidence: percent(confidence),
+                events: SymbolEvents::between(old, new, true),
+                old_lines: record.old_lines,
+            };
+            found.push((number, *at, moved));
+        }
+    }
+    found
+}
+
+/// For each definition of a version the one of the version before that it is, by name.
+fn partners(old: &[Shape], new: &[Shape]) -> Vec<Option<usize>> {
+    let mut groups: HashMap<&str, (Vec<usize>, Vec<usize>)> = HashMap::new();
+    for (at, shape) in old.iter().enumerate() {
+        groups.entry(&shape.qualified).or_default().0.push(at);
+    }
+    for (at, shape) in new.iter().enumerate() {
+        groups.entry(&shape.qualified).or_default().1.push(at);
+    }
+    let mut partners = vec![None; new.len()];
+    for (olds, news) in groups.into_values() {
+        match (olds.as_slice(), news.as_slice()) {
+            (&[only], &[now]) => partners[now] = Some(only),
+            ([], _) | (_, []) => {}
+            _ => pair_namesakes(old, new, &olds, &news, &mut partners),
+        }
+    }
+    partners
+}
+
+/// Namesakes: those of equal text first, then the most alike, then those in the same place.
+fn pair_namesakes(old: &[Shape], new: &[Shape], olds: &[usize], news: &[usize], partners: &mut [Option<usize>]) {
+    let mut free: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for at in olds {
+        free.entry(old[*at].text_print()).or_default().push(*at);
+    }
+    let mut take = |now: usize, is_in_place: bool| {
+        let equal = free.get_mut(&new[now].text_print())?;
+        let at = match is_in_place {
+            true => equal.iter().position(|at| old[*at].nth == new[now].nth)?,
+            false => 0,
+        };
+        (at < equal.len()).then(|| equal.remove(at))
+    };
+    for is_in_place in [true, false] {
+        for now in news {
+            if partners[*now].is_none() {
+                partners[*now] = take(*now, is_in_place);
+            }
+        }
+    }
+    let left_old: Vec<usize> = free.into_values().flatten().collect();
+    let left_new: Vec<usize> = news.iter().copied().filter(|now| partners[*now].is_none()).collect();
+    let mut pairs = Vec::new();
+    if left_old.len() * left_new.len() <= MAX_NAMESAKES {
+        for (&before, &now) in left_old
+            .iter()
+            .flat_map(|before| left_new.iter().map(move |now| (before, now)))
+        {
+            let similarity = old[before].similarity(&new[now]);
+            let is_like = old[before].is_like(&new[now]) && similarity >= MIN_SIMILARITY_NAMESAKE;
+            if is_like {
+                pairs.push((
+                    score(&old[before], &new[now]),
+                    old[before].nth == new[now].nth,
+                    before,
+                    now,
+                ));
+            }
+        }
+    }
+    pairs.sort_by(|a, b| {
+        b.0.total_cmp(&a.0)
+            .then(b.1.cmp(&a.1))
+            .then((a.2, a.3).cmp(&(b.2, b.3)))
+    });
+    let in_place = left_old.iter().flat_map(|before| {
+        let now = left_new.iter().find(|now| new[**now].nth == old[*before].nth);
+        now.map(|now| (0.0, true, *before, *now))
+    });
+    let mut is_taken: HashSet<usize> = HashSet::new();
+    for (_, _, before, now) in pairs.into_iter().chain(in_place) {
+        if partners[now].is_none() && is_taken.insert(before) {
+            partners[now] = Some(before);
+        }
+    }
+}
+
+/// For each of `added` what it may have been of `gone`, which another version of the file at `path` has.
+pub(super) fn renames(path: &RepoPath, gone: &[&Shape], added: &[&Shape]) -> Vec<Vec<Candidate>> {
+    let is_too_many = gone.len().saturating_mul(added.len()) > MAX_PAIRS;
+    let mut found: Vec<Vec<Candidate>> = added.iter().map(|_| Vec::new()).collect();
+    for before in gone {
+        let is_compared = |now: &&Shape| before.is_like(now) && (!is_too_many || before.name == now.name);
+        let scores: Vec<Option<f64>> = added
+            .iter()
+            .map(|now| is_compared(now).then(|| score(before, now)))
+            .collect();
+        let most = scores.iter().flatten().copied().fold(0.0, f64::max);
+        for (at, now) in added.iter().enumerate() {
+            // Another that is new may be more like it.
+            if scores[at].is_some_and(|score| score >= most) {
+                found[at].extend(candidate(path, before, now, least_similarity(before, now, true)));
+            }
+        }
+    }
+    found
+}
+
+/// How alike two bodies have to be at least.
+pub(super) fn least_similarity(old: &Shape, new: &Shape, is_one_file: bool) -> f64 {
+    match (old.name == new.name, is_one_file) {
+        (true, _) => MIN_SIMILARITY_NAMESAKE,
+        (false, true) => MIN_SIMILARITY,
+        (false, false) => MIN_SIMILARITY_ELSEWHERE,
+    }
+}
+
+/// Bodies count most, then the name, then the signature.
+fn score(old: &Shape, new: &Shape) -> f64 {
+    let has_name = old.name == new.name;
+    let has_signature = old.prints().unnamed_signature == new.prints().unnamed_signature;
+    old.similarity(new) + if has_name { 0.3 } else { 0.0 } + if has_signature { 0.1 } else { 0.0 }
+}
+
+pub(super) fn candidate(path: &RepoPath, old: &Shape, new: &Shape, least: f64) -> Option<Candidate> {
+    let has_name = old.name == new.name;
+    if !has_name && old.prints().most_similar(new.prints()) < least {
+        return None;
+    }
+    let similarity = old.similarity(new);
+    let has_signature = old.prints().unnamed_signature == new.prints().unnamed_signature;
+    // Little bodies say little: they count only with the name or the whole signature.
+    let is_small = old.prints().n_tokens.min(new.prints().n_tokens) < MIN_TOKENS;
+    let is_alike = match is_small {
+        true => (has_name || has_signature) && (similarity == 1.0 || (has_name && has_signature)),
+        false => similarity >= least,
+    };
+    is_alike.then(|| Candidate {
+        key: SymbolKey {
+            path: path.clone(),
+            name: old.qualified.clone(),
+            nth: old.nth,
+        },
+        similarity,
+        score: score(old, new),
+        least,
+        is_namesake: has_name,
+    })
+}
+
+/// The best candidate with how sure it is.
+pub(super) fn best(mut candidates: Vec<Candidate>) -> Option<(SymbolKey, f64)> {
+    candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.key.cmp(&b.key)));
+    let first = candidates.first()?;
+    let is_doubtful = candidates
+        .get(1)
+        .is_some_and(|second| first.score - second.score < DOUBT);
+    let doubt = if is_doubtful { 0.6 } else { 1.0 };
+    Some((first.key.clone(), (first.confidence() * doubt * 100.0).round() / 100.0))
+}

@@ -1,0 +1,493 @@
+//! What the commits of a batch did to definitions.
+//!
+//! A file of sections, format 1, beside the records of the same commits (see `batch.rs`), whose numbers of paths it uses. It has
+//! the commits from the local number `first` on: the newest are traced first.
+//!
+//! ```text
+//! meta          u32 base, u32 n, u32 first, u32 records, u64 recipe
+//! names         ascending, end to end: qualified name, 0, u8 kind; name_ends: u32 each
+//! run_ends      u32 for each path of the batch: where its run ends in the opened blocks
+//! blocks        zstd frames of 64 KiB each when opened, the last of less; block_ends: u32 each
+//! ```
+//!
+//! A run: for each commit that did something to a definition of the path, ascending: varint commits since the one before (the
+//! first: since `first`), varint 2 × number of records, + 1 if a version of the file was not in the repository; records.
+//! A record: u8 what follows (1 lines before; 2 lines and text after; 4 an origin; 8 a position among namesakes other than 1;
+//! 16 it goes on elsewhere), u8 events (1 added, 2 removed, 4 renamed, 8 moved, 16 signature, 32 body, 64 doc, 128
+//! formatting), varint name, [varint position], [varint first line before, varint further lines], [varint first line after,
+//! from that before if there is one, zigzag; varint further lines; u32 text], [origin: varint path: 0 the same one, else
+//! number + 1; varint name: 0 the same one, else number + 1; varint position; u8 percent].
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+
+use crate::extract::DefinitionKind;
+use crate::model::RepoPath;
+use crate::sidecar::{Bytes, SectionFile, SectionWriter, Sidecar, Store, compress, decompress};
+
+use super::batch::{Batch, BatchError};
+use super::lineage::SymbolRecord;
+use super::symbols::{SymbolEvents, SymbolKey};
+use super::wire::{Scan, SortedTexts, part, put_u32, put_varint, u32_at};
+
+/// 1: the first.
+const FORMAT: u32 = 1;
+const BLOCK_BYTES: usize = 64 << 10;
+/// No run is longer.
+const MAX_RUN_BYTES: usize = 256 << 20;
+
+const HAS_OLD: u8 = 1;
+const HAS_NEW: u8 = 2;
+const HAS_ORIGIN: u8 = 4;
+const HAS_POSITION: u8 = 8;
+const GOES_ON: u8 = 16;
+
+/// What a commit did to the definitions of one path.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TracedChange {
+    /// The commit's number within its batch.
+    pub local: u32,
+    /// Whether a version of the file was not in the repository, so that nothing is known.
+    pub is_unknown: bool,
+    /// What happened, definition by definition.
+    pub records: Vec<SymbolRecord>,
+}
+
+/// Traced changes by the number of their path, ascending by commit.
+pub type TracedPaths = BTreeMap<u32, Vec<TracedChange>>;
+
+/// An opened file.
+#[derive(Debug)]
+pub struct SymbolBatch {
+    file: SectionFile,
+    base: u32,
+    n_commits: u32,
+    first: u32,
+    n_records: u32,
+    recipe: u64,
+    names: SortedTexts,
+    run_ends: Bytes,
+    blocks: Bytes,
+    block_ends: Bytes,
+}
+
+impl SymbolBatch {
+    /// Opens a file of the store.
+    pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, BatchError> {
+        Self::of(SectionFile::open(sidecar, Store::History, name, FORMAT)?)
+    }
+
+    /// Opens bytes in memory.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, BatchError> {
+        let path = Path::new("records of definitions");
+        Self::of(SectionFile::from_bytes(path, Bytes::from_vec(bytes), FORMAT)?)
+    }
+
+    fn of(file: SectionFile) -> Result<Self, BatchError> {
+        let meta = file.section("meta")?;
+        let number = |index| u32_at(&meta, index).ok_or_else(|| file.damaged("meta"));
+        let batch = Self {
+            base: number(0)?,
+            n_commits: number(1)?,
+            first: number(2)?,
+            n_records: number(3)?,
+            recipe: u64::from(number(4)?) | u64::from(number(5)?) << 32,
+            names: SortedTexts {
+                bytes: file.section("names")?,
+                ends: file.section("name_ends")?,
+            },
+            run_ends: file.section("run_ends")?,
+            blocks: file.section("blocks")?,
+            block_ends: file.section("block_ends")?,
+            file,
+        };
+        match batch.first <= batch.n_commits {
+            true => Ok(batch),
+            false => Err(batch.damaged("meta")),
+        }
+    }
+
+    /// Whether it is about the commits of these records.
+    pub fn belongs_to(&self, batch: &Batch) -> bool {
+        (self.base, self.n_commits) == (batch.base(), batch.n_commits())
+            && self.run_ends.len() == batch.n_paths() as usize * 4
+    }
+
+    /// The first commit, by its number within the batch, that it has, and with it all later ones.
+    pub fn first(&self) -> u32 {
+        self.first
+    }
+
+    /// What decided how versions were read.
+    pub fn recipe(&self) -> u64 {
+        self.recipe
+    }
+
+    /// How many records it has.
+    pub fn n_records(&self) -> u32 {
+        self.n_records
+    }
+
+    fn damaged(&self, what: &str) -> BatchError {
+        self.file.damaged(what).into()
+    }
+
+    /// Reads all of it: every section, and every record in them.
+    pub fn verify(&self, batch: &Batch) -> Result<(), BatchError> {
+        self.file.verify()?;
+        if !self.belongs_to(batch) {
+            return Err(self.damaged("other commits than its batch"));
+        }
+        let of_path = |changes: &Vec<TracedChange>| changes.iter().map(|change| change.records.len()).sum::<usize>();
+        let n_records: usize = self.all(batch)?.values().map(of_path).sum();
+        match n_records == self.n_records as usize {
+            true => Ok(()),
+            false => Err(self.damaged("number of records")),
+        }
+    }
+
+    /// Everything in it.
+    pub fn all(&self, batch: &Batch) -> Result<TracedPaths, BatchError> {
+        self.select(batch, &|_| true)
+    }
+
+    /// What commits did to definitions whose qualified name is one that is wanted, by path.
+    pub fn named(&self, batch: &Batch, is_wanted: &dyn Fn(&[u8]) -> bool) -> Result<TracedPaths, BatchError> {
+        let is_it = |at: &usize| {
+            let name = self
+                .names
+                .get(*at)
+                .and_then(|name| name.get(..name.len().checked_sub(2)?));
+            name.is_some_and(is_wanted)
+        };
+        let wanted: BTreeSet<u64> = (0..self.names.len()).filter(is_it).map(|at| at as u64).collect();
+        match wanted.is_empty() {
+            true => Ok(TracedPaths::new()),
+            false => self.select(batch, &|name| wanted.contains(&name)),
+        }
+    }
+
+    fn select(&self, batch: &Batch, is_wanted: &dyn Fn(u64) -> bool) -> Result<TracedPaths, BatchError> {
+        let mut blocks = Blocks::of(self);
+        let mut all = TracedPaths::new();
+        for path in 0..batch.n_paths() {
+            let run = blocks.run(path)?;
+            let changes = self.run(batch, path, &run, is_wanted)?;
+            if !changes.is_empty() {
+                all.insert(path, changes);
+            }
+        }
+        Ok(all)
+    }
+
+    /// What commits did to the definitions of a path, those that have this name or all, ascending.
+    pub fn changes_of(&self, batch: &Batch, path: u32, name: Option<&str>) -> Result<Vec<TracedChange>, BatchError> {
+        let numbers = match name {
+            Some(name) => self.numbers_of(name),
+            None => 0..self.names.len() as u64,
+        };
+        let run = Blocks::of(self).run(path)?;
+        self.run(batch, path, &run, &|name| numbers.contains(&name))
+    }
+
+    /// The numbers of the names with this text, of whatever kind.
+    fn numbers_of(&self, name: &str) -> std::ops::Range<u64> {
+        let start = [name.as_bytes(), &[0]].concat();
+        let end = [name.as_bytes(), &[0, u8::MAX]].concat();
+        self.names.lower_bound(&start) as u64..self.names.lower_bound(&end) as u64
+    }
+
+    fn run(
+        &self,
+        batch: &Batch,
+        path: u32,
+        run: &[u8],
+        is_wanted: &dyn Fn(u64) -> bool,
+    ) -> Result<Vec<TracedChange>, BatchError> {
+        let mut reader = RunReader {
+            symbols: self,
+            batch,
+            path,
+            scan: Scan::new(run),
+            local: self.first,
+        };
+        let mut changes = Vec::new();
+        while !reader.scan.is_over() {
+            let change = reader.next(is_wanted).ok_or_else(|| self.damaged("a run of records"))?;
+            if change.is_unknown || !change.records.is_empty() {
+                changes.push(change);
+            }
+        }
+        Ok(changes)
+    }
+
+    fn name(&self, number: u64) -> Option<(String, DefinitionKind)> {
+        let text = self.names.get(usize::try_from(number).ok()?)?;
+        let (kind, name) = text.split_last()?;
+        let name = std::str::from_utf8(name.strip_suffix(&[0])?).ok()?;
+        Some((name.to_owned(), DefinitionKind::from_number(*kind)?))
+    }
+}
+
+/// Opens blocks, and keeps the last one for the run that goes on in it.
+struct Blocks<'b> {
+    symbols: &'b SymbolBatch,
+    n_bytes: usize,
+    last: Option<(usize, Vec<u8>)>,
+}
+
+impl<'b> Blocks<'b> {
+    fn of(symbols: &'b SymbolBatch) -> Self {
+        let last = (symbols.run_ends.len() / 4).checked_sub(1);
+        let n_bytes = last.and_then(|last| u32_at(&symbols.run_ends, last));
+        Self {
+            symbols,
+            n_bytes: n_bytes.unwrap_or(0) as usize,
+            last: None,
+        }
+    }
+
+    fn run(&mut self, path: u32) -> Result<Vec<u8>, BatchError> {
+        let end_of = |at: u32| u32_at(&self.symbols.run_ends, at as usize).map(|end| end as usize);
+        let start = if path == 0 { Some(0) } else { end_of(path - 1) };
+        let bounds = start.zip(end_of(path));
+        let is_sound =
+            |&(start, end): &(usize, usize)| start <= end && end <= self.n_bytes && end - start <= MAX_RUN_BYTES;
+        let damaged = || self.symbols.damaged("run_ends");
+        let (start, end) = bounds.filter(is_sound).ok_or_else(damaged)?;
+        let (mut run, mut at) = (Vec::new(), start);
+        while at < end {
+            let block = at / BLOCK_BYTES;
+            let begins = block * BLOCK_BYTES;
+            let opened = self.block(block)?;
+            run.extend_from_slice(
+                opened
+                    .get(at - begins..opened.len().min(end - begins))
+                    .unwrap_or_default(),
+            );
+            at = begins + BLOCK_BYTES;
+        }
+        Ok(run)
+    }
+
+    fn block(&mut self, number: usize) -> Result<&[u8], BatchError> {
+        let symbols = self.symbols;
+        let is_last = self.last.as_ref().is_some_and(|(known, _)| *known == number);
+        if !is_last {
+            let frame = part(&symbols.blocks, &symbols.block_ends, number);
+            let frame = frame.ok_or_else(|| symbols.damaged("block_ends"))?;
+            let length = BLOCK_BYTES.min(self.n_bytes - number * BLOCK_BYTES);
+            self.last = Some((number, decompress(frame, length, BLOCK_BYTES)?));
+        }
+        Ok(self.last.as_ref().map_or(&[], |(_, bytes)| bytes.as_slice()))
+    }
+}
+
+struct RunReader<'b> {
+    symbols: &'b SymbolBatch,
+    batch: &'b Batch,
+    path: u32,
+    scan: Scan<'b>,
+    local: u32,
+}
+
+impl RunReader<'_> {
+    fn next(&mut self, is_wanted: &dyn Fn(u64) -> bool) -> Option<TracedChange> {
+        self.local = self.local.checked_add(self.number()?)?;
+        if self.local >= self.symbols.n_commits {
+            return None;
+        }
+        let count = self.scan.varint()?;
+        let mut records = Vec::new();
+        for _ in 0..count >> 1 {
+            records.extend(self.record(is_wanted)?);
+        }
+        Some(TracedChange {
+            local: self.local,
+            is_unknown: count & 1 == 1,
+            records,
+        })
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        u32::try_from(self.scan.varint()?).ok()
+    }
+
+    /// The next record, or `Some(None)` if it is not wanted.
+    fn record(&mut self, is_wanted: &dyn Fn(u64) -> bool) -> Option<Option<SymbolRecord>> {
+        let (parts, events) = (self.scan.byte()?, self.scan.byte()?);
+        let name = self.scan.varint()?;
+        let nth = if parts & HAS_POSITION == 0 { 1 } else { self.number()? };
+        let mut old_lines = None;
+        if parts & HAS_OLD != 0 {
+            let start = self.number()?;
+            old_lines = Some((start, start.checked_add(self.number()?)?));
+        }
+        let (mut new_lines, mut text) = (None, 0);
+        if parts & HAS_NEW != 0 {
+            let before = old_lines.map_or(0, |(start, _)| i64::from(start));
+            let start = u32::try_from(before.checked_add(unzigzag(self.scan.varint()?))?).ok()?;
+            new_lines = Some((start, start.checked_add(self.number()?)?));
+            text = u32_at(self.scan.bytes(4)?, 0)?;
+        }
+        let mut origin = None;
+        if parts & HAS_ORIGIN != 0 {
+            origin = Some((self.number()?, self.scan.varint()?, self.number()?, self.scan.byte()?));
+        }
+        if !is_wanted(name) {
+            return Some(None);
+        }
+        let (text_of_name, kind) = self.symbols.name(name)?;
+        let origin = match origin {
+            None => None,
+            Some((path, other, nth, percent)) => {
+                let path = path.checked_sub(1).unwrap_or(self.path);
+                let name = match other.checked_sub(1) {
+                    None => text_of_name.clone(),
+                    Some(other) => self.symbols.name(other)?.0,
+                };
+                let path = RepoPath::new(self.batch.path(path)?);
+                Some((SymbolKey { path, name, nth }, percent))
+            }
+        };
+        Some(Some(SymbolRecord {
+            name: text_of_name,
+            nth,
+            kind,
+            events: SymbolEvents::from_bits(events),
+            old_lines,
+            new_lines,
+            text,
+            origin,
+            goes_on: parts & GOES_ON != 0,
+        }))
+    }
+}
+
+/// Lays out what the commits of `batch` from `first` on did.
+pub fn symbol_batch_bytes(batch: &Batch, first: u32, recipe: u64, traced: &TracedPaths) -> Vec<u8> {
+    let mut names: BTreeSet<Vec<u8>> = BTreeSet::new();
+    for record in traced.values().flatten().flat_map(|change| &change.records) {
+        names.insert(stored_name(&record.name, record.kind));
+        // The kind that an origin had is not kept; any will do.
+        names.extend(
+            record
+                .origin
+                .as_ref()
+                .map(|(key, _)| stored_name(&key.name, record.kind)),
+        );
+    }
+    let mut writer = RunWriter {
+        batch,
+        names: names
+            .iter()
+            .zip(0..)
+            .map(|(name, number)| (name.as_slice(), number))
+            .collect(),
+        out: Vec::new(),
+        n_records: 0,
+    };
+    let mut run_ends = Vec::new();
+    for path in 0..batch.n_paths() {
+        let mut last = first;
+        for change in traced.get(&path).into_iter().flatten() {
+            writer.change(path, change, last);
+            last = change.local;
+        }
+        put_u32(&mut run_ends, writer.out.len() as u32);
+    }
+    let (mut blocks, mut block_ends) = (Vec::new(), Vec::new());
+    for block in writer.out.chunks(BLOCK_BYTES) {
+        blocks.extend(compress(block));
+        put_u32(&mut block_ends, blocks.len() as u32);
+    }
+    let mut meta = Vec::new();
+    for number in [batch.base(), batch.n_commits(), first, writer.n_records] {
+        put_u32(&mut meta, number);
+    }
+    meta.extend_from_slice(&recipe.to_le_bytes());
+    let (mut name_bytes, mut name_ends) = (Vec::new(), Vec::new());
+    for name in &names {
+        name_bytes.extend_from_slice(name);
+        put_u32(&mut name_ends, name_bytes.len() as u32);
+    }
+    let mut file = SectionWriter::new(FORMAT);
+    file.add("meta", meta);
+    file.add("names", name_bytes);
+    file.add("name_ends", name_ends);
+    file.add("run_ends", run_ends);
+    file.add("blocks", blocks);
+    file.add("block_ends", block_ends);
+    file.finish()
+}
+
+fn stored_name(name: &str, kind: DefinitionKind) -> Vec<u8> {
+    [name.as_bytes(), &[0, kind as u8]].concat()
+}
+
+struct RunWriter<'b> {
+    batch: &'b Batch,
+    names: HashMap<&'b [u8], u64>,
+    out: Vec<u8>,
+    n_records: u32,
+}
+
+impl RunWriter<'_> {
+    fn change(&mut self, path: u32, change: &TracedChange, last: u32) {
+        put_varint(&mut self.out, u64::from(change.local - last));
+        put_varint(
+            &mut self.out,
+            2 * change.records.len() as u64 + u64::from(change.is_unknown),
+        );
+        for record in &change.records {
+            self.record(path, record);
+        }
+        self.n_records += change.records.len() as u32;
+    }
+
+    fn record(&mut self, path: u32, record: &SymbolRecord) {
+        let origin = record.origin.as_ref().and_then(|(key, percent)| {
+            let number = self.batch.path_number(key.path.as_bytes())?;
+            Some((number, key, *percent))
+        });
+        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+        self.out.push(
+            flag(record.old_lines.is_some(), HAS_OLD)
+                | flag(record.new_lines.is_some(), HAS_NEW)
+                | flag(origin.is_some(), HAS_ORIGIN)
+                | flag(record.nth != 1, HAS_POSITION)
+                | flag(record.goes_on, GOES_ON),
+        );
+        self.out.push(record.events.bits());
+        let name = self.names[stored_name(&record.name, record.kind).as_slice()];
+        put_varint(&mut self.out, name);
+        if record.nth != 1 {
+            put_varint(&mut self.out, u64::from(record.nth));
+        }
+        if let Some((start, end)) = record.old_lines {
+            put_varint(&mut self.out, u64::from(start));
+            put_varint(&mut self.out, u64::from(end - start));
+        }
+        if let Some((start, end)) = record.new_lines {
+            let before = record.old_lines.map_or(0, |(start, _)| i64::from(start));
+            put_varint(&mut self.out, zigzag(i64::from(start) - before));
+            put_varint(&mut self.out, u64::from(end - start));
+            put_u32(&mut self.out, record.text);
+        }
+        if let Some((from, key, percent)) = origin {
+            put_varint(&mut self.out, if from == path { 0 } else { u64::from(from) + 1 });
+            let other = self.names[stored_name(&key.name, record.kind).as_slice()];
+            put_varint(&mut self.out, if key.name == record.name { 0 } else { other + 1 });
+            put_varint(&mut self.out, u64::from(key.nth));
+            self.out.push(percent);
+        }
+    }
+}
+
+fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
+fn unzigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}

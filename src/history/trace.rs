@@ -1,0 +1,230 @@
+//! Traces definitions through the commits of a batch, on all threads.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+
+use crate::git::{ObjectError, ObjectReader, Repository};
+use crate::model::{Oid, RepoPath};
+
+use super::batch::{Batch, BatchError};
+use super::lineage::{FileRecords, MAX_SEARCHED_FILES, file_records, settle};
+use super::record::{Entry, PathChange};
+use super::symbol_batch::{TracedChange, TracedPaths};
+use super::symbols::FileShapes;
+use super::versions::{Versions, is_traced};
+
+/// Versions of a path that are kept for the next of its changes: on several branches it goes to and fro.
+const KEPT_VERSIONS: usize = 4;
+
+/// Why a batch could not be traced.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// The repository.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    /// The records of the batch.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// What the commits `locals` of a batch did to definitions. `advance` is called for each changed path that is looked at.
+pub fn trace(
+    repository: &Repository,
+    batch: &Batch,
+    locals: Range<u32>,
+    max_bytes: u64,
+    advance: &(dyn Fn() + Sync),
+    interrupt: &AtomicBool,
+) -> Result<TracedPaths, TraceError> {
+    let tracer = Tracer {
+        batch,
+        n_touched: locals
+            .clone()
+            .map(|local| batch.n_touched(local))
+            .collect::<Result<_, _>>()?,
+        first: locals.start,
+        advance,
+        interrupt,
+    };
+    let mut paths = paths_of(batch, &locals)?;
+    // The longest first, so that none is left alone at the end.
+    paths.sort_by_key(|(number, _, changes)| (std::cmp::Reverse(changes.len()), *number));
+    let versions = || Versions::new(repository.reader(), max_bytes);
+    let of_paths = paths
+        .par_iter()
+        .with_max_len(1)
+        .map_init(versions, |versions, (number, path, changes)| {
+            tracer.path(versions, *number, path, changes)
+        });
+    let of_paths: Vec<Vec<Traced>> = of_paths.collect::<Result<_, _>>()?;
+    Ok(settled(of_paths.into_iter().flatten().collect()))
+}
+
+/// How many changed paths [`trace`] looks at.
+pub fn n_traced(batch: &Batch, locals: &Range<u32>) -> Result<usize, BatchError> {
+    Ok(paths_of(batch, locals)?.iter().map(|(.., changes)| changes.len()).sum())
+}
+
+type ChangesOfPath = (u32, RepoPath, Vec<PathChange>);
+
+fn paths_of(batch: &Batch, locals: &Range<u32>) -> Result<Vec<ChangesOfPath>, BatchError> {
+    let mut paths = Vec::new();
+    for number in 0..batch.n_paths() {
+        let path = RepoPath::new(batch.path(number).unwrap_or_default());
+        if !is_traced(&path) {
+            continue;
+        }
+        let mut changes = batch.run(number as usize)?;
+        changes.retain(|change| locals.contains(&(change.commit - batch.base())));
+        if !changes.is_empty() {
+            paths.push((number, path, changes));
+        }
+    }
+    Ok(paths)
+}
+
+/// What one commit did to one path; `None` where a version is not in the repository.
+struct Traced {
+    local: u32,
+    number: u32,
+    path: RepoPath,
+    records: Option<FileRecords>,
+}
+
+struct Tracer<'a> {
+    batch: &'a Batch,
+    /// How many paths each commit changed.
+    n_touched: Vec<usize>,
+    first: u32,
+    advance: &'a (dyn Fn() + Sync),
+    interrupt: &'a AtomicBool,
+}
+
+/// Versions of one path, the last read last.
+type Kept = VecDeque<((Oid, RepoPath), Arc<FileShapes>)>;
+
+impl Tracer<'_> {
+    fn path(
+        &self,
+        versions: &mut Versions<ObjectReader>,
+        number: u32,
+        path: &RepoPath,
+        changes: &[PathChange],
+    ) -> Result<Vec<Traced>, TraceError> {
+        let mut kept = Kept::new();
+        let mut traced = Vec::with_capacity(changes.len());
+        for change in changes {
+            if self.interrupt.load(Ordering::Relaxed) {
+                return Err(TraceError::Interrupted);
+            }
+            let local = change.commit - self.batch.base();
+            let keeps = (2..=MAX_SEARCHED_FILES).contains(&self.n_touched[(local - self.first) as usize]);
+            let before = self.before(path, change)?;
+            let before_path = before.as_ref().map_or(path, |(path, _)| path);
+            let old = load(
+                versions,
+                &mut kept,
+                before_path,
+                before.as_ref().map(|(_, entry)| *entry),
+            )?;
+            let new = load(versions, &mut kept, path, change.new)?;
+            let records = old.zip(new).map(|(old, new)| {
+                let old = old.as_deref().map(|file| (before_path, file));
+                file_records(path, old, new.as_deref(), keeps)
+            });
+            traced.push(Traced {
+                local,
+                number,
+                path: path.clone(),
+                records,
+            });
+            (self.advance)();
+        }
+        Ok(traced)
+    }
+
+    /// What the file was before, under the name that it had.
+    fn before(&self, path: &RepoPath, change: &PathChange) -> Result<Option<(RepoPath, Entry)>, BatchError> {
+        let Some(origin) = &change.origin else {
+            return Ok(change.old.map(|entry| (path.clone(), entry)));
+        };
+        let changes = self.batch.changes_of(origin.path.as_bytes())?;
+        let there = changes.iter().find(|other| other.commit == change.commit);
+        Ok(there
+            .and_then(|change| change.old)
+            .map(|entry| (origin.path.clone(), entry)))
+    }
+}
+
+/// `None` if the version is not in the repository; `Some(None)` if there is none.
+fn load(
+    versions: &mut Versions<ObjectReader>,
+    kept: &mut Kept,
+    path: &RepoPath,
+    entry: Option<Entry>,
+) -> Result<Option<Option<Arc<FileShapes>>>, ObjectError> {
+    let Some(entry) = entry else { return Ok(Some(None)) };
+    let name = (entry.oid, path.clone());
+    if let Some((_, file)) = kept.iter().find(|(known, _)| *known == name) {
+        return Ok(Some(Some(Arc::clone(file))));
+    }
+    let Some(bytes) = versions.bytes(entry)? else {
+        return Ok(None);
+    };
+    let file = Arc::new(versions.shapes(path, bytes));
+    if kept.len() >= KEPT_VERSIONS {
+        kept.pop_front();
+    }
+    kept.push_back((name, Arc::clone(&file)));
+    Ok(Some(Some(file)))
+}
+
+/// Looks through each commit for what moved from file to file.
+fn settled(mut traced: Vec<Traced>) -> TracedPaths {
+    traced.sort_by_key(|traced| (traced.local, traced.number));
+    let mut commits: Vec<Vec<Traced>> = Vec::new();
+    for one in traced {
+        match commits.last_mut() {
+            Some(last) if last[0].local == one.local => last.push(one),
+            _ => commits.push(vec![one]),
+        }
+    }
+    let changes: Vec<Vec<(u32, TracedChange)>> = commits.into_par_iter().map(settled_commit).collect();
+    let mut paths = TracedPaths::new();
+    for (number, change) in changes.into_iter().flatten() {
+        if change.is_unknown || !change.records.is_empty() {
+            paths.entry(number).or_default().push(change);
+        }
+    }
+    paths
+}
+
+fn settled_commit(commit: Vec<Traced>) -> Vec<(u32, TracedChange)> {
+    let heads: Vec<(u32, u32, bool)> = commit
+        .iter()
+        .map(|traced| (traced.local, traced.number, traced.records.is_none()))
+        .collect();
+    let mut files: Vec<(RepoPath, FileRecords)> = commit
+        .into_iter()
+        .map(|traced| (traced.path, traced.records.unwrap_or_default()))
+        .collect();
+    settle(&mut files);
+    let changes = heads.into_iter().zip(files);
+    changes
+        .map(|((local, number, is_unknown), (_, file))| {
+            let change = TracedChange {
+                local,
+                is_unknown,
+                records: file.records,
+            };
+            (number, change)
+        })
+        .collect()
+}

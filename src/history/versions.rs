@@ -1,0 +1,59 @@
+//! Reads versions of files with their definitions.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::extract::{Extractor, Options, RECIPE_VERSION, lang_of_path, refine};
+use crate::git::{BlobContent, FileMode, ObjectError, ObjectReader};
+use crate::model::{BlobId, Lang, RepoPath};
+
+use super::lineage::LINEAGE_VERSION;
+use super::record::Entry;
+use super::shape::may_have_lives;
+use super::symbols::FileShapes;
+
+/// Everything that decides what is recorded of definitions: files above `max_bytes` have none.
+pub fn symbol_recipe(max_bytes: u64) -> u64 {
+    let numbers = [u64::from(RECIPE_VERSION), u64::from(LINEAGE_VERSION), max_bytes];
+    xxh3_64(&numbers.map(u64::to_le_bytes).concat())
+}
+
+/// Whether a file at this path can have definitions with a life; where no name tells, its content decides.
+pub(super) fn is_traced(path: &RepoPath) -> bool {
+    let lang = lang_of_path(path);
+    lang == Lang::TEXT || may_have_lives(refine(lang, b""))
+}
+
+/// A reader of versions, one a thread.
+pub(super) struct Versions<R> {
+    pub(super) reader: R,
+    extractor: Extractor,
+    max_bytes: u64,
+}
+
+impl<R: std::borrow::BorrowMut<ObjectReader>> Versions<R> {
+    pub(super) fn new(reader: R, max_bytes: u64) -> Self {
+        Self {
+            reader,
+            extractor: Extractor::new(Options::default()),
+            max_bytes,
+        }
+    }
+
+    /// The bytes of a version, none of what is no file or too large; `None` if it is not in the repository.
+    pub(super) fn bytes(&mut self, entry: Entry) -> Result<Option<Vec<u8>>, ObjectError> {
+        if !matches!(entry.mode, FileMode::File | FileMode::Executable) {
+            return Ok(Some(Vec::new()));
+        }
+        Ok(
+            match self.reader.borrow_mut().blob(BlobId(entry.oid), self.max_bytes)? {
+                BlobContent::Content(bytes) => Some(bytes),
+                BlobContent::TooLarge { .. } => Some(Vec::new()),
+                BlobContent::Missing => None,
+            },
+        )
+    }
+
+    pub(super) fn shapes(&mut self, path: &RepoPath, bytes: Vec<u8>) -> FileShapes {
+        FileShapes::of(&mut self.extractor, path, bytes)
+    }
+}

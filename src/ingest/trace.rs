@@ -1,0 +1,156 @@
+//! Traces definitions through recorded commits, the newest first, so that a question about one need not read versions of files.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use crate::history::{History, SymbolBatch, TracedPaths, n_traced, symbol_batch_bytes, symbol_recipe, trace};
+use crate::sidecar::{HistoryEntry, Sidecar, Store};
+
+use super::history::{RecordError, Recorder};
+use super::progress::{Progress, Stage};
+use super::publish::{pass, publish_state, store};
+use super::sweep::retire_file;
+
+/// What the names of files about definitions end in.
+pub(super) const SYMBOLS_ENDING: &str = "sym";
+/// So many commits are traced before they are published: what an interrupt can lose.
+const COMMITS_A_TURN: u32 = 2048;
+
+/// What a run traced.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TraceOutcome {
+    /// Commits that definitions were traced through now.
+    pub n_new_commits: u32,
+    /// Changed paths that were looked at.
+    pub n_changes: usize,
+    /// Bytes of all that is known of definitions now.
+    pub n_bytes: u64,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// The commits to trace next: those of an entry between two of its numbers.
+struct Turn {
+    entry: usize,
+    start: u32,
+    end: u32,
+}
+
+impl Recorder<'_> {
+    /// Traces definitions through all recorded commits. Publishes as it goes: who stops it loses the turn at hand.
+    pub fn trace(
+        &self,
+        sidecar: &Sidecar,
+        max_bytes: u64,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<TraceOutcome, RecordError> {
+        let started = Instant::now();
+        let recipe = symbol_recipe(max_bytes);
+        let mut outcome = TraceOutcome::default();
+        let mut has_begun = false;
+        loop {
+            let state = sidecar.state()?.unwrap_or_default();
+            let Some(history) = self.sound(sidecar, &state)? else {
+                break;
+            };
+            if !has_begun {
+                progress.begin(Stage::Tracing, n_ahead(&history, recipe)?);
+                has_begun = true;
+            }
+            let Some(turn) = next_turn(&history, recipe) else {
+                break;
+            };
+            let advance = || progress.advance(0);
+            let (n_changes, bytes) = self.traced(&history, &turn, max_bytes, &advance, interrupt)?;
+            if self.publish_symbols(sidecar, &state.history[turn.entry], &bytes, interrupt)? {
+                outcome.n_new_commits += turn.end - turn.start;
+                outcome.n_changes += n_changes;
+            }
+        }
+        if has_begun {
+            progress.end();
+        }
+        let state = sidecar.state()?.unwrap_or_default();
+        let files = state.history.iter().filter_map(|entry| entry.symbols.as_ref());
+        outcome.n_bytes = files.map(|file| file.length).sum();
+        outcome.elapsed = started.elapsed();
+        Ok(outcome)
+    }
+
+    /// How many changed paths a turn looks at, and the file with them and what was known before.
+    fn traced(
+        &self,
+        history: &History,
+        turn: &Turn,
+        max_bytes: u64,
+        advance: &(dyn Fn() + Sync),
+        interrupt: &AtomicBool,
+    ) -> Result<(usize, Vec<u8>), RecordError> {
+        let recipe = symbol_recipe(max_bytes);
+        let batch = &history.batches()[turn.entry];
+        let locals = turn.start..turn.end;
+        let n_changes = n_traced(batch, &locals)?;
+        let mut paths = trace(self.repository, batch, locals, max_bytes, advance, interrupt)?;
+        let known = match history.symbols(turn.entry, recipe) {
+            Some(symbols) => symbols.all(batch)?,
+            None => TracedPaths::new(),
+        };
+        for (path, changes) in known {
+            paths.entry(path).or_default().extend(changes);
+        }
+        Ok((n_changes, symbol_batch_bytes(batch, turn.start, recipe, &paths)))
+    }
+
+    /// Publishes what is known of a batch; `false` if it has been replaced meanwhile.
+    fn publish_symbols(
+        &self,
+        sidecar: &Sidecar,
+        entry: &HistoryEntry,
+        bytes: &[u8],
+        interrupt: &AtomicBool,
+    ) -> Result<bool, RecordError> {
+        let lock = sidecar.lock_unless(self.patience, interrupt)?;
+        let Some(mut state) = sidecar.state()? else {
+            return Ok(false);
+        };
+        let Some(current) = state.history.iter_mut().find(|known| *known == entry) else {
+            return Ok(false);
+        };
+        let retired = current
+            .symbols
+            .replace(store(sidecar, Store::History, SYMBOLS_ENDING, bytes)?);
+        pass("symbols.stored", sidecar)?;
+        publish_state(sidecar, &lock, &mut state)?;
+        if let Some(file) = &retired {
+            retire_file(sidecar, Store::History, file);
+        }
+        Ok(true)
+    }
+}
+
+fn first_traced(history: &History, entry: usize, recipe: u64) -> u32 {
+    let symbols = history.symbols(entry, recipe).map(SymbolBatch::first);
+    symbols.unwrap_or_else(|| history.batches()[entry].n_commits())
+}
+
+/// The newest commits that are not traced.
+fn next_turn(history: &History, recipe: u64) -> Option<Turn> {
+    let entry = (0..history.batches().len())
+        .rev()
+        .find(|entry| first_traced(history, *entry, recipe) > 0)?;
+    let end = first_traced(history, entry, recipe);
+    Some(Turn {
+        entry,
+        start: end.saturating_sub(COMMITS_A_TURN),
+        end,
+    })
+}
+
+fn n_ahead(history: &History, recipe: u64) -> Result<usize, RecordError> {
+    let mut n_changes = 0;
+    for (entry, batch) in history.batches().iter().enumerate() {
+        n_changes += n_traced(batch, &(0..first_traced(history, entry, recipe)))?;
+    }
+    Ok(n_changes)
+}

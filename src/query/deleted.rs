@@ -1,0 +1,94 @@
+//! Definitions that are no longer there.
+
+use std::collections::BTreeMap;
+
+use crate::extract::DefinitionKind;
+use crate::git::FileMode;
+use crate::history::{Entry, History, HistoryError, Reachable, SymbolKey, SymbolRecord};
+
+/// A definition that a commit's history had and the commit has not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeletedSymbol {
+    /// What it was called and where it stood.
+    pub key: SymbolKey,
+    /// What it was.
+    pub kind: DefinitionKind,
+    /// The number of the commit that took it away.
+    pub commit: u32,
+    /// First and last line that it had in the first parent of that commit.
+    pub lines: (u32, u32),
+    /// The version of the file that had it.
+    pub version: Entry,
+}
+
+/// The definitions with a wanted qualified name that `tip` does not have although a commit that it reaches had them, the last
+/// deleted first. One that went on under another name or in another file in that very commit is not deleted. Found through
+/// commits that definitions were traced through under `recipe`, and no others.
+pub fn deleted_symbols(
+    history: &History,
+    tip: u32,
+    reached: &Reachable,
+    recipe: u64,
+    is_wanted: &dyn Fn(&[u8]) -> bool,
+) -> Result<Vec<DeletedSymbol>, HistoryError> {
+    let mut by_key: BTreeMap<SymbolKey, Vec<(u32, SymbolRecord)>> = BTreeMap::new();
+    for (path, commit, record) in history.traced_names(recipe, is_wanted)? {
+        if reached.has(commit) {
+            by_key.entry(record.key(&path)).or_default().push((commit, record));
+        }
+    }
+    let line = history.first_parents(tip);
+    let mut deleted = Vec::new();
+    for (key, records) in by_key {
+        let last = records
+            .iter()
+            .filter(|(commit, _)| line.has(*commit))
+            .max_by_key(|one| one.0);
+        if last.is_some_and(|(_, record)| record.new_lines.is_some()) {
+            continue;
+        }
+        let gone = records.into_iter().filter(|(_, record)| record.events.removed);
+        let Some((commit, record)) = gone
+            .max_by_key(|(commit, _)| *commit)
+            .filter(|(_, record)| !record.goes_on)
+        else {
+            continue;
+        };
+        let changes = history.changes_of(key.path.as_bytes())?;
+        let change = changes.into_iter().find(|change| change.commit == commit);
+        let version = change.and_then(|change| change.old);
+        let version = version.filter(|entry| matches!(entry.mode, FileMode::File | FileMode::Executable));
+        if let (Some(lines), Some(version)) = (record.old_lines, version) {
+            deleted.push(DeletedSymbol {
+                key,
+                kind: record.kind,
+                commit,
+                lines,
+                version,
+            });
+        }
+    }
+    deleted.sort_by_key(|gone| (std::cmp::Reverse(history.order_of(gone.commit)), gone.key.clone()));
+    Ok(deleted)
+}
+
+/// Whether a qualified name is what was typed: all of it, or its last parts.
+pub fn is_called(qualified: &[u8], typed: &str) -> bool {
+    let typed = typed.as_bytes();
+    qualified
+        .strip_suffix(typed)
+        .is_some_and(|before| !typed.is_empty() && (before.is_empty() || before.ends_with(b".")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_meant_by_its_last_parts() {
+        for (typed, is_it) in [("parse", true), ("Parser.parse", true), ("arse", false), ("", false)] {
+            assert_eq!(is_called(b"mod.Parser.parse", typed), is_it, "{typed}");
+        }
+        assert!(is_called(b"parse", "parse"));
+    }
+}

@@ -1,0 +1,129 @@
+//! Tests that touch what changed, as far as names tell.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rayon::prelude::*;
+
+use crate::artifact::ReadError;
+use crate::extract::{Definition, DefinitionKind, Extraction};
+use crate::model::ByteRange;
+use crate::snapshot::{FileId, View};
+
+use super::definition::qualified_name;
+use super::filter::is_test_path;
+
+/// A name that more definitions have says little about which of them is meant.
+const MAX_NAMESAKES: u32 = 3;
+
+/// A test, or a part of a file of tests, that names something.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TouchingTest {
+    /// The file.
+    pub file: FileId,
+    /// With what it belongs to; `None` for what stands in the file beside its definitions.
+    pub name: Option<String>,
+    /// Where it begins, in bytes; the first use where it has no name.
+    pub start: u32,
+    /// What it names, ascending.
+    pub uses: Vec<String>,
+}
+
+/// What tests name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TouchingTests {
+    /// In the order of files and places.
+    pub tests: Vec<TouchingTest>,
+    /// Names that were not looked for, because too many definitions have them.
+    pub common: Vec<String>,
+}
+
+/// The tests of a view that use one of `names` as code: definitions that are tests, and everything in files where tests are kept.
+pub fn tests_touching(view: &View, names: &BTreeSet<String>) -> Result<TouchingTests, ReadError> {
+    let files: Vec<FileId> = view
+        .files()
+        .filter(|(_, file)| file.blob.is_some())
+        .map(|(id, _)| id)
+        .collect();
+    let of_files: Vec<OfFile> = files
+        .par_iter()
+        .map(|file| of_file(view, *file, names))
+        .collect::<Result<_, _>>()?;
+    let mut n_defined: BTreeMap<&str, u32> = BTreeMap::new();
+    for name in of_files.iter().flat_map(|file| &file.defined) {
+        *n_defined.entry(name).or_default() += 1;
+    }
+    let common: BTreeSet<&str> = n_defined
+        .into_iter()
+        .filter(|(_, n_defined)| *n_defined > MAX_NAMESAKES)
+        .map(|(name, _)| name)
+        .collect();
+    let mut found = TouchingTests {
+        common: common.iter().map(|name| (*name).to_owned()).collect(),
+        tests: Vec::new(),
+    };
+    for mut test in of_files.iter().flat_map(|file| file.tests.iter().cloned()) {
+        test.uses.retain(|name| !common.contains(name.as_str()));
+        if !test.uses.is_empty() {
+            found.tests.push(test);
+        }
+    }
+    Ok(found)
+}
+
+#[derive(Default)]
+struct OfFile {
+    tests: Vec<TouchingTest>,
+    /// The wanted names that it defines, once for each definition.
+    defined: Vec<String>,
+}
+
+fn of_file(view: &View, file: FileId, names: &BTreeSet<String>) -> Result<OfFile, ReadError> {
+    let mut found = OfFile::default();
+    let blob = view.file(file).blob;
+    let Some((segment, local)) = blob.and_then(|blob| view.segments().of_blob(blob)) else {
+        return Ok(found);
+    };
+    let mut references = segment.artifacts.references(local)?;
+    references.retain(|reference| names.contains(&reference.name));
+    let extraction = segment.artifacts.extraction(local)?;
+    let defined = extraction
+        .definitions
+        .iter()
+        .filter(|known| names.contains(&known.name));
+    found.defined = defined.map(|known| known.name.clone()).collect();
+    let is_tests = is_test_path(&String::from_utf8_lossy(view.file(file).path));
+    let mut by_test: BTreeMap<Option<usize>, (u32, BTreeSet<String>)> = BTreeMap::new();
+    for reference in references {
+        let around = test_around(&extraction, reference.range, is_tests);
+        if is_tests || around.is_some() {
+            let start = around.map_or(reference.range.start, |at| extraction.definitions[at].range.start);
+            let entry = by_test.entry(around).or_insert_with(|| (start, BTreeSet::new()));
+            entry.1.insert(reference.name);
+        }
+    }
+    found.tests = by_test
+        .into_iter()
+        .map(|(around, (start, uses))| TouchingTest {
+            file,
+            name: around.map(|at| qualified_name(&extraction.definitions, &extraction.definitions[at])),
+            start,
+            uses: uses.into_iter().collect(),
+        })
+        .collect();
+    found.tests.sort_by_key(|test| test.start);
+    Ok(found)
+}
+
+/// The innermost test around a place; in a file of tests the innermost callable, where no test is marked as one.
+fn test_around(extraction: &Extraction, place: ByteRange, is_tests: bool) -> Option<usize> {
+    let innermost = |is_it: &dyn Fn(&Definition) -> bool| {
+        let around = extraction.definitions.iter().enumerate();
+        let around = around.filter(|(_, known)| known.range.contains(place) && is_it(known));
+        around.min_by_key(|(_, known)| known.range.len()).map(|(at, _)| at)
+    };
+    let is_test = |known: &Definition| known.kind == DefinitionKind::Test;
+    innermost(&is_test).or_else(|| {
+        let found = is_tests.then(|| innermost(&|known| known.kind.is_callable()));
+        found.flatten()
+    })
+}

@@ -1,0 +1,392 @@
+//! Definitions traced through recorded commits: what is found through them, and that answers are the same without.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::call;
+use crate::support::TestRepo;
+
+fn json(repo: &TestRepo, args: &[&str]) -> Value {
+    let called = call(repo, &[args, &["--json"]].concat());
+    assert!(called.code < 2, "{args:?}: {}", called.stderr);
+    called.json()
+}
+
+/// What an answer says, less how long it took and what it was seen from.
+fn results(repo: &TestRepo, args: &[&str]) -> Value {
+    json(repo, &[&["history", "-n", "0"], args].concat())["results"].clone()
+}
+
+fn ids(results: &Value) -> Vec<&str> {
+    let entries = results.as_array().unwrap().iter();
+    entries.map(|entry| entry["symbol"]["id"].as_str().unwrap()).collect()
+}
+
+fn subjects(results: &Value) -> Vec<&str> {
+    let entries = results.as_array().unwrap().iter();
+    entries.map(|entry| entry["subject"].as_str().unwrap()).collect()
+}
+
+fn function(name: &str, n: u32) -> String {
+    format!(
+        "pub fn {name}(input: &str) -> usize {{\n    let mut total = {n};\n    for part in input.split(',') {{\n        \
+         total += part.len() * {n};\n    }}\n    total.max({n})\n}}\n\n"
+    )
+}
+
+/// Three files whose functions are edited, renamed, moved and removed.
+fn lived() -> TestRepo {
+    let repo = TestRepo::empty();
+    let write = |path: &str, functions: &[(&str, u32)]| {
+        let text: String = functions.iter().map(|(name, n)| function(name, *n)).collect();
+        repo.write(path, text);
+    };
+    write("src/a.rs", &[("alpha", 1), ("beta", 2), ("gone", 3)]);
+    write("src/b.rs", &[("other", 4), ("gone", 77)]);
+    repo.commit("start");
+    write("src/a.rs", &[("alpha", 10), ("beta", 2), ("gone", 3)]);
+    repo.commit("edit alpha");
+    write("src/a.rs", &[("alpha", 10), ("gone", 3)]);
+    write("src/b.rs", &[("other", 4), ("gone", 77), ("beta", 2)]);
+    repo.commit("move beta");
+    write("src/a.rs", &[("alpha", 10)]);
+    repo.commit("remove gone of a");
+    repo.branch("side");
+    repo.checkout("side");
+    write("src/b.rs", &[("other", 4), ("gone", 77), ("beta", 20)]);
+    repo.commit("edit beta aside");
+    repo.checkout("main");
+    write("src/c.rs", &[("fresh", 5)]);
+    repo.commit("add fresh");
+    repo.merge("side");
+    repo.git(["mv", "src/c.rs", "src/d.rs"]);
+    repo.commit("move the file");
+    write("src/b.rs", &[("another", 4), ("beta", 20)]);
+    repo.commit("rename other, remove gone of b");
+    repo
+}
+
+const QUESTIONS: [&[&str]; 6] = [
+    &["src/a.rs#alpha", "--diff"],
+    &["src/b.rs#beta", "--diff"],
+    &["src/a.rs#gone", "--diff"],
+    &["src/d.rs#fresh", "--diff"],
+    &["src/b.rs#another"],
+    &["src/b.rs#beta", "--introduced"],
+];
+
+#[test]
+fn traced_at_once_bit_by_bit_or_not_at_all_gives_one_answer() {
+    let repo = lived();
+    let untraced = repo.clone_with("untraced", &[]);
+    let wanted: Vec<Value> = QUESTIONS.iter().map(|question| results(&untraced, question)).collect();
+    assert_eq!(json(&untraced, &["status"])["history"]["traced"], 0);
+
+    call(&repo, &["index", "--history"]).expect(0);
+    let status = json(&repo, &["status"])["history"].clone();
+    assert_eq!((&status["commits"], &status["traced"]), (&9.into(), &9.into()));
+    let told: Vec<Value> = QUESTIONS.iter().map(|question| results(&repo, question)).collect();
+    assert_eq!(told, wanted);
+    assert_eq!(subjects(&wanted[1]), ["edit beta aside", "move beta", "start"]);
+    assert_eq!(subjects(&wanted[5]), ["start"]);
+
+    // A commit at a time, so that batches are merged on the way.
+    let stepwise = repo.clone_with("stepwise", &[]);
+    let order = stepwise.git(["rev-list", "--reverse", "--topo-order", "HEAD"]);
+    for commit in order.lines() {
+        stepwise.git(["reset", "--quiet", "--hard", commit]);
+        call(&stepwise, &["index", "--history", commit]).expect(0);
+    }
+    let status = json(&stepwise, &["status"])["history"].clone();
+    assert_eq!((&status["commits"], &status["traced"]), (&9.into(), &9.into()));
+    call(&stepwise, &["verify"]).expect(0);
+    let told: Vec<Value> = QUESTIONS.iter().map(|question| results(&stepwise, question)).collect();
+    assert_eq!(told, wanted);
+
+    // New commits are traced by whatever indexes, once some were.
+    repo.write("src/e.rs", function("late", 9));
+    repo.commit("late");
+    call(&repo, &["index"]).expect(0);
+    assert_eq!(json(&repo, &["status"])["history"]["traced"], 10);
+}
+
+#[test]
+fn what_is_damaged_of_definitions_is_dropped_and_made_again() {
+    let repo = lived();
+    call(&repo, &["index", "--history"]).expect(0);
+    let wanted: Vec<Value> = QUESTIONS.iter().map(|question| results(&repo, question)).collect();
+    let folder = repo.path(".codescout/history-v1");
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let file = files
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|ending| ending == "sym"));
+    let file = file.unwrap();
+    let good = fs::read(&file).unwrap();
+    for at in (0..good.len()).step_by(101) {
+        let mut bad = good.clone();
+        bad[at] ^= 4;
+        fs::write(&file, bad).unwrap();
+        if at % 303 == 0 {
+            let told: Vec<Value> = QUESTIONS.iter().map(|question| results(&repo, question)).collect();
+            assert_eq!(told, wanted, "byte {at}");
+        }
+        let found = json(&repo, &["verify"]);
+        let name = format!("history-v1/{}", file.file_name().unwrap().display());
+        assert_eq!(found["damaged"][0]["file"], name, "byte {at}");
+    }
+    call(&repo, &["verify", "--repair"]).expect(1);
+    let status = json(&repo, &["status"])["history"].clone();
+    assert_eq!((&status["commits"], &status["traced"]), (&9.into(), &0.into()));
+    call(&repo, &["index", "--history"]).expect(0);
+    assert_eq!(json(&repo, &["status"])["history"]["traced"], 9);
+    let told: Vec<Value> = QUESTIONS.iter().map(|question| results(&repo, question)).collect();
+    assert_eq!(told, wanted);
+}
+
+#[test]
+fn definitions_that_are_gone_are_found_by_name() {
+    let repo = lived();
+    let before = json(&repo, &["history", "--deleted", "gone"]);
+    assert_eq!(before["total"], 0);
+    let why = before["incomplete_because"].to_string();
+    assert!(why.contains("index --history"), "{why}");
+    call(&repo, &["index", "--history"]).expect(0);
+
+    let deleted = json(&repo, &["history", "--deleted", "gone", "--diff"]);
+    assert_eq!(deleted["target"]["kind"], "symbol");
+    assert_eq!(ids(&deleted["results"]), ["src/b.rs#gone", "src/a.rs#gone"]);
+    assert_eq!(
+        subjects(&deleted["results"]),
+        ["rename other, remove gone of b", "remove gone of a"]
+    );
+    let diff = deleted["results"][1]["symbol"]["diff"].as_str().unwrap();
+    assert!(diff.contains("-pub fn gone"), "{diff}");
+    // What was moved or renamed is not gone, and what is there is not either.
+    for name in ["beta", "other", "alpha", "fresh", "never"] {
+        assert_eq!(json(&repo, &["history", "--deleted", name])["total"], 0, "{name}");
+    }
+    let in_file = json(&repo, &["history", "--deleted", "src/a.rs#gone"]);
+    assert_eq!(ids(&in_file["results"]), ["src/a.rs#gone"]);
+    let late = json(&repo, &["history", "--deleted", "gone", "--author", "nobody"]);
+    assert_eq!(late["total"], 0);
+
+    // A bare name of several that are gone gives them with their ids; of one its history.
+    let many = json(&repo, &["history", "gone"]);
+    let candidates = many["candidates"].as_array().unwrap().iter();
+    let candidates: Vec<&str> = candidates.map(|one| one["id"].as_str().unwrap()).collect();
+    assert_eq!(candidates, ["src/b.rs#gone", "src/a.rs#gone"]);
+    repo.write("src/a.rs", "");
+    let removal = repo.commit("remove alpha");
+    call(&repo, &["index"]).expect(0);
+    assert_eq!(
+        subjects(&results(&repo, &["alpha"])),
+        ["remove alpha", "edit alpha", "start"]
+    );
+    let last = json(&repo, &["history", "alpha", "--last-seen"]);
+    assert_eq!(last["last_seen"]["deleted_by"], removal);
+    assert_eq!(subjects(&results(&repo, &["alpha", "--introduced"])), ["start"]);
+}
+
+#[test]
+fn namesakes_are_told_apart_when_one_is_put_before_them() {
+    let of = |name: &str, n: u32| format!("impl {name} for Thing {{\n{}}}\n", function("make", n));
+    let repo = TestRepo::empty();
+    repo.write("a.rs", [of("One", 1), of("Two", 2)].concat());
+    repo.commit("two");
+    repo.write("a.rs", [of("One", 1), of("Two", 22)].concat());
+    repo.commit("edit the second");
+    repo.write("a.rs", [of("Zero", 900), of("One", 1), of("Two", 22)].concat());
+    repo.commit("put one before");
+    repo.write("a.rs", [of("Zero", 900), of("One", 11), of("Two", 22)].concat());
+    repo.commit("edit what is second now");
+    let untraced = repo.clone_with("untraced", &[]);
+    call(&repo, &["index", "--history"]).expect(0);
+    for repo in [&untraced, &repo] {
+        let told = |id: &str| {
+            let results = results(repo, &[id]);
+            subjects(&results)
+                .iter()
+                .map(|subject| (*subject).to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(told("a.rs#Thing.make~3"), ["edit the second", "two"]);
+        assert_eq!(told("a.rs#Thing.make~2"), ["edit what is second now", "two"]);
+        assert_eq!(told("a.rs#Thing.make"), ["put one before"]);
+    }
+}
+
+#[test]
+fn a_limit_bounds_what_is_recorded_and_says_so() {
+    let repo = TestRepo::empty();
+    for n in 1..=6 {
+        repo.write("a.rs", function("alpha", n));
+        repo.git(["add", "--all"]);
+        let date = format!("202{n}-01-01T00:00:00Z");
+        let mut commit = repo.command();
+        commit.env("GIT_COMMITTER_DATE", &date).env("GIT_AUTHOR_DATE", &date);
+        assert!(
+            commit
+                .args(["commit", "--quiet", "-m", &format!("of 202{n}")])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+    let asked = |settings: &str| {
+        fs::create_dir_all(repo.path(".codescout")).unwrap();
+        fs::write(repo.path(".codescout.toml"), settings).unwrap();
+        let answer = json(&repo, &["history", "a.rs", "--ref", "HEAD"]);
+        let why = answer["incomplete_because"].to_string();
+        (answer["total"].as_u64().unwrap(), why.contains("not recorded"))
+    };
+    assert_eq!(asked("[history]\nmax_commits = 2\n"), (2, true));
+    let status = call(&repo, &["status"]).expect(0).text();
+    assert!(status.contains("older ones are not recorded"), "{status}");
+    // Raised, moved back, taken away: what is missing is recorded. Lowered: what is there stays.
+    assert_eq!(asked("[history]\nmax_commits = 3\n"), (3, true));
+    assert_eq!(asked("[history]\nsince = \"2023-06-01\"\n"), (3, true));
+    assert_eq!(asked("[history]\nsince = \"2022-06-01\"\n"), (4, true));
+    assert_eq!(asked(""), (6, false));
+    assert_eq!(asked("[history]\nmax_commits = 1\n"), (6, false));
+    fs::write(repo.path(".codescout.toml"), "[history]\nsince = \"long ago\"\n").unwrap();
+    call(&repo, &["history", "a.rs"]).expect(2);
+}
+
+#[test]
+fn history_of_a_named_revision_alone() {
+    let repo = TestRepo::new("//- a.txt\n1\n");
+    repo.branch("side");
+    repo.checkout("side");
+    repo.write("a.txt", "2\n");
+    repo.commit("aside");
+    repo.checkout("main");
+    for (args, n_commits) in [
+        (&["index", "--history", "--ref", "main"][..], 1),
+        (&["index", "--history", "main"], 1),
+        (&["index", "--history"], 2),
+    ] {
+        assert_eq!(json(&repo, args)["history"]["commits"], n_commits, "{args:?}");
+    }
+}
+
+#[test]
+fn configured_mailmaps_are_read_and_rewritten_history_is_named() {
+    let repo = TestRepo::new("//- a.txt\n1\n");
+    let author = repo.git(["log", "-1", "--format=%ae"]).trim().to_owned();
+    let name = |repo: &TestRepo| {
+        let answer = json(repo, &["history", "a.txt"]);
+        let notes = answer["incomplete_because"].to_string();
+        (
+            answer["results"][0]["author"]["name"].as_str().unwrap().to_owned(),
+            notes,
+        )
+    };
+    let by_git = || repo.git(["log", "-1", "--format=%aN"]).trim().to_owned();
+    fs::write(repo.beside("names"), format!("By File <{author}>\n")).unwrap();
+    repo.git([
+        std::ffi::OsStr::new("config"),
+        "mailmap.file".as_ref(),
+        repo.beside("names").as_os_str(),
+    ]);
+    assert_eq!((name(&repo).0, by_git()), ("By File".to_owned(), "By File".to_owned()));
+    repo.git(["config", "--unset", "mailmap.file"]);
+    repo.write("names", format!("By Blob <{author}>\n"));
+    repo.commit("names");
+    repo.git(["config", "mailmap.blob", "HEAD:names"]);
+    assert_eq!((name(&repo).0, by_git()), ("By Blob".to_owned(), "By Blob".to_owned()));
+    repo.git(["config", "mailmap.blob", "HEAD:nowhere"]);
+    repo.git(["config", "mailmap.file", "/nowhere"]);
+    let (_, notes) = name(&repo);
+    assert!(
+        notes.contains("mailmap.blob") && notes.contains("mailmap.file"),
+        "{notes}"
+    );
+
+    assert!(!notes.contains("grafts") && !notes.contains("refs/replace"));
+    let (first, last) = (repo.rev_parse("HEAD~1"), repo.rev_parse("HEAD"));
+    repo.git(["replace", &last, &first]);
+    fs::write(repo.path(".git/info/grafts"), format!("{last}\n")).unwrap();
+    let (_, notes) = name(&repo);
+    assert!(notes.contains("grafts") && notes.contains("refs/replace"), "{notes}");
+}
+
+#[test]
+fn the_tests_that_name_what_changed() {
+    let repo = TestRepo::new(
+        "
+        //- src/lib.rs
+        pub fn parse(text: &str) -> usize { text.len() }
+        pub fn lex() {}
+
+        #[cfg(test)]
+        mod tests {
+            #[test]
+            fn parses() { assert_eq!(super::parse(\"a\"), 1); }
+            #[test]
+            fn lexes() { super::lex(); }
+        }
+        //- tests/all.rs
+        fn helper() { lib::parse(\"b\"); }
+        //- src/main.rs
+        fn main() { parse(\"c\"); }
+        ",
+    );
+    let text = String::from_utf8(repo.read("src/lib.rs")).unwrap();
+    repo.write("src/lib.rs", text.replace("text.len()", "text.len() + 1"));
+    let answer = json(&repo, &["diff", "--with", "tests"]);
+    let tests = &answer["tests"];
+    assert_eq!((&tests["by"], &tests["total"]), (&"names".into(), &2.into()));
+    let told: Vec<(&str, &str, u64)> = tests["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|test| {
+            assert_eq!(test["uses"], Value::from(vec!["parse"]));
+            let text = |field: &str| test[field].as_str().unwrap();
+            (text("path"), text("name"), test["line"].as_u64().unwrap())
+        })
+        .collect();
+    assert_eq!(told, [("src/lib.rs", "tests.parses", 6), ("tests/all.rs", "helper", 1)]);
+    let shown = call(&repo, &["diff", "--with", "tests"]).expect(0).text();
+    assert!(shown.contains("tests/all.rs:1 helper (parse)"), "{shown}");
+    assert!(json(&repo, &["diff"]).get("tests").is_none());
+}
+
+#[test]
+fn unborn_and_orphan_branches_and_a_commit_of_very_many_paths() {
+    let repo = TestRepo::empty();
+    call(&repo, &["index", "--history"]).expect(0);
+    assert_eq!(json(&repo, &["history", "--deleted", "anything"])["total"], 0);
+    repo.write("a.rs", function("alpha", 1));
+    repo.commit("start");
+    repo.git(["checkout", "--quiet", "--orphan", "island"]);
+    repo.git(["rm", "-r", "-q", "--cached", "."]);
+    repo.remove("a.rs");
+    let n_files = if std::env::var_os("CODESCOUT_LONG_TESTS").is_some() {
+        100_000
+    } else {
+        2_000
+    };
+    for n in 0..n_files {
+        repo.write(
+            format!("src/d{}/f{n}.rs", n % 97),
+            format!("pub fn island_{n}() {{}}\n"),
+        );
+    }
+    let island = repo.commit("very many");
+    let started = std::time::Instant::now();
+    call(&repo, &["index", "--history"]).expect(0);
+    // No step may cost files × files; a busy machine is given a lot.
+    assert!(
+        started.elapsed().as_secs() < 60 + n_files / 200,
+        "{:?}",
+        started.elapsed()
+    );
+    let told = results(&repo, &["src/d1/f1.rs#island_1"]);
+    assert_eq!(told[0]["commit"], island);
+    let alpha = results(&repo, &["a.rs#alpha", "--ref", "main"]);
+    assert_eq!(subjects(&alpha), ["start"]);
+    repo.git(["checkout", "--quiet", "--orphan", "unborn"]);
+    call(&repo, &["history", "."]).expect(0);
+}
