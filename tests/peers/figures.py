@@ -4,6 +4,7 @@ The repository should be indexed. Prints the time from the start of the process 
 `server/discover`, a warm search through the protocol, and the memory at rest."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -66,14 +67,24 @@ answer = call("search", {"query": QUERIES[0]})["structuredContent"]
 print(f"first search: {(time.time() - began) * 1e3:.0f} ms, complete: {answer['complete']}")
 while not call("search", {"query": QUERIES[0]})["structuredContent"]["complete"]:
     call("index", {"wait": 100})
+
+
+def cpu_seconds():
+    with open(f"/proc/{server.pid}/stat") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 for reference in ["WORKTREE", "HEAD"]:
     times = []
+    cpu = cpu_seconds()
     for n in range(400):
         began = time.time()
         call("search", {"query": QUERIES[n % len(QUERIES)], "ref": reference})
         times.append((time.time() - began) * 1e3)
+    cpu = (cpu_seconds() - cpu) / 400 * 1e3
     times = sorted(times[50:])
-    print(f"warm search at {reference}: p50 {median(times):.2f} ms, p99 {times[int(len(times) * 0.99)]:.2f} ms")
+    print(f"warm search at {reference}: p50 {median(times):.2f} ms, p99 {times[int(len(times) * 0.99)]:.2f} ms, processor {cpu:.2f} ms")
 status = call("status", {})["structuredContent"]
 print(f"chunks: {status['chunks']}, files: {status['coverage']['files']}")
 time.sleep(12)

@@ -16,7 +16,7 @@ use super::jobs::{End, Job, Jobs, Made, Task};
 use crate::git::{KnownFiles, Repository, Stillness, WorkTreeChanges};
 use crate::history::History;
 use crate::ingest::{Outcome, Target};
-use crate::model::TreeId;
+use crate::model::{CommitId, TreeId};
 use crate::snapshot::View;
 use crate::surface::open::{Base, Keeping, READ_ONLY_NOTE, Workspace, is_read_only};
 
@@ -43,6 +43,8 @@ pub(super) struct Desk {
     pub(super) jobs: Arc<Jobs>,
     /// Records of commits, where they are not kept.
     pub(super) records: Arc<Mutex<Option<History>>>,
+    /// The commit for which everything was last made searchable.
+    searchable: Mutex<Option<CommitId>>,
     files: Mutex<Files>,
     bases: Arc<Mutex<Vec<HeldBase>>>,
     /// Of the tree that is being indexed.
@@ -116,6 +118,7 @@ impl Desk {
             workspace: Arc::new(workspace),
             is_own,
             records: Arc::default(),
+            searchable: Mutex::default(),
             jobs: Arc::default(),
             files: Mutex::default(),
             bases: Arc::default(),
@@ -183,6 +186,16 @@ impl Desk {
         let views = locked(&self.views);
         let found = views.iter().rev().find(|seen| seen.reference == reference);
         found.map(Arc::clone)
+    }
+
+    /// Whether everything that a commit reaches was made searchable, as far as this server knows.
+    pub(super) fn is_searchable(&self, commit: Option<CommitId>) -> bool {
+        *locked(&self.searchable) == commit
+    }
+
+    /// Everything that a commit reaches is searchable now.
+    pub(super) fn now_searchable(&self, commit: Option<CommitId>) {
+        *locked(&self.searchable) = commit;
     }
 
     /// What differs from the commit that is checked out.

@@ -47,6 +47,20 @@ impl Question {
         )
     }
 
+    /// The same about another revision, whose cursor is about several.
+    pub(super) fn of_ref(call: &Call<'_>, reference: &str, patience: Option<Duration>) -> Result<Self> {
+        let asked = Asked::of(call)?;
+        let cursor = asked.cursor.clone();
+        let part = Asked {
+            reference: reference.to_owned(),
+            cursor: None,
+            ..asked
+        };
+        let mut question = Self::about(call, part, patience)?;
+        question.asked.cursor = cursor;
+        Ok(question)
+    }
+
     fn about(call: &Call<'_>, asked: Asked, patience: Option<Duration>) -> Result<Self> {
         let (seen, old) = call.desk()?.look(Looking {
             reference: &asked.reference,

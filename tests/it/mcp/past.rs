@@ -328,3 +328,47 @@ fn a_failed_call_says_what_would_work() {
     assert_eq!(unknown.facts["try"]["tool"], "status", "{unknown:?}");
     assert!(unknown.facts["hint"].is_string());
 }
+
+#[test]
+fn commits_and_several_revisions_are_searched() {
+    let repo = with_a_past();
+    let mut client = Client::legacy(&repo, &[]);
+    client.call_complete("symbol", json!({"name": "lex"}));
+    let mut search = |arguments: Value| {
+        let began = Instant::now();
+        loop {
+            let answer = client.call("search", arguments.clone());
+            if !answer.text.contains("being made searchable") || began.elapsed() > super::PATIENCE {
+                return answer;
+            }
+        }
+    };
+    let messages = search(json!({"query": "call it a cutter", "in": "commits", "limit": 1}));
+    assert_eq!(
+        messages.all("subject"),
+        ["Call the lexer a cutter"],
+        "{}",
+        messages.text
+    );
+    let lines = search(json!({"query": "split_whitespace", "in": "diffs"}));
+    assert_eq!(lines.all("subject"), ["Split at any white space"], "{}", lines.text);
+    assert!(lines.text.contains("+    text.split_whitespace()"), "{}", lines.text);
+    assert!(search(json!({"query": "PASSWORD", "in": "diffs"})).results().is_empty());
+    assert!(
+        search(json!({"query": "cutter", "in": "commits", "author": "nobody"}))
+            .results()
+            .is_empty()
+    );
+    let wrong = search(json!({"query": "cutter", "since": "30d"})).failure();
+    assert!(wrong.contains("in=commits"), "{wrong}");
+    let both = search(json!({"query": "lex", "refs": ["v1", "HEAD"], "kind": [], "limit": 0}));
+    let places: Vec<&Value> = both
+        .results()
+        .iter()
+        .flat_map(|result| result["refs"].as_array().unwrap())
+        .collect();
+    for (reference, path) in [("v1", "src/lexer.rs"), ("HEAD", "src/cutter.rs")] {
+        let stands = |place: &&&Value| place["ref"] == reference && place["places"][0]["path"] == path;
+        assert!(places.iter().any(|place| stands(&place)), "{reference}: {}", both.facts);
+    }
+}

@@ -7,6 +7,7 @@ mod index;
 mod outline;
 mod read;
 mod search;
+mod search_commits;
 mod status;
 mod symbol;
 

@@ -1,6 +1,6 @@
 //! `search`: find anything.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use serde::Serialize;
@@ -13,8 +13,11 @@ use super::super::lexical;
 use super::super::question::Question;
 use super::super::reply::{Body, Draft, Reply};
 use super::super::tool::{Call, QUESTION_TIME, Tool};
-use crate::query::{Mode, Pattern, PatternOptions, Request};
-use crate::surface::answer::{ResultOut, SearchPage, lines_request, matching_lines, ranked};
+use super::search_commits::{self, Inside};
+use crate::query::{CursorKey, Mode, Pattern, PatternOptions, Request};
+use crate::surface::answer::{
+    ProvenanceOut, RefView, ResultOut, SearchPage, lines_request, matching_lines, ranked, ranked_over_refs,
+};
 
 /// Lines of a snippet unless another number is asked for.
 const DEFAULT_CONTEXT_LINES: usize = 6;
@@ -34,6 +37,10 @@ pub(super) const TOOL: Tool = Tool {
             Kind::Choice(&["auto", "hybrid", "semantic", "keyword", "regex", "similar"]),
             "",
         ),
+        Parameter::new("in", Kind::Choice(&["code", "commits", "diffs"]), ""),
+        Parameter::new("refs", Kind::Texts, "several refs at once"),
+        Parameter::new("since", Kind::Text, "of commits: 2024-02-29, 30d"),
+        Parameter::new("author", Kind::Text, "regex"),
         Parameter::new("context_lines", Kind::Number(100), "lines of text per result"),
         Parameter::new("explain", Kind::Flag, ""),
     ],
@@ -49,7 +56,9 @@ fn output() -> Value {
 }
 
 #[derive(Serialize)]
-struct Own {
+struct Own<'a> {
+    #[serde(skip_serializing_if = "<[ProvenanceOut]>::is_empty")]
+    refs: &'a [ProvenanceOut],
     #[serde(skip_serializing_if = "Option::is_none")]
     read_as: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -65,6 +74,14 @@ fn run(call: &Call<'_>) -> Result<Reply> {
         )
         .with_retry(json!({"tool": "outline", "arguments": {}}))
         .into());
+    }
+    match call.arguments.text("in") {
+        Some("commits") => return search_commits::run(call, Inside::Commits, query),
+        Some("diffs") => return search_commits::run(call, Inside::Diffs, query),
+        _ => refuse_of_commits(call)?,
+    }
+    if !call.arguments.texts("refs").is_empty() {
+        return over_refs(call, query);
     }
     let context_lines = call.arguments.number("context_lines");
     let pattern = match call.arguments.text("mode") {
@@ -102,16 +119,20 @@ fn run(call: &Call<'_>) -> Result<Reply> {
     reply(call, &question, page, n_lines)
 }
 
+fn mode(call: &Call<'_>) -> Mode {
+    match call.arguments.text("mode") {
+        Some("hybrid") => Mode::Hybrid,
+        Some("semantic") => Mode::Semantic,
+        Some("keyword") => Mode::Keyword,
+        Some("similar") => Mode::Similar,
+        _ => Mode::Auto,
+    }
+}
+
 fn by_rank(call: &Call<'_>, question: &Question, query: &str) -> Result<SearchPage> {
     let request = Request {
         query: query.to_owned(),
-        mode: match call.arguments.text("mode") {
-            Some("hybrid") => Mode::Hybrid,
-            Some("semantic") => Mode::Semantic,
-            Some("keyword") => Mode::Keyword,
-            Some("similar") => Mode::Similar,
-            _ => Mode::Auto,
-        },
+        mode: mode(call),
         filter: question.filter.clone(),
         limit: question.asked.limit,
         skip: question.n_told(),
@@ -128,7 +149,81 @@ fn by_rank(call: &Call<'_>, question: &Question, query: &str) -> Result<SearchPa
     )
 }
 
-fn reply(call: &Call<'_>, question: &Question, mut page: SearchPage, n_lines: usize) -> Result<Reply> {
+/// What says something about commits alone says nothing about code.
+fn refuse_of_commits(call: &Call<'_>) -> Result<(), Failure> {
+    let given = ["since", "author"]
+        .into_iter()
+        .find(|name| call.arguments.text(name).is_some());
+    given.map_or(Ok(()), |name| {
+        Err(Failure::new(
+            format!("{name} means nothing for code"),
+            "add in=commits or in=diffs, or leave it out",
+        ))
+    })
+}
+
+/// Several revisions at once: each text once, with where it stands in each of them.
+fn over_refs(call: &Call<'_>, query: &str) -> Result<Reply> {
+    const PATIENCE_FOR_ALL: Duration = Duration::from_secs(8);
+    if call.arguments.text("mode") == Some("regex") {
+        return Err(Failure::new("mode=regex means nothing with refs", "ask about each with ref").into());
+    }
+    let deadline = Instant::now() + PATIENCE_FOR_ALL;
+    let mut questions = Vec::new();
+    for reference in call.arguments.texts("refs") {
+        let patience = deadline.saturating_duration_since(Instant::now());
+        let question = Question::of_ref(call, &reference, Some(patience))?;
+        question.needs_index(&format!("{reference} is not known yet"), "ask again in a while", None)?;
+        questions.push(question);
+    }
+    let Some(first) = questions.first() else {
+        return Err(Failure::new("refs is empty", "give branches, tags or commits").into());
+    };
+    let views = questions.iter().map(|question| &question.seen.view);
+    let key = CursorKey::over(views, &first.asked.question);
+    let after = first
+        .asked
+        .cursor
+        .as_deref()
+        .map(|cursor| key.read(cursor))
+        .transpose()?;
+    let request = Request {
+        query: query.to_owned(),
+        mode: mode(call),
+        limit: first.asked.limit,
+        skip: after.map_or(0, |(n_told, _)| n_told as usize),
+        ..Request::default()
+    };
+    let views: Vec<RefView<'_>> = questions
+        .iter()
+        .map(|question| RefView {
+            view: &question.seen.view,
+            filter: question.filter.clone(),
+        })
+        .collect();
+    let explain = call.arguments.flag("explain");
+    let page = ranked_over_refs(call.workspace()?, &views, &request, explain, call.interrupt)?;
+    let about: Vec<_> = questions.iter().map(Question::provenance).collect();
+    told(call, first, page, DEFAULT_CONTEXT_LINES, &about, &|position| {
+        key.write(position)
+    })
+}
+
+fn reply(call: &Call<'_>, question: &Question, page: SearchPage, n_lines: usize) -> Result<Reply> {
+    told(call, question, page, n_lines, &[], &|position| {
+        question.cursor(position)
+    })
+}
+
+/// A page as an answer; `refs` are what it is about beside the question's own revision.
+fn told(
+    call: &Call<'_>,
+    question: &Question,
+    mut page: SearchPage,
+    n_lines: usize,
+    refs: &[ProvenanceOut],
+    cursor: &dyn Fn((u32, u32)) -> String,
+) -> Result<Reply> {
     let mut provenance = question.provenance();
     page.notes.drain(..).for_each(|why| provenance.also_incomplete(why));
     let mut draft = Draft::new(call, question.asked.characters);
@@ -166,8 +261,9 @@ fn reply(call: &Call<'_>, question: &Question, mut page: SearchPage, n_lines: us
             break;
         }
     }
-    let next_cursor = next.map(|position| question.cursor(position));
+    let next_cursor = next.map(cursor);
     let own = Own {
+        refs,
         read_as: page.read_as,
         absent: page.absent,
     };
@@ -202,6 +298,13 @@ fn line(result: &ResultOut) -> String {
     }
     for place in &result.places {
         line.push_str(&format!(" also {}:{}", place.path, place.start_line));
+    }
+    for found in &result.refs {
+        let places = found.places.iter();
+        let places: Vec<String> = places
+            .map(|place| format!("{}:{}", place.path, place.start_line))
+            .collect();
+        line.push_str(&format!("\n       in {}: {}", found.reference, places.join(", ")));
     }
     if let Some(features) = &result.features {
         let told: Vec<String> = features
