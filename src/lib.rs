@@ -19,6 +19,7 @@
 //!    query/      the reader: search, grep, symbols, outline, read
 //! 7  bundle/     one file that carries what is known to another clone
 //!    evaluate/   how good answers are
+//!    remote/     what servers of others are asked: HTTP with patience, deadlines and no storms
 //! 8  config/     settings, resolved into the rooms' options
 //! 9  surface/    cli/, mcp/ and hooks/ (what git calls), the doors; answer/, what questions are answered with;
 //!                doctor/, what looks for faults; install/, other programs' configuration; open.rs, which opens what a question needs
@@ -50,6 +51,7 @@ pub mod index;
 pub mod ingest;
 pub mod model;
 pub mod query;
+pub mod remote;
 pub mod sidecar;
 pub mod snapshot;
 pub mod surface;

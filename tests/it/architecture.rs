@@ -35,6 +35,8 @@ const HOMES: &[(&str, &[&str])] = &[
     ("axum", &["src/surface/mcp/"]),
     ("tokio", &["src/surface/mcp/", "src/surface/cli/signals.rs"]),
     ("schemars", &["src/surface/mcp/"]),
+    ("reqwest", &["src/remote/"]),
+    ("rustls", &["src/remote/"]),
 ];
 
 /// What only surfaces may do.

@@ -4,5 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod repo;
+mod stub;
 
 pub(crate) use repo::TestRepo;
+#[allow(unused_imports, reason = "each test binary uses its own part of it")]
+pub(crate) use stub::{Reply, Seen, Stub};

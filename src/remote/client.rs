@@ -1,0 +1,416 @@
+//! One server, asked over HTTP.
+
+use std::io::Read;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use reqwest::Method;
+use reqwest::blocking::{Client as Http, Response};
+use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::breaker::Breaker;
+use super::endpoint::Endpoint;
+use super::failure::{Failure, RemoteError, excerpt};
+use super::retry::{RetryStore, asked_pause, pause};
+
+/// How often a flag is looked at while an answer is waited for.
+const TICK: Duration = Duration::from_millis(20);
+
+/// What a client allows.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// For a connection to be made. Default 5 s.
+    pub connect_timeout: Duration,
+    /// For one request with its answer. Default 60 s.
+    pub request_timeout: Duration,
+    /// Of an answer. Default 64 MiB.
+    pub max_answer_bytes: u64,
+    /// Requests for one call, the first included. Default 5.
+    pub max_requests: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(5),
+            request_timeout: Duration::from_secs(60),
+            max_answer_bytes: 64 << 20,
+            max_requests: 5,
+        }
+    }
+}
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Request {
+    method: Method,
+    path: String,
+    body: Option<Vec<u8>>,
+}
+
+impl Request {
+    /// Asks for what stands at `path`, which begins with a slash and is put behind the endpoint's own path.
+    pub fn get(path: &str) -> Self {
+        Self::new(Method::GET, path, None)
+    }
+
+    /// Sends JSON.
+    pub fn post(path: &str, body: &impl Serialize) -> Self {
+        Self::new(Method::POST, path, Some(json(body)))
+    }
+
+    /// Sends JSON to be put at a place.
+    pub fn put(path: &str, body: &impl Serialize) -> Self {
+        Self::new(Method::PUT, path, Some(json(body)))
+    }
+
+    /// Asks for the removal of what stands at `path`.
+    pub fn delete(path: &str) -> Self {
+        Self::new(Method::DELETE, path, None)
+    }
+
+    /// Bytes of the body.
+    pub fn n_bytes(&self) -> usize {
+        self.body.as_ref().map_or(0, Vec::len)
+    }
+
+    fn new(method: Method, path: &str, body: Option<Vec<u8>>) -> Self {
+        let path = path.to_owned();
+        Self { method, path, body }
+    }
+}
+
+fn json(body: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(body).expect("requests have string keys only")
+}
+
+/// How long and how stubbornly something is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// All requests and pauses together end by then.
+    pub deadline: Option<Instant>,
+    /// When it is set, waiting ends at once.
+    pub interrupt: &'a AtomicBool,
+    /// Whether what failed is tried again.
+    pub retries: bool,
+}
+
+/// Speaks with one server. Cheap to clone; clones share connections, retries and the memory of failures.
+///
+/// Blocks; may be called from many threads, and from threads of an asynchronous runtime that may block. Requests are tried again
+/// after failures of the network and the statuses 408, 429, 502, 503 and 504, so they must do no harm when they arrive twice.
+/// Redirects are not followed, and no proxy is used but the endpoint's own.
+#[derive(Clone, Debug)]
+pub struct Client {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    endpoint: Endpoint,
+    limits: Limits,
+    http: Http,
+    retries: RetryStore,
+    breaker: Breaker,
+}
+
+impl Client {
+    /// Makes a client; nothing is sent.
+    pub fn new(endpoint: Endpoint, limits: Limits) -> Result<Self, RemoteError> {
+        // Fails when it is done already, by another client.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let http = http(&endpoint, &limits).map_err(|error| RemoteError {
+            host: endpoint.host(),
+            failure: Failure::Request { what: chain(&error) },
+            n_requests: 0,
+        })?;
+        Ok(Self {
+            shared: Arc::new(Shared {
+                endpoint,
+                limits,
+                http,
+                retries: RetryStore::default(),
+                breaker: Breaker::default(),
+            }),
+        })
+    }
+
+    /// The server.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.shared.endpoint
+    }
+
+    /// Sends a request, again if need be, and reads the JSON of the answer.
+    pub fn send<A: DeserializeOwned>(&self, request: &Request, call: &Call<'_>) -> Result<A, RemoteError> {
+        let (bytes, n_requests) = self.send_for_bytes(request, call)?;
+        serde_json::from_slice(&bytes).map_err(|error| {
+            let what = error.to_string();
+            let excerpt = self.excerpt(&bytes);
+            self.error(Failure::NotJson { what, excerpt }, n_requests)
+        })
+    }
+
+    /// Sends a request, again if need be, and gives the answer as it came and the number of requests.
+    pub fn send_for_bytes(&self, request: &Request, call: &Call<'_>) -> Result<(Vec<u8>, u32), RemoteError> {
+        let started = Instant::now();
+        let shared = &self.shared;
+        if let Err(again_in) = shared.breaker.admit(started) {
+            return Err(self.error(Failure::LeftAlone { again_in }, 0));
+        }
+        let mut n_requests = 0;
+        let failure = loop {
+            if let Some(until) = shared.retries.not_before()
+                && let Err(failure) = wait_until(until, started, call)
+            {
+                break failure;
+            }
+            n_requests += 1;
+            match self.exchange(request, started, call) {
+                Ok(bytes) => {
+                    shared.breaker.succeeded();
+                    shared.retries.give_back();
+                    return Ok((bytes, n_requests));
+                }
+                Err(failure) => {
+                    let goes_on = failure.is_temporary()
+                        && call.retries
+                        && n_requests < shared.limits.max_requests
+                        && shared.retries.take();
+                    if !goes_on {
+                        break failure;
+                    }
+                    tracing::debug!(host = self.endpoint().host(), n_requests, %failure, "once more");
+                    let next = Instant::now() + self.pause_after(&failure, n_requests);
+                    // Waiting in vain until the deadline would hide what happened.
+                    if call.deadline.is_some_and(|deadline| deadline <= next) {
+                        break failure;
+                    }
+                    if let Err(failure) = wait_until(next, started, call) {
+                        break failure;
+                    }
+                }
+            }
+        };
+        match &failure {
+            Failure::Interrupted => {}
+            failure if failure.is_temporary() || matches!(failure, Failure::TooLate { .. }) => {
+                shared.breaker.failed(Instant::now());
+            }
+            // It is there and answers.
+            _ => shared.breaker.succeeded(),
+        }
+        Err(self.error(failure, n_requests))
+    }
+
+    /// How long to wait before the next request; if the server asked for a pause, all calls wait.
+    fn pause_after(&self, failure: &Failure, n_requests: u32) -> Duration {
+        let asked = match failure {
+            Failure::Status { retry_after, .. } => *retry_after,
+            _ => None,
+        };
+        let pause = pause(n_requests, asked);
+        if asked.is_some() {
+            self.shared.retries.hold(Instant::now() + pause);
+        }
+        pause
+    }
+
+    /// One request on a thread of its own, so that whoever waits can stop waiting.
+    fn exchange(&self, request: &Request, started: Instant, call: &Call<'_>) -> Result<Vec<u8>, Failure> {
+        let limits = &self.shared.limits;
+        let left = call
+            .deadline
+            .map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let timeout = left.map_or(limits.request_timeout, |left| left.min(limits.request_timeout));
+        if timeout.is_zero() {
+            return Err(too_late(started));
+        }
+        let (sender, answer) = mpsc::sync_channel(1);
+        let (client, request) = (self.clone(), request.clone());
+        std::thread::Builder::new()
+            .name("remote".to_owned())
+            .spawn(move || drop(sender.send(client.exchange_here(&request, timeout))))
+            .map_err(|error| Failure::Request {
+                what: format!("cannot start a thread: {error}"),
+            })?;
+        let until = Instant::now() + timeout;
+        loop {
+            match answer.recv_timeout(TICK) {
+                Ok(answer) => return answer.map_err(|failure| self.or_too_late(failure, started, call)),
+                Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    let what = "the thread that waited for it is gone".to_owned();
+                    return Err(Failure::Broken { what });
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) if call.interrupt.load(Ordering::Relaxed) => {
+                    return Err(Failure::Interrupted);
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) if Instant::now() > until => {
+                    let what = format!("nothing within {} ms", timeout.as_millis());
+                    return Err(self.or_too_late(Failure::Broken { what }, started, call));
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// Names the caller's own deadline as the cause where it is.
+    fn or_too_late(&self, failure: Failure, started: Instant, call: &Call<'_>) -> Failure {
+        match failure {
+            Failure::Broken { .. } | Failure::Unreachable { .. }
+                if call.deadline.is_some_and(|deadline| deadline <= Instant::now()) =>
+            {
+                too_late(started)
+            }
+            failure => failure,
+        }
+    }
+
+    fn exchange_here(&self, request: &Request, timeout: Duration) -> Result<Vec<u8>, Failure> {
+        let shared = &self.shared;
+        let mut builder = shared
+            .http
+            .request(request.method.clone(), shared.endpoint.url(&request.path))
+            .timeout(timeout)
+            .header(ACCEPT, "application/json");
+        if let Some((name, value)) = shared.endpoint.key_header() {
+            builder = builder.header(name, value);
+        }
+        if let Some(body) = &request.body {
+            builder = builder.header(CONTENT_TYPE, "application/json").body(body.clone());
+        }
+        let answer = builder.send().map_err(|error| failure_of(&error))?;
+        let status = answer.status();
+        if status.is_success() {
+            return self.body_of(answer, shared.limits.max_answer_bytes);
+        }
+        let retry_after = answer
+            .headers()
+            .get(RETRY_AFTER)
+            .and_then(|value| asked_pause(value.to_str().ok()?, seconds_now()));
+        // What went wrong is told at the beginning; the rest of an error page is not waited for.
+        let mut beginning = Vec::new();
+        let _ = answer.take(16 << 10).read_to_end(&mut beginning);
+        Err(Failure::Status {
+            status: status.as_u16(),
+            excerpt: self.excerpt(&beginning),
+            retry_after,
+        })
+    }
+
+    fn body_of(&self, answer: Response, max_bytes: u64) -> Result<Vec<u8>, Failure> {
+        if answer.content_length().is_some_and(|length| length > max_bytes) {
+            return Err(Failure::TooLarge { max_bytes });
+        }
+        if let Some(encoding) = answer
+            .headers()
+            .get(CONTENT_ENCODING)
+            .filter(|value| *value != "identity")
+        {
+            let what = format!("it is encoded as {encoding:?}, which was not asked for");
+            let excerpt = String::new();
+            return Err(Failure::NotJson { what, excerpt });
+        }
+        let mut bytes = Vec::new();
+        answer
+            .take(max_bytes + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|error| Failure::Broken { what: chain(&error) })?;
+        match bytes.len() as u64 > max_bytes {
+            true => Err(Failure::TooLarge { max_bytes }),
+            false => Ok(bytes),
+        }
+    }
+
+    /// The beginning of an answer, without the key.
+    fn excerpt(&self, bytes: &[u8]) -> String {
+        let beginning = &bytes[..bytes.len().min(16 << 10)];
+        let text = self.endpoint().without_key(&String::from_utf8_lossy(beginning));
+        excerpt(text.as_bytes())
+    }
+
+    fn error(&self, failure: Failure, n_requests: u32) -> RemoteError {
+        RemoteError {
+            host: self.endpoint().host(),
+            failure,
+            n_requests,
+        }
+    }
+}
+
+fn http(endpoint: &Endpoint, limits: &Limits) -> Result<Http, reqwest::Error> {
+    let mut builder = Http::builder()
+        .user_agent(concat!("codescout/", env!("CARGO_PKG_VERSION")))
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        .connect_timeout(limits.connect_timeout)
+        .timeout(limits.request_timeout)
+        .no_proxy();
+    if !endpoint.is_https() {
+        // Nothing is looked for in the system's store of certificates, which need not be there.
+        builder = builder.tls_certs_only(std::iter::empty());
+    }
+    if let Some(proxy) = endpoint.proxy() {
+        builder = builder.proxy(reqwest::Proxy::all(proxy.clone())?);
+    }
+    builder.build()
+}
+
+/// Sleeps until then, in parts.
+fn wait_until(until: Instant, started: Instant, call: &Call<'_>) -> Result<(), Failure> {
+    loop {
+        let now = Instant::now();
+        if call.interrupt.load(Ordering::Relaxed) {
+            return Err(Failure::Interrupted);
+        }
+        if now >= until {
+            return Ok(());
+        }
+        if call
+            .deadline
+            .is_some_and(|deadline| deadline <= now || deadline < until)
+        {
+            return Err(too_late(started));
+        }
+        std::thread::sleep(TICK.min(until - now));
+    }
+}
+
+fn too_late(started: Instant) -> Failure {
+    Failure::TooLate {
+        within: started.elapsed(),
+    }
+}
+
+fn failure_of(error: &reqwest::Error) -> Failure {
+    let what = chain(error);
+    if error.is_connect() {
+        return Failure::Unreachable { what };
+    }
+    if error.is_builder() {
+        return Failure::Request { what };
+    }
+    Failure::Broken { what }
+}
+
+/// The causes of an error; its own text has the address, which is known.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes: Vec<String> = std::iter::successors(error.source(), |cause| cause.source())
+        .map(ToString::to_string)
+        .collect();
+    match causes.last() {
+        Some(cause) => cause.clone(),
+        None => error.to_string(),
+    }
+}
+
+fn seconds_now() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs() as i64)
+}
+
+#[cfg(test)]
+mod tests;

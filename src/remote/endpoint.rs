@@ -1,0 +1,315 @@
+//! Where a server is and what it is shown to be let in.
+
+use std::fmt;
+use std::io::Read;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use reqwest::Url;
+use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
+
+/// No honest key is longer.
+const MAX_KEY_BYTES: u64 = 16 << 10;
+
+/// A server: an address without credentials, and the key for it, if any.
+///
+/// Its text forms name the address only.
+#[derive(Clone)]
+pub struct Endpoint {
+    base: Url,
+    key: Option<(HeaderName, HeaderValue, Secret)>,
+    proxy: Option<Url>,
+}
+
+/// A key or password. Has no text form.
+#[derive(Clone)]
+pub struct Secret(String);
+
+/// How a key is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeyHeader {
+    /// `Authorization: Bearer …`
+    #[default]
+    Bearer,
+    /// `api-key: …`
+    ApiKey,
+}
+
+/// Why an address or a key cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum EndpointError {
+    /// It is no URL of a server.
+    #[error("{text:?} is not the address of a server: {why}")]
+    Address {
+        /// As it was given, less what could be credentials.
+        text: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// It has a name or password in it, which would be shown and logged.
+    #[error("the address of {host} has credentials in it; give the key by a file or an environment variable")]
+    Credentials {
+        /// Of the address.
+        host: String,
+    },
+    /// Anybody on the way could read the key.
+    #[error("a key is not sent to {host} over plain http; use https")]
+    KeyInClear {
+        /// Of the address.
+        host: String,
+    },
+    /// The key has characters that no header may have.
+    #[error("the key for {host} is empty or has characters that cannot be sent")]
+    Key {
+        /// Of the address.
+        host: String,
+    },
+    /// The file with the key cannot be used.
+    #[error("cannot read the key in {}: {why}", .path.display())]
+    KeyFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl Endpoint {
+    /// Takes an address such as `https://host/v1`. Paths of requests are put behind its own.
+    pub fn new(text: &str) -> Result<Self, EndpointError> {
+        Ok(Self {
+            base: checked_url(text)?,
+            key: None,
+            proxy: None,
+        })
+    }
+
+    /// The same with a key; refused where it would travel in the clear.
+    pub fn with_key(mut self, key: Secret, header: KeyHeader) -> Result<Self, EndpointError> {
+        let host = self.host();
+        if self.base.scheme() != "https" && !self.is_loopback() {
+            return Err(EndpointError::KeyInClear { host });
+        }
+        let (name, text) = match header {
+            KeyHeader::Bearer => (AUTHORIZATION, format!("Bearer {}", key.0)),
+            KeyHeader::ApiKey => (HeaderName::from_static("api-key"), key.0.clone()),
+        };
+        let mut value = HeaderValue::from_str(&text)
+            .ok()
+            .filter(|_| !key.0.is_empty())
+            .ok_or(EndpointError::Key { host })?;
+        value.set_sensitive(true);
+        self.key = Some((name, value, key));
+        Ok(self)
+    }
+
+    /// The same through a proxy. Without one the server is reached directly, whatever the environment says.
+    pub fn with_proxy(mut self, text: &str) -> Result<Self, EndpointError> {
+        self.proxy = Some(checked_url(text)?);
+        Ok(self)
+    }
+
+    /// Host and port as people write them.
+    pub fn host(&self) -> String {
+        host_of(&self.base)
+    }
+
+    /// Whether it is this machine.
+    pub fn is_loopback(&self) -> bool {
+        is_loopback(&self.base)
+    }
+
+    /// Whether what is sent can be read on the way.
+    pub fn is_in_clear(&self) -> bool {
+        self.base.scheme() != "https" && !self.is_loopback()
+    }
+
+    /// Whether there is a key.
+    pub fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
+    /// Host and port of the proxy, if there is one.
+    pub fn proxy_host(&self) -> Option<String> {
+        self.proxy.as_ref().map(host_of)
+    }
+
+    pub(super) fn proxy(&self) -> Option<&Url> {
+        self.proxy.as_ref()
+    }
+
+    pub(super) fn is_https(&self) -> bool {
+        self.base.scheme() == "https"
+    }
+
+    pub(super) fn key_header(&self) -> Option<(&HeaderName, &HeaderValue)> {
+        self.key.as_ref().map(|(name, value, _)| (name, value))
+    }
+
+    /// The address of a path below the base; `path` begins with a slash.
+    pub(super) fn url(&self, path: &str) -> Url {
+        let mut url = self.base.clone();
+        let (path, query) = match path.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (path, None),
+        };
+        url.set_path(&format!("{}{path}", self.base.path().trim_end_matches('/')));
+        url.set_query(query);
+        url
+    }
+
+    /// A text with the key struck out: servers quote it when they refuse it.
+    pub(super) fn without_key(&self, text: &str) -> String {
+        match &self.key {
+            Some((_, _, Secret(key))) => text.replace(key.as_str(), "[key]"),
+            None => text.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.base.as_str().trim_end_matches('/'))
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Endpoint({self})")
+    }
+}
+
+impl Secret {
+    /// The text itself, less white space around it.
+    pub fn new(text: &str) -> Self {
+        Self(text.trim().to_owned())
+    }
+
+    /// The content of a regular file, less white space around it.
+    pub fn read(path: &Path) -> Result<Self, EndpointError> {
+        let unusable = |why: String| EndpointError::KeyFile {
+            path: path.to_owned(),
+            why,
+        };
+        let file = std::fs::File::open(path).map_err(|error| unusable(error.to_string()))?;
+        let found = file.metadata().map_err(|error| unusable(error.to_string()))?;
+        if !found.is_file() || found.len() > MAX_KEY_BYTES {
+            return Err(unusable("it is no short file".to_owned()));
+        }
+        let mut text = String::new();
+        file.take(MAX_KEY_BYTES)
+            .read_to_string(&mut text)
+            .map_err(|error| unusable(error.to_string()))?;
+        Ok(Self::new(&text))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+fn checked_url(text: &str) -> Result<Url, EndpointError> {
+    // What stands before an @ is not repeated.
+    let shown = || match text.rsplit_once('@') {
+        Some((_, after)) => format!("…@{after}"),
+        None => text.to_owned(),
+    };
+    let wrong = |why: &str| EndpointError::Address {
+        text: shown(),
+        why: why.to_owned(),
+    };
+    let url = Url::parse(text).map_err(|error| wrong(&error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(wrong("it begins neither with http:// nor with https://"));
+    }
+    if url.host_str().is_none_or(str::is_empty) {
+        return Err(wrong("it names no host"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(EndpointError::Credentials { host: host_of(&url) });
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(wrong("it has a query or fragment"));
+    }
+    Ok(url)
+}
+
+fn host_of(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn only_plain_addresses_of_servers_are_taken() {
+        for text in [
+            "ftp://h",
+            "file:///etc/passwd",
+            "h:80",
+            "",
+            "http://",
+            "https://h/?q=1",
+            "http://h/#x",
+        ] {
+            assert!(
+                matches!(Endpoint::new(text), Err(EndpointError::Address { .. })),
+                "{text}"
+            );
+        }
+        let endpoint = Endpoint::new("http://[::1]:7997/v1/").unwrap();
+        assert_eq!(endpoint.url("/embeddings").as_str(), "http://[::1]:7997/v1/embeddings");
+        assert_eq!(endpoint.url("/a?b=1").as_str(), "http://[::1]:7997/v1/a?b=1");
+        assert!(endpoint.is_loopback() && !endpoint.is_in_clear());
+        assert_eq!(
+            Endpoint::new("http://h").unwrap().url("/embed").as_str(),
+            "http://h/embed"
+        );
+        assert!(Endpoint::new("http://127.0.0.1.example.com").unwrap().is_in_clear());
+    }
+
+    #[test]
+    fn credentials_in_an_address_are_refused_and_not_repeated() {
+        for text in ["https://me:hunter2@host/v1", "https://hunter2@host", "hunter2@host"] {
+            let error = Endpoint::new(text).unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_key_goes_over_tls_or_to_this_machine_only() {
+        let with_key = |text: &str| {
+            Endpoint::new(text)
+                .unwrap()
+                .with_key(Secret::new("sesame\n"), KeyHeader::Bearer)
+        };
+        assert!(matches!(
+            with_key("http://example.com"),
+            Err(EndpointError::KeyInClear { .. })
+        ));
+        for text in ["https://example.com", "http://localhost:1", "http://127.8.9.1"] {
+            let endpoint = with_key(text).unwrap();
+            assert!(!format!("{endpoint} {endpoint:?}").contains("sesame"));
+            assert_eq!(endpoint.without_key("bad key sesame!"), "bad key [key]!");
+        }
+        let odd = Endpoint::new("https://h")
+            .unwrap()
+            .with_key(Secret::new("a\nb"), KeyHeader::ApiKey);
+        assert!(matches!(odd, Err(EndpointError::Key { .. })));
+        assert!(Secret::read(Path::new("/dev/zero")).is_err());
+    }
+}

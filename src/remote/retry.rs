@@ -1,0 +1,152 @@
+//! How often and when something is tried again.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::query::parse_moment;
+
+/// The first pause is at most this long; each further one may be twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(20);
+/// A server that asks for more than this is away.
+const LONGEST_ASKED: Duration = Duration::from_secs(60);
+/// How many retries a client has in store at most, and what each answer gives back.
+const FULL_STORE: f64 = 10.0;
+const PER_ANSWER: f64 = 0.1;
+
+/// The retries that all calls of a client share: a server that fails gets at most so many requests more than without retries,
+/// plus one for every ten that it answers.
+#[derive(Debug)]
+pub(super) struct RetryStore {
+    left: Mutex<f64>,
+    /// No request before then: a server that asked for a pause asked all.
+    not_before: Mutex<Option<Instant>>,
+}
+
+impl Default for RetryStore {
+    fn default() -> Self {
+        Self {
+            left: Mutex::new(FULL_STORE),
+            not_before: Mutex::new(None),
+        }
+    }
+}
+
+impl RetryStore {
+    /// Takes one, if there is one.
+    pub(super) fn take(&self) -> bool {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_there = *left >= 1.0;
+        if is_there {
+            *left -= 1.0;
+        }
+        is_there
+    }
+
+    /// An answer came.
+    pub(super) fn give_back(&self) {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        *left = (*left + PER_ANSWER).min(FULL_STORE);
+    }
+
+    /// Keeps all calls back for a while.
+    pub(super) fn hold(&self, until: Instant) {
+        let mut held = self.not_before.lock().unwrap_or_else(PoisonError::into_inner);
+        *held = Some(held.map_or(until, |held| held.max(until)));
+    }
+
+    /// From when on the next request may go.
+    pub(super) fn not_before(&self) -> Option<Instant> {
+        *self.not_before.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The pause before try number `n_tried` + 1: any time up to an exponentially growing limit, so that many clients do not come
+/// back together. Source: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015: full jitter.
+///
+/// What the server asked for comes on top of nothing shorter.
+pub(super) fn pause(n_tried: u32, asked: Option<Duration>) -> Duration {
+    let limit = FIRST_PAUSE
+        .saturating_mul(1 << n_tried.saturating_sub(1).min(16))
+        .min(LONGEST_PAUSE);
+    let jittered = limit.mul_f64(random_share());
+    asked.map_or(jittered, |asked| asked.min(LONGEST_ASKED) + jittered)
+}
+
+/// What a `Retry-After` header asks for: seconds, or a date. Source: RFC 9110, section 10.2.3.
+pub(super) fn asked_pause(header: &str, now_seconds: i64) -> Option<Duration> {
+    let header = header.trim();
+    if let Ok(seconds) = header.parse::<u64>() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let at = http_date(header)?;
+    Some(Duration::from_secs(u64::try_from(at - now_seconds).unwrap_or(0)))
+}
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT` in seconds since 1970; the obsolete forms are not sent by anybody.
+fn http_date(text: &str) -> Option<i64> {
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let mut parts = text.split_once(", ")?.1.split(' ');
+    let (day, month, year) = (parts.next()?, parts.next()?, parts.next()?);
+    let (clock, zone) = (parts.next()?, parts.next()?);
+    let month = MONTHS.iter().position(|name| *name == month)? + 1;
+    (zone == "GMT" && parts.next().is_none())
+        .then(|| parse_moment(&format!("{year}-{month}-{day}T{clock}Z"), 0))
+        .flatten()
+}
+
+/// From 0 to 1.
+fn random_share() -> f64 {
+    let mut bytes = [0; 4];
+    match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
+        Ok(4) => f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX),
+        _ => 0.5,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_may_ask_for_seconds_or_a_moment() {
+        assert_eq!(asked_pause(" 7 ", 0), Some(Duration::from_secs(7)));
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        assert_eq!(asked_pause(date, 784_111_777 - 5), Some(Duration::from_secs(5)));
+        assert_eq!(asked_pause(date, 784_111_777 + 5), Some(Duration::ZERO));
+        for odd in [
+            "",
+            "soon",
+            "-3",
+            "1.5",
+            "Sun, 06 Nov 1994",
+            "Sun, 99 Foo 1994 08:49:37 GMT",
+        ] {
+            assert_eq!(asked_pause(odd, 0), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn pauses_grow_are_random_and_bounded() {
+        for n_tried in 1..40 {
+            let limit = FIRST_PAUSE
+                .saturating_mul(1 << (n_tried - 1).min(16))
+                .min(LONGEST_PAUSE);
+            assert!(pause(n_tried, None) <= limit);
+        }
+        let some: Vec<Duration> = (0..8).map(|_| pause(9, None)).collect();
+        assert!(some.iter().any(|pause| *pause != some[0]), "{some:?}");
+        let asked = pause(1, Some(Duration::from_secs(3600)));
+        assert!(asked >= LONGEST_ASKED && asked <= LONGEST_ASKED + FIRST_PAUSE);
+    }
+
+    #[test]
+    fn retries_run_out_and_come_back_with_answers() {
+        let store = RetryStore::default();
+        assert_eq!((0..100).filter(|_| store.take()).count(), 10);
+        (0..11).for_each(|_| store.give_back());
+        assert!(store.take() && !store.take());
+    }
+}

@@ -1,0 +1,267 @@
+//! A server for tests: answers as a function says, or as a script of faults does, and remembers what it was asked.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// An HTTP server on a free port of this machine, until it is dropped. Each connection has a thread, and is kept alive.
+pub(crate) struct Stub {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    handler: Box<dyn Fn(&Seen) -> Reply + Send + Sync>,
+    script: Mutex<VecDeque<Reply>>,
+    seen: Mutex<Vec<Seen>>,
+    n_now: AtomicUsize,
+    n_most: AtomicUsize,
+    is_over: AtomicBool,
+}
+
+/// A request as it came.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) method: String,
+    /// With the query.
+    pub(crate) path: String,
+    /// Names in lower case.
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Seen {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// The body as JSON; null if it is none.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+}
+
+/// An answer, and how it is given.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    status: u16,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+    delay: Duration,
+    /// So many bytes of the body and no more, then the connection is closed; with none there is no answer at all.
+    cut: Option<usize>,
+    hangs_up: bool,
+    /// Between bytes of the body.
+    pause: Duration,
+}
+
+impl Reply {
+    pub(crate) fn status(status: u16) -> Self {
+        Self {
+            status,
+            headers: Vec::new(),
+            body: Vec::new(),
+            delay: Duration::ZERO,
+            cut: None,
+            hangs_up: false,
+            pause: Duration::ZERO,
+        }
+    }
+
+    pub(crate) fn json(value: &Value) -> Self {
+        Self::status(200)
+            .with("content-type", "application/json")
+            .body(value.to_string().as_bytes())
+    }
+
+    /// The connection is closed without an answer.
+    pub(crate) fn hang_up() -> Self {
+        Self {
+            hangs_up: true,
+            ..Self::status(200)
+        }
+    }
+
+    pub(crate) fn body(self, body: &[u8]) -> Self {
+        Self {
+            body: body.to_owned(),
+            ..self
+        }
+    }
+
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The answer begins so much later, or not at all if the stub goes before.
+    pub(crate) fn after(self, delay: Duration) -> Self {
+        Self { delay, ..self }
+    }
+
+    /// The connection is closed in the middle of the body.
+    pub(crate) fn then_hang_up_after(self, n_bytes: usize) -> Self {
+        let cut = Some(n_bytes);
+        Self { cut, ..self }
+    }
+
+    /// The body comes byte by byte.
+    pub(crate) fn slowly(self, pause: Duration) -> Self {
+        Self { pause, ..self }
+    }
+}
+
+impl Stub {
+    /// Starts a server that answers by `handler` what no script is left for.
+    pub(crate) fn start(handler: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::new(Shared {
+            handler: Box::new(handler),
+            script: Mutex::default(),
+            seen: Mutex::default(),
+            n_now: AtomicUsize::new(0),
+            n_most: AtomicUsize::new(0),
+            is_over: AtomicBool::new(false),
+        });
+        let serving = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            for connection in listener.incoming() {
+                if serving.is_over.load(Ordering::SeqCst) {
+                    break;
+                }
+                let (Ok(connection), shared) = (connection, Arc::clone(&serving)) else {
+                    continue;
+                };
+                std::thread::spawn(move || shared.serve(connection));
+            }
+        });
+        Self { address, shared }
+    }
+
+    /// `http://127.0.0.1:port`
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What the next requests are answered with, one each.
+    pub(crate) fn script(&self, replies: impl IntoIterator<Item = Reply>) {
+        self.shared.script.lock().unwrap().extend(replies);
+    }
+
+    /// Everything that was asked so far.
+    pub(crate) fn requests(&self) -> Vec<Seen> {
+        self.shared.seen.lock().unwrap().clone()
+    }
+
+    /// Forgets what was asked.
+    pub(crate) fn forget(&self) {
+        self.shared.seen.lock().unwrap().clear();
+        self.shared.n_most.store(0, Ordering::SeqCst);
+    }
+
+    /// The most requests that were in the works at one time.
+    pub(crate) fn n_most_at_once(&self) -> usize {
+        self.shared.n_most.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Stub {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::SeqCst);
+        // Wakes the listener, which then closes.
+        let _ = TcpStream::connect(self.address);
+        while TcpStream::connect_timeout(&self.address, Duration::from_secs(1)).is_ok() {
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Shared {
+    fn serve(&self, connection: TcpStream) {
+        let _ = connection.set_nodelay(true);
+        let Ok(mut writer) = connection.try_clone() else { return };
+        let mut reader = BufReader::new(connection);
+        while let Some(seen) = read_request(&mut reader) {
+            let n_now = self.n_now.fetch_add(1, Ordering::SeqCst) + 1;
+            self.n_most.fetch_max(n_now, Ordering::SeqCst);
+            self.seen.lock().unwrap().push(seen.clone());
+            let scripted = self.script.lock().unwrap().pop_front();
+            let reply = scripted.unwrap_or_else(|| (self.handler)(&seen));
+            let goes_on = self.give(&reply, &mut writer);
+            self.n_now.fetch_sub(1, Ordering::SeqCst);
+            if !goes_on || self.is_over.load(Ordering::SeqCst) {
+                break;
+            }
+        }
+        let _ = writer.shutdown(std::net::Shutdown::Both);
+    }
+
+    /// Whether the connection may go on.
+    fn give(&self, reply: &Reply, writer: &mut TcpStream) -> bool {
+        if !self.wait(reply.delay) || reply.hangs_up {
+            return false;
+        }
+        let mut head = format!(
+            "HTTP/1.1 {} stub\r\ncontent-length: {}\r\n",
+            reply.status,
+            reply.body.len()
+        );
+        for (name, value) in &reply.headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str("\r\n");
+        let body = &reply.body[..reply.cut.unwrap_or(reply.body.len()).min(reply.body.len())];
+        if writer.write_all(head.as_bytes()).is_err() {
+            return false;
+        }
+        if reply.pause.is_zero() {
+            return writer.write_all(body).is_ok() && reply.cut.is_none();
+        }
+        body.iter()
+            .all(|&byte| self.wait(reply.pause) && writer.write_all(&[byte]).is_ok())
+            && reply.cut.is_none()
+    }
+
+    /// Whether the stub is still there after so long.
+    fn wait(&self, time: Duration) -> bool {
+        let until = std::time::Instant::now() + time;
+        while std::time::Instant::now() < until {
+            if self.is_over.load(Ordering::SeqCst) {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(5).min(time));
+        }
+        true
+    }
+}
+
+fn read_request(reader: &mut BufReader<TcpStream>) -> Option<Seen> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|&n| n > 0)?;
+    let mut words = line.split_whitespace();
+    let mut seen = Seen {
+        method: words.next()?.to_owned(),
+        path: words.next()?.to_owned(),
+        ..Seen::default()
+    };
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok().filter(|&n| n > 0)?;
+        match line.trim_end().split_once(": ") {
+            Some((name, value)) => seen.headers.push((name.to_ascii_lowercase(), value.to_owned())),
+            None if line.trim_end().is_empty() => break,
+            None => {}
+        }
+    }
+    let length = seen.header("content-length").and_then(|value| value.parse().ok());
+    seen.body = vec![0; length.unwrap_or(0)];
+    reader.read_exact(&mut seen.body).ok()?;
+    Some(seen)
+}
