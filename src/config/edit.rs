@@ -6,9 +6,23 @@ use std::path::{Path, PathBuf};
 use super::file::{self, FileError};
 
 /// The keys that can be set, each with what its value is.
-pub const KEYS: [(&str, ValueKind); 11] = [
+pub const KEYS: [(&str, ValueKind); 25] = [
     ("index.max_blob_bytes", ValueKind::Number),
     ("embedding.model", ValueKind::Text),
+    ("embedding.server", ValueKind::Text),
+    ("embedding.api", ValueKind::Text),
+    ("embedding.key_file", ValueKind::Text),
+    ("embedding.key_variable", ValueKind::Text),
+    ("embedding.proxy", ValueKind::Text),
+    ("embedding.revision", ValueKind::Text),
+    ("embedding.query_prefix", ValueKind::Text),
+    ("embedding.document_prefix", ValueKind::Text),
+    ("embedding.dimensions", ValueKind::Number),
+    ("embedding.encoding", ValueKind::Text),
+    ("embedding.batch", ValueKind::Number),
+    ("embedding.in_flight", ValueKind::Number),
+    ("embedding.timeout_s", ValueKind::Number),
+    ("embedding.query_timeout_ms", ValueKind::Number),
     ("search.limit", ValueKind::Number),
     ("gc.auto", ValueKind::Switch),
     ("gc.reflog_days", ValueKind::Number),

@@ -15,7 +15,19 @@ pub const VARIABLES: &[(&str, &str)] = &[
     ),
     (
         "CODESCOUT_MODEL",
-        "folder of a Model2Vec model to embed with (embedding.model)",
+        "folder of a Model2Vec model to embed with, or with a server the model's name there (embedding.model)",
+    ),
+    (
+        "CODESCOUT_EMBEDDING_SERVER",
+        "address of a server to embed with (embedding.server)",
+    ),
+    (
+        "CODESCOUT_EMBEDDING_API",
+        "what it speaks: openai, ollama or tei (embedding.api)",
+    ),
+    (
+        "CODESCOUT_EMBEDDING_KEY",
+        "key for it, unless embedding.key_file or embedding.key_variable says otherwise",
     ),
     (
         "CODESCOUT_GC_MAX_BYTES",
@@ -65,6 +77,10 @@ pub struct Environment {
     pub max_blob_bytes: Option<OsString>,
     /// `CODESCOUT_MODEL`
     pub model: Option<OsString>,
+    /// `CODESCOUT_EMBEDDING_SERVER`
+    pub embedding_server: Option<OsString>,
+    /// `CODESCOUT_EMBEDDING_API`
+    pub embedding_api: Option<OsString>,
     /// `CODESCOUT_GC_MAX_BYTES`
     pub gc_max_bytes: Option<OsString>,
     /// `CODESCOUT_GC_REFLOG_DAYS`
@@ -91,6 +107,8 @@ impl Environment {
             sidecar: value("CODESCOUT_SIDECAR").map(PathBuf::from),
             max_blob_bytes: value("CODESCOUT_MAX_BLOB_BYTES"),
             model: value("CODESCOUT_MODEL"),
+            embedding_server: value("CODESCOUT_EMBEDDING_SERVER"),
+            embedding_api: value("CODESCOUT_EMBEDDING_API"),
             gc_max_bytes: value("CODESCOUT_GC_MAX_BYTES"),
             gc_reflog_days: value("CODESCOUT_GC_REFLOG_DAYS"),
             gc_auto: value("CODESCOUT_GC_AUTO"),
@@ -110,6 +128,14 @@ fn untrusted_job(github_event: Option<String>, gitlab_request: Option<String>) -
     let github = github_event.filter(|event| event.starts_with("pull_request"));
     let gitlab = gitlab_request.map(|number| format!("CI_MERGE_REQUEST_IID={number}"));
     github.map(|event| format!("GITHUB_EVENT_NAME={event}")).or(gitlab)
+}
+
+/// The value of a variable that the user's settings name as the place of a key.
+pub(super) fn secret(name: &str) -> Option<String> {
+    // A name with one of these characters makes the system's function panic.
+    let is_name = !name.is_empty() && !name.contains(['=', '\0']);
+    let value = is_name.then(|| std::env::var_os(name)).flatten()?;
+    value.into_string().ok().filter(|value| !value.is_empty())
 }
 
 /// Variables that are named as if they were this program's, and are not: most likely misspelt.

@@ -32,10 +32,24 @@ pub(super) struct IndexSettings {
     pub(super) max_blob_bytes: Option<u64>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EmbeddingSettings {
     pub(super) model: Option<PathBuf>,
+    pub(super) server: Option<String>,
+    pub(super) api: Option<String>,
+    pub(super) key_file: Option<PathBuf>,
+    pub(super) key_variable: Option<String>,
+    pub(super) proxy: Option<String>,
+    pub(super) revision: Option<String>,
+    pub(super) query_prefix: Option<String>,
+    pub(super) document_prefix: Option<String>,
+    pub(super) dimensions: Option<u32>,
+    pub(super) encoding: Option<String>,
+    pub(super) batch: Option<u32>,
+    pub(super) in_flight: Option<u32>,
+    pub(super) timeout_s: Option<u32>,
+    pub(super) query_timeout_ms: Option<u32>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -4,11 +4,13 @@
 //! A repository's own file can set data only: nothing in it names a program, a path outside, or an address.
 
 mod edit;
+mod embedding;
 mod env;
 mod file;
 mod resolve;
 
 pub use edit::{EditError, KEYS, ValueKind, set};
+pub use embedding::EmbeddingConfig;
 pub use env::{Environment, VARIABLES, unknown_variables};
 pub use file::FileError;
 pub use resolve::{Config, ConfigError, Origin, Overrides, Setting};

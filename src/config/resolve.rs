@@ -11,7 +11,9 @@ use crate::index::BuildOptions;
 use crate::index::dense::Quantisation;
 use crate::ingest::CollectOptions;
 use crate::query::parse_moment;
+use crate::remote::{EmbedderOptions, EndpointError};
 
+use super::embedding::EmbeddingConfig;
 use super::env::Environment;
 use super::file::{self, FileError, Settings};
 
@@ -75,8 +77,10 @@ pub struct Overrides {
 pub struct Config {
     /// `index.max_blob_bytes`
     pub max_blob_bytes: Setting<u64>,
-    /// `embedding.model`: a Model2Vec folder; `None` for the built-in model.
+    /// `embedding.model`: a Model2Vec folder, or the name of a server's model; `None` for the built-in model.
     pub model: Setting<Option<PathBuf>>,
+    /// The rest of `embedding`.
+    pub embedding: EmbeddingConfig,
     /// `search.limit`
     pub limit: Setting<usize>,
     /// `gc.auto`: whether garbage is collected unasked.
@@ -113,6 +117,9 @@ pub enum ConfigError {
         /// What it should be.
         expected: &'static str,
     },
+    /// A server's address or key.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
     /// A repository's own file sets what only the user may.
     #[error("{}: {key} can only be set in .codescout/config.toml or the environment", .path.display())]
     NotForRepositories {
@@ -189,6 +196,7 @@ impl Config {
                     origin: setting.origin,
                 },
             ),
+            embedding: EmbeddingConfig::resolve(environment, &layers)?,
             limit: or_default(limit, DEFAULT_LIMIT),
             gc_auto: or_default(gc_auto, true),
             gc_reflog_days: or_default(gc_reflog_days, DEFAULT_REFLOG_DAYS),
@@ -210,13 +218,16 @@ impl Config {
     /// Every setting as key, value and origin, for people.
     pub fn entries(&self) -> Vec<(&'static str, String, String)> {
         let model = self.model.value.as_ref();
-        vec![
+        let mut entries = vec![
             shown("index.max_blob_bytes", &self.max_blob_bytes),
             (
                 "embedding.model",
                 model.map_or_else(|| "built-in".to_owned(), |folder| folder.display().to_string()),
                 self.model.origin.to_string(),
             ),
+        ];
+        entries.extend(self.embedding.entries());
+        entries.extend([
             shown("search.limit", &self.limit),
             ("serve.roots", self.roots_text(), self.roots.origin.to_string()),
             shown("gc.auto", &self.gc_auto),
@@ -226,7 +237,14 @@ impl Config {
             shown("gc.deleted_files", &self.gc_deleted_files),
             shown("history.max_commits", &self.history_max_commits),
             shown("history.since", &self.history_since),
-        ]
+        ]);
+        entries
+    }
+
+    /// How an embedder elsewhere is asked, if one is set. Reads its key.
+    pub fn remote_embedder(&self) -> Result<Option<EmbedderOptions>, ConfigError> {
+        let model = self.model.value.as_deref().unwrap_or(Path::new(""));
+        self.embedding.embedder_options(&model.to_string_lossy())
     }
 
     /// What garbage is.
@@ -291,6 +309,9 @@ fn not_for_repositories(settings: &Settings) -> Option<&'static str> {
     if settings.embedding.model.is_some() {
         return Some("embedding.model");
     }
+    if settings.embedding != file::EmbeddingSettings::default() {
+        return Some("embedding");
+    }
     if settings.serve.roots.is_some() {
         return Some("serve.roots");
     }
@@ -310,7 +331,7 @@ fn shown<T: ToString>(key: &'static str, setting: &Setting<T>) -> (&'static str,
 }
 
 /// The value of an environment variable, if it is set.
-fn from_variable<T: FromStr>(
+pub(super) fn from_variable<T: FromStr>(
     name: &'static str,
     value: Option<&OsString>,
     expected: &'static str,
@@ -329,7 +350,10 @@ fn from_variable<T: FromStr>(
     }
 }
 
-fn from_files<T>(layers: &[(PathBuf, Settings)], pick: impl Fn(&Settings) -> Option<T>) -> Option<Setting<T>> {
+pub(super) fn from_files<T>(
+    layers: &[(PathBuf, Settings)],
+    pick: impl Fn(&Settings) -> Option<T>,
+) -> Option<Setting<T>> {
     layers.iter().find_map(|(path, settings)| {
         Some(Setting {
             value: pick(settings)?,
@@ -338,7 +362,7 @@ fn from_files<T>(layers: &[(PathBuf, Settings)], pick: impl Fn(&Settings) -> Opt
     })
 }
 
-fn or_default<T>(setting: Option<Setting<T>>, default: T) -> Setting<T> {
+pub(super) fn or_default<T>(setting: Option<Setting<T>>, default: T) -> Setting<T> {
     setting.unwrap_or(Setting {
         value: default,
         origin: Origin::Default,
@@ -411,6 +435,10 @@ mod tests {
         let repository = folder.path().join(".codescout.toml");
         for text in [
             "[embedding]\nmodel = '/tmp/evil'",
+            "[embedding]\nserver = 'https://evil.example'",
+            "[embedding]\nkey_file = '/etc/passwd'",
+            "[embedding]\nkey_variable = 'AWS_SECRET_ACCESS_KEY'",
+            "[embedding]\nproxy = 'http://evil.example'",
             "[gc]\nmax_bytes = 1",
             "[serve]\nroots = '/'",
         ] {

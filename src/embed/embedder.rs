@@ -21,8 +21,39 @@ pub trait Embedder: Send + Sync {
     /// partial result is given.
     fn embed_documents(&self, texts: &[&str], interrupt: &AtomicBool) -> Result<Vec<Embedding>, EmbedError>;
 
+    /// How many texts at a time are best given to [`Self::embed_documents`], and how many calls of it at once do good.
+    fn batching(&self) -> Batching {
+        Batching::default()
+    }
+
+    /// What happened to texts that people should know, so far: that secrets were struck out, that texts were cut off.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The embedding of a query. A text in which the model finds nothing gives the zero vector, which is like no document.
     fn embed_query(&self, text: &str) -> Result<Embedding, EmbedError>;
+}
+
+/// How texts are best handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batching {
+    /// Texts in one call.
+    pub max_texts: usize,
+    /// Bytes of texts in one call, if there is more than one.
+    pub max_bytes: usize,
+    /// Calls at once, each from a thread of its own.
+    pub in_flight: usize,
+}
+
+impl Default for Batching {
+    fn default() -> Self {
+        Self {
+            max_texts: 64,
+            max_bytes: 1 << 20,
+            in_flight: 1,
+        }
+    }
 }
 
 /// The vector of one text.

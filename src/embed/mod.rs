@@ -16,7 +16,7 @@ mod token_dots;
 mod tokenizer;
 mod vocabulary;
 
-pub use embedder::{EmbedError, Embedder, Embedding};
+pub use embedder::{Batching, EmbedError, Embedder, Embedding};
 pub use model_file::ModelFileError;
 pub use model2vec::open as open_model2vec;
 pub use profile::{Profile, ProfileId};

@@ -9,6 +9,7 @@
 
 mod chunk;
 mod content;
+mod credentials;
 mod detect;
 mod embedded;
 mod extractor;
@@ -25,6 +26,7 @@ mod types;
 mod walk;
 
 pub use content::{Content, classify};
+pub use credentials::is_credential;
 pub use detect::{detect, lang_of_path, refine};
 pub use extractor::{Extractor, extract};
 pub use lang::{Language, by_name, language, languages};

@@ -14,6 +14,7 @@ mod records;
 mod rewrite;
 mod segments;
 mod survivors;
+mod texts;
 
 pub use build::{BlobReader, BlobSource, Build, BuildError, BuildOptions, SegmentData, SourceBlob};
 pub use compare::{SegmentPart, differences};
@@ -21,5 +22,6 @@ pub use merge::{MergeError, merge_segments};
 pub use recall::Recall;
 pub use records::{Records, RecordsData, RecordsError, RecordsKind, gather_records};
 pub use rewrite::{rewrite_artifacts, rewrite_segments};
-pub use segments::{Segment, SegmentError, Segments};
+pub use segments::{Segment, SegmentError, Segments, open_vectors};
 pub use survivors::{NumberSet, Ranks, Survivors};
+pub use texts::document_texts;

@@ -23,8 +23,12 @@ pub struct Segment {
     pub artifacts: ArtifactFile,
     /// Its documents.
     pub lexical: LexicalSegment,
-    /// Their vectors, if there are any for the profile in use.
+    /// Their vectors of the model inside the program.
     pub vectors: Option<VectorFile>,
+    /// Their vectors of another profile, where one is in use and some have been made. A row of weight 0 is none.
+    pub added: Option<VectorFile>,
+    /// Whether it is of this process alone and goes with it.
+    pub is_in_memory: bool,
 }
 
 /// Segments in the order of their numbers. Cheap to clone; never changes.
@@ -95,6 +99,8 @@ impl Segment {
             artifacts,
             lexical,
             vectors,
+            added: None,
+            is_in_memory: false,
         };
         segment.check(entry.n_blobs, entry.n_docs)?;
         Ok(segment)
@@ -122,6 +128,8 @@ impl Segment {
             artifacts: ArtifactFile::from_bytes(name, artifacts)?,
             lexical: LexicalSegment::from_shared(name, lexical)?,
             vectors: Some(vectors),
+            added: None,
+            is_in_memory: true,
         };
         segment.check(segment.artifacts.n_blobs(), segment.lexical.n_docs())?;
         Ok(segment)
@@ -186,7 +194,7 @@ impl Segment {
 }
 
 /// Opens a vector file and compares it with its checksum.
-fn open_vectors(sidecar: &Sidecar, name: &str) -> Result<VectorFile, SegmentError> {
+pub fn open_vectors(sidecar: &Sidecar, name: &str) -> Result<VectorFile, SegmentError> {
     let unreadable = |source: Box<dyn std::error::Error + Send + Sync>| SegmentError::Vectors {
         path: sidecar.path(Store::Dense, name),
         source,
@@ -235,16 +243,52 @@ impl Segments {
         Ok(Self { list: Arc::new(list) })
     }
 
+    /// These with the vectors of one more profile, as far as `state`, a state of the same epoch, names any. Such a file that cannot be
+    /// used is told to the log and counts as not there: what it holds can be had again, and answers do without.
+    pub fn with_added(&self, sidecar: &Sidecar, state: &State, profile: &str) -> Self {
+        let mut list = (*self.list).clone();
+        for entry in &state.segments {
+            let Some(file) = entry.vectors.iter().find(|vectors| vectors.profile == profile) else {
+                continue;
+            };
+            let Some(segment) = self.position_of(entry).map(|at| &mut list[at]) else {
+                continue;
+            };
+            match open_vectors(sidecar, &file.file.name) {
+                Ok(vectors) if vectors.len() == entry.n_docs => {
+                    *segment = Arc::new(Segment {
+                        added: Some(vectors),
+                        ..Segment::clone(segment)
+                    });
+                }
+                Ok(_) => tracing::warn!(name = file.file.name, "vectors of another number of documents"),
+                Err(error) => tracing::warn!(name = file.file.name, %error, "vectors are passed over"),
+            }
+        }
+        Self { list: Arc::new(list) }
+    }
+
     /// The segment of the same numbers; within an epoch that is the same segment.
     fn same_as(&self, entry: &SegmentEntry) -> Option<&Arc<Segment>> {
+        Some(&self.list[self.position_of(entry)?])
+    }
+
+    fn position_of(&self, entry: &SegmentEntry) -> Option<usize> {
         let at = self
             .list
             .partition_point(|segment| (segment.base_blob, segment.base_doc) < (entry.base_blob, entry.base_doc));
         let numbers = (entry.base_blob, entry.n_blobs, entry.base_doc, entry.n_docs);
-        self.list.get(at).filter(|segment| {
+        let is_same = self.list.get(at).is_some_and(|segment| {
             let (n_blobs, n_docs) = (segment.artifacts.n_blobs(), segment.lexical.n_docs());
             (segment.base_blob, n_blobs, segment.base_doc, n_docs) == numbers
-        })
+        });
+        is_same.then_some(at)
+    }
+
+    /// Whether the document has a vector of the profile that [`Self::with_added`] opened.
+    pub fn has_added(&self, doc: u32) -> bool {
+        let weight = |(segment, local): (&Segment, u32)| segment.added.as_ref().map(|added| added.weight(local));
+        self.of_doc(doc).and_then(weight).is_some_and(|weight| weight > 0.0)
     }
 
     /// These and one more, whose numbers follow.

@@ -25,6 +25,15 @@ impl NumberSet {
         is_new
     }
 
+    /// Takes a number out; whether it was in.
+    pub fn remove(&mut self, number: u32) -> bool {
+        let is_in = self.contains(number);
+        if is_in {
+            self.words[number as usize / 64] &= !(1 << (number % 64));
+        }
+        is_in
+    }
+
     /// Whether it holds the number.
     pub fn contains(&self, number: u32) -> bool {
         let word = self.words.get(number as usize / 64);

@@ -13,6 +13,7 @@ use std::time::Duration;
 use crate::index::{MergeError, Segment, Segments, merge_segments};
 use crate::sidecar::{SegmentEntry, Sidecar, State, WriterLock};
 
+use super::added::{CarryError, carry_added};
 use super::publish::{PublishError, pass, publish_state, store_segment};
 use super::sweep::{Grace, retire, sweep};
 
@@ -33,6 +34,8 @@ pub(super) enum CompactError {
     Merge(#[from] MergeError),
     #[error(transparent)]
     Publish(#[from] PublishError),
+    #[error(transparent)]
+    Carry(#[from] CarryError),
 }
 
 /// Merges one run of segments if there is one to merge, and clears away files that have been out of use for long.
@@ -68,7 +71,10 @@ fn compact(
     let Some(run) = next_run(&sizes) else {
         return Ok(0);
     };
-    let merged = store_merged(sidecar, segments, run.clone(), profile)?;
+    let mut merged = store_merged(sidecar, segments, run.clone(), profile)?;
+    merged
+        .vectors
+        .extend(carry_added(sidecar, &state.segments[run.clone()], profile, |_| true)?);
     pass("compact.stored", sidecar)?;
     let n_merged = run.len();
     let replaced: Vec<SegmentEntry> = state.segments.splice(run, [merged]).collect();

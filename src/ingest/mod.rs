@@ -4,10 +4,13 @@
 //! is. Readers are never waited for. What nothing keeps any more is thrown away. Start at [`Ingest::update`] and
 //! [`Collector::collect`].
 
+mod added;
+mod catch_up;
 mod compact;
 mod gc;
 mod history;
 mod import;
+mod parts;
 mod progress;
 mod publish;
 mod repair;
@@ -17,6 +20,7 @@ mod sweep;
 mod trace;
 mod verify;
 
+pub use catch_up::{CatchUp, CatchUpError, CaughtUp};
 pub use gc::{Cause, CollectError, CollectOptions, Collected, Collector, Keep, KeptSnapshot, Occasion, Share, Survey};
 pub use history::{RecordError, RecordOutcome, Recorder};
 pub use import::{Audit, ImportError, Imported};

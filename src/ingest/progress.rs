@@ -31,6 +31,8 @@ pub enum Stage {
     Verifying,
     /// Reading, extracting and indexing blobs to compare them with what is stored.
     Deriving,
+    /// Making vectors of documents. What comes one by one is documents.
+    Embedding,
     /// Collecting garbage: what is counted are the files that are written or removed.
     Collecting,
 }

@@ -130,6 +130,25 @@ impl Ingest<'_> {
         Ok(())
     }
 
+    /// Publishes a state without the damaged vectors of profiles beside the program's own: they are made again when somebody asks.
+    fn drop_damaged_vectors(&self, found: &Verification, lock: &WriterLock) -> Result<(), IngestError> {
+        let Ok(Some(mut state)) = self.sidecar.state() else {
+            return Ok(());
+        };
+        let own = self.profile();
+        let before = state.clone();
+        for entry in &mut state.segments {
+            let is_sound = |file: &StoredFile| !found.is_blamed(Store::Dense, &file.name);
+            entry
+                .vectors
+                .retain(|vectors| vectors.profile == own || is_sound(&vectors.file));
+        }
+        if state != before {
+            publish_state(self.sidecar, lock, &mut state)?;
+        }
+        Ok(())
+    }
+
     /// Looks again now that nobody else writes: what was damaged may have been made anew meanwhile under the same name.
     fn set_aside(&self, depth: Depth, progress: &dyn Progress, limits: Limits<'_>) -> Result<usize, RepairError> {
         let lock = self.sidecar.lock_unless(self.patience, limits.interrupt)?;
@@ -139,6 +158,7 @@ impl Ingest<'_> {
         };
         let found = self.verify(depth, progress, no_deadline)?;
         self.drop_damaged_history(&found, &lock)?;
+        self.drop_damaged_vectors(&found, &lock)?;
         let mut n_set_aside = 0;
         for finding in &found.findings {
             let moved = self.sidecar.set_aside(finding.store, OsStr::new(&finding.name), &lock);

@@ -16,6 +16,7 @@ use crate::snapshot::{
     missing_artifacts,
 };
 
+use super::added::set_vectors_by;
 use super::compact::tidy;
 use super::progress::{Progress, Stage};
 use super::publish::{PublishError, pass, publish_segment, publish_state};
@@ -173,11 +174,13 @@ impl Ingest<'_> {
                     Ok(_) => tracing::info!("another embedding profile: indexing anew"),
                     Err(error) => {
                         tracing::warn!("{}: indexing anew", chain(&error));
+                        set_vectors_by(self.sidecar, &state, &self.profile());
                         self.set_damaged_aside(&state, lock);
                     }
                 }
             }
             Ok(Some(state)) => {
+                set_vectors_by(self.sidecar, &state, &self.profile());
                 history = state.history;
                 tracing::info!("another extraction recipe: indexing anew");
             }

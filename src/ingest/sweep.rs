@@ -40,7 +40,7 @@ pub(super) fn retire_file(sidecar: &Sidecar, store: Store, file: &StoredFile) {
     touch(sidecar, store, &file.name, SystemTime::now());
 }
 
-fn retire_files<'e>(sidecar: &Sidecar, files: impl Iterator<Item = (Store, &'e StoredFile)>) {
+pub(super) fn retire_files<'e>(sidecar: &Sidecar, files: impl Iterator<Item = (Store, &'e StoredFile)>) {
     let now = SystemTime::now();
     for (store, file) in files {
         touch(sidecar, store, &file.name, now);

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use crate::git::ObjectError;
 use crate::history::{Batch, LineChanges, Messages, SymbolBatch};
+use crate::index::dense::VectorFile;
 use crate::index::{BuildError, Segment, SegmentError, Segments};
 use crate::model::TreeId;
 use crate::sidecar::{
@@ -19,6 +20,7 @@ use crate::sidecar::{
 };
 use crate::snapshot::{Manifest, tree_of_file};
 
+use super::parts::PROBE_ENDING;
 use super::progress::{Progress, Stage};
 use super::run::Ingest;
 
@@ -494,6 +496,8 @@ impl Ingest<'_> {
             found.leftovers.push(loose);
         } else if !is_file || !file.has_plain_name() {
             found.unknown.push(loose);
+        } else if name.ends_with(&format!(".{PROBE_ENDING}")) {
+            self.check_probe(store, &file.name, found);
         } else {
             match self.sidecar.map(store, &file.name) {
                 // Removed since it was listed.
@@ -507,6 +511,22 @@ impl Ingest<'_> {
                 }
             }
             found.leftovers.push(loose);
+        }
+    }
+
+    /// A probe is named by its profile, not by its content.
+    fn check_probe(&self, store: Store, name: &str, found: &mut Verification) {
+        let checked = match self.sidecar.map(store, name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(error) => Err(error.to_string()),
+            Ok(bytes) => {
+                found.count(bytes.len());
+                let file = VectorFile::open(std::sync::Arc::new(bytes));
+                file.and_then(|file| file.verify()).map_err(|error| error.to_string())
+            }
+        };
+        if let Err(what) = checked {
+            found.blame(Some(store), name, what);
         }
     }
 

@@ -60,7 +60,7 @@ impl<'s> FeatureMaker<'s> {
             defining,
             cosines,
             paths: searcher.paths,
-            path_dots: TokenDots::new(searcher.paths, legs.path_query),
+            path_dots: TokenDots::new(searcher.paths, &legs.query.own),
             best_chunk: best(&mut legs.by_words.iter().map(|&doc| lexical.docs[doc as usize].bm25.0)),
             best_file: best(
                 &mut lexical

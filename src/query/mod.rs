@@ -18,6 +18,7 @@ mod history;
 mod hit;
 mod lexical_leg;
 mod lines;
+mod meaning;
 mod near;
 mod outline;
 mod pattern;

@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 use roaring::RoaringBitmap;
 
 use crate::artifact::ReadError;
-use crate::embed::{EmbedError, Embedder, StaticModel};
-use crate::index::dense::{Cosine, DenseError, DenseIndex, FlatIndex};
+use crate::embed::{EmbedError, Embedder, Embedding, StaticModel};
+use crate::index::dense::{Cosine, DenseError};
 use crate::index::lexical::LexicalError;
 use crate::index::lexical::bm25::Params;
 use crate::snapshot::{FileId, Place, View};
@@ -19,6 +19,7 @@ use super::features::FeatureMaker;
 use super::filter::FileFilter;
 use super::hit::{Hit, Opened};
 use super::lexical_leg::{LexicalLeg, LexicalParams};
+use super::meaning::{Meaning, Query};
 use super::rank::{Features, Weights};
 use super::read::split_position;
 use super::spelling::corrected;
@@ -65,6 +66,8 @@ pub struct SearchOutcome {
     pub has_more: bool,
     /// The query as it was read, where a word of it was taken for a typing error.
     pub read_as: Option<String>,
+    /// What made meaning count for less than it should.
+    pub notes: Vec<String>,
 }
 
 /// Why no answer was given.
@@ -106,23 +109,21 @@ pub struct Searcher<'a> {
     pub(super) view: &'a View,
     embedder: &'a dyn Embedder,
     pub(super) paths: &'a StaticModel,
-    dense: FlatIndex,
+    meaning: Meaning,
     live: RoaringBitmap,
 }
 
 impl<'a> Searcher<'a> {
-    /// `paths` gives the meaning of path words; it need not be the embedder.
+    /// `paths` gives the meaning of path words, and of everything that the embedder, if it is another, has no vector for.
     pub fn new(view: &'a View, embedder: &'a dyn Embedder, paths: &'a StaticModel) -> Result<Self, SearchError> {
-        let vectors = view
-            .segments()
-            .iter()
-            .filter_map(|segment| Some((segment.base_doc, segment.vectors.clone()?)));
+        let live = view.live().to_bitmap();
+        let uses_added = embedder.profile().id() != paths.profile().id();
         Ok(Self {
             view,
             embedder,
             paths,
-            dense: FlatIndex::new(vectors.collect())?,
-            live: view.live().to_bitmap(),
+            meaning: Meaning::open(view.segments(), uses_added, &live)?,
+            live,
         })
     }
 
@@ -143,7 +144,13 @@ impl<'a> Searcher<'a> {
             Mode::Semantic | Mode::Keyword | Mode::Similar => None,
         };
         let scope = self.scope(&request.filter);
-        let ranked = self.rank(request, read_as.as_deref().unwrap_or(&request.query), &scope)?;
+        let mut notes = Vec::new();
+        let ranked = self.rank(
+            request,
+            read_as.as_deref().unwrap_or(&request.query),
+            &scope,
+            &mut notes,
+        )?;
         let names = analyze(&request.query).names;
         let n_wanted = request.skip.saturating_add(request.limit);
         let mut opened = Opened::default();
@@ -164,6 +171,7 @@ impl<'a> Searcher<'a> {
             hits,
             has_more: kept.len() > n_wanted,
             read_as,
+            notes,
         })
     }
 
@@ -172,66 +180,93 @@ impl<'a> Searcher<'a> {
         let scope = self.scope(&request.filter);
         let names = analyze(&request.query).names;
         let mut opened = Opened::default();
-        self.rank(request, &request.query, &scope)?
+        self.rank(request, &request.query, &scope, &mut Vec::new())?
             .iter()
             .map(|candidate| self.hit(candidate, &names, &scope, &mut opened))
             .collect()
     }
 
     /// Candidates in their final order.
-    fn rank(&self, request: &Request, text: &str, scope: &Scope) -> Result<Vec<Candidate>, SearchError> {
+    fn rank(
+        &self,
+        request: &Request,
+        text: &str,
+        scope: &Scope,
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<Candidate>, SearchError> {
         if request.mode == Mode::Similar {
-            return self.similar(text, scope);
+            return self.similar(text, scope, notes);
         }
         let analysis = analyze(text);
         let terms: Vec<(&str, f32)> = analysis.terms.iter().map(|term| (term.as_str(), 1.0)).collect();
         let lexical = LexicalLeg::run(self.view, &terms, &LEXICAL)?;
-        let query = self.embedder.embed_query(text)?.vector;
         let by_words = self.ranked_docs(&lexical, &request.exact, scope);
+        if request.mode == Mode::Keyword {
+            let scored = by_words.iter().map(|&doc| (doc, lexical.docs[doc as usize].bm25.0));
+            return Ok(self.plain(scored, scope));
+        }
+        let own = self.paths.embed_query(text)?.vector;
+        let added = self.asked(|embedder| embedder.embed_query(text), notes);
+        let query = self.meaning.query(own, added, scope.docs(&self.live))?;
         let by_meaning = self.docs_by_meaning(&query, scope)?;
-        match request.mode {
-            Mode::Keyword => {
-                let scored = by_words.iter().map(|&doc| (doc, lexical.docs[doc as usize].bm25.0));
-                Ok(self.plain(scored, scope))
+        if request.mode == Mode::Semantic {
+            return Ok(self.plain(by_meaning.iter().map(|(doc, cosine)| (*doc, cosine.0)), scope));
+        }
+        let legs = Legs {
+            analysis: &analysis,
+            lexical: &lexical,
+            query: &query,
+            by_words: &by_words,
+            by_meaning: &by_meaning,
+            exact: &request.exact,
+        };
+        self.fused(&legs, scope)
+    }
+
+    /// The vector that an embedder beside the program's own gives, if one is in use and answers. What is missing is told.
+    fn asked(
+        &self,
+        ask: impl FnOnce(&dyn Embedder) -> Result<Embedding, EmbedError>,
+        notes: &mut Vec<String>,
+    ) -> Option<Vec<f32>> {
+        let model = &self.embedder.profile().model;
+        let n_without = self.meaning.n_without(&self.live)?;
+        if n_without == self.live.len() && !self.live.is_empty() {
+            notes.push(format!(
+                "there are no vectors of {model} yet: meaning is judged by the built-in model; codescout index makes them"
+            ));
+            return None;
+        }
+        match ask(self.embedder) {
+            Ok(embedding) => {
+                if n_without > 0 {
+                    notes.push(format!(
+                        "{n_without} of {} chunks have no vectors of {model} yet: the built-in model judges them; \
+                         codescout index makes what is missing",
+                        self.live.len()
+                    ));
+                }
+                Some(embedding.vector)
             }
-            Mode::Semantic | Mode::Similar => {
-                Ok(self.plain(by_meaning.iter().map(|(doc, cosine)| (*doc, cosine.0)), scope))
-            }
-            Mode::Auto | Mode::Hybrid => {
-                let path_query = match self.embedder.profile().id() == self.paths.profile().id() {
-                    true => query.clone(),
-                    false => self.paths.embed_query(text)?.vector,
-                };
-                let legs = Legs {
-                    analysis: &analysis,
-                    path_query: &path_query,
-                    lexical: &lexical,
-                    query: &query,
-                    by_words: &by_words,
-                    by_meaning: &by_meaning,
-                    exact: &request.exact,
-                };
-                self.fused(&legs, scope)
+            Err(error) => {
+                notes.push(format!("{}: meaning is judged by the built-in model", chain(&error)));
+                None
             }
         }
     }
 
     /// Documents like a piece of code, best first; the one at the place that was named is left out.
-    fn similar(&self, query: &str, scope: &Scope) -> Result<Vec<Candidate>, SearchError> {
+    fn similar(&self, query: &str, scope: &Scope, notes: &mut Vec<String>) -> Result<Vec<Candidate>, SearchError> {
         let named = self.doc_at(query)?;
-        let vector = match named.and_then(|doc| self.dense.vector(doc)) {
-            Some(vector) => vector,
+        let (own, added) = match named.and_then(|doc| self.meaning.vectors(doc)) {
+            Some(vectors) => vectors,
             None => {
-                let never = AtomicBool::new(false);
-                let embedded = self.embedder.embed_documents(&[query], &never)?;
-                embedded
-                    .into_iter()
-                    .next()
-                    .map(|embedding| embedding.vector)
-                    .unwrap_or_default()
+                let own = first_of(self.paths, query)?.vector;
+                (own, self.asked(|embedder| first_of(embedder, query), notes))
             }
         };
-        let found = self.dense.search(&vector, scope.docs(&self.live), LEG_CANDIDATES)?;
+        let query = self.meaning.query(own, added, scope.docs(&self.live))?;
+        let found = self.meaning.search(&query, scope.docs(&self.live), LEG_CANDIDATES)?;
         let others = found.iter().filter(|(doc, _)| Some(*doc) != named);
         Ok(self.plain(others.map(|(doc, cosine)| (*doc, cosine.0)), scope))
     }
@@ -282,8 +317,8 @@ impl<'a> Searcher<'a> {
     }
 
     /// The documents in scope by cosine, best first; of equal ones the first by place, for the same reason.
-    fn docs_by_meaning(&self, query: &[f32], scope: &Scope) -> Result<Vec<(u32, Cosine)>, DenseError> {
-        let mut docs = self.dense.search(query, scope.docs(&self.live), LEG_CANDIDATES)?;
+    fn docs_by_meaning(&self, query: &Query, scope: &Scope) -> Result<Vec<(u32, Cosine)>, DenseError> {
+        let mut docs = self.meaning.search(query, scope.docs(&self.live), LEG_CANDIDATES)?;
         let place = |doc: u32| self.view.places(doc).first();
         docs.sort_by(|(a, x), (b, y)| y.0.total_cmp(&x.0).then_with(|| place(*a).cmp(&place(*b))));
         Ok(docs)
@@ -369,7 +404,7 @@ impl<'a> Searcher<'a> {
         let mut all: Vec<u32> = files.iter().flat_map(|&file| self.view.docs(file)).collect();
         all.sort_unstable();
         all.dedup();
-        let scores = self.dense.score(legs.query, &all)?;
+        let scores = self.meaning.score(legs.query, &all)?;
         Ok(all
             .into_iter()
             .zip(scores)
@@ -399,9 +434,7 @@ impl<'a> Searcher<'a> {
 pub(super) struct Legs<'a> {
     pub(super) analysis: &'a Analysis,
     pub(super) lexical: &'a LexicalLeg,
-    pub(super) query: &'a [f32],
-    /// The query as the model of path words reads it.
-    pub(super) path_query: &'a [f32],
+    pub(super) query: &'a Query,
     pub(super) by_words: &'a [u32],
     pub(super) by_meaning: &'a [(u32, Cosine)],
     pub(super) exact: &'a ExactText,
@@ -441,6 +474,22 @@ impl Scope {
             .copied()
             .filter(|place| self.has_file(place.file))
     }
+}
+
+/// The vector of a text as a document.
+fn first_of(embedder: &dyn Embedder, text: &str) -> Result<Embedding, EmbedError> {
+    let never = AtomicBool::new(false);
+    let embedded = embedder.embed_documents(&[text], &never)?;
+    embedded.into_iter().next().ok_or_else(|| EmbedError::Unusable {
+        backend: embedder.profile().model.clone(),
+        detail: "no vector".to_owned(),
+    })
+}
+
+/// An error with its causes on one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |told, cause| format!("{told}: {cause}"))
 }
 
 /// The files in scope by BM25, best first.

@@ -6,10 +6,14 @@
 
 mod breaker;
 mod client;
+mod embedder;
 mod endpoint;
 mod failure;
+mod redact;
 mod retry;
+mod wire;
 
 pub use client::{Call, Client, Limits, Request};
+pub use embedder::{EmbedderOptions, EmbeddingApi, Encoding, Examined, RemoteEmbedder, ServerLimits};
 pub use endpoint::{Endpoint, EndpointError, KeyHeader, Secret};
 pub use failure::{Failure, RemoteError};

@@ -25,9 +25,10 @@ const STATE_NAME: &str = "state";
 /// Where damaged files are set aside.
 const DAMAGED_NAME: &str = "damaged";
 /// What stands beside `FORMAT` and the stores.
-pub(super) const OWN_FILES: [&str; 7] = [
+pub(super) const OWN_FILES: [&str; 8] = [
     ".gitignore",
     "config.toml",
+    "embedding-lock",
     "gc",
     "lock",
     "pins",
@@ -223,6 +224,21 @@ impl Sidecar {
     /// Takes the writer lock and clears away what killed writers left half-written.
     pub fn lock(&self, patience: Duration) -> Result<WriterLock, LockError> {
         self.lock_unless(patience, &AtomicBool::new(false))
+    }
+
+    /// Takes the lock of who makes vectors, which keeps nobody else from reading or writing; `None` if another has it.
+    pub fn lock_embedding(&self) -> Result<Option<WriterLock>, LockError> {
+        let name = "embedding-lock";
+        let path = self.root.join(name);
+        let file = self.folder.lock_file(name).map_err(|source| LockError::Io {
+            path: path.clone(),
+            source,
+        })?;
+        // A process that is just being started may hold it a moment longer than who started it.
+        match WriterLock::on(file, &path, Duration::from_secs(1), &AtomicBool::new(false)) {
+            Err(LockError::Busy { .. }) => Ok(None),
+            lock => lock.map(Some),
+        }
     }
 
     /// Like [`Self::lock`]; gives up as soon as `interrupt` is set.

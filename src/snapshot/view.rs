@@ -21,7 +21,7 @@ use super::manifest::{FileEntry, FileStatus, Manifest, ManifestWriter};
 pub struct FileId(pub u32);
 
 /// What a view is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provenance {
     /// The root of the repository: its work tree, or the git directory if it is bare.
     pub repo: PathBuf,

@@ -164,10 +164,12 @@ impl Workspace {
             return Ok(None);
         };
         let options: CollectOptions = self.config.collect_options();
+        let profiles = [self.embedder().profile().id().to_string()];
         act(&Collector {
             repository: &self.repository,
             sidecar: &sidecar,
             options: &options,
+            profiles: &profiles,
         })
         .map(Some)
     }

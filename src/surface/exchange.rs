@@ -279,7 +279,7 @@ impl Remote {
     pub(crate) fn plan_pull(&self, workspace: &Workspace) -> Result<PullPlan> {
         let known = match workspace.sidecar()? {
             Some((sidecar, Some(state))) if state.recipe == workspace.build_options().recipe => {
-                Segments::open_newest(&sidecar, &state, &workspace.embedder().profile().id().to_string())?
+                Segments::open_newest(&sidecar, &state, &workspace.own_model().profile().id().to_string())?
             }
             _ => Segments::default(),
         };

@@ -122,7 +122,7 @@ impl Workspace {
         let sidecar = self.open_or_create_sidecar(interrupt)?;
         let recorder = self.recorder();
         let mut outcome = recorder.record(&sidecar, tips, progress, interrupt)?;
-        recorder.index_messages(&sidecar, self.embedder(), progress, interrupt)?;
+        recorder.index_messages(&sidecar, self.own_model(), progress, interrupt)?;
         recorder.index_lines(&sidecar, progress, interrupt)?;
         let (history, _) = self.stored_history()?.unwrap_or_default();
         let gone = gone_files(&history, self.config.gc_deleted_files.value)?;
@@ -298,7 +298,7 @@ impl Workspace {
         let made = match self.open_sidecar()? {
             Some(sidecar) => self
                 .recorder()
-                .index_messages(&sidecar, self.embedder(), progress, interrupt)
+                .index_messages(&sidecar, self.own_model(), progress, interrupt)
                 .map_err(anyhow::Error::from),
             None => Ok(0),
         };
@@ -314,7 +314,7 @@ impl Workspace {
             Some(messages) => Ok(messages),
             None => Ok(Messages::from_bytes(Messages::build(
                 batch,
-                self.embedder(),
+                self.own_model(),
                 interrupt,
             )?)?),
         };
@@ -325,7 +325,7 @@ impl Workspace {
 
     /// What is stored beside each batch, as far as it is of use.
     fn stored_messages(&self, opened: &OpenedHistory) -> Result<Vec<Option<Messages>>> {
-        let profile = self.embedder().profile().id();
+        let profile = self.own_model().profile().id();
         let sidecar = self.open_sidecar()?;
         let open = |at: usize| {
             let file = opened.entries.get(at)?.messages.as_ref()?;

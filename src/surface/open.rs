@@ -15,8 +15,9 @@ use crate::git::{
     TreeEntry, TreeFile, Unread, WorkTreeChange, WorkTreeChanges,
 };
 use crate::index::{BuildOptions, Segments};
-use crate::ingest::{Ingest, IngestError, Outcome, Progress, Target};
+use crate::ingest::{CatchUp, CaughtUp, Ingest, IngestError, Outcome, Progress, Target};
 use crate::model::{BlobId, CommitId, Oid, RepoPath, TreeId};
+use crate::remote::RemoteEmbedder;
 use crate::sidecar::{Location, OpenError, Sidecar, State, StateError};
 use crate::snapshot::{
     Change, ListedFile, Manifest, Provenance, SnapshotStore, View, attributes_of, can_be_completed, lay_over_changes,
@@ -47,6 +48,7 @@ pub struct Workspace {
     location: Location,
     static_model: StaticModel,
     foreign_model: Option<Box<dyn Embedder>>,
+    remote_model: Option<RemoteEmbedder>,
     options: BuildOptions,
     keeping: Keeping,
 }
@@ -89,9 +91,15 @@ impl Workspace {
         let machine = location.root.join("config.toml");
         let own = repository.work_dir().map(|root| root.join(".codescout.toml"));
         let config = Config::resolve(overrides, &environment, Some(&machine), own.as_deref())?;
-        let foreign_model = match &config.model.value {
-            Some(folder) => Some(open_model2vec(folder).context("cannot open the embedding model")?),
+        let remote_model = match config.remote_embedder()? {
+            Some(options) => Some(RemoteEmbedder::new(options)?),
             None => None,
+        };
+        let foreign_model = match &config.model.value {
+            Some(folder) if remote_model.is_none() => {
+                Some(open_model2vec(folder).context("cannot open the embedding model")?)
+            }
+            _ => None,
         };
         Ok(Self {
             options: config.build_options(),
@@ -100,6 +108,7 @@ impl Workspace {
             location,
             static_model: StaticModel::embedded(),
             foreign_model,
+            remote_model,
             keeping: Keeping::default(),
         })
     }
@@ -124,15 +133,36 @@ impl Workspace {
         self.keeping
     }
 
-    /// What makes the vectors.
+    /// What makes the vectors that decide about nearness.
     pub fn embedder(&self) -> &dyn Embedder {
-        match &self.foreign_model {
-            Some(model) => model.as_ref(),
-            None => &self.static_model,
+        self.added_model().unwrap_or(&self.static_model)
+    }
+
+    /// The model that is in use beside the one inside the binary, if one is.
+    pub fn added_model(&self) -> Option<&dyn Embedder> {
+        match (&self.remote_model, &self.foreign_model) {
+            (Some(model), _) => Some(model),
+            (None, Some(model)) => Some(model.as_ref()),
+            (None, None) => None,
         }
     }
 
-    /// The model inside the binary.
+    /// The model on another machine or in another process, if one is in use.
+    pub(crate) fn remote_model(&self) -> Option<&RemoteEmbedder> {
+        self.remote_model.as_ref()
+    }
+
+    /// The model inside the binary, which judges what is given to no other: messages of commits.
+    pub(crate) fn own_model(&self) -> &dyn Embedder {
+        &self.static_model
+    }
+
+    /// The profile that every segment has vectors of.
+    pub(crate) fn own_profile(&self) -> String {
+        self.static_model.profile().id().to_string()
+    }
+
+    /// The model inside the binary, whose vectors every document has.
     pub fn static_model(&self) -> &StaticModel {
         &self.static_model
     }
@@ -207,9 +237,39 @@ impl Workspace {
         Ingest {
             repository: &self.repository,
             sidecar,
-            embedder: self.embedder(),
+            embedder: &self.static_model,
             options: &self.options,
             patience: PATIENCE,
+        }
+    }
+
+    /// Makes the vectors of the model that is in use beside the own one, for what is indexed of some trees; `None` if there is no such
+    /// model.
+    pub fn catch_up(
+        &self,
+        trees: &[TreeId],
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<CaughtUp>> {
+        let Some((embedder, sidecar)) = self.added_model().zip(self.open_sidecar()?) else {
+            return Ok(None);
+        };
+        let catch_up = CatchUp {
+            repository: &self.repository,
+            sidecar: &sidecar,
+            embedder,
+            own_profile: &self.own_profile(),
+            options: &self.options,
+            patience: PATIENCE,
+        };
+        Ok(Some(catch_up.run(trees, progress, interrupt)?))
+    }
+
+    /// Segments with the vectors of the model that is in use beside the own one.
+    fn with_added(&self, segments: Segments, sidecar: &Sidecar, state: &State) -> Segments {
+        match self.added_model() {
+            Some(model) => segments.with_added(sidecar, state, &model.profile().id().to_string()),
+            None => segments,
         }
     }
 
@@ -446,8 +506,9 @@ impl Workspace {
         let Some(state) = newest.filter(|newest| (newest.epoch, newest.recipe) == (state.epoch, state.recipe)) else {
             return Stored::Partial;
         };
-        match Segments::open_newest(sidecar, &state, &self.embedder().profile().id().to_string()) {
+        match Segments::open_newest(sidecar, &state, &self.own_profile()) {
             Ok(segments) if segments.iter().all(|segment| segment.vectors.is_some()) => {
+                let segments = self.with_added(segments, sidecar, &state);
                 Stored::Whole(Base { segments, layers })
             }
             Ok(_) => Stored::OtherSettings,
@@ -511,10 +572,9 @@ impl Workspace {
     fn any_segments(&self) -> Option<Segments> {
         let sidecar = self.open_sidecar().ok()??;
         let state = sidecar.state().ok()??;
-        let profile = self.embedder().profile().id().to_string();
-        let segments = Segments::open_newest(&sidecar, &state, &profile).ok()?;
+        let segments = Segments::open_newest(&sidecar, &state, &self.own_profile()).ok()?;
         let is_usable = state.recipe == self.options.recipe && segments.iter().all(|segment| segment.vectors.is_some());
-        is_usable.then_some(segments)
+        is_usable.then(|| self.with_added(segments, &sidecar, &state))
     }
 
     fn lay_over(
@@ -529,7 +589,7 @@ impl Workspace {
             unsaved,
             &self.repository,
             &segments,
-            self.embedder(),
+            &self.static_model,
             &self.options,
             interrupt,
         )?;

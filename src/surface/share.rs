@@ -78,7 +78,7 @@ impl Workspace {
         }
         let (sidecar, state) = self.sidecar()?.context("the index is gone")?;
         let state = state.context("the index is gone")?;
-        let segments = Segments::open(&sidecar, &state, &self.embedder().profile().id().to_string())?;
+        let segments = Segments::open(&sidecar, &state, &self.own_model().profile().id().to_string())?;
         // What stands in two trees is taken once.
         let (mut keys, mut seen) = (Vec::new(), HashSet::new());
         for &tree in &trees {
@@ -135,7 +135,7 @@ impl Workspace {
             keys,
             trees,
             recipe: self.build_options().recipe,
-            profile: self.embedder().profile().id(),
+            profile: self.own_model().profile().id(),
             id_bytes: self.id_bytes(),
         };
         Ok(contents.write(kind, key, &known.sidecar, to)?)
@@ -150,7 +150,7 @@ impl Workspace {
         interrupt: &AtomicBool,
     ) -> Result<ImportedBundle> {
         let bundle = BundleFile::open(from)?;
-        let profile = self.embedder().profile();
+        let profile = self.own_model().profile();
         bundle.check(
             self.build_options().recipe,
             profile.id(),
@@ -200,8 +200,8 @@ impl Workspace {
         let writer = self.writer(sidecar);
         let kind = RecordsKind {
             recipe: self.build_options().recipe,
-            profile: self.embedder().profile().id(),
-            dim: self.embedder().profile().dim,
+            profile: self.own_model().profile().id(),
+            dim: self.own_model().profile().dim,
             quantisation: self.build_options().quantisation,
             id_bytes: self.id_bytes(),
         };
@@ -232,14 +232,14 @@ impl Workspace {
     pub(crate) fn pipeline(&self) -> String {
         pipeline(
             self.build_options().recipe,
-            self.embedder().profile().id(),
+            self.own_model().profile().id(),
             self.id_bytes(),
         )
     }
 
     /// Whether a bundle is of this build, these settings and this kind of repository, whoever made it.
     pub(crate) fn takes<R: Read>(&self, bundle: &BundleFile<R>) -> bool {
-        let profile = self.embedder().profile().id();
+        let profile = self.own_model().profile().id();
         let checked = bundle.check(self.build_options().recipe, profile, self.id_bytes(), Trust::Anybody);
         checked.is_ok()
     }

@@ -26,5 +26,6 @@ mod placement;
 mod promises;
 mod read_only;
 mod relevance;
+mod remote;
 mod share;
 mod verify;

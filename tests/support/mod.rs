@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part of it")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+pub(crate) mod model;
 mod repo;
 mod stub;
 

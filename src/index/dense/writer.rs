@@ -105,6 +105,11 @@ impl VectorWriter {
         Ok(())
     }
 
+    /// Appends a row that stands for no vector: like nothing, of weight 0.
+    pub fn push_none(&mut self) -> Result<(), WriteError> {
+        self.push(&vec![0.0; self.dim], 0.0)
+    }
+
     /// The finished file.
     pub fn finish(mut self) -> Vec<u8> {
         let header = |body_hash| Header {

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::artifact::ArtifactKey;
 use crate::git::{RefError, Repository};
 use crate::history::{History, gone_files};
+use crate::index::dense::WriteError;
 use crate::index::{
     MergeError, Ranks, Segment, SegmentError, Segments, Survivors, rewrite_artifacts, rewrite_segments,
 };
@@ -36,7 +37,9 @@ use crate::snapshot::{ManifestError, SnapshotStore};
 pub use keep::{Cause, Keep};
 pub use survey::{KeptSnapshot, Share, Survey};
 
+use super::added::{CarryError, carry_added};
 use super::compact::{GRACE, MAX_MERGED_BYTES, tidy};
+use super::parts;
 use super::progress::{Progress, Stage};
 use super::publish::{ARTIFACTS_ENDING, PublishError, publish_state, store, store_segment};
 use super::run::{chain, listed_gone, new_epoch};
@@ -69,6 +72,8 @@ pub struct Collector<'a> {
     pub sidecar: &'a Sidecar,
     /// What is garbage.
     pub options: &'a CollectOptions,
+    /// Of vectors beside the program's own, the profiles that are in use; those of others go when all is asked for that can be had.
+    pub profiles: &'a [String],
 }
 
 /// What is garbage, and when it is worth rewriting what is not.
@@ -135,6 +140,9 @@ pub enum CollectError {
     /// What stays could not be copied.
     #[error(transparent)]
     Merge(#[from] MergeError),
+    /// Likewise, vectors of another profile.
+    #[error(transparent)]
+    Rows(#[from] WriteError),
     /// Writing.
     #[error(transparent)]
     Publish(#[from] PublishError),
@@ -397,6 +405,9 @@ struct Run<'a> {
 impl Run<'_> {
     /// Whether it came to its end.
     fn run(&mut self, marked: &Marked) -> Result<bool, CollectError> {
+        if self.occasion == Occasion::Aggressive {
+            self.drop_profiles()?;
+        }
         let kept: Vec<TreeId> = marked.survey.kept.iter().map(|kept| kept.keep.tree).collect();
         let groups = self.groups(marked);
         let rewrites = self.is_worth_rewriting(&marked.survey, groups.len());
@@ -423,6 +434,22 @@ impl Run<'_> {
 
     fn sidecar(&self) -> &Sidecar {
         self.collector.sidecar
+    }
+
+    /// Gives up the vectors of profiles that are not in use.
+    fn drop_profiles(&mut self) -> Result<(), CollectError> {
+        let own = profile_of(&self.state);
+        let in_use = self.collector.profiles;
+        let stays = |profile: &str| profile == own || in_use.iter().any(|known| known == profile);
+        let mut new = self.state.clone();
+        for entry in &mut new.segments {
+            entry.vectors.retain(|vectors| stays(&vectors.profile));
+        }
+        if new != self.state {
+            publish_state(self.collector.sidecar, self.lock, &mut new)?;
+            self.state = new;
+        }
+        parts::remove_unused(self.collector.sidecar, self.lock, stays).map_err(|source| self.collector.io_error(source))
     }
 
     fn is_worth_rewriting(&self, survey: &Survey, n_groups: usize) -> bool {
@@ -533,7 +560,12 @@ impl Run<'_> {
             return self.moved(entry, parts[0], survivors);
         }
         let data = rewrite_segments(&parts, survivors)?;
-        Ok(store_segment(self.sidecar(), &data, &profile_of(&self.state))?)
+        let profile = profile_of(&self.state);
+        let mut entry = store_segment(self.sidecar(), &data, &profile)?;
+        let stays = |doc| survivors.docs.set().contains(doc);
+        let added = carry_added(self.sidecar(), &self.state.segments[group], &profile, stays)?;
+        entry.vectors.extend(added);
+        Ok(entry)
     }
 
     /// A segment of which everything stays: only its artifacts name documents by numbers that may have changed.
@@ -650,7 +682,16 @@ impl Run<'_> {
     }
 }
 
-/// The profile of the vectors; the writer keeps those of one.
+impl From<CarryError> for CollectError {
+    fn from(error: CarryError) -> Self {
+        match error {
+            CarryError::Rows(error) => error.into(),
+            CarryError::Publish(error) => error.into(),
+        }
+    }
+}
+
+/// The profile that every segment has vectors of, which stands first in each.
 fn profile_of(state: &State) -> String {
     let vectors = state.segments.iter().flat_map(|entry| &entry.vectors);
     vectors

@@ -137,7 +137,7 @@ pub(crate) fn search_messages(
     let searcher = CommitSearcher {
         history: &opened.history,
         messages: &messages,
-        embedder: workspace.embedder(),
+        embedder: workspace.own_model(),
         scope: &scope,
         mailmap: &opened.mailmap,
     };
@@ -241,7 +241,7 @@ fn pattern(asked: &CommitQuestion<'_>) -> Result<Pattern> {
 
 fn cursor_key(workspace: &Workspace, opened: &OpenedHistory, asked: &CommitQuestion<'_>) -> CursorKey {
     let tip = opened.target.and_then(|target| target.commit);
-    let profile = workspace.embedder().profile().id().to_string();
+    let profile = workspace.own_model().profile().id().to_string();
     CursorKey::of_commits(tip, &profile, &asked.question)
 }
 

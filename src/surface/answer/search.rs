@@ -145,6 +145,7 @@ fn best_hits(
         outcome.has_more = outcome.hits.len() > request.limit;
         outcome.hits.truncate(request.limit);
     }
+    notes.append(&mut outcome.notes);
     Ok(Best { outcome, absent, notes })
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct StatusBody {
     pub(crate) chunks: u32,
     pub(crate) snapshots: usize,
     pub(crate) bytes: Option<SizesOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) vectors: Option<VectorsOut>,
     pub(crate) history: Option<HistoryStatus>,
 }
 
@@ -69,6 +71,31 @@ impl HistoryStatus {
     }
 }
 
+/// How far the vectors are that a model beside the built-in one makes.
+#[derive(Debug, Serialize)]
+pub(crate) struct VectorsOut {
+    pub(crate) model: String,
+    /// Host and port, if it is asked over a network.
+    pub(crate) server: Option<String>,
+    /// Chunks of the revision that have one.
+    pub(crate) chunks: u64,
+    /// Those that have none.
+    pub(crate) missing: u64,
+}
+
+/// How many chunks of a view have a vector of the model that is in use beside the built-in one, if one is.
+pub(crate) fn vectors(workspace: &Workspace, view: &View) -> Option<VectorsOut> {
+    let model = workspace.added_model()?;
+    let live = view.live().to_bitmap();
+    let chunks = live.iter().filter(|&doc| view.segments().has_added(doc)).count() as u64;
+    Some(VectorsOut {
+        model: model.profile().model.clone(),
+        server: workspace.remote_model().map(|model| model.options().endpoint.host()),
+        chunks,
+        missing: live.len() - chunks,
+    })
+}
+
 /// How many files of a language are searched.
 #[derive(Debug, Serialize)]
 pub(crate) struct LanguageOut {
@@ -99,6 +126,7 @@ pub(crate) fn status_body(workspace: &Workspace, target: Option<Target>) -> Resu
         snapshots: 0,
         bytes: None,
         history: None,
+        vectors: None,
     };
     if let Some((sidecar, Some(state))) = workspace.sidecar()? {
         let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);

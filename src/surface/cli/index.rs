@@ -24,6 +24,23 @@ struct IndexOut {
     revisions: Vec<RevisionOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
     history: Option<HistoryOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vectors: Option<VectorsOut>,
+}
+
+/// What was made with the model that is in use beside the built-in one.
+#[derive(Debug, Serialize)]
+struct VectorsOut {
+    model: String,
+    chunks: usize,
+    new: usize,
+    missing: usize,
+    withheld: usize,
+    took_ms: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped_because: Option<String>,
 }
 
 /// What was recorded of commits.
@@ -53,6 +70,20 @@ struct RevisionOut {
     text_bytes: u64,
     took_ms: u64,
     interrupted: bool,
+}
+
+impl VectorsOut {
+    fn told(&self) -> String {
+        let seconds = self.took_ms as f64 / 1e3;
+        format!(
+            "vectors: {} new of {} chunks by {} in {seconds:.2} s ({:.0} a second); {} missing",
+            self.new,
+            self.chunks,
+            self.model,
+            self.new as f64 / seconds.max(1e-3),
+            self.missing
+        )
+    }
 }
 
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, output: &mut Output) -> Result<Found> {
@@ -126,6 +157,7 @@ impl Indexer<'_> {
         let mut answer = IndexOut {
             revisions: Vec::new(),
             history: None,
+            vectors: None,
         };
         let mut tips = Vec::new();
         for reference in revisions {
@@ -180,7 +212,49 @@ impl Indexer<'_> {
             tips.extend(target.commit);
         }
         answer.history = self.record(tips, output)?;
+        answer.vectors = self.catch_up(output)?;
         Ok(answer)
+    }
+
+    /// Makes the vectors of the model that is in use beside the built-in one. A server that is away is no failure of the index.
+    fn catch_up(&self, output: &mut Output) -> Result<Option<VectorsOut>> {
+        let trees: Vec<TreeId> = self.done.values().copied().collect();
+        output.flush()?;
+        let Some(caught_up) = self.workspace.catch_up(&trees, &self.progress, &INTERRUPTED)? else {
+            return Ok(None);
+        };
+        let embedder = self.workspace.embedder();
+        let mut vectors = VectorsOut {
+            model: embedder.profile().model.clone(),
+            chunks: caught_up.n_docs,
+            new: caught_up.n_embedded,
+            missing: caught_up.n_left,
+            withheld: caught_up.n_withheld,
+            took_ms: caught_up.elapsed.as_millis() as u64,
+            notes: embedder.notes(),
+            stopped_because: caught_up.stopped,
+        };
+        if caught_up.n_withheld > 0 {
+            let note = "chunks of files that hold secrets by their names were sent to nobody";
+            vectors.notes.push(format!("{} {note}", caught_up.n_withheld));
+        }
+        if !output.json {
+            output.line(&vectors.told())?;
+        }
+        for note in &vectors.notes {
+            output.remark(note);
+        }
+        if let Some(why) = &vectors.stopped_because {
+            output.remark(&format!("{} chunks have no vector yet: {why}", vectors.missing));
+        }
+        if caught_up.interrupted {
+            if output.json {
+                output.json(&vectors)?;
+            }
+            output.flush()?;
+            anyhow::bail!("interrupted; the vectors that were made are kept");
+        }
+        Ok(Some(vectors))
     }
 
     /// Records commits: when it is asked for, and where it was asked for before.

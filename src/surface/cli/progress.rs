@@ -119,6 +119,7 @@ fn doing(stage: Stage) -> &'static str {
         Stage::Tracing => "tracing definitions:",
         Stage::Verifying => "reading",
         Stage::Deriving => "comparing",
+        Stage::Embedding => "embedding",
         Stage::Collecting => "collecting garbage:",
     }
 }
@@ -129,6 +130,7 @@ fn unit(stage: Stage) -> &'static str {
         Stage::Recording | Stage::Messages => "commits",
         Stage::Lines => "paths",
         Stage::Tracing => "changed paths",
+        Stage::Embedding => "chunks",
         _ => "files",
     }
 }

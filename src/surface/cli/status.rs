@@ -8,7 +8,7 @@ use super::gc::show_causes;
 use super::json::ProvenanceOut;
 use super::render::{Output, one_line};
 use super::{Found, INTERRUPTED};
-use crate::surface::answer::{CausesOut, StatusBody, languages, status_body};
+use crate::surface::answer::{CausesOut, StatusBody, languages, status_body, vectors};
 use crate::surface::open::Workspace;
 
 #[derive(Debug, Serialize)]
@@ -36,6 +36,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &StatusArgs, out
         if let Some(view) = workspace.stored_view(&global.reference, &INTERRUPTED)? {
             answer.provenance = ProvenanceOut::of(&view);
             answer.body.languages = languages(&view);
+            answer.body.vectors = vectors(workspace, &view);
         }
     }
     if output.json {
@@ -88,6 +89,21 @@ fn show(answer: &StatusOut, output: &mut Output) -> Result<()> {
             answer.body.blobs, answer.body.chunks, answer.body.segments, answer.body.snapshots
         ))?;
         output.line(&format!("size        {}", bytes.told()))?;
+    }
+    if let Some(vectors) = &answer.body.vectors {
+        let by = match &vectors.server {
+            Some(host) => format!("{} at {host}", vectors.model),
+            None => vectors.model.clone(),
+        };
+        let missing = match vectors.missing {
+            0 => String::new(),
+            missing => format!("; {missing} have none: codescout index"),
+        };
+        output.line(&format!(
+            "vectors     {} chunks by {}{missing}",
+            vectors.chunks,
+            one_line(&by)
+        ))?;
     }
     if let Some(history) = &answer.body.history {
         output.line(&format!("history     {}", history.told()))?;

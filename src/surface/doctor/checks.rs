@@ -81,6 +81,9 @@ pub(super) fn repository(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
+/// How long a server is waited for.
+const EXAMINE_WITHIN: std::time::Duration = std::time::Duration::from_secs(5);
+
 pub(super) fn sidecar(workspace: &Workspace) -> Vec<Finding> {
     let finding = |severity, message: String| Finding::new("sidecar", severity, message);
     let root = workspace.sidecar_root();
@@ -165,7 +168,7 @@ fn stored(workspace: &Workspace, sidecar: &Sidecar, state: &State) -> Vec<Findin
         Ok(sizes) => finding(Severity::Fine, sizes.told()),
         Err(error) => finding(Severity::Warning, format!("its size cannot be told: {error:#}")),
     };
-    let profile = workspace.embedder().profile().id().to_string();
+    let profile = workspace.own_profile();
     let opened = Segments::open_newest(sidecar, state, &profile);
     let damage = opened.err().map(|error| {
         let error = anyhow::Error::new(error);
@@ -303,10 +306,86 @@ pub(super) fn configuration() -> Vec<Finding> {
         .collect()
 }
 
-pub(super) fn what_leaves() -> Finding {
+/// Whether the server that embeds answers, and with what.
+pub(super) fn embedder(workspace: &Workspace) -> Vec<Finding> {
+    let finding = |severity, message: String| Finding::new("embedder", severity, message);
+    let Some(model) = workspace.remote_model() else {
+        return Vec::new();
+    };
+    let options = model.options();
+    let (name, host) = (&options.model, options.endpoint.host());
+    let mut findings = vec![match model.examine(EXAMINE_WITHIN) {
+        Ok(found) => {
+            let mut told = format!(
+                "{name} at {host} answers in {} ms with {} dimensions",
+                found.elapsed.as_millis(),
+                found.dim
+            );
+            if let Some(max_tokens) = found.limits.max_tokens {
+                told.push_str(&format!("; it reads {max_tokens} tokens of a text"));
+            }
+            finding(Severity::Fine, told)
+        }
+        Err(error) => {
+            let error = anyhow::Error::new(error);
+            finding(
+                Severity::Warning,
+                format!("{error:#}; until it answers the built-in model does"),
+            )
+            .mended_by("codescout config set embedding.server ADDRESS, or take it out of .codescout/config.toml")
+        }
+    }];
+    if options.endpoint.is_in_clear() {
+        findings.push(finding(
+            Severity::Warning,
+            format!("{host} is asked over plain http: anybody on the way can read the text"),
+        ));
+    }
+    findings
+}
+
+/// Everything that leaves this process, to where.
+pub(super) fn what_leaves(workspace: &Workspace) -> Vec<Finding> {
+    let finding = |severity, message: String| Finding::new("privacy", severity, message);
+    let Some(model) = workspace.remote_model() else {
+        return vec![finding(
+            Severity::Fine,
+            "nothing leaves this machine: the embedding model is inside the program, and no remote service is configured"
+                .to_owned(),
+        )];
+    };
+    let options = model.options();
+    let endpoint = &options.endpoint;
+    let to = match endpoint.is_loopback() {
+        true => format!("{endpoint}, which is this machine"),
+        false => endpoint.to_string(),
+    };
+    let by = endpoint
+        .proxy_host()
+        .map_or(String::new(), |host| format!(", by the proxy {host}"));
+    let key = match endpoint.has_key() {
+        true => "with a key",
+        false => "without a key",
+    };
+    let note = |message: String| finding(Severity::Note, message);
+    vec![
+        note(format!("to {to}{by}, {key}:")),
+        note(
+            "the text of every chunk of the revisions that are indexed, with the names around it; no paths, no history, \
+             nothing of files that hold secrets by their names"
+                .to_owned(),
+        ),
+        note("the words of every question, but those of grep and of the mode keyword".to_owned()),
+        note("what looks like a key, token or password in either is struck out first; other secrets are not known".to_owned()),
+        note(format!("the name of the model: {}", options.model)),
+    ]
+}
+
+/// Where the settings cannot be read.
+pub(super) fn what_leaves_unknown() -> Finding {
     Finding::new(
         "privacy",
         Severity::Fine,
-        "nothing leaves this machine: the embedding model is inside the program, and no remote service is configured",
+        "nothing leaves this machine: as the repository or its settings cannot be read, nobody is asked",
     )
 }

@@ -41,7 +41,7 @@ impl Severity {
 /// One thing that was looked at.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
-    /// What it is about: `git`, `repository`, `sidecar`, `index`, `hooks`, `configuration`, `privacy`.
+    /// What it is about: `git`, `repository`, `sidecar`, `index`, `hooks`, `configuration`, `embedder`, `privacy`.
     pub(crate) area: &'static str,
     /// How much it matters.
     pub(crate) severity: Severity,
@@ -107,7 +107,7 @@ pub(crate) fn examine(path: &Path) -> Report {
         Ok(workspace) => workspace,
         Err(error) => {
             findings.push(checks::not_opened(&error));
-            findings.push(checks::what_leaves());
+            findings.push(checks::what_leaves_unknown());
             return Report {
                 findings,
                 settings: Vec::new(),
@@ -119,7 +119,8 @@ pub(crate) fn examine(path: &Path) -> Report {
     findings.extend(checks::index(&workspace));
     findings.extend(checks::hooks(&workspace));
     findings.extend(checks::configuration());
-    findings.push(checks::what_leaves());
+    findings.extend(checks::embedder(&workspace));
+    findings.extend(checks::what_leaves(&workspace));
     Report {
         findings,
         settings: workspace.config.entries(),

@@ -260,6 +260,11 @@ impl<'a> Run<'a> {
                 .workspace
                 .record_new_commits(target.commit.as_slice(), &NoProgress, interrupt);
             recorded.context("commits were not recorded")?;
+            // What a server does not give now it gives the next time.
+            let caught_up = self.workspace.catch_up(&[target.tree], &NoProgress, interrupt);
+            if let Some(caught_up) = caught_up.context("vectors were not made")? {
+                tracing::info!(caught_up.n_embedded, caught_up.n_left, caught_up.stopped, "vectors");
+            }
         }
         Ok(outcome)
     }

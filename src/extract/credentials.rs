@@ -1,0 +1,119 @@
+//! Files that hold secrets, by their names.
+
+/// Names of files.
+const NAMES: &[&str] = &[
+    ".env",
+    ".envrc",
+    ".netrc",
+    "_netrc",
+    ".npmrc",
+    ".yarnrc",
+    ".pypirc",
+    ".pgpass",
+    ".my.cnf",
+    ".htpasswd",
+    ".git-credentials",
+    ".dockercfg",
+    ".dockerconfigjson",
+    ".vault-token",
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ed25519",
+    "credentials.json",
+    "application_default_credentials.json",
+    "kubeconfig",
+    "client_secret.json",
+    "service-account.json",
+    "secrets.yml",
+    "secrets.yaml",
+    "master.key",
+    ".terraformrc",
+];
+/// Folder and name.
+const BELOW: &[&str] = &[
+    ".aws/credentials",
+    ".aws/config",
+    ".docker/config.json",
+    ".kube/config",
+    ".gem/credentials",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".config/gh/hosts.yml",
+    ".m2/settings.xml",
+];
+/// Endings of key files.
+const ENDINGS: &[&str] = &[
+    ".pem",
+    ".p12",
+    ".pfx",
+    ".jks",
+    ".keystore",
+    ".kdbx",
+    ".ppk",
+    ".key",
+    ".tfvars",
+    ".tfstate",
+    ".ovpn",
+];
+/// What stands behind the name of a copy.
+const COPIES: &[&str] = &[
+    "~", ".bak", ".backup", ".old", ".orig", ".save", ".swp", ".tmp", ".copy",
+];
+/// What stands at the end of `.env.` files that are committed to be copied.
+const SAMPLES: &[&str] = &["example", "sample", "template", "dist", "defaults", "schema", "md"];
+
+/// Whether a file holds secrets, by its path alone.
+pub fn is_credential(path: &[u8]) -> bool {
+    let path = String::from_utf8_lossy(path).to_ascii_lowercase();
+    let mut path = path.as_str();
+    while let Some(original) = COPIES.iter().find_map(|copy| path.strip_suffix(copy)) {
+        path = original;
+    }
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let is_named = NAMES.contains(&name) || ENDINGS.iter().any(|ending| name.ends_with(ending));
+    let is_env = name
+        .strip_prefix(".env.")
+        .is_some_and(|rest| !SAMPLES.iter().any(|sample| rest.ends_with(sample)));
+    let is_below = |known: &str| {
+        path.strip_suffix(known)
+            .is_some_and(|before| before.is_empty() || before.ends_with('/'))
+    };
+    is_named || is_env || BELOW.iter().any(|known| is_below(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_known_by_name() {
+        for path in [
+            ".env",
+            "a/.env.production",
+            "x/ID_RSA",
+            "certs/server.pem",
+            "home/.aws/credentials",
+            ".npmrc",
+            ".envrc",
+            "id_rsa.bak",
+            ".env.local.bak~",
+            "home/.kube/config.old",
+            "deploy/kubeconfig",
+            "vpn/home.ovpn",
+        ] {
+            assert!(is_credential(path.as_bytes()), "{path}");
+        }
+        for path in [
+            ".env.example",
+            "src/env.rs",
+            "docs/keys.md",
+            "aws/credentials.md",
+            "a.aws/credentials",
+            "key.rs",
+            "notes.bak",
+        ] {
+            assert!(!is_credential(path.as_bytes()), "{path}");
+        }
+    }
+}

@@ -1,0 +1,527 @@
+//! Vectors of a profile beside the program's own, for the documents of trees that are indexed: made by an embedder that may be far
+//! away, slow or gone.
+//!
+//! Nothing is extracted, numbered or indexed anew: the texts are made again from the blobs, their vectors put to the segments. What
+//! comes is kept at once ([`Part`]) and joined to segments in steps, so that who is killed has lost no answer. No lock that others
+//! wait for is held while a server is asked.
+
+use std::collections::HashSet;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::embed::{Batching, EmbedError, Embedder};
+use crate::extract::is_credential;
+use crate::git::Repository;
+use crate::index::dense::{Quantisation, VectorFile, VectorWriter, WriteError};
+use crate::index::{BuildOptions, NumberSet, Segment, SegmentError, Segments, document_texts};
+use crate::model::{ChunkKey, TreeId};
+use crate::sidecar::{LockError, Sidecar, State, StateError, Store, StoredFile, VectorEntry};
+use crate::snapshot::{Blobs, ManifestError, Provenance, SnapshotStore, View};
+
+use super::parts::{PROBE_ENDING, Part, Parts};
+use super::progress::{Progress, Stage};
+use super::publish::{PublishError, VECTORS_ENDING, publish_state, store};
+use super::sweep::retire_files;
+
+/// Components of vectors from outside are kept in a byte each; four bits are measured for the model inside the program alone.
+const QUANTISATION: Quantisation = Quantisation::Int8;
+/// So many vectors are joined to segments at once.
+const JOIN_DOCS: usize = 16_384;
+/// Is embedded at the beginning of every run: whoever gives another vector for it than before is another model.
+const PROBE_TEXT: &str = "fn parse(text: &str) -> Result<Config, Error> // reads the settings file, line by line";
+/// Rounding, other processors and batches turn a vector by less; another model turns it by far more.
+const MIN_PROBE_COSINE: f32 = 0.99;
+
+/// Makes the vectors that are missing.
+pub struct CatchUp<'a> {
+    /// Where the texts come from.
+    pub repository: &'a Repository,
+    /// Where the vectors go.
+    pub sidecar: &'a Sidecar,
+    /// What makes them.
+    pub embedder: &'a dyn Embedder,
+    /// The profile that every segment has vectors of.
+    pub own_profile: &'a str,
+    /// How the documents were made.
+    pub options: &'a BuildOptions,
+    /// How long to wait for another writer.
+    pub patience: Duration,
+}
+
+/// What a run did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CaughtUp {
+    /// Documents of the trees.
+    pub n_docs: usize,
+    /// Those whose vectors were made.
+    pub n_embedded: usize,
+    /// Those that have none now.
+    pub n_left: usize,
+    /// Those of files that hold secrets by their names: their text is given to nobody.
+    pub n_withheld: usize,
+    /// Why it ended before all was made.
+    pub stopped: Option<String>,
+    /// Whether it was asked to end.
+    pub interrupted: bool,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// Why vectors could not be kept; those that were are.
+#[derive(Debug, thiserror::Error)]
+pub enum CatchUpError {
+    /// The lock cannot be had.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The state.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A stored segment.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// A stored manifest.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// Writing.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// Vectors that do not fit together.
+    #[error(transparent)]
+    Rows(#[from] WriteError),
+    /// The folder, or threads.
+    #[error("cannot keep vectors")]
+    Io(#[from] io::Error),
+}
+
+impl CatchUp<'_> {
+    /// Makes the vectors of the documents of `trees` that have none, as far as these are indexed. Embedding that fails is told in
+    /// the outcome; the next run goes on from there.
+    pub fn run(
+        &self,
+        trees: &[TreeId],
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<CaughtUp, CatchUpError> {
+        let started = Instant::now();
+        let mut outcome = CaughtUp::default();
+        let Some(_only) = self.sidecar.lock_embedding()? else {
+            outcome.stopped = Some("another process is making vectors".to_owned());
+            return Ok(outcome);
+        };
+        let Some(state) = self
+            .sidecar
+            .state()?
+            .filter(|state| state.recipe == self.options.recipe)
+        else {
+            return Ok(outcome);
+        };
+        let segments = Segments::open_newest(self.sidecar, &state, self.own_profile)?;
+        let segments = segments.with_added(self.sidecar, &state, &self.profile());
+        let parts = Parts::load(self.sidecar, self.embedder.profile().id())?;
+        let mut wanted = self.wanted(trees, &state, &segments)?;
+        outcome.n_docs = wanted.n_docs;
+        outcome.n_withheld = wanted.n_withheld;
+        wanted.drop_known(&segments, &parts);
+        let has_parts = parts.len() > 0;
+        let work = Work::new(self, parts);
+        if wanted.n_left > 0 {
+            match self.probe(&segments, interrupt) {
+                Ok(dim) => {
+                    progress.begin(Stage::Embedding, wanted.n_left);
+                    work.embed(&wanted, &segments, dim, progress, interrupt)?;
+                    progress.end();
+                }
+                Err(Stopped::Failed(error)) => work.stop(error),
+                Err(Stopped::Broken(error)) => return Err(error),
+            }
+        }
+        outcome.n_embedded = work.n_embedded.load(Ordering::Relaxed);
+        outcome.n_left = wanted.n_left - outcome.n_embedded;
+        if has_parts || outcome.n_embedded > 0 {
+            self.join(&mut work.parts())?;
+        }
+        match work.into_failure() {
+            None => {}
+            Some(EmbedError::Interrupted) => outcome.interrupted = true,
+            Some(error) => outcome.stopped = Some(super::run::chain(&error)),
+        }
+        outcome.interrupted |= interrupt.load(Ordering::Relaxed);
+        outcome.elapsed = started.elapsed();
+        Ok(outcome)
+    }
+
+    fn profile(&self) -> String {
+        self.embedder.profile().id().to_string()
+    }
+
+    /// The documents of the trees, less those that stand in files which hold secrets.
+    fn wanted(&self, trees: &[TreeId], state: &State, segments: &Segments) -> Result<Wanted, CatchUpError> {
+        let snapshots = SnapshotStore::new(self.sidecar, state.epoch, state.recipe);
+        let mut docs = NumberSet::below(segments.n_docs());
+        let (mut blobs, mut withheld) = (Vec::new(), HashSet::new());
+        for &tree in trees {
+            let Some(layers) = snapshots.load(tree)? else { continue };
+            let view = View::new(Provenance::default(), segments.clone(), layers, Default::default());
+            for (id, file) in view.files() {
+                let Some(blob) = file.blob else { continue };
+                if is_credential(file.path) {
+                    withheld.extend(view.docs(id));
+                    continue;
+                }
+                blobs.push(blob);
+                view.docs(id).for_each(|doc| _ = docs.insert(doc));
+            }
+        }
+        withheld.iter().for_each(|doc| _ = docs.remove(*doc));
+        blobs.sort_unstable();
+        blobs.dedup();
+        let n_docs = docs.count_in(0, segments.n_docs()) as usize;
+        Ok(Wanted {
+            docs,
+            blobs,
+            n_docs,
+            n_left: n_docs,
+            n_withheld: withheld.len(),
+        })
+    }
+
+    /// Asks for the vector of a known text and compares it with the one of the first run. Returns the dimension.
+    fn probe(&self, segments: &Segments, interrupt: &AtomicBool) -> Result<usize, Stopped> {
+        let probe = self.embedder.embed_documents(&[PROBE_TEXT], interrupt)?;
+        let vector = probe
+            .into_iter()
+            .next()
+            .map(|embedding| embedding.vector)
+            .unwrap_or_default();
+        let other = |detail: String| {
+            Stopped::Failed(EmbedError::Unusable {
+                backend: self.embedder.profile().model.clone(),
+                detail,
+            })
+        };
+        if vector.iter().all(|&x| x == 0.0) {
+            return Err(other("a vector of zeros for a text".to_owned()));
+        }
+        let dims = segments
+            .iter()
+            .filter_map(|segment| segment.added.as_ref())
+            .map(VectorFile::dim);
+        if let Some(dim) = dims.into_iter().find(|&dim| dim != vector.len()) {
+            return Err(other(format!(
+                "{} components where the vectors that are stored have {dim}: {OTHER_MODEL}",
+                vector.len()
+            )));
+        }
+        let name = format!("{}.{PROBE_ENDING}", self.profile());
+        match self.sidecar.map(Store::Dense, &name) {
+            Ok(bytes) => {
+                let known = VectorFile::open(std::sync::Arc::new(bytes))
+                    .ok()
+                    .and_then(|file| file.vector(0));
+                let known = known.unwrap_or_default();
+                let cosine: f32 = known.iter().zip(&vector).map(|(a, b)| a * b).sum();
+                if known.len() != vector.len() || cosine < MIN_PROBE_COSINE {
+                    return Err(other(format!(
+                        "another vector for the same text than before (cosine {cosine:.2}): {OTHER_MODEL}"
+                    )));
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let mut writer = VectorWriter::new(vector.len(), QUANTISATION, self.embedder.profile().id())?;
+                writer.push(&vector, 1.0)?;
+                self.sidecar.write(Store::Dense, &name, &writer.finish())?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(vector.len())
+    }
+
+    /// Puts what was made to the segments that have the chunks, and publishes these; then the parts go that hold nothing else.
+    fn join(&self, parts: &mut Parts) -> Result<(), CatchUpError> {
+        let lock = self.sidecar.lock(self.patience)?;
+        let Some(mut state) = self.sidecar.state()? else {
+            return Ok(());
+        };
+        let profile = self.profile();
+        let segments =
+            Segments::open(self.sidecar, &state, self.own_profile)?.with_added(self.sidecar, &state, &profile);
+        let mut replaced: Vec<StoredFile> = Vec::new();
+        let mut has_changed = false;
+        for (entry, segment) in state.segments.iter_mut().zip(segments.iter()) {
+            let Some(bytes) = joined(segment, parts)? else { continue };
+            let file = store(self.sidecar, Store::Dense, VECTORS_ENDING, &bytes)?;
+            has_changed = true;
+            match entry.vectors.iter_mut().find(|vectors| vectors.profile == profile) {
+                Some(known) => replaced.push(std::mem::replace(&mut known.file, file)),
+                None => entry.vectors.push(VectorEntry {
+                    profile: profile.clone(),
+                    file,
+                }),
+            }
+        }
+        if has_changed {
+            publish_state(self.sidecar, &lock, &mut state)?;
+            retire_files(self.sidecar, replaced.iter().map(|file| (Store::Dense, file)));
+        }
+        parts.remove_done(self.sidecar, &lock, |key| segments.find_doc(key).is_some())?;
+        Ok(())
+    }
+}
+
+const OTHER_MODEL: &str = "another model answers under the name; set embedding.revision to keep its vectors apart, or put the \
+    former model back";
+
+/// What ends a run before its work begins.
+enum Stopped {
+    /// Embedding.
+    Failed(EmbedError),
+    /// Keeping.
+    Broken(CatchUpError),
+}
+
+impl From<EmbedError> for Stopped {
+    fn from(error: EmbedError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<WriteError> for Stopped {
+    fn from(error: WriteError) -> Self {
+        Self::Broken(error.into())
+    }
+}
+
+impl From<io::Error> for Stopped {
+    fn from(error: io::Error) -> Self {
+        Self::Broken(error.into())
+    }
+}
+
+/// What is to be embedded.
+struct Wanted {
+    docs: NumberSet,
+    /// The blobs that the documents stand in, in order.
+    blobs: Vec<u32>,
+    n_docs: usize,
+    n_left: usize,
+    n_withheld: usize,
+}
+
+impl Wanted {
+    fn drop_known(&mut self, segments: &Segments, parts: &Parts) {
+        for segment in segments.iter() {
+            for local in 0..segment.lexical.n_docs() {
+                let has_row = segment.added.as_ref().is_some_and(|added| added.weight(local) > 0.0);
+                let is_known = has_row || parts.find(segment.lexical.key(local)).is_some();
+                if is_known && self.docs.remove(segment.base_doc + local) {
+                    self.n_left -= 1;
+                }
+            }
+        }
+    }
+}
+
+/// The vector file of a segment with the rows that `parts` have and it lacks; `None` if there are none.
+fn joined(segment: &Segment, parts: &Parts) -> Result<Option<Vec<u8>>, WriteError> {
+    let known = |row: u32| segment.added.as_ref().filter(|added| added.weight(row) > 0.0);
+    let found = |row: u32| parts.find(segment.lexical.key(row));
+    let rows = 0..segment.lexical.n_docs();
+    if !rows.clone().any(|row| known(row).is_none() && found(row).is_some()) {
+        return Ok(None);
+    }
+    let Some(like) = segment.added.as_ref().or(parts.like()) else {
+        return Ok(None);
+    };
+    let mut writer = VectorWriter::new(like.dim(), like.quantisation(), like.profile())?;
+    for row in rows {
+        match known(row).map(|file| (file, row)).or_else(|| found(row)) {
+            Some((file, row)) => writer.copy_row(file, row)?,
+            None => writer.push_none()?,
+        }
+    }
+    Ok(Some(writer.finish()))
+}
+
+/// Texts that are embedded together.
+#[derive(Default)]
+struct Batch {
+    keys: Vec<ChunkKey>,
+    texts: Vec<String>,
+    n_bytes: usize,
+}
+
+/// The course of a run, shared by its threads.
+struct Work<'a> {
+    catch_up: &'a CatchUp<'a>,
+    batching: Batching,
+    parts: Mutex<Parts>,
+    n_embedded: AtomicUsize,
+    is_over: AtomicBool,
+    failure: Mutex<Option<EmbedError>>,
+    /// What could not be kept.
+    unkept: Mutex<Option<io::Error>>,
+}
+
+impl<'a> Work<'a> {
+    fn new(catch_up: &'a CatchUp<'a>, parts: Parts) -> Self {
+        Self {
+            catch_up,
+            batching: catch_up.embedder.batching(),
+            parts: Mutex::new(parts),
+            n_embedded: AtomicUsize::new(0),
+            is_over: AtomicBool::new(false),
+            failure: Mutex::new(None),
+            unkept: Mutex::new(None),
+        }
+    }
+
+    fn parts(&self) -> MutexGuard<'_, Parts> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the work; the first cause is told.
+    fn stop(&self, error: EmbedError) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.get_or_insert(error);
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
+    fn into_failure(self) -> Option<EmbedError> {
+        self.failure.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes texts on this thread, and has as many batches of them in the works as the embedder takes at a time.
+    fn embed(
+        &self,
+        wanted: &Wanted,
+        segments: &Segments,
+        dim: usize,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<(), CatchUpError> {
+        let n_threads = self.batching.in_flight.max(1);
+        let (sender, receiver) = sync_channel::<Batch>(n_threads);
+        let receiver = Mutex::new(receiver);
+        std::thread::scope(|scope| {
+            for n_running in 0..n_threads {
+                let worker = std::thread::Builder::new()
+                    .name("embed".to_owned())
+                    .spawn_scoped(scope, || self.work(&receiver, dim, progress, interrupt));
+                match worker {
+                    Ok(_) => {}
+                    Err(error) if n_running == 0 => return Err(error.into()),
+                    // Fewer will do.
+                    Err(error) => tracing::debug!(%error, "no further thread"),
+                }
+            }
+            self.feed(wanted, segments, sender, interrupt)
+        })?;
+        let unkept = self.unkept.lock().unwrap_or_else(PoisonError::into_inner).take();
+        unkept.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// Makes batches and hands them over, joining what has come to segments now and then.
+    fn feed(
+        &self,
+        wanted: &Wanted,
+        segments: &Segments,
+        sender: SyncSender<Batch>,
+        interrupt: &AtomicBool,
+    ) -> Result<(), CatchUpError> {
+        let catch_up = self.catch_up;
+        let source = Blobs::of_git(catch_up.repository, catch_up.options.max_blob_bytes);
+        let mut batch = Batch::default();
+        let mut failed = None;
+        let take = |doc: u32, text: String| {
+            let Some((segment, local)) = segments.of_doc(doc) else {
+                return ControlFlow::Continue(());
+            };
+            let is_full = batch.texts.len() >= self.batching.max_texts.max(1)
+                || batch.n_bytes + text.len() > self.batching.max_bytes && !batch.texts.is_empty();
+            if is_full {
+                if self.is_over.load(Ordering::Relaxed) || sender.send(std::mem::take(&mut batch)).is_err() {
+                    return ControlFlow::Break(());
+                }
+                let mut parts = self.parts();
+                if parts.len() >= JOIN_DOCS
+                    && let Err(error) = catch_up.join(&mut parts)
+                {
+                    failed = Some(error);
+                    return ControlFlow::Break(());
+                }
+            }
+            batch.n_bytes += text.len();
+            batch.keys.push(segment.lexical.key(local));
+            batch.texts.push(text);
+            ControlFlow::Continue(())
+        };
+        document_texts(
+            segments,
+            &wanted.blobs,
+            wanted.docs.clone(),
+            &source,
+            catch_up.options,
+            interrupt,
+            take,
+        );
+        if !batch.texts.is_empty() && !self.is_over.load(Ordering::Relaxed) {
+            // Nobody takes it only after a failure, which is told.
+            let _ = sender.send(batch);
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Embeds batches until there are no more, or something has failed. What others have in the works is waited for.
+    fn work(&self, batches: &Mutex<Receiver<Batch>>, dim: usize, progress: &dyn Progress, interrupt: &AtomicBool) {
+        loop {
+            let next = batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(batch) = next else { return };
+            if self.is_over.load(Ordering::Relaxed) {
+                continue;
+            }
+            let texts: Vec<&str> = batch.texts.iter().map(String::as_str).collect();
+            let embedded = match self.catch_up.embedder.embed_documents(&texts, interrupt) {
+                Ok(embedded) => embedded,
+                Err(error) => {
+                    self.stop(error);
+                    continue;
+                }
+            };
+            if let Err(error) = self.keep(&batch, &embedded, dim) {
+                self.is_over.store(true, Ordering::Relaxed);
+                *self.unkept.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            }
+            batch.texts.iter().for_each(|text| progress.advance(text.len() as u64));
+        }
+    }
+
+    fn keep(&self, batch: &Batch, embedded: &[crate::embed::Embedding], dim: usize) -> io::Result<()> {
+        let sidecar = self.catch_up.sidecar;
+        let profile = self.catch_up.embedder.profile().id();
+        let mut writer = VectorWriter::new(dim, QUANTISATION, profile).map_err(io::Error::other)?;
+        let mut keys = Vec::with_capacity(batch.keys.len());
+        for (key, embedding) in batch.keys.iter().zip(embedded) {
+            if embedding.weight > 0.0 {
+                if let Err(error) = writer.push(&embedding.vector, embedding.weight) {
+                    self.stop(EmbedError::Unusable {
+                        backend: self.catch_up.embedder.profile().model.clone(),
+                        detail: error.to_string(),
+                    });
+                    return Ok(());
+                }
+                keys.push(*key);
+            }
+        }
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let part = Part::store(sidecar, &keys, &writer.finish())?;
+        self.n_embedded.fetch_add(keys.len(), Ordering::Relaxed);
+        self.parts().add(part);
+        Ok(())
+    }
+}

@@ -1,0 +1,551 @@
+//! An embedder on another machine, played by a stub: what is asked, how often, and what answers are like while it fails.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use codescout::config::Overrides;
+use codescout::ingest::{CaughtUp, CollectOptions, Collector, NoProgress, Occasion};
+use codescout::model::TreeId;
+use codescout::query::Mode;
+use codescout::sidecar::State;
+use serde_json::{Value, json};
+
+use crate::cli::{Called, call_in};
+use crate::indexed::{Indexed, NEVER, files_below};
+use crate::support::model::{openai, texts_of, vector_of};
+use crate::support::{Reply, Stub, TestRepo};
+
+const DIM: usize = 64;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn openai_stub() -> Stub {
+    Stub::start(|seen| openai(seen, DIM))
+}
+
+/// Files with a function each.
+fn project(n_files: usize) -> TestRepo {
+    let repo = TestRepo::empty();
+    for number in 0..n_files {
+        let text = format!(
+            "/// Handles packet {number}.\npub fn packet_{number}(bytes: &[u8]) -> usize {{\n    bytes.len() + {number}\n}}\n"
+        );
+        repo.write(format!("src/packet_{number}.rs"), text);
+    }
+    repo.commit("start");
+    repo
+}
+
+/// Sets up a server for a repository, by the file that is this machine's own.
+fn configure(repo: &TestRepo, settings: &str) {
+    let sidecar = repo.path(".codescout");
+    if !sidecar.exists() {
+        Indexed::new(repo.root())
+            .workspace
+            .open_or_create_sidecar(&NEVER)
+            .unwrap();
+    }
+    std::fs::write(sidecar.join("config.toml"), settings).unwrap();
+}
+
+fn settings(stub: &Stub) -> String {
+    format!(
+        "[embedding]\nserver = '{}'\nmodel = 'm'\nbatch = 4\nin_flight = 1\n",
+        stub.url()
+    )
+}
+
+fn with_server(repo: &TestRepo, stub: &Stub) -> Indexed {
+    configure(repo, &settings(stub));
+    Indexed::new(repo.root())
+}
+
+impl Indexed {
+    fn head(&self) -> TreeId {
+        self.workspace.target("HEAD").unwrap().unwrap().tree
+    }
+
+    /// Indexes `HEAD` and makes the vectors of the server.
+    fn caught_up(&self) -> CaughtUp {
+        self.view("HEAD");
+        self.workspace
+            .catch_up(&[self.head()], &NoProgress, &NEVER)
+            .unwrap()
+            .unwrap()
+    }
+
+    fn state(&self) -> State {
+        self.workspace.sidecar().unwrap().unwrap().1.unwrap()
+    }
+
+    fn notes(&self, mode: Mode, query: &str) -> Vec<String> {
+        self.try_search(&self.view("WORKTREE"), mode, query).unwrap().notes
+    }
+
+    fn collect(&self, occasion: Occasion<'_>, profiles: &[String]) {
+        let sidecar = self.workspace.open_sidecar().unwrap().unwrap();
+        let options = CollectOptions {
+            dead_percent: 0,
+            ..self.workspace.config.collect_options()
+        };
+        let collector = Collector {
+            repository: &self.workspace.repository,
+            sidecar: &sidecar,
+            options: &options,
+            profiles,
+        };
+        collector.collect(occasion, PATIENCE, &NoProgress, &NEVER).unwrap();
+    }
+
+    fn profile(&self) -> String {
+        self.workspace.embedder().profile().id().to_string()
+    }
+}
+
+/// How often each text was sent to be embedded, less the probes.
+fn sent(stub: &Stub) -> BTreeMap<String, usize> {
+    let mut sent = BTreeMap::new();
+    for text in stub.requests().iter().flat_map(texts_of) {
+        if !text.contains("reads the settings file, line by line") {
+            *sent.entry(text).or_default() += 1;
+        }
+    }
+    sent
+}
+
+#[test]
+fn a_server_is_added_beside_the_built_in_model_and_going_back_costs_nothing() {
+    let repo = project(10);
+    let before = Indexed::new(repo.root());
+    let queries = ["packet 7", "where is the length counted"];
+    let answers = before.answers(&before.view("HEAD"), &queries);
+    let state = before.state();
+    let files = files_below(&repo.path(".codescout"));
+
+    let stub = openai_stub();
+    let indexed = with_server(&repo, &stub);
+    assert!(indexed.notes(Mode::Auto, "packet")[0].contains("no vectors of m yet"));
+    assert!(stub.requests().is_empty(), "a question embeds no documents");
+    let done = indexed.caught_up();
+    assert_eq!(
+        (done.n_docs, done.n_embedded, done.n_left, done.stopped),
+        (10, 10, 0, None)
+    );
+    let sent = sent(&stub);
+    assert_eq!((sent.len(), sent.values().max()), (10, Some(&1)), "{sent:?}");
+    let now = indexed.state();
+    assert_eq!((now.epoch, now.segments[0].vectors.len()), (state.epoch, 2));
+    for (path, bytes) in files.iter().filter(|(path, _)| path.to_string_lossy().contains("-v1/")) {
+        assert_eq!(files_below(&repo.path(".codescout")).get(path), Some(bytes), "{path:?}");
+    }
+    assert!(
+        !files_below(&repo.path(".codescout"))
+            .keys()
+            .any(|path| path.extension().is_some_and(|ending| ending == "part"))
+    );
+
+    // Meaning is the server's: its words stand for themselves, and nothing is told that is missing.
+    let view = indexed.view("HEAD");
+    let found = indexed
+        .try_search(
+            &view,
+            Mode::Semantic,
+            "packet_3 Handles packet 3 pub fn packet_3 bytes u8 usize bytes len 3",
+        )
+        .unwrap();
+    assert_eq!(found.notes, Vec::<String>::new());
+    assert_eq!(
+        crate::indexed::path_of(&view, found.hits[0].places[0].file),
+        "src/packet_3.rs"
+    );
+
+    stub.forget();
+    assert_eq!(indexed.caught_up().n_embedded, 0);
+    assert!(stub.requests().is_empty());
+    std::fs::remove_file(repo.path(".codescout/config.toml")).unwrap();
+    let back = Indexed::new(repo.root());
+    for (ours, theirs) in back.answers(&back.view("HEAD"), &queries).iter().zip(&answers) {
+        ours.assert_same(theirs, "after going back");
+    }
+    assert_eq!(back.state(), now);
+}
+
+#[test]
+fn only_what_is_new_is_sent_and_nothing_that_was_is_sent_again() {
+    let repo = project(3);
+    let stub = openai_stub();
+    let indexed = with_server(&repo, &stub);
+    indexed.caught_up();
+    // Small segments are merged on the way, more than once.
+    for number in 0..20 {
+        repo.write(
+            format!("new_{number}.rs"),
+            format!("pub fn added_{number}() -> u32 {{ {number} }}\n"),
+        );
+        repo.commit("more");
+        assert_eq!(indexed.caught_up().n_embedded, 1, "{number}");
+    }
+    assert!(indexed.state().segments.len() < 20, "nothing was merged");
+    repo.remove("new_3.rs");
+    repo.commit("less");
+    indexed.view("HEAD");
+    repo.git(["reflog", "expire", "--expire=now", "--all"]);
+    indexed.collect(Occasion::Aggressive, &[indexed.profile()]);
+    assert_eq!(indexed.caught_up().n_embedded, 0);
+    // Another recipe numbers everything anew.
+    let epoch = indexed.state().epoch;
+    configure(
+        &repo,
+        &format!("{}\n[index]\nmax_blob_bytes = 99999\n", settings(&stub)),
+    );
+    let other = Indexed::new(repo.root());
+    assert_eq!(other.caught_up().n_embedded, 0);
+    assert_ne!(other.state().epoch, epoch);
+    let sent = sent(&stub);
+    assert_eq!((sent.len(), sent.values().max()), (23, Some(&1)), "{sent:?}");
+    assert_eq!(other.notes(Mode::Semantic, "added"), Vec::<String>::new());
+}
+
+#[test]
+fn profiles_that_are_not_in_use_go_when_all_is_asked_for() {
+    let repo = project(4);
+    let stub = openai_stub();
+    let indexed = with_server(&repo, &stub);
+    indexed.caught_up();
+    indexed.collect(Occasion::Asked, &[]);
+    assert_eq!(indexed.state().segments[0].vectors.len(), 2);
+    indexed.collect(Occasion::Aggressive, &[]);
+    assert_eq!(indexed.state().segments[0].vectors.len(), 1);
+    assert_eq!(indexed.caught_up().n_embedded, 4);
+}
+
+#[test]
+fn an_index_is_made_while_the_server_is_away_and_catches_up_later() {
+    let repo = project(6);
+    let stub = openai_stub();
+    let gone = Stub::start(|_| Reply::status(503));
+    let indexed = with_server(&repo, &gone);
+    let done = indexed.caught_up();
+    assert_eq!((done.n_embedded, done.n_left), (0, 6));
+    assert!(done.stopped.unwrap().contains("503"));
+    assert!(gone.requests().len() <= 5, "{}", gone.requests().len());
+    assert_eq!(indexed.paths(&indexed.view("HEAD"), "packet_3").len(), 6);
+
+    let indexed = with_server(&repo, &stub);
+    assert_eq!(indexed.caught_up().n_embedded, 6);
+    // The server goes away again: questions are answered, soon, and say so.
+    let hasty = format!("{}query_timeout_ms = 3000\n", settings(&gone));
+    configure(&repo, &hasty);
+    let indexed = Indexed::new(repo.root());
+    let started = Instant::now();
+    let notes = indexed.notes(Mode::Auto, "packet");
+    assert!(
+        notes[0].contains("built-in model") && notes[0].contains("503"),
+        "{notes:?}"
+    );
+    assert!(started.elapsed() < Duration::from_secs(60));
+    gone.forget();
+    assert!(indexed.notes(Mode::Keyword, "packet").is_empty());
+    assert!(gone.requests().is_empty());
+}
+
+#[test]
+fn half_of_the_vectors_is_half_and_said() {
+    let repo = project(8);
+    let stub = openai_stub();
+    // The probe, four texts, then the end of it.
+    let n_asked = std::sync::atomic::AtomicUsize::new(0);
+    let failing = Stub::start(
+        move |seen| match n_asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            0 | 1 => openai(seen, DIM),
+            _ => Reply::status(500),
+        },
+    );
+    let indexed = with_server(&repo, &failing);
+    let done = indexed.caught_up();
+    assert_eq!((done.n_embedded, done.n_left), (4, 4));
+    assert_eq!(failing.requests().len(), 3);
+    let indexed = with_server(&repo, &stub);
+    let notes = indexed.notes(Mode::Auto, "packet");
+    assert!(
+        notes[0].starts_with("4 of 8 chunks have no vectors of m yet"),
+        "{notes:?}"
+    );
+    let found = indexed.search(&indexed.view("HEAD"), Mode::Semantic, "packet");
+    assert_eq!(found.len(), 8, "documents without a vector are placed, not lost");
+    assert_eq!(indexed.caught_up().n_embedded, 4);
+}
+
+#[test]
+fn files_that_are_not_committed_are_placed_by_the_built_in_model() {
+    let repo = project(4);
+    let stub = openai_stub();
+    let indexed = with_server(&repo, &stub);
+    indexed.caught_up();
+    repo.write(
+        "src/fresh.rs",
+        "/// Parses a timestamp.\npub fn parse_timestamp(text: &str) -> u64 { 0 }\n",
+    );
+    stub.forget();
+    let view = indexed.view("WORKTREE");
+    let found = indexed.try_search(&view, Mode::Semantic, "parse a timestamp").unwrap();
+    assert_eq!(
+        crate::indexed::path_of(&view, found.hits[0].places[0].file),
+        "src/fresh.rs"
+    );
+    assert_eq!(found.notes, Vec::<String>::new());
+    assert_eq!(sent(&stub).len(), 1, "the question alone");
+}
+
+#[test]
+fn another_model_under_the_same_name_is_refused() {
+    let repo = project(4);
+    let stub = openai_stub();
+    with_server(&repo, &stub).caught_up();
+    repo.write("more.rs", "pub fn more() {}\n");
+    repo.commit("more");
+    let other = Stub::start(|seen| {
+        let texts = texts_of(seen);
+        let data = texts.iter().enumerate().map(|(index, text)| {
+            let mut vector = vector_of(text, DIM);
+            vector.reverse();
+            json!({"index": index, "embedding": vector})
+        });
+        Reply::json(&json!({"data": data.collect::<Vec<Value>>()}))
+    });
+    let indexed = with_server(&repo, &other);
+    let done = indexed.caught_up();
+    assert!(
+        done.stopped
+            .as_ref()
+            .unwrap()
+            .contains("another model answers under the name"),
+        "{done:?}"
+    );
+    assert_eq!((done.n_embedded, other.requests().len()), (0, 1));
+    let wider = Stub::start(|seen| openai(seen, DIM + 1));
+    assert!(
+        with_server(&repo, &wider)
+            .caught_up()
+            .stopped
+            .unwrap()
+            .contains("65 components")
+    );
+    // Apart from one another they can both be there.
+    configure(&repo, &format!("{}revision = '2'\n", settings(&other)));
+    assert_eq!(Indexed::new(repo.root()).caught_up().n_embedded, 5);
+}
+
+#[test]
+fn files_that_hold_secrets_are_given_to_nobody() {
+    let repo = project(2);
+    repo.write(
+        ".env",
+        "DATABASE_URL=postgres://app:hunter2@db/prod\nHOST=example.com\n",
+    );
+    repo.write(
+        "src/key.rs",
+        "const PASSWORD: &str = \"correct-horse-battery\";\npassword = \"correct-horse-battery\"\n",
+    );
+    repo.commit("secrets");
+    let stub = openai_stub();
+    let done = with_server(&repo, &stub).caught_up();
+    assert_eq!((done.n_docs, done.n_withheld), (3, 1));
+    for seen in stub.requests() {
+        let body = String::from_utf8(seen.body).unwrap();
+        assert!(
+            !body.contains("hunter2") && !body.contains("DATABASE_URL") && !body.contains("correct-horse"),
+            "{body}"
+        );
+    }
+}
+
+#[test]
+fn as_many_requests_are_in_flight_as_are_wanted() {
+    let repo = project(60);
+    let stub = Stub::start(|seen| openai(seen, DIM).after(Duration::from_millis(400)));
+    configure(&repo, &settings(&stub).replace("in_flight = 1", "in_flight = 5"));
+    let indexed = Indexed::new(repo.root());
+    assert_eq!(indexed.caught_up().n_embedded, 60);
+    assert_eq!(stub.n_most_at_once(), 5);
+    assert_eq!(stub.requests().len(), 1 + 15);
+}
+
+#[test]
+fn killed_in_the_middle_nothing_is_embedded_twice() {
+    let repo = project(40);
+    let n_asked = std::sync::atomic::AtomicUsize::new(0);
+    let stub = Stub::start(move |seen| {
+        let delay = match n_asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            // The sixth batch does not come to its end.
+            6 => Duration::from_secs(600),
+            _ => Duration::ZERO,
+        };
+        openai(seen, DIM).after(delay)
+    });
+    configure(&repo, &settings(&stub));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_codescout"))
+        .arg("index")
+        .current_dir(repo.root())
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", repo.root())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let started = Instant::now();
+    while stub.requests().len() < 7 {
+        assert!(
+            started.elapsed() < Duration::from_secs(120),
+            "{}",
+            stub.requests().len()
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // One probe, five batches that were answered, one that was not.
+    let answered: BTreeSet<String> = stub.requests()[1..6].iter().flat_map(texts_of).collect();
+    assert_eq!(answered.len(), 20);
+    stub.forget();
+    let done = index(&repo).json();
+    assert_eq!(
+        (&done["vectors"]["new"], &done["vectors"]["missing"]),
+        (&json!(20), &json!(0))
+    );
+    let again = sent(&stub);
+    assert_eq!(again.len(), 20);
+    assert!(again.keys().all(|text| !answered.contains(text)), "{again:?}");
+}
+
+#[test]
+fn damaged_vectors_are_found_and_made_again() {
+    let repo = project(4);
+    let stub = openai_stub();
+    let indexed = with_server(&repo, &stub);
+    indexed.caught_up();
+    let name = indexed.state().segments[0].vectors[1].file.name.clone();
+    let path = repo.path(".codescout/dense-v1").join(name);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    assert!(indexed.notes(Mode::Semantic, "packet")[0].contains("no vectors"));
+    call_in(repo.root(), &["verify"], b"").expect(1);
+    let epoch = indexed.state().epoch;
+    let mended = call_in(repo.root(), &["verify", "--repair"], b"").text();
+    assert!(mended.contains("all is well again"), "{mended}");
+    call_in(repo.root(), &["verify"], b"").expect(0);
+    assert_eq!(indexed.state().epoch, epoch, "the index itself was sound");
+    assert_eq!(indexed.caught_up().n_embedded, 4);
+    call_in(repo.root(), &["verify"], b"").expect(0);
+}
+
+fn index(repo: &TestRepo) -> Called {
+    call_in(repo.root(), &["index", "--json"], b"").expect(0)
+}
+
+#[test]
+fn the_program_tells_what_leaves_and_what_is_missing() {
+    let repo = project(5);
+    let stub = openai_stub();
+    configure(&repo, &settings(&stub));
+    let leaves = call_in(repo.root(), &["doctor", "--what-leaves"], b"").expect(0).text();
+    let host = stub.url().trim_start_matches("http://").to_owned();
+    assert!(
+        leaves.contains(&host) && leaves.contains("which is this machine"),
+        "{leaves}"
+    );
+    assert!(
+        leaves.contains("the text of every chunk") && !leaves.contains("nothing leaves"),
+        "{leaves}"
+    );
+    let doctor = call_in(repo.root(), &["doctor"], b"").text();
+    assert!(doctor.contains("with 64 dimensions"), "{doctor}");
+
+    let found = call_in(repo.root(), &["search", "packet", "--json"], b"")
+        .expect(0)
+        .json();
+    assert_eq!(found["complete"], false);
+    assert!(
+        found["incomplete_because"][0]
+            .as_str()
+            .unwrap()
+            .contains("no vectors of m yet"),
+        "{found}"
+    );
+    let status = call_in(repo.root(), &["status", "--json"], b"").expect(0).json();
+    assert_eq!(
+        (&status["vectors"]["chunks"], &status["vectors"]["missing"]),
+        (&json!(0), &json!(5))
+    );
+    let done = index(&repo).json();
+    assert_eq!(
+        (&done["vectors"]["new"], &done["vectors"]["model"]),
+        (&json!(5), &json!("m"))
+    );
+    let status = call_in(repo.root(), &["status"], b"").expect(0).text();
+    assert!(
+        status.contains(&format!("vectors     5 chunks by m at {host}\n")),
+        "{status}"
+    );
+    let found = call_in(repo.root(), &["search", "packet", "--json"], b"")
+        .expect(0)
+        .json();
+    assert_eq!(found["complete"], true, "{found}");
+    let gone = stub.url();
+    drop(stub);
+    let found = call_in(repo.root(), &["search", "packet", "--json"], b"")
+        .expect(0)
+        .json();
+    let why = found["incomplete_because"][0].as_str().unwrap();
+    assert!(
+        why.contains("built-in model") && !found["results"].as_array().unwrap().is_empty(),
+        "{found}"
+    );
+    assert!(
+        call_in(repo.root(), &["doctor"], b"").text().contains("no connection"),
+        "{gone}"
+    );
+}
+
+#[test]
+fn settings_that_are_wrong_are_refused_without_their_secrets() {
+    let repo = project(1);
+    for (settings, told) in [
+        ("server = 'https://me:hunter2@host/v1'", "has credentials in it"),
+        ("server = 'ftp://host'", "neither with http:// nor with https://"),
+        (
+            "server = 'http://example.com'\nkey_file = 'relative'",
+            "an absolute path",
+        ),
+        ("server = 'http://127.0.0.1:1'\napi = 'soap'", "openai, ollama or tei"),
+    ] {
+        configure(&repo, &format!("[embedding]\n{settings}\n"));
+        let called = call_in(repo.root(), &["search", "packet"], b"").expect(2);
+        assert!(called.stderr.contains(told), "{}", called.stderr);
+        assert!(!called.stderr.contains("hunter2"), "{}", called.stderr);
+    }
+    let key = repo.beside("key");
+    std::fs::write(&key, "sesame\n").unwrap();
+    let text = format!(
+        "[embedding]\nserver = 'http://example.com'\nkey_file = '{}'\n",
+        key.display()
+    );
+    configure(&repo, &text);
+    let called = call_in(repo.root(), &["search", "packet"], b"").expect(2);
+    assert!(
+        called.stderr.contains("over plain http") && !called.stderr.contains("sesame"),
+        "{}",
+        called.stderr
+    );
+    // A repository's own file may name no server at all.
+    let stub = openai_stub();
+    std::fs::remove_file(repo.path(".codescout/config.toml")).unwrap();
+    repo.write(".codescout.toml", settings(&stub));
+    let called = call_in(repo.root(), &["index"], b"").expect(2);
+    assert!(called.stderr.contains("can only be set in"), "{}", called.stderr);
+    assert!(stub.requests().is_empty());
+    assert!(Indexed::with(repo.root(), Overrides::default()).is_err());
+}

@@ -1,0 +1,97 @@
+//! A model for stubs of embedding servers: equal words give near vectors.
+
+use serde_json::{Value, json};
+
+use super::stub::{Reply, Seen};
+
+/// A vector of unit length: each word counts at a place of its own.
+pub(crate) fn vector_of(text: &str, dim: usize) -> Vec<f32> {
+    let mut vector = vec![0f32; dim];
+    let words = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty());
+    for word in words {
+        let mut hash = 0xcbf2_9ce4_8422_2325u64;
+        for byte in word.to_lowercase().bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        let mixed = (hash ^ hash >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let at = (mixed >> 40) as usize % dim;
+        vector[at] += if mixed >> 32 & 1 == 0 { 1.0 } else { -1.0 };
+    }
+    // Nothing cancels to nothing.
+    vector[0] += 0.5;
+    let norm = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+    vector.iter().map(|x| x / norm).collect()
+}
+
+/// The texts of a request, in any of the forms.
+pub(crate) fn texts_of(seen: &Seen) -> Vec<String> {
+    let body = seen.json();
+    let list = if body["inputs"].is_null() {
+        &body["input"]
+    } else {
+        &body["inputs"]
+    };
+    let texts = list.as_array().cloned().unwrap_or_default();
+    texts
+        .iter()
+        .map(|text| text.as_str().unwrap_or_default().to_owned())
+        .collect()
+}
+
+/// OpenAI's answer, last text first: who reads by position reads wrongly.
+pub(crate) fn openai(seen: &Seen, dim: usize) -> Reply {
+    let is_base64 = seen.json()["encoding_format"] == "base64";
+    let data = texts_of(seen).into_iter().enumerate().rev().map(|(index, text)| {
+        let vector = vector_of(&text, dim);
+        let embedding = match is_base64 {
+            true => Value::String(base64(&vector)),
+            false => json!(vector),
+        };
+        json!({"object": "embedding", "index": index, "embedding": embedding})
+    });
+    Reply::json(&json!({"object": "list", "data": data.collect::<Vec<_>>(), "model": "stub", "usage": {}}))
+}
+
+/// Ollama's answers.
+pub(crate) fn ollama(seen: &Seen, dim: usize) -> Reply {
+    if seen.path == "/api/show" {
+        return Reply::json(&json!({"model_info": {"bert.context_length": 16}}));
+    }
+    let vectors: Vec<Vec<f32>> = texts_of(seen).iter().map(|text| vector_of(text, dim)).collect();
+    Reply::json(&json!({"model": "stub", "embeddings": vectors, "total_duration": 1}))
+}
+
+/// The answers of text-embeddings-inference, with its limit on the number of texts.
+pub(crate) fn tei(seen: &Seen, dim: usize, max_texts: usize) -> Reply {
+    if seen.path == "/info" {
+        return Reply::json(&json!({"model_id": "stub", "max_input_length": 8, "max_client_batch_size": max_texts}));
+    }
+    let texts = texts_of(seen);
+    if texts.len() > max_texts {
+        let error = format!("batch size {} > maximum allowed batch size {max_texts}", texts.len());
+        let body = json!({"error": error, "error_type": "Validation"});
+        return Reply::status(413).body(body.to_string().as_bytes());
+    }
+    let vectors: Vec<Vec<f32>> = texts.iter().map(|text| vector_of(text, dim)).collect();
+    Reply::json(&json!(vectors))
+}
+
+fn base64(vector: &[f32]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let mut text = String::new();
+    for group in bytes.chunks(3) {
+        let mut four = [0; 4];
+        four[1..=group.len()].copy_from_slice(group);
+        let bits = u32::from_be_bytes(four);
+        for at in 0..4 {
+            match at <= group.len() {
+                true => text.push(char::from(LETTERS[(bits >> (18 - 6 * at)) as usize & 63])),
+                false => text.push('='),
+            }
+        }
+    }
+    text
+}
