@@ -40,6 +40,8 @@ def ask(*args):
 
 
 def quantiles(values):
+    if not values:
+        return "nothing measured"
     ordered = sorted(values)
     at = lambda share: ordered[min(len(ordered) - 1, int(len(ordered) * share))]
     return "p50 %.1f, p90 %.1f, p99 %.1f, most %.1f ms" % (at(0.5), at(0.9), at(0.99), ordered[-1])
