@@ -25,6 +25,9 @@ const SETTINGS: [&str; 6] = [
     "maintenance.auto=false",
     "push.recurseSubmodules=no",
 ];
+/// What a folder's own configuration names is that of whoever made the folder, and would run here.
+const NO_COMMANDS: &str = "--receive-pack=git -c core.hooksPath=/dev/null -c core.fsmonitor=false \
+    -c core.alternateRefsCommand=true -c receive.autogc=false receive-pack";
 /// No list of files is longer.
 const MAX_FILES: usize = 4096;
 /// Same files, same commit, whoever makes it.
@@ -216,10 +219,8 @@ impl Exchange {
         // Without a plus, which would overrule the lease.
         let refspec = format!("{commit}:{}", self.reference);
         let mut arguments = vec!["--quiet", "--porcelain", "--no-verify", "--no-signed", &lease];
-        // The hooks of a folder are those of whoever made it, and would run here.
-        const NO_HOOKS: &str = "--receive-pack=git -c core.hooksPath=/dev/null -c core.fsmonitor=false receive-pack";
         if is_folder(&self.address) {
-            arguments.push(NO_HOOKS);
+            arguments.push(NO_COMMANDS);
         }
         arguments.extend(["--", &self.address, &refspec]);
         match self.run("push", &arguments) {
@@ -328,16 +329,15 @@ fn address_of(repository: &Repository, remote: &str) -> Result<String, ExchangeE
             address: without_password(&address),
         });
     }
-    let path = Path::new(&address);
-    if is_folder(&address) && path.is_relative() && !address.starts_with("file:") {
-        let base = repository.work_dir().unwrap_or(repository.common_dir());
-        let whole = fs::canonicalize(base.join(path)).map_err(|source| ExchangeError::Io {
-            path: base.join(path),
-            source,
-        })?;
-        return Ok(whole.to_string_lossy().into_owned());
+    if !is_folder(&address) || address.starts_with("file://") {
+        return Ok(address);
     }
-    Ok(address)
+    // As a URL: git takes no other name for what is fetched in part.
+    let path = repository.work_dir().unwrap_or(repository.common_dir()).join(&address);
+    match fs::canonicalize(&path) {
+        Ok(whole) => Ok(format!("file://{}", whole.to_string_lossy().replace('%', "%25"))),
+        Err(source) => Err(ExchangeError::Io { path, source }),
+    }
 }
 
 fn is_allowed(address: &str) -> bool {

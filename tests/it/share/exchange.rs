@@ -161,6 +161,11 @@ fn nothing_is_sent_without_a_word() {
     let clone = remote.clone_with("clone", &[]);
     call_in(clone.root(), &["pull"], b"").expect(2);
     assert!(!clone.path(".codescout").exists());
+
+    // By the path of the folder.
+    let path = remote.root().to_str().unwrap();
+    assert_eq!(json(&mine, &["push", "--yes", path])["pushed"], false);
+    assert_eq!(json(&clone, &["pull", "--yes", "../remote.git"])["pulled"], true);
 }
 
 #[test]
