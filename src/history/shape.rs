@@ -2,7 +2,7 @@
 //!
 //! Text is read as tokens: words, numbers, strings and single signs. Blanks, line breaks, comments and a comma before a closing
 //! bracket are none, so that formatting does not count; where indentation carries meaning (Python, YAML and the like), going
-//! in and out of a level does.
+//! in and out of a level does, in Python and YAML only where no bracket is open.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -310,12 +310,21 @@ fn without(range: Range<usize>, holes: &[Range<usize>]) -> Vec<Range<usize>> {
     pieces
 }
 
+/// Where going in and out of a level has a meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Indentation {
+    Nowhere,
+    /// Not on lines that go on the one before: in brackets, behind a backslash.
+    OutsideBrackets,
+    Everywhere,
+}
+
 /// What a language's comments and blocks look like.
 #[derive(Clone, Copy, Debug)]
 struct Syntax {
     line_comments: &'static [&'static [u8]],
     block_comment: Option<(&'static [u8], &'static [u8])>,
-    has_indentation: bool,
+    indentation: Indentation,
     /// Whether `'` begins a string; in some languages it is a lifetime, a type variable or a transposition.
     has_single_quotes: bool,
 }
@@ -325,22 +334,22 @@ impl Syntax {
         let c_like = Self {
             line_comments: &[b"//"],
             block_comment: Some((b"/*", b"*/")),
-            has_indentation: false,
+            indentation: Indentation::Nowhere,
             has_single_quotes: true,
         };
         let hash = Self {
             line_comments: &[b"#"],
             block_comment: None,
-            has_indentation: false,
+            indentation: Indentation::Nowhere,
             has_single_quotes: true,
         };
         match extract::language(lang).map_or("text", |language| language.name) {
             "python" => Self {
-                has_indentation: true,
+                indentation: Indentation::OutsideBrackets,
                 ..hash
             },
             "yaml" => Self {
-                has_indentation: true,
+                indentation: Indentation::OutsideBrackets,
                 ..hash
             },
             "bash" | "ruby" | "r" | "elixir" | "toml" | "make" | "makefile" | "dockerfile" | "perl" | "cmake" => hash,
@@ -354,12 +363,12 @@ impl Syntax {
                     Some("rust") => &[b"//"],
                     _ => &[],
                 },
-                has_indentation: false,
+                indentation: Indentation::Nowhere,
             },
             "haskell" => Self {
                 line_comments: &[b"--"],
                 block_comment: Some((b"{-", b"-}")),
-                has_indentation: true,
+                indentation: Indentation::Everywhere,
                 has_single_quotes: false,
             },
             "lua" => Self {
@@ -378,7 +387,7 @@ impl Syntax {
             "html" | "markdown" | "text" => Self {
                 line_comments: &[],
                 block_comment: Some((b"<!--", b"-->")),
-                has_indentation: false,
+                indentation: Indentation::Nowhere,
                 has_single_quotes: false,
             },
             _ => c_like,
@@ -389,10 +398,14 @@ impl Syntax {
     fn tokens(self, text: &[u8], see: &mut dyn FnMut(&[u8])) {
         let mut comma: Option<&[u8]> = None;
         let mut levels: Vec<usize> = Vec::new();
-        let mut at = 0;
+        let (mut at, mut n_open) = (0, 0usize);
         let mut is_line_start = false;
         while at < text.len() {
             let rest = &text[at..];
+            if let Some(length) = self.continuation(rest) {
+                at += length;
+                continue;
+            }
             if rest[0] == b'\n' {
                 is_line_start = true;
                 at += 1;
@@ -413,7 +426,7 @@ impl Syntax {
                 at += length;
                 continue;
             }
-            if std::mem::take(&mut is_line_start) && self.has_indentation {
+            if std::mem::take(&mut is_line_start) && self.has_levels(n_open) {
                 let width = text[..at]
                     .iter()
                     .rev()
@@ -429,6 +442,11 @@ impl Syntax {
                 see(comma);
             }
             match token {
+                b"(" | b"[" | b"{" => n_open += 1,
+                b")" | b"]" | b"}" => n_open = n_open.saturating_sub(1),
+                _ => {}
+            }
+            match token {
                 b"," => comma = Some(token),
                 _ => see(token),
             }
@@ -437,6 +455,22 @@ impl Syntax {
         if let Some(comma) = comma {
             see(comma);
         }
+    }
+
+    /// Whether indentation counts where so many brackets are open.
+    fn has_levels(self, n_open: usize) -> bool {
+        match self.indentation {
+            Indentation::Nowhere => false,
+            Indentation::OutsideBrackets => n_open == 0,
+            Indentation::Everywhere => true,
+        }
+    }
+
+    /// The length of a backslash with the line break that it takes away.
+    fn continuation(self, rest: &[u8]) -> Option<usize> {
+        let endings: [&[u8]; 2] = [b"\\\n", b"\\\r\n"];
+        let ending = endings.into_iter().find(|ending| rest.starts_with(ending))?;
+        (self.indentation == Indentation::OutsideBrackets).then_some(ending.len())
     }
 
     fn indent(self, width: usize, levels: &mut Vec<usize>, see: &mut dyn FnMut(&[u8])) {
@@ -468,11 +502,30 @@ impl Syntax {
             return rest.iter().take_while(is_word).count();
         }
         match first {
+            b'"' | b'\'' if self.indentation == Indentation::OutsideBrackets && is_threefold(rest) => long_string(rest),
             b'"' | b'`' => string(rest, first),
             b'\'' if self.has_single_quotes => string(rest, first),
             _ => 1,
         }
     }
+}
+
+fn is_threefold(rest: &[u8]) -> bool {
+    rest.len() >= 3 && rest[1] == rest[0] && rest[2] == rest[0]
+}
+
+/// The length of a string between three quotes on each side: brackets in it are none.
+fn long_string(rest: &[u8]) -> usize {
+    let mut at = 3;
+    while at < rest.len() {
+        match rest[at] {
+            b'\\' => at += 1,
+            byte if byte == rest[0] && is_threefold(&rest[at..]) => return at + 3,
+            _ => {}
+        }
+        at += 1;
+    }
+    rest.len()
 }
 
 /// The length of a string with its quotes. One that does not end on its line is taken for a lone sign, but for those that may.
@@ -516,6 +569,11 @@ mod tests {
                 "def f(a):\n    # why\n    if a:\n\n        g('x # y')\n",
             ),
             (
+                "python",
+                "def f(a, b):\n    x = g(a, [b], h())\n    return x + a\n",
+                "def f(\n    a,\n    b,\n):\n    x = g(\n        a,\n      [\n  b],\n        h(),\n    )\n    return x + \\\n  a\n",
+            ),
+            (
                 "javascript",
                 "function f() { return a }\n",
                 "function f() {\n  /* why */\n  return a\n}\n",
@@ -541,6 +599,11 @@ mod tests {
                 "python",
                 "def f(a):\n  if a:\n    g()\n    h()\n",
                 "def f(a):\n  if a:\n    g()\n  h()\n",
+            ),
+            (
+                "python",
+                "def f(a):\n  x = g(\n    '''it's ( \"'''\n  )\n  if a:\n    g()\n    h()\n",
+                "def f(a):\n  x = g(\n    '''it's ( \"'''\n  )\n  if a:\n    g()\n  h()\n",
             ),
         ];
         for (language, one, two) in pairs {
