@@ -40,20 +40,19 @@ pub fn deleted_symbols(
     let line = history.first_parents(tip);
     let mut deleted = Vec::new();
     for (key, records) in by_key {
-        let last = records
-            .iter()
-            .filter(|(commit, _)| line.has(*commit))
-            .max_by_key(|one| one.0);
+        let last = last_on(&line, &records);
         if last.is_some_and(|(_, record)| record.new_lines.is_some()) {
             continue;
         }
-        let gone = records.into_iter().filter(|(_, record)| record.events.removed);
+        let gone = records.iter().filter(|(_, record)| record.events.removed);
         let Some((commit, record)) = gone
             .max_by_key(|(commit, _)| *commit)
+            .map(|gone| taken_away(history, &records, gone))
             .filter(|(_, record)| !record.goes_on)
         else {
             continue;
         };
+        let commit = *commit;
         let changes = history.changes_of(key.path.as_bytes())?;
         let change = changes.into_iter().find(|change| change.commit == commit);
         let version = change.and_then(|change| change.old);
@@ -70,6 +69,28 @@ pub fn deleted_symbols(
     }
     deleted.sort_by_key(|gone| (std::cmp::Reverse(history.order_of(gone.commit)), gone.key.clone()));
     Ok(deleted)
+}
+
+/// The last of some records whose commit is on a line of first parents.
+fn last_on<'r>(line: &Reachable, records: &'r [(u32, SymbolRecord)]) -> Option<&'r (u32, SymbolRecord)> {
+    let on_line = records.iter().filter(|(commit, _)| line.has(*commit));
+    on_line.max_by_key(|(commit, record)| (*commit, record.new_lines.is_some()))
+}
+
+/// The record that took a definition away: not that of a merge which has it as one of its parents, where it was removed before.
+fn taken_away<'r>(
+    history: &History,
+    records: &'r [(u32, SymbolRecord)],
+    mut gone: &'r (u32, SymbolRecord),
+) -> &'r (u32, SymbolRecord) {
+    let removed_in = |parent: &u32| {
+        let last = last_on(&history.first_parents(*parent), records);
+        last.filter(|(_, record)| record.events.removed)
+    };
+    while let Some(before) = history.parents(gone.0).iter().skip(1).flatten().find_map(removed_in) {
+        gone = before;
+    }
+    gone
 }
 
 /// Whether a qualified name is what was typed: all of it, or its last parts.

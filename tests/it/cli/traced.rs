@@ -189,6 +189,24 @@ fn definitions_that_are_gone_are_found_by_name() {
 }
 
 #[test]
+fn a_merge_did_not_take_away_what_its_side_had_removed() {
+    let repo = TestRepo::empty();
+    repo.write("a.rs", [function("kept", 1), function("gone", 2)].concat());
+    repo.commit("start");
+    repo.git(["checkout", "--quiet", "-b", "side"]);
+    repo.write("a.rs", function("kept", 1));
+    let removal = repo.commit("side removes gone");
+    repo.checkout("main");
+    repo.write("b.rs", function("other", 3));
+    repo.commit("meanwhile");
+    repo.git(["merge", "--quiet", "--no-ff", "-m", "merge side", "side"]);
+    call(&repo, &["index", "--history"]).expect(0);
+    let deleted = results(&repo, &["--deleted", "gone"]);
+    assert_eq!(subjects(&deleted), ["side removes gone"]);
+    assert_eq!(deleted[0]["commit"], removal);
+}
+
+#[test]
 fn namesakes_are_told_apart_when_one_is_put_before_them() {
     let of = |name: &str, n: u32| format!("impl {name} for Thing {{\n{}}}\n", function("make", n));
     let repo = TestRepo::empty();
