@@ -1,10 +1,10 @@
 //! Definitions that are no longer there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::extract::DefinitionKind;
 use crate::git::FileMode;
-use crate::history::{Entry, History, HistoryError, Reachable, SymbolKey, SymbolRecord};
+use crate::history::{Entry, History, HistoryError, Reachable, SymbolKey, SymbolRecord, TracedChange};
 
 /// A definition that a commit's history had and the commit has not.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,6 +91,98 @@ fn taken_away<'r>(
         gone = before;
     }
     gone
+}
+
+/// A definition had this name until it went on under another, or in another file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RenamedSymbol {
+    /// The last that it is known as.
+    pub key: SymbolKey,
+    /// What it is.
+    pub kind: DefinitionKind,
+    /// The line where it stood when it was first called so.
+    pub line: u32,
+}
+
+/// What became of the definitions that had a wanted qualified name until they were renamed or moved, by what they are called at
+/// last. Found as [`deleted_symbols`] are.
+pub fn renamed_symbols(
+    history: &History,
+    reached: &Reachable,
+    recipe: u64,
+    is_wanted: &dyn Fn(&[u8]) -> bool,
+) -> Result<Vec<RenamedSymbol>, HistoryError> {
+    let mut left: BTreeMap<SymbolKey, u32> = BTreeMap::new();
+    for (path, commit, record) in history.traced_names(recipe, is_wanted)? {
+        if record.goes_on && reached.has(commit) {
+            let last = left.entry(record.key(&path)).or_insert(commit);
+            *last = commit.max(*last);
+        }
+    }
+    let mut found: BTreeMap<SymbolKey, RenamedSymbol> = BTreeMap::new();
+    for (key, commit) in left {
+        let mut next = successor(history, &key, commit, recipe)?;
+        let mut seen = BTreeSet::from([key]);
+        while let Some((renamed, commit)) = next {
+            if !seen.insert(renamed.key.clone()) {
+                break;
+            }
+            next = match left_at(history, reached, &renamed.key, commit, recipe)? {
+                Some(later) => successor(history, &renamed.key, later, recipe)?,
+                None => None,
+            };
+            if next.is_none() {
+                found.insert(renamed.key.clone(), renamed);
+            }
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// The last commit after another in which a definition went on under another name.
+fn left_at(
+    history: &History,
+    reached: &Reachable,
+    key: &SymbolKey,
+    after: u32,
+    recipe: u64,
+) -> Result<Option<u32>, HistoryError> {
+    let changes = history.traced_changes(&key.path, Some(&key.name), recipe)?;
+    let is_left = |change: &TracedChange| {
+        change
+            .records
+            .iter()
+            .any(|record| record.nth == key.nth && record.goes_on)
+    };
+    let left = changes
+        .iter()
+        .filter(|(_, change)| is_left(change))
+        .map(|(commit, _)| *commit);
+    Ok(left.filter(|commit| *commit > after && reached.has(*commit)).max())
+}
+
+/// What a definition went on as in a commit, in its file or another that the commit changed.
+fn successor(
+    history: &History,
+    key: &SymbolKey,
+    commit: u32,
+    recipe: u64,
+) -> Result<Option<(RenamedSymbol, u32)>, HistoryError> {
+    let others = history.touched(commit)?.into_iter().filter(|path| *path != key.path);
+    for path in std::iter::once(key.path.clone()).chain(others) {
+        let mut changes = history.traced_changes(&path, None, recipe)?;
+        let records = changes.remove(&commit).map_or_else(Vec::new, |change| change.records);
+        let is_it = |record: &&SymbolRecord| record.origin.as_ref().is_some_and(|(origin, _)| origin == key);
+        if let Some(record) = records.iter().find(is_it) {
+            let renamed = RenamedSymbol {
+                key: record.key(&path),
+                kind: record.kind,
+                line: record.new_lines.map_or(1, |lines| lines.0),
+            };
+            return Ok(Some((renamed, commit)));
+        }
+    }
+    Ok(None)
 }
 
 /// Whether a qualified name is what was typed: all of it, or its last parts.

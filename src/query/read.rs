@@ -149,8 +149,11 @@ pub fn read_target(view: &View, text: &str) -> Result<ReadTarget, ReadError> {
             column.and(with_part(path, Some(PartQuery::Lines(line, Some(line)))))
         });
     let symbol = || {
-        let (path, name) = trimmed.split_once('#')?;
-        with_part(path, Some(PartQuery::Definition(name.to_owned())))
+        // A path may have a `#` of its own.
+        let mut places = trimmed
+            .rmatch_indices('#')
+            .map(|(at, _)| (&trimmed[..at], &trimmed[at + 1..]));
+        places.find_map(|(path, name)| with_part(path, Some(PartQuery::Definition(name.to_owned()))))
     };
     match lines.or_else(symbol) {
         Some((file, part)) => Ok(ReadTarget { file, part: Some(part) }),
@@ -393,7 +396,11 @@ impl Text<'_> {
         let parts = found
             .iter()
             .map(|definition| {
-                let title = definition.id.split_once('#').map_or("", |(_, name)| name);
+                let title = definition
+                    .id
+                    .strip_prefix(self.path)
+                    .and_then(|rest| rest.strip_prefix('#'));
+                let title = title.unwrap_or_default();
                 self.part_of(title, definition.range.clone())
             })
             .collect();

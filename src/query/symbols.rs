@@ -177,7 +177,10 @@ impl Finder<'_> {
 
     /// The definition with this id, if it is one.
     fn by_id(&mut self, id: &str) -> Result<Option<SymbolOutcome>, SymbolError> {
-        let file = id.split_once('#').and_then(|(path, _)| self.view.find(path.as_bytes()));
+        // A path may have a `#` of its own.
+        let file = id
+            .rmatch_indices('#')
+            .find_map(|(at, _)| self.view.find(&id.as_bytes()[..at]));
         let Some(file) = file else {
             return Ok(None);
         };

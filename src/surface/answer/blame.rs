@@ -114,6 +114,20 @@ pub(crate) struct OwnerOut {
     pub(crate) last: String,
 }
 
+impl SymbolOut {
+    /// Of a definition none of whose lines is committed.
+    pub(crate) fn not_committed(&self) -> String {
+        let verb = if self.uncommitted_lines == 1 { "is" } else { "are" };
+        format!("{} {verb} not committed", count(self.uncommitted_lines, "line"))
+    }
+}
+
+/// `1 commit`, `2 commits`.
+pub(crate) fn count(n: u32, what: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{plural}")
+}
+
 struct Question<'a> {
     targets: &'a Targets<'a>,
     args: &'a BlameQuestion,
@@ -183,12 +197,12 @@ impl Question<'_> {
                 answer.target.kind = "lines";
                 self.add_file(&mut answer, &path, Some((first, last)), None, BlameBy::Line)?;
             }
-            Target::Symbol(key) if self.knows_changes(&key.path)? => {
+            Target::Symbol(key) | Target::Once(_, key) if self.knows_changes(&key.path)? => {
                 answer.target.kind = "symbol";
                 let path = key.path.clone();
                 self.add_changes(&mut answer, &path, Some(&key))?;
             }
-            Target::Symbol(key) => {
+            Target::Symbol(key) | Target::Once(_, key) => {
                 answer.target.kind = "symbol";
                 let path = key.path.clone();
                 self.add_file(&mut answer, &path, None, Some(&key), BlameBy::Symbol)?;

@@ -129,6 +129,13 @@ pub(crate) struct SymbolOut {
     pub(crate) new_lines: Option<(u32, u32)>,
 }
 
+/// The name in an id, of a definition in a file: paths may have a `#` of their own.
+pub(crate) fn name_in<'id>(id: &'id str, path: &str) -> &'id str {
+    let of_file = id.strip_prefix(path).and_then(|rest| rest.strip_prefix('#'));
+    let of_another = || id.split_once('#').map_or(id, |(_, name)| name);
+    of_file.unwrap_or_else(of_another)
+}
+
 /// One of the two things that are compared: a tree with what is not committed laid over it.
 struct Side {
     reference: String,

@@ -82,6 +82,9 @@ pub(crate) struct TargetOut {
     pub(crate) kind: &'static str,
     pub(crate) path: String,
     pub(crate) present: bool,
+    /// The name that was asked for, where it is one that the definition had before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) was: Option<String>,
 }
 
 /// A name and an address, corrected by the mailmap.
@@ -145,6 +148,28 @@ pub(crate) struct LastSeenOut {
     pub(crate) present: bool,
     pub(crate) commit: Option<String>,
     pub(crate) deleted_by: Option<String>,
+}
+
+impl HistoryBody {
+    /// Of a target that nothing is known of.
+    pub(crate) fn nowhere(&self) -> String {
+        match self.incomplete.is_empty() {
+            true => format!("{:?} was never there", self.target.path),
+            false => format!("{:?} is not known to have been there", self.target.path),
+        }
+    }
+}
+
+impl LastSeenOut {
+    /// In words, ids cut to `n_digits`.
+    pub(crate) fn sentence(&self, n_digits: usize) -> String {
+        let short = |commit: &Option<String>| commit.as_deref().map_or("-".to_owned(), |id| id[..n_digits].to_owned());
+        match (self.present, &self.commit, &self.deleted_by) {
+            (true, commit, _) => format!("there at {}", short(commit)),
+            (false, Some(_), None) => format!("last there at {}; its deletion is not committed", short(&self.commit)),
+            (false, commit, by) => format!("last there at {}, taken away by {}", short(commit), short(by)),
+        }
+    }
 }
 
 /// What changes together with it.
@@ -228,6 +253,7 @@ impl Question<'_> {
                 kind: "unknown",
                 path: String::new(),
                 present: false,
+                was: None,
             },
             near: Vec::new(),
             candidates: Vec::new(),
@@ -278,6 +304,10 @@ impl Question<'_> {
             }
             Target::Lines(path, first, last) => self.add_lines(&mut answer, &path, (first, last))?,
             Target::Symbol(key) => self.add_symbol(&mut answer, &key)?,
+            Target::Once(name, key) => {
+                answer.target.was = Some(name);
+                self.add_symbol(&mut answer, &key)?;
+            }
         }
         Ok(answer)
     }
@@ -378,6 +408,10 @@ impl Question<'_> {
             Some(own) => own.is_there,
             None => life.is_there,
         };
+        let is_taken = own.as_ref().is_some_and(|own| !own.is_there) && life.is_there;
+        if life.changes.is_empty() && !answer.target.present && !is_taken {
+            answer.target.kind = "unknown";
+        }
         if life.n_missing > 0 {
             let why = format!("{} versions of its file are not in this repository", life.n_missing);
             answer.incomplete.push(why);
@@ -414,7 +448,7 @@ impl Question<'_> {
                 .first()
                 .filter(|(change, ..)| change.events.removed && !answer.target.present);
             let before = gone.and_then(|(change, ..)| history.parents(change.commit).first().copied().flatten());
-            let commit = match answer.target.present {
+            let commit = match answer.target.present || is_taken {
                 true => self.opened.target.and_then(|target| target.commit),
                 false => before.map(|number| history.id(number)).transpose()?,
             };
@@ -498,10 +532,11 @@ impl Question<'_> {
 
     fn last_seen(&self, is_present: bool, committed: &[FileLogEntry]) -> Result<LastSeenOut> {
         let history = &self.opened.history;
-        if is_present {
+        let is_taken = |change: &Uncommitted| change.path == self.path && change.old.is_some() && change.new.is_none();
+        if is_present || self.uncommitted.iter().any(is_taken) {
             let commit = self.opened.target.and_then(|target| target.commit);
             return Ok(LastSeenOut {
-                present: true,
+                present: is_present,
                 commit: commit.map(|commit| commit.to_string()),
                 deleted_by: None,
             });
@@ -564,7 +599,12 @@ impl Question<'_> {
             let head = heads.get(&change.change.commit);
             head.is_some_and(|head| self.filter.passes(head, &mailmap.resolve(&head.author)))
         });
-        answer.total = deleted.len();
+        let mut own = self.uncommitted_changes();
+        own.retain(|change| change.old.is_some() && change.new.is_none());
+        if !own.is_empty() {
+            answer.results.push(self.uncommitted_out(&own, &mut None)?);
+        }
+        answer.total = deleted.len() + answer.results.len();
         for change in self.page(&mut answer.results, &deleted) {
             let head = heads[&change.change.commit].clone();
             answer.results.push(entry_out(&FileLogEntry {
@@ -580,12 +620,11 @@ impl Question<'_> {
 
     /// The definitions of a name that are no longer there.
     fn add_deleted_symbols(&self, answer: &mut HistoryBody) -> Result<()> {
-        let typed = self.path.to_text().into_owned();
-        let (file, name) = match typed.split_once('#') {
-            Some((file, name)) => (Some(RepoPath::from(file)), name),
-            None => (None, typed.as_str()),
+        let (file, name) = match self.targets.symbol_of_file(&self.path)? {
+            Some(key) => (Some(key.path), key.name),
+            None => (None, self.path.to_text().into_owned()),
         };
-        let mut deleted = self.targets.deleted(name)?;
+        let mut deleted = self.targets.deleted(&name)?;
         deleted.retain(|gone| file.as_ref().is_none_or(|file| gone.key.path == *file));
         let history = &self.opened.history;
         let numbers: Vec<u32> = deleted.iter().map(|gone| gone.commit).collect();
@@ -594,10 +633,23 @@ impl Question<'_> {
             let head = heads.get(&gone.commit);
             head.is_some_and(|head| self.filter.passes(head, &self.opened.mailmap.resolve(&head.author)))
         });
-        answer.total = deleted.len();
         let symbols = self.symbol_question();
+        if self.filter.until.is_none() && self.filter.author.is_none() {
+            for taken in self.targets.taken_away(&name)? {
+                if file.as_ref().is_none_or(|file| taken.key.path == *file) {
+                    answer.results.push(EntryOut {
+                        symbol: symbols.uncommitted(&taken.key)?.and_then(|own| own.change),
+                        ..not_committed()
+                    });
+                }
+            }
+        }
+        answer.total = deleted.len() + answer.results.len();
+        if answer.total == 0 {
+            answer.near = self.targets.renamed(&name)?.into_iter().map(|now| now.id).collect();
+        }
         let mut reader = self.workspace.repository.reader();
-        for gone in deleted.into_iter().skip(self.args.skip).take(self.limit()) {
+        for gone in self.page(&mut answer.results, &deleted).to_vec() {
             let head = &heads[&gone.commit];
             let author = self.opened.mailmap.resolve(&head.author);
             let mut told = head_out(head, &author, history.parents(gone.commit).len() > 1);

@@ -21,12 +21,12 @@ mod verify;
 
 pub(crate) use blame::{
     BlameBody, BlameBy, BlameQuestion, BlameTargetOut, CommitOut as BlameOut, LineOut as BlameLineOut, OwnerOut,
-    SymbolOut as SymbolBlameOut, blame,
+    SymbolOut as SymbolBlameOut, blame, count,
 };
 pub(crate) use commits::{
     CommitOut, CommitQuery, CommitQuestion, CommitsOut, DiffOut, LineOut, MessageOut, search_diffs, search_messages,
 };
-pub(crate) use diff::{DiffBody, DiffBy, DiffQuestion, FileOut as FileDiffOut, SideOut, diff};
+pub(crate) use diff::{DiffBody, DiffBy, DiffQuestion, FileOut as FileDiffOut, SideOut, diff, name_in};
 pub(crate) use gc::{CausesOut, GcOut, collected, pinned};
 pub(crate) use hint::{Door, Hinted, hint};
 pub(crate) use history::{

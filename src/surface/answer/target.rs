@@ -7,13 +7,13 @@ use std::os::unix::ffi::OsStrExt;
 use anyhow::Result;
 use bstr::ByteSlice;
 
-use super::inside;
-use crate::extract::{Extractor, Options};
-use crate::history::{FileShapes, SymbolKey};
+use super::{Hinted, inside};
+use crate::extract::{DefinitionKind, Extractor, Options};
+use crate::history::{FileShapes, Shape, SymbolKey, lines_of};
 use crate::model::RepoPath;
 use crate::query::{
     DeletedSymbol, FileFilter, PartQuery, Sources, SymbolQuery, SymbolRequest, deleted_symbols, is_called, kind_name,
-    parse_lines, symbols,
+    parse_lines, renamed_symbols, symbols,
 };
 use crate::snapshot::View;
 use crate::surface::history::{OpenedHistory, Uncommitted};
@@ -30,6 +30,8 @@ pub(crate) enum Target {
     Lines(RepoPath, u32, u32),
     /// A definition.
     Symbol(SymbolKey),
+    /// A definition that had the name until it was called otherwise.
+    Once(String, SymbolKey),
     /// Several definitions of one name.
     Many(Vec<CandidateTarget>),
     /// Nothing known.
@@ -41,7 +43,7 @@ impl Target {
     pub(crate) fn path(&self) -> Option<&RepoPath> {
         match self {
             Self::File(path) | Self::Folder(path) | Self::Lines(path, ..) => Some(path),
-            Self::Symbol(key) => Some(&key.path),
+            Self::Symbol(key) | Self::Once(_, key) => Some(&key.path),
             Self::Many(_) | Self::Unknown(..) => None,
         }
     }
@@ -82,17 +84,27 @@ impl Targets<'_> {
             return Ok(found);
         }
         let path = typed_path(self.workspace, typed);
-        let text = path.to_text().into_owned();
-        if let Some((file, name)) = text.split_once('#') {
-            return Ok(Target::Symbol(symbol_key(file, name)));
+        if let Some(key) = self.symbol_of_file(&path)? {
+            return Ok(Target::Symbol(key));
         }
-        if let Some((file, lines)) = text.rsplit_once(':')
-            && let Some(PartQuery::Lines(first, last)) = parse_lines(lines)
-            && let Some(Target::File(file)) = self.path(&RepoPath::from(file))?
+        if let Some((file, lines)) = path.as_bytes().rsplit_once_str(":")
+            && let Some(Target::File(file)) = self.path(&RepoPath::new(file))?
         {
-            return Ok(Target::Lines(file, first, last.unwrap_or(u32::MAX)));
+            return lines_of_file(file, &lines.to_str_lossy());
         }
-        self.named(&text)
+        self.named(&path.to_text())
+    }
+
+    /// `path#name`. A path may have a `#` of its own: the longest that is or was there counts.
+    pub(crate) fn symbol_of_file(&self, typed: &RepoPath) -> Result<Option<SymbolKey>> {
+        let bytes = typed.as_bytes();
+        let key = |at: usize| symbol_key(&bytes[..at], &bytes[at + 1..].to_str_lossy());
+        for at in bytes.rfind_iter(b"#") {
+            if let Some(Target::File(_)) = self.path(&RepoPath::new(&bytes[..at]))? {
+                return Ok(Some(key(at)));
+            }
+        }
+        Ok(bytes.find_byte(b'#').map(key))
     }
 
     /// What is looked for among what is gone: a path that is or was there, else a name that nothing need have any more.
@@ -153,7 +165,16 @@ impl Targets<'_> {
         }
         let (mut candidates, near) = (self.definitions)(name)?;
         if candidates.is_empty() {
+            candidates = self.taken_away(name)?;
+        }
+        if candidates.is_empty() {
             candidates = self.deleted(name)?.iter().map(candidate_of).collect();
+        }
+        if candidates.is_empty() {
+            candidates = self.renamed(name)?;
+            if candidates.len() == 1 {
+                return Ok(Target::Once(name.to_owned(), candidates.remove(0).key));
+            }
         }
         Ok(match candidates.len() {
             0 if near.is_empty() => unknown(crate::query::near_paths(&self.opened.history, name)),
@@ -173,6 +194,55 @@ impl Targets<'_> {
         let recipe = self.workspace.symbol_recipe();
         let is_wanted = |qualified: &[u8]| is_called(qualified, &name);
         Ok(deleted_symbols(history, tip, reached, recipe, &is_wanted)?)
+    }
+
+    /// What became of the definitions of this name that went on under another or in another file.
+    pub(crate) fn renamed(&self, name: &str) -> Result<Vec<CandidateTarget>> {
+        let name = name.replace("::", ".");
+        let OpenedHistory { history, reached, .. } = self.opened;
+        let is_wanted = |qualified: &[u8]| is_called(qualified, &name);
+        let found = renamed_symbols(history, reached, self.workspace.symbol_recipe(), &is_wanted)?;
+        Ok(found
+            .into_iter()
+            .map(|found| candidate(found.key, found.kind, found.line))
+            .collect())
+    }
+
+    /// The definitions of this name that the commit has and what is not committed has not.
+    pub(crate) fn taken_away(&self, name: &str) -> Result<Vec<CandidateTarget>> {
+        let name = name.replace("::", ".");
+        let mut found = Vec::new();
+        for path in self
+            .uncommitted
+            .iter()
+            .filter(|change| change.old.is_some())
+            .map(|change| &change.path)
+        {
+            let content = match self.committed_entry(path)? {
+                Some(entry) => self.workspace.content(path, entry, &mut None)?,
+                None => None,
+            };
+            let Some(bytes) = content.filter(|bytes| bytes.contains_str(name.rsplit('.').next().unwrap_or(&name)))
+            else {
+                continue;
+            };
+            let file = FileShapes::of(&mut Extractor::new(Options::default()), path, bytes);
+            let now = self.shapes(path)?;
+            let is_there = |shape: &Shape| {
+                now.as_ref()
+                    .is_some_and(|now| now.find(&shape.qualified, shape.nth).is_some())
+            };
+            let named = file
+                .shapes
+                .iter()
+                .filter(|shape| is_called(shape.qualified.as_bytes(), &name));
+            found.extend(
+                named
+                    .filter(|shape| !is_there(shape))
+                    .map(|shape| candidate(shape.key(path), shape.kind, lines_of(&file.bytes, shape.range).0)),
+            );
+        }
+        Ok(found)
     }
 
     /// Why definitions that are no longer there may not be found by name.
@@ -230,10 +300,11 @@ pub(crate) fn named(workspace: &Workspace, view: &View, name: &str) -> Result<Na
         .iter()
         .filter(|found| crate::history::has_life(found.kind))
         .filter_map(|found| {
-            let path = String::from_utf8_lossy(view.file(found.file).path).into_owned();
-            let (file, symbol) = (path.as_str(), found.id.strip_prefix(&path)?.strip_prefix('#')?);
+            let bytes = view.file(found.file).path;
+            let path = String::from_utf8_lossy(bytes).into_owned();
+            let symbol = found.id.strip_prefix(&path)?.strip_prefix('#')?;
             Some(CandidateTarget {
-                key: symbol_key(file, symbol),
+                key: symbol_key(bytes, symbol),
                 id: found.id.clone(),
                 kind: kind_name(found.kind),
                 line: found.name_line,
@@ -250,12 +321,28 @@ pub(crate) fn named(workspace: &Workspace, view: &View, name: &str) -> Result<Na
 }
 
 fn candidate_of(gone: &DeletedSymbol) -> CandidateTarget {
+    candidate(gone.key.clone(), gone.kind, gone.lines.0)
+}
+
+fn candidate(key: SymbolKey, kind: DefinitionKind, line: u32) -> CandidateTarget {
     CandidateTarget {
-        id: gone.key.id(),
-        kind: kind_name(gone.kind),
-        path: gone.key.path.to_text().into_owned(),
-        line: gone.lines.0,
-        key: gone.key.clone(),
+        id: key.id(),
+        kind: kind_name(kind),
+        path: key.path.to_text().into_owned(),
+        line,
+        key,
+    }
+}
+
+/// Lines of a file as they were typed.
+fn lines_of_file(file: RepoPath, lines: &str) -> Result<Target> {
+    match parse_lines(lines) {
+        Some(PartQuery::Lines(first, last)) => Ok(Target::Lines(file, first, last.unwrap_or(u32::MAX))),
+        _ => Err(Hinted {
+            message: format!("{lines:?} is not a range of lines of {:?}", file.to_text()),
+            hint: "write 5, 5-9 or 5-; lines are counted from 1, the first before the last".to_owned(),
+        }
+        .into()),
     }
 }
 
@@ -274,13 +361,13 @@ pub(crate) fn typed_path(workspace: &Workspace, typed: &OsStr) -> RepoPath {
 }
 
 /// `Parser.parse` or `Parser.parse~2` in a file.
-fn symbol_key(file: &str, name: &str) -> SymbolKey {
+fn symbol_key(file: &[u8], name: &str) -> SymbolKey {
     let numbered = name
         .rsplit_once('~')
         .and_then(|(name, nth)| Some((name, nth.parse().ok()?)));
     let (name, nth) = numbered.unwrap_or((name, 1));
     SymbolKey {
-        path: RepoPath::from(file),
+        path: RepoPath::new(file),
         name: name.replace("::", "."),
         nth,
     }

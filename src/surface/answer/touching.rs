@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::diff::FileOut;
+use super::diff::{FileOut, name_in};
 use crate::query::{LineStarts, Source, Sources, tests_touching};
 use crate::snapshot::View;
 use crate::surface::open::Workspace;
@@ -33,10 +33,16 @@ pub(crate) struct TestOut {
 
 /// The tests of a view of the later side that use a name of a definition that is not what it was.
 pub(crate) fn touching(workspace: &Workspace, view: &View, files: &[FileOut]) -> Result<TestsOut> {
-    let symbols = files.iter().flat_map(|file| file.symbols.iter().flatten());
-    let changed = symbols.filter(|symbol| symbol.kind != "test" && symbol.events != ["formatting"]);
-    let ids = changed.flat_map(|symbol| std::iter::once(&symbol.id).chain(&symbol.from));
-    let names: BTreeSet<String> = ids.filter_map(|id| bare_name(id)).collect();
+    let symbols = files
+        .iter()
+        .flat_map(|file| file.symbols.iter().flatten().map(move |symbol| (file, symbol)));
+    let changed = symbols.filter(|(_, symbol)| symbol.kind != "test" && symbol.events != ["formatting"]);
+    let ids = changed.flat_map(|(file, symbol)| {
+        let from_path = file.from_path.as_deref().unwrap_or(&file.path);
+        let from = symbol.from.as_deref().map(|from| name_in(from, from_path));
+        std::iter::once(name_in(&symbol.id, &file.path)).chain(from)
+    });
+    let names: BTreeSet<String> = ids.filter_map(bare_name).collect();
     let found = tests_touching(view, &names)?;
     let sources = Sources::new(view, &workspace.repository);
     let mut reader = sources.reader();
@@ -61,9 +67,8 @@ pub(crate) fn touching(workspace: &Workspace, view: &View, files: &[FileOut]) ->
     })
 }
 
-/// `parse` of `src/a.rs#Parser.parse~2`.
-fn bare_name(id: &str) -> Option<String> {
-    let (_, qualified) = id.split_once('#')?;
+/// `parse` of `Parser.parse~2`.
+fn bare_name(qualified: &str) -> Option<String> {
     let name = qualified.rsplit('.').next()?.split('~').next()?;
     (!name.is_empty()).then(|| name.to_owned())
 }

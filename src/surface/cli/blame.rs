@@ -10,7 +10,7 @@ use super::json::ProvenanceOut;
 use super::progress::CliProgress;
 use super::render::{FAINT, Output, PATH, STRONG, one_line};
 use super::{Found, INTERRUPTED};
-use crate::surface::answer::{BlameBody, BlameBy, BlameQuestion, Targets, blame, named};
+use crate::surface::answer::{BlameBody, BlameBy, BlameQuestion, Targets, blame, count, named};
 use crate::surface::open::Workspace;
 
 #[derive(Debug, Serialize)]
@@ -99,7 +99,7 @@ fn show(answer: &BlameBody, output: &mut Output) -> Result<()> {
                 one_line(&last.author.name),
                 one_line(&last.subject)
             ),
-            None => format!("{} lines are not committed", symbol.uncommitted_lines),
+            None => symbol.not_committed(),
         };
         output.line(&format!("    {last}"))?;
         let owners = symbol
@@ -108,15 +108,17 @@ fn show(answer: &BlameBody, output: &mut Output) -> Result<()> {
             .take(3)
             .map(|owner| format!("{} {:.0} %", one_line(&owner.name), owner.share * 100.0));
         let owners = owners.collect::<Vec<_>>().join(", ");
-        output.line(&format!("    {} commits; {owners}", symbol.commits))?;
+        if symbol.commits > 0 {
+            output.line(&format!("    {}; {owners}", count(symbol.commits, "commit")))?;
+        }
     }
     for owner in answer.owners.iter().flatten() {
         let name = output.name(STRONG, &format!("{} <{}>", owner.name, owner.email));
         output.line(&format!(
-            "{:>6} {:>5.1} % {name} {} commits, last {}",
+            "{:>6} {:>5.1} % {name} {}, last {}",
             owner.count,
             owner.share * 100.0,
-            owner.commits,
+            count(owner.commits, "commit"),
             day(&owner.last)
         ))?;
     }

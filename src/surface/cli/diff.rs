@@ -10,7 +10,7 @@ use super::json::ProvenanceOut;
 use super::progress::CliProgress;
 use super::render::{FAINT, Output, PATH, one_line, sanitize};
 use super::{Found, INTERRUPTED};
-use crate::surface::answer::{DiffBody, DiffBy, DiffQuestion, TestsOut, diff, touching};
+use crate::surface::answer::{DiffBody, DiffBy, DiffQuestion, TestsOut, diff, name_in, touching};
 use crate::surface::open::Workspace;
 
 #[derive(Debug, Serialize)]
@@ -99,7 +99,7 @@ fn show(
         output.line(&format!("{} {path}{} {lines}", file.kind, from.unwrap_or_default()))?;
         for symbol in file.symbols.iter().flatten() {
             let from = symbol.from.as_deref().map(|from| format!(" from {}", one_line(from)));
-            let name = symbol.id.split_once('#').map_or(symbol.id.as_str(), |(_, name)| name);
+            let name = name_in(&symbol.id, &file.path);
             let events = symbol.events.join(", ");
             output.line(&format!(
                 "    {events}: {} {}{}",

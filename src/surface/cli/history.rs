@@ -140,19 +140,7 @@ fn show(answer: &HistoryBody, provenance: &ProvenanceOut, args: &HistoryArgs, ou
         }
     }
     if let Some(last) = &answer.last_seen {
-        let commit = |commit: &Option<String>| {
-            commit
-                .as_deref()
-                .map_or("-".to_owned(), |commit| commit[..10].to_owned())
-        };
-        output.line(&match last.present {
-            true => format!("there at {}", commit(&last.commit)),
-            false => format!(
-                "last there at {}, taken away by {}",
-                commit(&last.commit),
-                commit(&last.deleted_by)
-            ),
-        })?;
+        output.line(&last.sentence(10))?;
     }
     if let Some(cochange) = &answer.cochange {
         output.line(&format!("in {} commits:", cochange.commits))?;
@@ -167,13 +155,7 @@ fn show(answer: &HistoryBody, provenance: &ProvenanceOut, args: &HistoryArgs, ou
     }
     output.flush()?;
     show_candidates(&answer.candidates, output)?;
-    if answer.target.kind == "unknown" {
-        let near = match answer.near.is_empty() {
-            true => String::new(),
-            false => format!("; did you mean {}?", answer.near.join(" or ")),
-        };
-        output.remark(&format!("{:?} was never there{near}", answer.target.path));
-    }
+    show_nothing(answer, args, output);
     if answer.results.len() < answer.total && !args.last_seen && answer.cochange.is_none() {
         output.remark(&format!("{} of {}; more: -n 0", answer.results.len(), answer.total));
     }
@@ -181,6 +163,31 @@ fn show(answer: &HistoryBody, provenance: &ProvenanceOut, args: &HistoryArgs, ou
         output.remark(why);
     }
     Ok(())
+}
+
+/// Why there is nothing to tell, and what the name that was asked for became.
+fn show_nothing(answer: &HistoryBody, args: &HistoryArgs, output: &mut Output) {
+    let target = &answer.target;
+    if let Some(was) = &target.was {
+        output.remark(&format!("{was:?} is now {}", one_line(&target.path)));
+    }
+    let near = answer.near.join(" or ");
+    let is_empty = answer.total == 0 && answer.last_seen.is_none() && answer.candidates.is_empty();
+    let is_nothing = is_empty && answer.cochange.as_ref().is_none_or(|found| found.files.is_empty());
+    match target.kind {
+        "unknown" if near.is_empty() => output.remark(&answer.nowhere()),
+        "unknown" => output.remark(&format!("{}; did you mean {near}?", answer.nowhere())),
+        "symbol" if args.deleted && is_nothing => {
+            let now = match near.is_empty() {
+                true => String::new(),
+                false => format!("; it is now {}", one_line(&near)),
+            };
+            output.remark(&format!("nothing called {:?} was taken away{now}", target.path));
+        }
+        _ if args.deleted && is_nothing => output.remark("no file was taken away"),
+        _ if is_nothing => output.remark("no commit fits"),
+        _ => {}
+    }
 }
 
 /// What a commit did to a definition.

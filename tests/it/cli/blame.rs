@@ -199,3 +199,16 @@ fn a_shallow_clone_says_where_lines_may_be_older() {
     assert_eq!(told(&answer), git_blame(&shallow, &["HEAD", "--", "folder/c.rs"]));
     assert_eq!(answer["lines"][0]["boundary"], true);
 }
+
+#[test]
+fn one_is_not_many_and_none_is_left_out() {
+    let repo = TestRepo::new("//- a.py\ndef one(): return 1\n");
+    let shown = call(&repo, &["blame", "one"]).expect(0).text();
+    assert!(shown.contains(" 1 commit; "), "{shown}");
+    repo.write("b.py", "def two(): return 1\n");
+    let shown = call(&repo, &["blame", "b.py"]).expect(0).text();
+    assert!(
+        shown.contains("1 line is not committed") && !shown.contains("commits;"),
+        "{shown}"
+    );
+}

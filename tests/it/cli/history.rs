@@ -583,3 +583,78 @@ fn lines_outside_any_definition_are_those_of_git() {
     let beyond = call(&repo, &["history", "notes.txt:99"]).expect(2);
     assert!(beyond.stderr.contains("5 lines"), "{}", beyond.stderr);
 }
+
+#[test]
+fn paths_with_a_hash_or_not_in_utf8_have_definitions() {
+    let repo = TestRepo::empty();
+    let odd = OsStr::from_bytes(b"bad\xff.py");
+    repo.write("ha#sh.py", "def hash():\n    return 1\n");
+    std::fs::write(repo.path("").join(odd), "def nonutf():\n    return 2\n").unwrap();
+    repo.commit("start");
+    let answer = history(&repo, &["ha#sh.py#hash"]);
+    assert_eq!(
+        (&answer["total"], &answer["target"]["present"]),
+        (&1.into(), &true.into())
+    );
+    call(&repo, &["blame", "ha#sh.py#hash"]).expect(0);
+    call(&repo, &["read", "ha#sh.py#hash"]).expect(0);
+    repo.write("ha#sh.py", "def hash():\n    return 3\n");
+    let shown = call(&repo, &["diff"]).expect(0).text();
+    assert!(shown.contains("body: function hash\n"), "{shown}");
+
+    assert_eq!(history(&repo, &["nonutf"])["total"], 1);
+    call(&repo, &["blame", "nonutf"]).expect(0);
+    for end in [&b"#nonutf"[..], b":1"] {
+        let target = [odd.as_bytes(), end].concat();
+        let args = [OsStr::new("history"), OsStr::new("--json"), OsStr::from_bytes(&target)];
+        let answer = call_in(&repo.path(""), &args, b"").expect(0).json();
+        assert_eq!(answer["total"], 1, "{answer}");
+    }
+}
+
+#[test]
+fn what_is_deleted_but_not_committed_is_told_by_name() {
+    let repo =
+        TestRepo::new("//- a.py\ndef one():\n    return 1\n\ndef two():\n    return 2\n//- b.py\ndef three(): pass\n");
+    repo.write("a.py", "def one():\n    return 1\n");
+    repo.remove("b.py");
+    for (name, id) in [("two", "a.py#two"), ("three", "b.py#three")] {
+        for args in [
+            &["history", name, "--json"][..],
+            &["history", "--deleted", name, "--json"],
+        ] {
+            let answer = call(&repo, args).expect(0).json();
+            let told = &answer["results"][0];
+            assert_eq!((&told["symbol"]["id"], &told["commit"]), (&id.into(), &Value::Null));
+            assert_eq!(told["symbol"]["events"][0], "removed", "{args:?}");
+        }
+        let last = history(&repo, &[name, "--last-seen"])["last_seen"].clone();
+        assert_eq!(
+            (&last["commit"], &last["deleted_by"]),
+            (&repo.rev_parse("HEAD").into(), &Value::Null)
+        );
+    }
+    let answer = history(&repo, &["--deleted"]);
+    let told = (&answer["results"][0]["changes"][0]["path"], &answer["total"]);
+    assert_eq!(told, (&"b.py".into(), &1.into()));
+    let head = repo.rev_parse("HEAD");
+    let shown = call(&repo, &["history", "b.py", "--last-seen"]).expect(0).text();
+    let wanted = format!("last there at {}; its deletion is not committed", &head[..10]);
+    assert!(shown.contains(&wanted), "{shown}");
+}
+
+#[test]
+fn where_nothing_is_found_it_is_said() {
+    let repo = TestRepo::new("//- a.py\ndef one():\n    return 1\n");
+    for (args, code, wanted) in [
+        (&["a.py#nope"][..], 1, "\"a.py#nope\" was never there"),
+        (&["--deleted"], 1, "no file was taken away"),
+        (&["--deleted", "nope"], 1, "nothing called \"nope\" was taken away"),
+        (&["a.py", "--since", "2100-01-01"], 1, "no commit fits"),
+        (&["a.py:0"], 2, "counted from 1"),
+        (&["a.py:2-1"], 2, "not a range of lines"),
+    ] {
+        let said = call(&repo, &[&["history"], args].concat()).expect(code).stderr;
+        assert!(said.contains(wanted), "{args:?}: {said}");
+    }
+}

@@ -408,3 +408,37 @@ fn unborn_and_orphan_branches_and_a_commit_of_very_many_paths() {
     repo.git(["checkout", "--quiet", "--orphan", "unborn"]);
     call(&repo, &["history", "."]).expect(0);
 }
+
+#[test]
+fn a_name_from_before_a_rename_leads_to_what_it_is_now() {
+    let repo = TestRepo::empty();
+    repo.write("src/a.rs", function("alpha", 1));
+    repo.commit("start");
+    repo.write("src/a.rs", function("middle", 1));
+    repo.commit("rename");
+    repo.git(["mv", "src/a.rs", "src/b.rs"]);
+    repo.commit("move");
+    repo.write("src/b.rs", function("gamma", 1));
+    repo.commit("rename again");
+    let untraced = json(&repo, &["history", "alpha"]);
+    assert_eq!(untraced["complete"], false);
+    let said = call(&repo, &["history", "alpha"]).expect(1).stderr;
+    assert!(
+        !said.contains("never there") && said.contains("not known to have been"),
+        "{said}"
+    );
+    call(&repo, &["index", "--history"]).expect(0);
+    for name in ["alpha", "middle"] {
+        let answer = json(&repo, &["history", name]);
+        assert_eq!(answer["target"]["path"], "src/b.rs#gamma", "{answer}");
+        assert_eq!(answer["target"]["was"], name);
+        assert_eq!(answer["total"], 4);
+    }
+    let said = call(&repo, &["history", "alpha", "--last-seen"]).expect(0).stderr;
+    assert!(said.contains("\"alpha\" is now src/b.rs#gamma"), "{said}");
+    let said = call(&repo, &["history", "--deleted", "alpha"]).expect(1).stderr;
+    assert!(said.contains("it is now src/b.rs#gamma"), "{said}");
+    assert_eq!(json(&repo, &["blame", "alpha"])["symbols"][0]["name"], "gamma");
+    let said = call(&repo, &["history", "omega"]).expect(1).stderr;
+    assert!(said.contains("\"omega\" was never there"), "{said}");
+}

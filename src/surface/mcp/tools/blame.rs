@@ -16,7 +16,7 @@ use super::super::reply::{Draft, Reply};
 use super::super::tool::{Call, QUESTION_TIME, Tool};
 use crate::surface::answer::{
     BlameBody, BlameBy, BlameLineOut, BlameOut, BlameQuestion, BlameTargetOut, CandidateOut, OwnerOut, SymbolBlameOut,
-    Target, Targets, blame,
+    Target, Targets, blame, count,
 };
 
 /// How long a call waits for commits to be recorded, where they are needed.
@@ -155,18 +155,17 @@ fn line_text(line: &BlameLineOut) -> String {
 fn symbol_text(symbol: &SymbolBlameOut) -> String {
     let last = match &symbol.last {
         Some(last) => format!("{} {}", commit_text(last), last.subject),
-        None => format!("{} lines are not committed", symbol.uncommitted_lines),
+        None => symbol.not_committed(),
     };
     let share = |owner: &OwnerOut| format!("{} {:.0} %", owner.name, owner.share * 100.0);
     let owners: Vec<String> = symbol.owners.iter().take(3).map(share).collect();
+    let whose = match symbol.commits {
+        0 => String::new(),
+        n => format!("\n    {}; {}", count(n, "commit"), owners.join(", ")),
+    };
     format!(
-        "{}-{} {} {}\n    {last}\n    {} commits; {}",
-        symbol.start_line,
-        symbol.end_line,
-        symbol.kind,
-        symbol.name,
-        symbol.commits,
-        owners.join(", ")
+        "{}-{} {} {}\n    {last}{whose}",
+        symbol.start_line, symbol.end_line, symbol.kind, symbol.name
     )
 }
 

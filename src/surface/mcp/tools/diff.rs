@@ -9,7 +9,7 @@ use super::super::asked::{Asked, CURSOR, LIMIT, MAX_TOKENS, PATH, REPO};
 use super::super::credentials::is_credential;
 use super::super::reply::{Body, Draft, Reply};
 use super::super::tool::{Call, QUESTION_TIME, Tool};
-use crate::surface::answer::{DiffBody, DiffBy, DiffQuestion, FileDiffOut, SideOut, diff};
+use crate::surface::answer::{DiffBody, DiffBy, DiffQuestion, FileDiffOut, SideOut, diff, name_in};
 
 pub(super) const TOOL: Tool = Tool {
     name: "diff",
@@ -119,7 +119,7 @@ fn push(file: &mut FileDiffOut, draft: &mut Draft) -> bool {
     let mut line = format!("{} {}{} {lines}", file.kind, file.path, from.unwrap_or_default());
     for symbol in file.symbols.iter().flatten() {
         let from = symbol.from.as_deref().map(|from| format!(" from {from}"));
-        let name = symbol.id.split_once('#').map_or(symbol.id.as_str(), |(_, name)| name);
+        let name = name_in(&symbol.id, &file.path);
         let events = symbol.events.join(", ");
         line.push_str(&format!(
             "\n    {events}: {} {name}{}",

@@ -144,10 +144,11 @@ pub(super) fn life(call: &Call<'_>, past: &Past, target: &str, asked: &HistoryQu
     }
     let mut body = history(&targets, found, asked)?;
     let is_shown = |path: &str| !is_credential(path.as_bytes());
-    body.results.retain(|entry| {
-        let path = entry.symbol.as_ref().and_then(|symbol| symbol.id.split('#').next());
-        path.is_none_or(is_shown)
-    });
+    let is_shown_id = |id: &str| is_shown(id) && id.match_indices('#').all(|(at, _)| is_shown(&id[..at]));
+    body.near.retain(|near| is_shown_id(near));
+    body.candidates.retain(|candidate| is_shown(&candidate.path));
+    body.results
+        .retain(|entry| entry.symbol.as_ref().is_none_or(|symbol| is_shown_id(&symbol.id)));
     for entry in &mut body.results {
         let is_shown = |change: &ChangeOut| is_shown(&change.path) && change.from_path.as_deref().is_none_or(is_shown);
         entry.changes.retain(is_shown);
@@ -160,10 +161,18 @@ pub(super) fn life(call: &Call<'_>, past: &Past, target: &str, asked: &HistoryQu
 
 /// What is told before the commits.
 fn say(body: &HistoryBody, op: HistoryOp, draft: &mut Draft) {
-    let TargetOut { kind, path, present } = &body.target;
+    let TargetOut {
+        kind,
+        path,
+        present,
+        was,
+    } = &body.target;
+    if let Some(was) = was {
+        draft.note(&format!("{was:?} is now {path}"));
+    }
     match *kind {
         "unknown" => {
-            draft.note(&format!("{path:?} was never there"));
+            draft.note(&body.nowhere());
             if !body.near.is_empty() {
                 draft.hint(format!("did you mean {}?", body.near.join(" or ")));
             }
@@ -181,16 +190,8 @@ fn say(body: &HistoryBody, op: HistoryOp, draft: &mut Draft) {
             draft.note(&format!("{kind} {path}{gone}: {} commits", body.total));
         }
     }
-    let short = |commit: &Option<String>| commit.as_deref().map_or("-".to_owned(), |id| id[..12].to_owned());
     if let Some(last) = &body.last_seen {
-        draft.note(&match last.present {
-            true => format!("there at {}", short(&last.commit)),
-            false => format!(
-                "last there at {}, taken away by {}",
-                short(&last.commit),
-                short(&last.deleted_by)
-            ),
-        });
+        draft.note(&last.sentence(12));
     }
     for file in body.cochange.iter().flat_map(|found| &found.files) {
         draft.note(&format!(
