@@ -225,12 +225,13 @@ pub(super) fn shapes(bytes: &Arc<Vec<u8>>, lang: Lang, extraction: &Extraction) 
     let mut n_named: HashMap<String, u32> = HashMap::new();
     let mut shapes: Vec<Shape> = Vec::new();
     for (index, definition) in definitions.iter().enumerate() {
-        if !has_life(definition.kind) {
-            continue;
-        }
+        // Those without a life are counted too, so that an id means the same here as in the index: a getter is not its field.
         let qualified = qualified_name(definitions, definition);
         let nth = n_named.entry(qualified.clone()).or_default();
         *nth += 1;
+        if !has_life(definition.kind) {
+            continue;
+        }
         shapes.push(Shape {
             name: definition.name.clone(),
             qualified,

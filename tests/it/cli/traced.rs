@@ -235,6 +235,32 @@ fn namesakes_are_told_apart_when_one_is_put_before_them() {
 }
 
 #[test]
+fn a_method_with_the_name_of_a_field_has_the_id_that_the_index_gives_it() {
+    let built = |n: u32, fields: &str| {
+        format!(
+            "pub struct Builder {{\n{fields}    depth: u32,\n}}\n\nimpl Builder {{\n{}}}\n",
+            function("write", n)
+        )
+    };
+    let repo = TestRepo::empty();
+    for (message, text) in [
+        ("start", built(1, "")),
+        ("a field of that name", built(1, "    write: u32,\n")),
+        ("edit", built(2, "    write: u32,\n")),
+    ] {
+        repo.write("a.rs", text);
+        repo.commit(message);
+    }
+    for _ in 0..2 {
+        for target in ["a.rs#Builder.write~2", "Builder.write"] {
+            assert_eq!(subjects(&results(&repo, &[target])), ["edit", "start"], "{target}");
+        }
+        assert_eq!(ids(&results(&repo, &["Builder.write"]))[0], "a.rs#Builder.write~2");
+        call(&repo, &["index", "--history"]).expect(0);
+    }
+}
+
+#[test]
 fn a_limit_bounds_what_is_recorded_and_says_so() {
     let repo = TestRepo::empty();
     for n in 1..=6 {
