@@ -19,8 +19,8 @@ pub struct GoneFile {
     pub commit: u32,
 }
 
-/// A file is followed back across so many renames.
-const MAX_RENAMES: usize = 16;
+/// A text is followed back across so many renames, and merges that took it from a side.
+const MAX_STEPS_BACK: usize = 64;
 
 /// The commits that a text in a file lived through.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct TextLife {
     pub first: Option<u32>,
     /// The one that took it away from its last path, if one did.
     pub gone: Option<u32>,
+    /// The parent of that one which has it.
+    pub last: Option<u32>,
     /// Where it stood, the last path first.
     pub paths: Vec<RepoPath>,
 }
@@ -88,49 +90,145 @@ pub fn versions(
     Ok(found)
 }
 
-/// Where a text of the version `blob` of a file came from and went, by the commits among `reached`: `has_text` says whether a version
-/// has it. Versions are looked at in the order of their commits by doubling steps and halving, and the file is followed back across
-/// its renames; so a text that went and came back may be told from or up to one of those times.
+/// Where a text of the version `blob` of a file came from and went, as the commit `tip` sees it, which reaches `reached`: `has_text`
+/// says whether a version has it. The changes along first parents, of the tip first, are looked at by doubling steps and halving, what
+/// a merge took from a side on that side, and the file is followed back across its renames; so a text that went and came back may be
+/// told from or up to one of those times.
 pub fn text_life<E: From<HistoryError>>(
     history: &History,
-    reached: &Reachable,
+    (tip, reached): (u32, &Reachable),
     (path, blob): (&RepoPath, Oid),
     has_text: &mut dyn FnMut(Oid) -> Result<bool, E>,
 ) -> Result<TextLife, E> {
     let mut life = TextLife::default();
-    let is_blob = |change: &PathChange| change.new.is_some_and(|entry| entry.oid == blob);
     let mut has = |change: &PathChange| match change.new {
         Some(entry) if entry.oid == blob => Ok(true),
         Some(entry) => has_text(entry.oid),
         None => Ok(false),
     };
-    let mut changes = changes_in_order(history, reached, path)?;
-    let Some(mut from) = changes.iter().position(is_blob) else {
+    let mut changes = reached_changes(history, reached, path)?;
+    let with_blob = changes
+        .iter()
+        .filter(|change| change.new.is_some_and(|entry| entry.oid == blob));
+    let with_blob: Vec<u32> = with_blob.map(|change| change.commit).collect();
+    let (Some(first), Some(last)) = (with_blob.first(), with_blob.last()) else {
         return Ok(life);
     };
-    let after = &changes[changes.iter().rposition(is_blob).unwrap_or(from) + 1..];
-    let n_after = n_with(after.len(), &mut |at| has(&after[at]))?;
-    life.gone = after.get(n_after).map(|change| change.commit);
+    let on_line = with_blob
+        .iter()
+        .rev()
+        .find(|with| history.is_first_ancestor(**with, tip));
+    let end = end_of(history, (tip, reached), &changes, *on_line.unwrap_or(last), &mut has)?;
+    (life.gone, life.last) = end.map_or((None, None), |(gone, last)| (Some(gone), last));
     life.paths.push(path.clone());
-    for _ in 0..MAX_RENAMES {
-        let n_before = n_with(from, &mut |steps| has(&changes[from - 1 - steps]))?;
-        let first = &changes[from - n_before];
-        life.first = Some(first.commit);
-        let Some(origin) = first.origin.as_ref().filter(|_| n_before == from) else {
+    let mut from = *first;
+    for _ in 0..MAX_STEPS_BACK {
+        let before: Vec<&PathChange> = line_back(history, &changes, from).collect();
+        let n_before = n_with(before.len(), &mut |at| has(before[at]))?;
+        let Some(first) = n_before.checked_sub(1).map(|at| before[at]) else {
             break;
         };
-        let moved_at = history.order_of(first.commit);
-        let mut older = changes_in_order(history, reached, &origin.path)?;
-        older.retain(|change| history.order_of(change.commit) < moved_at);
-        let Some(last) = older.last() else { break };
+        life.first = Some(first.commit);
+        let mut sides = history.parents(first.commit).iter().skip(1).flatten();
+        let at_side = sides.find_map(|side| line_back(history, &changes, *side).next());
+        if let Some(at_side) = at_side
+            && has(at_side)?
+        {
+            from = at_side.commit;
+            continue;
+        }
+        let (Some(origin), Some(Some(parent))) = (&first.origin, history.parents(first.commit).first()) else {
+            break;
+        };
+        let older = reached_changes(history, reached, &origin.path)?;
+        let Some(last) = line_back(history, &older, *parent).next() else {
+            break;
+        };
         if !has(last)? {
             break;
         }
         life.paths.push(origin.path.clone());
-        from = older.len() - 1;
+        from = last.commit;
         changes = older;
     }
     Ok(life)
+}
+
+/// The commit that took a text away, which stands in a file after the commit `from`, and the parent of it that has the text.
+fn end_of<E>(
+    history: &History,
+    (tip, reached): (u32, &Reachable),
+    changes: &[PathChange],
+    mut from: u32,
+    has: &mut dyn FnMut(&PathChange) -> Result<bool, E>,
+) -> Result<Option<(u32, Option<u32>)>, E> {
+    loop {
+        let is_on_line = history.is_first_ancestor(from, tip);
+        let taken = (!is_on_line).then(|| taken_by(history, (tip, reached), from)).flatten();
+        let top = taken.map_or(tip, |(_, side)| side);
+        let mut after: Vec<&PathChange> = line_back(history, changes, top)
+            .take_while(|change| change.commit > from)
+            .collect();
+        after.reverse();
+        let n_after = n_with(after.len(), &mut |at| has(after[at]))?;
+        if let Some(gone) = after.get(n_after) {
+            let gone = removal(history, changes, gone.commit, has)?;
+            return Ok(Some((gone, history.parents(gone).first().copied().flatten())));
+        }
+        let Some((merge, side)) = taken else {
+            return Ok(None);
+        };
+        let stands = line_back(history, changes, merge).next().map(&mut *has).transpose()?;
+        if stands != Some(true) {
+            return Ok(Some((merge, Some(side))));
+        }
+        from = merge;
+    }
+}
+
+/// The merge that took in the line of first parents on which a commit is, and the parent that is the end of that line: one on the line
+/// of the tip, else the first.
+fn taken_by(history: &History, (tip, reached): (u32, &Reachable), from: u32) -> Option<(u32, u32)> {
+    let merges = (from + 1..=tip).filter(|number| reached.has(*number));
+    let sides = merges.flat_map(|merge| {
+        let sides = history.parents(merge).iter().skip(1).flatten();
+        sides.map(move |side| (merge, *side))
+    });
+    sides
+        .filter(|(_, side)| history.is_first_ancestor(from, *side))
+        .min_by_key(|(merge, _)| (!history.is_first_ancestor(*merge, tip), *merge))
+}
+
+/// The commit that took a text away where `gone` has it no longer: if that is a merge, the one on the side that it took over,
+/// where the text stood when the side began.
+fn removal<E>(
+    history: &History,
+    changes: &[PathChange],
+    mut gone: u32,
+    has: &mut dyn FnMut(&PathChange) -> Result<bool, E>,
+) -> Result<u32, E> {
+    'merges: loop {
+        let Some((Some(main), sides)) = history.parents(gone).split_first() else {
+            return Ok(gone);
+        };
+        for side in sides.iter().flatten() {
+            let (before, after): (Vec<&PathChange>, Vec<&PathChange>) =
+                line_back(history, changes, *side).partition(|change| history.is_first_ancestor(change.commit, *main));
+            let has_begun = before.first().map(|change| has(change)).transpose()?;
+            let n_after = n_with(after.len(), &mut |at| has(after[after.len() - 1 - at]))?;
+            if has_begun == Some(true) && n_after < after.len() {
+                gone = after[after.len() - 1 - n_after].commit;
+                continue 'merges;
+            }
+        }
+        return Ok(gone);
+    }
+}
+
+/// Those of some changes, ascending by commit, that are on the line of first parents from a commit back, the last first.
+fn line_back<'c>(history: &History, changes: &'c [PathChange], top: u32) -> impl Iterator<Item = &'c PathChange> {
+    let changes = changes.iter().rev();
+    changes.filter(move |change| change.commit <= top && history.is_first_ancestor(change.commit, top))
 }
 
 /// How many of the first `n` have it, when those that have it come before those that have not.
@@ -156,10 +254,9 @@ fn n_with<E>(n: usize, has: &mut dyn FnMut(usize) -> Result<bool, E>) -> Result<
     Ok(n)
 }
 
-fn changes_in_order(history: &History, reached: &Reachable, path: &RepoPath) -> Result<Vec<PathChange>, HistoryError> {
+fn reached_changes(history: &History, reached: &Reachable, path: &RepoPath) -> Result<Vec<PathChange>, HistoryError> {
     let mut changes = history.changes_of(path.as_bytes())?;
     changes.retain(|change| reached.has(change.commit));
-    changes.sort_by_key(|change| history.order_of(change.commit));
     Ok(changes)
 }
 

@@ -305,3 +305,51 @@ fn damaged_lengths_are_noticed() {
     let opened = SymbolBatch::from_bytes(file.finish());
     assert!(opened.and_then(|symbols| symbols.verify(&batch)).is_err());
 }
+
+#[test]
+fn a_text_lives_along_parents_and_not_across_branches() {
+    // Each with its parents and what the file `m` was and is.
+    let commits = [
+        (&[][..], Some((0, 1))),
+        (&[0], Some((1, 2))),
+        (&[0], None),
+        // Takes nothing of the side.
+        (&[2, 1], None),
+        (&[3], Some((1, 3))),
+        (&[4], Some((3, 4))),
+        (&[5], Some((4, 6))),
+        (&[5], None),
+        // Takes what the side did.
+        (&[7, 6], Some((4, 6))),
+        (&[8], Some((6, 7))),
+        (&[8], None),
+        (&[10, 9], Some((6, 7))),
+    ];
+    let mut writer = BatchWriter::new(0);
+    for ((parents, edit), n) in commits.iter().zip(0..) {
+        let changes = match edit {
+            Some((old, new)) => vec![change("m", *old, *new, None)],
+            None => vec![change("x", n, n + 1, None)],
+        };
+        let parents: Vec<Option<u32>> = parents.iter().copied().map(Some).collect();
+        writer.add(commit(n, changes), &parents);
+    }
+    let mut history = History::default();
+    history.push(Batch::from_bytes(writer.finish()).unwrap()).unwrap();
+    let (tip, reached) = (11, history.reachable(&[11]));
+    for (blob, with, wanted) in [
+        (1, &[1, 3][..], (Some(0), Some(5), Some(4))),
+        (3, &[1, 3], (Some(0), Some(5), Some(4))),
+        // On a side that was not taken.
+        (2, &[2], (Some(1), Some(3), Some(1))),
+        // Gone, and come, on a side that was taken.
+        (4, &[4], (Some(5), Some(6), Some(5))),
+        (7, &[7], (Some(9), None, None)),
+        (1, &[1, 2, 3, 4, 6, 7], (Some(0), None, None)),
+    ] {
+        let mut has_text = |found: Oid| Ok::<_, HistoryError>(with.iter().any(|n| oid(*n) == found));
+        let path = RepoPath::from("m");
+        let life = text_life(&history, (tip, &reached), (&path, oid(blob)), &mut has_text).unwrap();
+        assert_eq!((life.first, life.gone, life.last), wanted, "{blob}");
+    }
+}

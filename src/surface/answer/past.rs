@@ -1,5 +1,6 @@
 //! Files of all recorded commits, as far as they are indexed, and when each lived.
 
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::AtomicBool;
 
@@ -30,6 +31,9 @@ pub(crate) struct Past {
     now: View,
     documents: Documents,
     opened: OpenedHistory,
+    /// Versions of files in the commits that the revision reaches, and how many of them are indexed.
+    n_versions: usize,
+    n_indexed: usize,
 }
 
 /// When a text lived.
@@ -80,7 +84,13 @@ impl Workspace {
             files.insert((entry.path.clone(), entry.oid));
             entries.push(entry);
         }
-        let recorded = versions(&opened.history, &opened.reached, &|oid| indexed.contains(&oid))?;
+        let contents: RefCell<HashSet<Oid>> = RefCell::default();
+        let recorded = versions(&opened.history, &opened.reached, &|oid| {
+            contents.borrow_mut().insert(oid);
+            indexed.contains(&oid)
+        })?;
+        let contents = contents.into_inner();
+        let n_indexed = contents.intersection(&indexed).count();
         for ((path, oid), mode) in recorded {
             let key = ArtifactKey {
                 blob: BlobId(oid),
@@ -103,6 +113,8 @@ impl Workspace {
             now,
             documents,
             opened,
+            n_versions: contents.len(),
+            n_indexed,
         })
     }
 }
@@ -115,7 +127,19 @@ impl Past {
         if self.opened.entries.iter().any(|entry| entry.lines.is_none()) {
             notes.push(NOT_INDEXED_NOTE.to_owned());
         }
+        if !self.is_whole() {
+            notes.push(format!(
+                "{} of {} recorded versions of files are indexed, the others are not looked through; search --in diffs finds the \
+                 commits that added or removed a line",
+                self.n_indexed, self.n_versions
+            ));
+        }
         Ok(notes)
+    }
+
+    /// Whether every version of every file is indexed.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.n_indexed == self.n_versions
     }
 
     /// Whether only what is gone was asked for.
@@ -144,6 +168,7 @@ impl Past {
     /// When what was found lived, at all its places. Reads versions of files.
     pub(crate) fn life(&self, reader: &mut ObjectReader, hit: &Hit) -> Result<LifeOut> {
         let history = &self.opened.history;
+        let seen_from = (self.opened.tip.unwrap_or_default(), &self.opened.reached);
         let (mut first, mut gone) = (None, None);
         let (mut present, mut paths) = (false, BTreeSet::new());
         let Some(place) = hit.places.first() else {
@@ -165,10 +190,10 @@ impl Past {
                 let content = reader.blob(BlobId(oid), MAX_VERSION_BYTES)?;
                 Ok(matches!(content, BlobContent::Content(bytes) if finder.find(&bytes).is_some()))
             };
-            let own = text_life(history, &self.opened.reached, (&entry.path, entry.oid), &mut has_text)?;
+            let own = text_life(history, seen_from, (&entry.path, entry.oid), &mut has_text)?;
             let order = |commit: &u32| history.order_of(*commit);
             first = first.into_iter().chain(own.first).min_by_key(order);
-            gone = gone.into_iter().chain(own.gone).max_by_key(order);
+            gone = (gone.into_iter().chain(own.gone.map(|gone| (gone, own.last)))).max_by_key(|(gone, _)| order(gone));
             let there = self.now.find(entry.path.as_bytes());
             present |= match there.map(|there| self.now.file(there).entry().oid) {
                 Some(there) => there == entry.oid || has_text(there)?,
@@ -178,12 +203,12 @@ impl Past {
             paths.insert(entry.path.to_string());
         }
         let gone = gone.filter(|_| !present);
-        let last = gone.and_then(|gone| history.parents(gone).first().copied().flatten());
+        let last = gone.and_then(|(_, last)| last);
         Ok(LifeOut {
             present,
             first: self.moment(first)?,
             last: self.moment(last)?,
-            gone_in: self.moment(gone)?,
+            gone_in: self.moment(gone.map(|(gone, _)| gone))?,
             paths: paths.into_iter().collect(),
         })
     }

@@ -195,6 +195,11 @@ pub(crate) fn ranked_in_past(
         true => gone_hits(workspace, past, request, kinds, interrupt)?,
     };
     let mut page = page_of(workspace, &past.view, request, &best, explain)?;
+    if !past.is_whole() {
+        let unknown = page.absent.drain(..);
+        page.notes
+            .extend(unknown.map(|text| format!("no version that is indexed holds {text:?}")));
+    }
     let mut reader = workspace.repository.reader();
     for (result, hit) in page.results.iter_mut().zip(&best.outcome.hits) {
         result.life = Some(past.life(&mut reader, hit)?);

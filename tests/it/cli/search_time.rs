@@ -448,6 +448,26 @@ fn code_that_is_gone_is_found_with_the_commits_that_it_lived_through() {
 }
 
 #[test]
+fn versions_that_are_not_indexed_are_not_called_empty() {
+    let repo = TestRepo::new("//- a.rs\npub fn early_bird() -> u32 { 1 }\n");
+    repo.write("a.rs", "pub fn late_riser() -> u32 { 2 }\n");
+    repo.commit("later");
+    call(&repo, &["index", "--history", "--quiet"]).expect(0);
+    let ask = || search(&repo, &["--all-history", "\"early_bird\""]);
+    let answer = ask();
+    assert_eq!(answer["complete"], false);
+    assert_eq!(answer["absent"], Value::Null);
+    let why = answer["incomplete_because"].to_string();
+    assert!(why.contains("1 of 2 recorded versions"), "{why}");
+    assert!(why.contains("no version that is indexed holds"), "{why}");
+    // Where all are indexed it is known.
+    call(&repo, &["index", "--quiet", "HEAD~1"]).expect(0);
+    let answer = ask();
+    assert_eq!(answer["results"][0]["symbol"], "early_bird");
+    assert_eq!(answer["complete"], true);
+}
+
+#[test]
 fn what_is_gone_is_described_and_outlives_a_collection() {
     let (repo, commits) = past();
     call(&repo, &["index", "--history", "--quiet"]).expect(0);
