@@ -52,6 +52,30 @@ pub(super) struct EmbeddingSettings {
     pub(super) query_timeout_ms: Option<u32>,
 }
 
+impl EmbeddingSettings {
+    /// The first key that is set.
+    pub(super) fn first_set(&self) -> Option<&'static str> {
+        let keys = [
+            ("embedding.model", self.model.is_some()),
+            ("embedding.server", self.server.is_some()),
+            ("embedding.api", self.api.is_some()),
+            ("embedding.key_file", self.key_file.is_some()),
+            ("embedding.key_variable", self.key_variable.is_some()),
+            ("embedding.proxy", self.proxy.is_some()),
+            ("embedding.revision", self.revision.is_some()),
+            ("embedding.query_prefix", self.query_prefix.is_some()),
+            ("embedding.document_prefix", self.document_prefix.is_some()),
+            ("embedding.dimensions", self.dimensions.is_some()),
+            ("embedding.encoding", self.encoding.is_some()),
+            ("embedding.batch", self.batch.is_some()),
+            ("embedding.in_flight", self.in_flight.is_some()),
+            ("embedding.timeout_s", self.timeout_s.is_some()),
+            ("embedding.query_timeout_ms", self.query_timeout_ms.is_some()),
+        ];
+        keys.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key)
+    }
+}
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SearchSettings {

@@ -306,11 +306,8 @@ impl Config {
 
 /// What a file sets that a repository may not: what is run, and what becomes of this machine's disk.
 fn not_for_repositories(settings: &Settings) -> Option<&'static str> {
-    if settings.embedding.model.is_some() {
-        return Some("embedding.model");
-    }
-    if settings.embedding != file::EmbeddingSettings::default() {
-        return Some("embedding");
+    if let Some(key) = settings.embedding.first_set() {
+        return Some(key);
     }
     if settings.serve.roots.is_some() {
         return Some("serve.roots");
