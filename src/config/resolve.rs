@@ -165,7 +165,7 @@ impl Config {
             return Err(ConfigError::Value {
                 origin: origin.clone(),
                 value: value.clone(),
-                expected: "a date, or 12h, 30d, 2w, 6m, 1y",
+                expected: "a date for history.since: 2024-02-29, or 12h, 30d, 2w, 6m, 1y",
             });
         }
         let gc_dead_percent = from_files(&layers, |settings| settings.gc.dead_percent);

@@ -12,7 +12,7 @@ use crate::git::{Blame, BlameOptions, BlamedCommit};
 use crate::history::{Boundary, CommitHead, FileShapes, Shape, SymbolKey, Who, lines_of, symbol_lives};
 use crate::model::{CommitId, RepoPath};
 use crate::query::{
-    BlamedLine, Owner, SymbolBlame, blame_by_symbol, blame_over_changes, change_owners, folder_owners, kind_name,
+    BlamedLine, Gaps, Owner, SymbolBlame, blame_by_symbol, blame_over_changes, change_owners, folder_owners, kind_name,
     line_owners, timestamp,
 };
 
@@ -224,6 +224,10 @@ impl Question<'_> {
         let is_committed = !targets.uncommitted.iter().any(|change| change.path == *path);
         let is_meant = matches!(args.by, None | Some(BlameBy::Symbol));
         if !(is_plain && is_traced && is_committed && is_meant && history.n_commits() > 0) {
+            return Ok(false);
+        }
+        // Where the record ends early, who wrote what came before is not in it.
+        if !Gaps::of(history, &targets.opened.reached)?.boundaries.is_empty() {
             return Ok(false);
         }
         Ok(targets.shapes(path)?.is_some_and(|file| !file.shapes.is_empty()))

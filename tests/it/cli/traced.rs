@@ -468,3 +468,19 @@ fn a_name_from_before_a_rename_leads_to_what_it_is_now() {
     let said = call(&repo, &["history", "omega"]).expect(1).stderr;
     assert!(said.contains("\"omega\" was never there"), "{said}");
 }
+
+#[test]
+fn who_wrote_what_is_asked_of_git_where_the_record_ends_early() {
+    let repo = TestRepo::empty();
+    repo.write("a.rs", function("alpha", 1));
+    let first = repo.commit("write");
+    for n in 1..4 {
+        repo.write("other.rs", function("beta", n));
+        repo.commit("another file");
+    }
+    fs::write(repo.path(".codescout.toml"), "[history]\nmax_commits = 2\n").unwrap();
+    call(&repo, &["index", "--history"]).expect(0);
+    let answer = json(&repo, &["blame", "a.rs", "--ref", "HEAD"]);
+    assert_eq!(answer["basis"], "lines", "{answer}");
+    assert_eq!(answer["symbols"][0]["last"]["commit"].as_str(), Some(first.as_str()));
+}
