@@ -58,6 +58,9 @@ pub(crate) struct BlameBody {
     pub(crate) symbols: Option<Vec<SymbolOut>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) owners: Option<Vec<OwnerOut>>,
+    /// What makes it partial.
+    #[serde(skip)]
+    pub(crate) incomplete: Vec<String>,
 }
 
 /// What was asked about.
@@ -160,6 +163,7 @@ impl Question<'_> {
             lines: None,
             symbols: None,
             owners: None,
+            incomplete: Vec::new(),
         };
         match target {
             Target::Unknown(path, near) => {
@@ -184,6 +188,7 @@ impl Question<'_> {
                 let opened = self.targets.opened;
                 let found = folder_owners(&opened.history, &opened.reached, &path, &opened.mailmap)?;
                 answer.owners = Some(found.iter().map(owner_out).collect());
+                answer.incomplete = Gaps::of(&opened.history, &opened.reached)?.sentences();
             }
             Target::File(path) if self.knows_changes(&path)? => {
                 answer.target.kind = "file";
@@ -299,6 +304,20 @@ impl Question<'_> {
         answer.target.path = symbol.map_or_else(|| path.to_string(), SymbolKey::id);
         let found = self.blamed(path, lines, symbol)?;
         answer.notes.clone_from(&found.blame.notes);
+        if found.blame.commits.values().any(|commit| commit.is_boundary) {
+            let opened = self.targets.opened;
+            let mut gaps = Gaps::of(&opened.history, &opened.reached)?;
+            // Git reads beyond where the record ends, but not beyond where the clone does.
+            gaps.boundaries.retain(|name, _| *name == Boundary::Shallow.name());
+            answer.incomplete = gaps.sentences();
+        }
+        let args = self.args;
+        let is_changed = self.targets.uncommitted.iter().any(|change| change.path == *path);
+        if is_changed && (args.ignores_blanks || args.follows_moves || args.follows_copies > 0) {
+            let why = "the file is not as committed: lines that differ in anything are not committed, as blanks, moves and copies \
+                       are looked at in commits alone";
+            answer.notes.push(why.to_owned());
+        }
         // A file without definitions has lines.
         let unless_asked = match found.file.shapes.is_empty() {
             true => BlameBy::Line,
@@ -336,7 +355,16 @@ impl Question<'_> {
             message: format!("{:?} is not a file of {}", path.to_text(), targets.reference),
             hint: format!("history {} tells what became of it", path.to_text()),
         };
-        let file = targets.shapes(path)?.ok_or_else(not_there)?;
+        let not_here = || Hinted {
+            message: format!("the content of {:?} is not in this repository", path.to_text()),
+            hint: format!("git fetch brings it; history {} tells what is known", path.to_text()),
+        };
+        let changed = targets.uncommitted.iter().find(|change| change.path == *path);
+        let file = match (targets.shapes(path)?, changed) {
+            (Some(file), _) => file,
+            (None, None) if targets.committed_entry(path)?.is_some() => return Err(not_here().into()),
+            _ => return Err(not_there().into()),
+        };
         let n_lines = file.bytes.split_inclusive(|byte| *byte == b'\n').count() as u32;
         let wanted = match symbol {
             Some(key) => {
@@ -352,7 +380,6 @@ impl Question<'_> {
             }
             .into());
         }
-        let changed = targets.uncommitted.iter().find(|change| change.path == *path);
         let committed_path = changed
             .and_then(|change| change.origin.clone())
             .unwrap_or_else(|| path.clone());

@@ -63,6 +63,12 @@ pub(crate) fn diff(
     };
     let total = changes.len();
     let files = Comparison::new(workspace, by, interrupt).files(changes, total <= MAX_READ_FILES)?;
+    let n_unread = files.iter().filter(|file| file.is_unread).count();
+    if n_unread > 0 {
+        provenance.also_incomplete(format!(
+            "the contents of {n_unread} files are too large or not in this repository: what differs in them is not known"
+        ));
+    }
     let count = |of: fn(&FileOut) -> Option<u32>| files.iter().filter_map(of).sum();
     let body = DiffBody {
         by: by.name(),
@@ -115,6 +121,9 @@ pub(crate) struct FileOut {
     pub(crate) symbols: Option<Vec<SymbolOut>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) diff: Option<String>,
+    /// Whether its content could not be read, so that it may be text or not.
+    #[serde(skip)]
+    pub(crate) is_unread: bool,
 }
 
 /// A definition that is not what it was.
@@ -333,6 +342,8 @@ impl<'a> Comparison<'a> {
         let new = self.read(&change.path, change.new)?;
         let is_text = |bytes: &[u8]| !bytes[..bytes.len().min(8_000)].contains(&0);
         let (Some(old), Some(new)) = (old, new) else {
+            let is_submodule = |entry: Entry| entry.mode == FileMode::Submodule;
+            told.is_unread = !change.old.is_some_and(is_submodule) && !change.new.is_some_and(is_submodule);
             return Ok(FilePair::default());
         };
         if !is_text(&old) || !is_text(&new) {
@@ -387,6 +398,7 @@ fn file_out(change: &Change) -> FileOut {
         removed_lines: None,
         symbols: None,
         diff: None,
+        is_unread: false,
     }
 }
 

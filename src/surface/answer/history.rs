@@ -364,7 +364,10 @@ impl Question<'_> {
         };
         let history = &self.opened.history;
         let commits = self.workspace.repository.line_log(commit, path, (first, last))?;
-        let numbers: Vec<u32> = commits.iter().filter_map(|id| history.number(*id)).collect();
+        let mut numbers: Vec<u32> = commits.iter().filter_map(|id| history.number(*id)).collect();
+        if self.args.op == HistoryOp::Introduced {
+            numbers.drain(..numbers.len().saturating_sub(1));
+        }
         let heads = history.heads(&numbers)?;
         for head in numbers.iter().filter_map(|number| heads.get(number)) {
             let author = self.opened.mailmap.resolve(&head.author);
@@ -373,9 +376,6 @@ impl Question<'_> {
             }
         }
         answer.total = answer.results.len();
-        if self.args.op == HistoryOp::Introduced {
-            answer.results.drain(..answer.results.len().saturating_sub(1));
-        }
         answer.results.drain(..self.args.skip.min(answer.results.len()));
         answer.results.truncate(self.limit());
         Ok(())
@@ -419,8 +419,16 @@ impl Question<'_> {
         let history = &self.opened.history;
         let numbers: Vec<u32> = life.changes.iter().map(|change| change.commit).collect();
         let heads = history.heads(&numbers)?;
+        let last_removal = life.changes.first().filter(|change| change.events.removed);
+        let gone = last_removal
+            .map(|change| change.commit)
+            .filter(|_| !answer.target.present);
+        let n_skipped = match self.args.op {
+            HistoryOp::Introduced => life.changes.len().saturating_sub(1),
+            _ => 0,
+        };
         let mut passing = Vec::new();
-        for change in life.changes {
+        for change in life.changes.into_iter().skip(n_skipped) {
             let head = &heads[&change.commit];
             let author = self.opened.mailmap.resolve(&head.author);
             let is_wanted = !(self.args.skips_formatting && change.events.names() == ["formatting"]);
@@ -444,10 +452,7 @@ impl Question<'_> {
             });
         }
         if self.args.op == HistoryOp::LastSeen {
-            let gone = passing
-                .first()
-                .filter(|(change, ..)| change.events.removed && !answer.target.present);
-            let before = gone.and_then(|(change, ..)| history.parents(change.commit).first().copied().flatten());
+            let before = gone.and_then(|number| history.parents(number).first().copied().flatten());
             let commit = match answer.target.present || is_taken {
                 true => self.opened.target.and_then(|target| target.commit),
                 false => before.map(|number| history.id(number)).transpose()?,
@@ -455,14 +460,10 @@ impl Question<'_> {
             answer.last_seen = Some(LastSeenOut {
                 present: answer.target.present,
                 commit: commit.map(|id| id.to_string()),
-                deleted_by: gone.map(|(_, head, _)| head.id.to_string()),
+                deleted_by: gone.map(|number| heads[&number].id.to_string()),
             });
         }
         answer.total = passing.len() + answer.results.len();
-        if self.args.op == HistoryOp::Introduced {
-            passing.drain(..passing.len().saturating_sub(1));
-            answer.total = passing.len();
-        }
         let mut reader = self.workspace.repository.reader();
         for (change, head, author) in self.page(&mut answer.results, &passing) {
             let mut told = head_out(head, author, history.parents(change.commit).len() > 1);
@@ -491,6 +492,9 @@ impl Question<'_> {
         if self.args.op == HistoryOp::LastSeen {
             answer.last_seen = Some(self.last_seen(answer.target.present, &committed)?);
         }
+        if self.args.op == HistoryOp::Introduced {
+            committed.drain(..committed.len().saturating_sub(1));
+        }
         committed.retain(|entry| self.filter.passes(&entry.head, &entry.author));
         if self.args.op == HistoryOp::Cochange {
             answer.cochange = Some(self.cochange(&committed)?);
@@ -502,10 +506,6 @@ impl Question<'_> {
             answer.results.push(self.uncommitted_out(&own, &mut disk)?);
         }
         answer.total = committed.len() + answer.results.len();
-        if self.args.op == HistoryOp::Introduced {
-            committed.drain(..committed.len().saturating_sub(1));
-            answer.total = committed.len();
-        }
         let mut reader = self.workspace.repository.reader();
         for entry in self.page(&mut answer.results, &committed) {
             let mut told = entry_out(entry);

@@ -39,19 +39,20 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &BlameArgs, outp
     };
     let body = blame(&targets, targets.find(&args.target)?, &question(args))?;
     let n_dirty = uncommitted.len();
-    let notes = opened.notes.clone();
-    let provenance = ProvenanceOut::without_view(workspace, &global.reference, opened.target, n_dirty, notes);
+    let incomplete = [opened.notes.clone(), body.incomplete.clone()].concat();
+    let provenance = ProvenanceOut::without_view(workspace, &global.reference, opened.target, n_dirty, incomplete);
     let is_empty = |n: Option<usize>| n.unwrap_or(0) == 0;
     let is_nothing = is_empty(body.lines.as_ref().map(Vec::len))
         && is_empty(body.symbols.as_ref().map(Vec::len))
-        && is_empty(body.owners.as_ref().map(Vec::len));
+        && is_empty(body.owners.as_ref().map(Vec::len))
+        && body.candidates.is_empty();
     match output.json {
         true => output.json(&BlameOut {
             provenance,
             body,
             took_ms: started.elapsed().as_secs_f64() * 1e3,
         })?,
-        false => show(&body, output)?,
+        false => show(&body, &provenance, output)?,
     }
     Ok(if is_nothing { Found::Nothing } else { Found::Something })
 }
@@ -71,14 +72,15 @@ fn question(args: &BlameArgs) -> BlameQuestion {
     }
 }
 
-fn show(answer: &BlameBody, output: &mut Output) -> Result<()> {
+fn show(answer: &BlameBody, provenance: &ProvenanceOut, output: &mut Output) -> Result<()> {
     let day = |date: &str| date[..date.len().min(10)].to_owned();
     for line in answer.lines.iter().flatten() {
         let (commit, when, who) = match &line.commit {
             Some(commit) => (&commit.commit[..10], day(&commit.date), commit.author.name.as_str()),
             None => ("----------", "not committed".to_owned(), ""),
         };
-        let commit = output.styled(STRONG, commit);
+        let is_end = line.commit.as_ref().is_some_and(|commit| commit.boundary);
+        let commit = format!("{}{}", if is_end { "^" } else { "" }, output.styled(STRONG, commit));
         let facts = output.name(FAINT, format!("{when} {who}").trim_end());
         let from = line.from_path.as_deref().map(|path| output.name(PATH, path));
         let from = from.map(|path| format!("{path} ")).unwrap_or_default();
@@ -126,6 +128,9 @@ fn show(answer: &BlameBody, output: &mut Output) -> Result<()> {
     super::history::show_candidates(&answer.candidates, output)?;
     for note in &answer.notes {
         output.remark(note);
+    }
+    for why in provenance.incomplete_because() {
+        output.remark(why);
     }
     Ok(())
 }

@@ -92,6 +92,7 @@ fn show(
             .map(|from| format!(" from {}", one_line(from)));
         let lines = match (file.added_lines, file.removed_lines) {
             (Some(added), Some(removed)) => format!("+{added} -{removed}"),
+            _ if file.is_unread => "not read".to_owned(),
             _ => "binary".to_owned(),
         };
         let path = output.name(PATH, &file.path);

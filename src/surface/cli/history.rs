@@ -62,7 +62,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &HistoryArgs, ou
     let incomplete = body.incomplete.clone();
     let provenance = ProvenanceOut::without_view(workspace, &global.reference, opened.target, n_dirty, incomplete);
     let has_cochange = body.cochange.as_ref().is_some_and(|found| !found.files.is_empty());
-    let is_nothing = body.total == 0 && !has_cochange;
+    let is_nothing = body.total == 0 && !has_cochange && body.candidates.is_empty();
     match output.json {
         true => output.json(&HistoryOut {
             provenance,

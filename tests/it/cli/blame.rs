@@ -117,6 +117,8 @@ fn uncommitted_lines_belong_to_nobody() {
         told(&blame(&repo, &["folder/c.rs"])),
         git_blame(&repo, &["--", "folder/c.rs"])
     );
+    let notes = blame(&repo, &["folder/c.rs", "-w"])["notes"].to_string();
+    assert!(notes.contains("not as committed"), "{notes}");
     repo.write("untracked.rs", "fn f() {}\n");
     let answer = blame(&repo, &["untracked.rs"]);
     assert_eq!(answer["lines"][0].get("commit"), None);
@@ -198,6 +200,10 @@ fn a_shallow_clone_says_where_lines_may_be_older() {
     let answer = blame(&shallow, &["folder/c.rs", "--ref", "HEAD"]);
     assert_eq!(told(&answer), git_blame(&shallow, &["HEAD", "--", "folder/c.rs"]));
     assert_eq!(answer["lines"][0]["boundary"], true);
+    assert_eq!(answer["complete"], false);
+    let called = call(&shallow, &["blame", "folder/c.rs", "--by", "line"]).expect(0);
+    assert!(called.text().starts_with('^'), "{}", called.text());
+    assert!(called.stderr.contains("this clone is shallow"), "{}", called.stderr);
 }
 
 #[test]

@@ -558,7 +558,7 @@ fn definitions_are_followed_by_name_id_and_place() {
 #[test]
 fn a_name_of_several_definitions_gives_them_all() {
     let repo = TestRepo::new("//- a.rs\npub fn twice() { one() }\n//- b.rs\npub fn twice() { two() }\n");
-    let answer = call(&repo, &["history", "twice", "--json"]).expect(1).json();
+    let answer = call(&repo, &["history", "twice", "--json"]).expect(0).json();
     assert_eq!(answer["target"]["kind"], "many");
     let ids: Vec<&str> = answer["candidates"]
         .as_array()
@@ -657,4 +657,38 @@ fn where_nothing_is_found_it_is_said() {
         let said = call(&repo, &[&["history"], args].concat()).expect(code).stderr;
         assert!(said.contains(wanted), "{args:?}: {said}");
     }
+}
+
+#[test]
+fn only_the_commit_that_brought_it_in_is_its_introduction() {
+    let repo = TestRepo::new("//- a.py\ndef one():\n    return 1\n");
+    repo.write("a.py", "def one():\n    return 2\n");
+    let second = repo.commit("edit");
+    let time = repo.git(["log", "-1", "--format=%ct", &second]);
+    for target in ["a.py#one", "a.py"] {
+        let first = history(&repo, &[target, "--introduced"]);
+        assert_eq!(commits(&first, None), [repo.rev_parse("HEAD~1")]);
+        let since = format!("@{}", time.trim());
+        let is_later = repo.git(["log", "-1", "--format=%ct", "HEAD~1"]).trim() < time.trim();
+        assert!(is_later);
+        call(&repo, &["history", target, "--introduced", "--since", &since]).expect(1);
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_neither_binary_nor_absent() {
+    let repo = TestRepo::new("//- a.py\ndef one():\n    return 1\n");
+    repo.write("a.py", "def one():\n    return 2\n");
+    repo.commit("edit");
+    let blob = repo.git(["rev-parse", "HEAD:a.py"]);
+    repo.remove("a.py");
+    repo.write("b.py", "def other(): pass\n");
+    repo.commit("remove");
+    repo.remove(format!(".git/objects/{}/{}", &blob[..2], &blob[2..]));
+    let called = call(&repo, &["diff", "HEAD~2", "HEAD~1"]).expect(0);
+    assert!(called.text().contains("a.py not read"), "{}", called.text());
+    let answer = call(&repo, &["diff", "HEAD~2", "HEAD~1", "--json"]).expect(0).json();
+    assert_eq!(answer["complete"], false);
+    let said = call(&repo, &["blame", "a.py", "--ref", "HEAD~1"]).expect(2).stderr;
+    assert!(said.contains("not in this repository"), "{said}");
 }

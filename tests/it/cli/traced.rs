@@ -285,6 +285,10 @@ fn a_limit_bounds_what_is_recorded_and_says_so() {
         (answer["total"].as_u64().unwrap(), why.contains("not recorded"))
     };
     assert_eq!(asked("[history]\nmax_commits = 2\n"), (2, true));
+    // Git knows the commits of lines that are not recorded.
+    call(&repo, &["index", "--history"]).expect(0);
+    let blamed = json(&repo, &["blame", "a.rs", "--ref", "HEAD"]);
+    assert!(blamed["basis"] != "changes", "{blamed}");
     let status = call(&repo, &["status"]).expect(0).text();
     assert!(status.contains("older ones are not recorded"), "{status}");
     // Raised, moved back, taken away: what is missing is recorded. Lowered: what is there stays.

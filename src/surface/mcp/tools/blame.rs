@@ -103,7 +103,10 @@ fn run(call: &Call<'_>) -> Result<Reply> {
         candidates: &body.candidates,
         total: rows.len(),
     };
-    let mut provenance = past.provenance(call.workspace()?, past.opened.notes.clone());
+    let mut provenance = past.provenance(
+        call.workspace()?,
+        [past.opened.notes.clone(), body.incomplete.clone()].concat(),
+    );
     body.notes.iter().for_each(|note| provenance.also_note(note.clone()));
     Ok(draft.finish(&provenance, next, &own))
 }

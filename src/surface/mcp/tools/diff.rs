@@ -114,6 +114,7 @@ fn push(file: &mut FileDiffOut, draft: &mut Draft) -> bool {
     let from = file.from_path.as_deref().map(|from| format!(" from {from}"));
     let lines = match (file.added_lines, file.removed_lines) {
         (Some(added), Some(removed)) => format!("+{added} -{removed}"),
+        _ if file.is_unread => "not read".to_owned(),
         _ => "binary".to_owned(),
     };
     let mut line = format!("{} {}{} {lines}", file.kind, file.path, from.unwrap_or_default());
