@@ -441,7 +441,9 @@ impl Workspace {
             Some(reader) => reader,
             none => none.insert(self.repository.work_tree_reader()?),
         };
-        Ok(reader.read(path, max_bytes).ok().map(|file| file.bytes))
+        // What stands there now need not be what is asked for.
+        let file = reader.read(path, max_bytes).ok();
+        Ok(file.filter(|file| file.blob.0 == entry.oid).map(|file| file.bytes))
     }
 
     /// The tips of all local branches and of what is checked out.
