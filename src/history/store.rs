@@ -374,9 +374,10 @@ impl History {
         symbols.is_some_and(|symbols| number - self.batches[at].base() >= symbols.first())
     }
 
-    /// How many commits definitions were traced through.
+    /// How many commits definitions were traced through, all versions of their files read.
     pub fn n_traced(&self, recipe: u64) -> u32 {
-        let of_batch = |(batch, symbols): (&Batch, &SymbolBatch)| batch.n_commits() - symbols.first();
+        let of_batch =
+            |(batch, symbols): (&Batch, &SymbolBatch)| batch.n_commits() - symbols.first() - symbols.n_unread();
         self.traced(recipe).map(of_batch).sum()
     }
 

@@ -4,7 +4,7 @@
 //! the commits from the local number `first` on: the newest are traced first.
 //!
 //! ```text
-//! meta          u32 base, u32 n, u32 first, u32 records, u64 recipe
+//! meta          u32 base, u32 n, u32 first, u32 records, u64 recipe, u32 unread: commits with a version that was not there
 //! names         ascending, end to end: qualified name, 0, u8 kind; name_ends: u32 each
 //! run_ends      u32 for each path of the batch: where its run ends in the opened blocks
 //! blocks        zstd frames of 64 KiB each when opened, the last of less; block_ends: u32 each
@@ -65,6 +65,7 @@ pub struct SymbolBatch {
     first: u32,
     n_records: u32,
     recipe: u64,
+    n_unread: u32,
     names: SortedTexts,
     run_ends: Bytes,
     blocks: Bytes,
@@ -92,6 +93,8 @@ impl SymbolBatch {
             first: number(2)?,
             n_records: number(3)?,
             recipe: u64::from(number(4)?) | u64::from(number(5)?) << 32,
+            // Those of an older recipe say nothing of it, and are not asked.
+            n_unread: number(6).unwrap_or(0),
             names: SortedTexts {
                 bytes: file.section("names")?,
                 ends: file.section("name_ends")?,
@@ -101,7 +104,7 @@ impl SymbolBatch {
             block_ends: file.section("block_ends")?,
             file,
         };
-        match batch.first <= batch.n_commits {
+        match batch.first <= batch.n_commits && batch.n_unread <= batch.n_commits - batch.first {
             true => Ok(batch),
             false => Err(batch.damaged("meta")),
         }
@@ -121,6 +124,11 @@ impl SymbolBatch {
     /// What decided how versions were read.
     pub fn recipe(&self) -> u64 {
         self.recipe
+    }
+
+    /// How many of its commits have a version of a file that was not in the repository.
+    pub fn n_unread(&self) -> u32 {
+        self.n_unread
     }
 
     /// How many records it has.
@@ -406,6 +414,9 @@ pub fn symbol_batch_bytes(batch: &Batch, first: u32, recipe: u64, traced: &Trace
         put_u32(&mut meta, number);
     }
     meta.extend_from_slice(&recipe.to_le_bytes());
+    let unread = traced.values().flatten().filter(|change| change.is_unknown);
+    let unread: BTreeSet<u32> = unread.map(|change| change.local).collect();
+    put_u32(&mut meta, unread.len() as u32);
     let (mut name_bytes, mut name_ends) = (Vec::new(), Vec::new());
     for name in &names {
         name_bytes.extend_from_slice(name);

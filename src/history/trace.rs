@@ -7,18 +7,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use crate::git::{ObjectError, ObjectReader, Repository};
+use crate::git::{FileMode, ObjectError, ObjectReader, Repository};
 use crate::model::{Oid, RepoPath};
 
 use super::batch::{Batch, BatchError};
 use super::lineage::{FileRecords, MAX_SEARCHED_FILES, file_records, settle};
 use super::record::{Entry, PathChange};
-use super::symbol_batch::{TracedChange, TracedPaths};
+use super::symbol_batch::{SymbolBatch, TracedChange, TracedPaths};
 use super::symbols::FileShapes;
 use super::versions::{Versions, is_traced};
 
 /// Versions of a path that are kept for the next of its changes: on several branches it goes to and fro.
 const KEPT_VERSIONS: usize = 4;
+/// So many changes of which a version was not there are asked for it again.
+const MAX_TRIED: usize = 64;
 
 /// Why a batch could not be traced.
 #[derive(Debug, thiserror::Error)]
@@ -88,6 +90,38 @@ fn paths_of(batch: &Batch, locals: &Range<u32>) -> Result<Vec<ChangesOfPath>, Ba
         }
     }
     Ok(paths)
+}
+
+/// The versions of each change of which one was not in the repository, of the newest.
+pub fn unread(batch: &Batch, symbols: &SymbolBatch) -> Result<Vec<Vec<Oid>>, BatchError> {
+    let mut found = Vec::new();
+    for (path, traced) in symbols.all(batch)? {
+        let changes = batch.changes_of(batch.path(path).unwrap_or_default())?;
+        for local in traced
+            .iter()
+            .filter(|traced| traced.is_unknown)
+            .map(|traced| traced.local)
+        {
+            let number = batch.base() + local;
+            let Some(change) = changes.iter().find(|change| change.commit == number) else {
+                continue;
+            };
+            let of_origin = match &change.origin {
+                Some(origin) => batch.changes_of(origin.path.as_bytes())?,
+                None => Vec::new(),
+            };
+            let before = of_origin
+                .iter()
+                .find(|other| other.commit == number)
+                .and_then(|other| other.old);
+            let versions = [before, change.old, change.new].into_iter().flatten();
+            let versions = versions.filter(|entry| matches!(entry.mode, FileMode::File | FileMode::Executable));
+            found.push((local, versions.map(|entry| entry.oid).collect()));
+        }
+    }
+    found.sort_by_key(|(local, _): &(u32, Vec<Oid>)| std::cmp::Reverse(*local));
+    found.truncate(MAX_TRIED);
+    Ok(found.into_iter().map(|(_, versions)| versions).collect())
 }
 
 /// What one commit did to one path; `None` where a version is not in the repository.

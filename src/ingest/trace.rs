@@ -1,9 +1,11 @@
 //! Traces definitions through recorded commits, the newest first, so that a question about one need not read versions of files.
 
+use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::history::{History, SymbolBatch, TracedPaths, n_traced, symbol_batch_bytes, symbol_recipe, trace};
+use crate::history::{History, SymbolBatch, TracedPaths, n_traced, symbol_batch_bytes, symbol_recipe, trace, unread};
+use crate::model::{BlobId, Oid};
 use crate::sidecar::{HistoryEntry, Sidecar, Store};
 
 use super::history::{RecordError, Recorder};
@@ -34,6 +36,8 @@ struct Turn {
     entry: usize,
     start: u32,
     end: u32,
+    /// Whether they are traced although they have been, as what was not in the repository is now.
+    is_again: bool,
 }
 
 impl Recorder<'_> {
@@ -49,6 +53,7 @@ impl Recorder<'_> {
         let recipe = symbol_recipe(max_bytes);
         let mut outcome = TraceOutcome::default();
         let mut has_begun = false;
+        let mut seen = HashSet::new();
         loop {
             let state = sidecar.state()?.unwrap_or_default();
             let Some(history) = self.sound(sidecar, &state)? else {
@@ -58,9 +63,11 @@ impl Recorder<'_> {
                 progress.begin(Stage::Tracing, n_ahead(&history, recipe)?);
                 has_begun = true;
             }
-            let Some(turn) = next_turn(&history, recipe) else {
-                break;
+            let turn = match next_turn(&history, recipe) {
+                Some(turn) => Some(turn),
+                None => self.turn_again(&history, recipe, &mut seen)?,
             };
+            let Some(turn) = turn else { break };
             let advance = || progress.advance(0);
             let (n_changes, bytes) = self.traced(&history, &turn, max_bytes, &advance, interrupt)?;
             if self.publish_symbols(sidecar, &state.history[turn.entry], &bytes, interrupt)? {
@@ -78,6 +85,31 @@ impl Recorder<'_> {
         Ok(outcome)
     }
 
+    /// The newest commits of a batch in which versions were not there that are there now, each batch once.
+    fn turn_again(&self, history: &History, recipe: u64, seen: &mut HashSet<u32>) -> Result<Option<Turn>, RecordError> {
+        let mut reader = self.repository.reader();
+        for (entry, batch) in history.batches().iter().enumerate().rev() {
+            let symbols = history.symbols(entry, recipe).filter(|symbols| symbols.n_unread() > 0);
+            let Some(symbols) = symbols.filter(|_| seen.insert(batch.base())) else {
+                continue;
+            };
+            for versions in unread(batch, symbols)? {
+                let mut is_there = |version: &Oid| reader.blob_size(BlobId(*version)).map(|size| size.is_some());
+                let there = versions.iter().map(&mut is_there).collect::<Result<Vec<bool>, _>>()?;
+                if there.into_iter().all(|is_there| is_there) {
+                    let end = batch.n_commits();
+                    return Ok(Some(Turn {
+                        entry,
+                        start: end.saturating_sub(COMMITS_A_TURN),
+                        end,
+                        is_again: true,
+                    }));
+                }
+            }
+        }
+        Ok(None)
+    }
+
     /// How many changed paths a turn looks at, and the file with them and what was known before.
     fn traced(
         &self,
@@ -92,7 +124,7 @@ impl Recorder<'_> {
         let locals = turn.start..turn.end;
         let n_changes = n_traced(batch, &locals)?;
         let mut paths = trace(self.repository, batch, locals, max_bytes, advance, interrupt)?;
-        let known = match history.symbols(turn.entry, recipe) {
+        let known = match history.symbols(turn.entry, recipe).filter(|_| !turn.is_again) {
             Some(symbols) => symbols.all(batch)?,
             None => TracedPaths::new(),
         };
@@ -144,6 +176,7 @@ fn next_turn(history: &History, recipe: u64) -> Option<Turn> {
         entry,
         start: end.saturating_sub(COMMITS_A_TURN),
         end,
+        is_again: false,
     })
 }
 

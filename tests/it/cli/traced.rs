@@ -261,6 +261,28 @@ fn a_method_with_the_name_of_a_field_has_the_id_that_the_index_gives_it() {
 }
 
 #[test]
+fn a_version_that_was_not_there_is_read_when_it_is() {
+    let repo = TestRepo::empty();
+    repo.write("a.rs", [function("kept", 1), function("gone", 2)].concat());
+    repo.commit("start");
+    repo.write("a.rs", function("kept", 1));
+    repo.commit("remove gone");
+    let blob = repo.rev_parse("HEAD~1:a.rs");
+    let object = repo.path(format!(".git/objects/{}/{}", &blob[..2], &blob[2..]));
+    let aside = repo.path(".git/aside");
+    fs::rename(&object, &aside).unwrap();
+    call(&repo, &["index", "--history"]);
+    let traced = || json(&repo, &["status"])["history"]["traced"].clone();
+    assert_eq!(traced(), 0);
+    let deleted = json(&repo, &["history", "--deleted", "gone"]);
+    assert_eq!((&deleted["total"], &deleted["complete"]), (&0.into(), &false.into()));
+    fs::rename(&aside, &object).unwrap();
+    call(&repo, &["index", "--history"]).expect(0);
+    assert_eq!(traced(), 2);
+    assert_eq!(subjects(&results(&repo, &["--deleted", "gone"])), ["remove gone"]);
+}
+
+#[test]
 fn a_limit_bounds_what_is_recorded_and_says_so() {
     let repo = TestRepo::empty();
     for n in 1..=6 {
