@@ -12,8 +12,9 @@ use super::open::Repository;
 
 /// How long nothing is believed to have happened where nothing was noted.
 const BELIEVED_FOR: Duration = Duration::from_secs(5);
-/// More folders are not worth the watching; the kernel's watches are few and belong to all programs of the user.
-const MAX_FOLDERS: usize = 4_000;
+/// So many folders are watched wherever it is possible at all, and never more than the second number. In between it is an eighth of
+/// what the system allows: the kernel's watches belong to all programs of the user.
+const MAX_FOLDERS: (usize, usize) = (4_000, 32_000);
 
 /// A watch over a work tree, as it was when the watch began. It ends with the first thing that happens.
 #[derive(Debug)]
@@ -37,10 +38,11 @@ impl Stillness {
                 notes.watch(&info)?;
             }
         }
+        let max_folders = (notes::allowed() / 8).clamp(MAX_FOLDERS.0, MAX_FOLDERS.1);
         let mut n_folders = 0;
         while let Some(folder) = folders.pop() {
             n_folders += 1;
-            if n_folders > MAX_FOLDERS {
+            if n_folders > max_folders {
                 return None;
             }
             // Watched first, listed then: a folder made in between is listed or noted.
@@ -100,6 +102,12 @@ mod notes {
         0x2fc1_2fc1,
     ];
 
+    /// How many folders one user's programs may watch.
+    pub(super) fn allowed() -> usize {
+        let text = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches");
+        text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+    }
+
     /// What the kernel noted.
     #[derive(Debug)]
     pub(super) struct Notes(OwnedFd);
@@ -138,6 +146,10 @@ mod notes {
 #[cfg(not(target_os = "linux"))]
 mod notes {
     use std::path::Path;
+
+    pub(super) fn allowed() -> usize {
+        0
+    }
 
     #[derive(Debug)]
     pub(super) struct Notes;
