@@ -7,12 +7,16 @@ use super::target::Targets;
 use crate::extract::{Extractor, Options};
 use crate::git::{BlobContent, ObjectReader};
 use crate::history::{
-    FileShapes, SymbolChange, SymbolKey, SymbolLife, SymbolVersion, change_between, lines_of, symbol_life,
+    Entry, FilePair, FileShapes, SymbolChange, SymbolEvents, SymbolKey, SymbolLife, SymbolVersion, change_between,
+    lines_of, symbol_deltas, symbol_life,
 };
 use crate::model::{BlobId, RepoPath};
 use crate::query::unified;
 use crate::surface::history::OpenedHistory;
 use crate::surface::open::Workspace;
+
+/// Of more changed files none is searched for where a definition was, as with commits.
+const MAX_MOVE_FILES: usize = 100;
 
 /// What a commit did to a definition.
 #[derive(Debug, Serialize)]
@@ -73,13 +77,11 @@ impl SymbolQuestion<'_> {
         let mut file = |path: &RepoPath, bytes: Vec<u8>| FileShapes::of(&mut extractor, path, bytes);
         let new = self.targets.content(&key.path)?.map(|bytes| file(&key.path, bytes));
         let old_path = changed.origin.clone().unwrap_or_else(|| key.path.clone());
-        let entry = self.targets.committed_entry(&old_path)?;
-        let old = match entry {
-            Some(entry) => self.workspace.content(&old_path, entry, &mut None)?,
-            None => None,
-        };
-        let old = old.map(|bytes| file(&old_path, bytes));
-        let found = change_between(old.as_ref().map(|file| (&old_path, file)), new.as_ref(), key);
+        let (mut entry, mut old) = self.committed(&old_path)?;
+        let mut found = change_between(old.as_ref().map(|file| (&old_path, file)), new.as_ref(), key);
+        if found.as_ref().is_some_and(|(events, ..)| events.added) {
+            found = self.moved_here(key)?.or(found);
+        }
         let is_there = new.as_ref().is_some_and(|file| file.find(&key.name, key.nth).is_some());
         let Some((events, from, confidence)) = found else {
             return Ok(Some(OwnChange {
@@ -89,6 +91,9 @@ impl SymbolQuestion<'_> {
             }));
         };
         let committed = from.clone().unwrap_or_else(|| key.clone());
+        if committed.path != old_path {
+            (entry, old) = self.committed(&committed.path)?;
+        }
         let version = |file: &Option<FileShapes>, key: &SymbolKey, blob: Option<String>| {
             let file = file.as_ref()?;
             let range = file.find(&key.name, key.nth)?.range;
@@ -116,6 +121,40 @@ impl SymbolQuestion<'_> {
             committed,
             is_there,
         }))
+    }
+
+    /// What the commit has at a path.
+    fn committed(&self, path: &RepoPath) -> Result<(Option<Entry>, Option<FileShapes>)> {
+        let Some(entry) = self.targets.committed_entry(path)? else {
+            return Ok((None, None));
+        };
+        let bytes = self.workspace.content(path, entry, &mut None)?;
+        let file = bytes.map(|bytes| FileShapes::of(&mut Extractor::new(Options::default()), path, bytes));
+        Ok((Some(entry), file))
+    }
+
+    /// What a new definition was in another file that has lost it, which is not committed either.
+    fn moved_here(&self, key: &SymbolKey) -> Result<Option<(SymbolEvents, Option<SymbolKey>, f64)>> {
+        let changes = self.targets.uncommitted;
+        if changes.len() > MAX_MOVE_FILES {
+            return Ok(None);
+        }
+        let is_renamed = |path: &RepoPath| changes.iter().any(|change| change.origin.as_ref() == Some(path));
+        let mut pairs = Vec::new();
+        for change in changes {
+            if change.new.is_none() && is_renamed(&change.path) {
+                continue;
+            }
+            let old_path = change.origin.as_ref().unwrap_or(&change.path);
+            let (old, new) = (self.committed(old_path)?.1, self.targets.shapes(&change.path)?);
+            pairs.push(FilePair {
+                old: old.map(|file| (old_path.clone(), file)),
+                new: new.map(|file| (change.path.clone(), file)),
+            });
+        }
+        let mut deltas = symbol_deltas(&pairs).into_iter();
+        let moved = deltas.find(|delta| delta.key == *key && delta.from.is_some());
+        Ok(moved.map(|delta| (delta.events, delta.from, delta.confidence)))
     }
 
     pub(crate) fn change_out(&self, change: &SymbolChange, reader: &mut ObjectReader) -> Result<SymbolChangeOut> {

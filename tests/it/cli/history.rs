@@ -691,3 +691,23 @@ fn what_cannot_be_read_is_neither_binary_nor_absent() {
     let said = call(&repo, &["blame", "a.py", "--ref", "HEAD~1"]).expect(2).stderr;
     assert!(said.contains("not in this repository"), "{said}");
 }
+
+#[test]
+fn a_move_to_another_file_that_is_not_committed_is_followed() {
+    let text = "pub fn stay() {}\n";
+    let moved =
+        "pub fn load(path: &str) -> usize {\n    let parts = path.split('/');\n    parts.map(str::len).sum()\n}\n";
+    let repo = TestRepo::empty();
+    repo.write("g.rs", [text, moved].concat());
+    repo.commit("start");
+    repo.write("g.rs", text);
+    repo.write("h.rs", moved);
+    let answer = history(&repo, &["load"]);
+    let told = &answer["results"][0]["symbol"];
+    assert_eq!(
+        (&told["from"], &told["events"][0]),
+        (&"g.rs#load".into(), &"moved".into())
+    );
+    assert_eq!(answer["results"][1]["subject"], "start");
+    assert_eq!(answer["total"], 2);
+}
