@@ -131,6 +131,14 @@ pub enum ConfigError {
 }
 
 impl Config {
+    /// How many results an answer has, if nothing else is said.
+    pub fn max_results(&self) -> usize {
+        match self.limit.value {
+            0 => usize::MAX,
+            limit => limit,
+        }
+    }
+
     /// Resolves every setting. `machine` is the sidecar's `config.toml`, `repository` the `.codescout.toml` of the work tree.
     pub fn resolve(
         overrides: &Overrides,

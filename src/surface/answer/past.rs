@@ -121,7 +121,7 @@ impl Workspace {
 
 impl Past {
     /// What makes answers partial.
-    pub(crate) fn notes(&self) -> Result<Vec<String>> {
+    pub(super) fn notes(&self) -> Result<Vec<String>> {
         let mut notes = self.opened.notes.clone();
         notes.extend(Gaps::of(&self.opened.history, &self.opened.reached)?.sentences());
         if self.opened.entries.iter().any(|entry| entry.lines.is_none()) {

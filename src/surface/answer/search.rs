@@ -186,15 +186,15 @@ pub(crate) fn ranked_in_past(
     workspace: &Workspace,
     past: &Past,
     request: &Request,
-    kinds: &[DefinitionKind],
     explain: bool,
     interrupt: &AtomicBool,
 ) -> Result<SearchPage> {
     let best = match past.is_of_gone() {
-        false => best_hits(workspace, &past.view, request, kinds, interrupt)?,
-        true => gone_hits(workspace, past, request, kinds, interrupt)?,
+        false => best_hits(workspace, &past.view, request, &[], interrupt)?,
+        true => gone_hits(workspace, past, request, interrupt)?,
     };
     let mut page = page_of(workspace, &past.view, request, &best, explain)?;
+    page.notes.splice(0..0, past.notes()?);
     if !past.is_whole() {
         let unknown = page.absent.drain(..);
         page.notes
@@ -208,20 +208,14 @@ pub(crate) fn ranked_in_past(
 }
 
 /// Those among the best hits whose definitions are not there in another form.
-fn gone_hits(
-    workspace: &Workspace,
-    past: &Past,
-    request: &Request,
-    kinds: &[DefinitionKind],
-    interrupt: &AtomicBool,
-) -> Result<Best> {
+fn gone_hits(workspace: &Workspace, past: &Past, request: &Request, interrupt: &AtomicBool) -> Result<Best> {
     let n_wanted = request.skip.saturating_add(request.limit);
     let wider = Request {
         limit: n_wanted.saturating_mul(4).max(MAX_LOOKED_THROUGH),
         skip: 0,
         ..request.clone()
     };
-    let mut best = best_hits(workspace, &past.view, &wider, kinds, interrupt)?;
+    let mut best = best_hits(workspace, &past.view, &wider, &[], interrupt)?;
     let mut hits = Vec::new();
     for hit in std::mem::take(&mut best.outcome.hits) {
         if !past.is_still_defined(&hit)? {

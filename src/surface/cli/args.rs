@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+use crate::query::{CursorError, CursorKey};
 use crate::surface::install::{Client, Scope, clients};
 
 /// Search, read and navigate any revision of a git repository.
@@ -277,6 +278,13 @@ pub(super) struct PageArgs {
     /// Go on where an answer ended: its `next_cursor`
     #[arg(long, value_name = "CURSOR")]
     pub(super) cursor: Option<String>,
+}
+
+impl PageArgs {
+    /// The position that the cursor names.
+    pub(super) fn after(&self, key: &CursorKey) -> Result<Option<(u32, u32)>, CursorError> {
+        self.cursor.as_deref().map(|cursor| key.read(cursor)).transpose()
+    }
 }
 
 #[derive(Debug, ClapArgs)]

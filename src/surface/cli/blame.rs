@@ -6,11 +6,12 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::args::{self, BlameArgs, Global};
+use super::history::{show_candidates, with_targets};
 use super::json::ProvenanceOut;
 use super::progress::CliProgress;
 use super::render::{FAINT, Output, PATH, STRONG, one_line};
 use super::{Found, INTERRUPTED};
-use crate::surface::answer::{BlameBody, BlameBy, BlameQuestion, Targets, blame, count, named};
+use crate::surface::answer::{BlameBody, BlameBy, BlameQuestion, blame, count};
 use crate::surface::open::Workspace;
 
 #[derive(Debug, Serialize)]
@@ -26,19 +27,9 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &BlameArgs, outp
     let progress = CliProgress::new(global.quiet);
     let opened = workspace.history(&global.reference, &progress, &INTERRUPTED)?;
     let started = Instant::now();
-    let uncommitted = workspace.uncommitted(&global.reference, &INTERRUPTED)?;
-    let targets = Targets {
-        workspace,
-        opened: &opened,
-        uncommitted: &uncommitted,
-        reference: &global.reference,
-        definitions: &|name| {
-            let opened = workspace.view(&global.reference, &progress, &INTERRUPTED)?;
-            named(workspace, &opened.view, name)
-        },
-    };
-    let body = blame(&targets, targets.find(&args.target)?, &question(args))?;
-    let n_dirty = uncommitted.len();
+    let (body, n_dirty) = with_targets(workspace, global, &opened, |targets| {
+        blame(targets, targets.find(&args.target)?, &question(args))
+    })?;
     let incomplete = [opened.notes.clone(), body.incomplete.clone()].concat();
     let provenance = ProvenanceOut::without_view(workspace, &global.reference, opened.target, n_dirty, incomplete);
     let is_empty = |n: Option<usize>| n.unwrap_or(0) == 0;
@@ -125,7 +116,7 @@ fn show(answer: &BlameBody, provenance: &ProvenanceOut, output: &mut Output) -> 
         ))?;
     }
     output.flush()?;
-    super::history::show_candidates(&answer.candidates, output)?;
+    show_candidates(&answer.candidates, output)?;
     for note in &answer.notes {
         output.remark(note);
     }

@@ -41,24 +41,14 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &HistoryArgs, ou
         return super::search::run_gone(workspace, global, query, limit, output);
     }
     let started = Instant::now();
-    let uncommitted = workspace.uncommitted(&global.reference, &INTERRUPTED)?;
-    let targets = Targets {
-        workspace,
-        opened: &opened,
-        uncommitted: &uncommitted,
-        reference: &global.reference,
-        definitions: &|name| {
-            let opened = workspace.view(&global.reference, &progress, &INTERRUPTED)?;
-            named(workspace, &opened.view, name)
-        },
-    };
     let typed = args.target.as_deref().unwrap_or_default();
-    let target = match args.deleted {
-        true => targets.find_gone(typed)?,
-        false => targets.find(typed)?,
-    };
-    let body = history(&targets, target, &question(args))?;
-    let n_dirty = uncommitted.len();
+    let (body, n_dirty) = with_targets(workspace, global, &opened, |targets| {
+        let target = match args.deleted {
+            true => targets.find_gone(typed)?,
+            false => targets.find(typed)?,
+        };
+        history(targets, target, &question(args))
+    })?;
     let incomplete = body.incomplete.clone();
     let provenance = ProvenanceOut::without_view(workspace, &global.reference, opened.target, n_dirty, incomplete);
     let has_cochange = body.cochange.as_ref().is_some_and(|found| !found.files.is_empty());
@@ -72,6 +62,28 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &HistoryArgs, ou
         false => show(&body, &provenance, args, output)?,
     }
     Ok(if is_nothing { Found::Nothing } else { Found::Something })
+}
+
+/// Asks about the past with what is needed to tell what was typed; also tells how many files are not committed.
+pub(super) fn with_targets<T>(
+    workspace: &Workspace,
+    global: &Global,
+    opened: &OpenedHistory,
+    ask: impl FnOnce(&Targets<'_>) -> Result<T>,
+) -> Result<(T, usize)> {
+    let progress = CliProgress::new(global.quiet);
+    let uncommitted = workspace.uncommitted(&global.reference, &INTERRUPTED)?;
+    let body = ask(&Targets {
+        workspace,
+        opened,
+        uncommitted: &uncommitted,
+        reference: &global.reference,
+        definitions: &|name| {
+            let opened = workspace.view(&global.reference, &progress, &INTERRUPTED)?;
+            named(workspace, &opened.view, name)
+        },
+    })?;
+    Ok((body, uncommitted.len()))
 }
 
 /// What is gone, where it is described in words instead of named.

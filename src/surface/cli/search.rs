@@ -12,10 +12,10 @@ use super::progress::CliProgress;
 use super::render::{FAINT, Output, PATH, STRONG};
 use super::{Found, INTERRUPTED, search_commits};
 use crate::query::{CursorKey, FileFilter, Mode, Pattern, PatternOptions, Request, Sources, Tests};
-use crate::snapshot::Documents;
+use crate::snapshot::{Documents, View};
 use crate::surface::answer::{
-    LifeOut, MAX_QUERY_BYTES, MomentOut, RefView, ResultOut, lines_request, matching_lines, ranked, ranked_in_past,
-    ranked_over_refs,
+    LifeOut, MAX_QUERY_BYTES, MomentOut, RefView, ResultOut, SearchPage, lines_request, matching_lines, ranked,
+    ranked_in_past, ranked_over_refs,
 };
 use crate::surface::open::Workspace;
 
@@ -40,16 +40,29 @@ struct SearchOut {
     took_ms: f64,
 }
 
+impl SearchOut {
+    fn new(view: &View, page: SearchPage, key: Option<&CursorKey>, started: Instant) -> Self {
+        let mut provenance = ProvenanceOut::of(view);
+        page.notes.into_iter().for_each(|why| provenance.also_incomplete(why));
+        Self {
+            provenance,
+            refs: Vec::new(),
+            read_as: page.read_as,
+            absent: page.absent,
+            results: page.results,
+            next_cursor: key.zip(page.next).map(|(key, position)| key.write(position)),
+            took_ms: started.elapsed().as_secs_f64() * 1e3,
+        }
+    }
+}
+
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &SearchArgs, output: &mut Output) -> Result<Found> {
     let query = query_text(&args.query)?;
     let filter = filter(&args.filter)?;
     if let Some(what) = args.inside {
         return search_commits::run(workspace, global, args, (what, &query), filter, output);
     }
-    let limit = match workspace.config.limit.value {
-        0 => usize::MAX,
-        limit => limit,
-    };
+    let limit = workspace.config.max_results();
     let pattern = match args.mode {
         ModeArg::Regex => Some(Pattern::new(query.trim_end_matches('\n'), PatternOptions::default())?),
         _ => None,
@@ -65,38 +78,21 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &SearchArgs, out
     let view = &opened.view;
     let started = Instant::now();
     let key = CursorKey::new(view, &format!("search {query:?} {:?} {:?}", args.mode, args.filter));
-    let after = args.page.cursor.as_deref().map(|cursor| key.read(cursor)).transpose()?;
+    let after = args.page.after(&key)?;
     let page = match pattern {
         Some(pattern) => {
             let request = lines_request(pattern, filter, 0, limit, after);
             matching_lines(&Sources::new(view, &workspace.repository), &request, &INTERRUPTED)?
         }
         None => {
-            let request = Request {
-                query,
-                mode: mode(args.mode),
-                filter,
-                limit,
-                skip: after.map_or(0, |(n_told, _)| n_told as usize),
-                ..Request::default()
-            };
+            let request = request(args, (query, filter, limit), after);
             ranked(workspace, view, &request, &[], args.explain, &INTERRUPTED)?
         }
     };
     if page.is_interrupted {
         bail!("interrupted");
     }
-    let mut provenance = ProvenanceOut::of(view);
-    page.notes.into_iter().for_each(|why| provenance.also_incomplete(why));
-    let answer = SearchOut {
-        provenance,
-        refs: Vec::new(),
-        read_as: page.read_as,
-        absent: page.absent,
-        results: page.results,
-        next_cursor: page.next.map(|position| key.write(position)),
-        took_ms: started.elapsed().as_secs_f64() * 1e3,
-    };
+    let answer = SearchOut::new(view, page, Some(&key), started);
     finish(&answer, Shown::of(args), output)
 }
 
@@ -120,28 +116,10 @@ fn run_over_past(
     let started = Instant::now();
     let question = format!("search all history {query:?} {:?} {:?}", args.mode, args.filter);
     let key = CursorKey::new(&past.view, &question);
-    let after = args.page.cursor.as_deref().map(|cursor| key.read(cursor)).transpose()?;
-    let request = Request {
-        query,
-        mode: mode(args.mode),
-        filter,
-        limit,
-        skip: after.map_or(0, |(n_told, _)| n_told as usize),
-        ..Request::default()
-    };
-    let page = ranked_in_past(workspace, &past, &request, &[], args.explain, &INTERRUPTED)?;
-    let mut provenance = ProvenanceOut::of(&past.view);
-    let notes = past.notes()?.into_iter().chain(page.notes);
-    notes.for_each(|why| provenance.also_incomplete(why));
-    let answer = SearchOut {
-        provenance,
-        refs: Vec::new(),
-        read_as: page.read_as,
-        absent: page.absent,
-        results: page.results,
-        next_cursor: page.next.map(|position| key.write(position)),
-        took_ms: started.elapsed().as_secs_f64() * 1e3,
-    };
+    let after = args.page.after(&key)?;
+    let request = request(args, (query, filter, limit), after);
+    let page = ranked_in_past(workspace, &past, &request, args.explain, &INTERRUPTED)?;
+    let answer = SearchOut::new(&past.view, page, Some(&key), started);
     finish(&answer, Shown::of(args), output)
 }
 
@@ -186,31 +164,17 @@ fn run_over_refs(
     let started = Instant::now();
     let question = format!("search {query:?} {:?} {:?} {:?}", args.mode, args.filter, args.refs);
     let key = CursorKey::over(opened.iter(), &question);
-    let after = args.page.cursor.as_deref().map(|cursor| key.read(cursor)).transpose()?;
+    let after = args.page.after(&key)?;
     let view = |view| RefView {
         view,
         filter: filter.clone(),
     };
     let views: Vec<RefView<'_>> = opened.iter().map(view).collect();
-    let request = Request {
-        query,
-        mode: mode(args.mode),
-        filter: FileFilter::default(),
-        limit,
-        skip: after.map_or(0, |(n_told, _)| n_told as usize),
-        ..Request::default()
-    };
+    let request = request(args, (query, FileFilter::default(), limit), after);
     let page = ranked_over_refs(workspace, &views, &request, args.explain, &INTERRUPTED)?;
-    let mut provenance = ProvenanceOut::of(&opened[0]);
-    page.notes.into_iter().for_each(|why| provenance.also_incomplete(why));
     let answer = SearchOut {
-        provenance,
         refs: opened.iter().map(ProvenanceOut::of).collect(),
-        read_as: page.read_as,
-        absent: page.absent,
-        results: page.results,
-        next_cursor: page.next.map(|position| key.write(position)),
-        took_ms: started.elapsed().as_secs_f64() * 1e3,
+        ..SearchOut::new(&opened[0], page, Some(&key), started)
     };
     finish(&answer, Shown::of(args), output)
 }
@@ -231,24 +195,29 @@ pub(super) fn run_gone(
         limit,
         ..Request::default()
     };
-    let page = ranked_in_past(workspace, &past, &request, &[], false, &INTERRUPTED)?;
-    let mut provenance = ProvenanceOut::of(&past.view);
-    let notes = past.notes()?.into_iter().chain(page.notes);
-    notes.for_each(|why| provenance.also_incomplete(why));
-    let answer = SearchOut {
-        provenance,
-        refs: Vec::new(),
-        read_as: page.read_as,
-        absent: page.absent,
-        results: page.results,
-        next_cursor: None,
-        took_ms: started.elapsed().as_secs_f64() * 1e3,
-    };
+    let page = ranked_in_past(workspace, &past, &request, false, &INTERRUPTED)?;
+    let answer = SearchOut::new(&past.view, page, None, started);
     let shown = Shown {
         n_lines: LINES_OF_GONE,
         is_paged: false,
     };
     finish(&answer, shown, output)
+}
+
+/// The question for the best hits.
+fn request(
+    args: &SearchArgs,
+    (query, filter, limit): (String, FileFilter, usize),
+    after: Option<(u32, u32)>,
+) -> Request {
+    Request {
+        query,
+        mode: mode(args.mode),
+        filter,
+        limit,
+        skip: after.map_or(0, |(n_told, _)| n_told as usize),
+        ..Request::default()
+    }
 }
 
 /// How much is shown to people.

@@ -36,10 +36,7 @@ pub(super) fn run(
             log: log_filter(args.since.as_deref(), args.until.as_deref(), args.author.as_deref())?,
             files,
         },
-        limit: match workspace.config.limit.value {
-            0 => usize::MAX,
-            limit => limit,
-        },
+        limit: workspace.config.max_results(),
         cursor: args.page.cursor.as_deref(),
         question: format!(
             "search in {what:?} {query:?} {:?} {:?} {:?} {:?} {:?}",
