@@ -8,9 +8,11 @@ mod embedding;
 mod env;
 mod file;
 mod resolve;
+mod server;
 
 pub use edit::{EditError, KEYS, ValueKind, set};
 pub use embedding::EmbeddingConfig;
 pub use env::{Environment, VARIABLES, unknown_variables};
 pub use file::FileError;
 pub use resolve::{Config, ConfigError, Origin, Overrides, Setting};
+pub use server::ServerConfig;

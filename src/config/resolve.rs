@@ -194,16 +194,7 @@ impl Config {
         };
         Ok(Self {
             max_blob_bytes: or_default(max_blob_bytes, DEFAULT_MAX_BLOB_BYTES),
-            model: model.map_or(
-                Setting {
-                    value: None,
-                    origin: Origin::Default,
-                },
-                |setting| Setting {
-                    value: Some(setting.value),
-                    origin: setting.origin,
-                },
-            ),
+            model: maybe(model),
             embedding: EmbeddingConfig::resolve(environment, &layers)?,
             limit: or_default(limit, DEFAULT_LIMIT),
             gc_auto: or_default(gc_auto, true),
@@ -331,8 +322,20 @@ fn since_of(since: &Setting<String>, now: i64) -> Option<Option<i64>> {
     }
 }
 
-fn shown<T: ToString>(key: &'static str, setting: &Setting<T>) -> (&'static str, String, String) {
+/// A setting as key, value and origin.
+pub(super) fn shown<T: ToString>(key: &'static str, setting: &Setting<T>) -> (&'static str, String, String) {
     (key, setting.value.to_string(), setting.origin.to_string())
+}
+
+/// [`shown`] for what need not be set.
+pub(super) fn shown_or<T: ToString>(
+    key: &'static str,
+    setting: &Setting<Option<T>>,
+    none: &str,
+) -> (&'static str, String, String) {
+    let value = setting.value.as_ref();
+    let value = value.map_or_else(|| none.to_owned(), ToString::to_string);
+    (key, value, setting.origin.to_string())
 }
 
 /// The value of an environment variable, if it is set.
@@ -364,6 +367,29 @@ pub(super) fn from_files<T>(
             value: pick(settings)?,
             origin: Origin::File(path.clone()),
         })
+    })
+}
+
+/// A setting that need not be set.
+pub(super) fn maybe<T>(setting: Option<Setting<T>>) -> Setting<Option<T>> {
+    let set = setting.map(|Setting { value, origin }| Setting {
+        value: Some(value),
+        origin,
+    });
+    or_default(set, None)
+}
+
+/// What a setting chooses by name.
+pub(super) fn one_of<T: Copy>(
+    setting: &Setting<String>,
+    choices: &[(&str, T)],
+    expected: &'static str,
+) -> Result<T, ConfigError> {
+    let found = choices.iter().find(|(name, _)| *name == setting.value);
+    found.map(|(_, choice)| *choice).ok_or_else(|| ConfigError::Value {
+        origin: setting.origin.clone(),
+        value: setting.value.clone(),
+        expected,
     })
 }
 
