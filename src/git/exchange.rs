@@ -11,16 +11,24 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use super::bounded::{BoundError, Bounds};
 use super::command::{CommandError, networked};
 use super::open::{ObjectFormat, Repository};
 
 /// What may carry objects. `ext` and whatever else runs a program of the address's choosing may not.
 const TRANSPORTS: [&str; 4] = ["file", "https", "http", "ssh"];
-/// Bring single objects, check them, and start nothing that goes on by itself.
-const SETTINGS: [&str; 6] = [
+/// Bring single objects, check them, keep large ones out of memory, and start nothing that goes on by itself. What comes stays in
+/// the pack that it came in, so that it takes no more room than was sent. Who sends nothing for a minute has gone.
+const SETTINGS: [&str; 12] = [
     "protocol.version=2",
     "fetch.fsckObjects=true",
     "fetch.negotiationAlgorithm=noop",
+    "fetch.unpackLimit=1",
+    "core.bigFileThreshold=1m",
+    "core.packedGitWindowSize=32m",
+    "core.packedGitLimit=256m",
+    "http.lowSpeedLimit=1",
+    "http.lowSpeedTime=60",
     "gc.auto=0",
     "maintenance.auto=false",
     "push.recurseSubmodules=no",
@@ -28,6 +36,8 @@ const SETTINGS: [&str; 6] = [
 /// What a folder's own configuration names is that of whoever made the folder, and would run here.
 const NO_COMMANDS: &str = "--receive-pack=git -c core.hooksPath=/dev/null -c core.fsmonitor=false \
     -c core.alternateRefsCommand=true -c receive.autogc=false receive-pack";
+/// What a pack takes besides what stands in it.
+const SLACK_BYTES: u64 = 1 << 20;
 /// No list of files is longer.
 const MAX_FILES: usize = 4096;
 /// Same files, same commit, whoever makes it.
@@ -42,10 +52,11 @@ const NOBODY: [(&str, &str); 6] = [
 
 /// A remote with one ref of it.
 #[derive(Debug)]
-pub struct Exchange {
+pub struct Exchange<'a> {
     address: String,
     reference: String,
     folder: PathBuf,
+    bounds: Bounds<'a>,
 }
 
 /// The files under the ref at one moment.
@@ -75,6 +86,15 @@ pub enum ExchangeError {
     /// Git.
     #[error(transparent)]
     Git(#[from] CommandError),
+    /// Git was ended.
+    #[error("{address}")]
+    Bound {
+        /// Without what may be a secret.
+        address: String,
+        /// Why.
+        #[source]
+        source: BoundError,
+    },
     /// Somebody else has changed the ref meanwhile.
     #[error("somebody else is pushing to {reference}")]
     Moved {
@@ -100,14 +120,21 @@ pub enum ExchangeError {
     },
 }
 
-impl Exchange {
+impl<'a> Exchange<'a> {
     /// Prepares to use `reference` of a remote of `repository`, by its name or its address, by way of `folder`, which is empty.
-    pub fn new(repository: &Repository, remote: &str, reference: &str, folder: &Path) -> Result<Self, ExchangeError> {
+    pub fn new(
+        repository: &Repository,
+        remote: &str,
+        reference: &str,
+        folder: &Path,
+        bounds: Bounds<'a>,
+    ) -> Result<Self, ExchangeError> {
         let address = address_of(repository, remote)?;
         let exchange = Self {
             address,
             reference: reference.to_owned(),
             folder: folder.to_owned(),
+            bounds,
         };
         let format = match repository.object_format() {
             ObjectFormat::Sha1 => "--object-format=sha1",
@@ -124,7 +151,7 @@ impl Exchange {
 
     /// What stands under the ref now. Files themselves are left where they are, if the remote can do that.
     pub fn look(&self) -> Result<Shelf, ExchangeError> {
-        let listed = self.run("ls-remote", &["--", &self.address, &self.reference])?;
+        let listed = self.ask("ls-remote", &["--", &self.address, &self.reference], b"")?;
         let listed = String::from_utf8_lossy(&listed);
         let commit = listed.lines().find_map(|line| {
             let (id, name) = line.split_once('\t')?;
@@ -134,19 +161,17 @@ impl Exchange {
             return Ok(Shelf::default());
         }
         let refspec = format!("+{}:refs/heads/there", self.reference);
-        self.run(
-            "fetch",
-            &[
-                "--quiet",
-                "--no-tags",
-                "--depth=1",
-                "--filter=blob:none",
-                "--no-write-fetch-head",
-                "--",
-                &self.address,
-                &refspec,
-            ],
-        )?;
+        let arguments = [
+            "--quiet",
+            "--no-tags",
+            "--depth=1",
+            "--filter=blob:none",
+            "--no-write-fetch-head",
+            "--",
+            &self.address,
+            &refspec,
+        ];
+        self.ask("fetch", &arguments, b"")?;
         let commit = String::from_utf8_lossy(&self.run("rev-parse", &["refs/heads/there"])?)
             .trim()
             .to_owned();
@@ -157,8 +182,8 @@ impl Exchange {
         })
     }
 
-    /// Brings the blobs of these ids here, those that are not here already.
-    pub fn bring(&self, ids: &[&str]) -> Result<(), ExchangeError> {
+    /// Brings the blobs of these ids here, those that are not here already, which together have `n_bytes` if that is known.
+    pub fn bring(&self, ids: &[&str], n_bytes: Option<u64>) -> Result<(), ExchangeError> {
         let mut missing = String::new();
         for id in ids {
             if self.run("cat-file", &["-e", id]).is_err() {
@@ -179,7 +204,12 @@ impl Exchange {
             "--",
             &self.address,
         ];
-        self.feed("fetch", &arguments, missing.as_bytes())?;
+        let told = n_bytes.map_or(u64::MAX, |n_bytes| n_bytes + n_bytes / 64 + SLACK_BYTES);
+        let bounds = Bounds {
+            max_bytes: self.bounds.max_bytes.min(told),
+            ..self.bounds
+        };
+        self.ask_within(&bounds, "fetch", &arguments, missing.as_bytes())?;
         Ok(())
     }
 
@@ -223,7 +253,7 @@ impl Exchange {
             arguments.push(NO_COMMANDS);
         }
         arguments.extend(["--", &self.address, &refspec]);
-        match self.run("push", &arguments) {
+        match self.ask("push", &arguments, b"") {
             Ok(_) => Ok(()),
             // What it said differs between versions and hosts; whether it has moved does not.
             Err(error) => match self.look() {
@@ -272,6 +302,28 @@ impl Exchange {
         command
     }
 
+    /// Runs what goes to the remote, within bounds.
+    fn ask(&self, operation: &str, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, ExchangeError> {
+        self.ask_within(&self.bounds, operation, arguments, input)
+    }
+
+    fn ask_within(
+        &self,
+        bounds: &Bounds<'_>,
+        operation: &str,
+        arguments: &[&str],
+        input: &[u8],
+    ) -> Result<Vec<u8>, ExchangeError> {
+        let mut command = self.command();
+        command.arg(operation).args(arguments);
+        let output = bounds.output(&mut command, &self.folder, input);
+        let output = output.map_err(|source| ExchangeError::Bound {
+            address: self.shown(),
+            source,
+        })?;
+        self.outcome(operation, output)
+    }
+
     fn run<S: AsRef<OsStr>>(&self, operation: &str, arguments: &[S]) -> Result<Vec<u8>, ExchangeError> {
         let mut command = self.command();
         command.arg(operation).args(arguments);
@@ -295,7 +347,7 @@ impl Exchange {
         }
         // A push says on standard output which refs were refused.
         let said = [output.stderr, output.stdout].concat();
-        let message = String::from_utf8_lossy(&said).replace(&self.address, &self.shown());
+        let message = without_secrets(&String::from_utf8_lossy(&said), &self.address);
         Err(ExchangeError::Git(CommandError::Failed {
             operation: operation.to_owned(),
             message: message.trim().to_owned(),
@@ -357,15 +409,47 @@ fn is_folder(address: &str) -> bool {
     address.starts_with("file://") || !has_host
 }
 
+/// An address as it may be shown: without who asks and with which words, and without what follows the path.
 fn without_password(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else {
         return address.to_owned();
     };
+    let shown = &rest[credentials(rest).map_or(0, |found| found.len() + 1)..];
+    format!("{scheme}://{}", shown.split(['?', '#']).next().unwrap_or_default())
+}
+
+/// What stands before the host. A password that has a slash in it is one that git does not understand, and a password all the same.
+fn credentials(rest: &str) -> Option<&str> {
     let end = rest.find('/').unwrap_or(rest.len());
-    match rest[..end].rfind('@') {
-        Some(at) => format!("{scheme}://{}", &rest[at + 1..]),
-        None => address.to_owned(),
+    let is_port = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let host = &rest[..end];
+    match host.rfind('@') {
+        Some(at) => Some(&rest[..at]),
+        None if host
+            .split_once(':')
+            .is_none_or(|(_, port)| host.starts_with('[') || is_port(port)) =>
+        {
+            None
+        }
+        None => rest.rfind('@').map(|at| &rest[..at]),
     }
+}
+
+/// A text of git's with nothing in it that the address alone may say.
+fn without_secrets(text: &str, address: &str) -> String {
+    let text = text.replace(address, &without_password(address));
+    let Some((_, rest)) = address.split_once("://") else {
+        return text;
+    };
+    let words = credentials(rest)
+        .into_iter()
+        .flat_map(|words| [Some(words), words.split_once(':').map(|(_, word)| word)]);
+    let query = rest.split_once('?').map(|(_, query)| query);
+    words
+        .chain([query])
+        .flatten()
+        .filter(|word| !word.is_empty())
+        .fold(text, |text, word| text.replace(word, "***"))
 }
 
 #[cfg(test)]
@@ -400,5 +484,13 @@ mod tests {
         assert!(is_folder("/srv/x") && is_folder("./a:b") && is_folder("file:///x") && !is_folder("host:x"));
         assert_eq!(without_password("https://me:secret@host/x@y"), "https://host/x@y");
         assert_eq!(without_password("git@host:x"), "git@host:x");
+        assert_eq!(without_password("https://host:80/x@y"), "https://host:80/x@y");
+        assert_eq!(without_password("https://[::1]/x@y"), "https://[::1]/x@y");
+        assert_eq!(without_password("https://token@host/x?key=secret#y"), "https://host/x");
+        assert_eq!(without_password("https://me:se/cret@host/x"), "https://host/x");
+        assert_eq!(without_password("https://me:se/c?ret@host/x"), "https://host/x");
+        let said = "fatal: 'https://me:secret@host/x/' and secret and key=other";
+        let shown = without_secrets(said, "https://me:secret@host/x?key=other");
+        assert!(!shown.contains("secret") && !shown.contains("other"), "{shown}");
     }
 }

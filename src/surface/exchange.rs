@@ -11,7 +11,7 @@ use super::open::Workspace;
 use super::share::{ImportOptions, ImportedBundle, Known};
 use crate::artifact::ArtifactKey;
 use crate::bundle::{Kind, SigningKey, decode_keys, encode_keys};
-use crate::git::{Exchange, ExchangeError, Shelf};
+use crate::git::{Bounds, Exchange, ExchangeError, Shelf};
 use crate::index::Segments;
 use crate::ingest::Progress;
 
@@ -24,12 +24,12 @@ const MAX_ATTEMPTS: usize = 5;
 const PART_ENDING: &str = ".bundle";
 const KEYS_ENDING: &str = ".keys";
 const NAME_DIGITS: usize = 32;
-/// No list of keys is longer: three million blobs.
+/// All lists of keys together are not longer: three million blobs.
 const MAX_KEYS_BYTES: u64 = 64 << 20;
 
 /// A remote that was looked at.
-pub(crate) struct Remote {
-    exchange: Exchange,
+pub(crate) struct Remote<'a> {
+    exchange: Exchange<'a>,
     /// Holds the repository that everything goes through.
     folder: tempfile::TempDir,
     shelf: Shelf,
@@ -84,9 +84,9 @@ impl PullPlan {
     }
 }
 
-impl Remote {
+impl<'a> Remote<'a> {
     /// Looks at what a remote has for this build and these settings.
-    pub(crate) fn open(workspace: &Workspace, remote: &str) -> Result<Self> {
+    pub(crate) fn open(workspace: &Workspace, remote: &str, bounds: Bounds<'a>) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("codescout-exchange-")
             .tempdir()
@@ -94,7 +94,7 @@ impl Remote {
         let reference = format!("{NAMESPACE}/{}", workspace.pipeline());
         let place = folder.path().join("git");
         std::fs::create_dir(&place)?;
-        let exchange = Exchange::new(&workspace.repository, remote, &reference, &place)?;
+        let exchange = Exchange::new(&workspace.repository, remote, &reference, &place, bounds)?;
         let mut remote = Self {
             exchange,
             folder,
@@ -119,7 +119,8 @@ impl Remote {
             .filter_map(|(name, id)| name.ends_with(KEYS_ENDING).then_some(id))
             .collect();
         let ids: Vec<&str> = lists.into_iter().map(String::as_str).collect();
-        self.exchange.bring(&ids)?;
+        self.exchange.bring(&ids, None)?;
+        self.check_lists(&ids)?;
         let names = self
             .shelf
             .files
@@ -131,14 +132,24 @@ impl Remote {
         Ok(())
     }
 
+    /// Refuses lists that would not go into memory.
+    fn check_lists(&self, ids: &[&str]) -> Result<()> {
+        let mut n_bytes = 0;
+        for id in ids {
+            n_bytes += self.exchange.size(id)?;
+            ensure!(
+                n_bytes <= MAX_KEYS_BYTES,
+                "the lists of what is there have more than {MAX_KEYS_BYTES} bytes"
+            );
+        }
+        Ok(())
+    }
+
     /// A part by the beginning of its names; `None` for what is none of ours.
     fn part(&self, name: &str) -> Result<Option<Part>> {
         let (Some(n_bytes), Some(id)) = (size_in(name), self.shelf.files.get(&format!("{name}{KEYS_ENDING}"))) else {
             return Ok(None);
         };
-        if self.exchange.size(id)? > MAX_KEYS_BYTES {
-            return Ok(None);
-        }
         let mut child = self.exchange.read(id)?;
         let mut bytes = Vec::new();
         child
@@ -318,7 +329,7 @@ impl Remote {
                 .map(String::as_str)
         };
         let ids: Vec<&str> = plan.parts.iter().filter_map(id_of).collect();
-        self.exchange.bring(&ids)?;
+        self.exchange.bring(&ids, Some(plan.cost().1))?;
         let mut taken = Vec::new();
         for (part, id) in plan.parts.iter().zip(ids) {
             let found = self.exchange.size(id)?;

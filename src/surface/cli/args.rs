@@ -205,6 +205,23 @@ pub(super) struct PullArgs {
     /// Compare everything it says with the files, not a part
     #[arg(long)]
     pub(super) compare_all: bool,
+    /// No more than so many bytes may come; with K, M or G behind
+    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = size)]
+    pub(super) max_size: u64,
+}
+
+/// Bytes as people write them.
+fn size(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.split_at_checked(text.len().saturating_sub(1)) {
+        Some((digits, "K" | "k")) => (digits, 10),
+        Some((digits, "M" | "m")) => (digits, 20),
+        Some((digits, "G" | "g")) => (digits, 30),
+        _ => (text, 0),
+    };
+    let number: Option<u64> = digits.parse().ok();
+    number
+        .and_then(|number| number.checked_mul(1 << shift))
+        .ok_or_else(|| "a number of bytes, or with K, M or G behind".to_owned())
 }
 
 #[derive(Debug, ClapArgs)]

@@ -8,13 +8,20 @@ use serde::Serialize;
 use super::args::{Global, PullArgs, PushArgs};
 use super::export::read_key;
 use super::import::{megabytes, trust_of};
+use super::json::Hinted;
 use super::progress::CliProgress;
 use super::render::Output;
 use super::{Found, INTERRUPTED};
+use crate::git::{BoundError, Bounds, ExchangeError};
 use crate::ingest::Audit;
 use crate::surface::exchange::Remote;
 use crate::surface::open::Workspace;
 use crate::surface::share::ImportOptions;
+
+/// What a push may bring here, which are lists, and all that is there if the remote cannot leave it out.
+const MAX_BYTES: u64 = 2 << 30;
+/// What to do if it is too much.
+const MORE: &str = "--max-size lets more come: 8G, 500M";
 
 #[derive(Debug, Serialize)]
 struct PushOut {
@@ -51,7 +58,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &PushArgs, outpu
         some => some.to_vec(),
     };
     let known = workspace.known(&revisions, &CliProgress::new(global.quiet), &INTERRUPTED)?;
-    let mut remote = Remote::open(workspace, &args.remote)?;
+    let mut remote = Remote::open(workspace, &args.remote, bounds(MAX_BYTES))?;
     let mut plan = remote.plan_push(workspace, &known, key.as_ref(), args.replace)?;
     let (n_blobs, n_bytes) = plan.cost();
     let what = format!(
@@ -96,9 +103,21 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
             false => Audit::Sample,
         },
     };
-    let remote = Remote::open(workspace, &args.remote)?;
+    let remote = Remote::open(workspace, &args.remote, bounds(args.max_size)).map_err(hinted)?;
     let plan = remote.plan_pull(workspace)?;
     let (parts, bytes) = plan.cost();
+    if bytes > args.max_size {
+        let message = format!(
+            "{} has {parts} parts with {bytes} bytes, {} are allowed",
+            remote.address(),
+            args.max_size
+        );
+        return Err(Hinted {
+            message,
+            hint: MORE.to_owned(),
+        }
+        .into());
+    }
     let what = format!(
         "{parts} parts with {:.1} MB from {}",
         megabytes(bytes),
@@ -120,7 +139,10 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
         took_ms: 0,
     };
     if goes {
-        for taken in remote.pull(&plan, workspace, options, &progress, &INTERRUPTED)? {
+        for taken in remote
+            .pull(&plan, workspace, options, &progress, &INTERRUPTED)
+            .map_err(hinted)?
+        {
             answer.new_blobs += taken.imported.n_blobs;
             answer.new_chunks += taken.imported.n_docs;
             answer.absent_blobs += taken.imported.n_absent_blobs;
@@ -146,6 +168,27 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
         })?;
     }
     Ok(Found::Something)
+}
+
+fn bounds(max_bytes: u64) -> Bounds<'static> {
+    Bounds {
+        max_bytes,
+        interrupt: &INTERRUPTED,
+    }
+}
+
+fn hinted(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast_ref() {
+        Some(ExchangeError::Bound {
+            source: BoundError::TooMuch { .. },
+            ..
+        }) => Hinted {
+            message: format!("{error:#}"),
+            hint: MORE.to_owned(),
+        }
+        .into(),
+        _ => error,
+    }
 }
 
 /// Whether what was shown may be done.

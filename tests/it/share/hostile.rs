@@ -12,6 +12,7 @@ use codescout::extract::Extraction;
 use codescout::index::dense::{VectorFile, VectorWriter};
 use codescout::sidecar::Sidecar;
 
+use super::audit::audited;
 use super::raw::{Raw, RawEntry};
 use super::{PRIVATE_KEY, PUBLIC_KEY, project};
 use crate::cli::call_in;
@@ -57,7 +58,9 @@ impl Victim {
     /// Imports bytes that have to be refused with these words.
     #[track_caller]
     fn refuses(&self, about: &str, bytes: &[u8], args: &[&str], said: &str) {
-        let called = call_in(self.repo.root(), &[&["import", "-"], args].concat(), bytes);
+        let args = [&["import", "-"], args].concat();
+        let (called, outside) = audited(self.repo.root(), &args, bytes, &self.repo.path(".codescout"));
+        assert!(outside.is_empty(), "{about}: {outside:#?}");
         assert_eq!(called.code, 2, "{about}: {}{}", called.text(), called.stderr);
         assert!(called.stderr.contains(said), "{about}: {}", called.stderr);
         assert!(!called.stderr.contains("panicked"), "{about}: {}", called.stderr);

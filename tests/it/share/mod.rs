@@ -1,8 +1,10 @@
 //! What is known of a repository, carried to other clones.
 
+mod audit;
 mod ci;
 mod exchange;
 mod hostile;
+mod hostile_remote;
 mod raw;
 mod sharing;
 
