@@ -6,13 +6,16 @@
 mod build;
 mod compare;
 pub mod dense;
+mod header;
 pub mod lexical;
 mod merge;
 mod prepare;
 mod recall;
 mod records;
 mod rewrite;
+mod rows;
 mod segments;
+pub mod sparse;
 mod survivors;
 mod texts;
 
@@ -22,6 +25,7 @@ pub use merge::{MergeError, merge_segments};
 pub use recall::Recall;
 pub use records::{Records, RecordsData, RecordsError, RecordsKind, gather_records};
 pub use rewrite::{rewrite_artifacts, rewrite_segments};
-pub use segments::{Segment, SegmentError, Segments, open_vectors};
+pub use rows::{Row, RowFile, RowWriter};
+pub use segments::{Segment, SegmentError, Segments, open_rows};
 pub use survivors::{NumberSet, Ranks, Survivors};
 pub use texts::document_texts;

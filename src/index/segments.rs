@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::artifact::{ArtifactFile, ArtifactKey, ReadError};
+use crate::embed::ProfileId;
 use crate::extract::Extraction;
 use crate::model::ChunkKey;
 use crate::sidecar::{Bytes, SegmentEntry, Sidecar, State, Store};
@@ -11,6 +12,8 @@ use crate::sidecar::{Bytes, SegmentEntry, Sidecar, State, Store};
 use super::build::SegmentData;
 use super::dense::VectorFile;
 use super::lexical::{DocMeta, LexicalError, LexicalSegment};
+use super::rows::RowFile;
+use super::sparse::SparseFile;
 
 /// One batch of blobs, opened.
 #[derive(Clone, Debug)]
@@ -27,6 +30,8 @@ pub struct Segment {
     pub vectors: Option<VectorFile>,
     /// Their vectors of another profile, where one is in use and some have been made. A row of weight 0 is none.
     pub added: Option<VectorFile>,
+    /// Their sparse vectors, where these are in use and some have been made.
+    pub sparse: Option<SparseFile>,
     /// Whether it is of this process alone and goes with it.
     pub is_in_memory: bool,
 }
@@ -100,6 +105,7 @@ impl Segment {
             lexical,
             vectors,
             added: None,
+            sparse: None,
             is_in_memory: false,
         };
         segment.check(entry.n_blobs, entry.n_docs)?;
@@ -129,10 +135,18 @@ impl Segment {
             lexical: LexicalSegment::from_shared(name, lexical)?,
             vectors: Some(vectors),
             added: None,
+            sparse: None,
             is_in_memory: true,
         };
         segment.check(segment.artifacts.n_blobs(), segment.lexical.n_docs())?;
         Ok(segment)
+    }
+
+    /// The rows of a profile that [`Segments::with_added`] opened.
+    pub fn rows(&self, profile: ProfileId) -> Option<RowFile> {
+        let dense = self.added.clone().map(RowFile::Dense);
+        let rows = dense.into_iter().chain(self.sparse.clone().map(RowFile::Sparse));
+        rows.into_iter().find(|rows| rows.profile() == profile)
     }
 
     /// Bytes of its files.
@@ -193,8 +207,8 @@ impl Segment {
     }
 }
 
-/// Opens a vector file and compares it with its checksum.
-pub fn open_vectors(sidecar: &Sidecar, name: &str) -> Result<VectorFile, SegmentError> {
+/// Opens a file of rows and compares it with its checksum.
+pub fn open_rows(sidecar: &Sidecar, name: &str) -> Result<RowFile, SegmentError> {
     let unreadable = |source: Box<dyn std::error::Error + Send + Sync>| SegmentError::Vectors {
         path: sidecar.path(Store::Dense, name),
         source,
@@ -202,9 +216,17 @@ pub fn open_vectors(sidecar: &Sidecar, name: &str) -> Result<VectorFile, Segment
     let bytes = sidecar
         .map(Store::Dense, name)
         .map_err(|error| unreadable(Box::new(error)))?;
-    let vectors = VectorFile::open(Arc::new(bytes)).map_err(|error| unreadable(Box::new(error)))?;
-    vectors.verify().map_err(|error| unreadable(Box::new(error)))?;
-    Ok(vectors)
+    RowFile::open(Arc::new(bytes)).map_err(|error| unreadable(Box::new(error)))
+}
+
+fn open_vectors(sidecar: &Sidecar, name: &str) -> Result<VectorFile, SegmentError> {
+    match open_rows(sidecar, name)? {
+        RowFile::Dense(vectors) => Ok(vectors),
+        RowFile::Sparse(_) => Err(SegmentError::Vectors {
+            path: sidecar.path(Store::Dense, name),
+            source: "sparse vectors".into(),
+        }),
+    }
 }
 
 impl Segments {
@@ -243,7 +265,7 @@ impl Segments {
         Ok(Self { list: Arc::new(list) })
     }
 
-    /// These with the vectors of one more profile, as far as `state`, a state of the same epoch, names any. Such a file that cannot be
+    /// These with the rows of one more profile, as far as `state`, a state of the same epoch, names any. Such a file that cannot be
     /// used is told to the log and counts as not there: what it holds can be had again, and answers do without.
     pub fn with_added(&self, sidecar: &Sidecar, state: &State, profile: &str) -> Self {
         let mut list = (*self.list).clone();
@@ -254,12 +276,13 @@ impl Segments {
             let Some(segment) = self.position_of(entry).map(|at| &mut list[at]) else {
                 continue;
             };
-            match open_vectors(sidecar, &file.file.name) {
-                Ok(vectors) if vectors.len() == entry.n_docs => {
-                    *segment = Arc::new(Segment {
-                        added: Some(vectors),
-                        ..Segment::clone(segment)
-                    });
+            match open_rows(sidecar, &file.file.name) {
+                Ok(rows) if rows.len() == entry.n_docs => {
+                    let segment = Arc::make_mut(segment);
+                    match rows {
+                        RowFile::Dense(vectors) => segment.added = Some(vectors),
+                        RowFile::Sparse(vectors) => segment.sparse = Some(vectors),
+                    }
                 }
                 Ok(_) => tracing::warn!(name = file.file.name, "vectors of another number of documents"),
                 Err(error) => tracing::warn!(name = file.file.name, %error, "vectors are passed over"),
@@ -289,6 +312,12 @@ impl Segments {
     pub fn has_added(&self, doc: u32) -> bool {
         let weight = |(segment, local): (&Segment, u32)| segment.added.as_ref().map(|added| added.weight(local));
         self.of_doc(doc).and_then(weight).is_some_and(|weight| weight > 0.0)
+    }
+
+    /// Whether it has a sparse vector.
+    pub fn has_sparse(&self, doc: u32) -> bool {
+        let has = |(segment, local): (&Segment, u32)| segment.sparse.as_ref().map(|sparse| sparse.has(local));
+        self.of_doc(doc).and_then(has).unwrap_or(false)
     }
 
     /// These and one more, whose numbers follow.

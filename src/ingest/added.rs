@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::index::dense::{VectorFile, VectorWriter, WriteError};
+use crate::index::dense::WriteError;
 use crate::index::lexical::LexicalSegment;
-use crate::index::open_vectors;
-use crate::sidecar::{SegmentEntry, Sidecar, State, Store, VectorEntry};
+use crate::index::{RowFile, open_rows};
+use crate::sidecar::{SegmentEntry, Sidecar, State, VectorEntry};
 
 use super::parts::Part;
-use super::publish::{PublishError, VECTORS_ENDING, store};
+use super::publish::{PublishError, store_rows};
 
 /// Why vectors could not be carried along.
 #[derive(Debug, thiserror::Error)]
@@ -29,17 +29,17 @@ pub(super) fn carry_added(
 ) -> Result<Vec<VectorEntry>, CarryError> {
     let mut carried = Vec::new();
     for profile in profiles(entries, own) {
-        let files: Vec<(&SegmentEntry, Option<VectorFile>)> = entries
+        let files: Vec<(&SegmentEntry, Option<RowFile>)> = entries
             .iter()
             .map(|entry| (entry, opened(sidecar, entry, profile)))
             .collect();
         let Some(like) = files.iter().find_map(|(_, file)| file.as_ref()) else {
             continue;
         };
-        let mut writer = VectorWriter::new(like.dim(), like.quantisation(), like.profile())?;
+        let mut writer = like.writer()?;
         for (entry, file) in &files {
             for row in (0..entry.n_docs).filter(|row| stays(entry.base_doc + row)) {
-                match file.as_ref().filter(|file| file.weight(row) > 0.0) {
+                match file.as_ref().filter(|file| file.has(row)) {
                     Some(file) => writer.copy_row(file, row)?,
                     None => writer.push_none()?,
                 }
@@ -47,7 +47,7 @@ pub(super) fn carry_added(
         }
         carried.push(VectorEntry {
             profile: profile.to_owned(),
-            file: store(sidecar, Store::Dense, VECTORS_ENDING, &writer.finish())?,
+            file: store_rows(sidecar, writer)?,
         });
     }
     Ok(carried)
@@ -69,10 +69,10 @@ pub(super) fn set_vectors_by(sidecar: &Sidecar, state: &State, own: &str) {
     }
 }
 
-fn set_by(sidecar: &Sidecar, lexical: &LexicalSegment, vectors: &VectorFile) -> Result<(), Box<dyn std::error::Error>> {
-    let mut writer = VectorWriter::new(vectors.dim(), vectors.quantisation(), vectors.profile())?;
+fn set_by(sidecar: &Sidecar, lexical: &LexicalSegment, vectors: &RowFile) -> Result<(), Box<dyn std::error::Error>> {
+    let mut writer = vectors.writer()?;
     let mut keys = Vec::new();
-    for row in (0..vectors.len()).filter(|&row| vectors.weight(row) > 0.0) {
+    for row in (0..vectors.len()).filter(|&row| vectors.has(row)) {
         writer.copy_row(vectors, row)?;
         keys.push(lexical.key(row));
     }
@@ -91,9 +91,9 @@ fn profiles<'e>(entries: &'e [SegmentEntry], own: &str) -> BTreeSet<&'e str> {
 }
 
 /// A segment's vectors of a profile; damaged ones count as not there.
-pub(super) fn opened(sidecar: &Sidecar, entry: &SegmentEntry, profile: &str) -> Option<VectorFile> {
+pub(super) fn opened(sidecar: &Sidecar, entry: &SegmentEntry, profile: &str) -> Option<RowFile> {
     let found = entry.vectors.iter().find(|vectors| vectors.profile == profile)?;
-    match open_vectors(sidecar, &found.file.name) {
+    match open_rows(sidecar, &found.file.name) {
         Ok(vectors) => Some(vectors).filter(|vectors| vectors.len() == entry.n_docs),
         Err(error) => {
             tracing::warn!(name = found.file.name, %error, "vectors are passed over");

@@ -1,5 +1,5 @@
-//! Vectors of a profile beside the program's own, for the documents of trees that are indexed: made by an embedder that may be far
-//! away, slow or gone.
+//! Vectors of a profile beside the program's own, dense or sparse, for the documents of trees that are indexed: made by an embedder
+//! that may be far away, slow or gone.
 //!
 //! Nothing is extracted, numbered or indexed anew: the texts are made again from the blobs, their vectors put to the segments. What
 //! comes is kept at once ([`Part`]) and joined to segments in steps, so that who is killed has lost no answer. No lock that others
@@ -10,25 +10,24 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::embed::{Batching, EmbedError, Embedder};
+use crate::embed::{Batching, EmbedError, ProfileId};
 use crate::extract::is_credential;
 use crate::git::Repository;
-use crate::index::dense::{Quantisation, VectorFile, VectorWriter, WriteError};
-use crate::index::{BuildOptions, NumberSet, Segment, SegmentError, Segments, document_texts};
+use crate::index::dense::WriteError;
+use crate::index::{BuildOptions, NumberSet, Row, RowFile, RowWriter, Segment, SegmentError, Segments, document_texts};
 use crate::model::{ChunkKey, TreeId};
 use crate::sidecar::{LockError, Sidecar, State, StateError, Store, StoredFile, VectorEntry};
 use crate::snapshot::{Blobs, ManifestError, Provenance, SnapshotStore, View};
 
+use super::maker::Maker;
 use super::parts::{PROBE_ENDING, Part, Parts};
 use super::progress::{Progress, Stage};
-use super::publish::{PublishError, VECTORS_ENDING, publish_state, store};
+use super::publish::{PublishError, publish_state, store_rows};
 use super::sweep::retire_files;
 
-/// Components of vectors from outside are kept in a byte each; four bits are measured for the model inside the program alone.
-const QUANTISATION: Quantisation = Quantisation::Int8;
 /// So many vectors are joined to segments at once.
 const JOIN_DOCS: usize = 16_384;
 /// Is embedded at the beginning of every run: whoever gives another vector for it than before is another model.
@@ -43,7 +42,7 @@ pub struct CatchUp<'a> {
     /// Where the vectors go.
     pub sidecar: &'a Sidecar,
     /// What makes them.
-    pub embedder: &'a dyn Embedder,
+    pub maker: Maker<'a>,
     /// The profile that every segment has vectors of.
     pub own_profile: &'a str,
     /// How the documents were made.
@@ -121,18 +120,18 @@ impl CatchUp<'_> {
         };
         let segments = Segments::open_newest(self.sidecar, &state, self.own_profile)?;
         let segments = segments.with_added(self.sidecar, &state, &self.profile());
-        let parts = Parts::load(self.sidecar, self.embedder.profile().id())?;
+        let parts = Parts::load(self.sidecar, self.maker.profile().id())?;
         let mut wanted = self.wanted(trees, &state, &segments)?;
         outcome.n_docs = wanted.n_docs;
         outcome.n_withheld = wanted.n_withheld;
-        wanted.drop_known(&segments, &parts);
+        wanted.drop_known(&segments, &parts, self.maker.profile().id());
         let has_parts = parts.len() > 0;
         let work = Work::new(self, parts);
         if wanted.n_left > 0 {
             match self.probe(&segments, interrupt) {
-                Ok(dim) => {
+                Ok(probe) => {
                     progress.begin(Stage::Embedding, wanted.n_left);
-                    work.embed(&wanted, &segments, dim, progress, interrupt)?;
+                    work.embed(&wanted, &segments, &probe, progress, interrupt)?;
                     progress.end();
                 }
                 Err(Stopped::Failed(error)) => work.stop(error),
@@ -155,7 +154,7 @@ impl CatchUp<'_> {
     }
 
     fn profile(&self) -> String {
-        self.embedder.profile().id().to_string()
+        self.maker.profile().id().to_string()
     }
 
     /// The documents of the trees, less those that stand in files which hold secrets.
@@ -189,55 +188,52 @@ impl CatchUp<'_> {
         })
     }
 
-    /// Asks for the vector of a known text and compares it with the one of the first run. Returns the dimension.
-    fn probe(&self, segments: &Segments, interrupt: &AtomicBool) -> Result<usize, Stopped> {
-        let probe = self.embedder.embed_documents(&[PROBE_TEXT], interrupt)?;
-        let vector = probe
-            .into_iter()
-            .next()
-            .map(|embedding| embedding.vector)
-            .unwrap_or_default();
-        let other = |detail: String| {
-            Stopped::Failed(EmbedError::Unusable {
-                backend: self.embedder.profile().model.clone(),
-                detail,
-            })
+    /// Asks for the vector of a known text and compares it with the one of the first run. Returns what is like all others.
+    fn probe(&self, segments: &Segments, interrupt: &AtomicBool) -> Result<RowFile, Stopped> {
+        let rows = self.maker.rows(&[PROBE_TEXT], interrupt)?;
+        let Some(row) = rows.into_iter().next().flatten().filter(|row| !row.is_empty()) else {
+            return Err(self.other("a vector of zeros for a text"));
         };
-        if vector.iter().all(|&x| x == 0.0) {
-            return Err(other("a vector of zeros for a text".to_owned()));
+        let profile = self.maker.profile().id();
+        let bytes = match RowWriter::like(&row, profile).and_then(|mut writer| writer.push(&row).map(|()| writer)) {
+            Ok(writer) => writer.finish(),
+            Err(error) => return Err(self.other(&error.to_string())),
+        };
+        let probe = RowFile::open(Arc::new(bytes.clone())).map_err(io::Error::other)?;
+        let stored = segments.iter().find_map(|segment| segment.rows(profile));
+        if let Some(Err(difference)) = stored.map(|stored| probe.likeness(&stored)) {
+            return Err(self.other_model(&difference));
         }
-        let dims = segments
-            .iter()
-            .filter_map(|segment| segment.added.as_ref())
-            .map(VectorFile::dim);
-        if let Some(dim) = dims.into_iter().find(|&dim| dim != vector.len()) {
-            return Err(other(format!(
-                "{} components where the vectors that are stored have {dim}: {OTHER_MODEL}",
-                vector.len()
-            )));
-        }
-        let name = format!("{}.{PROBE_ENDING}", self.profile());
+        let name = format!("{profile}.{PROBE_ENDING}");
         match self.sidecar.map(Store::Dense, &name) {
-            Ok(bytes) => {
-                let known = VectorFile::open(std::sync::Arc::new(bytes))
-                    .ok()
-                    .and_then(|file| file.vector(0));
-                let known = known.unwrap_or_default();
-                let cosine: f32 = known.iter().zip(&vector).map(|(a, b)| a * b).sum();
-                if known.len() != vector.len() || cosine < MIN_PROBE_COSINE {
-                    return Err(other(format!(
-                        "another vector for the same text than before (cosine {cosine:.2}): {OTHER_MODEL}"
-                    )));
+            Ok(known) => {
+                let likeness = RowFile::open(Arc::new(known)).map(|known| probe.likeness(&known));
+                let cosine = likeness.ok().and_then(Result::ok).unwrap_or_default();
+                if cosine < MIN_PROBE_COSINE {
+                    let difference = format!("another vector for the same text than before (cosine {cosine:.2})");
+                    return Err(self.other_model(&difference));
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let mut writer = VectorWriter::new(vector.len(), QUANTISATION, self.embedder.profile().id())?;
-                writer.push(&vector, 1.0)?;
-                self.sidecar.write(Store::Dense, &name, &writer.finish())?;
+                self.sidecar.write(Store::Dense, &name, &bytes)?;
             }
             Err(error) => return Err(error.into()),
         }
-        Ok(vector.len())
+        Ok(probe)
+    }
+
+    fn other_model(&self, difference: &str) -> Stopped {
+        self.other(&format!(
+            "{difference}: another model answers under the name; set {} to keep its vectors apart, or put the former model back",
+            self.maker.revision_setting()
+        ))
+    }
+
+    fn other(&self, what: &str) -> Stopped {
+        Stopped::Failed(EmbedError::Unusable {
+            backend: self.maker.profile().model.clone(),
+            detail: what.to_owned(),
+        })
     }
 
     /// Puts what was made to the segments that have the chunks, and publishes these; then the parts go that hold nothing else.
@@ -252,8 +248,10 @@ impl CatchUp<'_> {
         let mut replaced: Vec<StoredFile> = Vec::new();
         let mut has_changed = false;
         for (entry, segment) in state.segments.iter_mut().zip(segments.iter()) {
-            let Some(bytes) = joined(segment, parts)? else { continue };
-            let file = store(self.sidecar, Store::Dense, VECTORS_ENDING, &bytes)?;
+            let Some(rows) = joined(segment, parts, self.maker.profile().id())? else {
+                continue;
+            };
+            let file = store_rows(self.sidecar, rows)?;
             has_changed = true;
             match entry.vectors.iter_mut().find(|vectors| vectors.profile == profile) {
                 Some(known) => replaced.push(std::mem::replace(&mut known.file, file)),
@@ -272,9 +270,6 @@ impl CatchUp<'_> {
     }
 }
 
-const OTHER_MODEL: &str = "another model answers under the name; set embedding.revision to keep its vectors apart, or put the \
-    former model back";
-
 /// What ends a run before its work begins.
 enum Stopped {
     /// Embedding.
@@ -286,12 +281,6 @@ enum Stopped {
 impl From<EmbedError> for Stopped {
     fn from(error: EmbedError) -> Self {
         Self::Failed(error)
-    }
-}
-
-impl From<WriteError> for Stopped {
-    fn from(error: WriteError) -> Self {
-        Self::Broken(error.into())
     }
 }
 
@@ -312,10 +301,11 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn drop_known(&mut self, segments: &Segments, parts: &Parts) {
+    fn drop_known(&mut self, segments: &Segments, parts: &Parts, profile: ProfileId) {
         for segment in segments.iter() {
+            let rows = segment.rows(profile);
             for local in 0..segment.lexical.n_docs() {
-                let has_row = segment.added.as_ref().is_some_and(|added| added.weight(local) > 0.0);
+                let has_row = rows.as_ref().is_some_and(|rows| rows.has(local));
                 let is_known = has_row || parts.find(segment.lexical.key(local)).is_some();
                 if is_known && self.docs.remove(segment.base_doc + local) {
                     self.n_left -= 1;
@@ -325,25 +315,26 @@ impl Wanted {
     }
 }
 
-/// The vector file of a segment with the rows that `parts` have and it lacks; `None` if there are none.
-fn joined(segment: &Segment, parts: &Parts) -> Result<Option<Vec<u8>>, WriteError> {
-    let known = |row: u32| segment.added.as_ref().filter(|added| added.weight(row) > 0.0);
+/// The file of a segment's rows with those that `parts` have and it lacks; `None` if there are none.
+fn joined(segment: &Segment, parts: &Parts, profile: ProfileId) -> Result<Option<RowWriter>, WriteError> {
+    let stored = segment.rows(profile);
+    let known = |row: u32| stored.as_ref().filter(|rows| rows.has(row));
     let found = |row: u32| parts.find(segment.lexical.key(row));
     let rows = 0..segment.lexical.n_docs();
     if !rows.clone().any(|row| known(row).is_none() && found(row).is_some()) {
         return Ok(None);
     }
-    let Some(like) = segment.added.as_ref().or(parts.like()) else {
+    let Some(like) = stored.as_ref().or(parts.like()) else {
         return Ok(None);
     };
-    let mut writer = VectorWriter::new(like.dim(), like.quantisation(), like.profile())?;
+    let mut writer = like.writer()?;
     for row in rows {
         match known(row).map(|file| (file, row)).or_else(|| found(row)) {
             Some((file, row)) => writer.copy_row(file, row)?,
             None => writer.push_none()?,
         }
     }
-    Ok(Some(writer.finish()))
+    Ok(Some(writer))
 }
 
 /// Texts that are embedded together.
@@ -370,7 +361,7 @@ impl<'a> Work<'a> {
     fn new(catch_up: &'a CatchUp<'a>, parts: Parts) -> Self {
         Self {
             catch_up,
-            batching: catch_up.embedder.batching(),
+            batching: catch_up.maker.batching(),
             parts: Mutex::new(parts),
             n_embedded: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
@@ -399,7 +390,7 @@ impl<'a> Work<'a> {
         &self,
         wanted: &Wanted,
         segments: &Segments,
-        dim: usize,
+        like: &RowFile,
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<(), CatchUpError> {
@@ -410,7 +401,7 @@ impl<'a> Work<'a> {
             for n_running in 0..n_threads {
                 let worker = std::thread::Builder::new()
                     .name("embed".to_owned())
-                    .spawn_scoped(scope, || self.work(&receiver, dim, progress, interrupt));
+                    .spawn_scoped(scope, || self.work(&receiver, like, progress, interrupt));
                 match worker {
                     Ok(_) => {}
                     Err(error) if n_running == 0 => return Err(error.into()),
@@ -476,7 +467,7 @@ impl<'a> Work<'a> {
     }
 
     /// Embeds batches until there are no more, or something has failed. What others have in the works is waited for.
-    fn work(&self, batches: &Mutex<Receiver<Batch>>, dim: usize, progress: &dyn Progress, interrupt: &AtomicBool) {
+    fn work(&self, batches: &Mutex<Receiver<Batch>>, like: &RowFile, progress: &dyn Progress, interrupt: &AtomicBool) {
         loop {
             let next = batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(batch) = next else { return };
@@ -484,14 +475,14 @@ impl<'a> Work<'a> {
                 continue;
             }
             let texts: Vec<&str> = batch.texts.iter().map(String::as_str).collect();
-            let embedded = match self.catch_up.embedder.embed_documents(&texts, interrupt) {
-                Ok(embedded) => embedded,
+            let rows = match self.catch_up.maker.rows(&texts, interrupt) {
+                Ok(rows) => rows,
                 Err(error) => {
                     self.stop(error);
                     continue;
                 }
             };
-            if let Err(error) = self.keep(&batch, &embedded, dim) {
+            if let Err(error) = self.keep(&batch, &rows, like) {
                 self.is_over.store(true, Ordering::Relaxed);
                 *self.unkept.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             }
@@ -499,27 +490,24 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn keep(&self, batch: &Batch, embedded: &[crate::embed::Embedding], dim: usize) -> io::Result<()> {
-        let sidecar = self.catch_up.sidecar;
-        let profile = self.catch_up.embedder.profile().id();
-        let mut writer = VectorWriter::new(dim, QUANTISATION, profile).map_err(io::Error::other)?;
+    fn keep(&self, batch: &Batch, rows: &[Option<Row>], like: &RowFile) -> io::Result<()> {
+        let mut writer = like.writer().map_err(io::Error::other)?;
         let mut keys = Vec::with_capacity(batch.keys.len());
-        for (key, embedding) in batch.keys.iter().zip(embedded) {
-            if embedding.weight > 0.0 {
-                if let Err(error) = writer.push(&embedding.vector, embedding.weight) {
-                    self.stop(EmbedError::Unusable {
-                        backend: self.catch_up.embedder.profile().model.clone(),
-                        detail: error.to_string(),
-                    });
-                    return Ok(());
-                }
-                keys.push(*key);
+        for (key, row) in batch.keys.iter().zip(rows) {
+            let Some(row) = row else { continue };
+            if let Err(error) = writer.push(row) {
+                self.stop(EmbedError::Unusable {
+                    backend: self.catch_up.maker.profile().model.clone(),
+                    detail: error.to_string(),
+                });
+                return Ok(());
             }
+            keys.push(*key);
         }
         if keys.is_empty() {
             return Ok(());
         }
-        let part = Part::store(sidecar, &keys, &writer.finish())?;
+        let part = Part::store(self.catch_up.sidecar, &keys, &writer.finish())?;
         self.n_embedded.fetch_add(keys.len(), Ordering::Relaxed);
         self.parts().add(part);
         Ok(())

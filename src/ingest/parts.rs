@@ -3,7 +3,8 @@
 //! Who asks a server pays for every answer, in time or money; so each is kept as it comes, under the keys of its chunks. A part
 //! belongs to no epoch: it stays good when numbers change, and goes when all that it holds is in segments.
 //!
-//! A part is `"CSPV"`, u32 format = 1, u32 number of rows n, u32 zero, n keys of 16 bytes, then a whole vector file of n rows.
+//! A part is `"CSPV"`, u32 format = 1, u32 number of rows n, u32 zero, n keys of 16 bytes, then a whole file of n rows, of vectors or
+//! sparse ones.
 //! It is named by its content and kept beside the vector files.
 
 use std::collections::HashMap;
@@ -11,7 +12,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::embed::ProfileId;
-use crate::index::dense::VectorFile;
+use crate::index::RowFile;
 use crate::model::ChunkKey;
 use crate::sidecar::{Bytes, Sidecar, Store, StoredFile, WriterLock};
 
@@ -29,7 +30,7 @@ const MAX_TRIES: usize = 5;
 pub(super) struct Part {
     pub(super) name: String,
     pub(super) keys: Vec<ChunkKey>,
-    pub(super) vectors: VectorFile,
+    pub(super) rows: RowFile,
 }
 
 /// Those of one profile, by the keys of their chunks.
@@ -40,15 +41,15 @@ pub(super) struct Parts {
 }
 
 impl Part {
-    /// Stores rows as they are in `vectors`, one for each key. Needs no lock.
-    pub(super) fn store(sidecar: &Sidecar, keys: &[ChunkKey], vectors: &[u8]) -> io::Result<Self> {
-        let mut bytes = Vec::with_capacity(HEADER_BYTES + KEY_BYTES * keys.len() + vectors.len());
+    /// Stores the rows of a whole file, one for each key. Needs no lock.
+    pub(super) fn store(sidecar: &Sidecar, keys: &[ChunkKey], rows: &[u8]) -> io::Result<Self> {
+        let mut bytes = Vec::with_capacity(HEADER_BYTES + KEY_BYTES * keys.len() + rows.len());
         bytes.extend_from_slice(MAGIC);
         for number in [FORMAT, keys.len() as u32, 0] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         keys.iter().for_each(|key| bytes.extend_from_slice(&key.0));
-        bytes.extend_from_slice(vectors);
+        bytes.extend_from_slice(rows);
         let name = StoredFile::of(&bytes, PART_ENDING).name;
         let mut n_tries = 0;
         loop {
@@ -84,13 +85,12 @@ impl Part {
             .chunks_exact(KEY_BYTES)
             .map(|key| ChunkKey(key.try_into().expect("sixteen")))
             .collect();
-        let vectors =
-            VectorFile::open(Arc::new(Tail { bytes, start: end })).map_err(|error| damaged(&error.to_string()))?;
-        match vectors.len() as usize == n {
+        let rows = RowFile::open(Arc::new(Tail { bytes, start: end })).map_err(|error| damaged(&error.to_string()))?;
+        match rows.len() as usize == n {
             true => Ok(Self {
                 name: name.to_owned(),
                 keys,
-                vectors,
+                rows,
             }),
             false => Err(damaged("another number of rows")),
         }
@@ -115,7 +115,7 @@ impl Parts {
         let mut parts = Self::default();
         for name in names(sidecar)? {
             match Part::open(sidecar, &name) {
-                Ok(part) if part.vectors.profile() == profile => parts.add(part),
+                Ok(part) if part.rows.profile() == profile => parts.add(part),
                 Ok(_) => {}
                 Err(error) => tracing::warn!("vectors are passed over: {error}"),
             }
@@ -132,9 +132,9 @@ impl Parts {
     }
 
     /// The row of a chunk.
-    pub(super) fn find(&self, key: ChunkKey) -> Option<(&VectorFile, u32)> {
+    pub(super) fn find(&self, key: ChunkKey) -> Option<(&RowFile, u32)> {
         let &(at, row) = self.places.get(&key)?;
-        Some((&self.list[at].vectors, row))
+        Some((&self.list[at].rows, row))
     }
 
     /// How many chunks they are about.
@@ -143,8 +143,8 @@ impl Parts {
     }
 
     /// Of what kind all of them are, if there are any.
-    pub(super) fn like(&self) -> Option<&VectorFile> {
-        self.list.first().map(|part| &part.vectors)
+    pub(super) fn like(&self) -> Option<&RowFile> {
+        self.list.first().map(|part| &part.rows)
     }
 
     /// Removes the files of which everything is elsewhere by now, and forgets them.
@@ -180,7 +180,7 @@ pub(super) fn remove_unused(sidecar: &Sidecar, lock: &WriterLock, stays: impl Fn
         let profile = match name.rsplit_once('.') {
             // Damaged ones are nobody's.
             Some((_, PART_ENDING)) if is_plain(&name) => match Part::open(sidecar, &name) {
-                Ok(part) => part.vectors.profile().to_string(),
+                Ok(part) => part.rows.profile().to_string(),
                 Err(_) => String::new(),
             },
             Some((profile, PROBE_ENDING)) if is_plain(&name) => profile.to_owned(),

@@ -3,13 +3,14 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::index::SegmentData;
+use crate::index::{RowWriter, SegmentData};
 use crate::sidecar::{SegmentEntry, Sidecar, State, Store, StoredFile, VectorEntry, WriterLock, failpoint};
 
 /// What the names of a segment's files end in.
 pub(super) const ARTIFACTS_ENDING: &str = "art";
 pub(super) const LEXICAL_ENDING: &str = "lex";
 pub(super) const VECTORS_ENDING: &str = "vec";
+pub(super) const SPARSE_ENDING: &str = "sparse";
 /// How many hexadecimal digits of the content's hash begin them.
 pub(super) const NAME_DIGITS: usize = StoredFile::NAME_DIGITS;
 
@@ -81,6 +82,15 @@ pub(super) fn pass(name: &str, sidecar: &Sidecar) -> Result<(), PublishError> {
         path: sidecar.root().to_owned(),
         source,
     })
+}
+
+/// Writes the rows of a segment.
+pub(super) fn store_rows(sidecar: &Sidecar, rows: RowWriter) -> Result<StoredFile, PublishError> {
+    let ending = match rows {
+        RowWriter::Dense(_) => VECTORS_ENDING,
+        RowWriter::Sparse(_) => SPARSE_ENDING,
+    };
+    store(sidecar, Store::Dense, ending, &rows.finish())
 }
 
 /// Writes a file named by its content; one that is there already is the same.

@@ -9,7 +9,7 @@ use crate::sidecar::{EntryKind, HistoryEntry, SegmentEntry, Sidecar, State, Stor
 use crate::snapshot::SnapshotStore;
 
 use super::history::HISTORY_ENDING;
-use super::publish::{ARTIFACTS_ENDING, LEXICAL_ENDING, NAME_DIGITS, VECTORS_ENDING};
+use super::publish::{ARTIFACTS_ENDING, LEXICAL_ENDING, NAME_DIGITS, SPARSE_ENDING, VECTORS_ENDING};
 use super::sides::{LINES_ENDING, MESSAGES_ENDING};
 use super::trace::SYMBOLS_ENDING;
 
@@ -17,7 +17,7 @@ use super::trace::SYMBOLS_ENDING;
 const SWEPT: [(Store, &[&str]); 4] = [
     (Store::Artifacts, &[ARTIFACTS_ENDING]),
     (Store::Lexical, &[LEXICAL_ENDING]),
-    (Store::Dense, &[VECTORS_ENDING]),
+    (Store::Dense, &[VECTORS_ENDING, SPARSE_ENDING]),
     (
         Store::History,
         &[HISTORY_ENDING, SYMBOLS_ENDING, MESSAGES_ENDING, LINES_ENDING],

@@ -15,7 +15,7 @@ use crate::git::{
     TreeEntry, TreeFile, Unread, WorkTreeChange, WorkTreeChanges,
 };
 use crate::index::{BuildOptions, Segments};
-use crate::ingest::{CatchUp, CaughtUp, Ingest, IngestError, Outcome, Progress, Target};
+use crate::ingest::{CatchUp, CaughtUp, Ingest, IngestError, Maker, Outcome, Progress, Target};
 use crate::model::{BlobId, CommitId, Oid, RepoPath, TreeId};
 use crate::remote::RemoteEmbedder;
 use crate::sidecar::{Location, OpenError, Sidecar, State, StateError};
@@ -257,7 +257,7 @@ impl Workspace {
         let catch_up = CatchUp {
             repository: &self.repository,
             sidecar: &sidecar,
-            embedder,
+            maker: Maker::Dense(embedder),
             own_profile: &self.own_profile(),
             options: &self.options,
             patience: PATIENCE,

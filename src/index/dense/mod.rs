@@ -11,7 +11,7 @@ mod hnsw;
 mod kernel;
 mod quantise;
 mod query;
-mod top_k;
+pub(super) mod top_k;
 mod vectors;
 mod writer;
 

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 /// Keeps the `k` best `(document, score)` of those offered in ascending order of document; ties go to the lower document.
 #[derive(Debug)]
-pub(super) struct TopK {
+pub(in crate::index) struct TopK {
     k: usize,
     kept: Vec<(u32, f32)>,
     /// Scores up to this one cannot enter any more.
@@ -12,7 +12,7 @@ pub(super) struct TopK {
 }
 
 impl TopK {
-    pub(super) fn new(k: usize) -> Self {
+    pub(in crate::index) fn new(k: usize) -> Self {
         let floor = if k == 0 { f32::INFINITY } else { f32::NEG_INFINITY };
         Self {
             k,
@@ -23,14 +23,14 @@ impl TopK {
 
     /// Offers the next document. Scores are finite.
     #[inline(always)]
-    pub(super) fn offer(&mut self, doc: u32, score: f32) {
+    pub(in crate::index) fn offer(&mut self, doc: u32, score: f32) {
         if score > self.floor {
             self.keep(doc, score);
         }
     }
 
     /// Best first.
-    pub(super) fn finish(self) -> Vec<(u32, f32)> {
+    pub(in crate::index) fn finish(self) -> Vec<(u32, f32)> {
         best(self.kept, self.k)
     }
 
@@ -47,7 +47,7 @@ impl TopK {
 }
 
 /// The `k` best of `all`, which may be in any order: best first, ties by ascending document.
-pub(super) fn best(mut all: Vec<(u32, f32)>, k: usize) -> Vec<(u32, f32)> {
+pub(in crate::index) fn best(mut all: Vec<(u32, f32)>, k: usize) -> Vec<(u32, f32)> {
     if k < all.len() {
         all.select_nth_unstable_by(k, best_first);
         all.truncate(k);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::half;
 use super::quantise::{self, Quantisation};
 use crate::embed::ProfileId;
+use crate::index::header::{self, HEADER_BYTES, RowsHeader};
 
 /// The bytes of a file: owned, or a memory map.
 pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
@@ -214,15 +215,11 @@ pub enum VectorFileError {
 
 /// Two machines may round a component otherwise; another text gives a vector that is further away.
 const MIN_LIKENESS: f32 = 0.98;
-/// Bytes before the codes: whole cache lines, so that rows of 64, 128 or 256 bytes straddle none in a mapped file.
-pub(super) const HEADER_BYTES: usize = 128;
 const MAGIC: &[u8; 4] = b"CSVF";
 /// 1: the first.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = header::VERSION;
 /// Keeps integer sums within bounds; no model comes near.
 pub(super) const MAX_DIM: usize = 1 << 14;
-/// The part of the header that its checksum covers.
-const HASHED: usize = 80;
 
 /// The header, as the table at [`VectorFile`] has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,55 +234,37 @@ pub(super) struct Header {
 impl Header {
     /// Reads the header of a whole file and checks the file's size against it.
     fn parse(file: &[u8]) -> Result<Self, VectorFileError> {
-        if !file.starts_with(MAGIC) {
-            return Err(VectorFileError::OtherKind);
-        }
-        let header: &[u8; HEADER_BYTES] = file
-            .first_chunk()
-            .ok_or_else(|| size_error(file, HEADER_BYTES as u64))?;
-        let [found, n, dim, bits] = [4, 8, 12, 16].map(|at| u32::from_le_bytes(array(header, at)));
-        if found != VERSION {
-            return Err(VectorFileError::OtherFormat { found });
-        }
-        if blake3::hash(&header[..HASHED]) != blake3::Hash::from_bytes(array(header, HASHED)) {
-            return Err(VectorFileError::Damaged);
-        }
-        let quantisation = Quantisation::from_bits(bits).ok_or(VectorFileError::Damaged)?;
-        let zeros = header[20..32].iter().chain(&header[112..]).all(|&byte| byte == 0);
+        let RowsHeader {
+            numbers: [n, dim, bits],
+            profile,
+            body_hash,
+        } = RowsHeader::parse(MAGIC, file)?;
         let dim = dim as usize;
-        if dim == 0 || dim > MAX_DIM || !zeros {
-            return Err(VectorFileError::Damaged);
-        }
+        let quantisation = Quantisation::from_bits(bits).filter(|_| (1..=MAX_DIM).contains(&dim));
         let parsed = Self {
             n,
             dim,
-            quantisation,
-            profile: ProfileId(array(header, 32)),
-            body_hash: blake3::Hash::from_bytes(array(header, 48)),
+            quantisation: quantisation.ok_or(VectorFileError::Damaged)?,
+            profile,
+            body_hash,
         };
         match parsed.file_bytes() == file.len() as u64 {
             true => Ok(parsed),
-            false => Err(size_error(file, parsed.file_bytes())),
+            false => Err(VectorFileError::Size {
+                found: file.len() as u64,
+                expected: parsed.file_bytes(),
+            }),
         }
     }
 
     /// The header's bytes, checksum included.
     pub(super) fn write(&self) -> [u8; HEADER_BYTES] {
-        let mut header = [0; HEADER_BYTES];
-        header[..4].copy_from_slice(MAGIC);
-        for (at, number) in [
-            (4, VERSION),
-            (8, self.n),
-            (12, self.dim as u32),
-            (16, self.quantisation.bits()),
-        ] {
-            header[at..at + 4].copy_from_slice(&number.to_le_bytes());
-        }
-        header[32..48].copy_from_slice(&self.profile.0);
-        header[48..80].copy_from_slice(self.body_hash.as_bytes());
-        let hash = blake3::hash(&header[..HASHED]);
-        header[HASHED..112].copy_from_slice(hash.as_bytes());
-        header
+        let header = RowsHeader {
+            numbers: [self.n, self.dim as u32, self.quantisation.bits()],
+            profile: self.profile,
+            body_hash: self.body_hash,
+        };
+        header.write(MAGIC)
     }
 
     fn row_bytes(&self) -> usize {
@@ -300,18 +279,6 @@ impl Header {
     fn file_bytes(&self) -> u64 {
         HEADER_BYTES as u64 + u64::from(self.n) * (self.row_bytes() as u64 + 4)
     }
-}
-
-fn size_error(file: &[u8], expected: u64) -> VectorFileError {
-    VectorFileError::Size {
-        found: file.len() as u64,
-        expected,
-    }
-}
-
-/// The `N` bytes of the header from `at` on.
-fn array<const N: usize>(header: &[u8; HEADER_BYTES], at: usize) -> [u8; N] {
-    std::array::from_fn(|i| header[at + i])
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use super::half;
 use super::quantise::{self, Quantisation};
-use super::vectors::{HEADER_BYTES, Header, MAX_DIM, VectorFile};
+use super::vectors::{Header, MAX_DIM, VectorFile};
 use crate::embed::ProfileId;
+use crate::index::header::HEADER_BYTES;
 
 /// Collects the rows of a [`VectorFile`] and gives its bytes.
 ///
