@@ -11,9 +11,13 @@ mod endpoint;
 mod failure;
 mod redact;
 mod retry;
+mod sparse;
+mod texts;
 mod wire;
 
 pub use client::{Call, Client, Limits, Request};
-pub use embedder::{EmbedderOptions, EmbeddingApi, Encoding, Examined, RemoteEmbedder, ServerLimits};
+pub use embedder::{EmbedderOptions, EmbeddingApi, Encoding, Examined, RemoteEmbedder};
 pub use endpoint::{Endpoint, EndpointError, KeyHeader, Secret};
 pub use failure::{Failure, RemoteError};
+pub use sparse::{RemoteSparse, SparseOptions};
+pub use texts::ServerLimits;

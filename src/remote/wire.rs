@@ -4,7 +4,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::client::Request;
-use super::embedder::{EmbedderOptions, EmbeddingApi, Encoding, ServerLimits};
+use super::embedder::{EmbedderOptions, EmbeddingApi, Encoding};
+use super::texts::ServerLimits;
 
 /// The request for the vectors of `texts`.
 pub(super) fn request(options: &EmbedderOptions, texts: &[&str]) -> Request {
@@ -43,6 +44,19 @@ pub(super) fn request(options: &EmbedderOptions, texts: &[&str]) -> Request {
         EmbeddingApi::Tei => "/embed",
     };
     Request::post(path, &body)
+}
+
+/// The request for the sparse vectors of `texts`.
+pub(super) fn sparse_request(texts: &[&str]) -> Request {
+    Request::post("/embed_sparse", &json!({"inputs": texts, "truncate": true}))
+}
+
+/// A token of a sparse vector.
+#[derive(Deserialize)]
+pub(super) struct Term {
+    /// Its number in the vocabulary.
+    pub(super) index: u32,
+    pub(super) value: f32,
 }
 
 /// Texts in a request that are taken everywhere.

@@ -78,6 +78,51 @@ pub(crate) fn tei(seen: &Seen, dim: usize, max_texts: usize) -> Reply {
     Reply::json(&json!(vectors))
 }
 
+/// A sparse vector as SPLADE's are: each word has a token and a weight, and some words bring others along that mean the same.
+pub(crate) fn sparse_of(text: &str) -> Vec<(u32, f32)> {
+    const SAME: &[(&str, &str)] = &[("automobile", "car"), ("zorblax", "quuxify"), ("halt", "stop")];
+    let mut weights = std::collections::BTreeMap::new();
+    let words = text
+        .split(|c: char| !c.is_ascii_alphabetic())
+        .filter(|word| !word.is_empty());
+    for word in words.map(str::to_lowercase) {
+        *weights.entry(token_of(&word)).or_insert(0.0) = 1.5f32;
+        for (_, other) in SAME.iter().filter(|(known, _)| *known == word) {
+            weights.entry(token_of(other)).or_insert(0.75);
+        }
+    }
+    weights.into_iter().collect()
+}
+
+fn token_of(word: &str) -> u32 {
+    let hash = word.bytes().fold(0x811c_9dc5u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    hash % 30_522
+}
+
+/// The answers of text-embeddings-inference with a SPLADE model.
+pub(crate) fn tei_sparse(seen: &Seen) -> Reply {
+    if seen.path == "/info" {
+        return Reply::json(&json!({"model_id": "stub", "max_input_length": 512, "max_client_batch_size": 32}));
+    }
+    if seen.path != "/embed_sparse" {
+        let body = json!({"error": "Model is not an embedding model", "error_type": "Backend"});
+        return Reply::status(424).body(body.to_string().as_bytes());
+    }
+    let vectors: Vec<Vec<Value>> = texts_of(seen)
+        .iter()
+        .map(|text| {
+            // In no order.
+            let terms = sparse_of(text).into_iter().rev();
+            terms
+                .map(|(index, value)| json!({"index": index, "value": value}))
+                .collect()
+        })
+        .collect();
+    Reply::json(&json!(vectors))
+}
+
 fn base64(vector: &[f32]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();

@@ -1,0 +1,293 @@
+//! Texts on their way to a server that makes something of each.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::embed::{Batching, EmbedError};
+
+use super::client::{Call, Client, Limits};
+use super::embedder::EmbeddingApi;
+use super::endpoint::Endpoint;
+use super::failure::{Failure, RemoteError};
+use super::redact::Redactor;
+use super::wire;
+
+/// A server that is given texts.
+///
+/// They are cut into requests by number and bytes; a request that is refused as too large, or for something in it, is halved until
+/// the text is found that the server does not take, which gets nothing. Secrets are struck out of every text.
+pub(super) struct TextServer {
+    client: Client,
+    api: EmbeddingApi,
+    /// The model's name there.
+    model: String,
+    batch: Option<usize>,
+    in_flight: usize,
+    redactor: Redactor,
+    limits: OnceLock<ServerLimits>,
+    has_answered: AtomicBool,
+    counts: Counts,
+}
+
+/// What a server says that it takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerLimits {
+    /// Tokens of a text; what is longer is cut off.
+    pub max_tokens: Option<usize>,
+    /// Texts in a request.
+    pub max_texts: Option<usize>,
+}
+
+/// What happened to texts.
+#[derive(Debug, Default)]
+struct Counts {
+    redacted: AtomicUsize,
+    truncated: AtomicUsize,
+    refused: AtomicUsize,
+}
+
+/// Why nothing was made of texts.
+pub(super) enum Problem {
+    Remote(RemoteError),
+    Embed(EmbedError),
+    Unusable(String),
+}
+
+impl From<RemoteError> for Problem {
+    fn from(error: RemoteError) -> Self {
+        Self::Remote(error)
+    }
+}
+
+/// Asks for something about each of some texts by one request.
+pub(super) type Ask<'a, T> = &'a dyn Fn(&Client, &[&str], &Call<'_>) -> Result<Vec<T>, Problem>;
+
+impl TextServer {
+    /// Makes one; nothing is sent. `timeout` is for one request; `batch`, texts in a request, is by default what the server is
+    /// known to take.
+    pub(super) fn new(
+        (endpoint, timeout): (Endpoint, Duration),
+        (api, model): (EmbeddingApi, &str),
+        batch: Option<usize>,
+        in_flight: usize,
+    ) -> Result<Self, RemoteError> {
+        let limits = Limits {
+            request_timeout: timeout,
+            connect_timeout: Limits::default().connect_timeout.min(timeout),
+            ..Limits::default()
+        };
+        Ok(Self {
+            client: Client::new(endpoint, limits)?,
+            api,
+            model: model.to_owned(),
+            batch,
+            in_flight,
+            redactor: Redactor::new(),
+            limits: OnceLock::new(),
+            has_answered: AtomicBool::new(false),
+            counts: Counts::default(),
+        })
+    }
+
+    /// One of what is asked for, for each of `texts` behind a prefix; none for a text that is empty or that the server does not take.
+    pub(super) fn documents<T>(
+        &self,
+        (prefix, texts): (&str, &[&str]),
+        interrupt: &AtomicBool,
+        ask: Ask<'_, T>,
+    ) -> Result<Vec<Option<T>>, EmbedError> {
+        let call = Call {
+            deadline: None,
+            interrupt,
+            retries: true,
+        };
+        let sent: Vec<String> = texts.iter().map(|text| self.sent(prefix, text)).collect();
+        let mut made: Vec<Option<T>> = texts.iter().map(|_| None).collect();
+        // Servers refuse an empty text, and there is nothing in it.
+        let full: Vec<usize> = (0..texts.len()).filter(|&at| !texts[at].trim().is_empty()).collect();
+        for part in self.parts(&full, &sent) {
+            let texts: Vec<&str> = part.iter().map(|&at| sent[at].as_str()).collect();
+            let answers = self.halved(&texts, &call, ask).map_err(|problem| self.told(problem))?;
+            self.count_truncated(&texts, &call);
+            part.iter().zip(answers).for_each(|(&at, answer)| made[at] = answer);
+        }
+        Ok(made)
+    }
+
+    /// What is asked for of one text behind a prefix, with all retries within a time.
+    pub(super) fn query<T>(
+        &self,
+        (prefix, text): (&str, &str),
+        within: Duration,
+        ask: Ask<'_, T>,
+    ) -> Result<T, EmbedError> {
+        let never = AtomicBool::new(false);
+        let call = Call {
+            deadline: Some(Instant::now() + within),
+            interrupt: &never,
+            retries: true,
+        };
+        self.one(&self.sent(prefix, text), &call, ask)
+    }
+
+    /// The same of a text of ours, once; also the time that it took, and what the server takes.
+    pub(super) fn examine<T>(
+        &self,
+        within: Duration,
+        ask: Ask<'_, T>,
+    ) -> Result<(T, Duration, ServerLimits), EmbedError> {
+        let started = Instant::now();
+        let never = AtomicBool::new(false);
+        let call = Call {
+            deadline: Some(started + within),
+            interrupt: &never,
+            retries: false,
+        };
+        let made = self.one("codescout", &call, ask)?;
+        Ok((made, started.elapsed(), self.server_limits(&call)))
+    }
+
+    /// How texts are best handed over.
+    pub(super) fn batching(&self) -> Batching {
+        let known = self.limits.get().and_then(|limits| limits.max_texts);
+        Batching {
+            max_texts: self.batch.or(known).unwrap_or(wire::max_texts(self.api)),
+            max_bytes: wire::max_bytes(self.api),
+            in_flight: self.in_flight,
+        }
+    }
+
+    /// What happened to texts so far.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let told = |count: &AtomicUsize, what: &str| {
+            let n = count.load(Ordering::Relaxed);
+            (n > 0).then(|| format!("{n} {what}"))
+        };
+        [
+            told(&self.counts.redacted, "secrets were struck out before texts left"),
+            told(
+                &self.counts.truncated,
+                "texts are longer than the model reads: their ends do not count",
+            ),
+            told(
+                &self.counts.refused,
+                "texts were refused by the server and have no vector",
+            ),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    fn one<T>(&self, text: &str, call: &Call<'_>, ask: Ask<'_, T>) -> Result<T, EmbedError> {
+        let made = ask(&self.client, &[text], call).map_err(|problem| self.told(problem))?;
+        made.into_iter()
+            .next()
+            .ok_or_else(|| self.told(Problem::Unusable("no vector".to_owned())))
+    }
+
+    /// What a query or document looks like when it leaves.
+    fn sent(&self, prefix: &str, text: &str) -> String {
+        let (text, n_secrets) = self.redactor.redact(text);
+        self.counts.redacted.fetch_add(n_secrets, Ordering::Relaxed);
+        format!("{prefix}{text}")
+    }
+
+    fn server_limits(&self, call: &Call<'_>) -> ServerLimits {
+        *self.limits.get_or_init(|| {
+            let asked = wire::limits_request(self.api, &self.model);
+            let answer = asked.map(|request| self.client.send(&request, call));
+            match answer {
+                Some(Ok(answer)) => wire::limits(self.api, &answer),
+                // Not every version has it; then nothing is known.
+                Some(Err(error)) => {
+                    tracing::debug!(%error, "limits are not known");
+                    ServerLimits::default()
+                }
+                None => ServerLimits::default(),
+            }
+        })
+    }
+
+    /// Asks about texts that are ready to be sent, in parts as small as it takes.
+    fn halved<T>(&self, texts: &[&str], call: &Call<'_>, ask: Ask<'_, T>) -> Result<Vec<Option<T>>, Problem> {
+        match ask(&self.client, texts, call) {
+            Err(Problem::Remote(error)) if is_about_texts(&error) => match texts {
+                [] => Ok(Vec::new()),
+                [text] if self.has_answered.load(Ordering::Relaxed) => {
+                    tracing::warn!(n_bytes = text.len(), %error, "a text is not taken by the server");
+                    self.counts.refused.fetch_add(1, Ordering::Relaxed);
+                    Ok(vec![None])
+                }
+                // It has not taken any text yet: it is not this one that is wrong.
+                [_] => Err(Problem::Remote(error)),
+                _ => {
+                    let (front, back) = texts.split_at(texts.len() / 2);
+                    let mut made = self.halved(front, call, ask)?;
+                    made.extend(self.halved(back, call, ask)?);
+                    Ok(made)
+                }
+            },
+            made => {
+                let made = made?;
+                self.has_answered.store(true, Ordering::Relaxed);
+                Ok(made.into_iter().map(Some).collect())
+            }
+        }
+    }
+
+    fn told(&self, problem: Problem) -> EmbedError {
+        let backend = format!("{} at {}", self.model, self.client.endpoint().host());
+        match problem {
+            Problem::Embed(error) => error,
+            Problem::Unusable(detail) => EmbedError::Unusable { backend, detail },
+            Problem::Remote(RemoteError {
+                failure: Failure::Interrupted,
+                ..
+            }) => EmbedError::Interrupted,
+            Problem::Remote(error) => {
+                let hint = error.hint();
+                let source: Box<dyn std::error::Error + Send + Sync> = match hint {
+                    Some(hint) => format!("{error} ({hint})").into(),
+                    None => Box::new(error),
+                };
+                EmbedError::Unavailable { backend, source }
+            }
+        }
+    }
+
+    /// Counts the texts that the server cuts off, by the rule of thumb of four bytes a token.
+    fn count_truncated(&self, texts: &[&str], call: &Call<'_>) {
+        if let Some(max_tokens) = self.server_limits(call).max_tokens {
+            let n_long = texts.iter().filter(|text| text.len() / 4 > max_tokens).count();
+            self.counts.truncated.fetch_add(n_long, Ordering::Relaxed);
+        }
+    }
+
+    /// Cuts the texts at `places` into requests.
+    fn parts<'p>(&self, places: &'p [usize], sent: &[String]) -> Vec<&'p [usize]> {
+        let Batching {
+            max_texts, max_bytes, ..
+        } = self.batching();
+        let mut parts = Vec::new();
+        let (mut start, mut n_bytes) = (0, 0);
+        for (end, &at) in places.iter().enumerate() {
+            let is_full = end - start >= max_texts.max(1) || n_bytes + sent[at].len() > max_bytes;
+            if is_full && end > start {
+                parts.push(&places[start..end]);
+                (start, n_bytes) = (end, 0);
+            }
+            n_bytes += sent[at].len();
+        }
+        if start < places.len() {
+            parts.push(&places[start..]);
+        }
+        parts
+    }
+}
+
+/// Whether the server has something against the texts: that they are too many, too long, or one of them wrong.
+fn is_about_texts(error: &RemoteError) -> bool {
+    matches!(error.status(), Some(400 | 413 | 422))
+}
