@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::file::{self, FileError};
 
 /// The keys that can be set, each with what its value is.
-pub const KEYS: [(&str, ValueKind); 25] = [
+pub const KEYS: [(&str, ValueKind); 36] = [
     ("index.max_blob_bytes", ValueKind::Number),
     ("embedding.model", ValueKind::Text),
     ("embedding.server", ValueKind::Text),
@@ -23,6 +23,17 @@ pub const KEYS: [(&str, ValueKind); 25] = [
     ("embedding.in_flight", ValueKind::Number),
     ("embedding.timeout_s", ValueKind::Number),
     ("embedding.query_timeout_ms", ValueKind::Number),
+    ("sparse.server", ValueKind::Text),
+    ("sparse.key_file", ValueKind::Text),
+    ("sparse.key_variable", ValueKind::Text),
+    ("sparse.proxy", ValueKind::Text),
+    ("sparse.model", ValueKind::Text),
+    ("sparse.revision", ValueKind::Text),
+    ("sparse.batch", ValueKind::Number),
+    ("sparse.in_flight", ValueKind::Number),
+    ("sparse.timeout_s", ValueKind::Number),
+    ("sparse.query_timeout_ms", ValueKind::Number),
+    ("sparse.weight_percent", ValueKind::Number),
     ("search.limit", ValueKind::Number),
     ("gc.auto", ValueKind::Switch),
     ("gc.reflog_days", ValueKind::Number),

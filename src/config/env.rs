@@ -30,6 +30,14 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "key for it, unless embedding.key_file or embedding.key_variable says otherwise",
     ),
     (
+        "CODESCOUT_SPARSE_SERVER",
+        "address of a server for sparse vectors (sparse.server)",
+    ),
+    (
+        "CODESCOUT_SPARSE_KEY",
+        "key for it, unless sparse.key_file or sparse.key_variable says otherwise",
+    ),
+    (
         "CODESCOUT_GC_MAX_BYTES",
         "the index shall not be larger; 0 for no limit (gc.max_bytes)",
     ),
@@ -81,6 +89,8 @@ pub struct Environment {
     pub embedding_server: Option<OsString>,
     /// `CODESCOUT_EMBEDDING_API`
     pub embedding_api: Option<OsString>,
+    /// `CODESCOUT_SPARSE_SERVER`
+    pub sparse_server: Option<OsString>,
     /// `CODESCOUT_GC_MAX_BYTES`
     pub gc_max_bytes: Option<OsString>,
     /// `CODESCOUT_GC_REFLOG_DAYS`
@@ -109,6 +119,7 @@ impl Environment {
             model: value("CODESCOUT_MODEL"),
             embedding_server: value("CODESCOUT_EMBEDDING_SERVER"),
             embedding_api: value("CODESCOUT_EMBEDDING_API"),
+            sparse_server: value("CODESCOUT_SPARSE_SERVER"),
             gc_max_bytes: value("CODESCOUT_GC_MAX_BYTES"),
             gc_reflog_days: value("CODESCOUT_GC_REFLOG_DAYS"),
             gc_auto: value("CODESCOUT_GC_AUTO"),

@@ -17,6 +17,8 @@ pub(super) struct Settings {
     #[serde(default)]
     pub(super) embedding: EmbeddingSettings,
     #[serde(default)]
+    pub(super) sparse: SparseSettings,
+    #[serde(default)]
     pub(super) search: SearchSettings,
     #[serde(default)]
     pub(super) gc: GcSettings,
@@ -74,6 +76,22 @@ impl EmbeddingSettings {
         ];
         keys.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key)
     }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SparseSettings {
+    pub(super) server: Option<String>,
+    pub(super) key_file: Option<PathBuf>,
+    pub(super) key_variable: Option<String>,
+    pub(super) proxy: Option<String>,
+    pub(super) model: Option<String>,
+    pub(super) revision: Option<String>,
+    pub(super) batch: Option<u32>,
+    pub(super) in_flight: Option<u32>,
+    pub(super) timeout_s: Option<u32>,
+    pub(super) query_timeout_ms: Option<u32>,
+    pub(super) weight_percent: Option<u32>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

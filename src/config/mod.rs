@@ -9,6 +9,7 @@ mod env;
 mod file;
 mod resolve;
 mod server;
+mod sparse;
 
 pub use edit::{EditError, KEYS, ValueKind, set};
 pub use embedding::EmbeddingConfig;
@@ -16,3 +17,4 @@ pub use env::{Environment, VARIABLES, unknown_variables};
 pub use file::FileError;
 pub use resolve::{Config, ConfigError, Origin, Overrides, Setting};
 pub use server::ServerConfig;
+pub use sparse::SparseConfig;

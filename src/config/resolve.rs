@@ -11,11 +11,12 @@ use crate::index::BuildOptions;
 use crate::index::dense::Quantisation;
 use crate::ingest::CollectOptions;
 use crate::query::parse_moment;
-use crate::remote::{EmbedderOptions, EndpointError};
+use crate::remote::{EmbedderOptions, EndpointError, SparseOptions};
 
 use super::embedding::EmbeddingConfig;
 use super::env::Environment;
 use super::file::{self, FileError, Settings};
+use super::sparse::SparseConfig;
 
 /// Files with more bytes are left out by default: what is larger is data, seldom code.
 const DEFAULT_MAX_BLOB_BYTES: u64 = 1 << 20;
@@ -81,6 +82,8 @@ pub struct Config {
     pub model: Setting<Option<PathBuf>>,
     /// The rest of `embedding`.
     pub embedding: EmbeddingConfig,
+    /// `sparse`
+    pub sparse: SparseConfig,
     /// `search.limit`
     pub limit: Setting<usize>,
     /// `gc.auto`: whether garbage is collected unasked.
@@ -196,6 +199,7 @@ impl Config {
             max_blob_bytes: or_default(max_blob_bytes, DEFAULT_MAX_BLOB_BYTES),
             model: maybe(model),
             embedding: EmbeddingConfig::resolve(environment, &layers)?,
+            sparse: SparseConfig::resolve(environment, &layers)?,
             limit: or_default(limit, DEFAULT_LIMIT),
             gc_auto: or_default(gc_auto, true),
             gc_reflog_days: or_default(gc_reflog_days, DEFAULT_REFLOG_DAYS),
@@ -226,6 +230,7 @@ impl Config {
             ),
         ];
         entries.extend(self.embedding.entries());
+        entries.extend(self.sparse.entries());
         entries.extend([
             shown("search.limit", &self.limit),
             ("serve.roots", self.roots_text(), self.roots.origin.to_string()),
@@ -244,6 +249,11 @@ impl Config {
     pub fn remote_embedder(&self) -> Result<Option<EmbedderOptions>, ConfigError> {
         let model = self.model.value.as_deref().unwrap_or(Path::new(""));
         self.embedding.embedder_options(&model.to_string_lossy())
+    }
+
+    /// How a server for sparse vectors is asked, if one is set. Reads its key.
+    pub fn remote_sparse(&self) -> Result<Option<SparseOptions>, ConfigError> {
+        self.sparse.options()
     }
 
     /// What garbage is.
@@ -307,6 +317,9 @@ impl Config {
 fn not_for_repositories(settings: &Settings) -> Option<&'static str> {
     if let Some(key) = settings.embedding.first_set() {
         return Some(key);
+    }
+    if settings.sparse != file::SparseSettings::default() {
+        return Some("sparse");
     }
     if settings.serve.roots.is_some() {
         return Some("serve.roots");
@@ -470,6 +483,8 @@ mod tests {
             "[embedding]\nkey_file = '/etc/passwd'",
             "[embedding]\nkey_variable = 'AWS_SECRET_ACCESS_KEY'",
             "[embedding]\nproxy = 'http://evil.example'",
+            "[sparse]\nserver = 'https://evil.example'",
+            "[sparse]\nweight_percent = 0",
             "[gc]\nmax_bytes = 1",
             "[serve]\nroots = '/'",
         ] {

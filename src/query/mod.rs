@@ -28,6 +28,7 @@ mod read;
 mod scope;
 mod search;
 mod source;
+mod sparse_leg;
 mod spelling;
 mod symbols;
 mod touching;

@@ -4,7 +4,7 @@
 //! How the weights were found, and what they give, is in `docs/evaluation.md`.
 
 /// How many features there are.
-pub const N_FEATURES: usize = 23;
+pub const N_FEATURES: usize = 24;
 
 /// The features by name, in the order of the weights.
 pub const FEATURES: [&str; N_FEATURES] = [
@@ -31,6 +31,7 @@ pub const FEATURES: [&str; N_FEATURES] = [
     "is_module_text",
     "brevity",
     "exact_text",
+    "sparse",
 ];
 
 /// More than everything else together: what somebody wants as it stands goes first.
@@ -85,6 +86,9 @@ pub struct Features {
     pub brevity: f32,
     /// Share of the texts that the query wants as they stand that it holds.
     pub exact_text: f32,
+    /// Dot product of its sparse vector and the query's, as a share of the best, times the share that is set; 0 without such
+    /// vectors.
+    pub sparse: f32,
 }
 
 impl Features {
@@ -114,6 +118,7 @@ impl Features {
             self.is_module_text,
             self.brevity,
             self.exact_text,
+            self.sparse,
         ]
     }
 }
@@ -128,7 +133,8 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// For names as people type them.
+    /// For names as people type them. Here and for descriptions `sparse` has half of the cosine's weight: a guess, as the model is
+    /// the user's.
     pub const NAME: Self = Self::of(
         &[
             ("bm25", 0.6),
@@ -151,6 +157,7 @@ impl Weights {
             ("is_module_text", -0.2),
             ("brevity", -0.2),
             ("exact_text", EXACT_TEXT),
+            ("sparse", 0.15),
         ],
         0.05,
     );
@@ -177,6 +184,7 @@ impl Weights {
             ("is_module_text", -0.2),
             ("brevity", -0.2),
             ("exact_text", EXACT_TEXT),
+            ("sparse", 0.34),
         ],
         0.07,
     );

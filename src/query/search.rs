@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use roaring::RoaringBitmap;
 
 use crate::artifact::ReadError;
-use crate::embed::{EmbedError, Embedder, Embedding, StaticModel};
+use crate::embed::{EmbedError, Embedder, Embedding, SparseEmbedder, StaticModel};
 use crate::index::dense::{Cosine, DenseError};
 use crate::index::lexical::LexicalError;
 use crate::index::lexical::bm25::Params;
@@ -22,6 +22,7 @@ use super::lexical_leg::{LexicalLeg, LexicalParams};
 use super::meaning::{Meaning, Query};
 use super::rank::{Features, Weights};
 use super::read::split_position;
+use super::sparse_leg::{SparseFound, SparseLeg};
 use super::spelling::corrected;
 
 /// Which legs find candidates.
@@ -110,6 +111,7 @@ pub struct Searcher<'a> {
     embedder: &'a dyn Embedder,
     pub(super) paths: &'a StaticModel,
     meaning: Meaning,
+    sparse: Option<SparseLeg<'a>>,
     live: RoaringBitmap,
 }
 
@@ -123,8 +125,19 @@ impl<'a> Searcher<'a> {
             embedder,
             paths,
             meaning: Meaning::open(view.segments(), uses_added, &live)?,
+            sparse: None,
             live,
         })
+    }
+
+    /// The same with sparse vectors as a third leg of the modes with words and meaning; `weight` is what they count, as a share of
+    /// what they count by default.
+    pub fn with_sparse(self, embedder: &'a dyn SparseEmbedder, weight: f32) -> Self {
+        let leg = SparseLeg::open(self.view.segments(), embedder, weight, &self.live);
+        Self {
+            sparse: Some(leg),
+            ..self
+        }
     }
 
     /// What is searched.
@@ -212,12 +225,17 @@ impl<'a> Searcher<'a> {
         if request.mode == Mode::Semantic {
             return Ok(self.plain(by_meaning.iter().map(|(doc, cosine)| (*doc, cosine.0)), scope));
         }
+        let sparse = self
+            .sparse
+            .as_ref()
+            .and_then(|leg| Some((leg, leg.run(text, scope.docs(&self.live), LEG_CANDIDATES, notes)?)));
         let legs = Legs {
             analysis: &analysis,
             lexical: &lexical,
             query: &query,
             by_words: &by_words,
             by_meaning: &by_meaning,
+            sparse: sparse.as_ref().map(|(leg, found)| (*leg, found)),
             exact: &request.exact,
         };
         self.fused(&legs, scope)
@@ -342,7 +360,7 @@ impl<'a> Searcher<'a> {
         let defining = self.defining(legs.analysis, scope)?;
         let docs = self.gather(legs, &defining, scope);
         let cosines = self.cosines(legs, &docs)?;
-        let mut features = FeatureMaker::new(self, legs, &defining, &cosines);
+        let mut features = FeatureMaker::new(self, legs, &defining, &cosines, &docs);
         let weights = if legs.analysis.is_name {
             &Weights::NAME
         } else {
@@ -381,6 +399,8 @@ impl<'a> Searcher<'a> {
         named.into_iter().for_each(&mut add);
         legs.by_words.iter().take(LEG_CANDIDATES).copied().for_each(&mut add);
         legs.by_meaning.iter().map(|(doc, _)| *doc).for_each(&mut add);
+        let by_sparse = legs.sparse.iter().flat_map(|(_, found)| &found.docs);
+        by_sparse.map(|(doc, _)| *doc).for_each(&mut add);
         for file in best_files(legs.lexical, |file| scope.has_file(file)) {
             let score = |doc: &u32| legs.lexical.docs[*doc as usize].bm25.0;
             let best = self
@@ -437,6 +457,7 @@ pub(super) struct Legs<'a> {
     pub(super) query: &'a Query,
     pub(super) by_words: &'a [u32],
     pub(super) by_meaning: &'a [(u32, Cosine)],
+    pub(super) sparse: Option<(&'a SparseLeg<'a>, &'a SparseFound)>,
     pub(super) exact: &'a ExactText,
 }
 
@@ -487,7 +508,7 @@ fn first_of(embedder: &dyn Embedder, text: &str) -> Result<Embedding, EmbedError
 }
 
 /// An error with its causes on one line.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |told, cause| format!("{told}: {cause}"))
 }

@@ -164,7 +164,8 @@ impl Workspace {
             return Ok(None);
         };
         let options: CollectOptions = self.config.collect_options();
-        let profiles = [self.embedder().profile().id().to_string()];
+        let makers = self.makers().into_iter();
+        let profiles: Vec<String> = makers.map(|maker| maker.profile().id().to_string()).collect();
         act(&Collector {
             repository: &self.repository,
             sidecar: &sidecar,

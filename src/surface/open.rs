@@ -17,7 +17,8 @@ use crate::git::{
 use crate::index::{BuildOptions, Segments};
 use crate::ingest::{CatchUp, CaughtUp, Ingest, IngestError, Maker, Outcome, Progress, Target};
 use crate::model::{BlobId, CommitId, Oid, RepoPath, TreeId};
-use crate::remote::RemoteEmbedder;
+use crate::query::{SearchError, Searcher};
+use crate::remote::{RemoteEmbedder, RemoteSparse};
 use crate::sidecar::{Location, OpenError, Sidecar, State, StateError};
 use crate::snapshot::{
     Change, ListedFile, Manifest, Provenance, SnapshotStore, View, attributes_of, can_be_completed, lay_over_changes,
@@ -49,6 +50,7 @@ pub struct Workspace {
     static_model: StaticModel,
     foreign_model: Option<Box<dyn Embedder>>,
     remote_model: Option<RemoteEmbedder>,
+    remote_sparse: Option<RemoteSparse>,
     options: BuildOptions,
     keeping: Keeping,
 }
@@ -95,6 +97,7 @@ impl Workspace {
             Some(options) => Some(RemoteEmbedder::new(options)?),
             None => None,
         };
+        let remote_sparse = config.remote_sparse()?.map(RemoteSparse::new).transpose()?;
         let foreign_model = match &config.model.value {
             Some(folder) if remote_model.is_none() => {
                 Some(open_model2vec(folder).context("cannot open the embedding model")?)
@@ -109,6 +112,7 @@ impl Workspace {
             static_model: StaticModel::embedded(),
             foreign_model,
             remote_model,
+            remote_sparse,
             keeping: Keeping::default(),
         })
     }
@@ -150,6 +154,27 @@ impl Workspace {
     /// The model on another machine or in another process, if one is in use.
     pub(crate) fn remote_model(&self) -> Option<&RemoteEmbedder> {
         self.remote_model.as_ref()
+    }
+
+    /// What makes sparse vectors, if a server for them is set.
+    pub fn remote_sparse(&self) -> Option<&RemoteSparse> {
+        self.remote_sparse.as_ref()
+    }
+
+    /// What makes rows beside those that every segment has.
+    pub fn makers(&self) -> Vec<Maker<'_>> {
+        let dense = self.added_model().map(Maker::Dense);
+        let sparse = self.remote_sparse.as_ref().map(|model| Maker::Sparse(model));
+        dense.into_iter().chain(sparse).collect()
+    }
+
+    /// What answers questions about a view.
+    pub fn searcher<'a>(&'a self, view: &'a View) -> Result<Searcher<'a>, SearchError> {
+        let searcher = Searcher::new(view, self.embedder(), &self.static_model)?;
+        Ok(match &self.remote_sparse {
+            Some(model) => searcher.with_sparse(model, self.config.sparse.weight()),
+            None => searcher,
+        })
     }
 
     /// The model inside the binary, which judges what is given to no other: messages of commits.
@@ -243,34 +268,43 @@ impl Workspace {
         }
     }
 
-    /// Makes the vectors of the model that is in use beside the own one, for what is indexed of some trees; `None` if there is no such
-    /// model.
+    /// Makes what the makers of rows beside the own ones have not made yet, for what is indexed of some trees; one outcome each, up to
+    /// the first that was interrupted.
     pub fn catch_up(
         &self,
         trees: &[TreeId],
         progress: &dyn Progress,
         interrupt: &AtomicBool,
-    ) -> Result<Option<CaughtUp>> {
-        let Some((embedder, sidecar)) = self.added_model().zip(self.open_sidecar()?) else {
-            return Ok(None);
+    ) -> Result<Vec<(Maker<'_>, CaughtUp)>> {
+        let mut outcomes = Vec::new();
+        let Some(sidecar) = self.open_sidecar()? else {
+            return Ok(outcomes);
         };
-        let catch_up = CatchUp {
-            repository: &self.repository,
-            sidecar: &sidecar,
-            maker: Maker::Dense(embedder),
-            own_profile: &self.own_profile(),
-            options: &self.options,
-            patience: PATIENCE,
-        };
-        Ok(Some(catch_up.run(trees, progress, interrupt)?))
+        for maker in self.makers() {
+            let catch_up = CatchUp {
+                repository: &self.repository,
+                sidecar: &sidecar,
+                maker,
+                own_profile: &self.own_profile(),
+                options: &self.options,
+                patience: PATIENCE,
+            };
+            let caught_up = catch_up.run(trees, progress, interrupt)?;
+            let is_over = caught_up.interrupted;
+            outcomes.push((maker, caught_up));
+            if is_over {
+                break;
+            }
+        }
+        Ok(outcomes)
     }
 
-    /// Segments with the vectors of the model that is in use beside the own one.
+    /// Segments with the rows of the makers that are in use.
     fn with_added(&self, segments: Segments, sidecar: &Sidecar, state: &State) -> Segments {
-        match self.added_model() {
-            Some(model) => segments.with_added(sidecar, state, &model.profile().id().to_string()),
-            None => segments,
-        }
+        let makers = self.makers().into_iter();
+        makers.fold(segments, |segments, maker| {
+            segments.with_added(sidecar, state, &maker.profile().id().to_string())
+        })
     }
 
     /// Brings the sidecar up to date with what a revision names now; `None` if that is nothing yet.

@@ -6,6 +6,7 @@
 //! cargo bench --bench dense -- recall DIR QUERIES           # int4 and int8 against f32; QUERIES has one query a line
 //! cargo bench --bench dense -- scan N [DIR]                 # whole, and through filters of 10 % and 1 %
 //! cargo bench --bench dense -- hnsw N DIR QUERIES           # the graph against the scan
+//! cargo bench --bench dense -- sparse N TERMS               # made-up sparse vectors: the scan against inverted lists
 //! ```
 //!
 //! DIR is any folder of source files: the figures in the documents come from the trees of git and rust-analyzer, with commit
@@ -15,7 +16,7 @@
 #![expect(clippy::print_stdout, reason = "a bench reports on the terminal")]
 #![expect(clippy::unwrap_used, reason = "a bench may stop")]
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -23,8 +24,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use codescout::embed::{Embedder, ProfileId, Scratch, Side, StaticModel};
+use codescout::embed::{Embedder, ProfileId, Scratch, Side, SparseVector, StaticModel};
 use codescout::index::dense::{DenseIndex, FlatIndex, HnswIndex, HnswOptions, Quantisation, VectorFile, VectorWriter};
+use codescout::index::sparse::{SparseFile, SparseIndex, SparseWriter};
 use roaring::RoaringBitmap;
 
 const DIM: usize = 256;
@@ -40,6 +42,7 @@ fn main() {
         ["recall", folder, queries] => recall(folder.as_ref(), queries.as_ref()),
         ["scan", n] => scan(&made_up(n.parse().unwrap())),
         ["scan", n, folder] => scan(&repeated(chunk_vectors(folder.as_ref(), 1000), n.parse().unwrap())),
+        ["sparse", n, n_terms] => sparse(n.parse().unwrap(), n_terms.parse().unwrap()),
         ["hnsw", n, folder, queries] => hnsw(n.parse().unwrap(), folder.as_ref(), queries.as_ref()),
         _ => scan(&made_up(100_000)),
     }
@@ -295,4 +298,65 @@ fn resident_mib() -> i64 {
         .and_then(|pages| pages.parse::<i64>().ok())
         .unwrap_or(0)
         / 256
+}
+
+/// Tokens by Zipf's law over a vocabulary of BERT's size, as those of texts are.
+fn sparse_vectors(n: usize, n_terms: usize, mut state: u64) -> Vec<SparseVector> {
+    let mut random = move || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f64 / (1u64 << 24) as f64
+    };
+    let mut vector = || {
+        let mut terms = HashMap::new();
+        while terms.len() < n_terms {
+            let token = 30_522f64.powf(random()) as u32;
+            terms.insert(token, 0.05 + 2.0 * random() as f32);
+        }
+        SparseVector::from_foreign(terms.into_iter().collect(), "bench").unwrap()
+    };
+    (0..n).map(|_| vector()).collect()
+}
+
+fn sparse(n: usize, n_terms: usize) {
+    let vectors = sparse_vectors(n, n_terms, 1);
+    let mut writer = SparseWriter::new(ProfileId([0; 16]));
+    vectors.iter().for_each(|vector| writer.push(vector).unwrap());
+    let bytes = writer.finish();
+    println!("{n} documents of {n_terms} terms: {:.1} MB", bytes.len() as f64 / 1e6);
+    let file = SparseFile::open(Arc::new(bytes)).unwrap();
+    println!("verify {:.2?}", best_of(5, || file.verify().unwrap()));
+    let index = SparseIndex::new(vec![(0, file)]);
+    let started = Instant::now();
+    let mut lists: HashMap<u32, Vec<(u32, f32)>> = HashMap::new();
+    for (doc, vector) in (0..).zip(&vectors) {
+        for (token, weight) in vector.terms() {
+            lists.entry(*token).or_default().push((doc, *weight));
+        }
+    }
+    println!("inverted in {:.2?}", started.elapsed());
+    let all: RoaringBitmap = (0..n as u32).collect();
+    let tenth: RoaringBitmap = (0..n as u32).filter(|doc| doc % 10 == 3).collect();
+    for n_query_terms in [10, 30, 60] {
+        let queries = sparse_vectors(20, n_query_terms, 2);
+        let time = |run: &dyn Fn(&SparseVector)| best_of(5, || queries.iter().for_each(run)) / queries.len() as u32;
+        let inverted = time(&|query| {
+            let mut sums = vec![0.0f32; n];
+            for (token, weight) in query.terms() {
+                for (doc, found) in lists.get(token).into_iter().flatten() {
+                    sums[*doc as usize] += weight * found;
+                }
+            }
+            let mut found: Vec<(u32, f32)> = (0..).zip(sums).filter(|(_, sum)| *sum > 0.0).collect();
+            let at = 200.min(found.len() - 1);
+            found.select_nth_unstable_by(at, |a, b| b.1.total_cmp(&a.1));
+            black_box(found);
+        });
+        println!(
+            "query of {n_query_terms} terms: scan {:.2?}, through a filter of 10 % {:.2?}, inverted lists {inverted:.2?}",
+            time(&|query| drop(black_box(index.search(query, &all, 200)))),
+            time(&|query| drop(black_box(index.search(query, &tenth, 200)))),
+        );
+    }
 }

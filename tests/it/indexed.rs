@@ -8,7 +8,7 @@ use anyhow::Result;
 use codescout::config::Overrides;
 use codescout::ingest::{NoProgress, Outcome};
 use codescout::model::ChunkKey;
-use codescout::query::{Hit, Mode, Request, SearchOutcome, Searcher};
+use codescout::query::{Hit, Mode, Request, SearchOutcome};
 use codescout::snapshot::{Coverage, FileStatus, View};
 use codescout::surface::{Opened, Workspace};
 
@@ -71,7 +71,7 @@ impl Indexed {
     }
 
     pub(crate) fn try_search(&self, view: &View, mode: Mode, query: &str) -> Result<SearchOutcome> {
-        let searcher = Searcher::new(view, self.workspace.embedder(), self.workspace.static_model())?;
+        let searcher = self.workspace.searcher(view)?;
         Ok(searcher.search(&Request {
             query: query.to_owned(),
             mode,

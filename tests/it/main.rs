@@ -28,4 +28,5 @@ mod read_only;
 mod relevance;
 mod remote;
 mod share;
+mod sparse;
 mod verify;

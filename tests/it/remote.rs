@@ -24,7 +24,7 @@ fn openai_stub() -> Stub {
 }
 
 /// Files with a function each.
-fn project(n_files: usize) -> TestRepo {
+pub(crate) fn project(n_files: usize) -> TestRepo {
     let repo = TestRepo::empty();
     for number in 0..n_files {
         let text = format!(
@@ -37,7 +37,7 @@ fn project(n_files: usize) -> TestRepo {
 }
 
 /// Sets up a server for a repository, by the file that is this machine's own.
-fn configure(repo: &TestRepo, settings: &str) {
+pub(crate) fn configure(repo: &TestRepo, settings: &str) {
     let sidecar = repo.path(".codescout");
     if !sidecar.exists() {
         Indexed::new(repo.root())
@@ -61,28 +61,26 @@ fn with_server(repo: &TestRepo, stub: &Stub) -> Indexed {
 }
 
 impl Indexed {
-    fn head(&self) -> TreeId {
+    pub(crate) fn head(&self) -> TreeId {
         self.workspace.target("HEAD").unwrap().unwrap().tree
     }
 
     /// Indexes `HEAD` and makes the vectors of the server.
-    fn caught_up(&self) -> CaughtUp {
+    pub(crate) fn caught_up(&self) -> CaughtUp {
         self.view("HEAD");
-        self.workspace
-            .catch_up(&[self.head()], &NoProgress, &NEVER)
-            .unwrap()
-            .unwrap()
+        let mut done = self.workspace.catch_up(&[self.head()], &NoProgress, &NEVER).unwrap();
+        done.pop().unwrap().1
     }
 
-    fn state(&self) -> State {
+    pub(crate) fn state(&self) -> State {
         self.workspace.sidecar().unwrap().unwrap().1.unwrap()
     }
 
-    fn notes(&self, mode: Mode, query: &str) -> Vec<String> {
+    pub(crate) fn notes(&self, mode: Mode, query: &str) -> Vec<String> {
         self.try_search(&self.view("WORKTREE"), mode, query).unwrap().notes
     }
 
-    fn collect(&self, occasion: Occasion<'_>, profiles: &[String]) {
+    pub(crate) fn collect(&self, occasion: Occasion<'_>, profiles: &[String]) {
         let sidecar = self.workspace.open_sidecar().unwrap().unwrap();
         let options = CollectOptions {
             dead_percent: 0,
@@ -97,13 +95,13 @@ impl Indexed {
         collector.collect(occasion, PATIENCE, &NoProgress, &NEVER).unwrap();
     }
 
-    fn profile(&self) -> String {
+    pub(crate) fn profile(&self) -> String {
         self.workspace.embedder().profile().id().to_string()
     }
 }
 
 /// How often each text was sent to be embedded, less the probes.
-fn sent(stub: &Stub) -> BTreeMap<String, usize> {
+pub(crate) fn sent(stub: &Stub) -> BTreeMap<String, usize> {
     let mut sent = BTreeMap::new();
     for text in stub.requests().iter().flat_map(texts_of) {
         if !text.contains("reads the settings file, line by line") {
@@ -442,7 +440,7 @@ fn damaged_vectors_are_found_and_made_again() {
     call_in(repo.root(), &["verify"], b"").expect(0);
 }
 
-fn index(repo: &TestRepo) -> Called {
+pub(crate) fn index(repo: &TestRepo) -> Called {
     call_in(repo.root(), &["index", "--json"], b"").expect(0)
 }
 

@@ -13,7 +13,7 @@ use crate::git::{BlobContent, ObjectReader};
 use crate::model::ChunkKey;
 use crate::query::{
     ExactText, FEATURES, FileFilter, FileMatches, GrepDetail, GrepLine, GrepPosition, GrepRequest, Hit, Pattern,
-    Request, SearchOutcome, Searcher, Sources, grep,
+    Request, SearchOutcome, Sources, grep,
 };
 use crate::snapshot::{FileId, View};
 use crate::surface::open::Workspace;
@@ -116,7 +116,7 @@ fn best_hits(
     kinds: &[DefinitionKind],
     interrupt: &AtomicBool,
 ) -> Result<Best> {
-    let searcher = Searcher::new(view, workspace.embedder(), workspace.static_model())?;
+    let searcher = workspace.searcher(view)?;
     let sources = Sources::new(view, &workspace.repository);
     let exact = ExactText::find(&request.query, &sources, &request.filter, interrupt)?;
     let mut notes = about_exact(&exact);

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::extract;
 use crate::history::{Boundary, History};
 use crate::ingest::Target;
+use crate::remote::Endpoint;
 use crate::sidecar::{HistoryEntry, Sidecar, State, Store};
 use crate::snapshot::{SnapshotStore, View};
 use crate::surface::open::{Freshness, Workspace};
@@ -27,6 +28,8 @@ pub(crate) struct StatusBody {
     pub(crate) bytes: Option<SizesOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) vectors: Option<VectorsOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sparse_vectors: Option<VectorsOut>,
     pub(crate) history: Option<HistoryStatus>,
 }
 
@@ -71,7 +74,7 @@ impl HistoryStatus {
     }
 }
 
-/// How far the vectors are that a model beside the built-in one makes.
+/// How far the vectors are that one model beside the built-in one makes.
 #[derive(Debug, Serialize)]
 pub(crate) struct VectorsOut {
     pub(crate) model: String,
@@ -83,17 +86,47 @@ pub(crate) struct VectorsOut {
     pub(crate) missing: u64,
 }
 
-/// How many chunks of a view have a vector of the model that is in use beside the built-in one, if one is.
-pub(crate) fn vectors(workspace: &Workspace, view: &View) -> Option<VectorsOut> {
-    let model = workspace.added_model()?;
-    let live = view.live().to_bitmap();
-    let chunks = live.iter().filter(|&doc| view.segments().has_added(doc)).count() as u64;
-    Some(VectorsOut {
-        model: model.profile().model.clone(),
-        server: workspace.remote_model().map(|model| model.options().endpoint.host()),
-        chunks,
-        missing: live.len() - chunks,
-    })
+impl VectorsOut {
+    fn of(model: &str, server: Option<&Endpoint>, view: &View, has: impl Fn(u32) -> bool) -> Self {
+        let live = view.live().to_bitmap();
+        let chunks = live.iter().filter(|&doc| has(doc)).count() as u64;
+        Self {
+            model: model.to_owned(),
+            server: server.map(Endpoint::host),
+            chunks,
+            missing: live.len() - chunks,
+        }
+    }
+
+    /// In one line.
+    pub(crate) fn told(&self) -> String {
+        let by = match &self.server {
+            Some(host) => format!("{} at {host}", self.model),
+            None => self.model.clone(),
+        };
+        let missing = match self.missing {
+            0 => String::new(),
+            missing => format!("; {missing} have none: codescout index"),
+        };
+        format!("{} chunks by {by}{missing}", self.chunks)
+    }
+}
+
+impl StatusBody {
+    /// Counts the chunks of a view that have vectors of the models that are in use beside the built-in one.
+    pub(crate) fn count_vectors(&mut self, workspace: &Workspace, view: &View) {
+        let segments = view.segments();
+        let server = workspace.remote_model().map(|model| &model.options().endpoint);
+        self.vectors = workspace
+            .added_model()
+            .map(|model| VectorsOut::of(&model.profile().model, server, view, |doc| segments.has_added(doc)));
+        self.sparse_vectors = workspace.remote_sparse().map(|model| {
+            let options = model.options();
+            VectorsOut::of(&options.model, Some(&options.endpoint), view, |doc| {
+                segments.has_sparse(doc)
+            })
+        });
+    }
 }
 
 /// How many files of a language are searched.
@@ -127,6 +160,7 @@ pub(crate) fn status_body(workspace: &Workspace, target: Option<Target>) -> Resu
         bytes: None,
         history: None,
         vectors: None,
+        sparse_vectors: None,
     };
     if let Some((sidecar, Some(state))) = workspace.sidecar()? {
         let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);

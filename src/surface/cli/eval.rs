@@ -124,7 +124,7 @@ fn judged_rows(
         let mut corpus = Corpus {
             name: &judgements.repository,
             language: &judgements.language,
-            searcher: Searcher::new(&opened.view, workspace.embedder(), workspace.static_model())?,
+            searcher: workspace.searcher(&opened.view)?,
             reader: workspace.repository.reader(),
         };
         let wanted = judgements.queries.iter().filter(|judged| match args.ids {
@@ -167,7 +167,7 @@ fn history_rows(global: &Global, args: &EvalArgs, features: &mut Option<BufWrite
         let mut corpus = Corpus {
             name: &name,
             language: "",
-            searcher: Searcher::new(&opened.view, workspace.embedder(), workspace.static_model())?,
+            searcher: workspace.searcher(&opened.view)?,
             reader: workspace.repository.reader(),
         };
         let request = request(judged, ".")?;

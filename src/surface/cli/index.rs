@@ -12,7 +12,7 @@ use super::progress::CliProgress;
 use super::render::Output;
 use super::{Found, IDLE, INTERRUPTED};
 use crate::git::{RefKind, is_in_operation};
-use crate::ingest::TraceOutcome;
+use crate::ingest::{CaughtUp, Maker, TraceOutcome};
 use crate::model::{CommitId, TreeId};
 use crate::surface::open::Workspace;
 
@@ -26,9 +26,11 @@ struct IndexOut {
     history: Option<HistoryOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
     vectors: Option<VectorsOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sparse_vectors: Option<VectorsOut>,
 }
 
-/// What was made with the model that is in use beside the built-in one.
+/// What was made with a model beside the built-in one.
 #[derive(Debug, Serialize)]
 struct VectorsOut {
     model: String,
@@ -76,7 +78,7 @@ impl VectorsOut {
     fn told(&self) -> String {
         let seconds = self.took_ms as f64 / 1e3;
         format!(
-            "vectors: {} new of {} chunks by {} in {seconds:.2} s ({:.0} a second); {} missing",
+            "{} new of {} chunks by {} in {seconds:.2} s ({:.0} a second); {} missing",
             self.new,
             self.chunks,
             self.model,
@@ -84,6 +86,35 @@ impl VectorsOut {
             self.missing
         )
     }
+}
+
+/// Says what became of the vectors of one maker.
+fn told_vectors(maker: Maker<'_>, caught_up: CaughtUp, output: &mut Output) -> Result<VectorsOut> {
+    let mut vectors = VectorsOut {
+        model: maker.profile().model.clone(),
+        chunks: caught_up.n_docs,
+        new: caught_up.n_embedded,
+        missing: caught_up.n_left,
+        withheld: caught_up.n_withheld,
+        took_ms: caught_up.elapsed.as_millis() as u64,
+        notes: maker.notes(),
+        stopped_because: caught_up.stopped,
+    };
+    if caught_up.n_withheld > 0 {
+        let note = "chunks of files that hold secrets by their names were sent to nobody";
+        vectors.notes.push(format!("{} {note}", caught_up.n_withheld));
+    }
+    let noun = maker.noun();
+    if !output.json {
+        output.line(&format!("{noun}: {}", vectors.told()))?;
+    }
+    for note in &vectors.notes {
+        output.remark(note);
+    }
+    if let Some(why) = &vectors.stopped_because {
+        output.remark(&format!("{} chunks have no {noun} yet: {why}", vectors.missing));
+    }
+    Ok(vectors)
 }
 
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, output: &mut Output) -> Result<Found> {
@@ -158,6 +189,7 @@ impl Indexer<'_> {
             revisions: Vec::new(),
             history: None,
             vectors: None,
+            sparse_vectors: None,
         };
         let mut tips = Vec::new();
         for reference in revisions {
@@ -212,49 +244,30 @@ impl Indexer<'_> {
             tips.extend(target.commit);
         }
         answer.history = self.record(tips, output)?;
-        answer.vectors = self.catch_up(output)?;
+        self.catch_up(&mut answer, output)?;
         Ok(answer)
     }
 
-    /// Makes the vectors of the model that is in use beside the built-in one. A server that is away is no failure of the index.
-    fn catch_up(&self, output: &mut Output) -> Result<Option<VectorsOut>> {
+    /// Makes the vectors of the models that are in use beside the built-in one. A server that is away is no failure of the index.
+    fn catch_up(&self, answer: &mut IndexOut, output: &mut Output) -> Result<()> {
         let trees: Vec<TreeId> = self.done.values().copied().collect();
         output.flush()?;
-        let Some(caught_up) = self.workspace.catch_up(&trees, &self.progress, &INTERRUPTED)? else {
-            return Ok(None);
-        };
-        let embedder = self.workspace.embedder();
-        let mut vectors = VectorsOut {
-            model: embedder.profile().model.clone(),
-            chunks: caught_up.n_docs,
-            new: caught_up.n_embedded,
-            missing: caught_up.n_left,
-            withheld: caught_up.n_withheld,
-            took_ms: caught_up.elapsed.as_millis() as u64,
-            notes: embedder.notes(),
-            stopped_because: caught_up.stopped,
-        };
-        if caught_up.n_withheld > 0 {
-            let note = "chunks of files that hold secrets by their names were sent to nobody";
-            vectors.notes.push(format!("{} {note}", caught_up.n_withheld));
-        }
-        if !output.json {
-            output.line(&vectors.told())?;
-        }
-        for note in &vectors.notes {
-            output.remark(note);
-        }
-        if let Some(why) = &vectors.stopped_because {
-            output.remark(&format!("{} chunks have no vector yet: {why}", vectors.missing));
-        }
-        if caught_up.interrupted {
-            if output.json {
-                output.json(&vectors)?;
+        for (maker, caught_up) in self.workspace.catch_up(&trees, &self.progress, &INTERRUPTED)? {
+            let interrupted = caught_up.interrupted;
+            let vectors = told_vectors(maker, caught_up, output)?;
+            if interrupted {
+                if output.json {
+                    output.json(&vectors)?;
+                }
+                output.flush()?;
+                anyhow::bail!("interrupted; the vectors that were made are kept");
             }
-            output.flush()?;
-            anyhow::bail!("interrupted; the vectors that were made are kept");
+            match maker {
+                Maker::Dense(_) => answer.vectors = Some(vectors),
+                Maker::Sparse(_) => answer.sparse_vectors = Some(vectors),
+            }
         }
-        Ok(Some(vectors))
+        Ok(())
     }
 
     /// Records commits: when it is asked for, and where it was asked for before.

@@ -8,7 +8,7 @@ use super::gc::show_causes;
 use super::json::ProvenanceOut;
 use super::render::{Output, one_line};
 use super::{Found, INTERRUPTED};
-use crate::surface::answer::{CausesOut, StatusBody, languages, status_body, vectors};
+use crate::surface::answer::{CausesOut, StatusBody, languages, status_body};
 use crate::surface::open::Workspace;
 
 #[derive(Debug, Serialize)]
@@ -36,7 +36,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &StatusArgs, out
         if let Some(view) = workspace.stored_view(&global.reference, &INTERRUPTED)? {
             answer.provenance = ProvenanceOut::of(&view);
             answer.body.languages = languages(&view);
-            answer.body.vectors = vectors(workspace, &view);
+            answer.body.count_vectors(workspace, &view);
         }
     }
     if output.json {
@@ -91,19 +91,10 @@ fn show(answer: &StatusOut, output: &mut Output) -> Result<()> {
         output.line(&format!("size        {}", bytes.told()))?;
     }
     if let Some(vectors) = &answer.body.vectors {
-        let by = match &vectors.server {
-            Some(host) => format!("{} at {host}", vectors.model),
-            None => vectors.model.clone(),
-        };
-        let missing = match vectors.missing {
-            0 => String::new(),
-            missing => format!("; {missing} have none: codescout index"),
-        };
-        output.line(&format!(
-            "vectors     {} chunks by {}{missing}",
-            vectors.chunks,
-            one_line(&by)
-        ))?;
+        output.line(&format!("vectors     {}", one_line(&vectors.told())))?;
+    }
+    if let Some(vectors) = &answer.body.sparse_vectors {
+        output.line(&format!("sparse      {}", one_line(&vectors.told())))?;
     }
     if let Some(history) = &answer.body.history {
         output.line(&format!("history     {}", history.told()))?;

@@ -4,8 +4,10 @@ use std::path::Path;
 
 use super::{Finding, Remedy, Severity};
 use crate::config::{ConfigError, unknown_variables};
+use crate::embed::EmbedError;
 use crate::git::{GitVersion, Repository, RepositoryKind, git_version};
 use crate::index::Segments;
+use crate::remote::{Endpoint, Examined};
 use crate::sidecar::{OpenError, Sidecar, State, volume};
 use crate::surface::answer::{Door, hint, sizes};
 use crate::surface::hooks::{self, Foreign, HookState, HookStatus, RunOutcome, Trial};
@@ -308,54 +310,123 @@ pub(super) fn configuration() -> Vec<Finding> {
 
 /// Whether the server that embeds answers, and with what.
 pub(super) fn embedder(workspace: &Workspace) -> Vec<Finding> {
-    let finding = |severity, message: String| Finding::new("embedder", severity, message);
     let Some(model) = workspace.remote_model() else {
         return Vec::new();
     };
     let options = model.options();
-    let (name, host) = (&options.model, options.endpoint.host());
-    let mut findings = vec![match model.examine(EXAMINE_WITHIN) {
-        Ok(found) => {
-            let mut told = format!(
-                "{name} at {host} answers in {} ms with {} dimensions",
-                found.elapsed.as_millis(),
-                found.dim
-            );
-            if let Some(max_tokens) = found.limits.max_tokens {
-                told.push_str(&format!("; it reads {max_tokens} tokens of a text"));
+    let server = Examinee {
+        area: "embedder",
+        name: &options.model,
+        endpoint: &options.endpoint,
+        unit: "dimensions",
+        without: "the built-in model does",
+        setting: "embedding.server",
+    };
+    server.told(model.examine(EXAMINE_WITHIN))
+}
+
+/// The same for the one that makes sparse vectors.
+pub(super) fn sparse(workspace: &Workspace) -> Vec<Finding> {
+    let Some(model) = workspace.remote_sparse() else {
+        return Vec::new();
+    };
+    let options = model.options();
+    let server = Examinee {
+        area: "sparse",
+        name: &options.model,
+        endpoint: &options.endpoint,
+        unit: "tokens for a word",
+        without: "sparse vectors do not count",
+        setting: "sparse.server",
+    };
+    server.told(model.examine(EXAMINE_WITHIN))
+}
+
+/// A server that makes vectors.
+struct Examinee<'a> {
+    area: &'static str,
+    name: &'a str,
+    endpoint: &'a Endpoint,
+    /// What its vectors are counted in.
+    unit: &'static str,
+    /// What happens until it answers.
+    without: &'static str,
+    setting: &'static str,
+}
+
+impl Examinee<'_> {
+    fn told(&self, found: Result<Examined, EmbedError>) -> Vec<Finding> {
+        let finding = |severity, message: String| Finding::new(self.area, severity, message);
+        let (name, host) = (self.name, self.endpoint.host());
+        let mut findings = vec![match found {
+            Ok(found) => {
+                let mut told = format!(
+                    "{name} at {host} answers in {} ms with {} {}",
+                    found.elapsed.as_millis(),
+                    found.dim,
+                    self.unit
+                );
+                if let Some(max_tokens) = found.limits.max_tokens {
+                    told.push_str(&format!("; it reads {max_tokens} tokens of a text"));
+                }
+                finding(Severity::Fine, told)
             }
-            finding(Severity::Fine, told)
-        }
-        Err(error) => {
-            let error = anyhow::Error::new(error);
-            finding(
+            Err(error) => {
+                let error = anyhow::Error::new(error);
+                finding(
+                    Severity::Warning,
+                    format!("{error:#}; until it answers {}", self.without),
+                )
+                .mended_by(format!(
+                    "codescout config set {} ADDRESS, or take it out of .codescout/config.toml",
+                    self.setting
+                ))
+            }
+        }];
+        if self.endpoint.is_in_clear() {
+            findings.push(finding(
                 Severity::Warning,
-                format!("{error:#}; until it answers the built-in model does"),
-            )
-            .mended_by("codescout config set embedding.server ADDRESS, or take it out of .codescout/config.toml")
+                format!("{host} is asked over plain http: anybody on the way can read the text"),
+            ));
         }
-    }];
-    if options.endpoint.is_in_clear() {
-        findings.push(finding(
-            Severity::Warning,
-            format!("{host} is asked over plain http: anybody on the way can read the text"),
-        ));
+        findings
     }
-    findings
 }
 
 /// Everything that leaves this process, to where.
 pub(super) fn what_leaves(workspace: &Workspace) -> Vec<Finding> {
     let finding = |severity, message: String| Finding::new("privacy", severity, message);
-    let Some(model) = workspace.remote_model() else {
-        return vec![finding(
+    let dense = workspace.remote_model().map(|model| model.options());
+    let sparse = workspace.remote_sparse().map(|model| model.options());
+    let mut findings = Vec::new();
+    let mut tell = |message: String| findings.push(finding(Severity::Note, message));
+    let chunks = "the text of every chunk of the revisions that are indexed, with the names around it; no paths, no history, \
+                  nothing of files that hold secrets by their names";
+    let struck = "what looks like a key, token or password in either is struck out first; other secrets are not known";
+    if let Some(options) = dense {
+        tell(destination(&options.endpoint));
+        tell(chunks.to_owned());
+        tell("the words of every question, but those of grep and of the mode keyword".to_owned());
+        tell(struck.to_owned());
+        tell(format!("the name of the model: {}", options.model));
+    }
+    if let Some(options) = sparse {
+        tell(destination(&options.endpoint));
+        tell(chunks.to_owned());
+        tell("the words of every question of the modes auto and hybrid".to_owned());
+        tell(struck.to_owned());
+    }
+    if findings.is_empty() {
+        findings.push(finding(
             Severity::Fine,
             "nothing leaves this machine: the embedding model is inside the program, and no remote service is configured"
                 .to_owned(),
-        )];
-    };
-    let options = model.options();
-    let endpoint = &options.endpoint;
+        ));
+    }
+    findings
+}
+
+fn destination(endpoint: &Endpoint) -> String {
     let to = match endpoint.is_loopback() {
         true => format!("{endpoint}, which is this machine"),
         false => endpoint.to_string(),
@@ -367,18 +438,7 @@ pub(super) fn what_leaves(workspace: &Workspace) -> Vec<Finding> {
         true => "with a key",
         false => "without a key",
     };
-    let note = |message: String| finding(Severity::Note, message);
-    vec![
-        note(format!("to {to}{by}, {key}:")),
-        note(
-            "the text of every chunk of the revisions that are indexed, with the names around it; no paths, no history, \
-             nothing of files that hold secrets by their names"
-                .to_owned(),
-        ),
-        note("the words of every question, but those of grep and of the mode keyword".to_owned()),
-        note("what looks like a key, token or password in either is struck out first; other secrets are not known".to_owned()),
-        note(format!("the name of the model: {}", options.model)),
-    ]
+    format!("to {to}{by}, {key}:")
 }
 
 /// Where the settings cannot be read.

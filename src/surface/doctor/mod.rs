@@ -41,7 +41,7 @@ impl Severity {
 /// One thing that was looked at.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
-    /// What it is about: `git`, `repository`, `sidecar`, `index`, `hooks`, `configuration`, `embedder`, `privacy`.
+    /// What it is about: `git`, `repository`, `sidecar`, `index`, `hooks`, `configuration`, `embedder`, `sparse`, `privacy`.
     pub(crate) area: &'static str,
     /// How much it matters.
     pub(crate) severity: Severity,
@@ -120,6 +120,7 @@ pub(crate) fn examine(path: &Path) -> Report {
     findings.extend(checks::hooks(&workspace));
     findings.extend(checks::configuration());
     findings.extend(checks::embedder(&workspace));
+    findings.extend(checks::sparse(&workspace));
     findings.extend(checks::what_leaves(&workspace));
     Report {
         findings,

@@ -262,8 +262,9 @@ impl<'a> Run<'a> {
             recorded.context("commits were not recorded")?;
             // What a server does not give now it gives the next time.
             let caught_up = self.workspace.catch_up(&[target.tree], &NoProgress, interrupt);
-            if let Some(caught_up) = caught_up.context("vectors were not made")? {
-                tracing::info!(caught_up.n_embedded, caught_up.n_left, caught_up.stopped, "vectors");
+            for (maker, caught_up) in caught_up.context("vectors were not made")? {
+                let (what, n_embedded, n_left) = (maker.noun(), caught_up.n_embedded, caught_up.n_left);
+                tracing::info!(n_embedded, n_left, caught_up.stopped, "{what}");
             }
         }
         Ok(outcome)

@@ -1,0 +1,101 @@
+//! Sparse vectors as a third way to candidates, where a server makes them.
+
+use roaring::RoaringBitmap;
+
+use crate::embed::{SparseEmbedder, SparseVector};
+use crate::index::Segments;
+use crate::index::sparse::{Impact, SparseIndex};
+
+use super::search::chain;
+
+/// The sparse vectors of a view, and who makes that of a query.
+pub(super) struct SparseLeg<'a> {
+    embedder: &'a dyn SparseEmbedder,
+    index: SparseIndex,
+    /// What the leg counts, as a share of what it counts by default.
+    pub(super) weight: f32,
+    n_live: u64,
+    /// Live documents that are stored and have none.
+    n_missing: u64,
+    has_any: bool,
+}
+
+/// What the leg brought.
+pub(super) struct SparseFound {
+    query: SparseVector,
+    /// Documents that have anything in common with the query, best first.
+    pub(super) docs: Vec<(u32, Impact)>,
+}
+
+impl<'a> SparseLeg<'a> {
+    pub(super) fn open(
+        segments: &Segments,
+        embedder: &'a dyn SparseEmbedder,
+        weight: f32,
+        live: &RoaringBitmap,
+    ) -> Self {
+        let (mut n_missing, mut has_any) = (0, false);
+        for segment in segments.iter().filter(|segment| !segment.is_in_memory) {
+            let docs = segment.base_doc..segment.base_doc + segment.lexical.n_docs();
+            let has_one = |doc: &u32| {
+                let sparse = segment.sparse.as_ref();
+                sparse.is_some_and(|sparse| sparse.has(doc - segment.base_doc))
+            };
+            let n_with = live.range(docs.clone()).filter(has_one).count() as u64;
+            n_missing += live.range_cardinality(docs) - n_with;
+            has_any |= n_with > 0;
+        }
+        let files = segments
+            .iter()
+            .filter_map(|segment| Some((segment.base_doc, segment.sparse.clone()?)));
+        Self {
+            embedder,
+            index: SparseIndex::new(files.collect()),
+            weight,
+            n_live: live.len(),
+            n_missing,
+            has_any,
+        }
+    }
+
+    /// The `k` documents of `scope` that have most in common with a query. What is missing is told; without anything to go by, or
+    /// if the server gives nothing, there is no leg.
+    pub(super) fn run(
+        &self,
+        text: &str,
+        scope: &RoaringBitmap,
+        k: usize,
+        notes: &mut Vec<String>,
+    ) -> Option<SparseFound> {
+        let model = &self.embedder.profile().model;
+        if !self.has_any {
+            if self.n_live > 0 {
+                notes.push(format!(
+                    "there are no sparse vectors of {model} yet: they do not count; codescout index makes them"
+                ));
+            }
+            return None;
+        }
+        let query = match self.embedder.embed_query(text) {
+            Ok(query) => query,
+            Err(error) => {
+                notes.push(format!("{}: sparse vectors do not count", chain(&error)));
+                return None;
+            }
+        };
+        if self.n_missing > 0 {
+            notes.push(format!(
+                "{} of {} chunks have no sparse vectors of {model} yet: these do not count for them; codescout index makes \
+                 what is missing",
+                self.n_missing, self.n_live
+            ));
+        }
+        let docs = self.index.search(&query, scope, k);
+        Some(SparseFound { query, docs })
+    }
+
+    /// What each of `docs` has in common with the query, in their order.
+    pub(super) fn score(&self, found: &SparseFound, docs: &[u32]) -> Vec<Impact> {
+        self.index.score(&found.query, docs)
+    }
+}
