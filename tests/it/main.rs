@@ -9,6 +9,7 @@ mod architecture;
 mod bad_input;
 mod cli;
 mod compact;
+mod compose;
 mod damage;
 mod docs;
 mod faults;

@@ -1,0 +1,55 @@
+#!/bin/sh
+# Usage: schemas.sh
+# The files that are for other programs against these programs' own schemas, and that a wrong one would be noticed. Where docker has
+# its compose plugin, that reads the file too.
+
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/install.sh"
+root=$(cd "$here/../.." && pwd)
+venv="$PEERS/schemas"
+check="$venv/bin/check-jsonschema"
+failed=0
+
+if ! [ -x "$check" ]; then
+    { python3 -m venv "$venv" && "$venv/bin/pip" install -q 'check-jsonschema==0.39.0'; } >/dev/null 2>&1
+fi
+if ! [ -x "$check" ]; then
+    echo "skipped: schemas (check-jsonschema 0.39.0 cannot be had)"
+    exit 0
+fi
+
+broken=$(mktemp -d)
+trap 'rm -r "$broken"' EXIT
+# FILE SCHEMA WRONG: the file fits, and with a sed command applied to it does not.
+fits() {
+    file="$root/$1" schema=$2 wrong=$3
+    set -- --builtin-schema "$schema"
+    [ "$schema" = vendor.gitlab-ci ] && set -- "$@" --data-transform gitlab-ci
+    if out=$("$check" "$@" "$file" 2>&1); then
+        echo "pass  $schema $file"
+    else
+        echo "FAIL  $schema $file" && echo "$out" && failed=1
+    fi
+    copy="$broken/$(basename "$file")"
+    sed "$wrong" "$file" >"$copy"
+    if cmp -s "$file" "$copy" || "$check" "$@" "$copy" >/dev/null 2>&1; then
+        echo "FAIL  $schema does not notice $wrong in $file" && failed=1
+    fi
+}
+fits docker-compose.yml vendor.compose-spec 's/healthcheck:/healtcheck:/'
+fits docs/ci/github.yml vendor.github-workflows 's/runs-on:/run-on:/'
+fits docs/ci/gitlab.yml vendor.gitlab-ci 's/stage: test/stage: [1, 2]/'
+
+if docker compose version >/dev/null 2>&1; then
+    for profile in cpu gpu sparse; do
+        if out=$(CODESCOUT_QDRANT_KEY=a CODESCOUT_MODELS_KEY=b \
+            docker compose -f "$root/docker-compose.yml" --profile "$profile" config -q 2>&1); then
+            echo "pass  docker compose --profile $profile config"
+        else
+            echo "FAIL  docker compose --profile $profile config" && echo "$out" && failed=1
+        fi
+    done
+else
+    echo "skipped: docker compose config (docker with its compose plugin is not here)"
+fi
+exit $failed
