@@ -7,27 +7,20 @@ mode=${2:-read}
 
 key=$(codescout ci key | head -n 1)
 prefix=$(codescout ci key | tail -n 1)
-mkdir -p "$store" .codescout-ci
-printf '*\n' > .codescout-ci/.gitignore
+mkdir -p "$store"
 
 # The archive of this tree, else the newest one that this build can read.
 archive="$store/$key.bundle"
-if [ ! -f "$archive" ]; then
-  archive=$(ls -t "$store/$prefix"*.bundle 2>/dev/null | head -n 1 || true)
+newest=$(ls -t "$store/$prefix"*.bundle 2>/dev/null | head -n 1 || true)
+if [ ! -f "$archive" ] && [ -n "$newest" ]; then
+  codescout ci restore "$newest"
+else
+  codescout ci restore "$archive"
 fi
-if [ -n "$archive" ]; then
-  cp "$archive" .codescout-ci/index.bundle
-fi
-
-codescout ci restore
 codescout index
 
 # Your own commands stand here: search, outline, serve, ...
 
 if [ "$mode" = save ]; then
-  codescout ci save
-  if [ ! -f "$store/$key.bundle" ]; then
-    cp .codescout-ci/index.bundle "$store/.$key.$$"
-    mv "$store/.$key.$$" "$store/$key.bundle"
-  fi
+  codescout ci save "$archive"
 fi

@@ -22,7 +22,15 @@ impl Repository {
     /// with a dot, whatever the size of the index.
     pub fn tracks(&self, path: &[u8]) -> Result<bool, WorkTreeError> {
         // That of a linked work tree is below it, in `worktrees`; that of a submodule is its own.
-        let index = self.common_dir().join("index");
+        self.tracks_in(self.common_dir().join("index"), path)
+    }
+
+    /// The same of the work tree that this is.
+    pub fn tracks_here(&self, path: &[u8]) -> Result<bool, WorkTreeError> {
+        self.tracks_in(self.git_dir().join("index"), path)
+    }
+
+    fn tracks_in(&self, index: PathBuf, path: &[u8]) -> Result<bool, WorkTreeError> {
         if self.kind() == RepositoryKind::Bare {
             return Ok(false);
         }

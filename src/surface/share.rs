@@ -1,9 +1,9 @@
 //! What is known of a repository, out into a bundle and in from one.
 
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -255,22 +255,16 @@ impl Workspace {
 
 /// Writes a file by way of another name, so that it is there whole or not at all.
 pub(crate) fn write_whole<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(format!(".{}.partial", std::process::id()));
-    let partial = PathBuf::from(partial);
+    use std::os::unix::fs::PermissionsExt;
     let cannot = || format!("cannot write {}", path.display());
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&partial)
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut file = tempfile::Builder::new()
+        .prefix(".writing-")
+        .permissions(fs::Permissions::from_mode(0o666))
+        .tempfile_in(folder.unwrap_or(Path::new(".")))
         .with_context(cannot)?;
-    let written = write(&mut file).and_then(|value| {
-        file.sync_all().with_context(cannot)?;
-        fs::rename(&partial, path).with_context(cannot)?;
-        Ok(value)
-    });
-    if written.is_err() {
-        let _: io::Result<()> = fs::remove_file(&partial);
-    }
-    written
+    let value = write(file.as_file_mut())?;
+    file.as_file().sync_all().with_context(cannot)?;
+    file.persist(path).with_context(cannot)?;
+    Ok(value)
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
 use super::args::{CiArgs, CiCommand, Global, KeyArgs, RestoreArgs, SaveArgs};
@@ -16,13 +16,14 @@ use super::render::{Output, note};
 use super::{Found, INTERRUPTED};
 use crate::bundle::{BundleFile, Kind, ReadError};
 use crate::config::Environment;
-use crate::ingest::Audit;
+use crate::ingest::{Audit, ImportError};
 use crate::model::TreeId;
 use crate::surface::open::Workspace;
 use crate::surface::share::{ImportOptions, write_whole};
 
-/// Where the archive is kept unless another place is named, from the root of the work tree.
-const DEFAULT_FILE: &str = ".codescout-ci/index.bundle";
+/// Where the archive is kept unless another place is named: a folder in the root of the work tree, and the file in it.
+const DEFAULT_FOLDER: &str = ".codescout-ci";
+const DEFAULT_NAME: &str = "index.bundle";
 
 #[derive(Debug, Serialize)]
 struct KeyOut {
@@ -95,7 +96,7 @@ fn slug(branch: &str) -> String {
 }
 
 fn run_restore(workspace: &Workspace, global: &Global, args: &RestoreArgs, output: &mut Output) -> Result<Found> {
-    let path = path_of(workspace, args.file.as_deref());
+    let path = path_of(workspace, args.file.as_deref())?;
     let options = ImportOptions {
         trust: trust_of(args.trust.as_deref())?,
         is_own: !args.compare,
@@ -107,8 +108,8 @@ fn run_restore(workspace: &Workspace, global: &Global, args: &RestoreArgs, outpu
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
         Ok(file) => match workspace.import(file, options, &CliProgress::new(global.quiet), &INTERRUPTED) {
             Ok(taken) => (Some(TakenOut::of(&taken)), None),
-            // A cache of an earlier build is no fault: it is built anew. Anything else is.
-            Err(error) if is_of_other_build(&error) => (None, Some(format!("{error:#}"))),
+            // An archive of another build, or of nothing that is still there, is no fault: the index is built anew. Anything else is.
+            Err(error) if is_no_use(&error) => (None, Some(format!("{error:#}"))),
             Err(error) => return Err(error.context(format!("cannot restore {}", path.display()))),
         },
     };
@@ -129,17 +130,18 @@ fn run_restore(workspace: &Workspace, global: &Global, args: &RestoreArgs, outpu
     Ok(Found::Something)
 }
 
-fn is_of_other_build(error: &anyhow::Error) -> bool {
+fn is_no_use(error: &anyhow::Error) -> bool {
     use crate::bundle::HeaderError::OtherFormat;
-    matches!(
+    let is_of_other_build = matches!(
         error.downcast_ref(),
         Some(ReadError::Other { .. } | ReadError::Header(OtherFormat { .. }))
-    )
+    );
+    is_of_other_build || matches!(error.downcast_ref(), Some(ImportError::OtherRepository { .. }))
 }
 
 fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mut Output) -> Result<Found> {
     let started = Instant::now();
-    let path = path_of(workspace, args.file.as_deref());
+    let path = path_of(workspace, args.file.as_deref())?;
     let mut answer = SaveOut {
         saved: false,
         because: None,
@@ -188,12 +190,37 @@ fn has_all(workspace: &Workspace, path: &Path, trees: &[TreeId]) -> bool {
     workspace.takes(&bundle) && trees.iter().all(|&tree| bundle.header.has_tree(tree))
 }
 
-fn path_of(workspace: &Workspace, named: Option<&Path>) -> PathBuf {
-    match (named, workspace.repository.work_dir()) {
-        (Some(path), _) => path.to_owned(),
-        (None, Some(root)) => root.join(DEFAULT_FILE),
-        (None, None) => workspace.repository.git_dir().join(DEFAULT_FILE),
-    }
+/// Where the archive is. One that came with the code is nobody's cache, and a link in the default place leads anywhere: refused.
+fn path_of(workspace: &Workspace, named: Option<&Path>) -> Result<PathBuf> {
+    let repository = &workspace.repository;
+    let Some(root) = repository.work_dir() else {
+        return Ok(named.map_or_else(
+            || repository.git_dir().join(DEFAULT_FOLDER).join(DEFAULT_NAME),
+            Path::to_owned,
+        ));
+    };
+    let is_link = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+    let (path, is_tracked) = match named {
+        Some(path) => {
+            let absolute = std::path::absolute(path)?;
+            let inside = absolute.strip_prefix(root).ok();
+            let tracked = inside.map(|path| repository.tracks_here(path.as_os_str().as_encoded_bytes()));
+            (path.to_owned(), tracked.transpose()?.unwrap_or(false))
+        }
+        None => {
+            let folder = root.join(DEFAULT_FOLDER);
+            let path = folder.join(DEFAULT_NAME);
+            let is_tracked = repository.tracks_here(DEFAULT_FOLDER.as_bytes())?;
+            let leads_away = is_link(&folder) || is_link(&path);
+            (path, is_tracked || leads_away)
+        }
+    };
+    ensure!(
+        !is_tracked,
+        "{} came with the repository or is a link, and is not used; name a file elsewhere",
+        path.display()
+    );
+    Ok(path)
 }
 
 /// Makes the archive's folder, which git is not to see: an archive is nothing to commit.

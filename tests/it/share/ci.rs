@@ -162,6 +162,84 @@ fn archives_of_other_builds_are_passed_over_and_bad_ones_are_not() {
     assert_eq!(call_in(another.root(), &args, b"").expect(0).json()["adopted"], true);
 }
 
+#[test]
+fn an_archive_of_which_nothing_is_left_is_passed_over() {
+    let repo = project();
+    call_in(repo.root(), &["ci", "save", "../archive"], b"").expect(0);
+    repo.git(["rm", "-rqf", "."]);
+    repo.write("new.rs", "pub fn all_is_new() {}\n");
+    repo.commit("everything is another");
+    let next = job(&repo, "next");
+    let told = call_in(next.root(), &["ci", "restore", "../archive", "--json"], b"")
+        .expect(0)
+        .json();
+    assert_eq!(told["restored"], false);
+    assert!(
+        told["because"].as_str().unwrap().contains("in this repository"),
+        "{told}"
+    );
+    let saved = call_in(next.root(), &["ci", "save", "../archive", "--json"], b"")
+        .expect(0)
+        .json();
+    assert_eq!(saved["saved"], true);
+}
+
+#[test]
+fn an_archive_that_came_with_the_code_is_refused() {
+    let repo = project();
+    call_in(repo.root(), &["ci", "save"], b"").expect(0);
+    repo.git(["add", "-f", ".codescout-ci/index.bundle"]);
+    repo.git(["commit", "-qm", "a cache as a gift"]);
+    let job = job(&repo, "job");
+    for args in [
+        &["ci", "restore"][..],
+        &["ci", "save"],
+        &["ci", "restore", ".codescout-ci/index.bundle"],
+    ] {
+        let refused = call_in(job.root(), args, b"").expect(2);
+        assert!(
+            refused.stderr.contains("came with the repository"),
+            "{args:?}: {}",
+            refused.stderr
+        );
+    }
+    let worktree = repo.beside("linked");
+    repo.git(["worktree", "add", "-q", worktree.to_str().unwrap(), "HEAD"]);
+    call_in(&worktree, &["ci", "restore"], b"").expect(2);
+}
+
+#[test]
+fn a_link_in_the_place_of_the_archive_is_refused() {
+    let repo = project();
+    let outside = repo.beside("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("index.bundle"), "mine").unwrap();
+    std::os::unix::fs::symlink(&outside, repo.path(".codescout-ci")).unwrap();
+    call_in(repo.root(), &["ci", "save"], b"").expect(2);
+    fs::remove_file(repo.path(".codescout-ci")).unwrap();
+    fs::create_dir(repo.path(".codescout-ci")).unwrap();
+    std::os::unix::fs::symlink(outside.join("index.bundle"), repo.path(".codescout-ci/index.bundle")).unwrap();
+    call_in(repo.root(), &["ci", "restore"], b"").expect(2);
+    call_in(repo.root(), &["ci", "save"], b"").expect(2);
+    assert_eq!(fs::read_to_string(outside.join("index.bundle")).unwrap(), "mine");
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
+}
+
+#[test]
+fn jobs_of_pull_requests_leave_the_store_as_it_is() {
+    let repo = project();
+    let store = repo.beside("store");
+    let proposed = [("GITHUB_EVENT_NAME", "pull_request")];
+    let said = stdout(&run_template(&job(&repo, "first"), &store, "save", &proposed));
+    assert!(said.contains("not saved"), "{said}");
+    assert_eq!(fs::read_dir(&store).unwrap().count(), 0);
+    run_template(&job(&repo, "second"), &store, "save", &[]);
+    repo.write("src/added.rs", "pub fn added_since() {}\n");
+    repo.commit("one file more");
+    run_template(&job(&repo, "third"), &store, "save", &proposed);
+    assert_eq!(fs::read_dir(&store).unwrap().count(), 1);
+}
+
 /// The calls of this program in a template.
 fn calls(text: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
