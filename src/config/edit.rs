@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::file::{self, FileError};
 
 /// The keys that can be set, each with what its value is.
-pub const KEYS: [(&str, ValueKind); 36] = [
+pub const KEYS: [(&str, ValueKind); 45] = [
     ("index.max_blob_bytes", ValueKind::Number),
     ("embedding.model", ValueKind::Text),
     ("embedding.server", ValueKind::Text),
@@ -34,6 +34,15 @@ pub const KEYS: [(&str, ValueKind); 36] = [
     ("sparse.timeout_s", ValueKind::Number),
     ("sparse.query_timeout_ms", ValueKind::Number),
     ("sparse.weight_percent", ValueKind::Number),
+    ("rerank.server", ValueKind::Text),
+    ("rerank.key_file", ValueKind::Text),
+    ("rerank.key_variable", ValueKind::Text),
+    ("rerank.proxy", ValueKind::Text),
+    ("rerank.api", ValueKind::Text),
+    ("rerank.model", ValueKind::Text),
+    ("rerank.candidates", ValueKind::Number),
+    ("rerank.batch", ValueKind::Number),
+    ("rerank.timeout_ms", ValueKind::Number),
     ("search.limit", ValueKind::Number),
     ("gc.auto", ValueKind::Switch),
     ("gc.reflog_days", ValueKind::Number),

@@ -29,6 +29,16 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "CODESCOUT_EMBEDDING_KEY",
         "key for it, unless embedding.key_file or embedding.key_variable says otherwise",
     ),
+    ("CODESCOUT_RERANK_SERVER", "address of a reranker (rerank.server)"),
+    (
+        "CODESCOUT_RERANK_API",
+        "what it speaks: tei, infinity, cohere, jina, voyage or llamacpp (rerank.api)",
+    ),
+    ("CODESCOUT_RERANK_MODEL", "the model's name there (rerank.model)"),
+    (
+        "CODESCOUT_RERANK_KEY",
+        "key for it, unless rerank.key_file or rerank.key_variable says otherwise",
+    ),
     (
         "CODESCOUT_SPARSE_SERVER",
         "address of a server for sparse vectors (sparse.server)",
@@ -91,6 +101,12 @@ pub struct Environment {
     pub embedding_api: Option<OsString>,
     /// `CODESCOUT_SPARSE_SERVER`
     pub sparse_server: Option<OsString>,
+    /// `CODESCOUT_RERANK_SERVER`
+    pub rerank_server: Option<OsString>,
+    /// `CODESCOUT_RERANK_API`
+    pub rerank_api: Option<OsString>,
+    /// `CODESCOUT_RERANK_MODEL`
+    pub rerank_model: Option<OsString>,
     /// `CODESCOUT_GC_MAX_BYTES`
     pub gc_max_bytes: Option<OsString>,
     /// `CODESCOUT_GC_REFLOG_DAYS`
@@ -120,6 +136,9 @@ impl Environment {
             embedding_server: value("CODESCOUT_EMBEDDING_SERVER"),
             embedding_api: value("CODESCOUT_EMBEDDING_API"),
             sparse_server: value("CODESCOUT_SPARSE_SERVER"),
+            rerank_server: value("CODESCOUT_RERANK_SERVER"),
+            rerank_api: value("CODESCOUT_RERANK_API"),
+            rerank_model: value("CODESCOUT_RERANK_MODEL"),
             gc_max_bytes: value("CODESCOUT_GC_MAX_BYTES"),
             gc_reflog_days: value("CODESCOUT_GC_REFLOG_DAYS"),
             gc_auto: value("CODESCOUT_GC_AUTO"),

@@ -19,6 +19,8 @@ pub(super) struct Settings {
     #[serde(default)]
     pub(super) sparse: SparseSettings,
     #[serde(default)]
+    pub(super) rerank: RerankSettings,
+    #[serde(default)]
     pub(super) search: SearchSettings,
     #[serde(default)]
     pub(super) gc: GcSettings,
@@ -92,6 +94,20 @@ pub(super) struct SparseSettings {
     pub(super) timeout_s: Option<u32>,
     pub(super) query_timeout_ms: Option<u32>,
     pub(super) weight_percent: Option<u32>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RerankSettings {
+    pub(super) server: Option<String>,
+    pub(super) key_file: Option<PathBuf>,
+    pub(super) key_variable: Option<String>,
+    pub(super) proxy: Option<String>,
+    pub(super) api: Option<String>,
+    pub(super) model: Option<String>,
+    pub(super) candidates: Option<u32>,
+    pub(super) batch: Option<u32>,
+    pub(super) timeout_ms: Option<u32>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

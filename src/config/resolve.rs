@@ -16,6 +16,7 @@ use crate::remote::{EmbedderOptions, EndpointError, SparseOptions};
 use super::embedding::EmbeddingConfig;
 use super::env::Environment;
 use super::file::{self, FileError, Settings};
+use super::rerank::RerankConfig;
 use super::sparse::SparseConfig;
 
 /// Files with more bytes are left out by default: what is larger is data, seldom code.
@@ -84,6 +85,8 @@ pub struct Config {
     pub embedding: EmbeddingConfig,
     /// `sparse`
     pub sparse: SparseConfig,
+    /// `rerank`
+    pub rerank: RerankConfig,
     /// `search.limit`
     pub limit: Setting<usize>,
     /// `gc.auto`: whether garbage is collected unasked.
@@ -200,6 +203,7 @@ impl Config {
             model: maybe(model),
             embedding: EmbeddingConfig::resolve(environment, &layers)?,
             sparse: SparseConfig::resolve(environment, &layers)?,
+            rerank: RerankConfig::resolve(environment, &layers)?,
             limit: or_default(limit, DEFAULT_LIMIT),
             gc_auto: or_default(gc_auto, true),
             gc_reflog_days: or_default(gc_reflog_days, DEFAULT_REFLOG_DAYS),
@@ -231,6 +235,7 @@ impl Config {
         ];
         entries.extend(self.embedding.entries());
         entries.extend(self.sparse.entries());
+        entries.extend(self.rerank.entries());
         entries.extend([
             shown("search.limit", &self.limit),
             ("serve.roots", self.roots_text(), self.roots.origin.to_string()),
@@ -320,6 +325,9 @@ fn not_for_repositories(settings: &Settings) -> Option<&'static str> {
     }
     if settings.sparse != file::SparseSettings::default() {
         return Some("sparse");
+    }
+    if settings.rerank != file::RerankSettings::default() {
+        return Some("rerank");
     }
     if settings.serve.roots.is_some() {
         return Some("serve.roots");
@@ -485,6 +493,9 @@ mod tests {
             "[embedding]\nproxy = 'http://evil.example'",
             "[sparse]\nserver = 'https://evil.example'",
             "[sparse]\nweight_percent = 0",
+            "[rerank]\nserver = 'https://evil.example'",
+            "[rerank]\nmodel = 'm'",
+            "[rerank]\ncandidates = 1",
             "[gc]\nmax_bytes = 1",
             "[serve]\nroots = '/'",
         ] {

@@ -28,4 +28,4 @@ pub use rewrite::{rewrite_artifacts, rewrite_segments};
 pub use rows::{Row, RowFile, RowWriter};
 pub use segments::{Segment, SegmentError, Segments, open_rows};
 pub use survivors::{NumberSet, Ranks, Survivors};
-pub use texts::document_texts;
+pub use texts::{chunk_text, document_texts};

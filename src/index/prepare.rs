@@ -81,11 +81,25 @@ impl PreparedChunk {
 
     /// What is embedded: the surroundings, the first names once more than they stand in the text, the text.
     pub(super) fn text(&self, blob: &PreparedBlob) -> String {
-        let names = self.names(blob);
-        let names = names[..names.len().min(MAX_EMBEDDED_NAMES)].join(" ");
-        let body = String::from_utf8_lossy(self.bytes(blob));
-        format!("{} {names}\n{body}", self.head)
+        document_text(&self.head, &self.names(blob), self.bytes(blob))
     }
+}
+
+/// The text of a chunk whose surroundings and names are known.
+fn document_text(head: &str, names: &[&str], body: &[u8]) -> String {
+    let names = names[..names.len().min(MAX_EMBEDDED_NAMES)].join(" ");
+    let body = String::from_utf8_lossy(body);
+    format!("{head} {names}\n{body}")
+}
+
+/// What is embedded of one chunk of a blob whose extraction is known; `None` if the blob has no such chunk.
+pub(super) fn chunk_text(bytes: &[u8], extraction: &Extraction, index: usize) -> Option<String> {
+    let chunk = extraction.chunks.get(index)?;
+    let body = bytes.get(chunk.range.as_usize())?;
+    let definitions = definitions_by_chunk(extraction).swap_remove(index);
+    let name = |&index: &u32| extraction.definitions[index as usize].name.as_str();
+    let names: Vec<&str> = definitions.iter().map(name).collect();
+    Some(document_text(&head(bytes, extraction, chunk), &names, body))
 }
 
 /// Reads a blob: decides whether it is text of the kind that is indexed, extracts, names its chunks.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rayon::prelude::*;
 
 use crate::artifact::ArtifactKey;
-use crate::extract::Extractor;
+use crate::extract::{Extraction, Extractor};
 
 use super::build::{BlobReader, BlobSource, BuildOptions, SourceBlob};
 use super::prepare::{PreparedBlob, prepare};
@@ -54,6 +54,12 @@ pub fn document_texts<S: BlobSource>(
             }
         }
     }
+}
+
+/// The text that stands for one chunk of a blob, as [`document_texts`] gives it, where the blob's extraction is at hand; `None` if
+/// the blob has no such chunk.
+pub fn chunk_text(bytes: &[u8], extraction: &Extraction, chunk: usize) -> Option<String> {
+    super::prepare::chunk_text(bytes, extraction, chunk)
 }
 
 fn docs_of(segments: &Segments, blob: u32) -> impl Iterator<Item = u32> {

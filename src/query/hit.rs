@@ -24,7 +24,7 @@ pub struct Hit {
     pub doc: u32,
     /// Where it stands: the place that ranks best, then the others.
     pub places: Vec<HitPlace>,
-    /// The order's score; comparable within one answer only.
+    /// The order's score, before any reranking; comparable within one answer only.
     pub score: f32,
     /// What it holds.
     pub kind: ChunkKind,
@@ -38,6 +38,8 @@ pub struct Hit {
     pub line: Option<u32>,
     /// Why it stands where it stands.
     pub features: Features,
+    /// The reranker's score, where one decided about its place; comparable within one answer only.
+    pub reranked: Option<f32>,
 }
 
 impl Hit {
@@ -171,6 +173,7 @@ impl Searcher<'_> {
             focus,
             line: None,
             features: candidate.features,
+            reranked: candidate.reranked,
         })
     }
 }

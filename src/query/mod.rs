@@ -25,6 +25,7 @@ mod pattern;
 mod pickaxe;
 mod rank;
 mod read;
+mod rerank;
 mod scope;
 mod search;
 mod source;
@@ -63,6 +64,7 @@ pub use read::{
     Part, PartQuery, ReadError, ReadOutcome, ReadTarget, is_folder, parse_lines, read, read_target, split_position,
     unknown_path,
 };
+pub use rerank::{Rerank, RerankError, Reranker, Reranking};
 pub use scope::CommitFilter;
 pub use search::{Mode, Request, SearchError, SearchOutcome, Searcher};
 pub use source::{Source, SourceError, SourceReader, Sources};

@@ -22,6 +22,7 @@ use super::lexical_leg::{LexicalLeg, LexicalParams};
 use super::meaning::{Meaning, Query};
 use super::rank::{Features, Weights};
 use super::read::split_position;
+use super::rerank::{Rerank, Reranking};
 use super::sparse_leg::{SparseFound, SparseLeg};
 use super::spelling::corrected;
 
@@ -56,6 +57,8 @@ pub struct Request {
     pub skip: usize,
     /// Where the texts stand that the query wants as they are; modes with words put these documents first.
     pub exact: ExactText,
+    /// Whether a reranker, where there is one, decides about the order.
+    pub rerank: Rerank,
 }
 
 /// An answer.
@@ -67,7 +70,7 @@ pub struct SearchOutcome {
     pub has_more: bool,
     /// The query as it was read, where a word of it was taken for a typing error.
     pub read_as: Option<String>,
-    /// What made meaning count for less than it should.
+    /// What made the order worse than it should be.
     pub notes: Vec<String>,
 }
 
@@ -92,6 +95,9 @@ pub enum SearchError {
         /// As it was typed.
         place: String,
     },
+    /// The caller's flag was set.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// Candidates that each leg brings.
@@ -113,6 +119,7 @@ pub struct Searcher<'a> {
     meaning: Meaning,
     sparse: Option<SparseLeg<'a>>,
     live: RoaringBitmap,
+    pub(super) reranking: Option<Reranking<'a>>,
 }
 
 impl<'a> Searcher<'a> {
@@ -127,6 +134,7 @@ impl<'a> Searcher<'a> {
             meaning: Meaning::open(view.segments(), uses_added, &live)?,
             sparse: None,
             live,
+            reranking: None,
         })
     }
 
@@ -158,16 +166,17 @@ impl<'a> Searcher<'a> {
         };
         let scope = self.scope(&request.filter);
         let mut notes = Vec::new();
-        let ranked = self.rank(
-            request,
-            read_as.as_deref().unwrap_or(&request.query),
-            &scope,
-            &mut notes,
-        )?;
+        let text = read_as.as_deref().unwrap_or(&request.query);
+        let ranked = self.rank(request, text, &scope, &mut notes)?;
         let names = analyze(&request.query).names;
         let n_wanted = request.skip.saturating_add(request.limit);
         let mut opened = Opened::default();
-        let kept = self.one_per_item(ranked, n_wanted.saturating_add(1), &mut opened)?;
+        let reranking = self.reranking(request);
+        let n_judged = reranking.map_or(0, |reranking| reranking.n_candidates);
+        let mut kept = self.one_per_item(ranked, n_wanted.saturating_add(1).max(n_judged), &mut opened)?;
+        if let Some(reranking) = reranking {
+            self.rerank(&reranking, request, text, &mut kept, &mut opened, &mut notes)?;
+        }
         let hits = kept
             .iter()
             .take(n_wanted)
@@ -351,6 +360,7 @@ impl<'a> Searcher<'a> {
                     place: scope.places(self.view, doc).next()?,
                     score,
                     features: Features::default(),
+                    reranked: None,
                 })
             })
             .collect()
@@ -375,6 +385,7 @@ impl<'a> Searcher<'a> {
                     place,
                     score: weights.score(&features),
                     features,
+                    reranked: None,
                 }
             });
             // Of several places the best; of equal ones the first by path.
@@ -468,6 +479,8 @@ pub(super) struct Candidate {
     pub(super) place: Place,
     pub(super) score: f32,
     pub(super) features: Features,
+    /// The reranker's score.
+    pub(super) reranked: Option<f32>,
 }
 
 /// The files and documents that a filter lets through; without limits all.

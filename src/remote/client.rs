@@ -145,9 +145,20 @@ impl Client {
 
     /// Sends a request, again if need be, and reads the JSON of the answer.
     pub fn send<A: DeserializeOwned>(&self, request: &Request, call: &Call<'_>) -> Result<A, RemoteError> {
+        self.send_and_read(request, call, |answer| {
+            serde_json::from_slice(answer).map_err(|error| error.to_string())
+        })
+    }
+
+    /// [`Self::send`] for answers that are more than JSON of some form: `read` makes something of one, or says what is wrong.
+    pub fn send_and_read<A>(
+        &self,
+        request: &Request,
+        call: &Call<'_>,
+        read: impl FnOnce(&[u8]) -> Result<A, String>,
+    ) -> Result<A, RemoteError> {
         let (bytes, n_requests) = self.send_for_bytes(request, call)?;
-        serde_json::from_slice(&bytes).map_err(|error| {
-            let what = error.to_string();
+        read(&bytes).map_err(|what| {
             let excerpt = self.excerpt(&bytes);
             self.error(Failure::NotJson { what, excerpt }, n_requests)
         })

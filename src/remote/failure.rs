@@ -93,6 +93,14 @@ impl RemoteError {
         self.failure.is_temporary() || matches!(self.failure, Failure::TooLate { .. } | Failure::LeftAlone { .. })
     }
 
+    /// The error as a cause, with what to do next.
+    pub(super) fn with_hint(self) -> Box<dyn std::error::Error + Send + Sync> {
+        match self.hint() {
+            Some(hint) => format!("{self} ({hint})").into(),
+            None => Box::new(self),
+        }
+    }
+
     /// What to do next, where that can be told.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match &self.failure {

@@ -246,14 +246,10 @@ impl TextServer {
                 failure: Failure::Interrupted,
                 ..
             }) => EmbedError::Interrupted,
-            Problem::Remote(error) => {
-                let hint = error.hint();
-                let source: Box<dyn std::error::Error + Send + Sync> = match hint {
-                    Some(hint) => format!("{error} ({hint})").into(),
-                    None => Box::new(error),
-                };
-                EmbedError::Unavailable { backend, source }
-            }
+            Problem::Remote(error) => EmbedError::Unavailable {
+                backend,
+                source: error.with_hint(),
+            },
         }
     }
 

@@ -17,8 +17,8 @@ use crate::git::{
 use crate::index::{BuildOptions, Segments};
 use crate::ingest::{CatchUp, CaughtUp, Ingest, IngestError, Maker, Outcome, Progress, Target};
 use crate::model::{BlobId, CommitId, Oid, RepoPath, TreeId};
-use crate::query::{SearchError, Searcher};
-use crate::remote::{RemoteEmbedder, RemoteSparse};
+use crate::query::{Reranking, SearchError, Searcher, Sources};
+use crate::remote::{RemoteEmbedder, RemoteReranker, RemoteSparse};
 use crate::sidecar::{Location, OpenError, Sidecar, State, StateError};
 use crate::snapshot::{
     Change, ListedFile, Manifest, Provenance, SnapshotStore, View, attributes_of, can_be_completed, lay_over_changes,
@@ -51,6 +51,7 @@ pub struct Workspace {
     foreign_model: Option<Box<dyn Embedder>>,
     remote_model: Option<RemoteEmbedder>,
     remote_sparse: Option<RemoteSparse>,
+    reranker: Option<RemoteReranker>,
     options: BuildOptions,
     keeping: Keeping,
 }
@@ -98,6 +99,7 @@ impl Workspace {
             None => None,
         };
         let remote_sparse = config.remote_sparse()?.map(RemoteSparse::new).transpose()?;
+        let reranker = config.rerank.options()?.map(RemoteReranker::new).transpose()?;
         let foreign_model = match &config.model.value {
             Some(folder) if remote_model.is_none() => {
                 Some(open_model2vec(folder).context("cannot open the embedding model")?)
@@ -113,6 +115,7 @@ impl Workspace {
             foreign_model,
             remote_model,
             remote_sparse,
+            reranker,
             keeping: Keeping::default(),
         })
     }
@@ -174,6 +177,21 @@ impl Workspace {
         Ok(match &self.remote_sparse {
             Some(model) => searcher.with_sparse(model, self.config.sparse.weight()),
             None => searcher,
+        })
+    }
+
+    /// The reranker, if one is in use.
+    pub(crate) fn reranker(&self) -> Option<&RemoteReranker> {
+        self.reranker.as_ref()
+    }
+
+    /// What judges the best candidates of an answer about a view again, if a reranker is in use.
+    pub fn reranking<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Option<Reranking<'a>> {
+        self.reranker.as_ref().map(|reranker| Reranking {
+            reranker,
+            n_candidates: self.config.rerank.n_candidates(),
+            sources: Sources::new(view, &self.repository),
+            interrupt,
         })
     }
 

@@ -28,6 +28,7 @@ mod promises;
 mod read_only;
 mod relevance;
 mod remote;
+mod rerank;
 mod share;
 mod sparse;
 mod verify;

@@ -140,3 +140,55 @@ fn base64(vector: &[f32]) -> String {
     }
     text
 }
+
+/// Whose form an answer about texts has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Judge {
+    Tei,
+    Infinity,
+    Cohere,
+    Jina,
+    Voyage,
+    LlamaCpp,
+}
+
+/// The query and the texts that a reranker was asked about, in any of the forms.
+pub(crate) fn asked_of(seen: &Seen) -> (String, Vec<String>) {
+    let body = seen.json();
+    let query = body["query"].as_str().unwrap_or_default().to_owned();
+    let texts = [&body["texts"], &body["documents"]]
+        .into_iter()
+        .find_map(Value::as_array);
+    let texts = texts.into_iter().flatten();
+    let texts = texts.map(|text| text.as_str().unwrap_or_default().to_owned());
+    (query, texts.collect())
+}
+
+/// A reranker's answer: the best first, but llama.cpp's, which is in the order of the texts.
+pub(crate) fn judged(seen: &Seen, judge: Judge, score: impl Fn(&str) -> f64) -> Reply {
+    let (_, texts) = asked_of(seen);
+    let mut scored: Vec<(usize, f64)> = texts.iter().map(|text| score(text)).enumerate().collect();
+    if !matches!(judge, Judge::LlamaCpp) {
+        scored.sort_by(|a, b| b.1.total_cmp(&a.1));
+    }
+    let result = |&(index, score): &(usize, f64)| match judge {
+        Judge::Tei => json!({"index": index, "score": score}),
+        Judge::Infinity => json!({"relevance_score": score, "index": index, "document": texts[index]}),
+        Judge::Jina => json!({"index": index, "relevance_score": score, "document": {"text": texts[index]}}),
+        Judge::Cohere | Judge::Voyage | Judge::LlamaCpp => json!({"index": index, "relevance_score": score}),
+    };
+    let results: Vec<Value> = scored.iter().map(result).collect();
+    Reply::json(&match judge {
+        Judge::Tei => json!(results),
+        Judge::Voyage => json!({"object": "list", "data": results, "model": "stub", "usage": {"total_tokens": 1}}),
+        Judge::Infinity => json!({"object": "rerank", "results": results, "model": "stub", "usage": {}, "created": 1}),
+        Judge::Cohere => json!({"id": "x", "results": results, "meta": {"billed_units": {"search_units": 1}}}),
+        Judge::Jina | Judge::LlamaCpp => json!({"model": "stub", "results": results, "usage": {"total_tokens": 1}}),
+    })
+}
+
+/// The first number in a text.
+pub(crate) fn number_in(text: &str) -> f64 {
+    let digits = text.split(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty());
+    digits.and_then(|digits| digits.parse().ok()).unwrap_or(-1.0)
+}

@@ -7,13 +7,14 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Result, bail};
 use serde::Serialize;
 
+use super::hint::Hinted;
 use super::past::{LifeOut, Past};
 use crate::extract::{self, DefinitionKind};
 use crate::git::{BlobContent, ObjectReader};
 use crate::model::ChunkKey;
 use crate::query::{
-    ExactText, FEATURES, FileFilter, FileMatches, GrepDetail, GrepLine, GrepPosition, GrepRequest, Hit, Pattern,
-    Request, SearchOutcome, Sources, grep,
+    ExactText, FEATURES, FileFilter, FileMatches, GrepDetail, GrepLine, GrepPosition, GrepRequest, Hit, Mode, Pattern,
+    Request, Rerank, SearchOutcome, Sources, grep,
 };
 use crate::snapshot::{FileId, View};
 use crate::surface::open::Workspace;
@@ -116,7 +117,10 @@ fn best_hits(
     kinds: &[DefinitionKind],
     interrupt: &AtomicBool,
 ) -> Result<Best> {
-    let searcher = workspace.searcher(view)?;
+    refuse_reranking(workspace, request)?;
+    let searcher = workspace
+        .searcher(view)?
+        .with_reranking(workspace.reranking(view, interrupt));
     let sources = Sources::new(view, &workspace.repository);
     let exact = ExactText::find(&request.query, &sources, &request.filter, interrupt)?;
     let mut notes = about_exact(&exact);
@@ -147,6 +151,23 @@ fn best_hits(
     }
     notes.append(&mut outcome.notes);
     Ok(Best { outcome, absent, notes })
+}
+
+/// Who asks for a reranker where there is none shall know.
+fn refuse_reranking(workspace: &Workspace, request: &Request) -> Result<(), Hinted> {
+    if request.rerank == Rerank::Always && request.mode == Mode::Similar {
+        return Err(Hinted {
+            message: "reranking means nothing in the mode similar".to_owned(),
+            hint: "a reranker judges how well code answers a question: ask one, or leave rerank out".to_owned(),
+        });
+    }
+    if request.rerank == Rerank::Always && workspace.reranker().is_none() {
+        return Err(Hinted {
+            message: "there is no reranker".to_owned(),
+            hint: "set one up with codescout config set rerank.server ADDRESS, or leave rerank out".to_owned(),
+        });
+    }
+    Ok(())
 }
 
 fn page_of(workspace: &Workspace, view: &View, request: &Request, best: &Best, explain: bool) -> Result<SearchPage> {
@@ -250,6 +271,8 @@ pub(crate) fn ranked_over_refs(
             filter: filter.clone(),
             limit: n_wanted,
             skip: 0,
+            // Scores of several revisions stand in one order.
+            rerank: Rerank::Never,
             ..request.clone()
         };
         let best = best_hits(workspace, view, &request, &[], interrupt)?;
@@ -441,7 +464,9 @@ fn result_out(view: &View, reader: &mut ObjectReader, hit: &Hit, explain: bool) 
     };
     let features = explain.then(|| {
         let values = hit.features.to_array().map(serde_json::Value::from);
-        FEATURES.iter().map(|name| (*name).to_owned()).zip(values).collect()
+        let features = FEATURES.iter().map(|name| (*name).to_owned()).zip(values);
+        let reranked = hit.reranked.map(|score| ("reranker".to_owned(), score.into()));
+        features.chain(reranked).collect()
     });
     Ok(ResultOut {
         path: path_of(view, place.file),

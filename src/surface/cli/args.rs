@@ -350,6 +350,12 @@ pub(super) struct SearchArgs {
     /// Show every result's features and their weights
     #[arg(long)]
     pub(super) explain: bool,
+    /// Let the reranker that is set up decide about the order, also for names
+    #[arg(long, conflicts_with_all = ["refs", "inside", "no_rerank"])]
+    pub(super) rerank: bool,
+    /// Leave the order as it is without a reranker
+    #[arg(long)]
+    pub(super) no_rerank: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

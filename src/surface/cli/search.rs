@@ -11,7 +11,7 @@ use super::json::{Hinted, ProvenanceOut};
 use super::progress::CliProgress;
 use super::render::{FAINT, Output, PATH, STRONG};
 use super::{Found, INTERRUPTED, search_commits};
-use crate::query::{CursorKey, FileFilter, Mode, Pattern, PatternOptions, Request, Sources, Tests};
+use crate::query::{CursorKey, FileFilter, Mode, Pattern, PatternOptions, Request, Rerank, Sources, Tests};
 use crate::snapshot::{Documents, View};
 use crate::surface::answer::{
     LifeOut, MAX_QUERY_BYTES, MomentOut, RefView, ResultOut, SearchPage, lines_request, matching_lines, ranked,
@@ -64,6 +64,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &SearchArgs, out
     }
     let limit = workspace.config.max_results();
     let pattern = match args.mode {
+        ModeArg::Regex if args.rerank => bail!("--rerank means nothing with --mode regex"),
         ModeArg::Regex => Some(Pattern::new(query.trim_end_matches('\n'), PatternOptions::default())?),
         _ => None,
     };
@@ -77,7 +78,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &SearchArgs, out
     let opened = workspace.view(&global.reference, &progress, &INTERRUPTED)?;
     let view = &opened.view;
     let started = Instant::now();
-    let key = CursorKey::new(view, &format!("search {query:?} {:?} {:?}", args.mode, args.filter));
+    let key = CursorKey::new(view, &question(&query, args));
     let after = args.page.after(&key)?;
     let page = match pattern {
         Some(pattern) => {
@@ -114,8 +115,7 @@ fn run_over_past(
     let progress = CliProgress::new(global.quiet);
     let past = workspace.past(&global.reference, Documents::All, &progress, &INTERRUPTED)?;
     let started = Instant::now();
-    let question = format!("search all history {query:?} {:?} {:?}", args.mode, args.filter);
-    let key = CursorKey::new(&past.view, &question);
+    let key = CursorKey::new(&past.view, &format!("all history {}", question(&query, args)));
     let after = args.page.after(&key)?;
     let request = request(args, (query, filter, limit), after);
     let page = ranked_in_past(workspace, &past, &request, args.explain, &INTERRUPTED)?;
@@ -216,6 +216,7 @@ fn request(
         filter,
         limit,
         skip: after.map_or(0, |(n_told, _)| n_told as usize),
+        rerank: rerank(args),
         ..Request::default()
     }
 }
@@ -269,6 +270,19 @@ fn query_text(typed: &str) -> Result<String> {
         bail!("the query is empty");
     }
     Ok(text)
+}
+
+/// What a cursor is bound to.
+fn question(query: &str, args: &SearchArgs) -> String {
+    format!("search {query:?} {:?} {:?} {:?}", args.mode, args.filter, rerank(args))
+}
+
+fn rerank(args: &SearchArgs) -> Rerank {
+    match (args.rerank, args.no_rerank) {
+        (true, _) => Rerank::Always,
+        (false, true) => Rerank::Never,
+        (false, false) => Rerank::Prose,
+    }
 }
 
 pub(super) fn mode(typed: ModeArg) -> Mode {

@@ -1,10 +1,10 @@
 //! What is looked at.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::{Finding, Remedy, Severity};
 use crate::config::{ConfigError, unknown_variables};
-use crate::embed::EmbedError;
 use crate::git::{GitVersion, Repository, RepositoryKind, git_version};
 use crate::index::Segments;
 use crate::remote::{Endpoint, Examined};
@@ -84,7 +84,7 @@ pub(super) fn repository(repository: &Repository) -> Vec<Finding> {
 }
 
 /// How long a server is waited for.
-const EXAMINE_WITHIN: std::time::Duration = std::time::Duration::from_secs(5);
+const EXAMINE_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) fn sidecar(workspace: &Workspace) -> Vec<Finding> {
     let finding = |severity, message: String| Finding::new("sidecar", severity, message);
@@ -318,11 +318,10 @@ pub(super) fn embedder(workspace: &Workspace) -> Vec<Finding> {
         area: "embedder",
         name: &options.model,
         endpoint: &options.endpoint,
-        unit: "dimensions",
         without: "the built-in model does",
         setting: "embedding.server",
     };
-    server.told(model.examine(EXAMINE_WITHIN))
+    server.told(model.examine(EXAMINE_WITHIN).map(|found| about(&found, "dimensions")))
 }
 
 /// The same for the one that makes sparse vectors.
@@ -335,42 +334,63 @@ pub(super) fn sparse(workspace: &Workspace) -> Vec<Finding> {
         area: "sparse",
         name: &options.model,
         endpoint: &options.endpoint,
-        unit: "tokens for a word",
         without: "sparse vectors do not count",
         setting: "sparse.server",
     };
-    server.told(model.examine(EXAMINE_WITHIN))
+    server.told(
+        model
+            .examine(EXAMINE_WITHIN)
+            .map(|found| about(&found, "tokens for a word")),
+    )
 }
 
-/// A server that makes vectors.
+/// Whether the server that reranks answers.
+pub(super) fn reranker(workspace: &Workspace) -> Vec<Finding> {
+    let Some(reranker) = workspace.reranker() else {
+        return Vec::new();
+    };
+    let server = Examinee {
+        area: "reranker",
+        name: reranker.model(),
+        endpoint: &reranker.options().endpoint,
+        without: "results are in the order without it",
+        setting: "rerank.server",
+    };
+    server.told(reranker.examine().map(in_time))
+}
+
+fn in_time(elapsed: Duration) -> String {
+    format!("answers in {} ms", elapsed.as_millis())
+}
+
+/// What is told of a server that makes vectors; `unit` is what these are counted in.
+fn about(found: &Examined, unit: &str) -> String {
+    let reads = found.limits.max_tokens;
+    let reads = reads.map(|max_tokens| format!("; it reads {max_tokens} tokens of a text"));
+    format!(
+        "{} with {} {unit}{}",
+        in_time(found.elapsed),
+        found.dim,
+        reads.unwrap_or_default()
+    )
+}
+
+/// A server that is looked at.
 struct Examinee<'a> {
     area: &'static str,
     name: &'a str,
     endpoint: &'a Endpoint,
-    /// What its vectors are counted in.
-    unit: &'static str,
     /// What happens until it answers.
     without: &'static str,
     setting: &'static str,
 }
 
 impl Examinee<'_> {
-    fn told(&self, found: Result<Examined, EmbedError>) -> Vec<Finding> {
+    fn told<E: std::error::Error + Send + Sync + 'static>(&self, found: Result<String, E>) -> Vec<Finding> {
         let finding = |severity, message: String| Finding::new(self.area, severity, message);
-        let (name, host) = (self.name, self.endpoint.host());
+        let host = self.endpoint.host();
         let mut findings = vec![match found {
-            Ok(found) => {
-                let mut told = format!(
-                    "{name} at {host} answers in {} ms with {} {}",
-                    found.elapsed.as_millis(),
-                    found.dim,
-                    self.unit
-                );
-                if let Some(max_tokens) = found.limits.max_tokens {
-                    told.push_str(&format!("; it reads {max_tokens} tokens of a text"));
-                }
-                finding(Severity::Fine, told)
-            }
+            Ok(told) => finding(Severity::Fine, format!("{} at {host} {told}", self.name)),
             Err(error) => {
                 let error = anyhow::Error::new(error);
                 finding(
@@ -415,6 +435,16 @@ pub(super) fn what_leaves(workspace: &Workspace) -> Vec<Finding> {
         tell(chunks.to_owned());
         tell("the words of every question of the modes auto and hybrid".to_owned());
         tell(struck.to_owned());
+    }
+    if let Some(reranker) = workspace.reranker() {
+        tell(destination(&reranker.options().endpoint));
+        tell(format!(
+            "the words of every question in prose, and the text of its first {} results with the names around it; likewise of any \
+             other question that asks for it; nothing of files that are not committed or hold secrets by their names",
+            workspace.config.rerank.n_candidates()
+        ));
+        tell(struck.to_owned());
+        tell(format!("the name of the model: {}", reranker.options().model));
     }
     if findings.is_empty() {
         findings.push(finding(

@@ -121,6 +121,7 @@ pub(crate) fn examine(path: &Path) -> Report {
     findings.extend(checks::configuration());
     findings.extend(checks::embedder(&workspace));
     findings.extend(checks::sparse(&workspace));
+    findings.extend(checks::reranker(&workspace));
     findings.extend(checks::what_leaves(&workspace));
     Report {
         findings,

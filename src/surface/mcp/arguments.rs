@@ -158,7 +158,12 @@ impl Arguments {
 
     /// True if it was said.
     pub(super) fn flag(&self, name: &str) -> bool {
-        self.values.get(name).and_then(Value::as_bool).unwrap_or(false)
+        self.choice_of_two(name).unwrap_or(false)
+    }
+
+    /// What was said, where leaving it out means neither.
+    pub(super) fn choice_of_two(&self, name: &str) -> Option<bool> {
+        self.values.get(name)?.as_bool()
     }
 
     /// Everything but how much of the answer is wanted: what a cursor is bound to.

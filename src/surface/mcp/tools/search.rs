@@ -14,7 +14,7 @@ use super::super::question::Question;
 use super::super::reply::{Body, Draft, Reply};
 use super::super::tool::{Call, QUESTION_TIME, Tool};
 use super::search_commits::{self, Inside};
-use crate::query::{CursorKey, Mode, Pattern, PatternOptions, Request};
+use crate::query::{CursorKey, Mode, Pattern, PatternOptions, Request, Rerank};
 use crate::surface::answer::{
     ProvenanceOut, RefView, ResultOut, SearchPage, lines_request, matching_lines, ranked, ranked_over_refs,
 };
@@ -43,6 +43,7 @@ pub(super) const TOOL: Tool = Tool {
         Parameter::new("author", Kind::Text, "regex"),
         Parameter::new("context_lines", Kind::Number(100), "lines of text per result"),
         Parameter::new("explain", Kind::Flag, ""),
+        Parameter::new("rerank", Kind::Flag, ""),
     ],
     common: OF_FILES,
     output,
@@ -75,6 +76,7 @@ fn run(call: &Call<'_>) -> Result<Reply> {
         .with_retry(json!({"tool": "outline", "arguments": {}}))
         .into());
     }
+    refuse_reranking(call)?;
     match call.arguments.text("in") {
         Some("commits") => return search_commits::run(call, Inside::Commits, query),
         Some("diffs") => return search_commits::run(call, Inside::Diffs, query),
@@ -129,6 +131,32 @@ fn mode(call: &Call<'_>) -> Mode {
     }
 }
 
+fn rerank(call: &Call<'_>) -> Rerank {
+    match call.arguments.choice_of_two("rerank") {
+        None => Rerank::Prose,
+        Some(true) => Rerank::Always,
+        Some(false) => Rerank::Never,
+    }
+}
+
+/// A reranker judges the code of one revision.
+fn refuse_reranking(call: &Call<'_>) -> Result<(), Failure> {
+    let arguments = &call.arguments;
+    let what = match (arguments.text("in"), arguments.text("mode")) {
+        _ if rerank(call) != Rerank::Always => None,
+        (Some("commits" | "diffs"), _) => Some("in=commits or in=diffs"),
+        (_, Some("regex")) => Some("mode=regex"),
+        _ if !arguments.texts("refs").is_empty() => Some("refs"),
+        _ => None,
+    };
+    what.map_or(Ok(()), |what| {
+        Err(Failure::new(
+            format!("rerank means nothing with {what}"),
+            "leave it out",
+        ))
+    })
+}
+
 fn by_rank(call: &Call<'_>, question: &Question, query: &str) -> Result<SearchPage> {
     let request = Request {
         query: query.to_owned(),
@@ -136,6 +164,7 @@ fn by_rank(call: &Call<'_>, question: &Question, query: &str) -> Result<SearchPa
         filter: question.filter.clone(),
         limit: question.asked.limit,
         skip: question.n_told(),
+        rerank: rerank(call),
         ..Request::default()
     };
     let explain = call.arguments.flag("explain");

@@ -1,0 +1,221 @@
+//! A reranker on another machine, or in another process.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use crate::query::{RerankError, Reranker};
+
+use super::breaker::Breaker;
+use super::client::{Call, Client, Limits};
+use super::endpoint::Endpoint;
+use super::failure::{Failure, RemoteError};
+use super::redact::Redactor;
+use super::rerank_wire as wire;
+
+/// Requests for one reranking, halves of refused ones included; tries after failures come on top.
+const MAX_REQUESTS: usize = 12;
+/// One try more after a failure: somebody waits.
+const MAX_TRIES: u32 = 2;
+/// Some servers give the texts back.
+const MAX_ANSWER_BYTES: u64 = 4 << 20;
+
+/// Whose interface is spoken. All take `POST …/rerank`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RerankApi {
+    /// Hugging Face's text-embeddings-inference.
+    Tei,
+    /// Infinity.
+    Infinity,
+    /// Cohere's second version: also vLLM, LiteLLM.
+    Cohere,
+    /// Jina.
+    Jina,
+    /// Voyage.
+    Voyage,
+    /// The server of llama.cpp.
+    LlamaCpp,
+}
+
+/// Which server, and how it is asked.
+#[derive(Clone, Debug)]
+pub struct RerankerOptions {
+    /// Where it is.
+    pub endpoint: Endpoint,
+    /// What it speaks.
+    pub api: RerankApi,
+    /// The model's name there; may be empty for a server that has one.
+    pub model: String,
+    /// Texts in a request; by default what such servers take.
+    pub batch: Option<usize>,
+    /// For one reranking, with all its requests and pauses.
+    pub timeout: Duration,
+}
+
+/// Reranks with a server.
+///
+/// A request that is refused as too large, or for something in it, is halved until the text is found that the server does not take,
+/// which is not judged. Secrets are struck out of every text and of the query.
+pub struct RemoteReranker {
+    client: Client,
+    options: RerankerOptions,
+    name: String,
+    redactor: Redactor,
+    /// The client's own sees single requests, which may all be answered and yet be too many for the time there is.
+    breaker: Breaker,
+}
+
+impl RemoteReranker {
+    /// Makes one; nothing is sent.
+    pub fn new(options: RerankerOptions) -> Result<Self, RemoteError> {
+        let limits = Limits {
+            request_timeout: options.timeout,
+            connect_timeout: Limits::default().connect_timeout.min(options.timeout),
+            max_answer_bytes: MAX_ANSWER_BYTES,
+            max_requests: MAX_TRIES,
+        };
+        Ok(Self {
+            client: Client::new(options.endpoint.clone(), limits)?,
+            name: format!("{} at {}", model_of(&options), options.endpoint.host()),
+            options,
+            redactor: Redactor::new(),
+            breaker: Breaker::default(),
+        })
+    }
+
+    /// Which server, and how it is asked.
+    pub fn options(&self) -> &RerankerOptions {
+        &self.options
+    }
+
+    /// What the model is called.
+    pub fn model(&self) -> &str {
+        model_of(&self.options)
+    }
+
+    /// Has two short texts judged; returns the time that it took.
+    pub fn examine(&self) -> Result<Duration, RerankError> {
+        let started = Instant::now();
+        let texts = ["reads the settings file", "fn main() {}"];
+        self.rerank("where are settings read", &texts, &AtomicBool::new(false))?;
+        Ok(started.elapsed())
+    }
+
+    /// What a query or text looks like when it leaves.
+    fn sent(&self, text: &str) -> String {
+        self.redactor.redact(text).0.into_owned()
+    }
+
+    /// The scores of all texts, batch by batch.
+    fn judge_all(&self, query: &str, texts: &[&str], call: Call<'_>) -> Result<Vec<Option<f32>>, RemoteError> {
+        let mut course = Course {
+            call,
+            n_requests: 0,
+            refusal: None,
+        };
+        let query = self.sent(query);
+        let sent: Vec<String> = texts.iter().map(|text| self.sent(text)).collect();
+        // Servers refuse an empty text, and there is nothing in it.
+        let full: Vec<usize> = (0..texts.len()).filter(|&at| !texts[at].trim().is_empty()).collect();
+        let mut scores = vec![None; texts.len()];
+        let batch = self.options.batch.unwrap_or(wire::max_texts(self.options.api)).max(1);
+        for part in full.chunks(batch) {
+            let texts: Vec<&str> = part.iter().map(|&at| sent[at].as_str()).collect();
+            let judged = self.judge(&query, &texts, &mut course)?;
+            for (&at, score) in part.iter().zip(judged) {
+                scores[at] = score;
+            }
+        }
+        match course.refusal {
+            Some(error) if scores.iter().all(Option::is_none) => Err(error),
+            _ => Ok(scores),
+        }
+    }
+
+    /// The scores of some texts, in parts as small as it takes.
+    fn judge(&self, query: &str, texts: &[&str], course: &mut Course<'_>) -> Result<Vec<Option<f32>>, RemoteError> {
+        course.n_requests += 1;
+        match self.ask(query, texts, &course.call) {
+            Ok(scores) => Ok(scores.into_iter().map(Some).collect()),
+            Err(error) if !is_about_texts(&error) || course.n_requests >= MAX_REQUESTS => Err(error),
+            Err(error) if texts.len() < 2 => {
+                tracing::warn!(n_bytes = query.len() + texts.concat().len(), %error, "a text is not taken by the server");
+                course.refusal = Some(error);
+                Ok(vec![None; texts.len()])
+            }
+            Err(_) => {
+                let (front, back) = texts.split_at(texts.len() / 2);
+                let mut scores = self.judge(query, front, course)?;
+                scores.extend(self.judge(query, back, course)?);
+                Ok(scores)
+            }
+        }
+    }
+
+    /// The scores of some texts by one request.
+    fn ask(&self, query: &str, texts: &[&str], call: &Call<'_>) -> Result<Vec<f32>, RemoteError> {
+        let request = wire::request(&self.options, query, texts);
+        self.client
+            .send_and_read(&request, call, |answer| wire::scores(answer, texts.len()))
+    }
+
+    fn told(&self, error: RemoteError) -> RerankError {
+        match error.failure {
+            Failure::Interrupted => RerankError::Interrupted,
+            _ => RerankError::Unavailable {
+                reranker: self.name.clone(),
+                source: error.with_hint(),
+            },
+        }
+    }
+}
+
+impl Reranker for RemoteReranker {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn rerank(&self, query: &str, texts: &[&str], interrupt: &AtomicBool) -> Result<Vec<Option<f32>>, RerankError> {
+        let started = Instant::now();
+        let call = Call {
+            deadline: Some(started + self.options.timeout),
+            interrupt,
+            retries: true,
+        };
+        let admitted = self.breaker.admit(started).map_err(|again_in| RemoteError {
+            host: self.options.endpoint.host(),
+            failure: Failure::LeftAlone { again_in },
+            n_requests: 0,
+        });
+        let judged = admitted.and_then(|()| self.judge_all(query, texts, call));
+        match &judged {
+            Err(error) if matches!(error.failure, Failure::LeftAlone { .. } | Failure::Interrupted) => {}
+            Err(error) if error.is_temporary() => self.breaker.failed(Instant::now()),
+            _ => self.breaker.succeeded(),
+        }
+        judged.map_err(|error| self.told(error))
+    }
+}
+
+/// The model's name for people.
+fn model_of(options: &RerankerOptions) -> &str {
+    match options.model.as_str() {
+        "" => "the reranker",
+        model => model,
+    }
+}
+
+/// How far one reranking is.
+struct Course<'a> {
+    call: Call<'a>,
+    n_requests: usize,
+    /// Why a text was not judged.
+    refusal: Option<RemoteError>,
+}
+
+/// Whether the server has something against the texts: that they are too many, too long, or one of them wrong.
+fn is_about_texts(error: &RemoteError) -> bool {
+    matches!(error.status(), Some(400 | 413 | 422))
+}
+
+#[cfg(test)]
+mod tests;
