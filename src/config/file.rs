@@ -36,79 +36,68 @@ pub(super) struct IndexSettings {
     pub(super) max_blob_bytes: Option<u64>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct EmbeddingSettings {
-    pub(super) model: Option<PathBuf>,
-    pub(super) server: Option<String>,
-    pub(super) api: Option<String>,
-    pub(super) key_file: Option<PathBuf>,
-    pub(super) key_variable: Option<String>,
-    pub(super) proxy: Option<String>,
-    pub(super) revision: Option<String>,
-    pub(super) query_prefix: Option<String>,
-    pub(super) document_prefix: Option<String>,
-    pub(super) dimensions: Option<u32>,
-    pub(super) encoding: Option<String>,
-    pub(super) batch: Option<u32>,
-    pub(super) in_flight: Option<u32>,
-    pub(super) timeout_s: Option<u32>,
-    pub(super) query_timeout_ms: Option<u32>,
+/// A section that a repository's own file may not set anything of: its keys, and the first that is set.
+macro_rules! section_of_a_server {
+    ($name:ident, $section:literal, { $($key:ident: $kind:ty,)* }) => {
+        #[derive(Clone, Debug, Default, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(super) struct $name {
+            $(pub(super) $key: Option<$kind>,)*
+        }
+
+        impl $name {
+            /// The first key that is set.
+            pub(super) fn first_set(&self) -> Option<&'static str> {
+                let keys = [$((concat!($section, ".", stringify!($key)), self.$key.is_some()),)*];
+                keys.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key)
+            }
+        }
+    };
 }
 
-impl EmbeddingSettings {
-    /// The first key that is set.
-    pub(super) fn first_set(&self) -> Option<&'static str> {
-        let keys = [
-            ("embedding.model", self.model.is_some()),
-            ("embedding.server", self.server.is_some()),
-            ("embedding.api", self.api.is_some()),
-            ("embedding.key_file", self.key_file.is_some()),
-            ("embedding.key_variable", self.key_variable.is_some()),
-            ("embedding.proxy", self.proxy.is_some()),
-            ("embedding.revision", self.revision.is_some()),
-            ("embedding.query_prefix", self.query_prefix.is_some()),
-            ("embedding.document_prefix", self.document_prefix.is_some()),
-            ("embedding.dimensions", self.dimensions.is_some()),
-            ("embedding.encoding", self.encoding.is_some()),
-            ("embedding.batch", self.batch.is_some()),
-            ("embedding.in_flight", self.in_flight.is_some()),
-            ("embedding.timeout_s", self.timeout_s.is_some()),
-            ("embedding.query_timeout_ms", self.query_timeout_ms.is_some()),
-        ];
-        keys.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key)
-    }
-}
+section_of_a_server!(EmbeddingSettings, "embedding", {
+    model: PathBuf,
+    server: String,
+    api: String,
+    key_file: PathBuf,
+    key_variable: String,
+    proxy: String,
+    revision: String,
+    query_prefix: String,
+    document_prefix: String,
+    dimensions: u32,
+    encoding: String,
+    batch: u32,
+    in_flight: u32,
+    timeout_s: u32,
+    query_timeout_ms: u32,
+});
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct SparseSettings {
-    pub(super) server: Option<String>,
-    pub(super) key_file: Option<PathBuf>,
-    pub(super) key_variable: Option<String>,
-    pub(super) proxy: Option<String>,
-    pub(super) model: Option<String>,
-    pub(super) revision: Option<String>,
-    pub(super) batch: Option<u32>,
-    pub(super) in_flight: Option<u32>,
-    pub(super) timeout_s: Option<u32>,
-    pub(super) query_timeout_ms: Option<u32>,
-    pub(super) weight_percent: Option<u32>,
-}
+section_of_a_server!(SparseSettings, "sparse", {
+    server: String,
+    key_file: PathBuf,
+    key_variable: String,
+    proxy: String,
+    model: String,
+    revision: String,
+    batch: u32,
+    in_flight: u32,
+    timeout_s: u32,
+    query_timeout_ms: u32,
+    weight_percent: u32,
+});
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RerankSettings {
-    pub(super) server: Option<String>,
-    pub(super) key_file: Option<PathBuf>,
-    pub(super) key_variable: Option<String>,
-    pub(super) proxy: Option<String>,
-    pub(super) api: Option<String>,
-    pub(super) model: Option<String>,
-    pub(super) candidates: Option<u32>,
-    pub(super) batch: Option<u32>,
-    pub(super) timeout_ms: Option<u32>,
-}
+section_of_a_server!(RerankSettings, "rerank", {
+    server: String,
+    key_file: PathBuf,
+    key_variable: String,
+    proxy: String,
+    api: String,
+    model: String,
+    candidates: u32,
+    batch: u32,
+    timeout_ms: u32,
+});
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -320,14 +320,13 @@ impl Config {
 
 /// What a file sets that a repository may not: what is run, and what becomes of this machine's disk.
 fn not_for_repositories(settings: &Settings) -> Option<&'static str> {
-    if let Some(key) = settings.embedding.first_set() {
+    let servers = [
+        settings.embedding.first_set(),
+        settings.sparse.first_set(),
+        settings.rerank.first_set(),
+    ];
+    if let Some(key) = servers.into_iter().flatten().next() {
         return Some(key);
-    }
-    if settings.sparse != file::SparseSettings::default() {
-        return Some("sparse");
-    }
-    if settings.rerank != file::RerankSettings::default() {
-        return Some("rerank");
     }
     if settings.serve.roots.is_some() {
         return Some("serve.roots");
