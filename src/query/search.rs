@@ -23,7 +23,7 @@ use super::meaning::{Meaning, Query};
 use super::rank::{Features, Weights};
 use super::read::split_position;
 use super::rerank::{Rerank, Reranking};
-use super::sparse_leg::{SparseFound, SparseLeg};
+use super::sparse_leg::{Asked, SparseFound, SparseLeg};
 use super::spelling::corrected;
 
 /// Which legs find candidates.
@@ -228,16 +228,21 @@ impl<'a> Searcher<'a> {
             return Ok(self.plain(scored, scope));
         }
         let own = self.paths.embed_query(text)?.vector;
-        let added = self.asked(|embedder| embedder.embed_query(text), notes);
+        let mut ask_for_meaning = || self.asked(|embedder| embedder.embed_query(text), notes);
+        let leg = self.sparse.as_ref().filter(|_| request.mode != Mode::Semantic);
+        let (added, asked) = match leg {
+            Some(leg) => leg.ask_beside(text, ask_for_meaning),
+            None => (ask_for_meaning(), Asked::NotYet),
+        };
         let query = self.meaning.query(own, added, scope.docs(&self.live))?;
         let by_meaning = self.docs_by_meaning(&query, scope)?;
         if request.mode == Mode::Semantic {
             return Ok(self.plain(by_meaning.iter().map(|(doc, cosine)| (*doc, cosine.0)), scope));
         }
-        let sparse = self
-            .sparse
-            .as_ref()
-            .and_then(|leg| Some((leg, leg.run(text, scope.docs(&self.live), LEG_CANDIDATES, notes)?)));
+        let sparse = leg.and_then(|leg| {
+            let found = leg.find(asked, scope.docs(&self.live), LEG_CANDIDATES, notes)?;
+            Some((leg, found))
+        });
         let legs = Legs {
             analysis: &analysis,
             lexical: &lexical,

@@ -2,7 +2,7 @@
 
 use roaring::RoaringBitmap;
 
-use crate::embed::{SparseEmbedder, SparseVector};
+use crate::embed::{EmbedError, SparseEmbedder, SparseVector};
 use crate::index::Segments;
 use crate::index::sparse::{Impact, SparseIndex};
 
@@ -18,6 +18,14 @@ pub(super) struct SparseLeg<'a> {
     /// Live documents that are stored and have none.
     n_missing: u64,
     has_any: bool,
+}
+
+/// What became of asking for the vector of a query.
+pub(super) enum Asked {
+    /// What the server said.
+    Answered(Result<SparseVector, EmbedError>),
+    /// No document has a vector, so that nobody was asked.
+    NotYet,
 }
 
 /// What the leg brought.
@@ -58,28 +66,47 @@ impl<'a> SparseLeg<'a> {
         }
     }
 
-    /// The `k` documents of `scope` that have most in common with a query. What is missing is told; without anything to go by, or
-    /// if the server gives nothing, there is no leg.
-    pub(super) fn run(
+    /// Asks for the vector of a query on a thread of its own while `work` is done on this one.
+    pub(super) fn ask_beside<T>(&self, text: &str, work: impl FnOnce() -> T) -> (T, Asked) {
+        if !self.has_any {
+            return (work(), Asked::NotYet);
+        }
+        let ask = || Asked::Answered(self.embedder.embed_query(text));
+        std::thread::scope(|threads| {
+            let asking = std::thread::Builder::new()
+                .name("sparse".to_owned())
+                .spawn_scoped(threads, ask);
+            let done = work();
+            let answer = asking.map_or_else(
+                |_no_thread| ask(),
+                |thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            );
+            (done, answer)
+        })
+    }
+
+    /// The `k` documents of `scope` that have most in common with a query. What is missing is told; without anything to go by there
+    /// is no leg.
+    pub(super) fn find(
         &self,
-        text: &str,
+        asked: Asked,
         scope: &RoaringBitmap,
         k: usize,
         notes: &mut Vec<String>,
     ) -> Option<SparseFound> {
         let model = &self.embedder.profile().model;
-        if !self.has_any {
-            if self.n_live > 0 {
-                notes.push(format!(
-                    "there are no sparse vectors of {model} yet: they do not count; codescout index makes them"
-                ));
-            }
-            return None;
-        }
-        let query = match self.embedder.embed_query(text) {
-            Ok(query) => query,
-            Err(error) => {
+        let query = match asked {
+            Asked::Answered(Ok(query)) => query,
+            Asked::Answered(Err(error)) => {
                 notes.push(format!("{}: sparse vectors do not count", chain(&error)));
+                return None;
+            }
+            Asked::NotYet => {
+                if self.n_live > 0 {
+                    notes.push(format!(
+                        "there are no sparse vectors of {model} yet: they do not count; codescout index makes them"
+                    ));
+                }
                 return None;
             }
         };

@@ -229,6 +229,40 @@ fn while_the_server_is_away_the_rest_answers_and_says_so() {
 }
 
 #[test]
+fn both_servers_are_asked_at_once() {
+    let repo = project(3);
+    let slow = Duration::from_millis(600);
+    // Quick while the index is made.
+    let is_slow = std::sync::Arc::new(AtomicBool::new(false));
+    let (one, other) = (std::sync::Arc::clone(&is_slow), std::sync::Arc::clone(&is_slow));
+    let delay = move |is_slow: &AtomicBool| match is_slow.load(Ordering::SeqCst) {
+        true => slow,
+        false => Duration::ZERO,
+    };
+    let dense = Stub::start(move |seen| openai(seen, 32).after(delay(&one)));
+    let stub = Stub::start(move |seen| tei_sparse(seen).after(delay(&other)));
+    let patient = "query_timeout_ms = 60000\n";
+    let text = format!(
+        "[embedding]\nserver = '{}'\nmodel = 'm'\n{patient}{}{patient}",
+        dense.url(),
+        settings(&stub)
+    );
+    configure(&repo, &text);
+    index(&repo);
+    let indexed = Indexed::new(repo.root());
+    let view = indexed.view("HEAD");
+    is_slow.store(true, Ordering::SeqCst);
+    // A busy machine may be late, but not always.
+    let is_at_once = (0..5).any(|_| {
+        let started = Instant::now();
+        let outcome = indexed.try_search(&view, Mode::Auto, "packet").unwrap();
+        assert_eq!(outcome.notes, Vec::<String>::new());
+        started.elapsed() < 2 * slow
+    });
+    assert!(is_at_once);
+}
+
+#[test]
 fn half_of_the_vectors_is_half_and_said() {
     let repo = project(8);
     let n_asked = AtomicUsize::new(0);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::embed::{ProfileId, SparseVector};
+use crate::embed::ProfileId;
 use crate::index::dense::{SharedBytes, VectorFileError};
 use crate::index::header::{HEADER_BYTES, RowsHeader};
 
@@ -45,28 +45,9 @@ impl SparseFile {
         }
     }
 
-    /// Reads the whole file, compares it with its checksum and looks at every number.
+    /// Reads the whole file and compares it with its checksum: about a gigabyte per second and more.
     pub fn verify(&self) -> Result<(), VectorFileError> {
-        let is_what_was_written = blake3::hash(&self.all()[HEADER_BYTES..]) == self.header.body_hash;
-        let mut start = 0;
-        let is_row = |(row, end): (u32, u32)| {
-            let entries = self.all_entries().get(start..end as usize);
-            start = end as usize;
-            let scale = self.scale(row);
-            entries.is_some_and(|entries| {
-                let tokens = entries.iter().map(|&entry| token_and_step(entry));
-                (0.0..=SparseVector::MAX_WEIGHT).contains(&scale)
-                    && (scale > 0.0 || entries.is_empty())
-                    && tokens
-                        .clone()
-                        .all(|(token, step)| step > 0 && token < SparseVector::N_TOKENS)
-                    && tokens.is_sorted_by(|(a, _), (b, _)| a < b)
-            })
-        };
-        let is_whole = (0..)
-            .zip(self.ends().iter().map(|end| u32::from_le_bytes(*end)))
-            .all(is_row);
-        match is_what_was_written && is_whole && start == self.all_entries().len() {
+        match blake3::hash(&self.all()[HEADER_BYTES..]) == self.header.body_hash {
             true => Ok(()),
             false => Err(VectorFileError::Damaged),
         }
