@@ -8,6 +8,7 @@
 use std::collections::HashSet;
 use std::io;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -92,8 +93,14 @@ pub enum CatchUpError {
     #[error(transparent)]
     Rows(#[from] WriteError),
     /// The folder, or threads.
-    #[error("cannot keep vectors")]
-    Io(#[from] io::Error),
+    #[error("cannot keep vectors in {}", .root.display())]
+    Io {
+        /// The sidecar.
+        root: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
 }
 
 impl CatchUp<'_> {
@@ -120,7 +127,7 @@ impl CatchUp<'_> {
         };
         let segments = Segments::open_newest(self.sidecar, &state, self.own_profile)?;
         let segments = segments.with_added(self.sidecar, &state, &self.profile());
-        let parts = Parts::load(self.sidecar, self.maker.profile().id())?;
+        let parts = Parts::load(self.sidecar, self.maker.profile().id()).map_err(|error| self.io(error))?;
         let mut wanted = self.wanted(trees, &state, &segments)?;
         outcome.n_docs = wanted.n_docs;
         outcome.n_withheld = wanted.n_withheld;
@@ -155,6 +162,11 @@ impl CatchUp<'_> {
 
     fn profile(&self) -> String {
         self.maker.profile().id().to_string()
+    }
+
+    fn io(&self, source: io::Error) -> CatchUpError {
+        let root = self.sidecar.root().to_owned();
+        CatchUpError::Io { root, source }
     }
 
     /// The documents of the trees, less those that stand in files which hold secrets.
@@ -199,7 +211,8 @@ impl CatchUp<'_> {
             Ok(writer) => writer.finish(),
             Err(error) => return Err(self.other(&error.to_string())),
         };
-        let probe = RowFile::open(Arc::new(bytes.clone())).map_err(io::Error::other)?;
+        let probe = RowFile::open(Arc::new(bytes.clone()))
+            .map_err(|error| Stopped::Broken(self.io(io::Error::other(error))))?;
         let stored = segments.iter().find_map(|segment| segment.rows(profile));
         if let Some(Err(difference)) = stored.map(|stored| probe.likeness(&stored)) {
             return Err(self.other_model(&difference));
@@ -215,9 +228,10 @@ impl CatchUp<'_> {
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.sidecar.write(Store::Dense, &name, &bytes)?;
+                let written = self.sidecar.write(Store::Dense, &name, &bytes);
+                written.map_err(|error| Stopped::Broken(self.io(error)))?;
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(Stopped::Broken(self.io(error))),
         }
         Ok(probe)
     }
@@ -265,8 +279,8 @@ impl CatchUp<'_> {
             publish_state(self.sidecar, &lock, &mut state)?;
             retire_files(self.sidecar, replaced.iter().map(|file| (Store::Dense, file)));
         }
-        parts.remove_done(self.sidecar, &lock, |key| segments.find_doc(key).is_some())?;
-        Ok(())
+        let removed = parts.remove_done(self.sidecar, &lock, |key| segments.find_doc(key).is_some());
+        removed.map_err(|error| self.io(error))
     }
 }
 
@@ -281,12 +295,6 @@ enum Stopped {
 impl From<EmbedError> for Stopped {
     fn from(error: EmbedError) -> Self {
         Self::Failed(error)
-    }
-}
-
-impl From<io::Error> for Stopped {
-    fn from(error: io::Error) -> Self {
-        Self::Broken(error.into())
     }
 }
 
@@ -404,7 +412,7 @@ impl<'a> Work<'a> {
                     .spawn_scoped(scope, || self.work(&receiver, like, progress, interrupt));
                 match worker {
                     Ok(_) => {}
-                    Err(error) if n_running == 0 => return Err(error.into()),
+                    Err(error) if n_running == 0 => return Err(self.catch_up.io(error)),
                     // Fewer will do.
                     Err(error) => tracing::debug!(%error, "no further thread"),
                 }
@@ -412,7 +420,7 @@ impl<'a> Work<'a> {
             self.feed(wanted, segments, sender, interrupt)
         })?;
         let unkept = self.unkept.lock().unwrap_or_else(PoisonError::into_inner).take();
-        unkept.map_or(Ok(()), |error| Err(error.into()))
+        unkept.map_or(Ok(()), |error| Err(self.catch_up.io(error)))
     }
 
     /// Makes batches and hands them over, joining what has come to segments now and then.

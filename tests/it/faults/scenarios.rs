@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use super::{Told, check_sound, copy_of, history, program, stderr, succeed, told_by};
 use crate::indexed::files_below;
-use crate::support::TestRepo;
+use crate::support::model::openai;
+use crate::support::{Stub, TestRepo};
 
 /// What is done to a copy of a repository; together they reach every place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,9 +30,11 @@ pub(super) enum Scenario {
     Hook,
     /// A bundle of another clone is taken in beside what is there.
     Import,
+    /// Vectors are made by a server.
+    Embed,
 }
 
-pub(super) const SCENARIOS: [Scenario; 7] = [
+pub(super) const SCENARIOS: [Scenario; 8] = [
     Scenario::First,
     Scenario::Update,
     Scenario::Collect,
@@ -39,12 +42,14 @@ pub(super) const SCENARIOS: [Scenario; 7] = [
     Scenario::Request,
     Scenario::Hook,
     Scenario::Import,
+    Scenario::Embed,
 ];
 
 /// The pin of a commit that is gone.
 const PINNED: &str = "kept";
 /// A tag in every template but the first.
 const TAG: &str = "v1";
+const CONFIG: &str = ".codescout/config.toml";
 const BUNDLE: &str = ".git/shared.bundle";
 const WORK: &[&str] = &["hooks", "run", "--worker", "post-receive", "--repo", ".git"];
 
@@ -60,6 +65,8 @@ pub(super) struct Outlook {
 pub(super) struct Start {
     pub(super) repo: TestRepo,
     pub(super) outlook: Outlook,
+    /// The server of those that have one.
+    _server: Stub,
 }
 
 impl Start {
@@ -76,6 +83,11 @@ impl Start {
         succeed(&import, &["index", &commits[2]]);
         succeed(repo.root(), &["export", BUNDLE, &commits[6], &commits[5]]);
         fs::rename(repo.path(BUNDLE), import.join(BUNDLE)).unwrap();
+        let server = Stub::start(|seen| openai(seen, 16));
+        let embed = repo.beside("embed");
+        copy_of(repo.root(), &embed);
+        let settings = format!("[embedding]\nserver = '{}'\nmodel = 'm'\nbatch = 4\n", server.url());
+        fs::write(embed.join(CONFIG), settings).unwrap();
         let update = repo.beside("update");
         copy_of(repo.root(), &update);
         leave_behind(&update.join(".codescout"));
@@ -121,7 +133,11 @@ impl Start {
             expected,
             pinned,
         };
-        Self { repo, outlook }
+        Self {
+            repo,
+            outlook,
+            _server: server,
+        }
     }
 
     pub(super) fn template(&self, scenario: Scenario) -> PathBuf {
@@ -132,6 +148,7 @@ impl Start {
             Scenario::Repair => "repair",
             Scenario::Request | Scenario::Hook => "hook",
             Scenario::Import => "import",
+            Scenario::Embed => "embed",
         })
     }
 }
@@ -146,6 +163,7 @@ impl Scenario {
             Self::Request => &[&["hooks", "run", "post-commit"]],
             Self::Hook => &[WORK],
             Self::Import => &[&["import", BUNDLE]],
+            Self::Embed => &[&["index"]],
         }
     }
 
@@ -188,9 +206,15 @@ impl Scenario {
             assert_eq!(status["last_run"]["outcome"], "indexed", "{after}: {status}");
             assert_eq!(status["waiting"], 0, "{after}: {status}");
         }
+        // What is missing is made; then the model inside the program answers as if there had been no other.
+        if self == Self::Embed {
+            let indexed: Value = serde_json::from_slice(&succeed(copy, &["index", "--json"]).stdout).unwrap();
+            assert_eq!(indexed["vectors"]["missing"], 0, "{after}: {indexed}");
+            fs::remove_file(copy.join(CONFIG)).unwrap();
+        }
         check_sound(copy, &outlook.revisions, &outlook.expected, after);
         match self {
-            Self::First | Self::Update | Self::Request | Self::Import => {}
+            Self::First | Self::Update | Self::Request | Self::Import | Self::Embed => {}
             Self::Hook => check_pin(copy, outlook, after),
             Self::Collect => {
                 check_pin(copy, outlook, after);
