@@ -86,7 +86,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &PushArgs, outpu
     } else {
         output.line(&match (plan.is_empty(), goes) {
             (true, false) => format!("{} has all of it", answer.remote),
-            (_, true) => format!("pushed the index of {what}; {} parts there", answer.parts_after),
+            (_, true) => format!("pushed the index of {what}; parts there now: {}", answer.parts_after),
             (_, false) => format!("would push the index of {what}"),
         })?;
     }
@@ -119,7 +119,8 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
         .into());
     }
     let what = format!(
-        "{parts} parts with {:.1} MB from {}",
+        "{parts} part{} with {:.1} MB from {}",
+        if parts == 1 { "" } else { "s" },
         megabytes(bytes),
         remote.address()
     );

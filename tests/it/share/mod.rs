@@ -7,6 +7,7 @@ mod hostile;
 mod hostile_remote;
 mod raw;
 mod sharing;
+mod templates;
 
 use crate::support::TestRepo;
 

@@ -1,10 +1,12 @@
 //! Out of one clone, into another: the same answers, nothing made twice.
 
 use std::fs;
+use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use super::{PRIVATE_KEY, PUBLIC_KEY, QUERIES, project};
 use crate::cli::call_in;
-use crate::indexed::Indexed;
+use crate::indexed::{Indexed, files_below};
 use crate::support::TestRepo;
 
 fn exported(repo: &TestRepo, args: &[&str]) -> Vec<u8> {
@@ -26,6 +28,84 @@ fn two_clones_with_other_pasts_write_the_same_bytes() {
     call_in(repo.root(), &["gc", "--aggressive"], b"").expect(0);
     assert_eq!(exported(&repo, &["HEAD"]), other, "after a collection");
     assert_ne!(exported(&fresh, &["HEAD~1"]), other);
+}
+
+/// What a machine of another kind exports.
+fn exported_on(repo: &TestRepo, umask: &str, variables: &[(&str, &str)], commands: &[&str]) -> Vec<Vec<u8>> {
+    let run = |command: &&str| {
+        let mut shell = Command::new("sh");
+        let line = format!("umask {umask}; exec \"$0\" -q {command}");
+        shell
+            .args(["-c", &line, env!("CARGO_BIN_EXE_codescout")])
+            .current_dir(repo.root());
+        shell
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", repo.beside(""));
+        let output = shell.envs(variables.iter().copied()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    commands.iter().map(run).collect()
+}
+
+#[test]
+fn the_bytes_follow_from_tree_and_settings_and_from_nothing_of_the_machine() {
+    let repo = project();
+    // More than a round of a build, and texts that stand in several files.
+    for n in 0..600 {
+        let text = format!(
+            "//! Part {n}\npub fn part_{n}() {{ shared_{}(); }}\npub fn same() {{ retry_upload(1) }}\n",
+            n % 7
+        );
+        repo.write(format!("src/part_{n}.rs"), text);
+    }
+    repo.commit("many");
+    let commands = ["export -", "export - --ready"];
+    let expected = exported_on(&repo, "022", &[], &commands);
+    for (about, umask, variables) in [
+        ("one thread", "077", &[("RAYON_NUM_THREADS", "1")][..]),
+        (
+            "many threads",
+            "000",
+            &[("RAYON_NUM_THREADS", "13"), ("TZ", "Asia/Tokyo")],
+        ),
+        (
+            "another language",
+            "027",
+            &[
+                ("LC_ALL", "tr_TR.UTF-8"),
+                ("LANG", "tr_TR.UTF-8"),
+                ("CODESCOUT_LOG", "off"),
+            ],
+        ),
+    ] {
+        let clone = repo.clone_with(about, &[]);
+        for path in files_below(&clone.path("src")).into_keys() {
+            let file = fs::File::options()
+                .append(true)
+                .open(clone.path("src").join(path))
+                .unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1))
+                .unwrap();
+        }
+        let bytes = exported_on(&clone, umask, variables, &commands);
+        assert!(bytes == expected, "{about}");
+    }
+    // Who has indexed parts of it before, in another order, and other things.
+    let clone = repo.clone_with("past", &[]);
+    for revision in ["HEAD~2", "HEAD~1", "HEAD~3"] {
+        call_in(clone.root(), &["index", revision], b"").expect(0);
+    }
+    clone.write("uncommitted.rs", "fn uncommitted() {}\n");
+    let bytes = exported_on(&clone, "022", &[], &["index", "export - HEAD"]);
+    assert!(bytes[1] == expected[0], "another past");
+    // In another kind of clone.
+    let bare = repo.bare_clone("bare.git");
+    assert!(
+        exported_on(&bare, "022", &[], &["export - --ref HEAD"])[0] == expected[0],
+        "bare"
+    );
 }
 
 #[test]
