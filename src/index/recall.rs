@@ -9,7 +9,7 @@ use crate::model::ByteRange;
 
 use super::build::{BuildError, BuildOptions};
 use super::prepare::{PreparedBlob, left_out, prepare, prepare_known};
-use super::records::Records;
+use super::records::{Opened, Records};
 
 /// Records in the place of extraction and embedding.
 #[derive(Clone, Copy, Debug)]
@@ -26,13 +26,13 @@ impl Recall<'_> {
         &self,
         key: ArtifactKey,
         bytes: Vec<u8>,
-        extractor: &mut Extractor,
+        (extractor, opened): (&mut Extractor, &mut Opened),
         options: &BuildOptions,
     ) -> Result<PreparedBlob, BuildError> {
         let untrue = |what| BuildError::Untrue { blob: key.blob, what };
         let recalled = self
             .records
-            .recall(key)
+            .recall(key, opened)
             .ok_or_else(|| untrue("it is not recorded"))?
             .map_err(|_| untrue("its record cannot be read"))?;
         let extraction = match (recalled.outcome, left_out(&bytes, options.max_blob_bytes)) {

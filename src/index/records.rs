@@ -90,6 +90,13 @@ pub(super) struct Recalled {
     pub(super) docs: Vec<u32>,
 }
 
+/// The blocks that were opened last, of one part.
+#[derive(Debug, Default)]
+pub(super) struct Opened {
+    part: usize,
+    blocks: OpenedBlocks,
+}
+
 impl Records {
     /// Opens the artifact and vector files of all parts, which may come from anywhere.
     pub fn open(parts: impl IntoIterator<Item = (Bytes, Bytes)>, kind: RecordsKind) -> Result<Self, RecordsError> {
@@ -141,13 +148,17 @@ impl Records {
         self.parts.iter().flat_map(of_part)
     }
 
-    /// What is recorded of a blob; `None` if it is not among these.
-    pub(super) fn recall(&self, key: ArtifactKey) -> Option<Result<Recalled, ReadError>> {
-        let (part, blob) = self
-            .parts
-            .iter()
-            .find_map(|part| Some((part, part.artifacts.find(key)?)))?;
-        Some(recalled(&part.artifacts, blob, key))
+    /// What is recorded of a blob; `None` if it is not among these. Blobs asked for in their order open each block once.
+    pub(super) fn recall(&self, key: ArtifactKey, opened: &mut Opened) -> Option<Result<Recalled, ReadError>> {
+        let find = |(number, part): (usize, &Part)| Some((number, part.artifacts.find(key)?));
+        let (number, blob) = self.parts.iter().enumerate().find_map(find)?;
+        if opened.part != number {
+            *opened = Opened {
+                part: number,
+                blocks: OpenedBlocks::default(),
+            };
+        }
+        Some(recalled(&self.parts[number].artifacts, blob, key, &mut opened.blocks))
     }
 
     /// The row of a document.
@@ -159,14 +170,15 @@ impl Records {
     }
 }
 
-fn recalled(artifacts: &ArtifactFile, blob: u32, key: ArtifactKey) -> Result<Recalled, ReadError> {
+fn recalled(
+    artifacts: &ArtifactFile,
+    blob: u32,
+    key: ArtifactKey,
+    opened: &mut OpenedBlocks,
+) -> Result<Recalled, ReadError> {
     let outcome = match artifacts.status(blob) {
         Some(Status::Skipped(reason)) => Err(reason),
-        _ => {
-            let mut extraction = artifacts.extraction(blob)?;
-            extraction.references = artifacts.references(blob)?;
-            Ok(extraction)
-        }
+        _ => Ok(artifacts.whole_extraction(blob, opened)?),
     };
     Ok(Recalled {
         lang: artifacts.lang(blob).unwrap_or(key.lang),
