@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::file::{self, FileError};
 
 /// The keys that can be set, each with what its value is.
-pub const KEYS: [(&str, ValueKind); 45] = [
+pub const KEYS: [(&str, ValueKind); 62] = [
     ("index.max_blob_bytes", ValueKind::Number),
     ("embedding.model", ValueKind::Text),
     ("embedding.server", ValueKind::Text),
@@ -43,6 +43,23 @@ pub const KEYS: [(&str, ValueKind); 45] = [
     ("rerank.candidates", ValueKind::Number),
     ("rerank.batch", ValueKind::Number),
     ("rerank.timeout_ms", ValueKind::Number),
+    ("qdrant.server", ValueKind::Text),
+    ("qdrant.key_file", ValueKind::Text),
+    ("qdrant.key_variable", ValueKind::Text),
+    ("qdrant.proxy", ValueKind::Text),
+    ("qdrant.prefix", ValueKind::Text),
+    ("qdrant.repository", ValueKind::Text),
+    ("qdrant.shards", ValueKind::Number),
+    ("qdrant.replication", ValueKind::Number),
+    ("qdrant.write_consistency", ValueKind::Number),
+    ("qdrant.read_consistency", ValueKind::Text),
+    ("qdrant.compression", ValueKind::Text),
+    ("qdrant.on_disk", ValueKind::Switch),
+    ("qdrant.exact", ValueKind::Switch),
+    ("qdrant.scan_below", ValueKind::Number),
+    ("qdrant.in_flight", ValueKind::Number),
+    ("qdrant.timeout_s", ValueKind::Number),
+    ("qdrant.query_timeout_ms", ValueKind::Number),
     ("search.limit", ValueKind::Number),
     ("gc.auto", ValueKind::Switch),
     ("gc.reflog_days", ValueKind::Number),

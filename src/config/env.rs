@@ -48,6 +48,14 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "key for it, unless sparse.key_file or sparse.key_variable says otherwise",
     ),
     (
+        "CODESCOUT_QDRANT_SERVER",
+        "address of a Qdrant to share vectors by (qdrant.server)",
+    ),
+    (
+        "CODESCOUT_QDRANT_KEY",
+        "key for it, unless qdrant.key_file or qdrant.key_variable says otherwise",
+    ),
+    (
         "CODESCOUT_GC_MAX_BYTES",
         "the index shall not be larger; 0 for no limit (gc.max_bytes)",
     ),
@@ -107,6 +115,8 @@ pub struct Environment {
     pub rerank_api: Option<OsString>,
     /// `CODESCOUT_RERANK_MODEL`
     pub rerank_model: Option<OsString>,
+    /// `CODESCOUT_QDRANT_SERVER`
+    pub qdrant_server: Option<OsString>,
     /// `CODESCOUT_GC_MAX_BYTES`
     pub gc_max_bytes: Option<OsString>,
     /// `CODESCOUT_GC_REFLOG_DAYS`
@@ -139,6 +149,7 @@ impl Environment {
             rerank_server: value("CODESCOUT_RERANK_SERVER"),
             rerank_api: value("CODESCOUT_RERANK_API"),
             rerank_model: value("CODESCOUT_RERANK_MODEL"),
+            qdrant_server: value("CODESCOUT_QDRANT_SERVER"),
             gc_max_bytes: value("CODESCOUT_GC_MAX_BYTES"),
             gc_reflog_days: value("CODESCOUT_GC_REFLOG_DAYS"),
             gc_auto: value("CODESCOUT_GC_AUTO"),

@@ -21,6 +21,8 @@ pub(super) struct Settings {
     #[serde(default)]
     pub(super) rerank: RerankSettings,
     #[serde(default)]
+    pub(super) qdrant: QdrantSettings,
+    #[serde(default)]
     pub(super) search: SearchSettings,
     #[serde(default)]
     pub(super) gc: GcSettings,
@@ -97,6 +99,26 @@ section_of_a_server!(RerankSettings, "rerank", {
     candidates: u32,
     batch: u32,
     timeout_ms: u32,
+});
+
+section_of_a_server!(QdrantSettings, "qdrant", {
+    server: String,
+    key_file: PathBuf,
+    key_variable: String,
+    proxy: String,
+    prefix: String,
+    repository: String,
+    shards: u32,
+    replication: u32,
+    write_consistency: u32,
+    read_consistency: String,
+    compression: String,
+    on_disk: bool,
+    exact: bool,
+    scan_below: u32,
+    in_flight: u32,
+    timeout_s: u32,
+    query_timeout_ms: u32,
 });
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -16,6 +16,7 @@ use crate::remote::{EmbedderOptions, EndpointError, SparseOptions};
 use super::embedding::EmbeddingConfig;
 use super::env::Environment;
 use super::file::{self, FileError, Settings};
+use super::qdrant::QdrantConfig;
 use super::rerank::RerankConfig;
 use super::sparse::SparseConfig;
 
@@ -87,6 +88,8 @@ pub struct Config {
     pub sparse: SparseConfig,
     /// `rerank`
     pub rerank: RerankConfig,
+    /// `qdrant`
+    pub qdrant: QdrantConfig,
     /// `search.limit`
     pub limit: Setting<usize>,
     /// `gc.auto`: whether garbage is collected unasked.
@@ -204,6 +207,7 @@ impl Config {
             embedding: EmbeddingConfig::resolve(environment, &layers)?,
             sparse: SparseConfig::resolve(environment, &layers)?,
             rerank: RerankConfig::resolve(environment, &layers)?,
+            qdrant: QdrantConfig::resolve(environment, &layers)?,
             limit: or_default(limit, DEFAULT_LIMIT),
             gc_auto: or_default(gc_auto, true),
             gc_reflog_days: or_default(gc_reflog_days, DEFAULT_REFLOG_DAYS),
@@ -236,6 +240,7 @@ impl Config {
         entries.extend(self.embedding.entries());
         entries.extend(self.sparse.entries());
         entries.extend(self.rerank.entries());
+        entries.extend(self.qdrant.entries());
         entries.extend([
             shown("search.limit", &self.limit),
             ("serve.roots", self.roots_text(), self.roots.origin.to_string()),
@@ -324,6 +329,7 @@ fn not_for_repositories(settings: &Settings) -> Option<&'static str> {
         settings.embedding.first_set(),
         settings.sparse.first_set(),
         settings.rerank.first_set(),
+        settings.qdrant.first_set(),
     ];
     if let Some(key) = servers.into_iter().flatten().next() {
         return Some(key);
@@ -495,6 +501,8 @@ mod tests {
             "[rerank]\nserver = 'https://evil.example'",
             "[rerank]\nmodel = 'm'",
             "[rerank]\ncandidates = 1",
+            "[qdrant]\nserver = 'https://evil.example'",
+            "[qdrant]\nrepository = 'theirs'",
             "[gc]\nmax_bytes = 1",
             "[serve]\nroots = '/'",
         ] {

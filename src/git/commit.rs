@@ -54,6 +54,23 @@ impl Repository {
         }
     }
 
+    /// The commit that the line of first parents of `tip` begins with: the same in every clone. `None` if the clone is too shallow to
+    /// tell. Reads every commit of the line.
+    pub fn first_commit(&self, tip: CommitId) -> Result<Option<CommitId>, ObjectError> {
+        let cut_off = self.shallow_commits().unwrap_or_default();
+        let mut reader = self.reader();
+        let mut commit = tip;
+        loop {
+            if cut_off.binary_search(&commit).is_ok() {
+                return Ok(None);
+            }
+            match reader.commit(commit)?.parents.first() {
+                Some(parent) => commit = *parent,
+                None => return Ok(Some(commit)),
+            }
+        }
+    }
+
     /// The commits whose parents were cut off when the clone was made, in order; none unless it is shallow.
     pub fn shallow_commits(&self) -> io::Result<Vec<CommitId>> {
         let text = match std::fs::read_to_string(self.common_dir().join("shallow")) {

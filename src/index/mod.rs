@@ -15,6 +15,7 @@ mod records;
 mod rewrite;
 mod rows;
 mod segments;
+pub mod shared;
 pub mod sparse;
 mod survivors;
 mod texts;

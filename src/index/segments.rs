@@ -40,6 +40,7 @@ pub struct Segment {
 #[derive(Clone, Debug, Default)]
 pub struct Segments {
     list: Arc<Vec<Arc<Segment>>>,
+    epoch: [u8; 16],
 }
 
 /// Why a segment could not be opened.
@@ -237,7 +238,10 @@ impl Segments {
             .iter()
             .map(|entry| Segment::open(sidecar, entry, profile).map(Arc::new))
             .collect::<Result<_, _>>()?;
-        Ok(Self { list: Arc::new(list) })
+        Ok(Self {
+            list: Arc::new(list),
+            epoch: state.epoch,
+        })
     }
 
     /// Opens what `state` names or, if a writer has replaced and removed files of it meanwhile, what the newest state names, once. That
@@ -262,7 +266,10 @@ impl Segments {
             None => Segment::open(sidecar, entry, profile).map(Arc::new),
         };
         let list = state.segments.iter().map(opened).collect::<Result<_, _>>()?;
-        Ok(Self { list: Arc::new(list) })
+        Ok(Self {
+            list: Arc::new(list),
+            epoch: state.epoch,
+        })
     }
 
     /// These with the rows of one more profile, as far as `state`, a state of the same epoch, names any. Such a file that cannot be
@@ -288,7 +295,10 @@ impl Segments {
                 Err(error) => tracing::warn!(name = file.file.name, %error, "vectors are passed over"),
             }
         }
-        Self { list: Arc::new(list) }
+        Self {
+            list: Arc::new(list),
+            ..*self
+        }
     }
 
     /// The segment of the same numbers; within an epoch that is the same segment.
@@ -325,19 +335,28 @@ impl Segments {
         debug_assert_eq!((segment.base_blob, segment.base_doc), (self.n_blobs(), self.n_docs()));
         let mut list = (*self.list).clone();
         list.push(Arc::new(segment));
-        Self { list: Arc::new(list) }
+        Self {
+            list: Arc::new(list),
+            ..*self
+        }
     }
 
     /// The first `n` of them.
     pub fn first(&self, n: usize) -> Self {
         Self {
             list: Arc::new(self.list.iter().take(n).cloned().collect()),
+            ..*self
         }
     }
 
     /// In the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = &Segment> {
         self.list.iter().map(Arc::as_ref)
+    }
+
+    /// The epoch that the numbers are of; zeros if nothing is stored.
+    pub fn epoch(&self) -> [u8; 16] {
+        self.epoch
     }
 
     /// How many blobs are numbered.

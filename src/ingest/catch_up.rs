@@ -5,7 +5,6 @@
 //! comes is kept at once ([`Part`]) and joined to segments in steps, so that who is killed has lost no answer. No lock that others
 //! wait for is held while a server is asked.
 
-use std::collections::HashSet;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -15,19 +14,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::embed::{Batching, EmbedError, ProfileId};
-use crate::extract::is_credential;
 use crate::git::Repository;
 use crate::index::dense::WriteError;
-use crate::index::{BuildOptions, NumberSet, Row, RowFile, RowWriter, Segment, SegmentError, Segments, document_texts};
+use crate::index::shared::SharedVectors;
+use crate::index::{BuildOptions, Row, RowFile, RowWriter, Segment, SegmentError, Segments, document_texts};
 use crate::model::{ChunkKey, TreeId};
-use crate::sidecar::{LockError, Sidecar, State, StateError, Store, StoredFile, VectorEntry};
-use crate::snapshot::{Blobs, ManifestError, Provenance, SnapshotStore, View};
+use crate::sidecar::{LockError, Sidecar, StateError, Store, StoredFile, VectorEntry};
+use crate::snapshot::{Blobs, ManifestError};
 
 use super::maker::Maker;
 use super::parts::{PROBE_ENDING, Part, Parts};
 use super::progress::{Progress, Stage};
 use super::publish::{PublishError, publish_state, store_rows};
 use super::sweep::retire_files;
+use super::take::Take;
+use super::wanted::Wanted;
 
 /// So many vectors are joined to segments at once.
 const JOIN_DOCS: usize = 16_384;
@@ -44,6 +45,8 @@ pub struct CatchUp<'a> {
     pub sidecar: &'a Sidecar,
     /// What makes them.
     pub maker: Maker<'a>,
+    /// Where they may be already, if they are shared.
+    pub shared: Option<&'a dyn SharedVectors>,
     /// The profile that every segment has vectors of.
     pub own_profile: &'a str,
     /// How the documents were made.
@@ -59,12 +62,16 @@ pub struct CaughtUp {
     pub n_docs: usize,
     /// Those whose vectors were made.
     pub n_embedded: usize,
+    /// Those whose vectors others had put to where they are shared.
+    pub n_taken: usize,
     /// Those that have none now.
     pub n_left: usize,
     /// Those of files that hold secrets by their names: their text is given to nobody.
     pub n_withheld: usize,
     /// Why it ended before all was made.
     pub stopped: Option<String>,
+    /// Why vectors that are shared were not asked for, or not all.
+    pub not_taken: Option<String>,
     /// Whether it was asked to end.
     pub interrupted: bool,
     /// How long it took.
@@ -103,6 +110,14 @@ pub enum CatchUpError {
     },
 }
 
+impl CatchUpError {
+    /// What the system said of the sidecar's folder.
+    pub(super) fn in_sidecar(sidecar: &Sidecar, source: io::Error) -> Self {
+        let root = sidecar.root().to_owned();
+        Self::Io { root, source }
+    }
+}
+
 impl CatchUp<'_> {
     /// Makes the vectors of the documents of `trees` that have none, as far as these are indexed. Embedding that fails is told in
     /// the outcome; the next run goes on from there.
@@ -127,11 +142,21 @@ impl CatchUp<'_> {
         };
         let segments = Segments::open_newest(self.sidecar, &state, self.own_profile)?;
         let segments = segments.with_added(self.sidecar, &state, &self.profile());
-        let parts = Parts::load(self.sidecar, self.maker.profile().id()).map_err(|error| self.io(error))?;
-        let mut wanted = self.wanted(trees, &state, &segments)?;
+        let mut parts = Parts::load(self.sidecar, self.maker.profile().id()).map_err(|error| self.io(error))?;
+        let mut wanted = Wanted::of(trees, self.sidecar, &state, &segments)?;
         outcome.n_docs = wanted.n_docs;
         outcome.n_withheld = wanted.n_withheld;
         wanted.drop_known(&segments, &parts, self.maker.profile().id());
+        if let Some(shared) = self.shared.filter(|_| wanted.n_left > 0) {
+            let take = Take {
+                sidecar: self.sidecar,
+                shared,
+                profile: self.maker.profile().id(),
+            };
+            progress.begin(Stage::Sharing, wanted.n_left);
+            (outcome.n_taken, outcome.not_taken) = take.run(&mut wanted, &segments, &mut parts, progress, interrupt)?;
+            progress.end();
+        }
         let has_parts = parts.len() > 0;
         let work = Work::new(self, parts);
         if wanted.n_left > 0 {
@@ -165,39 +190,7 @@ impl CatchUp<'_> {
     }
 
     fn io(&self, source: io::Error) -> CatchUpError {
-        let root = self.sidecar.root().to_owned();
-        CatchUpError::Io { root, source }
-    }
-
-    /// The documents of the trees, less those that stand in files which hold secrets.
-    fn wanted(&self, trees: &[TreeId], state: &State, segments: &Segments) -> Result<Wanted, CatchUpError> {
-        let snapshots = SnapshotStore::new(self.sidecar, state.epoch, state.recipe);
-        let mut docs = NumberSet::below(segments.n_docs());
-        let (mut blobs, mut withheld) = (Vec::new(), HashSet::new());
-        for &tree in trees {
-            let Some(layers) = snapshots.load(tree)? else { continue };
-            let view = View::new(Provenance::default(), segments.clone(), layers, Default::default());
-            for (id, file) in view.files() {
-                let Some(blob) = file.blob else { continue };
-                if is_credential(file.path) {
-                    withheld.extend(view.docs(id));
-                    continue;
-                }
-                blobs.push(blob);
-                view.docs(id).for_each(|doc| _ = docs.insert(doc));
-            }
-        }
-        withheld.iter().for_each(|doc| _ = docs.remove(*doc));
-        blobs.sort_unstable();
-        blobs.dedup();
-        let n_docs = docs.count_in(0, segments.n_docs()) as usize;
-        Ok(Wanted {
-            docs,
-            blobs,
-            n_docs,
-            n_left: n_docs,
-            n_withheld: withheld.len(),
-        })
+        CatchUpError::in_sidecar(self.sidecar, source)
     }
 
     /// Asks for the vector of a known text and compares it with the one of the first run. Returns what is like all others.
@@ -217,22 +210,8 @@ impl CatchUp<'_> {
         if let Some(Err(difference)) = stored.map(|stored| probe.likeness(&stored)) {
             return Err(self.other_model(&difference));
         }
-        let name = format!("{profile}.{PROBE_ENDING}");
-        match self.sidecar.map(Store::Dense, &name) {
-            Ok(known) => {
-                let likeness = RowFile::open(Arc::new(known)).map(|known| probe.likeness(&known));
-                let cosine = likeness.ok().and_then(Result::ok).unwrap_or_default();
-                if cosine < MIN_PROBE_COSINE {
-                    let difference = format!("another vector for the same text than before (cosine {cosine:.2})");
-                    return Err(self.other_model(&difference));
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let written = self.sidecar.write(Store::Dense, &name, &bytes);
-                written.map_err(|error| Stopped::Broken(self.io(error)))?;
-            }
-            Err(error) => return Err(Stopped::Broken(self.io(error))),
-        }
+        let known = same_probe(self.sidecar, &probe, &bytes).map_err(|error| Stopped::Broken(self.io(error)))?;
+        known.map_err(|difference| self.other_model(&difference))?;
         Ok(probe)
     }
 
@@ -284,6 +263,25 @@ impl CatchUp<'_> {
     }
 }
 
+/// Compares the vector of the probe with the one that its profile had first, or keeps it as that; else what is different.
+pub(super) fn same_probe(sidecar: &Sidecar, probe: &RowFile, bytes: &[u8]) -> io::Result<Result<(), String>> {
+    let name = format!("{}.{PROBE_ENDING}", probe.profile());
+    let known = match sidecar.map(Store::Dense, &name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return sidecar.write(Store::Dense, &name, bytes).map(Ok);
+        }
+        known => known?,
+    };
+    let likeness = RowFile::open(Arc::new(known)).map(|known| probe.likeness(&known));
+    let cosine = likeness.ok().and_then(Result::ok).unwrap_or_default();
+    Ok(match cosine >= MIN_PROBE_COSINE {
+        true => Ok(()),
+        false => Err(format!(
+            "another vector for the same text than before (cosine {cosine:.2})"
+        )),
+    })
+}
+
 /// What ends a run before its work begins.
 enum Stopped {
     /// Embedding.
@@ -295,31 +293,6 @@ enum Stopped {
 impl From<EmbedError> for Stopped {
     fn from(error: EmbedError) -> Self {
         Self::Failed(error)
-    }
-}
-
-/// What is to be embedded.
-struct Wanted {
-    docs: NumberSet,
-    /// The blobs that the documents stand in, in order.
-    blobs: Vec<u32>,
-    n_docs: usize,
-    n_left: usize,
-    n_withheld: usize,
-}
-
-impl Wanted {
-    fn drop_known(&mut self, segments: &Segments, parts: &Parts, profile: ProfileId) {
-        for segment in segments.iter() {
-            let rows = segment.rows(profile);
-            for local in 0..segment.lexical.n_docs() {
-                let has_row = rows.as_ref().is_some_and(|rows| rows.has(local));
-                let is_known = has_row || parts.find(segment.lexical.key(local)).is_some();
-                if is_known && self.docs.remove(segment.base_doc + local) {
-                    self.n_left -= 1;
-                }
-            }
-        }
     }
 }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use crate::embed::ProfileId;
 use crate::index::RowFile;
+use crate::index::shared::{THERE_ENDING, There};
 use crate::model::ChunkKey;
 use crate::sidecar::{Bytes, Sidecar, Store, StoredFile, WriterLock};
 
@@ -184,6 +185,10 @@ pub(super) fn remove_unused(sidecar: &Sidecar, lock: &WriterLock, stays: impl Fn
                 Err(_) => String::new(),
             },
             Some((profile, PROBE_ENDING)) if is_plain(&name) => profile.to_owned(),
+            Some((_, THERE_ENDING)) if is_plain(&name) => {
+                let profile = There::profile_of(sidecar.map(Store::Dense, &name)?.as_ref());
+                profile.map(|profile| profile.to_string()).unwrap_or_default()
+            }
             _ => continue,
         };
         if !stays(&profile) {

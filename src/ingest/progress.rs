@@ -33,6 +33,8 @@ pub enum Stage {
     Deriving,
     /// Making vectors of documents. What comes one by one is documents.
     Embedding,
+    /// Taking vectors from where they are shared, or putting them there. What comes one by one is documents.
+    Sharing,
     /// Collecting garbage: what is counted are the files that are written or removed.
     Collecting,
 }

@@ -7,15 +7,17 @@ mod deep;
 
 use std::collections::HashSet;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crate::git::ObjectError;
 use crate::history::{Batch, LineChanges, Messages, SymbolBatch};
+use crate::index::shared::{THERE_ENDING, There};
 use crate::index::{BuildError, RowFile, Segment, SegmentError, Segments};
 use crate::model::TreeId;
 use crate::sidecar::{
-    Entry, EntryKind, HistoryEntry, RecordError, SegmentEntry, Sidecar, State, StateError, Store, StoredFile,
+    Bytes, Entry, EntryKind, HistoryEntry, RecordError, SegmentEntry, Sidecar, State, StateError, Store, StoredFile,
 };
 use crate::snapshot::{Manifest, tree_of_file};
 
@@ -496,7 +498,17 @@ impl Ingest<'_> {
         } else if !is_file || !file.has_plain_name() {
             found.unknown.push(loose);
         } else if name.ends_with(&format!(".{PROBE_ENDING}")) {
-            self.check_probe(store, &file.name, found);
+            self.check_named(store, &file.name, found, |bytes| {
+                let file = RowFile::open(Arc::new(bytes));
+                file.map(drop).map_err(|error| error.to_string())
+            });
+        } else if name.ends_with(&format!(".{THERE_ENDING}")) {
+            self.check_named(store, &file.name, found, |bytes| {
+                match There::profile_of(bytes.as_ref()) {
+                    Some(_) => Ok(()),
+                    None => Err("its checksums do not agree".to_owned()),
+                }
+            });
         } else {
             match self.sidecar.map(store, &file.name) {
                 // Removed since it was listed.
@@ -513,15 +525,20 @@ impl Ingest<'_> {
         }
     }
 
-    /// A probe is named by its profile, not by its content.
-    fn check_probe(&self, store: Store, name: &str, found: &mut Verification) {
+    /// What is named by its profile, not by its content.
+    fn check_named(
+        &self,
+        store: Store,
+        name: &str,
+        found: &mut Verification,
+        check: impl FnOnce(Bytes) -> Result<(), String>,
+    ) {
         let checked = match self.sidecar.map(store, name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             Err(error) => Err(error.to_string()),
             Ok(bytes) => {
                 found.count(bytes.len());
-                let file = RowFile::open(std::sync::Arc::new(bytes));
-                file.map(drop).map_err(|error| error.to_string())
+                check(bytes)
             }
         };
         if let Err(what) = checked {

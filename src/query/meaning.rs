@@ -9,13 +9,17 @@ use roaring::RoaringBitmap;
 use crate::index::Segments;
 use crate::index::dense::{Cosine, DenseError, DenseIndex, FlatIndex};
 
+use super::elsewhere::Elsewhere;
+
 /// Where even the best document that both models know is less like the query for the built-in one, shares of it would blow up noise.
 const MIN_BEST: f32 = 0.05;
 
 /// The vectors of a view.
-pub(super) struct Meaning {
+pub(super) struct Meaning<'a> {
     own: FlatIndex,
     added: Option<Added>,
+    /// Of the model in use.
+    pub(super) elsewhere: Option<Elsewhere<'a>>,
 }
 
 /// Those of another model, where one is in use.
@@ -33,9 +37,11 @@ pub(super) struct Query {
     pub(super) own: Vec<f32>,
     /// For the other one, and what turns cosines of the first into cosines like its.
     added: Option<(Vec<f32>, f32)>,
+    /// The nearest documents by the model that judges, of those that have a vector of it.
+    nearest: Vec<(u32, Cosine)>,
 }
 
-impl Meaning {
+impl<'a> Meaning<'a> {
     /// Joins the vectors of segments; `live` are the documents that may be asked about.
     pub(super) fn open(segments: &Segments, uses_added: bool, live: &RoaringBitmap) -> Result<Self, DenseError> {
         let own = segments
@@ -43,7 +49,11 @@ impl Meaning {
             .filter_map(|segment| Some((segment.base_doc, segment.vectors.clone()?)));
         let own = FlatIndex::new(own.collect())?;
         if !uses_added {
-            return Ok(Self { own, added: None });
+            return Ok(Self {
+                own,
+                added: None,
+                elsewhere: None,
+            });
         }
         let (mut without, mut n_missing) = (RoaringBitmap::new(), 0);
         for segment in segments.iter() {
@@ -67,7 +77,11 @@ impl Meaning {
             without,
             n_missing,
         });
-        Ok(Self { own, added })
+        Ok(Self {
+            own,
+            added,
+            elsewhere: None,
+        })
     }
 
     /// How many documents that could have a vector of the other model have none, if one is in use; all of `live` where there is
@@ -80,36 +94,50 @@ impl Meaning {
         }
     }
 
-    /// A query from what the models say of it.
+    /// A query from what the models say of it, with the `k` documents of `scope` that are nearest by the one that judges. What made that
+    /// slower than it should be is told.
     pub(super) fn query(
         &self,
         own: Vec<f32>,
         added: Option<Vec<f32>>,
         scope: &RoaringBitmap,
+        k: usize,
+        notes: &mut Vec<String>,
     ) -> Result<Query, DenseError> {
         let Some((vector, index)) = added.zip(self.added.as_ref()) else {
-            return Ok(Query { own, added: None });
+            let nearest = match (&self.elsewhere, &self.added) {
+                (Some(elsewhere), None) => elsewhere.nearest(&self.own, &own, scope, k, notes)?,
+                _ => self.own.search(&own, scope, k)?,
+            };
+            return Ok(Query {
+                own,
+                added: None,
+                nearest,
+            });
         };
-        let best = |found: Vec<(u32, Cosine)>| found.first().map_or(0.0, |(_, cosine)| cosine.0);
         // By the documents that both know.
         let known = scope - &index.without;
-        let best_added = best(index.index.search(&vector, &known, 1)?);
-        let best_own = best(self.own.search(&own, &known, 1)?).max(MIN_BEST);
-        let added = Some((vector, best_added / best_own));
-        Ok(Query { own, added })
+        let nearest = match &self.elsewhere {
+            Some(elsewhere) => elsewhere.nearest(&index.index, &vector, &known, k, notes)?,
+            None => index.index.search(&vector, &known, k)?,
+        };
+        let best = |found: &[(u32, Cosine)]| found.first().map_or(0.0, |(_, cosine)| cosine.0);
+        let best_own = best(&self.own.search(&own, &known, 1)?).max(MIN_BEST);
+        let added = Some((vector, best(&nearest) / best_own));
+        Ok(Query { own, added, nearest })
     }
 
-    /// The `k` documents of `scope` that are nearest, best first.
+    /// The documents of `scope` that are nearest, best first: as many of it as the query was made for.
     pub(super) fn search(
         &self,
         query: &Query,
         scope: &RoaringBitmap,
         k: usize,
     ) -> Result<Vec<(u32, Cosine)>, DenseError> {
-        let Some(((vector, ratio), added)) = query.added.as_ref().zip(self.added.as_ref()) else {
-            return self.own.search(&query.own, scope, k);
+        let mut found = query.nearest.clone();
+        let Some(((_, ratio), added)) = query.added.as_ref().zip(self.added.as_ref()) else {
+            return Ok(found);
         };
-        let mut found = added.index.search(vector, &(scope - &added.without), k)?;
         let others = scope & &added.without;
         if !others.is_empty() {
             let others = self.own.search(&query.own, &others, k)?;

@@ -14,6 +14,7 @@ use crate::snapshot::{FileId, Place, View};
 
 use super::analyze::{Analysis, analyze};
 use super::defining::Defining;
+use super::elsewhere::Elsewhere;
 use super::exact::ExactText;
 use super::features::FeatureMaker;
 use super::filter::FileFilter;
@@ -101,7 +102,7 @@ pub enum SearchError {
 }
 
 /// Candidates that each leg brings.
-const LEG_CANDIDATES: usize = 200;
+pub const LEG_CANDIDATES: usize = 200;
 /// Files whose best chunk is a candidate.
 const FILE_CANDIDATES: usize = 40;
 
@@ -116,7 +117,7 @@ pub struct Searcher<'a> {
     pub(super) view: &'a View,
     embedder: &'a dyn Embedder,
     pub(super) paths: &'a StaticModel,
-    meaning: Meaning,
+    meaning: Meaning<'a>,
     sparse: Option<SparseLeg<'a>>,
     live: RoaringBitmap,
     pub(super) reranking: Option<Reranking<'a>>,
@@ -146,6 +147,12 @@ impl<'a> Searcher<'a> {
             sparse: Some(leg),
             ..self
         }
+    }
+
+    /// Has vectors of the model in use looked for elsewhere first.
+    pub fn with_elsewhere(mut self, elsewhere: Elsewhere<'a>) -> Self {
+        self.meaning.elsewhere = Some(elsewhere);
+        self
     }
 
     /// What is searched.
@@ -234,7 +241,9 @@ impl<'a> Searcher<'a> {
             Some(leg) => leg.ask_beside(text, ask_for_meaning),
             None => (ask_for_meaning(), Asked::NotYet),
         };
-        let query = self.meaning.query(own, added, scope.docs(&self.live))?;
+        let query = self
+            .meaning
+            .query(own, added, scope.docs(&self.live), LEG_CANDIDATES, notes)?;
         let by_meaning = self.docs_by_meaning(&query, scope)?;
         if request.mode == Mode::Semantic {
             return Ok(self.plain(by_meaning.iter().map(|(doc, cosine)| (*doc, cosine.0)), scope));
@@ -297,7 +306,8 @@ impl<'a> Searcher<'a> {
                 (own, self.asked(|embedder| first_of(embedder, query), notes))
             }
         };
-        let query = self.meaning.query(own, added, scope.docs(&self.live))?;
+        let docs = scope.docs(&self.live);
+        let query = self.meaning.query(own, added, docs, LEG_CANDIDATES, notes)?;
         let found = self.meaning.search(&query, scope.docs(&self.live), LEG_CANDIDATES)?;
         let others = found.iter().filter(|(doc, _)| Some(*doc) != named);
         Ok(self.plain(others.map(|(doc, cosine)| (*doc, cosine.0)), scope))

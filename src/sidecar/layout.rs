@@ -25,13 +25,14 @@ const STATE_NAME: &str = "state";
 /// Where damaged files are set aside.
 const DAMAGED_NAME: &str = "damaged";
 /// What stands beside `FORMAT` and the stores.
-pub(super) const OWN_FILES: [&str; 8] = [
+pub(super) const OWN_FILES: [&str; 9] = [
     ".gitignore",
     "config.toml",
     "embedding-lock",
     "gc",
     "lock",
     "pins",
+    "repository",
     "serve-token",
     STATE_NAME,
 ];

@@ -10,6 +10,7 @@ mod collected;
 mod compress;
 pub mod failpoint;
 mod format;
+mod identity;
 mod layout;
 mod location;
 mod lock;

@@ -16,6 +16,7 @@ mod install;
 pub mod mcp;
 mod open;
 mod place;
+mod qdrant;
 mod share;
 
 pub use doors::{Bodies, Doors, HttpOptions, ServeOptions};

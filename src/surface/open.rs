@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -17,8 +18,8 @@ use crate::git::{
 use crate::index::{BuildOptions, Segments};
 use crate::ingest::{CatchUp, CaughtUp, Ingest, IngestError, Maker, Outcome, Progress, Target};
 use crate::model::{BlobId, CommitId, Oid, RepoPath, TreeId};
-use crate::query::{Reranking, SearchError, Searcher, Sources};
-use crate::remote::{RemoteEmbedder, RemoteReranker, RemoteSparse};
+use crate::query::{Reranking, Sources};
+use crate::remote::{Qdrant, RemoteEmbedder, RemoteReranker, RemoteSparse};
 use crate::sidecar::{Location, OpenError, Sidecar, State, StateError};
 use crate::snapshot::{
     Change, ListedFile, Manifest, Provenance, SnapshotStore, View, attributes_of, can_be_completed, lay_over_changes,
@@ -52,6 +53,7 @@ pub struct Workspace {
     remote_model: Option<RemoteEmbedder>,
     remote_sparse: Option<RemoteSparse>,
     reranker: Option<RemoteReranker>,
+    pub(super) qdrant: OnceLock<Qdrant>,
     options: BuildOptions,
     keeping: Keeping,
 }
@@ -106,6 +108,8 @@ impl Workspace {
             }
             _ => None,
         };
+        // What is wrong with it is told at once.
+        config.qdrant.options()?;
         Ok(Self {
             options: config.build_options(),
             repository,
@@ -116,6 +120,7 @@ impl Workspace {
             remote_model,
             remote_sparse,
             reranker,
+            qdrant: OnceLock::new(),
             keeping: Keeping::default(),
         })
     }
@@ -169,15 +174,6 @@ impl Workspace {
         let dense = self.added_model().map(Maker::Dense);
         let sparse = self.remote_sparse.as_ref().map(|model| Maker::Sparse(model));
         dense.into_iter().chain(sparse).collect()
-    }
-
-    /// What answers questions about a view.
-    pub fn searcher<'a>(&'a self, view: &'a View) -> Result<Searcher<'a>, SearchError> {
-        let searcher = Searcher::new(view, self.embedder(), &self.static_model)?;
-        Ok(match &self.remote_sparse {
-            Some(model) => searcher.with_sparse(model, self.config.sparse.weight()),
-            None => searcher,
-        })
     }
 
     /// The reranker, if one is in use.
@@ -303,6 +299,7 @@ impl Workspace {
                 repository: &self.repository,
                 sidecar: &sidecar,
                 maker,
+                shared: self.shared_for(maker),
                 own_profile: &self.own_profile(),
                 options: &self.options,
                 patience: PATIENCE,

@@ -25,6 +25,7 @@ mod lineage;
 mod mcp;
 mod placement;
 mod promises;
+mod qdrant;
 mod read_only;
 mod relevance;
 mod remote;

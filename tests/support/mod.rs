@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 pub(crate) mod model;
+pub(crate) mod qdrant;
 mod repo;
 mod stub;
 

@@ -30,6 +30,8 @@ pub(crate) struct StatusBody {
     pub(crate) vectors: Option<VectorsOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sparse_vectors: Option<VectorsOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) shared: Option<SharedOut>,
     pub(crate) history: Option<HistoryStatus>,
 }
 
@@ -129,6 +131,33 @@ impl StatusBody {
     }
 }
 
+/// How many vectors are where clones share them, as far as this one knows.
+#[derive(Debug, Serialize)]
+pub(crate) struct SharedOut {
+    /// Host and port.
+    pub(crate) server: String,
+    /// Chunks of the revision whose vectors are there.
+    pub(crate) chunks: u64,
+    /// The others.
+    pub(crate) missing: u64,
+}
+
+/// What is known to be shared of a view, if anything is to be.
+pub(crate) fn shared(workspace: &Workspace, view: &View) -> Result<Option<SharedOut>> {
+    let Some(server) = workspace.sharing_host() else {
+        return Ok(None);
+    };
+    let live = view.live().to_bitmap();
+    let there = workspace.there()?;
+    let there = there.filter(|there| there.epoch == view.segments().epoch());
+    let chunks = there.map_or(0, |there| live.intersection_len(&there.docs));
+    Ok(Some(SharedOut {
+        server,
+        chunks,
+        missing: live.len() - chunks,
+    }))
+}
+
 /// How many files of a language are searched.
 #[derive(Debug, Serialize)]
 pub(crate) struct LanguageOut {
@@ -161,6 +190,7 @@ pub(crate) fn status_body(workspace: &Workspace, target: Option<Target>) -> Resu
         history: None,
         vectors: None,
         sparse_vectors: None,
+        shared: None,
     };
     if let Some((sidecar, Some(state))) = workspace.sidecar()? {
         let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);

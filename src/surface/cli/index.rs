@@ -28,6 +28,8 @@ struct IndexOut {
     vectors: Option<VectorsOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sparse_vectors: Option<VectorsOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shared: Option<SharedOut>,
 }
 
 /// What was made with a model beside the built-in one.
@@ -36,11 +38,25 @@ struct VectorsOut {
     model: String,
     chunks: usize,
     new: usize,
+    taken: usize,
     missing: usize,
     withheld: usize,
     took_ms: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped_because: Option<String>,
+}
+
+/// What was put to where clones share their vectors.
+#[derive(Debug, Serialize)]
+struct SharedOut {
+    server: String,
+    chunks: usize,
+    new: usize,
+    found: usize,
+    missing: usize,
+    took_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped_because: Option<String>,
 }
@@ -78,10 +94,32 @@ impl VectorsOut {
     fn told(&self) -> String {
         let seconds = self.took_ms as f64 / 1e3;
         format!(
-            "{} new of {} chunks by {} in {seconds:.2} s ({:.0} a second); {} missing",
+            "{} new of {} chunks by {} in {seconds:.2} s ({:.0} a second); {}{} missing",
             self.new,
             self.chunks,
             self.model,
+            self.new as f64 / seconds.max(1e-3),
+            match self.taken {
+                0 => String::new(),
+                taken => format!("{taken} taken from other clones; "),
+            },
+            self.missing
+        )
+    }
+}
+
+impl SharedOut {
+    fn told(&self) -> String {
+        let seconds = self.took_ms as f64 / 1e3;
+        let found = match self.found {
+            0 => String::new(),
+            found => format!("{found} found there, "),
+        };
+        format!(
+            "shared: {} of {} vectors put to {} in {seconds:.2} s ({:.0} a second), {found}{} missing",
+            self.new,
+            self.chunks,
+            self.server,
             self.new as f64 / seconds.max(1e-3),
             self.missing
         )
@@ -94,6 +132,7 @@ fn told_vectors(maker: Maker<'_>, caught_up: CaughtUp, output: &mut Output) -> R
         model: maker.profile().model.clone(),
         chunks: caught_up.n_docs,
         new: caught_up.n_embedded,
+        taken: caught_up.n_taken,
         missing: caught_up.n_left,
         withheld: caught_up.n_withheld,
         took_ms: caught_up.elapsed.as_millis() as u64,
@@ -103,6 +142,11 @@ fn told_vectors(maker: Maker<'_>, caught_up: CaughtUp, output: &mut Output) -> R
     if caught_up.n_withheld > 0 {
         let note = "chunks of files that hold secrets by their names were sent to nobody";
         vectors.notes.push(format!("{} {note}", caught_up.n_withheld));
+    }
+    if let Some(why) = caught_up.not_taken {
+        vectors
+            .notes
+            .push(format!("vectors of other clones were not taken: {why}"));
     }
     let noun = maker.noun();
     if !output.json {
@@ -190,6 +234,7 @@ impl Indexer<'_> {
             history: None,
             vectors: None,
             sparse_vectors: None,
+            shared: None,
         };
         let mut tips = Vec::new();
         for reference in revisions {
@@ -245,6 +290,7 @@ impl Indexer<'_> {
         }
         answer.history = self.record(tips, output)?;
         self.catch_up(&mut answer, output)?;
+        answer.shared = self.share(output)?;
         Ok(answer)
     }
 
@@ -268,6 +314,39 @@ impl Indexer<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Puts vectors to where clones share them. A server that is away is no failure of the index.
+    fn share(&self, output: &mut Output) -> Result<Option<SharedOut>> {
+        let trees: Vec<TreeId> = self.done.values().copied().collect();
+        output.flush()?;
+        let shared = self.workspace.share_vectors(&trees, &self.progress, &INTERRUPTED)?;
+        let Some((shared, server)) = shared.zip(self.workspace.sharing_host()) else {
+            return Ok(None);
+        };
+        let told = SharedOut {
+            server,
+            chunks: shared.n_docs,
+            new: shared.n_put,
+            found: shared.n_found,
+            missing: shared.n_left,
+            took_ms: shared.elapsed.as_millis() as u64,
+            stopped_because: shared.stopped,
+        };
+        if !output.json {
+            output.line(&told.told())?;
+        }
+        if let Some(why) = &told.stopped_because {
+            output.remark(&format!("{} vectors are not shared yet: {why}", told.missing));
+        }
+        if shared.interrupted {
+            if output.json {
+                output.json(&told)?;
+            }
+            output.flush()?;
+            anyhow::bail!("interrupted; the next codescout index goes on with sharing vectors");
+        }
+        Ok(Some(told))
     }
 
     /// Records commits: when it is asked for, and where it was asked for before.

@@ -120,6 +120,7 @@ fn doing(stage: Stage) -> &'static str {
         Stage::Verifying => "reading",
         Stage::Deriving => "comparing",
         Stage::Embedding => "embedding",
+        Stage::Sharing => "sharing vectors of",
         Stage::Collecting => "collecting garbage:",
     }
 }
@@ -130,7 +131,7 @@ fn unit(stage: Stage) -> &'static str {
         Stage::Recording | Stage::Messages => "commits",
         Stage::Lines => "paths",
         Stage::Tracing => "changed paths",
-        Stage::Embedding => "chunks",
+        Stage::Embedding | Stage::Sharing => "chunks",
         _ => "files",
     }
 }

@@ -8,7 +8,7 @@ use super::gc::show_causes;
 use super::json::ProvenanceOut;
 use super::render::{Output, one_line};
 use super::{Found, INTERRUPTED};
-use crate::surface::answer::{CausesOut, StatusBody, languages, status_body};
+use crate::surface::answer::{CausesOut, StatusBody, languages, shared, status_body};
 use crate::surface::open::Workspace;
 
 #[derive(Debug, Serialize)]
@@ -37,6 +37,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &StatusArgs, out
             answer.provenance = ProvenanceOut::of(&view);
             answer.body.languages = languages(&view);
             answer.body.count_vectors(workspace, &view);
+            answer.body.shared = shared(workspace, &view)?;
         }
     }
     if output.json {
@@ -95,6 +96,16 @@ fn show(answer: &StatusOut, output: &mut Output) -> Result<()> {
     }
     if let Some(vectors) = &answer.body.sparse_vectors {
         output.line(&format!("sparse      {}", one_line(&vectors.told())))?;
+    }
+    if let Some(shared) = &answer.body.shared {
+        let missing = match shared.missing {
+            0 => String::new(),
+            missing => format!("; {missing} are not: codescout index"),
+        };
+        output.line(&format!(
+            "shared      {} chunks by {}{missing}",
+            shared.chunks, shared.server
+        ))?;
     }
     if let Some(history) = &answer.body.history {
         output.line(&format!("history     {}", history.told()))?;

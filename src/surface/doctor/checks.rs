@@ -446,6 +446,7 @@ pub(super) fn what_leaves(workspace: &Workspace) -> Vec<Finding> {
         tell(struck.to_owned());
         tell(format!("the name of the model: {}", reranker.options().model));
     }
+    super::qdrant::leaves(workspace).into_iter().for_each(tell);
     if findings.is_empty() {
         findings.push(finding(
             Severity::Fine,

@@ -4,6 +4,7 @@
 //! Start at [`examine`].
 
 mod checks;
+mod qdrant;
 mod remedy;
 
 use std::path::Path;
@@ -122,6 +123,7 @@ pub(crate) fn examine(path: &Path) -> Report {
     findings.extend(checks::embedder(&workspace));
     findings.extend(checks::sparse(&workspace));
     findings.extend(checks::reranker(&workspace));
+    findings.extend(qdrant::examined(&workspace));
     findings.extend(checks::what_leaves(&workspace));
     Report {
         findings,

@@ -266,6 +266,10 @@ impl<'a> Run<'a> {
                 let (what, n_embedded, n_left) = (maker.noun(), caught_up.n_embedded, caught_up.n_left);
                 tracing::info!(n_embedded, n_left, caught_up.stopped, "{what}");
             }
+            let shared = self.workspace.share_vectors(&[target.tree], &NoProgress, interrupt);
+            if let Some(shared) = shared.context("vectors were not shared")? {
+                tracing::info!(shared.n_put, shared.n_left, shared.stopped, "shared vectors");
+            }
         }
         Ok(outcome)
     }

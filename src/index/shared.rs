@@ -1,0 +1,112 @@
+//! Vectors that the clones of a repository share: kept by another process, under the keys of their chunks.
+//!
+//! [`SharedVectors`] is what such a keeper can do, [`There`] what this clone knows to be with it.
+
+mod there;
+
+use std::error::Error;
+use std::sync::atomic::AtomicBool;
+
+use crate::model::ChunkKey;
+
+pub use there::{THERE_ENDING, There};
+
+/// Keeps vectors of one embedding profile for the clones of one repository.
+///
+/// Blocks; may be called from many threads. All calls end soon after `interrupt` is set. What is put is the same whoever puts it, so
+/// putting twice does no harm.
+pub trait SharedVectors: Send + Sync {
+    /// What it is called in messages.
+    fn name(&self) -> String;
+
+    /// Stands for the repository: the same in all its clones, and in no other repository.
+    fn repository(&self) -> RepositoryTag;
+
+    /// How much is best asked for and put at once.
+    fn batching(&self, dim: usize) -> SharedBatching;
+
+    /// How things stand; `None` where nobody has put anything yet.
+    fn standing(&self, interrupt: &AtomicBool) -> Result<Option<Standing>, SharedError>;
+
+    /// Makes ready for vectors of `dim` components, and tells how things stand then.
+    fn prepare(&self, dim: usize, interrupt: &AtomicBool) -> Result<Standing, SharedError>;
+
+    /// Whether each of `keys` is there.
+    fn contains(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<bool>, SharedError>;
+
+    /// The vectors of `keys`, of unit length and all of one dimension, as far as they are there.
+    fn fetch(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<Option<Vec<f32>>>, SharedError>;
+
+    /// Puts vectors of unit length.
+    fn put(&self, rows: &[(ChunkKey, Vec<f32>)], interrupt: &AtomicBool) -> Result<Put, SharedError>;
+
+    /// The vector of the text by which models are told apart, if one was put.
+    fn probe(&self, interrupt: &AtomicBool) -> Result<Option<Vec<f32>>, SharedError>;
+
+    /// Puts the vector of that text.
+    fn put_probe(&self, vector: &[f32], interrupt: &AtomicBool) -> Result<(), SharedError>;
+
+    /// Removes vectors, after having told all other clones that what they know to be there may not be there any more.
+    fn remove(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<(), SharedError>;
+}
+
+/// Stands for a repository where its name shall not be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RepositoryTag(pub [u8; 16]);
+
+/// How much at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedBatching {
+    /// Keys asked for.
+    pub max_keys: usize,
+    /// Vectors put, or asked for.
+    pub max_rows: usize,
+    /// Calls at once, each from a thread of its own.
+    pub in_flight: usize,
+}
+
+/// How things stand with a keeper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Changes whenever vectors may have gone: what was known to be there before is to be looked at again.
+    pub generation: [u8; 16],
+    /// Whether vectors are being removed at this moment.
+    pub is_removing: bool,
+    /// Components of each vector.
+    pub dim: usize,
+    /// Vectors of the repository.
+    pub n_vectors: u64,
+}
+
+/// What became of vectors that were put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Put {
+    /// They are there.
+    Done,
+    /// They will be there, the keeper says.
+    Promised,
+}
+
+/// Why a keeper was of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum SharedError {
+    /// The caller's flag was set.
+    #[error("interrupted")]
+    Interrupted,
+    /// It cannot be reached, or refuses.
+    #[error("{backend} is unavailable")]
+    Unavailable {
+        /// Which one.
+        backend: String,
+        /// What happened.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// It gave what cannot be used.
+    #[error("{backend} gave {detail}")]
+    Unusable {
+        /// Which one.
+        backend: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+}

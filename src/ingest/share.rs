@@ -1,0 +1,430 @@
+//! Puts vectors to where the clones of a repository share them: those that are not there yet, in any order, by several at once.
+//!
+//! What is known to be there is written down on the way ([`There`]), so that who is killed goes on where it was. It counts as long as
+//! the keeper tells the generation that it was found under.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use roaring::RoaringBitmap;
+
+use crate::embed::ProfileId;
+use crate::index::dense::VectorFile;
+use crate::index::shared::{Put, SharedBatching, SharedError, SharedVectors, Standing, There};
+use crate::index::{RowFile, Segments};
+use crate::model::{ChunkKey, TreeId};
+use crate::sidecar::{Sidecar, State, Store};
+
+use super::catch_up::{CatchUpError, same_probe};
+use super::on_threads::on_threads;
+use super::parts::PROBE_ENDING;
+use super::progress::{Progress, Stage};
+use super::run::chain;
+use super::take::{file_of, keyed_docs};
+use super::wanted::Wanted;
+
+/// What is known to be there is written down so often.
+const SAVE_EVERY: Duration = Duration::from_secs(2);
+
+/// Shares the vectors of one profile.
+pub struct Sharing<'a> {
+    /// What has them.
+    pub sidecar: &'a Sidecar,
+    /// What takes them.
+    pub shared: &'a dyn SharedVectors,
+    /// Whose they are.
+    pub profile: ProfileId,
+    /// The profile that every segment has vectors of.
+    pub own_profile: &'a str,
+    /// How the documents were made.
+    pub recipe: u64,
+}
+
+/// What a run did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shared {
+    /// Documents of the trees that have a vector here.
+    pub n_docs: usize,
+    /// Vectors that were put.
+    pub n_put: usize,
+    /// Those that another clone had put, or that were put before and forgotten.
+    pub n_found: usize,
+    /// Those that are not there.
+    pub n_left: usize,
+    /// Why it ended before all was there.
+    pub stopped: Option<String>,
+    /// Whether it was asked to end.
+    pub interrupted: bool,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// Why a run ends.
+enum Stopped {
+    Shared(SharedError),
+    Told(&'static str),
+    Local(CatchUpError),
+}
+
+impl Sharing<'_> {
+    /// Puts the vectors of the documents of `trees` that are here and not there.
+    pub fn run(
+        &self,
+        trees: &[TreeId],
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Shared, CatchUpError> {
+        let started = Instant::now();
+        let mut outcome = Shared::default();
+        let Some(_only) = self.sidecar.lock_embedding()? else {
+            outcome.stopped = Some("another process is making or sharing vectors".to_owned());
+            return Ok(outcome);
+        };
+        let Some(state) = self.sidecar.state()?.filter(|state| state.recipe == self.recipe) else {
+            return Ok(outcome);
+        };
+        let segments = Segments::open_newest(self.sidecar, &state, self.own_profile)?;
+        let segments = match self.is_own() {
+            true => segments,
+            false => segments.with_added(self.sidecar, &state, &self.profile.to_string()),
+        };
+        let mut wanted = Wanted::of(trees, self.sidecar, &state, &segments)?;
+        for doc in 0..segments.n_docs() {
+            if !self.has_vector(&segments, doc) {
+                wanted.drop_doc(doc);
+            }
+        }
+        outcome.n_docs = wanted.n_left;
+        let done = self.share(&wanted, &state, &segments, &mut outcome, progress, interrupt);
+        match done {
+            Ok(()) => {}
+            Err(Stopped::Local(error)) => return Err(error),
+            Err(Stopped::Told(why)) => outcome.stopped = Some(why.to_owned()),
+            Err(Stopped::Shared(SharedError::Interrupted)) => outcome.interrupted = true,
+            Err(Stopped::Shared(error)) => outcome.stopped = Some(chain(&error)),
+        }
+        outcome.interrupted |= interrupt.load(Ordering::Relaxed);
+        outcome.elapsed = started.elapsed();
+        Ok(outcome)
+    }
+
+    fn share(
+        &self,
+        wanted: &Wanted,
+        state: &State,
+        segments: &Segments,
+        outcome: &mut Shared,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<(), Stopped> {
+        outcome.n_left = wanted.n_left;
+        let Some(dim) = segments
+            .iter()
+            .find_map(|segment| self.vectors(segment))
+            .map(VectorFile::dim)
+        else {
+            return Ok(());
+        };
+        let standing = self.shared.prepare(dim, interrupt)?;
+        self.check(&standing, dim, interrupt)?;
+        let mut known = self.known(&standing, state, segments)?;
+        let keyed = keyed_docs(segments, |doc| {
+            wanted.docs.contains(doc) && !known.there.docs.contains(doc)
+        });
+        outcome.n_left = keyed.len();
+        if keyed.is_empty() {
+            return Ok(self.save_if_changed(&mut known, &standing)?);
+        }
+        let course = Mutex::new(Course {
+            known,
+            promised: Vec::new(),
+            n_put: 0,
+            n_found: 0,
+            saved: Instant::now(),
+            stopped: None,
+        });
+        progress.begin(Stage::Sharing, keyed.len());
+        let batching = self.shared.batching(dim);
+        let batches: Vec<&[Keyed]> = keyed.chunks(batching.max_keys).collect();
+        on_threads(&batches, batching.in_flight, |batch| {
+            if interrupt.load(Ordering::Relaxed) {
+                return ControlFlow::Break(());
+            }
+            let shared = self.share_batch(batch, segments, batching, &course, interrupt);
+            batch.iter().for_each(|_| progress.advance(0));
+            match shared {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(stopped) => {
+                    locked(&course).stopped.get_or_insert(stopped);
+                    ControlFlow::Break(())
+                }
+            }
+        });
+        progress.end();
+        let mut course = course.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if course.stopped.is_none()
+            && let Err(stopped) = self.look_for_promised(&mut course, batching, interrupt)
+        {
+            course.stopped = Some(stopped);
+        }
+        (outcome.n_put, outcome.n_found) = (course.n_put, course.n_found);
+        outcome.n_left = keyed.len() - course.n_put - course.n_found;
+        self.finish(course, &standing, interrupt)
+    }
+
+    /// Whether vectors may be put there.
+    fn check(&self, standing: &Standing, dim: usize, interrupt: &AtomicBool) -> Result<(), Stopped> {
+        let unusable = |detail: String| {
+            Stopped::Shared(SharedError::Unusable {
+                backend: self.shared.name(),
+                detail,
+            })
+        };
+        if standing.dim != dim {
+            return Err(unusable(format!(
+                "a place for vectors of {} components, not of {dim}",
+                standing.dim
+            )));
+        }
+        if standing.is_removing {
+            return Err(Stopped::Told(
+                "another clone is removing vectors there; if it was killed at that: codescout gc --qdrant",
+            ));
+        }
+        // The program's own model is the same wherever its profile is the same.
+        let Some(local) = load_probe(self.sidecar, self.profile).filter(|_| !self.is_own()) else {
+            return Ok(());
+        };
+        let Some(known) = self.shared.probe(interrupt)? else {
+            let vector = local.vector(0).unwrap_or_default();
+            return Ok(self.shared.put_probe(&vector, interrupt)?);
+        };
+        if known.len() != dim {
+            return Err(unusable(format!("a probe of {} components", known.len())));
+        }
+        let bytes = file_of(self.profile, std::iter::once(known.as_slice())).map_err(CatchUpError::from)?;
+        let known = RowFile::open(Arc::new(bytes.clone())).map_err(|error| unusable(error.to_string()))?;
+        let same = same_probe(self.sidecar, &known, &bytes).map_err(|error| self.io(error))?;
+        same.map_err(unusable)
+    }
+
+    /// What is known to be there; nothing if it may have gone since.
+    fn known(&self, standing: &Standing, state: &State, segments: &Segments) -> Result<Known, Stopped> {
+        let repository = self.shared.repository();
+        let load = || -> io::Result<(Option<There>, Vec<ChunkKey>)> {
+            let there = There::load(self.sidecar, self.profile, repository)?;
+            Ok((there, There::keys(self.sidecar, self.profile, repository)?))
+        };
+        let (there, mut keys) = load().map_err(|error| self.io(error))?;
+        let is_good = |there: &There, keys: &[ChunkKey]| {
+            there.generation == standing.generation && standing.n_vectors >= keys.len() as u64
+        };
+        let mut docs = RoaringBitmap::new();
+        match there.as_ref().filter(|there| is_good(there, &keys)) {
+            Some(there) if there.epoch == state.epoch => docs = there.docs.clone(),
+            Some(_) => docs.extend(keys.iter().filter_map(|key| segments.find_doc(*key))),
+            None => keys.clear(),
+        }
+        Ok(Known {
+            there: There {
+                profile: self.profile,
+                repository,
+                generation: standing.generation,
+                epoch: state.epoch,
+                n_vectors: standing.n_vectors,
+                dim: standing.dim as u32,
+                docs,
+            },
+            keys,
+            is_changed: there.is_none_or(|there| (there.generation, there.epoch) != (standing.generation, state.epoch)),
+        })
+    }
+
+    /// Looks which of some documents are there, and puts the others.
+    fn share_batch(
+        &self,
+        batch: &[Keyed],
+        segments: &Segments,
+        batching: SharedBatching,
+        course: &Mutex<Course>,
+        interrupt: &AtomicBool,
+    ) -> Result<(), Stopped> {
+        let keys: Vec<ChunkKey> = batch.iter().map(|(_, key)| *key).collect();
+        let is_there = self.shared.contains(&keys, interrupt)?;
+        let of = |wanted: bool| {
+            let found = batch.iter().zip(&is_there);
+            found
+                .filter(move |(_, is_there)| **is_there == wanted)
+                .map(|(keyed, _)| *keyed)
+        };
+        let found: Vec<Keyed> = of(true).collect();
+        if !found.is_empty() {
+            let mut course = locked(course);
+            course.n_found += found.len();
+            course.add(&found, self.sidecar).map_err(|error| self.io(error))?;
+        }
+        let missing: Vec<Keyed> = of(false).collect();
+        for part in missing.chunks(batching.max_rows) {
+            let rows: Vec<(ChunkKey, Vec<f32>)> = part
+                .iter()
+                .filter_map(|&(doc, key)| Some((key, self.vector(segments, doc)?)))
+                .collect();
+            let put = self.shared.put(&rows, interrupt)?;
+            let mut course = locked(course);
+            match put {
+                Put::Done => {
+                    course.n_put += part.len();
+                    course.add(part, self.sidecar).map_err(|error| self.io(error))?;
+                }
+                Put::Promised => course.promised.extend_from_slice(part),
+            }
+        }
+        Ok(())
+    }
+
+    /// What was only promised counts when it is there.
+    fn look_for_promised(
+        &self,
+        course: &mut Course,
+        batching: SharedBatching,
+        interrupt: &AtomicBool,
+    ) -> Result<(), Stopped> {
+        let promised = std::mem::take(&mut course.promised);
+        let mut is_lacking = false;
+        for batch in promised.chunks(batching.max_keys) {
+            let keys: Vec<ChunkKey> = batch.iter().map(|(_, key)| *key).collect();
+            let is_there = self.shared.contains(&keys, interrupt)?;
+            let found = batch.iter().zip(&is_there).filter(|(_, is_there)| **is_there);
+            let found: Vec<Keyed> = found.map(|(keyed, _)| *keyed).collect();
+            is_lacking |= found.len() < batch.len();
+            course.n_put += found.len();
+            course.add(&found, self.sidecar).map_err(|error| self.io(error))?;
+        }
+        match is_lacking {
+            true => Err(Stopped::Told(
+                "the server has accepted vectors and does not have them yet; the next codescout index looks",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes down what is known to be there, unless it may have gone meanwhile.
+    fn finish(&self, mut course: Course, before: &Standing, interrupt: &AtomicBool) -> Result<(), Stopped> {
+        let known = &mut course.known;
+        // Who asked to end does not wait for it.
+        if !interrupt.load(Ordering::Relaxed)
+            && let Ok(Some(now)) = self.shared.standing(interrupt)
+        {
+            if now.generation != before.generation {
+                return Err(Stopped::Told(
+                    "vectors were removed or moved there meanwhile; the next codescout index looks again",
+                ));
+            }
+            known.there.n_vectors = now.n_vectors;
+        }
+        known.save(self.sidecar).map_err(|error| self.io(error))?;
+        course.stopped.map_or(Ok(()), Err)
+    }
+
+    /// Writes down what has changed although nothing was put.
+    fn save_if_changed(&self, known: &mut Known, standing: &Standing) -> Result<(), CatchUpError> {
+        // How much more to ask for than is wanted is an estimate.
+        let is_close = known.there.n_vectors.abs_diff(standing.n_vectors) * 8 <= standing.n_vectors;
+        if known.is_changed || !is_close {
+            known.there.n_vectors = standing.n_vectors;
+            known.save(self.sidecar).map_err(|error| self.io(error))?;
+        }
+        Ok(())
+    }
+
+    fn io(&self, error: io::Error) -> CatchUpError {
+        CatchUpError::in_sidecar(self.sidecar, error)
+    }
+
+    fn is_own(&self) -> bool {
+        self.profile.to_string() == self.own_profile
+    }
+
+    fn vectors<'s>(&self, segment: &'s crate::index::Segment) -> Option<&'s VectorFile> {
+        match self.is_own() {
+            true => segment.vectors.as_ref(),
+            false => segment.added.as_ref(),
+        }
+    }
+
+    fn has_vector(&self, segments: &Segments, doc: u32) -> bool {
+        let found = segments.of_doc(doc);
+        let weight = found.and_then(|(segment, row)| Some(self.vectors(segment)?.weight(row)));
+        weight.is_some_and(|weight| weight > 0.0)
+    }
+
+    fn vector(&self, segments: &Segments, doc: u32) -> Option<Vec<f32>> {
+        let (segment, row) = segments.of_doc(doc)?;
+        self.vectors(segment)?.vector(row)
+    }
+}
+
+/// The vector that a profile's probe had first, if it is known.
+fn load_probe(sidecar: &Sidecar, profile: ProfileId) -> Option<VectorFile> {
+    let bytes = sidecar.map(Store::Dense, &format!("{profile}.{PROBE_ENDING}")).ok()?;
+    VectorFile::open(Arc::new(bytes)).ok()
+}
+
+type Keyed = (u32, ChunkKey);
+
+/// What is known to be there.
+struct Known {
+    there: There,
+    /// In no order.
+    keys: Vec<ChunkKey>,
+    is_changed: bool,
+}
+
+impl Known {
+    fn save(&mut self, sidecar: &Sidecar) -> io::Result<()> {
+        self.keys.sort_unstable();
+        self.keys.dedup();
+        self.there.store(sidecar, &self.keys)
+    }
+}
+
+/// The course of a run, shared by its threads.
+struct Course {
+    known: Known,
+    promised: Vec<Keyed>,
+    n_put: usize,
+    n_found: usize,
+    saved: Instant,
+    stopped: Option<Stopped>,
+}
+
+impl Course {
+    fn add(&mut self, there: &[Keyed], sidecar: &Sidecar) -> io::Result<()> {
+        self.known.there.docs.extend(there.iter().map(|(doc, _)| *doc));
+        self.known.keys.extend(there.iter().map(|(_, key)| *key));
+        if self.saved.elapsed() >= SAVE_EVERY {
+            self.known.save(sidecar)?;
+            self.saved = Instant::now();
+        }
+        Ok(())
+    }
+}
+
+impl From<SharedError> for Stopped {
+    fn from(error: SharedError) -> Self {
+        Self::Shared(error)
+    }
+}
+
+impl From<CatchUpError> for Stopped {
+    fn from(error: CatchUpError) -> Self {
+        Self::Local(error)
+    }
+}
+
+fn locked(course: &Mutex<Course>) -> MutexGuard<'_, Course> {
+    course.lock().unwrap_or_else(PoisonError::into_inner)
+}

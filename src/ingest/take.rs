@@ -1,0 +1,194 @@
+//! Vectors that another clone has made and put to where they are shared: taken before a server is asked to make them.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::embed::{Embedding, ProfileId};
+use crate::index::dense::WriteError;
+use crate::index::shared::{SharedError, SharedVectors};
+use crate::index::{Row, RowFile, RowWriter, Segments};
+use crate::model::ChunkKey;
+use crate::sidecar::Sidecar;
+
+use super::catch_up::{CatchUpError, same_probe};
+use super::on_threads::on_threads;
+use super::parts::{Part, Parts};
+use super::progress::Progress;
+use super::run::chain;
+use super::wanted::Wanted;
+
+/// Takes what is wanted and there.
+pub(super) struct Take<'a> {
+    pub(super) sidecar: &'a Sidecar,
+    pub(super) shared: &'a dyn SharedVectors,
+    pub(super) profile: ProfileId,
+}
+
+/// Why there is no more.
+pub(super) enum Stopped {
+    /// Whoever keeps the vectors.
+    Shared(SharedError),
+    /// Keeping them here.
+    Local(CatchUpError),
+}
+
+/// What has been taken so far.
+struct Course<'w> {
+    wanted: &'w mut Wanted,
+    parts: &'w mut Parts,
+    n_taken: usize,
+    stopped: Option<Stopped>,
+}
+
+impl Take<'_> {
+    /// Puts what is there to `parts`, and takes it out of what is wanted. Returns how many vectors that were, and why not all were
+    /// asked for, if so.
+    pub(super) fn run(
+        &self,
+        wanted: &mut Wanted,
+        segments: &Segments,
+        parts: &mut Parts,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<(usize, Option<String>), CatchUpError> {
+        let keyed = keyed_docs(segments, |doc| wanted.docs.contains(doc));
+        let course = Mutex::new(Course {
+            wanted,
+            parts,
+            n_taken: 0,
+            stopped: None,
+        });
+        match self.agreed_dim(interrupt) {
+            Ok(Some(dim)) => {
+                let batching = self.shared.batching(dim);
+                let batches: Vec<&[(u32, ChunkKey)]> = keyed.chunks(batching.max_rows).collect();
+                on_threads(&batches, batching.in_flight, |batch| {
+                    if interrupt.load(Ordering::Relaxed) {
+                        return ControlFlow::Break(());
+                    }
+                    let taken = self.take(batch, dim, &course, interrupt);
+                    batch.iter().for_each(|_| progress.advance(0));
+                    match taken {
+                        Ok(()) => ControlFlow::Continue(()),
+                        Err(stopped) => {
+                            locked(&course).stopped.get_or_insert(stopped);
+                            ControlFlow::Break(())
+                        }
+                    }
+                });
+            }
+            Ok(None) => {}
+            Err(stopped) => locked(&course).stopped = Some(stopped),
+        }
+        let course = course.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match course.stopped {
+            None | Some(Stopped::Shared(SharedError::Interrupted)) => Ok((course.n_taken, None)),
+            Some(Stopped::Shared(error)) => Ok((course.n_taken, Some(chain(&error)))),
+            Some(Stopped::Local(error)) => Err(error),
+        }
+    }
+
+    /// The dimension of what is there, if it is of the model that is in use here; `None` if nothing is there.
+    fn agreed_dim(&self, interrupt: &AtomicBool) -> Result<Option<usize>, Stopped> {
+        let Some(standing) = self.shared.standing(interrupt)?.filter(|found| found.n_vectors > 0) else {
+            return Ok(None);
+        };
+        // Who puts vectors puts the probe first.
+        let Some(probe) = self.shared.probe(interrupt)? else {
+            return Ok(None);
+        };
+        if probe.len() != standing.dim {
+            return Err(self.unusable(format!("a probe of {} components", probe.len())));
+        }
+        let bytes = file_of(self.profile, std::iter::once(probe.as_slice())).map_err(CatchUpError::from)?;
+        let probe = RowFile::open(Arc::new(bytes.clone())).map_err(|error| self.unusable(error.to_string()))?;
+        let known =
+            same_probe(self.sidecar, &probe, &bytes).map_err(|error| CatchUpError::in_sidecar(self.sidecar, error))?;
+        known.map_err(|difference| self.unusable(difference))?;
+        Ok(Some(standing.dim))
+    }
+
+    fn unusable(&self, detail: String) -> Stopped {
+        Stopped::Shared(SharedError::Unusable {
+            backend: self.shared.name(),
+            detail,
+        })
+    }
+
+    fn take(
+        &self,
+        batch: &[(u32, ChunkKey)],
+        dim: usize,
+        course: &Mutex<Course<'_>>,
+        interrupt: &AtomicBool,
+    ) -> Result<(), Stopped> {
+        let keys: Vec<ChunkKey> = batch.iter().map(|(_, key)| *key).collect();
+        let vectors = self.shared.fetch(&keys, interrupt)?;
+        let found = keys.iter().zip(&vectors);
+        let rows: Vec<(ChunkKey, &[f32])> = found
+            .filter_map(|(key, vector)| Some((*key, vector.as_deref()?)))
+            .collect();
+        if rows.iter().any(|(_, vector)| vector.len() != dim) {
+            return Err(self.unusable(format!("a vector that has not {dim} components")));
+        }
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let file = file_of(self.profile, rows.iter().map(|(_, vector)| *vector)).map_err(CatchUpError::from)?;
+        let found: Vec<ChunkKey> = rows.iter().map(|(key, _)| *key).collect();
+        let part =
+            Part::store(self.sidecar, &found, &file).map_err(|error| CatchUpError::in_sidecar(self.sidecar, error))?;
+        let mut course = locked(course);
+        course.parts.add(part);
+        course.n_taken += rows.len();
+        for ((doc, _), vector) in batch.iter().zip(&vectors) {
+            if vector.is_some() {
+                course.wanted.drop_doc(*doc);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A file with a row for each of some vectors of unit length and one dimension.
+pub(super) fn file_of<'v>(profile: ProfileId, vectors: impl Iterator<Item = &'v [f32]>) -> Result<Vec<u8>, WriteError> {
+    let mut writer: Option<RowWriter> = None;
+    for vector in vectors {
+        let row = Row::Dense(Embedding {
+            vector: vector.to_vec(),
+            weight: 1.0,
+        });
+        match &mut writer {
+            Some(writer) => writer.push(&row)?,
+            None => writer.insert(RowWriter::like(&row, profile)?).push(&row)?,
+        }
+    }
+    Ok(writer.map(RowWriter::finish).unwrap_or_default())
+}
+
+impl From<SharedError> for Stopped {
+    fn from(error: SharedError) -> Self {
+        Self::Shared(error)
+    }
+}
+
+impl From<CatchUpError> for Stopped {
+    fn from(error: CatchUpError) -> Self {
+        Self::Local(error)
+    }
+}
+
+/// Documents with their keys, in the order of their numbers.
+pub(super) fn keyed_docs(segments: &Segments, is_wanted: impl Fn(u32) -> bool) -> Vec<(u32, ChunkKey)> {
+    let mut keyed = Vec::new();
+    for segment in segments.iter() {
+        let rows = (0..segment.lexical.n_docs()).filter(|row| is_wanted(segment.base_doc + row));
+        keyed.extend(rows.map(|row| (segment.base_doc + row, segment.lexical.key(row))));
+    }
+    keyed
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,187 @@
+//! The collection of a profile: how it is made, and how another takes its place.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::super::client::{Call, Request};
+use super::super::failure::RemoteError;
+use super::wire::{self, Aliases, Collection, DENSE, Scrolled, Server, Update};
+use super::{Qdrant, to_hex};
+use crate::index::shared::{SharedBatching, SharedError, SharedVectors, Standing};
+
+/// What a server said when it was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QdrantFound {
+    /// Its version.
+    pub version: String,
+    /// For one request.
+    pub elapsed: Duration,
+    /// `green`, or what is the matter with the collection; `None` if there is none.
+    pub collection: Option<String>,
+    /// How things stand, if anything was put.
+    pub standing: Option<Standing>,
+}
+
+/// A collection whose points were moved to a new one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// The name of the new one.
+    pub collection: String,
+    /// Points, those of other repositories included.
+    pub n_points: u64,
+}
+
+impl Qdrant {
+    /// Looks at the server, which has `timeout` for the first answer.
+    pub fn examine(&self, timeout: Duration) -> Result<QdrantFound, SharedError> {
+        let started = Instant::now();
+        let never = AtomicBool::new(false);
+        let call = Call {
+            deadline: Some(started + timeout),
+            interrupt: &never,
+            retries: false,
+        };
+        // Not in an envelope like all others.
+        let server: Server = self
+            .client
+            .send(&Request::get("/"), &call)
+            .map_err(|error| self.failed(error))?;
+        let elapsed = started.elapsed();
+        let collection = self.collection(&never).map_err(|error| self.failed(error))?;
+        Ok(QdrantFound {
+            version: server.version,
+            elapsed,
+            collection: collection.map(|collection| collection.status),
+            standing: self.standing(&never)?,
+        })
+    }
+
+    /// Makes all points of the profile stand in a new collection, made as the options say now, which then takes the place of the old
+    /// one in a single step.
+    pub fn move_collection(&self, dim: usize, interrupt: &AtomicBool) -> Result<Moved, SharedError> {
+        let failed = |error| self.failed(error);
+        let Some(old) = self.target(interrupt).map_err(failed)? else {
+            return Err(self.unusable("no collection that could be moved: codescout index makes one"));
+        };
+        let number = old.rsplit_once('-').and_then(|(_, number)| number.parse::<u32>().ok());
+        let new = format!("{}-{}", self.alias(), number.unwrap_or(0).wrapping_add(1));
+        // What a run left that was killed.
+        self.delete_collection(&new, interrupt).map_err(failed)?;
+        self.make_collection(&new, dim, interrupt).map_err(failed)?;
+        let n_points = self.copy_points(&old, &new, dim, interrupt)?;
+        // What others put to the old one since it was copied is lost: all look again as soon as the new one is there.
+        self.renew_generations(&new, interrupt).map_err(failed)?;
+        self.point_alias(&new, interrupt).map_err(failed)?;
+        self.delete_collection(&old, interrupt).map_err(failed)?;
+        Ok(Moved {
+            collection: new,
+            n_points,
+        })
+    }
+
+    /// Makes the first collection if there is none.
+    pub(super) fn make_first(&self, dim: usize, interrupt: &AtomicBool) -> Result<(), RemoteError> {
+        let name = format!("{}-1", self.alias());
+        self.make_collection(&name, dim, interrupt)?;
+        self.point_alias(&name, interrupt)
+    }
+
+    /// What the collection is, if there is one.
+    pub(super) fn collection(&self, interrupt: &AtomicBool) -> Result<Option<Collection>, RemoteError> {
+        match self.send(&Request::get(&self.path("")), interrupt) {
+            Err(error) if error.status() == Some(404) => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
+    /// The dimension of a collection's vectors, if they are of our kind.
+    pub(super) fn dim_of(&self, collection: &Collection) -> Result<usize, SharedError> {
+        let params = collection.config.params.vectors.get(DENSE);
+        match params {
+            Some(params) if params.distance == "Cosine" => Ok(params.size),
+            _ => Err(self.unusable(format!(
+                "a collection {} without vectors of our kind: set qdrant.prefix to a name that nobody else uses",
+                self.alias()
+            ))),
+        }
+    }
+
+    /// Two clones may make it at once: it is the same.
+    fn make_collection(&self, name: &str, dim: usize, interrupt: &AtomicBool) -> Result<(), RemoteError> {
+        let body = wire::new_collection(dim, &self.options.collection);
+        match self.send::<Value>(&Request::put(&format!("/collections/{name}"), &body), interrupt) {
+            Err(error) if is_there_already(&error) => {}
+            made => _ = made?,
+        }
+        let path = format!("/collections/{name}/index?wait=true");
+        self.send::<Update>(&Request::put(&path, &wire::repository_index()), interrupt)?;
+        Ok(())
+    }
+
+    fn delete_collection(&self, name: &str, interrupt: &AtomicBool) -> Result<(), RemoteError> {
+        let path = format!("/collections/{name}");
+        match self.send::<Value>(&Request::delete(&path), interrupt) {
+            Err(error) if error.status() == Some(404) => Ok(()),
+            deleted => deleted.map(drop),
+        }
+    }
+
+    /// Has the alias stand for `name`, whatever it stood for before.
+    fn point_alias(&self, name: &str, interrupt: &AtomicBool) -> Result<(), RemoteError> {
+        let alias = self.alias();
+        let create = json!({ "create_alias": { "collection_name": name, "alias_name": alias } });
+        let actions = match self.target(interrupt)? {
+            Some(_) => json!([{ "delete_alias": { "alias_name": alias } }, create]),
+            None => json!([create]),
+        };
+        let request = Request::post("/collections/aliases", &json!({ "actions": actions }));
+        self.send::<Value>(&request, interrupt).map(drop)
+    }
+
+    /// The collection that the alias stands for.
+    fn target(&self, interrupt: &AtomicBool) -> Result<Option<String>, RemoteError> {
+        let all: Aliases = self.send(&Request::get("/aliases"), interrupt)?;
+        let alias = self.alias();
+        let found = all.aliases.into_iter().find(|known| known.alias_name == alias);
+        Ok(found.map(|known| known.collection_name))
+    }
+
+    /// Copies points as they are, whoever's they are and whatever vectors they have.
+    fn copy_points(&self, from: &str, to: &str, dim: usize, interrupt: &AtomicBool) -> Result<u64, SharedError> {
+        let SharedBatching { max_rows, .. } = self.batching(dim);
+        let (mut n_points, mut offset) = (0, Value::Null);
+        loop {
+            let body = json!({ "limit": max_rows, "offset": offset, "with_payload": true, "with_vector": true });
+            let request = Request::post(&format!("/collections/{from}/points/scroll"), &body);
+            let page: Scrolled = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
+            if !page.points.is_empty() {
+                n_points += page.points.len() as u64;
+                let points = json!({ "points": page.points });
+                let request = Request::put(&format!("/collections/{to}/points?wait=true"), &points);
+                let _: Update = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
+            }
+            match page.next_page_offset {
+                None | Some(Value::Null) => return Ok(n_points),
+                Some(next) => offset = next,
+            }
+        }
+    }
+
+    /// Gives all repositories of a collection new generations.
+    fn renew_generations(&self, name: &str, interrupt: &AtomicBool) -> Result<(), RemoteError> {
+        let filter = json!({ "must_not": [{ "is_empty": { "key": wire::GENERATION } }] });
+        let body = json!({ "payload": { (wire::GENERATION): to_hex(&super::points::random()) }, "filter": filter });
+        let request = Request::post(&format!("/collections/{name}/points/payload?wait=true"), &body);
+        self.send::<Update>(&request, interrupt).map(drop)
+    }
+}
+
+fn is_there_already(error: &RemoteError) -> bool {
+    match error.status() {
+        Some(409) => true,
+        Some(400) => error.to_string().contains("already exists"),
+        _ => false,
+    }
+}

@@ -1,0 +1,257 @@
+//! Vectors in a Qdrant, asked over REST.
+//!
+//! One collection for each embedding profile, for all repositories: its name is an alias, so that another collection can take its
+//! place in one step. A point is a chunk of one repository; its id is the chunk's key and the repository's tag, laid over one another
+//! bit by bit, so that either way from one to the other is a sum. Of the repository a point tells the tag and nothing else.
+//!
+//! A point of its own tells each repository's generation (see [`Standing`](crate::index::shared::Standing)); it has no vector, so no
+//! search finds it. [`Qdrant`] is the way there, [`QdrantIndex`] the index over the documents of one view.
+
+mod collection;
+mod points;
+mod search;
+mod wire;
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+
+use super::client::{Call, Client, Limits, Request};
+use super::endpoint::Endpoint;
+use super::failure::{Failure, RemoteError};
+use crate::embed::ProfileId;
+use crate::index::shared::{RepositoryTag, SharedError};
+use crate::model::ChunkKey;
+
+pub use collection::{Moved, QdrantFound};
+pub use search::QdrantIndex;
+use wire::Envelope;
+
+/// Where the vectors are, and how they are kept there.
+#[derive(Clone, Debug)]
+pub struct QdrantOptions {
+    /// The server.
+    pub endpoint: Endpoint,
+    /// What the names of collections begin with.
+    pub prefix: String,
+    /// How a new collection is made.
+    pub collection: CollectionOptions,
+    /// Whether all vectors of a repository are compared, in place of following the server's graph.
+    pub exact: bool,
+    /// How many replicas have to agree on an answer: a number, `majority`, `quorum` or `all`; by default one is asked.
+    pub read_consistency: Option<String>,
+    /// For one question, with all requests.
+    pub query_timeout: Duration,
+    /// For one request that is no question.
+    pub timeout: Duration,
+    /// Requests at a time.
+    pub in_flight: usize,
+}
+
+/// How a collection is made; `None` leaves it to the server.
+#[derive(Clone, Debug, Default)]
+pub struct CollectionOptions {
+    /// Parts that the points are spread over.
+    pub shards: Option<u32>,
+    /// Copies of each part.
+    pub replication: Option<u32>,
+    /// Copies that have to have a write before it counts.
+    pub write_consistency: Option<u32>,
+    /// What the vectors are kept as beside themselves.
+    pub compression: Compression,
+    /// Whether the vectors themselves stay on disk.
+    pub on_disk: bool,
+}
+
+/// What vectors are kept as, in memory, beside themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    /// Nothing else.
+    #[default]
+    None,
+    /// A byte a component.
+    Scalar,
+    /// A bit a component.
+    Binary,
+    /// A byte for some components.
+    Product,
+}
+
+/// The vectors of one profile and one repository in a Qdrant.
+pub struct Qdrant {
+    client: Client,
+    options: QdrantOptions,
+    profile: ProfileId,
+    repository: RepositoryTag,
+}
+
+impl Qdrant {
+    /// Makes one; nothing is sent.
+    pub fn new(options: QdrantOptions, profile: ProfileId, repository: RepositoryTag) -> Result<Self, RemoteError> {
+        let limits = Limits {
+            request_timeout: options.timeout,
+            connect_timeout: Limits::default().connect_timeout.min(options.timeout),
+            ..Limits::default()
+        };
+        Ok(Self {
+            client: Client::new(options.endpoint.clone(), limits)?,
+            options,
+            profile,
+            repository,
+        })
+    }
+
+    /// Where the vectors are, and how.
+    pub fn options(&self) -> &QdrantOptions {
+        &self.options
+    }
+
+    /// The name that the collection is asked by.
+    pub fn alias(&self) -> String {
+        format!("{}-{}", self.options.prefix, self.profile)
+    }
+
+    /// The path of something about the collection.
+    fn path(&self, rest: &str) -> String {
+        format!("/collections/{}{rest}", self.alias())
+    }
+
+    /// The same for something that is read.
+    fn reading(&self, rest: &str) -> String {
+        match &self.options.read_consistency {
+            Some(consistency) => format!("{}?consistency={consistency}", self.path(rest)),
+            None => self.path(rest),
+        }
+    }
+
+    /// Sends something that has no deadline but that of each request.
+    fn send<A: DeserializeOwned>(&self, request: &Request, interrupt: &AtomicBool) -> Result<A, RemoteError> {
+        let call = Call {
+            deadline: None,
+            interrupt,
+            retries: true,
+        };
+        let answer: Envelope<A> = self.client.send(request, &call)?;
+        Ok(answer.result)
+    }
+
+    fn told(&self) -> String {
+        format!("Qdrant at {}", self.options.endpoint.host())
+    }
+
+    fn failed(&self, error: RemoteError) -> SharedError {
+        match error.failure {
+            Failure::Interrupted => SharedError::Interrupted,
+            // The error names the host.
+            _ => SharedError::Unavailable {
+                backend: "Qdrant".to_owned(),
+                source: hinted(error),
+            },
+        }
+    }
+
+    fn unusable(&self, detail: impl Into<String>) -> SharedError {
+        SharedError::Unusable {
+            backend: self.told(),
+            detail: detail.into(),
+        }
+    }
+
+    fn point_of(&self, key: ChunkKey) -> PointId {
+        PointId(std::array::from_fn(|at| key.0[at] ^ self.repository.0[at]))
+    }
+
+    fn key_of(&self, point: PointId) -> ChunkKey {
+        ChunkKey(self.point_of(ChunkKey(point.0)).0)
+    }
+}
+
+/// An error with what to do about it.
+fn hinted(error: RemoteError) -> Box<dyn std::error::Error + Send + Sync> {
+    let hint = match error.status() {
+        Some(404) => Some("codescout index makes the collection"),
+        // What is in flight is a setting of the embedder too; here it is ours.
+        Some(413) => Some("the server takes less at once than is usual: see its max_request_size_mb"),
+        _ => error.hint(),
+    };
+    match hint {
+        Some(hint) => format!("{error} ({hint})").into(),
+        None => Box::new(error),
+    }
+}
+
+/// Names a point: any 16 bytes, written as a UUID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PointId([u8; 16]);
+
+impl std::fmt::Display for PointId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (at, byte) in self.0.iter().enumerate() {
+            if matches!(at, 4 | 6 | 8 | 10) {
+                f.write_str("-")?;
+            }
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+impl PointId {
+    fn parse(text: &str) -> Option<Self> {
+        let digits: String = text.chars().filter(|&c| c != '-').collect();
+        Some(Self(from_hex(&digits)?))
+    }
+}
+
+fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_hex<const N: usize>(digits: &str) -> Option<[u8; N]> {
+    if digits.len() != 2 * N || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn points_are_keys_and_keys_are_points() {
+        let options = QdrantOptions {
+            endpoint: Endpoint::new("http://127.0.0.1:6333").unwrap(),
+            prefix: "codescout".to_owned(),
+            collection: CollectionOptions::default(),
+            exact: true,
+            read_consistency: None,
+            query_timeout: Duration::from_secs(1),
+            timeout: Duration::from_secs(1),
+            in_flight: 1,
+        };
+        let of = |tag| Qdrant::new(options.clone(), ProfileId([7; 16]), RepositoryTag([tag; 16])).unwrap();
+        let (ours, theirs) = (of(0xf0), of(0x0f));
+        let key = ChunkKey(std::array::from_fn(|at| at as u8));
+        let point = ours.point_of(key);
+        assert_eq!(point.to_string(), "f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff");
+        assert_eq!(PointId::parse(&point.to_string()), Some(point));
+        assert_eq!(ours.key_of(point), key);
+        assert_ne!(theirs.key_of(point), key, "the same chunk is another point elsewhere");
+        for odd in [
+            "",
+            "7",
+            "f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfe",
+            "zzf1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff",
+        ] {
+            assert_eq!(PointId::parse(odd), None);
+        }
+        assert_eq!(ours.alias(), format!("codescout-{}", "07".repeat(16)));
+    }
+}

@@ -1,0 +1,241 @@
+//! Points by their ids: put, asked for, removed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::super::client::Request;
+use super::wire::{
+    self, Count, DensePoint, DenseVector, GENERATION, NewPoint, Points, REMOVING, REPOSITORY, Record, Update,
+};
+use super::{PointId, Qdrant, from_hex, to_hex};
+use crate::embed::Embedding;
+use crate::index::shared::{Put, RepositoryTag, SharedBatching, SharedError, SharedVectors, Standing};
+use crate::model::ChunkKey;
+
+/// Keys asked for at once: 40 kB.
+const MAX_KEYS: usize = 1000;
+/// A request with vectors, or an answer, stays about here; servers take 32 MB.
+const MAX_VECTOR_BYTES: usize = 3 << 20;
+/// A number of a vector as text, with its comma.
+const NUMBER_BYTES: usize = 13;
+/// What was on its way when a removal was announced is answered by then.
+const LONGEST_QUESTION: Duration = Duration::from_secs(1);
+
+impl SharedVectors for Qdrant {
+    fn name(&self) -> String {
+        self.told()
+    }
+
+    fn repository(&self) -> RepositoryTag {
+        self.repository
+    }
+
+    fn batching(&self, dim: usize) -> SharedBatching {
+        SharedBatching {
+            max_keys: MAX_KEYS,
+            max_rows: (MAX_VECTOR_BYTES / (NUMBER_BYTES * dim.max(1))).clamp(1, MAX_KEYS),
+            in_flight: self.options.in_flight,
+        }
+    }
+
+    fn standing(&self, interrupt: &AtomicBool) -> Result<Option<Standing>, SharedError> {
+        let Some(collection) = self.collection(interrupt).map_err(|error| self.failed(error))? else {
+            return Ok(None);
+        };
+        let dim = self.dim_of(&collection)?;
+        let Some(own) = self.own_point(interrupt)? else {
+            return Ok(None);
+        };
+        let (generation, is_removing) = generation_of(&own).ok_or_else(|| self.unusable("no generation"))?;
+        let body = json!({ "filter": wire::filter(&self.tag(), None), "exact": true });
+        let count = Request::post(&self.reading("/points/count"), &body);
+        let count: Count = self.send(&count, interrupt).map_err(|error| self.failed(error))?;
+        Ok(Some(Standing {
+            generation,
+            is_removing,
+            dim,
+            n_vectors: count.count,
+        }))
+    }
+
+    fn prepare(&self, dim: usize, interrupt: &AtomicBool) -> Result<Standing, SharedError> {
+        if let Some(standing) = self.standing(interrupt)? {
+            return Ok(standing);
+        }
+        let failed = |error| self.failed(error);
+        if self.collection(interrupt).map_err(failed)?.is_none() {
+            self.make_first(dim, interrupt).map_err(failed)?;
+        }
+        // Of two clones that do this at once one is told another generation than is there then, and looks again.
+        self.put_payload(&json!({ GENERATION: to_hex(&random()) }), interrupt)?;
+        self.standing(interrupt)?
+            .ok_or_else(|| self.unusable("no collection where one was just made"))
+    }
+
+    fn contains(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<bool>, SharedError> {
+        let found = self.records(keys, false, interrupt)?;
+        Ok(keys.iter().map(|key| found.contains_key(key)).collect())
+    }
+
+    fn fetch(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<Option<Vec<f32>>>, SharedError> {
+        let mut found = self.records(keys, true, interrupt)?;
+        let mut dim = None;
+        keys.iter()
+            .map(|key| {
+                let vector = found.remove(key).and_then(|record| record.vector?.dense);
+                vector.map(|vector| self.checked(vector, &mut dim)).transpose()
+            })
+            .collect()
+    }
+
+    fn put(&self, rows: &[(ChunkKey, Vec<f32>)], interrupt: &AtomicBool) -> Result<Put, SharedError> {
+        let tag = self.tag();
+        let points = rows.iter().map(|(key, vector)| DensePoint {
+            id: self.point_of(*key).to_string(),
+            vector: DenseVector { dense: vector },
+            payload: BTreeMap::from([(REPOSITORY, tag.as_str())]),
+        });
+        self.put_points(points.collect(), interrupt)
+    }
+
+    fn probe(&self, interrupt: &AtomicBool) -> Result<Option<Vec<f32>>, SharedError> {
+        let request = Request::post(&self.reading("/points"), &wire::by_ids(&[PROBE], true, false));
+        let found: Vec<Record> = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
+        let vector = found.into_iter().next().and_then(|record| record.vector?.dense);
+        vector.map(|vector| self.checked(vector, &mut None)).transpose()
+    }
+
+    fn put_probe(&self, vector: &[f32], interrupt: &AtomicBool) -> Result<(), SharedError> {
+        let point = DensePoint {
+            id: PROBE.to_string(),
+            vector: DenseVector { dense: vector },
+            payload: BTreeMap::new(),
+        };
+        self.put_points(vec![point], interrupt).map(drop)
+    }
+
+    fn remove(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<(), SharedError> {
+        // Whoever removes at the same time has a field of its own.
+        let removing = format!("{REMOVING}{}", to_hex(&random()[..8]));
+        let begun = json!({ (GENERATION): to_hex(&random()), (removing.as_str()): true });
+        self.change_payload(&begun, interrupt)?;
+        std::thread::sleep(LONGEST_QUESTION.max(self.options.query_timeout));
+        for keys in keys.chunks(MAX_KEYS) {
+            let points: Vec<String> = keys.iter().map(|key| self.point_of(*key).to_string()).collect();
+            let body = json!({ "points": points });
+            let request = Request::post(&self.path("/points/delete?wait=true"), &body);
+            let _: Update = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
+        }
+        self.change_payload(&json!({ (GENERATION): to_hex(&random()) }), interrupt)?;
+        let body = json!({ "keys": [removing], "points": [self.own_id().to_string()] });
+        let request = Request::post(&self.path("/points/payload/delete?wait=true"), &body);
+        let _: Update = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
+        Ok(())
+    }
+}
+
+/// The point with the vector of the text by which models are told apart. It is of no repository.
+const PROBE: PointId = PointId(*b"codescout probe.");
+
+impl Qdrant {
+    /// What a point says of its repository.
+    pub(super) fn tag(&self) -> String {
+        to_hex(&self.repository.0)
+    }
+
+    /// The point that tells the repository's generation.
+    pub(super) fn own_id(&self) -> PointId {
+        self.point_of(ChunkKey(*b"repository point"))
+    }
+
+    fn own_point(&self, interrupt: &AtomicBool) -> Result<Option<Map<String, Value>>, SharedError> {
+        let request = Request::post(&self.reading("/points"), &wire::by_ids(&[self.own_id()], false, true));
+        let found: Vec<Record> = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
+        Ok(found.into_iter().next().and_then(|record| record.payload))
+    }
+
+    /// Puts the repository's own point.
+    fn put_payload(&self, payload: &Value, interrupt: &AtomicBool) -> Result<(), SharedError> {
+        let text = payload[GENERATION].as_str().unwrap_or_default();
+        let point = NewPoint {
+            id: self.own_id().to_string(),
+            vector: Map::new(),
+            payload: BTreeMap::from([(GENERATION, text)]),
+        };
+        self.put_points(vec![point], interrupt).map(drop)
+    }
+
+    /// Changes fields of the repository's own point and leaves its others.
+    fn change_payload(&self, payload: &Value, interrupt: &AtomicBool) -> Result<(), SharedError> {
+        let body = json!({ "payload": payload, "points": [self.own_id().to_string()] });
+        let request = Request::post(&self.path("/points/payload?wait=true"), &body);
+        match self
+            .send::<Update>(&request, interrupt)
+            .map_err(|error| self.failed(error))?
+        {
+            update if update.status == "completed" => Ok(()),
+            update => Err(self.unusable(format!("{:?} for a change that has to be done", update.status))),
+        }
+    }
+
+    fn put_points<T: serde::Serialize>(&self, points: Vec<T>, interrupt: &AtomicBool) -> Result<Put, SharedError> {
+        let request = Request::put(&self.path("/points?wait=true"), &Points { points });
+        let update: Update = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
+        match update.status.as_str() {
+            "completed" => Ok(Put::Done),
+            "acknowledged" => Ok(Put::Promised),
+            other => Err(self.unusable(format!("the status {other:?} for points that were put"))),
+        }
+    }
+
+    /// What is there of some chunks.
+    fn records(
+        &self,
+        keys: &[ChunkKey],
+        wants_vectors: bool,
+        interrupt: &AtomicBool,
+    ) -> Result<HashMap<ChunkKey, Record>, SharedError> {
+        let ids: Vec<PointId> = keys.iter().map(|key| self.point_of(*key)).collect();
+        let request = Request::post(&self.reading("/points"), &wire::by_ids(&ids, wants_vectors, false));
+        let found: Vec<Record> = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
+        let mut records = HashMap::with_capacity(found.len());
+        for record in found {
+            let point = record.id.as_str().and_then(PointId::parse);
+            let point = point.ok_or_else(|| self.unusable(format!("the id {}", record.id)))?;
+            records.insert(self.key_of(point), record);
+        }
+        Ok(records)
+    }
+
+    /// A vector of finite numbers, of the dimension of those before it and of unit length.
+    fn checked(&self, vector: Vec<f32>, dim: &mut Option<usize>) -> Result<Vec<f32>, SharedError> {
+        let expected = *dim.get_or_insert(vector.len());
+        match Embedding::from_foreign(vector, expected, &self.told()) {
+            Ok(embedding) if embedding.weight > 0.0 => Ok(embedding.vector),
+            Ok(_) => Err(self.unusable("a vector of zeros")),
+            Err(error) => Err(self.unusable(error.to_string())),
+        }
+    }
+}
+
+/// The generation that a repository's own point tells, and whether vectors are being removed.
+pub(super) fn generation_of(payload: &Map<String, Value>) -> Option<([u8; 16], bool)> {
+    let generation = from_hex(payload.get(GENERATION)?.as_str()?)?;
+    Some((generation, payload.keys().any(|key| key.starts_with(REMOVING))))
+}
+
+/// As unlike any other as 16 bytes can be.
+pub(super) fn random() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    if filled != Ok(16) {
+        // Unlike those of other processes and moments at least.
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let text = format!("{:?} {}", now, std::process::id());
+        bytes.copy_from_slice(&blake3::hash(text.as_bytes()).as_bytes()[..16]);
+    }
+    bytes
+}

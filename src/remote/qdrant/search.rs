@@ -1,0 +1,236 @@
+//! The nearest documents of a view, by a collection that holds those of many.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use roaring::RoaringBitmap;
+use serde_json::json;
+
+use super::super::client::{Call, Request};
+use super::super::failure::RemoteError;
+use super::points::generation_of;
+use super::wire::{self, DENSE, Envelope, Found, Search, Searches};
+use super::{PointId, Qdrant, hinted};
+use crate::index::Segments;
+use crate::index::dense::{Cosine, DenseError, DenseIndex};
+use crate::index::shared::There;
+
+/// So few documents are asked for by name.
+const MAX_IDS: u64 = 256;
+/// No request asks for more results: 75 bytes each.
+const MAX_RESULTS: usize = 16_384;
+/// What is asked for beyond the share of documents that are live, so that one request is mostly enough.
+const SPARE: f64 = 1.3;
+/// So many times more are asked for if it was not.
+const GROWTH: usize = 4;
+
+/// The documents of some segments, found in a Qdrant.
+///
+/// The server is asked for the best of the repository; which of them are live is decided here. Where few are, more are asked for, in
+/// proportion to what is known to be there, until `k` live ones are found and no other can be among them. A handful is asked for by
+/// name. Every answer comes with the repository's generation: if it is another than when the documents were last looked at, there is
+/// no answer, and so there is none that lacks what somebody has removed.
+pub struct QdrantIndex<'a> {
+    qdrant: &'a Qdrant,
+    segments: &'a Segments,
+    there: There,
+}
+
+/// Why an answer is none.
+#[derive(Debug, thiserror::Error)]
+enum Unfit {
+    #[error(transparent)]
+    Remote(Box<dyn std::error::Error + Send + Sync>),
+    #[error("vectors were removed or moved there since they were looked at: codescout index looks again")]
+    OtherGeneration,
+    #[error("vectors are being removed there")]
+    Removing,
+    #[error("{n_missing} vectors are not there that were: codescout index puts them back")]
+    Missing { n_missing: u64 },
+    #[error("{n_live} documents are too few among {n_vectors} to be found by asking for the best")]
+    TooFew { n_live: u64, n_vectors: u64 },
+    #[error("an answer with {what}")]
+    Odd { what: String },
+}
+
+impl Qdrant {
+    /// The index over the documents of `segments` that `there`, of the same epoch, says are with the server.
+    pub fn index<'a>(&'a self, segments: &'a Segments, there: There) -> QdrantIndex<'a> {
+        QdrantIndex {
+            qdrant: self,
+            segments,
+            there,
+        }
+    }
+}
+
+impl QdrantIndex<'_> {
+    /// From how many live documents on they can be found by asking for the best `k` of the repository.
+    pub fn min_live(&self, k: usize) -> u64 {
+        (self.there.n_vectors as f64 * k as f64 * SPARE / MAX_RESULTS as f64) as u64
+    }
+
+    /// How many results to ask for first.
+    fn first_limit(&self, n_live: u64, k: usize) -> usize {
+        let share = n_live as f64 / self.there.n_vectors.max(n_live) as f64;
+        (k as f64 / share * SPARE) as usize + 16
+    }
+
+    fn nearest(&self, query: &[f32], live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Cosine)>, Unfit> {
+        let n_live = live.len();
+        let n_wanted = usize::try_from(n_live).unwrap_or(usize::MAX).min(k);
+        let until = Instant::now() + self.qdrant.options.query_timeout;
+        if n_live <= MAX_IDS {
+            let ids: Vec<PointId> = live.iter().filter_map(|doc| self.point_of(doc)).collect();
+            let found = self.ask(query, Some(&ids), ids.len(), until)?;
+            return self.live_of(&found, live, n_wanted, ids.len() > found.len());
+        }
+        let mut limit = self.first_limit(n_live, k);
+        loop {
+            let found = self.ask(query, None, limit.min(MAX_RESULTS), until)?;
+            let is_all = found.len() < limit.min(MAX_RESULTS);
+            let docs = self.live_of(&found, live, n_wanted, is_all)?;
+            // Of documents that are equally near some may not have been told.
+            let last = found.last().map_or(f32::NEG_INFINITY, |(_, score)| *score);
+            let is_enough =
+                |docs: &[(u32, Cosine)]| docs.len() >= n_wanted && docs.last().is_none_or(|(_, worst)| worst.0 > last);
+            if is_all || is_enough(&docs) {
+                return Ok(docs);
+            }
+            if limit >= MAX_RESULTS {
+                return Err(Unfit::TooFew {
+                    n_live,
+                    n_vectors: self.there.n_vectors,
+                });
+            }
+            limit = limit.saturating_mul(GROWTH);
+        }
+    }
+
+    /// The best live ones of what was found, in our order; an error if that was all there is and some have to be there that are not.
+    fn live_of(
+        &self,
+        found: &[(PointId, f32)],
+        live: &RoaringBitmap,
+        n_wanted: usize,
+        is_all: bool,
+    ) -> Result<Vec<(u32, Cosine)>, Unfit> {
+        let mut best: HashMap<u32, f32> = HashMap::with_capacity(n_wanted);
+        for (point, score) in found {
+            if let Some(doc) = self.segments.find_doc(self.qdrant.key_of(*point))
+                && live.contains(doc)
+            {
+                best.insert(doc, *score);
+            }
+        }
+        if is_all && best.len() < n_wanted {
+            let n_missing = (n_wanted - best.len()) as u64;
+            return Err(Unfit::Missing { n_missing });
+        }
+        let mut docs: Vec<(u32, Cosine)> = best.into_iter().map(|(doc, score)| (doc, Cosine(score))).collect();
+        docs.sort_by(|(a, x), (b, y)| y.0.total_cmp(&x.0).then(a.cmp(b)));
+        docs.truncate(n_wanted);
+        Ok(docs)
+    }
+
+    /// The best points of the repository, or of those named, best first; no more than `limit`.
+    fn ask(
+        &self,
+        query: &[f32],
+        only: Option<&[PointId]>,
+        limit: usize,
+        until: Instant,
+    ) -> Result<Vec<(PointId, f32)>, Unfit> {
+        let qdrant = self.qdrant;
+        let best = Search {
+            query: Some(query),
+            using: Some(DENSE),
+            filter: wire::filter(&qdrant.tag(), only),
+            limit,
+            params: Some(json!({ "exact": only.is_some() || qdrant.options.exact })),
+            with_payload: false,
+            with_vector: false,
+        };
+        let own = Search {
+            query: None,
+            using: None,
+            filter: json!({ "must": [{ "has_id": [qdrant.own_id().to_string()] }] }),
+            limit: 1,
+            params: None,
+            with_payload: true,
+            with_vector: false,
+        };
+        let never = AtomicBool::new(false);
+        let call = Call {
+            deadline: Some(until),
+            interrupt: &never,
+            retries: true,
+        };
+        let request = Request::post(
+            &qdrant.reading("/points/query/batch"),
+            &Searches { searches: [best, own] },
+        );
+        let answer: Envelope<Vec<Found>> = qdrant.client.send(&request, &call)?;
+        let Ok([best, own]) = <[Found; 2]>::try_from(answer.result) else {
+            return Err(odd("another number of results than was asked for"));
+        };
+        let own = own.points.into_iter().next().and_then(|point| point.payload);
+        match own.as_ref().and_then(generation_of) {
+            Some((_, true)) => return Err(Unfit::Removing),
+            Some((generation, _)) if generation == self.there.generation => {}
+            _ => return Err(Unfit::OtherGeneration),
+        }
+        if best.points.len() > limit {
+            return Err(odd("more results than were asked for"));
+        }
+        let mut found = Vec::with_capacity(best.points.len());
+        for scored in best.points {
+            let point = scored.id.as_str().and_then(PointId::parse);
+            let point = point.ok_or_else(|| odd(&format!("the id {}", scored.id)))?;
+            if !scored.score.is_finite() {
+                return Err(odd("a score that is not a number"));
+            }
+            found.push((point, scored.score));
+        }
+        found.sort_by(|(_, x), (_, y)| y.total_cmp(x));
+        Ok(found)
+    }
+
+    fn point_of(&self, doc: u32) -> Option<PointId> {
+        let (segment, local) = self.segments.of_doc(doc)?;
+        Some(self.qdrant.point_of(segment.lexical.key(local)))
+    }
+}
+
+impl From<RemoteError> for Unfit {
+    fn from(error: RemoteError) -> Self {
+        Self::Remote(hinted(error))
+    }
+}
+
+fn odd(what: &str) -> Unfit {
+    let what = what.to_owned();
+    Unfit::Odd { what }
+}
+
+impl DenseIndex for QdrantIndex<'_> {
+    fn search(&self, query: &[f32], live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Cosine)>, DenseError> {
+        if query.iter().any(|x| !x.is_finite()) {
+            return Err(DenseError::NotFinite);
+        }
+        let expected = self.there.dim as usize;
+        if query.len() != expected {
+            let found = query.len();
+            return Err(DenseError::Dimension { found, expected });
+        }
+        let live = live & &self.there.docs;
+        if live.is_empty() || k == 0 || query.iter().all(|&x| x == 0.0) {
+            return Ok(Vec::new());
+        }
+        self.nearest(query, &live, k).map_err(|unfit| DenseError::Unavailable {
+            backend: self.qdrant.told(),
+            source: unfit.into(),
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! Whether the Qdrant that vectors are shared by answers, and what it is given.
+
+use std::time::Duration;
+
+use super::{Finding, Severity};
+use crate::index::shared::Standing;
+use crate::remote::QdrantFound;
+use crate::surface::open::Workspace;
+
+const EXAMINE_WITHIN: Duration = Duration::from_secs(5);
+
+fn finding(severity: Severity, message: String) -> Finding {
+    Finding::new("qdrant", severity, message)
+}
+
+/// How it is with the server.
+pub(super) fn examined(workspace: &Workspace) -> Vec<Finding> {
+    let qdrant = match workspace.sharing() {
+        Ok(Some(qdrant)) => qdrant,
+        Ok(None) => return Vec::new(),
+        Err(error) => return vec![finding(Severity::Warning, format!("vectors are not shared: {error:#}"))],
+    };
+    let endpoint = &qdrant.options().endpoint;
+    let mut findings = match qdrant.examine(EXAMINE_WITHIN) {
+        Ok(found) => told(workspace, &endpoint.host(), &qdrant.alias(), &found),
+        Err(error) => {
+            let error = anyhow::Error::new(error);
+            let told = finding(
+                Severity::Warning,
+                format!("{error:#}; until it answers vectors are compared on this machine"),
+            );
+            vec![told.mended_by("codescout config set qdrant.server ADDRESS, or take it out of .codescout/config.toml")]
+        }
+    };
+    if endpoint.is_in_clear() {
+        findings.push(finding(
+            Severity::Warning,
+            format!(
+                "{} is asked over plain http: anybody on the way can read the vectors",
+                endpoint.host()
+            ),
+        ));
+    }
+    findings
+}
+
+fn told(workspace: &Workspace, host: &str, alias: &str, found: &QdrantFound) -> Vec<Finding> {
+    let version = &found.version;
+    let took = found.elapsed.as_millis();
+    let mut findings = vec![finding(
+        Severity::Fine,
+        format!("Qdrant {version} at {host} answers in {took} ms"),
+    )];
+    if let Ok(Some(identity)) = workspace.identity() {
+        findings.push(finding(
+            Severity::Fine,
+            format!("this repository is {identity} there, less its name (qdrant.repository)"),
+        ));
+    }
+    if let Some(status) = found.collection.as_ref().filter(|status| *status != "green") {
+        findings.push(finding(Severity::Note, format!("the collection {alias} is {status}")));
+    }
+    findings.push(match &found.standing {
+        Some(Standing { is_removing: true, .. }) => finding(
+            Severity::Warning,
+            "vectors are being removed; questions are not answered by it until that is done".to_owned(),
+        )
+        .mended_by("codescout gc --qdrant, if nobody is at it"),
+        Some(standing) => finding(
+            Severity::Fine,
+            format!("{} vectors of this repository in {alias}", standing.n_vectors),
+        ),
+        None => {
+            finding(Severity::Note, "nothing of this repository is there yet".to_owned()).mended_by("codescout index")
+        }
+    });
+    findings
+}
+
+/// What leaves for the server; nothing if there is none.
+pub(super) fn leaves(workspace: &Workspace) -> Vec<String> {
+    let Ok(Some(options)) = workspace.config.qdrant.options() else {
+        return Vec::new();
+    };
+    let endpoint = &options.endpoint;
+    let machine = match endpoint.is_loopback() {
+        true => ", which is this machine",
+        false => "",
+    };
+    let by = endpoint
+        .proxy_host()
+        .map_or(String::new(), |host| format!(", by the proxy {host}"));
+    let key = match endpoint.has_key() {
+        true => "with a key",
+        false => "without a key",
+    };
+    vec![
+        format!("to {endpoint}{machine}{by}, {key}, where clones share vectors:"),
+        "the vector of every chunk of the revisions that are indexed, from which much of its text can be guessed; no text, no names, \
+         no paths, nothing of files that hold secrets by their names"
+            .to_owned(),
+        "a number for each chunk that follows from its text, and one for the repository".to_owned(),
+        "the vector of every question, but those of grep and of the mode keyword".to_owned(),
+    ]
+}

@@ -1,0 +1,446 @@
+//! Vectors that clones share by a Qdrant, played by a stub: what is put and taken, that answers are those of the local index, and what
+//! they are like while it fails.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use codescout::query::Mode;
+use codescout::snapshot::View;
+use roaring::RoaringBitmap;
+use serde_json::{Value, json};
+
+use crate::cli::{Called, call_in};
+use crate::indexed::{Indexed, MODES, NEVER};
+use crate::support::model::{openai, texts_of};
+use crate::support::qdrant::QdrantStub;
+use crate::support::{Reply, Seen, Stub, TestRepo};
+
+const DIM: usize = 64;
+const QUERIES: [&str; 3] = ["packet 7", "where is the length counted", "handles bytes of a packet"];
+
+fn openai_stub() -> Stub {
+    Stub::start(|seen| openai(seen, DIM))
+}
+
+/// Files with a function each.
+fn project(n_files: usize) -> TestRepo {
+    let repo = TestRepo::empty();
+    for number in 0..n_files {
+        write_packet(&repo, number);
+    }
+    repo.commit("start");
+    repo
+}
+
+fn write_packet(repo: &TestRepo, number: usize) {
+    let text = format!(
+        "/// Handles packet {number} of kind {}.\npub fn packet_{number}(bytes: &[u8]) -> usize {{\n    bytes.len() + {number}\n}}\n",
+        number % 7
+    );
+    repo.write(format!("src/packet_{number}.rs"), text);
+}
+
+/// Sets up servers for a repository, by the file that is this machine's own.
+fn configure(repo: &TestRepo, settings: &str) {
+    let sidecar = repo.path(".codescout");
+    if !sidecar.exists() {
+        Indexed::new(repo.root())
+            .workspace
+            .open_or_create_sidecar(&NEVER)
+            .unwrap();
+    }
+    std::fs::write(sidecar.join("config.toml"), settings).unwrap();
+}
+
+fn with_embedder(embedder: &Stub) -> String {
+    format!(
+        "[embedding]\nserver = '{}'\nmodel = 'm'\nbatch = 4\nin_flight = 1\n",
+        embedder.url()
+    )
+}
+
+/// Every question is asked there, however few documents there are.
+fn with_qdrant(url: &str) -> String {
+    format!("[qdrant]\nserver = '{url}'\nscan_below = 0\nquery_timeout_ms = 20000\n")
+}
+
+fn index(repo: &TestRepo) -> Called {
+    call_in(repo.root(), &["index", "--json"], b"").expect(0)
+}
+
+fn search(repo: &TestRepo, query: &str) -> Value {
+    call_in(repo.root(), &["search", query, "--json"], b"").json()
+}
+
+/// The results of a search, without what tells how it was made.
+fn found(repo: &TestRepo, query: &str) -> Value {
+    search(repo, query)["results"].clone()
+}
+
+fn why(answer: &Value) -> String {
+    let reasons = answer["incomplete_because"].as_array().cloned().unwrap_or_default();
+    reasons.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n")
+}
+
+/// What a repository answers without any server.
+fn answers(repo: &TestRepo) -> Vec<Value> {
+    QUERIES.iter().map(|query| found(repo, query)).collect()
+}
+
+#[test]
+fn what_is_indexed_is_shared_and_questions_are_answered_by_it() {
+    let repo = project(30);
+    let before = answers(&repo);
+    let qdrant = QdrantStub::start();
+    configure(&repo, &with_qdrant(&qdrant.url()));
+    let done = index(&repo).json();
+    assert_eq!(
+        (
+            &done["shared"]["new"],
+            &done["shared"]["missing"],
+            &done["shared"]["chunks"]
+        ),
+        (&json!(30), &json!(0), &json!(30)),
+        "{done}"
+    );
+    assert_eq!(qdrant.n_vectors(), 30);
+    // One collection of one tenant, and nothing in it that tells whose it is.
+    let collections = qdrant.collections();
+    assert_eq!(collections.len(), 1);
+    let (name, made) = collections.iter().next().unwrap();
+    assert!(name.starts_with("codescout-") && name.ends_with("-1"), "{name}");
+    assert_eq!(made["config"]["vectors"]["dense"]["distance"], "Cosine");
+    assert_eq!(made["config"]["sparse_vectors"], json!({ "sparse": {} }));
+    assert_eq!(
+        made["indexed"][0]["field_schema"],
+        json!({ "type": "keyword", "is_tenant": true })
+    );
+    assert_eq!(qdrant.repositories().len(), 1);
+    for payload in qdrant.payloads() {
+        let names: Vec<&str> = payload.keys().map(String::as_str).collect();
+        assert!(names == ["repository"] || names == ["generation"], "{payload:?}");
+    }
+
+    qdrant.stub().forget();
+    for (query, before) in QUERIES.iter().zip(&before) {
+        let answer = search(&repo, query);
+        assert_eq!((&answer["complete"], why(&answer)), (&json!(true), String::new()));
+        assert_eq!(&answer["results"], before, "{query}");
+    }
+    assert_eq!(qdrant.n_asked("/points/query/batch"), QUERIES.len());
+    assert_eq!(qdrant.stub().requests().len(), QUERIES.len());
+
+    // Nothing is put twice.
+    qdrant.stub().forget();
+    let again = index(&repo).json();
+    assert_eq!(
+        (&again["shared"]["new"], &again["shared"]["found"]),
+        (&json!(0), &json!(0))
+    );
+    assert_eq!(
+        qdrant.n_asked("/points"),
+        1,
+        "the repository's own point: {:?}",
+        qdrant.stub().requests()
+    );
+    write_packet(&repo, 77);
+    repo.commit("one more");
+    assert_eq!(index(&repo).json()["shared"]["new"], 1);
+}
+
+#[test]
+fn another_clone_takes_vectors_without_asking_the_embedder() {
+    let embedder = openai_stub();
+    let qdrant = QdrantStub::start();
+    let repo = project(12);
+    let clone = repo.clone_with("clone", &[]);
+    let settings = with_embedder(&embedder) + &with_qdrant(&qdrant.url());
+    configure(&repo, &settings);
+    let done = index(&repo).json();
+    assert_eq!(
+        (&done["vectors"]["new"], &done["vectors"]["taken"]),
+        (&json!(12), &json!(0))
+    );
+    assert_eq!(done["shared"]["new"], 12);
+
+    embedder.forget();
+    configure(&clone, &settings);
+    write_packet(&clone, 50);
+    clone.commit("mine");
+    let done = index(&clone).json();
+    assert_eq!(
+        (
+            &done["vectors"]["new"],
+            &done["vectors"]["taken"],
+            &done["vectors"]["missing"]
+        ),
+        (&json!(1), &json!(12), &json!(0)),
+        "{done}"
+    );
+    let sent: Vec<String> = embedder.requests().iter().flat_map(texts_of).collect();
+    assert_eq!(sent.len(), 2, "the probe and what is new: {sent:?}");
+    assert_eq!(
+        (&done["shared"]["new"], &done["shared"]["found"]),
+        (&json!(1), &json!(12))
+    );
+    assert_eq!(qdrant.repositories().len(), 1, "both are one repository");
+
+    // The same vectors, so the same answers as who made them has.
+    write_packet(&repo, 50);
+    repo.commit("theirs");
+    embedder.forget();
+    let done = index(&repo).json();
+    assert_eq!(
+        (&done["vectors"]["new"], &done["vectors"]["taken"]),
+        (&json!(0), &json!(1))
+    );
+    assert!(embedder.requests().is_empty());
+    for query in QUERIES {
+        assert_eq!(found(&repo, query), found(&clone, query), "{query}");
+    }
+}
+
+#[test]
+fn while_it_is_away_slow_or_wrong_answers_are_local_and_say_so() {
+    let repo = project(20);
+    let qdrant = QdrantStub::start();
+    configure(&repo, &with_qdrant(&qdrant.url()));
+    let before = answers(&repo);
+    index(&repo);
+    let html = || Reply::status(200).body(b"<html>Login</html>");
+    let other_vector = || Reply::json(&json!({ "result": [{ "points": [] }], "status": "ok" }));
+    let not_a_number = |seen: &Seen| {
+        let n = seen.json()["searches"].as_array().map_or(0, Vec::len);
+        let found = format!(
+            "{{\"points\":[{{\"id\":\"{}\",\"score\":1e999}}]}}",
+            "00000000-0000-0000-0000-000000000000"
+        );
+        let all = vec![found; n].join(",");
+        Reply::status(200).body(format!("{{\"result\":[{all}]}}").as_bytes())
+    };
+    type Fault = Box<dyn Fn(&Seen) -> Option<Reply> + Send + Sync>;
+    let faults: Vec<(&str, Fault)> = vec![
+        ("401", Box::new(|_| Some(Reply::status(401)))),
+        ("429", Box::new(|_| Some(Reply::status(429)))),
+        ("500", Box::new(|_| Some(Reply::status(500)))),
+        ("503", Box::new(|_| Some(Reply::status(503)))),
+        ("404", Box::new(|_| Some(Reply::status(404)))),
+        ("the answer broke off", Box::new(|_| Some(Reply::hang_up()))),
+        (
+            "no answer within",
+            Box::new(|_| Some(Reply::status(200).after(Duration::from_secs(600)))),
+        ),
+        ("not the JSON", Box::new(move |_| Some(html()))),
+        ("another number of results", Box::new(move |_| Some(other_vector()))),
+        ("not the JSON", Box::new(move |seen| Some(not_a_number(seen)))),
+    ];
+    for (told, fault) in faults {
+        qdrant.fail(fault);
+        qdrant.stub().forget();
+        let timeout = with_qdrant(&qdrant.url()).replace("20000", "1500");
+        configure(&repo, &timeout);
+        let started = Instant::now();
+        let answer = search(&repo, QUERIES[0]);
+        assert_eq!(answer["results"], before[0], "{told}");
+        let why = why(&answer);
+        assert!(
+            why.contains(told) && why.contains("compared on this machine"),
+            "{told}: {why}"
+        );
+        assert!(
+            qdrant.stub().requests().len() <= 5,
+            "{told}: {}",
+            qdrant.stub().requests().len()
+        );
+        assert!(started.elapsed() < Duration::from_secs(60), "{told}");
+    }
+    qdrant.mend();
+    assert_eq!(why(&search(&repo, QUERIES[0])), "");
+    let gone = qdrant.url();
+    drop(qdrant);
+    let answer = search(&repo, QUERIES[0]);
+    assert_eq!(answer["results"], before[0]);
+    assert!(why(&answer).contains("no connection"), "{gone}: {answer}");
+    let done = index(&repo).json();
+    assert!(
+        done["shared"]["stopped_because"]
+            .as_str()
+            .unwrap()
+            .contains("no connection"),
+        "{done}"
+    );
+}
+
+/// A project whose chunks are alike enough to be ranked by small differences.
+fn large_project(n_files: usize) -> TestRepo {
+    let repo = TestRepo::empty();
+    for file in 0..n_files {
+        let functions = (0..10).map(|at| {
+            let number = file * 10 + at;
+            format!(
+                "/// Reads field {} of record {number} from the {} of the stream, {} times.\n\
+                 pub fn read_field_{number}(stream: &mut Stream) -> Result<Field, Error> {{\n    \
+                 stream.seek({number})?;\n    let bytes = stream.take({})?;\n    Field::decode(bytes, {})\n}}\n\n{}",
+                number % 13,
+                ["head", "tail", "middle", "end"][number % 4],
+                number % 5,
+                number % 11,
+                number % 3,
+                // Long enough to be a chunk of its own.
+                "// padding that says nothing of the record at all\n".repeat(12),
+            )
+        });
+        repo.write(
+            format!("part_{}/file_{file}.rs", file % 6),
+            functions.collect::<String>(),
+        );
+    }
+    repo.commit("start");
+    repo
+}
+
+/// Numbers that look random and are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// The cosines of the stored vectors with a query, by document.
+fn brute_force(view: &View, query: &[f32]) -> BTreeMap<u32, f32> {
+    let mut cosines = BTreeMap::new();
+    let norm = query.iter().map(|x| x * x).sum::<f32>().sqrt();
+    for segment in view.segments().iter() {
+        let vectors = segment.vectors.as_ref().unwrap();
+        for row in (0..vectors.len()).filter(|&row| vectors.weight(row) > 0.0) {
+            let vector = vectors.vector(row).unwrap();
+            let dot: f32 = vector.iter().zip(query).map(|(x, y)| x * y).sum();
+            cosines.insert(segment.base_doc + row, dot / norm);
+        }
+    }
+    cosines
+}
+
+#[test]
+fn the_nearest_of_any_documents_are_those_of_a_comparison_one_by_one() {
+    let repo = large_project(60);
+    let qdrant = QdrantStub::start();
+    configure(&repo, &with_qdrant(&qdrant.url()));
+    index(&repo);
+    let indexed = Indexed::new(repo.root());
+    let view = indexed.view("HEAD");
+    let elsewhere = indexed.workspace.elsewhere(&view).unwrap().unwrap();
+    let all: Vec<u32> = elsewhere.holds.iter().collect();
+    assert!(all.len() > 500, "{} documents", all.len());
+    let mut dice = Dice(7);
+    for n_live in [1, 7, 200, 256, 257, 300, 450, all.len()] {
+        for k in [1, 10, 200] {
+            let mut live = RoaringBitmap::new();
+            while live.len() < n_live as u64 {
+                live.insert(all[dice.below(all.len() as u64) as usize]);
+            }
+            // A document that is known to nobody, and an overlay's.
+            live.insert(u32::MAX - 1);
+            let text = format!("read field {} from the tail", dice.below(13));
+            let query = indexed.workspace.embedder().embed_query(&text).unwrap().vector;
+            qdrant.stub().forget();
+            let found = elsewhere.index.search(&query, &live, k).unwrap();
+            let requests = qdrant.stub().requests();
+            assert!(requests.len() <= 3, "{n_live} {k}: {} requests", requests.len());
+            let n_bytes: usize = requests.iter().map(|seen| seen.body.len()).max().unwrap();
+            assert!(n_bytes < 20_000, "{n_live} {k}: {n_bytes} bytes");
+
+            let cosines = brute_force(&view, &query);
+            let mut expected: Vec<f32> = cosines
+                .iter()
+                .filter(|(doc, _)| live.contains(**doc))
+                .map(|(_, cosine)| *cosine)
+                .collect();
+            expected.sort_by(|a, b| b.total_cmp(a));
+            expected.truncate(k);
+            assert_eq!(found.len(), expected.len(), "{n_live} {k}");
+            for ((doc, cosine), expected) in found.iter().zip(&expected) {
+                assert!(live.contains(*doc), "{n_live} {k}: {doc} is not live");
+                assert!((cosine.0 - cosines[doc]).abs() < 1e-5, "{n_live} {k}: {doc}");
+                assert!(
+                    (cosine.0 - expected).abs() < 1e-5,
+                    "{n_live} {k}: {cosine:?} for {expected}"
+                );
+            }
+            let in_order = found
+                .windows(2)
+                .all(|pair| (pair[1].1.0, pair[0].0) <= (pair[0].1.0, pair[1].0));
+            assert!(in_order, "{n_live} {k}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn answers_are_those_of_the_local_index_at_any_revision_and_repositories_do_not_mix() {
+    let qdrant = QdrantStub::start();
+    let (repo, other) = (large_project(50), large_project(48));
+    for file in 0..20 {
+        repo.remove(format!("part_{}/file_{file}.rs", file % 6));
+    }
+    repo.commit("fewer");
+    repo.write("part_0/file_21.rs", "pub fn changed() {}\n");
+    let queries = ["read field 3 from the tail", "take bytes of a record", "read_field_250"];
+    let ask = |repo: &TestRepo| -> Vec<_> {
+        let indexed = Indexed::new(repo.root());
+        let references = ["HEAD", "HEAD~1", "WORKTREE"];
+        let views = references.into_iter().filter(|name| {
+            repo.try_git(["rev-parse", "-q", "--verify", &name.replace("WORKTREE", "HEAD")])
+                .status
+                .success()
+        });
+        views
+            .map(|name| indexed.answers(&indexed.view(name), &queries))
+            .collect()
+    };
+    let before = [ask(&repo), ask(&other)];
+    for repo in [&repo, &other] {
+        configure(repo, &with_qdrant(&qdrant.url()));
+        call_in(repo.root(), &["index", "--quiet", "HEAD"], b"").expect(0);
+    }
+    // What is at no tip is not there: half of the documents of the older revision are compared here.
+    assert_eq!((qdrant.collections().len(), qdrant.repositories().len()), (1, 2));
+    qdrant.stub().forget();
+    let after = [ask(&repo), ask(&other)];
+    assert!(qdrant.n_asked("/points/query/batch") >= queries.len() * 3);
+    for (before, after) in before.iter().flatten().flatten().zip(after.iter().flatten().flatten()) {
+        after.assert_same(before, "with a Qdrant");
+    }
+    assert!(before[0][0].len() == queries.len() * MODES.len());
+    let notes = Indexed::new(repo.root());
+    let notes = notes
+        .try_search(&notes.view("HEAD"), Mode::Semantic, queries[0])
+        .unwrap()
+        .notes;
+    assert_eq!(notes, Vec::<String>::new());
+}
+
+#[test]
+fn vectors_that_went_behind_everybodys_back_are_missed_and_put_back() {
+    let repo = project(30);
+    let qdrant = QdrantStub::start();
+    configure(&repo, &with_qdrant(&qdrant.url()));
+    let before = answers(&repo);
+    index(&repo);
+    qdrant.lose_every(3);
+    let answer = search(&repo, QUERIES[0]);
+    assert_eq!(answer["results"], before[0]);
+    assert!(why(&answer).contains("vectors are not there that were"), "{answer}");
+    let done = index(&repo).json();
+    assert_eq!(
+        (&done["shared"]["new"], &done["shared"]["found"]),
+        (&json!(10), &json!(20)),
+        "{done}"
+    );
+    assert_eq!(why(&search(&repo, QUERIES[0])), "");
+}

@@ -1,0 +1,494 @@
+//! A Qdrant for tests: the part of its REST interface that is used, with every vector compared. What a real one does was seen on
+//! 1.18.3; `tests/peers/qdrant.py` holds its ranking against the Python client's.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Map, Value, json};
+
+use super::stub::{Reply, Seen, Stub};
+
+/// What a request may be answered with in place of the right answer.
+type Fault = Box<dyn Fn(&Seen) -> Option<Reply> + Send + Sync>;
+
+/// A server with collections in memory.
+pub(crate) struct QdrantStub {
+    stub: Stub,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    fault: Mutex<Option<Fault>>,
+    key: Mutex<Option<String>>,
+    /// Whether writes are only promised; what is promised is never done.
+    only_promises: Mutex<bool>,
+}
+
+#[derive(Default)]
+struct State {
+    collections: BTreeMap<String, Collection>,
+    aliases: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Default)]
+struct Collection {
+    config: Value,
+    indexed: Vec<Value>,
+    points: BTreeMap<String, Point>,
+}
+
+#[derive(Clone, Default)]
+struct Point {
+    dense: Option<Vec<f32>>,
+    sparse: Option<BTreeMap<u64, f32>>,
+    payload: Map<String, Value>,
+}
+
+/// Why there is no result: status and text.
+type Refused = (u16, String);
+
+const MAX_BODY: usize = 32 << 20;
+
+impl QdrantStub {
+    pub(crate) fn start() -> Self {
+        let shared = Arc::new(Shared::default());
+        let serving = Arc::clone(&shared);
+        Self {
+            stub: Stub::start(move |seen| serving.answer(seen)),
+            shared,
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.stub.url()
+    }
+
+    pub(crate) fn stub(&self) -> &Stub {
+        &self.stub
+    }
+
+    /// Answers what `fault` has an answer for with that.
+    pub(crate) fn fail(&self, fault: impl Fn(&Seen) -> Option<Reply> + Send + Sync + 'static) {
+        *self.shared.fault.lock().unwrap() = Some(Box::new(fault));
+    }
+
+    /// Answers rightly again.
+    pub(crate) fn mend(&self) {
+        *self.shared.fault.lock().unwrap() = None;
+    }
+
+    /// Lets in only who has this key.
+    pub(crate) fn want_key(&self, key: &str) {
+        *self.shared.key.lock().unwrap() = Some(key.to_owned());
+    }
+
+    /// From now on writes of points are acknowledged, and not done.
+    pub(crate) fn only_promise(&self, does: bool) {
+        *self.shared.only_promises.lock().unwrap() = does;
+    }
+
+    /// The collections by their own names, each with what it was made with and the fields that are indexed.
+    pub(crate) fn collections(&self) -> BTreeMap<String, Value> {
+        let state = self.shared.state.lock().unwrap();
+        let told = |collection: &Collection| json!({ "config": collection.config, "indexed": collection.indexed });
+        let all = state.collections.iter();
+        all.map(|(name, collection)| (name.clone(), told(collection))).collect()
+    }
+
+    /// The payloads of all points, by collection and id.
+    pub(crate) fn payloads(&self) -> Vec<Map<String, Value>> {
+        let state = self.shared.state.lock().unwrap();
+        let points = state
+            .collections
+            .values()
+            .flat_map(|collection| collection.points.values());
+        points.map(|point| point.payload.clone()).collect()
+    }
+
+    /// How many points with a dense vector are of a repository.
+    pub(crate) fn n_vectors(&self) -> usize {
+        let state = self.shared.state.lock().unwrap();
+        let points = state
+            .collections
+            .values()
+            .flat_map(|collection| collection.points.values());
+        points
+            .filter(|point| point.dense.is_some() && point.payload.contains_key("repository"))
+            .count()
+    }
+
+    /// The repositories that points are of.
+    pub(crate) fn repositories(&self) -> BTreeSet<String> {
+        let payloads = self.payloads();
+        let tags = payloads.iter().filter_map(|payload| payload.get("repository"));
+        tags.filter_map(|tag| Some(tag.as_str()?.to_owned())).collect()
+    }
+
+    /// Drops points behind everybody's back: every `n`th of those with vectors of a repository.
+    pub(crate) fn lose_every(&self, n: usize) {
+        let mut state = self.shared.state.lock().unwrap();
+        for collection in state.collections.values_mut() {
+            let mut at = 0;
+            collection.points.retain(|_, point| {
+                at += usize::from(point.payload.contains_key("repository"));
+                !point.payload.contains_key("repository") || !at.is_multiple_of(n)
+            });
+        }
+    }
+
+    /// How often something was asked, by the end of its path.
+    pub(crate) fn n_asked(&self, ending: &str) -> usize {
+        let requests = self.stub.requests();
+        let paths = requests
+            .iter()
+            .map(|seen| seen.path.split('?').next().unwrap_or_default());
+        paths.filter(|path| path.ends_with(ending)).count()
+    }
+}
+
+impl Shared {
+    fn answer(&self, seen: &Seen) -> Reply {
+        if let Some(reply) = self.fault.lock().unwrap().as_ref().and_then(|fault| fault(seen)) {
+            return reply;
+        }
+        let path = seen.path.split('?').next().unwrap_or_default();
+        let key = self.key.lock().unwrap().clone();
+        if path != "/healthz" && key.is_some() && seen.header("api-key") != key.as_deref() {
+            return Reply::status(401).body(b"Must provide an API key or an Authorization bearer token");
+        }
+        if seen.body.len() > MAX_BODY {
+            return refusal(413, "Payload error: JSON payload is larger than allowed");
+        }
+        if path == "/" {
+            return Reply::json(&json!({ "title": "qdrant - vector search engine", "version": "1.18.3" }));
+        }
+        let only_promises = *self.only_promises.lock().unwrap();
+        let mut state = self.state.lock().unwrap();
+        match state.answer(seen, path, only_promises) {
+            Ok(result) => Reply::json(&json!({ "result": result, "status": "ok", "time": 0.0 })),
+            Err((status, text)) => refusal(status, &text),
+        }
+    }
+}
+
+fn refusal(status: u16, text: &str) -> Reply {
+    let body = json!({ "status": { "error": text }, "time": 0.0 });
+    Reply::status(status)
+        .with("content-type", "application/json")
+        .body(body.to_string().as_bytes())
+}
+
+impl State {
+    fn answer(&mut self, seen: &Seen, path: &str, only_promises: bool) -> Result<Value, Refused> {
+        let body = seen.json();
+        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        match (seen.method.as_str(), parts.as_slice()) {
+            ("GET", ["aliases"]) => {
+                let all = self.aliases.iter();
+                let told = all.map(|(alias, name)| json!({ "alias_name": alias, "collection_name": name }));
+                Ok(json!({ "aliases": told.collect::<Vec<_>>() }))
+            }
+            ("POST", ["collections", "aliases"]) => self.change_aliases(&body),
+            ("PUT", ["collections", name]) => self.make(name, body),
+            ("DELETE", ["collections", name]) => {
+                self.aliases.retain(|_, target| target != name);
+                Ok(json!(self.collections.remove(*name).is_some()))
+            }
+            (method, ["collections", name, rest @ ..]) => {
+                let collection = self.find(name)?;
+                collection.answer(method, rest, &body, only_promises)
+            }
+            _ => Err((404, String::new())),
+        }
+    }
+
+    fn find(&mut self, name: &str) -> Result<&mut Collection, Refused> {
+        let target = self.aliases.get(name).cloned().unwrap_or_else(|| name.to_owned());
+        let none = (404, format!("Not found: Collection `{name}` doesn't exist!"));
+        self.collections.get_mut(&target).ok_or(none)
+    }
+
+    fn make(&mut self, name: &str, config: Value) -> Result<Value, Refused> {
+        if self.collections.contains_key(name) || self.aliases.contains_key(name) {
+            return Err((409, format!("Wrong input: Collection `{name}` already exists!")));
+        }
+        let size = config["vectors"]["dense"]["size"].as_u64().unwrap_or(0);
+        if size == 0 {
+            return Err((422, "Validation error in JSON body".to_owned()));
+        }
+        let collection = Collection {
+            config,
+            ..Collection::default()
+        };
+        self.collections.insert(name.to_owned(), collection);
+        Ok(json!(true))
+    }
+
+    fn change_aliases(&mut self, body: &Value) -> Result<Value, Refused> {
+        let mut aliases = self.aliases.clone();
+        for action in body["actions"].as_array().into_iter().flatten() {
+            let text = |of: &Value, name: &str| of[name].as_str().unwrap_or_default().to_owned();
+            if let Some(create) = action.get("create_alias") {
+                let name = text(create, "collection_name");
+                if !self.collections.contains_key(&name) {
+                    return Err((404, format!("Not found: Collection `{name}` doesn't exist!")));
+                }
+                aliases.insert(text(create, "alias_name"), name);
+            } else if let Some(delete) = action.get("delete_alias") {
+                aliases.remove(&text(delete, "alias_name"));
+            }
+        }
+        self.aliases = aliases;
+        Ok(json!(true))
+    }
+}
+
+impl Collection {
+    fn answer(&mut self, method: &str, rest: &[&str], body: &Value, only_promises: bool) -> Result<Value, Refused> {
+        let done = json!({ "operation_id": 1, "status": "completed" });
+        match (method, rest) {
+            ("GET", []) => Ok(json!({
+                "status": "green",
+                "points_count": self.points.len(),
+                "config": { "params": {
+                    "vectors": self.config["vectors"],
+                    "sparse_vectors": self.config["sparse_vectors"],
+                } },
+            })),
+            ("PUT", ["index"]) => {
+                self.indexed.push(body.clone());
+                Ok(done)
+            }
+            ("PUT", ["points"]) if only_promises => Ok(json!({ "operation_id": 1, "status": "acknowledged" })),
+            ("PUT", ["points"]) => self.upsert(body).map(|()| done),
+            ("POST", ["points"]) => {
+                let ids = body["ids"].as_array().into_iter().flatten().filter_map(Value::as_str);
+                let found = ids.filter_map(|id| Some(told(id, self.points.get(id)?, body)));
+                Ok(found.collect())
+            }
+            ("POST", ["points", "delete"]) => {
+                let goes = self.chosen(body)?;
+                self.points.retain(|id, _| !goes.contains(id));
+                Ok(done)
+            }
+            ("POST", ["points", "payload"]) => {
+                for id in self.chosen(body)? {
+                    let payload = body["payload"].as_object().cloned().unwrap_or_default();
+                    self.points.get_mut(&id).unwrap().payload.extend(payload);
+                }
+                Ok(done)
+            }
+            ("POST", ["points", "payload", "delete"]) => {
+                let keys: Vec<&str> = body["keys"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(Value::as_str)
+                    .collect();
+                for id in self.chosen(body)? {
+                    let payload = &mut self.points.get_mut(&id).unwrap().payload;
+                    payload.retain(|key, _| !keys.contains(&key.as_str()));
+                }
+                Ok(done)
+            }
+            ("POST", ["points", "scroll"]) => self.scroll(body),
+            ("POST", ["points", "count"]) => {
+                let n = self.passing(&body["filter"])?.len();
+                Ok(json!({ "count": n }))
+            }
+            ("POST", ["points", "query"]) => self.query(body),
+            ("POST", ["points", "query", "batch"]) => {
+                let searches = body["searches"].as_array().into_iter().flatten();
+                searches.map(|search| self.query(search)).collect()
+            }
+            _ => Err((404, String::new())),
+        }
+    }
+
+    fn upsert(&mut self, body: &Value) -> Result<(), Refused> {
+        let size = self.config["vectors"]["dense"]["size"].as_u64().unwrap_or(0) as usize;
+        let mut new = Vec::new();
+        for given in body["points"].as_array().into_iter().flatten() {
+            let id = given["id"].as_str().filter(|id| is_uuid(id));
+            let wrong = format!(
+                "Format error in JSON body: value {} is not a valid point ID",
+                given["id"]
+            );
+            let id = id.ok_or((400, wrong))?;
+            let dense = given["vector"]["dense"].as_array().map(|numbers| {
+                let numbers: Vec<f32> = numbers.iter().map(|x| x.as_f64().unwrap_or(f64::NAN) as f32).collect();
+                unit(&numbers)
+            });
+            if let Some(vector) = dense.as_ref().filter(|vector| vector.len() != size) {
+                let text = format!(
+                    "Wrong input: Vector dimension error: expected dim: {size}, got {}",
+                    vector.len()
+                );
+                return Err((400, text));
+            }
+            let point = Point {
+                dense,
+                sparse: sparse(&given["vector"]["sparse"]),
+                payload: given["payload"].as_object().cloned().unwrap_or_default(),
+            };
+            new.push((id.to_owned(), point));
+        }
+        self.points.extend(new);
+        Ok(())
+    }
+
+    /// The points that a change is about.
+    fn chosen(&self, body: &Value) -> Result<Vec<String>, Refused> {
+        match body["points"].as_array() {
+            Some(ids) => {
+                let ids = ids.iter().filter_map(Value::as_str);
+                Ok(ids
+                    .filter(|id| self.points.contains_key(*id))
+                    .map(str::to_owned)
+                    .collect())
+            }
+            None => Ok(self
+                .passing(&body["filter"])?
+                .into_iter()
+                .map(|(id, _)| id.clone())
+                .collect()),
+        }
+    }
+
+    fn passing(&self, filter: &Value) -> Result<Vec<(&String, &Point)>, Refused> {
+        let mut passing = Vec::new();
+        for (id, point) in &self.points {
+            let holds = |name: &str| -> Result<Vec<bool>, Refused> {
+                let conditions = filter[name].as_array().into_iter().flatten();
+                conditions.map(|condition| holds(condition, id, point)).collect()
+            };
+            if holds("must")?.iter().all(|&holds| holds) && !holds("must_not")?.iter().any(|&holds| holds) {
+                passing.push((id, point));
+            }
+        }
+        Ok(passing)
+    }
+
+    fn scroll(&self, body: &Value) -> Result<Value, Refused> {
+        let limit = body["limit"].as_u64().unwrap_or(10) as usize;
+        let from = body["offset"].as_str().unwrap_or_default();
+        let mut all = self
+            .passing(&body["filter"])?
+            .into_iter()
+            .filter(|(id, _)| id.as_str() >= from);
+        let page: Vec<Value> = all
+            .by_ref()
+            .take(limit)
+            .map(|(id, point)| told(id, point, body))
+            .collect();
+        Ok(json!({ "points": page, "next_page_offset": all.next().map(|(id, _)| id) }))
+    }
+
+    fn query(&self, body: &Value) -> Result<Value, Refused> {
+        let limit = body["limit"].as_u64().unwrap_or(10) as usize;
+        let offset = body["offset"].as_u64().unwrap_or(0) as usize;
+        let passing = self.passing(&body["filter"])?;
+        let mut found: Vec<(f32, &String, &Point)> = match (&body["query"], body["using"].as_str()) {
+            (Value::Null, _) => passing.into_iter().map(|(id, point)| (0.0, id, point)).collect(),
+            (Value::Array(numbers), Some("dense")) => {
+                let numbers: Vec<f32> = numbers.iter().map(|x| x.as_f64().unwrap_or(f64::NAN) as f32).collect();
+                let size = self.config["vectors"]["dense"]["size"].as_u64().unwrap_or(0) as usize;
+                if numbers.len() != size {
+                    let found = numbers.len();
+                    let text = format!("Wrong input: Vector dimension error: expected dim: {size}, got {found}");
+                    return Err((400, text));
+                }
+                let query = unit(&numbers);
+                let dot = |point: &Point| {
+                    let vector = point.dense.as_ref()?;
+                    Some(vector.iter().zip(&query).map(|(x, y)| x * y).sum::<f32>())
+                };
+                passing
+                    .into_iter()
+                    .filter_map(|(id, point)| Some((dot(point)?, id, point)))
+                    .collect()
+            }
+            (query @ Value::Object(_), Some("sparse")) => {
+                let query = sparse(query).unwrap_or_default();
+                let dot = |point: &Point| {
+                    let vector = point.sparse.as_ref()?;
+                    let common: Vec<f32> = query.iter().filter_map(|(at, x)| Some(vector.get(at)? * x)).collect();
+                    // What shares no place is not found.
+                    (!common.is_empty()).then(|| common.iter().sum())
+                };
+                passing
+                    .into_iter()
+                    .filter_map(|(id, point)| Some((dot(point)?, id, point)))
+                    .collect()
+            }
+            (query, using) => return Err((400, format!("the stub knows no query {query} using {using:?}"))),
+        };
+        // Equal ones in an order that is nobody's.
+        found.sort_by(|(a, x, _), (b, y, _)| b.total_cmp(a).then_with(|| y.chars().rev().cmp(x.chars().rev())));
+        let page = found.into_iter().skip(offset).take(limit);
+        let page = page.map(|(score, id, point)| {
+            let mut told = told(id, point, body);
+            told["version"] = json!(1);
+            told["score"] = json!(score);
+            told
+        });
+        Ok(json!({ "points": page.collect::<Vec<_>>() }))
+    }
+}
+
+fn holds(condition: &Value, id: &str, point: &Point) -> Result<bool, Refused> {
+    if let Some(ids) = condition["has_id"].as_array() {
+        return Ok(ids.iter().any(|known| known == id));
+    }
+    if let Some(key) = condition["is_empty"]["key"].as_str() {
+        return Ok(point.payload.get(key).is_none_or(Value::is_null));
+    }
+    match (condition["key"].as_str(), condition["match"].get("value")) {
+        (Some(key), Some(value)) => Ok(point.payload.get(key) == Some(value)),
+        _ => Err((400, format!("the stub knows no condition {condition}"))),
+    }
+}
+
+fn told(id: &str, point: &Point, wanted: &Value) -> Value {
+    let mut told = json!({ "id": id });
+    if wanted["with_payload"] == true {
+        told["payload"] = Value::Object(point.payload.clone());
+    }
+    let wants = |name: &str| match &wanted["with_vector"] {
+        Value::Array(names) => names.iter().any(|known| known == name),
+        all => all == &json!(true),
+    };
+    let mut vectors = Map::new();
+    if let Some(dense) = point.dense.as_ref().filter(|_| wants("dense")) {
+        vectors.insert("dense".to_owned(), json!(dense));
+    }
+    if let Some(sparse) = point.sparse.as_ref().filter(|_| wants("sparse")) {
+        let (indices, values): (Vec<&u64>, Vec<&f32>) = sparse.iter().unzip();
+        vectors.insert("sparse".to_owned(), json!({ "indices": indices, "values": values }));
+    }
+    if wanted["with_vector"] != false && !wanted["with_vector"].is_null() {
+        told["vector"] = Value::Object(vectors);
+    }
+    told
+}
+
+fn sparse(given: &Value) -> Option<BTreeMap<u64, f32>> {
+    let indices = given["indices"].as_array()?.iter().filter_map(Value::as_u64);
+    let values = given["values"].as_array()?.iter().filter_map(Value::as_f64);
+    Some(indices.zip(values.map(|x| x as f32)).collect())
+}
+
+fn unit(vector: &[f32]) -> Vec<f32> {
+    let norm = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+    match norm > 0.0 {
+        true => vector.iter().map(|x| x / norm).collect(),
+        false => vector.to_vec(),
+    }
+}
+
+fn is_uuid(text: &str) -> bool {
+    let groups: Vec<usize> = text.split('-').map(str::len).collect();
+    groups == [8, 4, 4, 4, 12] && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
+}
