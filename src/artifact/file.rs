@@ -10,7 +10,9 @@
 //! - `core`, `refs`: zstd frames of about 32 KiB and 128 KiB of records; `core_blocks`, `refs_blocks`: for each u64 offset, u32 length,
 //!   u32 length when opened, u64 xxh3 of the frame.
 
+use std::cell::RefCell;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -212,9 +214,19 @@ pub struct OpenedBlocks {
     references: Option<(u32, Vec<u8>)>,
 }
 
+thread_local! {
+    /// The blocks that this thread has opened last, and of which file: neighbours are often asked for one after the other.
+    static LAST_OPENED: RefCell<(u64, OpenedBlocks)> = RefCell::default();
+}
+
+/// Larger blocks are not kept.
+const MAX_KEPT_BYTES: usize = 1 << 20;
+
 /// The opened artifacts of one segment. Blobs are numbered from 0 within it.
 #[derive(Clone, Debug)]
 pub struct ArtifactFile {
+    /// Another one for each opened file, the same for its clones.
+    number: u64,
     file: SectionFile,
     recipe: u64,
     id_bytes: usize,
@@ -251,7 +263,9 @@ impl ArtifactFile {
         if by_key.len() != n_blobs * 4 {
             return Err(file.damaged("order of blobs").into());
         }
+        static NEXT: AtomicU64 = AtomicU64::new(1);
         Ok(Self {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
             recipe: u64::from_le_bytes(meta[..8].try_into().expect("eight bytes")),
             core: Blocks::open(&file, "core_blocks", "core")?,
             references: Blocks::open(&file, "refs_blocks", "refs")?,
@@ -334,7 +348,7 @@ impl ArtifactFile {
 
     /// All but the references of a blob.
     pub fn extraction(&self, index: u32) -> Result<Extraction, ReadError> {
-        self.record(index, &self.core, CORE_AT, decode_core)
+        self.record(index, &self.core, CORE_AT, |opened| &mut opened.core, decode_core)
     }
 
     /// Everything that is recorded of a blob. `opened` is this file's; blobs read in their order open each block once.
@@ -349,7 +363,13 @@ impl ArtifactFile {
 
     /// The references of a blob.
     pub fn references(&self, index: u32) -> Result<Vec<Reference>, ReadError> {
-        self.record(index, &self.references, REFERENCES_AT, decode_references)
+        self.record(
+            index,
+            &self.references,
+            REFERENCES_AT,
+            |opened| &mut opened.references,
+            decode_references,
+        )
     }
 
     /// The size of the file.
@@ -411,11 +431,20 @@ impl ArtifactFile {
         index: u32,
         blocks: &Blocks,
         at: usize,
+        kept: impl Fn(&mut OpenedBlocks) -> &mut Option<(u32, Vec<u8>)>,
         decode: impl Fn(&[u8]) -> Result<T, RecordError>,
     ) -> Result<T, ReadError> {
-        let mut opened = None;
-        let bytes = self.record_bytes(index, blocks, at, &mut opened)?;
-        decode(bytes).map_err(|error| ReadError::File(self.file.damaged(format!("record of blob {index}: {error}"))))
+        LAST_OPENED.with_borrow_mut(|(number, opened)| {
+            if *number != self.number {
+                (*number, *opened) = (self.number, OpenedBlocks::default());
+            }
+            let opened = kept(opened);
+            let bytes = self.record_bytes(index, blocks, at, opened)?;
+            let record = decode(bytes)
+                .map_err(|error| ReadError::File(self.file.damaged(format!("record of blob {index}: {error}"))));
+            opened.take_if(|(_, block)| block.len() > MAX_KEPT_BYTES);
+            record
+        })
     }
 
     /// A record as it is stored. `opened` keeps its block, so that blobs read in their order open each block once.

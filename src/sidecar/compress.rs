@@ -1,5 +1,9 @@
 //! The one place that knows zstd.
 
+use std::cell::RefCell;
+
+use zstd::bulk::Decompressor;
+
 /// Why compressed bytes could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum CompressError {
@@ -24,6 +28,11 @@ const SENT_LEVEL: i32 = 9;
 /// A level at which compressing costs less than parsing does.
 const LEVEL: i32 = 6;
 
+thread_local! {
+    /// Making one costs as much as opening a small frame.
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
 /// Compresses `bytes`; equal input gives equal output for one version of the library.
 pub fn compress(bytes: &[u8]) -> Vec<u8> {
     zstd::bulk::compress(bytes, LEVEL).expect("compressing memory into memory does not fail")
@@ -37,7 +46,11 @@ pub fn decompress(frame: &[u8], length: usize, allowed: usize) -> Result<Vec<u8>
             allowed,
         });
     }
-    let bytes = zstd::bulk::decompress(frame, length).map_err(CompressError::Damaged)?;
+    let opened = DECOMPRESSOR.with_borrow_mut(|decompressor| match decompressor {
+        Some(decompressor) => decompressor.decompress(frame, length),
+        None => decompressor.insert(Decompressor::new()?).decompress(frame, length),
+    });
+    let bytes = opened.map_err(CompressError::Damaged)?;
     if bytes.len() != length {
         let short = std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "shorter than it says");
         return Err(CompressError::Damaged(short));
