@@ -79,7 +79,12 @@ pub(super) enum RecordError {
     Codec(#[from] CodecError),
     #[error("{what} {number} is unknown")]
     Unknown { what: &'static str, number: u32 },
+    #[error("its names are longer than {MAX_NAME_BYTES} bytes together")]
+    TooMuch,
 }
+
+/// A name that stands once in a record is told for each of its references: together they are never longer than a file.
+const MAX_NAME_BYTES: usize = 64 << 20;
 
 /// Positions one after another, each relative to the one before.
 #[derive(Default)]
@@ -213,12 +218,12 @@ pub(super) fn encode_references(references: &[Reference]) -> Vec<u8> {
 
 pub(super) fn decode_references(bytes: &[u8]) -> Result<Vec<Reference>, RecordError> {
     let record: ReferencesRecord = decode(bytes)?;
-    let name = |number: u32| {
-        record
-            .names
-            .get(number as usize)
-            .cloned()
-            .ok_or(RecordError::Unknown { what: "name", number })
+    let mut room = MAX_NAME_BYTES;
+    let mut name = |number: u32| -> Result<String, RecordError> {
+        let text = record.names.get(number as usize);
+        let text = text.ok_or(RecordError::Unknown { what: "name", number })?;
+        room = room.checked_sub(text.len()).ok_or(RecordError::TooMuch)?;
+        Ok(text.clone())
     };
     let mut at = Cursor::default();
     let columns = record
@@ -232,7 +237,7 @@ pub(super) fn decode_references(bytes: &[u8]) -> Result<Vec<Reference>, RecordEr
             let text = name(number)?;
             let start = at.take(start);
             Ok(Reference {
-                qualifier: qualifier.checked_sub(1).map(name).transpose()?,
+                qualifier: qualifier.checked_sub(1).map(&mut name).transpose()?,
                 kind: reference_kind(kind)?,
                 range: ByteRange::new(start, start.saturating_add(text.len() as u32)),
                 name: text,
@@ -462,6 +467,21 @@ mod tests {
         let mut back = decode_core(&encode_core(&extraction)).unwrap();
         back.references = decode_references(&encode_references(&extraction.references)).unwrap();
         assert_eq!(back, extraction);
+    }
+
+    #[test]
+    fn a_name_that_is_told_too_often_is_refused() {
+        let n_references = MAX_NAME_BYTES / (1 << 20) + 1;
+        let record = |n_references: usize| ReferencesRecord {
+            names: vec!["n".repeat(1 << 20)],
+            name: vec![0; n_references],
+            qualifier: vec![0; n_references],
+            kind: vec![ReferenceKind::Name as u8; n_references],
+            start: vec![0; n_references],
+        };
+        let decoded = decode_references(&encode(&record(n_references)));
+        assert!(matches!(decoded, Err(RecordError::TooMuch)));
+        assert_eq!(decode_references(&encode(&record(2))).unwrap().len(), 2);
     }
 
     #[test]

@@ -377,13 +377,13 @@ impl ArtifactFile {
         self.file.n_bytes()
     }
 
-    /// The largest size that a block says it has when it is opened.
-    pub fn largest_block(&self) -> u64 {
+    /// For each block how many bytes it has, and how many it says that it has when it is opened.
+    pub fn block_sizes(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let tables = [&self.core.table, &self.references.table];
         let entries = tables
             .into_iter()
             .flat_map(|table| table.chunks_exact(BLOCK_ENTRY_BYTES));
-        entries.map(|entry| u64::from(u32_at(entry, 12))).max().unwrap_or(0)
+        entries.map(|entry| (u64::from(u32_at(entry, 8)), u64::from(u32_at(entry, 12))))
     }
 
     /// How many bytes an id has; 20 where there are no blobs.

@@ -4,19 +4,23 @@
 use std::collections::HashSet;
 
 use crate::artifact::ArtifactKey;
-use crate::extract::{self, Extraction, Extractor};
+use crate::extract::{self, Chunk, Extraction, Extractor};
 use crate::model::ByteRange;
 
 use super::build::{BuildError, BuildOptions};
 use super::prepare::{PreparedBlob, left_out, prepare, prepare_known};
 use super::records::{Opened, Records};
 
+/// Chunks and heads together may have so many times the bytes of a file, beside a constant for small ones.
+const PROPORTION: usize = 4;
+const SLACK_BYTES: usize = 64 << 10;
+
 /// Records in the place of extraction and embedding.
 #[derive(Clone, Copy, Debug)]
 pub struct Recall<'a> {
     /// What is recorded.
     pub records: &'a Records,
-    /// Which blobs are extracted and embedded all the same, to compare.
+    /// Which blobs are extracted and embedded all the same, to compare; so are those of which more is recorded than befits their size.
     pub audited: &'a HashSet<ArtifactKey>,
 }
 
@@ -47,7 +51,7 @@ impl Recall<'_> {
         if recalled.docs.len() != extraction.chunks.len() {
             return Err(untrue("the number of its chunks"));
         }
-        if self.audited.contains(&key) {
+        if self.audited.contains(&key) || is_out_of_proportion(&bytes, &extraction) {
             let mut made = prepare(key, bytes, extractor, options);
             if made.outcome.as_ref().ok() != Some(&extraction) {
                 return Err(untrue("what it says"));
@@ -59,6 +63,29 @@ impl Recall<'_> {
         known.recall(&recalled.docs, false);
         Ok(known)
     }
+}
+
+/// Whether a record asks for more work than its blob has bytes for: chunks that overlap, or heads of deep containers. Each place is
+/// inside the blob then, and yet there may be any number of them.
+fn is_out_of_proportion(bytes: &[u8], extraction: &Extraction) -> bool {
+    let mut heads: Vec<usize> = Vec::with_capacity(extraction.definitions.len());
+    for definition in &extraction.definitions {
+        let around = definition.container.and_then(|container| heads.get(container as usize));
+        heads.push(around.unwrap_or(&0).saturating_add(definition.name.len() + 1));
+    }
+    let of_head = |chunk: &Chunk| {
+        chunk
+            .definition
+            .and_then(|index| heads.get(index as usize))
+            .unwrap_or(&0)
+    };
+    let n_bytes: usize = extraction.chunks.iter().map(|chunk| chunk.range.len()).sum();
+    let n_head_bytes = extraction
+        .chunks
+        .iter()
+        .fold(0usize, |sum, chunk| sum.saturating_add(*of_head(chunk)));
+    let allowed = PROPORTION * bytes.len() + SLACK_BYTES;
+    n_bytes > allowed || n_head_bytes > allowed
 }
 
 /// Whether all places lie inside the blob, chunks cover it, and numbers lead somewhere: what readers rely on.
@@ -92,5 +119,97 @@ fn check(bytes: &[u8], extraction: &Extraction) -> Result<(), &'static str> {
     match is_ordered && places && others.all(is_inside) {
         true => Ok(()),
         false => Err("a place outside it"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::extract::{ChunkKind, Definition, DefinitionKind};
+
+    fn range(start: u32, end: u32) -> ByteRange {
+        ByteRange::new(start, end)
+    }
+
+    fn chunk(start: u32, end: u32) -> Chunk {
+        Chunk {
+            range: range(start, end),
+            start_line: 1,
+            end_line: 1,
+            kind: ChunkKind::Window,
+            definition: None,
+            part: 0,
+        }
+    }
+
+    fn definition(container: Option<u32>) -> Definition {
+        Definition {
+            name: "a_name_of_some_length".to_owned(),
+            kind: DefinitionKind::Function,
+            container,
+            qualifier: None,
+            range: range(0, 4),
+            name_range: range(0, 4),
+            signature: range(0, 4),
+            doc: None,
+        }
+    }
+
+    fn sound() -> Extraction {
+        Extraction {
+            n_lines: 1,
+            definitions: vec![definition(None)],
+            chunks: vec![chunk(0, 6), chunk(6, 12)],
+            ..Extraction::default()
+        }
+    }
+
+    #[test]
+    fn places_outside_the_blob_and_gaps_are_found() {
+        let bytes = b"twelve bytes";
+        assert_eq!(check(bytes, &sound()), Ok(()));
+        let wrong = |change: &dyn Fn(&mut Extraction)| {
+            let mut extraction = sound();
+            change(&mut extraction);
+            check(bytes, &extraction).err()
+        };
+        assert_eq!(wrong(&|it| it.n_lines = 9), Some("the number of its lines"));
+        assert_eq!(wrong(&|it| it.chunks[1].range.end = 13), Some("its chunks"));
+        assert_eq!(wrong(&|it| it.chunks[1].range.start = 7), Some("its chunks"));
+        assert_eq!(wrong(&|it| it.chunks[1].end_line = 2), Some("its chunks"));
+        assert_eq!(wrong(&|it| it.chunks[1].start_line = 0), Some("its chunks"));
+        assert_eq!(wrong(&|it| it.chunks[1].definition = Some(1)), Some("its chunks"));
+        assert_eq!(
+            wrong(&|it| it.chunks[1].range.end = 11),
+            Some("its chunks do not cover it")
+        );
+        assert_eq!(
+            wrong(&|it| it.definitions[0].range.end = 13),
+            Some("a place outside it")
+        );
+        assert_eq!(
+            wrong(&|it| it.definitions[0].doc = Some(range(3, 13))),
+            Some("a place outside it")
+        );
+    }
+
+    #[test]
+    fn records_that_are_larger_than_their_blob_are_seen() {
+        let bytes = vec![b'x'; 1000];
+        let many = SLACK_BYTES / 1000 + PROPORTION + 1;
+        let mut extraction = sound();
+        extraction.chunks = vec![chunk(0, 1000)];
+        assert!(!is_out_of_proportion(&bytes, &extraction));
+        extraction.chunks = vec![chunk(0, 1000); many];
+        assert!(is_out_of_proportion(&bytes, &extraction), "chunks that overlap");
+        extraction.chunks = vec![
+            Chunk {
+                definition: Some(999),
+                ..chunk(0, 1)
+            };
+            10
+        ];
+        extraction.definitions = (0..1000u32).map(|index| definition(index.checked_sub(1))).collect();
+        assert!(is_out_of_proportion(&bytes, &extraction), "heads of deep containers");
     }
 }

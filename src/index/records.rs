@@ -15,8 +15,11 @@ use super::segments::Segments;
 
 /// A part is closed at so many blobs or documents, which bounds the memory of writing and reading it.
 const MAX_PART: usize = 16_384;
-/// Of a file of the largest size that is indexed no block comes near.
-const MAX_BLOCK_BYTES: u64 = 64 << 20;
+/// No block opens to more, unless files may be so large.
+const MAX_BLOCK_BYTES: u64 = 4 << 20;
+/// Nor to more than so many times its own size, beside a constant for very small ones.
+const MAX_RATIO: u64 = 200;
+const RATIO_SLACK: u64 = 64 << 10;
 
 /// Records and vectors, in parts whose numbers follow one another from 0 on.
 #[derive(Clone, Debug)]
@@ -79,6 +82,8 @@ pub struct RecordsKind {
     pub quantisation: Quantisation,
     /// Bytes of an object id.
     pub id_bytes: usize,
+    /// Of a file that is indexed.
+    pub max_blob_bytes: u64,
 }
 
 /// What is recorded of one blob.
@@ -117,7 +122,9 @@ impl Records {
             {
                 return Err(unlike("another embedding profile"));
             }
-            if artifacts.largest_block() > MAX_BLOCK_BYTES {
+            let largest = MAX_BLOCK_BYTES.max(kind.max_blob_bytes.saturating_mul(4));
+            let is_honest = |(packed, opened)| opened <= largest && opened <= packed * MAX_RATIO + RATIO_SLACK;
+            if !artifacts.block_sizes().all(is_honest) {
                 return Err(unlike("a block of records is too large"));
             }
             let n_docs = vectors.len();

@@ -204,6 +204,7 @@ impl Workspace {
             dim: self.own_model().profile().dim,
             quantisation: self.build_options().quantisation,
             id_bytes: self.id_bytes(),
+            max_blob_bytes: self.build_options().max_blob_bytes,
         };
         let files = parts
             .iter()
