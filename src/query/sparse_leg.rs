@@ -112,8 +112,7 @@ impl<'a> SparseLeg<'a> {
         };
         if self.n_missing > 0 {
             notes.push(format!(
-                "{} of {} chunks have no sparse vectors of {model} yet: these do not count for them; codescout index makes \
-                 what is missing",
+                "{} of {} chunks have no sparse vector of {model} yet and get nothing for it; codescout index makes what is missing",
                 self.n_missing, self.n_live
             ));
         }

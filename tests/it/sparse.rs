@@ -282,7 +282,7 @@ fn half_of_the_vectors_is_half_and_said() {
     let indexed = with_server(&repo, &stub);
     let notes = indexed.notes(Mode::Auto, "packet");
     assert!(
-        notes[0].starts_with("4 of 8 chunks have no sparse vectors of s yet"),
+        notes[0].starts_with("4 of 8 chunks have no sparse vector of s yet"),
         "{notes:?}"
     );
     assert_eq!(indexed.search(&indexed.view("HEAD"), Mode::Auto, "packet").len(), 8);

@@ -2,7 +2,7 @@
 """Usage: stub_embedder.py PORT MILLISECONDS DIM
 
 A server for embeddings (OpenAI's form) that takes MILLISECONDS for every request, however many come at once, and gives
-vectors of DIM numbers. Ends on a line of standard input, and then tells how many requests and texts came, how many
+vectors of DIM numbers; at /embed_sparse sparse vectors of DIM tokens in text-embeddings-inference's form. Ends on a line of standard input, and then tells how many requests and texts came, how many
 requests were in the works at most, and for which share of the time since the first as many as that were.
 """
 
@@ -31,6 +31,11 @@ def vector(text):
     return "[" + ",".join(BASE[start:] + BASE[:start]) + "]"
 
 
+def sparse(text):
+    start = int.from_bytes(hashlib.blake2b(text.encode()).digest()[:2], "big") % 30000
+    return "[" + ",".join('{"index":%d,"value":%s}' % (start + at, 0.5 + at / DIM) for at in range(DIM)) + "]"
+
+
 def moved(by):
     global last
     with lock:
@@ -49,9 +54,14 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         moved(1)
         started = time.monotonic()
-        texts = json.loads(self.rfile.read(int(self.headers["content-length"])))["input"]
-        data = ['{"index":%d,"embedding":%s}' % (at, vector(text)) for at, text in enumerate(texts)]
-        body = ('{"object":"list","data":[%s],"model":"stub"}' % ",".join(data)).encode()
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        texts = asked.get("input") or asked["inputs"]
+        if self.path == "/embed_sparse":
+            body = "[%s]" % ",".join(sparse(text) for text in texts)
+        else:
+            data = ['{"index":%d,"embedding":%s}' % (at, vector(text)) for at, text in enumerate(texts)]
+            body = '{"object":"list","data":[%s],"model":"stub"}' % ",".join(data)
+        body = body.encode()
         time.sleep(max(0, DELAY - (time.monotonic() - started)))
         with lock:
             seen["requests"] += 1
