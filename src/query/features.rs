@@ -31,8 +31,6 @@ pub(super) struct FeatureMaker<'s> {
     all_idf: f32,
     lexical_ranks: HashMap<u32, usize>,
     dense_ranks: HashMap<u32, usize>,
-    /// Shares of the best, times what the leg counts.
-    sparse: HashMap<u32, f32>,
     files: HashMap<FileId, FileFeatures>,
 }
 
@@ -53,7 +51,6 @@ impl<'s> FeatureMaker<'s> {
         legs: &'s Legs<'s>,
         defining: &'s HashMap<u32, Defining>,
         cosines: &'s HashMap<u32, f32>,
-        docs: &[u32],
     ) -> Self {
         let lexical = legs.lexical;
         let best = |scores: &mut dyn Iterator<Item = f32>| scores.fold(f32::MIN_POSITIVE, f32::max);
@@ -85,7 +82,6 @@ impl<'s> FeatureMaker<'s> {
                 .enumerate()
                 .map(|(rank, (doc, _))| (*doc, rank))
                 .collect(),
-            sparse: sparse_shares(legs, docs),
             files: HashMap::new(),
         }
     }
@@ -127,7 +123,10 @@ impl<'s> FeatureMaker<'s> {
             is_prose: is_kind(&[ChunkKind::Section]),
             is_module_text: is_kind(&[ChunkKind::Module]),
             brevity: 1.0 / (1.0 + meta.map_or(0.0, |meta| meta.n_tokens as f32) / 20.0),
-            sparse: self.sparse.get(&doc).copied().unwrap_or_default(),
+            sparse: self
+                .legs
+                .sparse
+                .map_or(0.0, |(leg, found)| leg.weight * found.share(doc)),
         }
     }
 
@@ -167,19 +166,6 @@ impl<'s> FeatureMaker<'s> {
         let weights = self.legs.lexical.idf.iter().zip(found);
         weights.filter(|(_, found)| *found).map(|(idf, _)| idf).sum::<f32>() / self.all_idf
     }
-}
-
-/// What documents have in common with the query by their sparse vectors, as shares of the best, times what the leg counts.
-fn sparse_shares(legs: &Legs<'_>, docs: &[u32]) -> HashMap<u32, f32> {
-    let Some((leg, found)) = legs.sparse else {
-        return HashMap::new();
-    };
-    let best = found.docs.first().map_or(f32::MIN_POSITIVE, |(_, impact)| impact.0);
-    let shares = leg
-        .score(found, docs)
-        .into_iter()
-        .map(|impact| leg.weight * impact.0 / best);
-    docs.iter().copied().zip(shares).collect()
 }
 
 fn as_feature(fact: bool) -> f32 {

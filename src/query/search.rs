@@ -385,7 +385,7 @@ impl<'a> Searcher<'a> {
         let defining = self.defining(legs.analysis, scope)?;
         let docs = self.gather(legs, &defining, scope);
         let cosines = self.cosines(legs, &docs)?;
-        let mut features = FeatureMaker::new(self, legs, &defining, &cosines, &docs);
+        let mut features = FeatureMaker::new(self, legs, &defining, &cosines);
         let weights = if legs.analysis.is_name {
             &Weights::NAME
         } else {

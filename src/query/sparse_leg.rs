@@ -4,7 +4,7 @@ use roaring::RoaringBitmap;
 
 use crate::embed::{EmbedError, SparseEmbedder, SparseVector};
 use crate::index::Segments;
-use crate::index::sparse::{Impact, SparseIndex};
+use crate::index::sparse::{Impact, Impacts, SparseIndex};
 
 use super::search::chain;
 
@@ -30,7 +30,7 @@ pub(super) enum Asked {
 
 /// What the leg brought.
 pub(super) struct SparseFound {
-    query: SparseVector,
+    impacts: Impacts,
     /// Documents that have anything in common with the query, best first.
     pub(super) docs: Vec<(u32, Impact)>,
 }
@@ -116,12 +116,16 @@ impl<'a> SparseLeg<'a> {
                 self.n_missing, self.n_live
             ));
         }
-        let docs = self.index.search(&query, scope, k);
-        Some(SparseFound { query, docs })
+        let impacts = self.index.impacts(&query);
+        let docs = impacts.best(scope, k);
+        Some(SparseFound { impacts, docs })
     }
+}
 
-    /// What each of `docs` has in common with the query, in their order.
-    pub(super) fn score(&self, found: &SparseFound, docs: &[u32]) -> Vec<Impact> {
-        self.index.score(&found.query, docs)
+impl SparseFound {
+    /// What a document has in common with the query, as a share of the best.
+    pub(super) fn share(&self, doc: u32) -> f32 {
+        let best = self.docs.first().map_or(f32::MIN_POSITIVE, |(_, impact)| impact.0);
+        self.impacts.of(doc).0 / best
     }
 }

@@ -6,7 +6,7 @@
 //! cargo bench --bench dense -- recall DIR QUERIES           # int4 and int8 against f32; QUERIES has one query a line
 //! cargo bench --bench dense -- scan N [DIR]                 # whole, and through filters of 10 % and 1 %
 //! cargo bench --bench dense -- hnsw N DIR QUERIES           # the graph against the scan
-//! cargo bench --bench dense -- sparse N TERMS               # made-up sparse vectors: the scan against inverted lists
+//! cargo bench --bench dense -- sparse N TERMS               # made-up sparse vectors, against going through all rows
 //! ```
 //!
 //! DIR is any folder of source files: the figures in the documents come from the trees of git and rust-analyzer, with commit
@@ -328,35 +328,33 @@ fn sparse(n: usize, n_terms: usize) {
     let file = SparseFile::open(Arc::new(bytes)).unwrap();
     println!("verify {:.2?}", best_of(5, || file.verify().unwrap()));
     let index = SparseIndex::new(vec![(0, file)]);
-    let started = Instant::now();
-    let mut lists: HashMap<u32, Vec<(u32, f32)>> = HashMap::new();
-    for (doc, vector) in (0..).zip(&vectors) {
-        for (token, weight) in vector.terms() {
-            lists.entry(*token).or_default().push((doc, *weight));
-        }
-    }
-    println!("inverted in {:.2?}", started.elapsed());
     let all: RoaringBitmap = (0..n as u32).collect();
     let tenth: RoaringBitmap = (0..n as u32).filter(|doc| doc % 10 == 3).collect();
     for n_query_terms in [10, 30, 60] {
         let queries = sparse_vectors(20, n_query_terms, 2);
         let time = |run: &dyn Fn(&SparseVector)| best_of(5, || queries.iter().for_each(run)) / queries.len() as u32;
-        let inverted = time(&|query| {
-            let mut sums = vec![0.0f32; n];
-            for (token, weight) in query.terms() {
-                for (doc, found) in lists.get(token).into_iter().flatten() {
-                    sums[*doc as usize] += weight * found;
-                }
-            }
-            let mut found: Vec<(u32, f32)> = (0..).zip(sums).filter(|(_, sum)| *sum > 0.0).collect();
-            let at = 200.min(found.len() - 1);
-            found.select_nth_unstable_by(at, |a, b| b.1.total_cmp(&a.1));
-            black_box(found);
+        let by_rows = time(&|query| {
+            let weights: HashMap<u32, f32> = query.terms().iter().copied().collect();
+            let mut table = vec![0.0; 30_522];
+            weights
+                .iter()
+                .for_each(|(token, weight)| table[*token as usize] = *weight);
+            let sums: Vec<f32> = vectors
+                .iter()
+                .map(|vector| {
+                    vector
+                        .terms()
+                        .iter()
+                        .map(|(token, weight)| table[*token as usize] * weight)
+                        .sum()
+                })
+                .collect();
+            black_box(sums);
         });
         println!(
-            "query of {n_query_terms} terms: scan {:.2?}, through a filter of 10 % {:.2?}, inverted lists {inverted:.2?}",
-            time(&|query| drop(black_box(index.search(query, &all, 200)))),
-            time(&|query| drop(black_box(index.search(query, &tenth, 200)))),
+            "query of {n_query_terms} terms: {:.2?}, through a filter of 10 % {:.2?}; all rows {by_rows:.2?}",
+            time(&|query| drop(black_box(index.impacts(query).best(&all, 200)))),
+            time(&|query| drop(black_box(index.impacts(query).best(&tenth, 200)))),
         );
     }
 }

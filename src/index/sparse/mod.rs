@@ -1,6 +1,6 @@
 //! Which documents share heavy tokens with a query.
 //!
-//! [`SparseFile`] is the stored form, [`SparseIndex`] the exact scan over several of them. Like its dense sister the room knows
+//! [`SparseFile`] is the stored form, [`SparseIndex`] the exact product with all of them. Like its dense sister the room knows
 //! documents as numbers and tokens as numbers: no text, no path, no file system. Start at [`SparseIndex`].
 
 mod file;
@@ -8,5 +8,5 @@ mod scan;
 mod writer;
 
 pub use file::SparseFile;
-pub use scan::{Impact, SparseIndex};
+pub use scan::{Impact, Impacts, SparseIndex};
 pub use writer::SparseWriter;

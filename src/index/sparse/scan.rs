@@ -1,8 +1,8 @@
-//! The exact scan.
+//! The exact product with every document.
 
 use roaring::RoaringBitmap;
 
-use super::file::{SparseFile, token_and_step};
+use super::file::SparseFile;
 use crate::embed::SparseVector;
 use crate::index::dense::top_k::{TopK, best};
 
@@ -10,11 +10,18 @@ use crate::index::dense::top_k::{TopK, best};
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Impact(pub f32);
 
-/// All sparse vectors of some segments, compared one by one with the query: nothing is ever missed.
+/// All sparse vectors of some segments: nothing is ever missed.
 #[derive(Clone, Debug, Default)]
 pub struct SparseIndex {
     /// With the number of their first document, ascending.
     segments: Vec<(u32, SparseFile)>,
+}
+
+/// What every document of an index has in common with a query.
+#[derive(Debug)]
+pub struct Impacts {
+    /// By segment, with the number of its first document, ascending.
+    segments: Vec<(u32, Vec<f32>)>,
 }
 
 impl SparseIndex {
@@ -25,14 +32,25 @@ impl SparseIndex {
         Self { segments }
     }
 
+    /// The products of a query with all documents. Takes four bytes for each.
+    pub fn impacts(&self, query: &SparseVector) -> Impacts {
+        let segments = self.segments.iter();
+        Impacts {
+            segments: segments
+                .map(|(base_doc, file)| (*base_doc, impacts_in(file, query)))
+                .collect(),
+        }
+    }
+}
+
+impl Impacts {
     /// The `k` best of the documents in `live` that have anything in common with the query: best first, ties by ascending document.
-    pub fn search(&self, query: &SparseVector, live: &RoaringBitmap, k: usize) -> Vec<(u32, Impact)> {
-        let table = table(query);
+    pub fn best(&self, live: &RoaringBitmap, k: usize) -> Vec<(u32, Impact)> {
         let mut found = Vec::new();
-        for (base_doc, file) in &self.segments {
+        for (base_doc, impacts) in &self.segments {
             let mut top = TopK::new(k);
-            for doc in live.range(*base_doc..base_doc.saturating_add(file.len())) {
-                let impact = impact(file, doc - base_doc, &table);
+            for doc in live.range(*base_doc..base_doc.saturating_add(impacts.len() as u32)) {
+                let impact = impacts[(doc - base_doc) as usize];
                 if impact > 0.0 {
                     top.offer(doc, impact);
                 }
@@ -43,41 +61,30 @@ impl SparseIndex {
         found.map(|(doc, impact)| (doc, Impact(impact))).collect()
     }
 
-    /// That of each of `docs`, in their order; 0 for a document without a vector.
-    pub fn score(&self, query: &SparseVector, docs: &[u32]) -> Vec<Impact> {
-        let table = table(query);
-        let scored = docs.iter().map(|&doc| {
-            let after = self.segments.partition_point(|(base_doc, _)| *base_doc <= doc);
-            let segment = after.checked_sub(1).map(|at| &self.segments[at]);
-            segment.map_or(0.0, |(base_doc, file)| impact(file, doc - base_doc, &table))
-        });
-        scored.map(Impact).collect()
+    /// That of one document; 0 without a vector.
+    pub fn of(&self, doc: u32) -> Impact {
+        let after = self.segments.partition_point(|(base_doc, _)| *base_doc <= doc);
+        let segment = after.checked_sub(1).map(|at| &self.segments[at]);
+        let impact = segment.and_then(|(base_doc, impacts)| impacts.get((doc - base_doc) as usize));
+        Impact(impact.copied().unwrap_or_default())
     }
 }
 
-/// The weights of a query by token, up to its last.
-fn table(query: &SparseVector) -> Vec<f32> {
-    let n_tokens = query.terms().last().map_or(0, |(token, _)| *token as usize + 1);
-    let mut table = vec![0.0; n_tokens];
-    query
-        .terms()
-        .iter()
-        .for_each(|(token, weight)| table[*token as usize] = *weight);
-    table
-}
-
-#[inline(always)]
-fn impact(file: &SparseFile, row: u32, table: &[f32]) -> f32 {
-    let mut sum = 0.0;
-    for &entry in file.entries(row) {
-        let (token, step) = token_and_step(entry);
-        if let Some(&weight) = table.get(token as usize)
-            && weight > 0.0
-        {
-            sum += weight * step as f32;
+/// The products with the rows of a file. Tokens are added in their order, so that sums are the same to the bit everywhere.
+fn impacts_in(file: &SparseFile, query: &SparseVector) -> Vec<f32> {
+    let mut sums = vec![0.0; file.len() as usize];
+    for (token, weight) in query.terms() {
+        for posting in file.postings(*token) {
+            // A row that is not there is damage.
+            if let Some(sum) = sums.get_mut(posting.number() as usize) {
+                *sum += weight * posting.step() as f32;
+            }
         }
     }
-    sum * file.scale(row)
+    for (sum, scale) in sums.iter_mut().zip(file.scales()) {
+        *sum *= f32::from_le_bytes(*scale);
+    }
+    sums
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Files of sparse vectors as they are written.
 
-use super::file::{MAGIC, SparseFile};
+use super::file::{MAGIC, SparseFile, Term};
 use crate::embed::{ProfileId, SparseVector};
 use crate::index::dense::WriteError;
 use crate::index::header::{HEADER_BYTES, RowsHeader};
@@ -12,9 +12,9 @@ const MAX_STEP: f32 = 255.0;
 #[derive(Debug)]
 pub struct SparseWriter {
     profile: ProfileId,
-    ends: Vec<u32>,
     scales: Vec<f32>,
-    entries: Vec<[u8; 4]>,
+    /// Token, row and step, row by row.
+    postings: Vec<(u32, u32)>,
 }
 
 impl SparseWriter {
@@ -22,9 +22,8 @@ impl SparseWriter {
     pub fn new(profile: ProfileId) -> Self {
         Self {
             profile,
-            ends: Vec::new(),
             scales: Vec::new(),
-            entries: Vec::new(),
+            postings: Vec::new(),
         }
     }
 
@@ -36,17 +35,17 @@ impl SparseWriter {
             .fold(0.0f32, |most, (_, weight)| most.max(*weight));
         // Weights next to nothing would have a scale of nothing, which stands for no vector.
         let scale = (heaviest / MAX_STEP).max(f32::MIN_POSITIVE);
-        let entries = vector.terms().iter().map(|(token, weight)| {
-            let step = (weight / scale).round().clamp(1.0, MAX_STEP) as u32;
-            (token << 8 | step).to_le_bytes()
+        let terms = vector.terms().iter().map(|(token, weight)| {
+            let step = (weight / scale).round().clamp(1.0, MAX_STEP);
+            Term::new(*token, step as u32)
         });
-        self.add(scale, entries)
+        self.add(scale, terms)
     }
 
-    /// Adds a copy of a row of another file, byte for byte.
+    /// Adds a copy of a row of another file: the same scale, tokens and steps.
     pub fn copy_row(&mut self, from: &SparseFile, row: u32) -> Result<(), WriteError> {
         match from.profile() == self.profile && row < from.len() {
-            true => self.add(from.scale(row), from.entries(row).iter().copied()),
+            true => self.add(from.scale(row), from.row(row).iter().copied()),
             false => Err(WriteError::OtherKind),
         }
     }
@@ -57,14 +56,25 @@ impl SparseWriter {
     }
 
     /// The finished file.
-    pub fn finish(self) -> Vec<u8> {
+    pub fn finish(mut self) -> Vec<u8> {
+        // Rows ascend already, and stay in order within a token.
+        self.postings.sort_by_key(|(token, _)| *token);
+        let tokens: Vec<(u32, u32)> = self
+            .postings
+            .chunk_by(|(a, _), (b, _)| a == b)
+            .scan(0, |end, postings| {
+                *end += postings.len() as u32;
+                Some((postings[0].0, *end))
+            })
+            .collect();
         let mut file = vec![0; HEADER_BYTES];
-        file.reserve_exact(8 * self.ends.len() + 4 * self.entries.len());
-        file.extend(self.ends.iter().flat_map(|end| end.to_le_bytes()));
+        file.reserve_exact(4 * self.scales.len() + 8 * tokens.len() + 4 * self.postings.len());
         file.extend(self.scales.iter().flat_map(|scale| scale.to_le_bytes()));
-        file.extend(self.entries.as_flattened());
+        let entries = tokens.iter().flat_map(|(token, end)| [*token, *end]);
+        let postings = self.postings.iter().map(|(_, posting)| *posting);
+        file.extend(entries.chain(postings).flat_map(u32::to_le_bytes));
         let header = RowsHeader {
-            numbers: [self.ends.len() as u32, self.entries.len() as u32, 0],
+            numbers: [self.scales.len(), tokens.len(), self.postings.len()].map(|number| number as u32),
             profile: self.profile,
             body_hash: blake3::hash(&file[HEADER_BYTES..]),
         };
@@ -72,13 +82,13 @@ impl SparseWriter {
         file
     }
 
-    fn add(&mut self, scale: f32, entries: impl ExactSizeIterator<Item = [u8; 4]>) -> Result<(), WriteError> {
-        let end = u32::try_from(self.entries.len() + entries.len()).map_err(|_| WriteError::Full)?;
-        if self.ends.len() >= u32::MAX as usize {
+    fn add(&mut self, scale: f32, terms: impl ExactSizeIterator<Item = Term>) -> Result<(), WriteError> {
+        let row = self.scales.len() as u32;
+        if row >= Term::END || self.postings.len() + terms.len() > u32::MAX as usize {
             return Err(WriteError::Full);
         }
-        self.entries.extend(entries);
-        self.ends.push(end);
+        let postings = terms.map(|term| (term.number(), Term::new(row, term.step()).0));
+        self.postings.extend(postings);
         self.scales.push(scale);
         Ok(())
     }
