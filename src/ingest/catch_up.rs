@@ -28,6 +28,7 @@ use super::progress::{Progress, Stage};
 use super::publish::{PublishError, publish_state, store_rows};
 use super::sweep::retire_files;
 use super::take::Take;
+use super::turns::Turns;
 use super::wanted::Wanted;
 
 /// So many vectors are joined to segments at once.
@@ -330,7 +331,11 @@ struct Batch {
 struct Work<'a> {
     catch_up: &'a CatchUp<'a>,
     batching: Batching,
+    /// Of those that ask the embedder.
+    turns: Turns,
     parts: Mutex<Parts>,
+    /// What is not yet among the parts: these are kept locked while they are joined, and nobody is to wait for that.
+    stored: Mutex<Vec<Part>>,
     n_embedded: AtomicUsize,
     is_over: AtomicBool,
     failure: Mutex<Option<EmbedError>>,
@@ -340,10 +345,13 @@ struct Work<'a> {
 
 impl<'a> Work<'a> {
     fn new(catch_up: &'a CatchUp<'a>, parts: Parts) -> Self {
+        let batching = catch_up.maker.batching();
         Self {
             catch_up,
-            batching: catch_up.maker.batching(),
+            turns: Turns::new(batching.in_flight.max(1)),
+            batching,
             parts: Mutex::new(parts),
+            stored: Mutex::default(),
             n_embedded: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
             failure: Mutex::new(None),
@@ -352,7 +360,13 @@ impl<'a> Work<'a> {
     }
 
     fn parts(&self) -> MutexGuard<'_, Parts> {
-        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        self.stored().drain(..).for_each(|part| parts.add(part));
+        parts
+    }
+
+    fn stored(&self) -> MutexGuard<'_, Vec<Part>> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the work; the first cause is told.
@@ -366,7 +380,8 @@ impl<'a> Work<'a> {
         self.failure.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes texts on this thread, and has as many batches of them in the works as the embedder takes at a time.
+    /// Makes texts on this thread, and has as many batches of them in the works as the embedder takes at a time. While some threads
+    /// wait for it, others store what they got, so that it need not wait for them.
     fn embed(
         &self,
         wanted: &Wanted,
@@ -375,7 +390,8 @@ impl<'a> Work<'a> {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<(), CatchUpError> {
-        let n_threads = self.batching.in_flight.max(1);
+        let in_flight = self.batching.in_flight.max(1);
+        let n_threads = in_flight + in_flight / 2;
         let (sender, receiver) = sync_channel::<Batch>(n_threads);
         let receiver = Mutex::new(receiver);
         std::thread::scope(|scope| {
@@ -452,11 +468,16 @@ impl<'a> Work<'a> {
         loop {
             let next = batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(batch) = next else { return };
-            if self.is_over.load(Ordering::Relaxed) {
+            let texts: Vec<&str> = batch.texts.iter().map(String::as_str).collect();
+            let turn = self.turns.take();
+            if self.is_over.load(Ordering::Relaxed) || interrupt.load(Ordering::Relaxed) {
                 continue;
             }
-            let texts: Vec<&str> = batch.texts.iter().map(String::as_str).collect();
-            let rows = match self.catch_up.maker.rows(&texts, interrupt) {
+            let asked = Instant::now();
+            let rows = self.catch_up.maker.rows(&texts, interrupt);
+            drop(turn);
+            let answered = Instant::now();
+            let rows = match rows {
                 Ok(rows) => rows,
                 Err(error) => {
                     self.stop(error);
@@ -467,6 +488,12 @@ impl<'a> Work<'a> {
                 self.is_over.store(true, Ordering::Relaxed);
                 *self.unkept.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             }
+            tracing::trace!(
+                n_texts = texts.len(),
+                asked_ms = (answered - asked).as_secs_f64() * 1e3,
+                stored_ms = answered.elapsed().as_secs_f64() * 1e3,
+                "embedded"
+            );
             batch.texts.iter().for_each(|text| progress.advance(text.len() as u64));
         }
     }
@@ -490,7 +517,7 @@ impl<'a> Work<'a> {
         }
         let part = Part::store(self.catch_up.sidecar, &keys, &writer.finish())?;
         self.n_embedded.fetch_add(keys.len(), Ordering::Relaxed);
-        self.parts().add(part);
+        self.stored().push(part);
         Ok(())
     }
 }

@@ -22,6 +22,7 @@ mod sides;
 mod sweep;
 mod take;
 mod trace;
+mod turns;
 mod verify;
 mod wanted;
 

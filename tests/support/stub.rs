@@ -194,8 +194,10 @@ impl Shared {
             self.seen.lock().unwrap().push(seen.clone());
             let scripted = self.script.lock().unwrap().pop_front();
             let reply = scripted.unwrap_or_else(|| (self.handler)(&seen));
-            let goes_on = self.give(&reply, &mut writer);
+            let is_there = self.wait(reply.delay);
+            // Before the answer: who has it asks again at once.
             self.n_now.fetch_sub(1, Ordering::SeqCst);
+            let goes_on = is_there && !reply.hangs_up && self.give(&reply, &mut writer);
             if !goes_on || self.is_over.load(Ordering::SeqCst) {
                 break;
             }
@@ -205,9 +207,6 @@ impl Shared {
 
     /// Whether the connection may go on.
     fn give(&self, reply: &Reply, writer: &mut TcpStream) -> bool {
-        if !self.wait(reply.delay) || reply.hangs_up {
-            return false;
-        }
         let mut head = format!(
             "HTTP/1.1 {} stub\r\ncontent-length: {}\r\n",
             reply.status,

@@ -1,0 +1,64 @@
+//! So many at a time.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// Lets a number of threads do something at a time; the others wait.
+pub(super) struct Turns {
+    n_free: Mutex<usize>,
+    freed: Condvar,
+}
+
+/// Is given back when it is dropped.
+pub(super) struct Turn<'a> {
+    turns: &'a Turns,
+}
+
+impl Turns {
+    pub(super) fn new(n: usize) -> Self {
+        Self {
+            n_free: Mutex::new(n),
+            freed: Condvar::new(),
+        }
+    }
+
+    /// Waits for one.
+    pub(super) fn take(&self) -> Turn<'_> {
+        let n_free = self.n_free.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.freed.wait_while(n_free, |n_free| *n_free == 0);
+        *waited.unwrap_or_else(PoisonError::into_inner) -= 1;
+        Turn { turns: self }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *self.turns.n_free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.turns.freed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn never_more_than_so_many_and_all_in_the_end() {
+        let (turns, n_now, n_most) = (Turns::new(3), AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        let _turn = turns.take();
+                        n_most.fetch_max(n_now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        std::thread::yield_now();
+                        n_now.fetch_sub(1, Ordering::SeqCst);
+                    }
+                });
+            }
+        });
+        assert!(n_most.into_inner() <= 3);
+        assert_eq!(turns.n_free.into_inner().unwrap_or_default(), 3);
+    }
+}
