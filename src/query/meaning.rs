@@ -42,8 +42,14 @@ pub(super) struct Query {
 }
 
 impl<'a> Meaning<'a> {
-    /// Joins the vectors of segments; `live` are the documents that may be asked about.
-    pub(super) fn open(segments: &Segments, uses_added: bool, live: &RoaringBitmap) -> Result<Self, DenseError> {
+    /// Joins the vectors of segments; `live` are the documents that may be asked about, `withheld` those that are given to no other
+    /// model.
+    pub(super) fn open(
+        segments: &Segments,
+        uses_added: bool,
+        live: &RoaringBitmap,
+        withheld: impl Fn() -> RoaringBitmap,
+    ) -> Result<Self, DenseError> {
         let own = segments
             .iter()
             .filter_map(|segment| Some((segment.base_doc, segment.vectors.clone()?)));
@@ -55,18 +61,20 @@ impl<'a> Meaning<'a> {
                 elsewhere: None,
             });
         }
-        let (mut without, mut n_missing) = (RoaringBitmap::new(), 0);
+        let (mut without, mut missing) = (RoaringBitmap::new(), RoaringBitmap::new());
         for segment in segments.iter() {
             let docs = segment.base_doc..segment.base_doc + segment.lexical.n_docs();
             let has_none = |doc: &u32| {
                 let added = segment.added.as_ref();
                 added.is_none_or(|added| added.weight(doc - segment.base_doc) == 0.0)
             };
-            let before = without.len();
-            without.extend(live.range(docs).filter(has_none));
+            without.extend(live.range(docs.clone()).filter(has_none));
             if !segment.is_in_memory {
-                n_missing += without.len() - before;
+                missing.extend(without.range(docs));
             }
+        }
+        if !missing.is_empty() {
+            missing -= withheld();
         }
         let added = segments
             .iter()
@@ -75,7 +83,7 @@ impl<'a> Meaning<'a> {
         let added = Some(Added {
             index,
             without,
-            n_missing,
+            n_missing: missing.len(),
         });
         Ok(Self {
             own,

@@ -7,6 +7,7 @@ use roaring::RoaringBitmap;
 
 use crate::artifact::ReadError;
 use crate::embed::{EmbedError, Embedder, Embedding, SparseEmbedder, StaticModel};
+use crate::extract::is_credential;
 use crate::index::dense::{Cosine, DenseError};
 use crate::index::lexical::LexicalError;
 use crate::index::lexical::bm25::Params;
@@ -132,7 +133,7 @@ impl<'a> Searcher<'a> {
             view,
             embedder,
             paths,
-            meaning: Meaning::open(view.segments(), uses_added, &live)?,
+            meaning: Meaning::open(view.segments(), uses_added, &live, || withheld(view))?,
             sparse: None,
             live,
             reranking: None,
@@ -142,7 +143,9 @@ impl<'a> Searcher<'a> {
     /// The same with sparse vectors as a third leg of the modes with words and meaning; `weight` is what they count, as a share of
     /// what they count by default.
     pub fn with_sparse(self, embedder: &'a dyn SparseEmbedder, weight: f32) -> Self {
-        let leg = SparseLeg::open(self.view.segments(), embedder, weight, &self.live);
+        let leg = SparseLeg::open(self.view.segments(), embedder, weight, &self.live, || {
+            withheld(self.view)
+        });
         Self {
             sparse: Some(leg),
             ..self
@@ -523,6 +526,12 @@ impl Scope {
             .copied()
             .filter(|place| self.has_file(place.file))
     }
+}
+
+/// The documents of files that hold secrets by their names: their texts are given to no model of others.
+fn withheld(view: &View) -> RoaringBitmap {
+    let files = view.files().filter(|(_, file)| is_credential(file.path));
+    files.flat_map(|(id, _)| view.docs(id)).collect()
 }
 
 /// The vector of a text as a document.

@@ -15,7 +15,7 @@ pub(super) struct SparseLeg<'a> {
     /// What the leg counts, as a share of what it counts by default.
     pub(super) weight: f32,
     n_live: u64,
-    /// Live documents that are stored and have none.
+    /// Live documents that are stored, could have one and have none.
     n_missing: u64,
     has_any: bool,
 }
@@ -41,17 +41,21 @@ impl<'a> SparseLeg<'a> {
         embedder: &'a dyn SparseEmbedder,
         weight: f32,
         live: &RoaringBitmap,
+        withheld: impl Fn() -> RoaringBitmap,
     ) -> Self {
-        let (mut n_missing, mut has_any) = (0, false);
+        let (mut missing, mut has_any) = (RoaringBitmap::new(), false);
         for segment in segments.iter().filter(|segment| !segment.is_in_memory) {
             let docs = segment.base_doc..segment.base_doc + segment.lexical.n_docs();
-            let has_one = |doc: &u32| {
+            let has_none = |doc: &u32| {
                 let sparse = segment.sparse.as_ref();
-                sparse.is_some_and(|sparse| sparse.has(doc - segment.base_doc))
+                sparse.is_none_or(|sparse| !sparse.has(doc - segment.base_doc))
             };
-            let n_with = live.range(docs.clone()).filter(has_one).count() as u64;
-            n_missing += live.range_cardinality(docs) - n_with;
-            has_any |= n_with > 0;
+            let before = missing.len();
+            missing.extend(live.range(docs.clone()).filter(has_none));
+            has_any |= live.range_cardinality(docs) > missing.len() - before;
+        }
+        if !missing.is_empty() {
+            missing -= withheld();
         }
         let files = segments
             .iter()
@@ -61,7 +65,7 @@ impl<'a> SparseLeg<'a> {
             index: SparseIndex::new(files.collect()),
             weight,
             n_live: live.len(),
-            n_missing,
+            n_missing: missing.len(),
             has_any,
         }
     }

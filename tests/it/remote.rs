@@ -349,6 +349,8 @@ fn files_that_hold_secrets_are_given_to_nobody() {
     let stub = openai_stub();
     let done = with_server(&repo, &stub).caught_up();
     assert_eq!((done.n_docs, done.n_withheld), (3, 1));
+    let notes = Indexed::new(repo.root()).notes(Mode::Auto, "packet");
+    assert_eq!(notes, Vec::<String>::new(), "what is withheld is not missing");
     for seen in stub.requests() {
         let body = String::from_utf8(seen.body).unwrap();
         assert!(
