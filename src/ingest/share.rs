@@ -9,8 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use roaring::RoaringBitmap;
-
 use crate::embed::ProfileId;
 use crate::index::dense::VectorFile;
 use crate::index::shared::{Put, SharedBatching, SharedError, SharedVectors, Standing, There};
@@ -111,6 +109,47 @@ impl Sharing<'_> {
         Ok(outcome)
     }
 
+    /// The chunks whose vectors this clone has put or found there and that are in nothing any more that it keeps.
+    pub fn gone(&self) -> Result<Vec<ChunkKey>, CatchUpError> {
+        let Some(state) = self.sidecar.state()? else {
+            return Ok(Vec::new());
+        };
+        let segments = Segments::open_newest(self.sidecar, &state, self.own_profile)?;
+        let keys = There::keys(self.sidecar, self.profile, self.shared.repository());
+        let mut keys = keys.map_err(|error| self.io(error))?;
+        keys.retain(|key| segments.find_doc(*key).is_none());
+        Ok(keys)
+    }
+
+    /// Removes the vectors of [`Self::gone`], of which other clones are told. Returns how many these are, and why they are still there,
+    /// if so.
+    pub fn remove_gone(&self, interrupt: &AtomicBool) -> Result<(usize, Option<String>), CatchUpError> {
+        let Some(_only) = self.sidecar.lock_embedding()? else {
+            let why = "another process is making or sharing vectors".to_owned();
+            return Ok((self.gone()?.len(), Some(why)));
+        };
+        let gone = self.gone()?;
+        let removed = match self.shared.standing(interrupt) {
+            Ok(Some(standing)) if !gone.is_empty() || standing.is_removing => self.shared.remove(&gone, interrupt),
+            standing => standing.map(drop),
+        };
+        if let Err(error) = removed {
+            return Ok((gone.len(), Some(chain(&error))));
+        }
+        // What is there besides is looked at again: others may have removed some of it at the same time.
+        let repository = self.shared.repository();
+        let forget = || -> io::Result<()> {
+            let mut keys = There::keys(self.sidecar, self.profile, repository)?;
+            keys.retain(|key| gone.binary_search(key).is_err());
+            match There::load(self.sidecar, self.profile, repository)? {
+                Some(there) => there.store(self.sidecar, &keys),
+                None => Ok(()),
+            }
+        };
+        forget().map_err(|error| self.io(error))?;
+        Ok((gone.len(), None))
+    }
+
     fn share(
         &self,
         wanted: &Wanted,
@@ -130,7 +169,7 @@ impl Sharing<'_> {
         };
         let standing = self.shared.prepare(dim, interrupt)?;
         self.check(&standing, dim, interrupt)?;
-        let mut known = self.known(&standing, state, segments)?;
+        let mut known = self.known(&standing, state)?;
         let keyed = keyed_docs(segments, |doc| {
             wanted.docs.contains(doc) && !known.there.docs.contains(doc)
         });
@@ -191,7 +230,7 @@ impl Sharing<'_> {
         }
         if standing.is_removing {
             return Err(Stopped::Told(
-                "another clone is removing vectors there; if it was killed at that: codescout gc --qdrant",
+                "another clone is removing vectors there; if it was killed at that: codescout gc --qdrant, an hour later",
             ));
         }
         // The program's own model is the same wherever its profile is the same.
@@ -211,23 +250,19 @@ impl Sharing<'_> {
         same.map_err(unusable)
     }
 
-    /// What is known to be there; nothing if it may have gone since.
-    fn known(&self, standing: &Standing, state: &State, segments: &Segments) -> Result<Known, Stopped> {
+    /// What is known to be there; nothing if it may have gone since, or numbers are others.
+    fn known(&self, standing: &Standing, state: &State) -> Result<Known, Stopped> {
         let repository = self.shared.repository();
         let load = || -> io::Result<(Option<There>, Vec<ChunkKey>)> {
             let there = There::load(self.sidecar, self.profile, repository)?;
             Ok((there, There::keys(self.sidecar, self.profile, repository)?))
         };
-        let (there, mut keys) = load().map_err(|error| self.io(error))?;
-        let is_good = |there: &There, keys: &[ChunkKey]| {
-            there.generation == standing.generation && standing.n_vectors >= keys.len() as u64
-        };
-        let mut docs = RoaringBitmap::new();
-        match there.as_ref().filter(|there| is_good(there, &keys)) {
-            Some(there) if there.epoch == state.epoch => docs = there.docs.clone(),
-            Some(_) => docs.extend(keys.iter().filter_map(|key| segments.find_doc(*key))),
-            None => keys.clear(),
-        }
+        let (there, keys) = load().map_err(|error| self.io(error))?;
+        let there = there.filter(|there| {
+            let has_all = standing.n_vectors >= there.docs.len();
+            (there.generation, there.epoch) == (standing.generation, state.epoch) && has_all
+        });
+        let is_changed = there.is_none();
         Ok(Known {
             there: There {
                 profile: self.profile,
@@ -236,10 +271,10 @@ impl Sharing<'_> {
                 epoch: state.epoch,
                 n_vectors: standing.n_vectors,
                 dim: standing.dim as u32,
-                docs,
+                docs: there.map(|there| there.docs).unwrap_or_default(),
             },
             keys,
-            is_changed: there.is_none_or(|there| (there.generation, there.epoch) != (standing.generation, state.epoch)),
+            is_changed,
         })
     }
 

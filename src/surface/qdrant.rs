@@ -9,8 +9,8 @@ use crate::index::shared::{RepositoryTag, SharedVectors, There};
 use crate::ingest::{Maker, Progress, Shared, Sharing};
 use crate::model::TreeId;
 use crate::query::{Elsewhere, LEG_CANDIDATES, Searcher};
-use crate::remote::{Endpoint, Qdrant};
-use crate::sidecar::RecordError;
+use crate::remote::{Endpoint, Moved, Qdrant};
+use crate::sidecar::{RecordError, Sidecar};
 use crate::snapshot::View;
 
 /// Why a shallow clone shares nothing, and how it could.
@@ -58,14 +58,54 @@ impl Workspace {
         let Some(sidecar) = self.open_sidecar()? else {
             return Ok(None);
         };
-        let sharing = Sharing {
-            sidecar: &sidecar,
+        let own_profile = self.own_profile();
+        let sharing = self.sharing_of(qdrant, &sidecar, &own_profile);
+        Ok(Some(sharing.run(trees, progress, interrupt)?))
+    }
+
+    fn sharing_of<'a>(&'a self, qdrant: &'a Qdrant, sidecar: &'a Sidecar, own_profile: &'a str) -> Sharing<'a> {
+        Sharing {
+            sidecar,
             shared: qdrant,
             profile: self.embedder().profile().id(),
-            own_profile: &self.own_profile(),
+            own_profile,
             recipe: self.build_options().recipe,
+        }
+    }
+
+    /// How many vectors this clone has shared of chunks that it does not keep any more; `None` if none are shared.
+    pub(crate) fn gone_but_shared(&self) -> Result<Option<usize>> {
+        let Some((qdrant, sidecar)) = self.sharing()?.zip(self.open_sidecar()?) else {
+            return Ok(None);
         };
-        Ok(Some(sharing.run(trees, progress, interrupt)?))
+        let own_profile = self.own_profile();
+        Ok(Some(self.sharing_of(qdrant, &sidecar, &own_profile).gone()?.len()))
+    }
+
+    /// Removes these where they are shared, and looks what is there then. Returns how many they are, and why they are still there, if so.
+    pub(crate) fn remove_gone(
+        &self,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<(usize, Option<String>)>> {
+        let Some((qdrant, sidecar)) = self.sharing()?.zip(self.open_sidecar()?) else {
+            return Ok(None);
+        };
+        let own_profile = self.own_profile();
+        let sharing = self.sharing_of(qdrant, &sidecar, &own_profile);
+        let (n_gone, mut why) = sharing.remove_gone(interrupt)?;
+        if let Some(head) = self.target("HEAD")?.filter(|_| why.is_none() && n_gone > 0) {
+            why = sharing.run(&[head.tree], progress, interrupt)?.stopped;
+        }
+        Ok(Some((n_gone, why)))
+    }
+
+    /// Has all shared vectors of the model in use move to a new collection, made as it is set now.
+    pub(crate) fn move_collection(&self, interrupt: &AtomicBool) -> Result<Moved> {
+        let qdrant = self
+            .sharing()?
+            .context("no Qdrant is set: codescout config set qdrant.server ADDRESS")?;
+        Ok(qdrant.move_collection(interrupt)?)
     }
 
     /// Where the vectors of a maker may be already.
@@ -143,7 +183,7 @@ impl Workspace {
         }
         let sidecar = self.open_sidecar()?;
         // What is damaged is written anew.
-        let noted = |sidecar: &crate::sidecar::Sidecar| match sidecar.repository_identity() {
+        let noted = |sidecar: &Sidecar| match sidecar.repository_identity() {
             Err(RecordError::Damaged { .. } | RecordError::Format { .. }) => Ok(None),
             noted => noted,
         };

@@ -444,3 +444,444 @@ fn vectors_that_went_behind_everybodys_back_are_missed_and_put_back() {
     );
     assert_eq!(why(&search(&repo, QUERIES[0])), "");
 }
+
+#[test]
+fn what_is_only_promised_does_not_count() {
+    let repo = project(12);
+    let qdrant = QdrantStub::start();
+    configure(&repo, &with_qdrant(&qdrant.url()));
+    // The collection, then no more.
+    index(&repo);
+    write_packet(&repo, 40);
+    repo.commit("more");
+    qdrant.only_promise(true);
+    let done = index(&repo).json();
+    assert_eq!(
+        (&done["shared"]["new"], &done["shared"]["missing"]),
+        (&json!(0), &json!(1)),
+        "{done}"
+    );
+    assert!(
+        done["shared"]["stopped_because"].as_str().unwrap().contains("accepted"),
+        "{done}"
+    );
+    assert_eq!(why(&search(&repo, "packet 40")), "");
+    qdrant.only_promise(false);
+    assert_eq!(index(&repo).json()["shared"]["new"], 1);
+}
+
+#[test]
+fn a_key_is_shown_to_the_server_and_to_nobody_else() {
+    let repo = project(6);
+    let qdrant = QdrantStub::start();
+    qdrant.want_key("sesame");
+    configure(&repo, &with_qdrant(&qdrant.url()));
+    let done = index(&repo).json();
+    let why_not = done["shared"]["stopped_because"].as_str().unwrap();
+    assert!(why_not.contains("401") && why_not.contains("key"), "{why_not}");
+    let key = repo.beside("key");
+    std::fs::write(&key, "sesame\n").unwrap();
+    let settings = format!("{}key_file = '{}'\n", with_qdrant(&qdrant.url()), key.display());
+    configure(&repo, &settings);
+    assert_eq!(index(&repo).json()["shared"]["new"], 6);
+    assert_eq!(why(&search(&repo, "packet")), "");
+    for args in [&["doctor"][..], &["doctor", "--what-leaves"], &["config"], &["status"]] {
+        let called = call_in(repo.root(), args, b"");
+        assert!(
+            !called.text().contains("sesame") && !called.stderr.contains("sesame"),
+            "{args:?}"
+        );
+    }
+    configure(&repo, &settings.replace(&qdrant.url(), "http://example.com"));
+    let called = call_in(repo.root(), &["search", "packet"], b"").expect(2);
+    assert!(called.stderr.contains("over plain http"), "{}", called.stderr);
+    // Nor may a repository say where its vectors go.
+    std::fs::remove_file(repo.path(".codescout/config.toml")).unwrap();
+    repo.write(".codescout.toml", with_qdrant(&qdrant.url()));
+    let called = call_in(repo.root(), &["index"], b"").expect(2);
+    assert!(
+        called.stderr.contains("qdrant.server can only be set in"),
+        "{}",
+        called.stderr
+    );
+}
+
+#[test]
+fn killed_in_the_middle_what_was_put_is_not_put_again() {
+    let repo = large_project(130);
+    let qdrant = QdrantStub::start();
+    let settings = with_qdrant(&qdrant.url()).replace("scan_below", "in_flight = 1\nscan_below");
+    configure(&repo, &settings);
+    call_in(repo.root(), &["index", "--quiet"], b"").expect(0);
+    let n_vectors = qdrant.n_vectors();
+    assert!(n_vectors > 1000, "{n_vectors}");
+    let put = |qdrant: &QdrantStub| -> Vec<usize> {
+        let requests = qdrant.stub().requests();
+        let puts = requests
+            .iter()
+            .filter(|seen| seen.method == "PUT" && seen.path.contains("/points?"));
+        let counts = puts.map(|seen| {
+            assert!(seen.body.len() < 4 << 20, "{} bytes", seen.body.len());
+            let points = seen.json()["points"].as_array().cloned().unwrap_or_default();
+            points
+                .iter()
+                .filter(|point| !point["vector"]["dense"].is_null())
+                .count()
+        });
+        counts.filter(|&n| n > 0).collect()
+    };
+    assert_eq!(put(&qdrant).iter().sum::<usize>(), n_vectors);
+
+    qdrant.drop_all();
+    qdrant.stub().forget();
+    let n_put = std::sync::atomic::AtomicUsize::new(0);
+    qdrant.fail(move |seen| {
+        let is_put = seen.method == "PUT" && seen.path.contains("/points?") && seen.body.len() > 10_000;
+        let is_second = is_put && n_put.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 1;
+        is_second.then(|| Reply::status(200).after(Duration::from_secs(600)))
+    });
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_codescout"))
+        .args(["index", "--quiet"])
+        .current_dir(repo.root())
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", repo.root())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let started = Instant::now();
+    while put(&qdrant).len() < 2 {
+        assert!(started.elapsed() < Duration::from_secs(120));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let n_first = put(&qdrant)[0];
+    qdrant.mend();
+    qdrant.stub().forget();
+    let done = index(&repo).json();
+    assert_eq!(done["shared"]["missing"], 0, "{done}");
+    assert_eq!(put(&qdrant).iter().sum::<usize>(), n_vectors - n_first);
+    assert_eq!(qdrant.n_vectors(), n_vectors);
+}
+
+#[test]
+fn vectors_of_another_model_or_broken_ones_are_not_taken() {
+    let embedder = openai_stub();
+    let other = Stub::start(|seen| {
+        let texts = texts_of(seen);
+        let data = texts.iter().enumerate().map(|(index, text)| {
+            let mut vector = crate::support::model::vector_of(text, DIM);
+            vector.reverse();
+            json!({ "index": index, "embedding": vector })
+        });
+        Reply::json(&json!({ "data": data.collect::<Vec<Value>>() }))
+    });
+    let qdrant = QdrantStub::start();
+    let repo = project(8);
+    configure(&repo, &(with_embedder(&embedder) + &with_qdrant(&qdrant.url())));
+    assert_eq!(index(&repo).json()["shared"]["new"], 8);
+
+    // Another model: its own clone makes its own vectors and keeps them to itself.
+    let clone = repo.clone_with("other", &[]);
+    configure(&clone, &with_embedder(&other));
+    index(&clone);
+    write_packet(&clone, 30);
+    clone.commit("new");
+    configure(&clone, &(with_embedder(&other) + &with_qdrant(&qdrant.url())));
+    let done = index(&clone).json();
+    assert_eq!(
+        (
+            &done["vectors"]["taken"],
+            &done["vectors"]["new"],
+            &done["shared"]["new"]
+        ),
+        (&json!(0), &json!(1), &json!(0))
+    );
+    assert!(
+        done["shared"]["stopped_because"]
+            .as_str()
+            .unwrap()
+            .contains("another vector for the same text"),
+        "{done}"
+    );
+    assert_eq!(qdrant.n_vectors(), 8);
+
+    // Answers that cannot be vectors: the embedder is asked.
+    for (number, vector) in [
+        ("short", json!([1.0, 2.0])),
+        ("text", json!(["a"])),
+        ("huge", json!(vec![1e39; DIM])),
+        ("zero", json!(vec![0.0; DIM])),
+    ] {
+        let clone = repo.clone_with(number, &[]);
+        configure(&clone, &(with_embedder(&embedder) + &with_qdrant(&qdrant.url())));
+        qdrant.fail(move |seen| {
+            let body = seen.json();
+            let ids = body["ids"].as_array()?;
+            if body["with_vector"] != json!(["dense"]) || ids.len() < 2 {
+                return None;
+            }
+            let found = ids.iter().map(|id| json!({ "id": id, "vector": { "dense": vector } }));
+            Some(Reply::json(&json!({ "result": found.collect::<Vec<_>>() })))
+        });
+        let done = index(&clone).json();
+        assert_eq!(
+            (&done["vectors"]["taken"], &done["vectors"]["new"]),
+            (&json!(0), &json!(8)),
+            "{number}: {done}"
+        );
+        let notes = done["vectors"]["notes"].to_string();
+        assert!(notes.contains("were not taken"), "{number}: {notes}");
+        qdrant.mend();
+    }
+}
+
+/// Where the results of a search stand, and their scores.
+fn places(answer: &Value) -> Vec<(String, u64, f64)> {
+    let results = answer["results"].as_array().unwrap().iter();
+    let place = |result: &Value| {
+        let line = result["start_line"].as_u64().unwrap();
+        (result["path"].to_string(), line, result["score"].as_f64().unwrap())
+    };
+    results.map(place).collect()
+}
+
+/// Everything from the first vector to the last, on any server. `prefix` is nobody else's.
+fn whole_course(url: &str, prefix: &str, key: Option<&str>) {
+    let embedder = openai_stub();
+    let repo = large_project(40);
+    let settings = |more: &str| {
+        let key = key.map_or(String::new(), |_| {
+            format!("key_file = '{}'\n", repo.beside("key").display())
+        });
+        format!(
+            "{}{}prefix = '{prefix}'\n{key}{more}",
+            with_embedder(&embedder),
+            with_qdrant(url)
+        )
+    };
+    std::fs::write(repo.beside("key"), key.unwrap_or_default()).unwrap();
+    configure(&repo, &with_embedder(&embedder));
+    index(&repo);
+    let queries = ["read field 3 from the tail", "take bytes of a record"];
+    let ask = |repo: &TestRepo| -> Vec<Vec<(String, u64, f64)>> {
+        let answers = queries.map(|query| search(repo, query));
+        answers.iter().for_each(|answer| assert_eq!(why(answer), ""));
+        answers.iter().map(places).collect()
+    };
+    let before = ask(&repo);
+    configure(&repo, &settings(""));
+    let done = index(&repo).json();
+    let n_chunks = done["shared"]["new"].as_u64().unwrap();
+    assert!(n_chunks > 256 && done["shared"]["missing"] == 0, "{done}");
+    assert_eq!(ask(&repo), before);
+
+    // Another clone takes them; it has a branch of its own.
+    let clone = repo.clone_with("second", &[]);
+    configure(&clone, &settings(""));
+    embedder.forget();
+    let done = index(&clone).json();
+    assert_eq!(
+        (&done["vectors"]["taken"], &done["shared"]["missing"]),
+        (&json!(n_chunks), &json!(0)),
+        "{done}"
+    );
+    assert!(embedder.requests().is_empty());
+    // Taken vectors were rounded once more: the last digits of scores are others.
+    let taken = ask(&clone);
+    for (ours, theirs) in taken.iter().flatten().zip(before.iter().flatten()) {
+        assert!((ours.2 - theirs.2).abs() < 0.01, "{ours:?} for {theirs:?}");
+    }
+
+    // The first forgets some, and has them removed; the second notices, and puts them back.
+    for file in 0..15 {
+        repo.remove(format!("part_{}/file_{file}.rs", file % 6));
+    }
+    repo.git(["add", "--all"]);
+    repo.git(["commit", "--quiet", "--amend", "-m", "fewer"]);
+    repo.git(["reflog", "expire", "--expire=now", "--all"]);
+    repo.git(["update-ref", "-d", "ORIG_HEAD"]);
+    // Its first commit is another now; who shares says so.
+    let first = clone.rev_parse("HEAD");
+    let named = format!("repository = '{first}'\n");
+    configure(&repo, &settings(&named));
+    assert_eq!(index(&repo).json()["shared"]["new"], 0);
+    let dry = call_in(repo.root(), &["gc", "--qdrant", "--dry-run", "--json"], b"")
+        .expect(0)
+        .json();
+    assert_eq!(
+        (&dry["shared"]["count"], &dry["shared"]["removed"]),
+        (&json!(0), &json!(false)),
+        "{dry}"
+    );
+    let collected = call_in(repo.root(), &["gc", "--aggressive", "--qdrant", "--json"], b"")
+        .expect(0)
+        .json();
+    let n_removed = collected["shared"]["count"].as_u64().unwrap();
+    assert!(n_removed > 100 && collected["shared"]["removed"] == true, "{collected}");
+    assert_eq!(ask(&repo).len(), queries.len(), "what was looked at again is asked");
+    let answer = search(&clone, queries[0]);
+    assert!(why(&answer).contains("codescout index looks again"), "{answer}");
+    assert_eq!(places(&answer), taken[0]);
+    let done = index(&clone).json();
+    assert_eq!(
+        (&done["shared"]["new"], &done["shared"]["found"]),
+        (&json!(n_removed), &json!(n_chunks - n_removed)),
+        "{done}"
+    );
+    assert_eq!(ask(&clone), taken);
+
+    // Another collection takes the place of the first.
+    configure(&clone, &settings("compression = 'scalar'\n"));
+    let moved = call_in(clone.root(), &["index", "--new-collection"], b"")
+        .expect(0)
+        .text();
+    assert!(moved.contains("vectors moved to") && moved.contains("-2"), "{moved}");
+    assert_eq!(ask(&clone), taken);
+    assert!(why(&search(&repo, queries[0])).contains("removed or moved"));
+    assert_eq!(index(&repo).json()["shared"]["new"], 0);
+    ask(&repo);
+}
+
+#[test]
+fn clones_put_take_remove_and_move_vectors() {
+    let qdrant = QdrantStub::start();
+    qdrant.want_key("sesame");
+    whole_course(&qdrant.url(), "course", Some("sesame"));
+    let collections = qdrant.collections();
+    let (name, made) = collections.iter().next().unwrap();
+    assert!(collections.len() == 1 && name.ends_with("-2"), "{collections:?}");
+    assert_eq!(made["config"]["quantization_config"]["scalar"]["type"], "int8");
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "skipped aloud")]
+fn a_real_qdrant_does_the_same() {
+    let Ok(url) = std::env::var("CODESCOUT_TEST_QDRANT_URL") else {
+        eprintln!("skipped: CODESCOUT_TEST_QDRANT_URL names no Qdrant (its key: CODESCOUT_TEST_QDRANT_KEY)");
+        return;
+    };
+    let key = std::env::var("CODESCOUT_TEST_QDRANT_KEY").ok();
+    let prefix = format!("codescout-test-{}", std::process::id());
+    whole_course(&url, &prefix, key.as_deref());
+    eprintln!("collections that begin with {prefix} can be deleted");
+}
+
+#[test]
+fn a_collection_that_is_gone_or_being_emptied_is_not_relied_on() {
+    let repo = project(20);
+    let qdrant = QdrantStub::start();
+    configure(&repo, &with_qdrant(&qdrant.url()));
+    let before = answers(&repo);
+    index(&repo);
+    qdrant.begin_removal();
+    let answer = search(&repo, QUERIES[0]);
+    assert!(why(&answer).contains("being removed"), "{answer}");
+    assert_eq!(answer["results"], before[0]);
+    write_packet(&repo, 50);
+    repo.commit("more");
+    let done = index(&repo).json();
+    assert!(
+        done["shared"]["stopped_because"]
+            .as_str()
+            .unwrap()
+            .contains("removing vectors"),
+        "{done}"
+    );
+    let doctor = call_in(repo.root(), &["doctor"], b"").text();
+    assert!(doctor.contains("vectors are being removed"), "{doctor}");
+    // Who began has not ended for a long time: whoever removes next ends it.
+    call_in(repo.root(), &["gc", "--qdrant"], b"").expect(0);
+    assert_eq!(index(&repo).json()["shared"]["new"], 1);
+
+    qdrant.drop_all();
+    let answer = search(&repo, QUERIES[0]);
+    assert!(
+        why(&answer).contains("404") && why(&answer).contains("codescout index"),
+        "{answer}"
+    );
+    let doctor = call_in(repo.root(), &["doctor"], b"").text();
+    assert!(doctor.contains("nothing of this repository is there yet"), "{doctor}");
+    assert_eq!(index(&repo).json()["shared"]["new"], 21);
+    assert_eq!(why(&search(&repo, QUERIES[0])), "");
+}
+
+#[test]
+fn a_shallow_clone_has_to_be_told_whose_it_is() {
+    let qdrant = QdrantStub::start();
+    let repo = project(5);
+    for number in 10..13 {
+        write_packet(&repo, number);
+        repo.commit("more");
+    }
+    configure(&repo, &with_qdrant(&qdrant.url()));
+    index(&repo);
+    let first = repo.git(["rev-list", "--max-parents=0", "HEAD"]);
+    let doctor = call_in(repo.root(), &["doctor"], b"").text();
+    assert!(
+        doctor.contains(&first) && doctor.contains("Qdrant 1.18.3") && doctor.contains("8 vectors"),
+        "{doctor}"
+    );
+    let clone = repo.clone_with("shallow", &["--depth=1"]);
+    configure(&clone, &with_qdrant(&qdrant.url()));
+    let done = index(&clone).json();
+    assert!(
+        done["shared"]["stopped_because"]
+            .as_str()
+            .unwrap()
+            .contains("too shallow"),
+        "{done}"
+    );
+    assert_eq!(why(&search(&clone, "packet")), "");
+    call_in(clone.root(), &["config", "set", "qdrant.repository", &first], b"").expect(0);
+    let done = index(&clone).json();
+    assert_eq!(
+        (&done["shared"]["new"], &done["shared"]["found"]),
+        (&json!(0), &json!(8)),
+        "{done}"
+    );
+    assert_eq!(qdrant.repositories().len(), 1);
+}
+
+#[test]
+fn what_leaves_and_what_is_there_are_told() {
+    let repo = project(5);
+    repo.write(
+        ".env",
+        "DATABASE_URL=postgres://app:hunter2@db/prod\nHOST=example.com\n",
+    );
+    repo.commit("secrets");
+    let qdrant = QdrantStub::start();
+    configure(&repo, &with_qdrant(&qdrant.url()));
+    let leaves = call_in(repo.root(), &["doctor", "--what-leaves"], b"").expect(0).text();
+    assert!(
+        leaves.contains("where clones share vectors") && !leaves.contains("nothing leaves"),
+        "{leaves}"
+    );
+    let status = call_in(repo.root(), &["index"], b"").expect(0).text();
+    assert!(status.contains("shared: 5 of 5 vectors put to"), "{status}");
+    let status = call_in(repo.root(), &["status", "--json"], b"").expect(0).json();
+    assert_eq!(
+        (&status["shared"]["chunks"], &status["shared"]["missing"]),
+        (&json!(5), &json!(1)),
+        "{status}"
+    );
+    assert_eq!(qdrant.n_vectors(), 5, "nothing of the credentials");
+    call_in(repo.root(), &["verify"], b"").expect(0);
+    // What is known to be there is damaged: it is found, and looked for again.
+    let folder = repo.path(".codescout/dense-v1");
+    let there = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let there = there
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|ending| ending == "there"))
+        .unwrap();
+    let mut bytes = std::fs::read(&there).unwrap();
+    bytes[130] ^= 1;
+    std::fs::write(&there, bytes).unwrap();
+    call_in(repo.root(), &["verify"], b"").expect(1);
+    assert_eq!(why(&search(&repo, "packet")), "");
+    assert_eq!(index(&repo).json()["shared"]["found"], 5);
+    call_in(repo.root(), &["verify"], b"").expect(0);
+}

@@ -138,6 +138,23 @@ impl QdrantStub {
         }
     }
 
+    /// Has it look as if somebody were removing vectors of every repository.
+    pub(crate) fn begin_removal(&self) {
+        let mut state = self.shared.state.lock().unwrap();
+        let points = state
+            .collections
+            .values_mut()
+            .flat_map(|collection| collection.points.values_mut());
+        for point in points.filter(|point| point.payload.contains_key("generation")) {
+            point.payload.insert("removing_0123".to_owned(), json!(1));
+        }
+    }
+
+    /// Drops all collections and aliases.
+    pub(crate) fn drop_all(&self) {
+        *self.shared.state.lock().unwrap() = State::default();
+    }
+
     /// How often something was asked, by the end of its path.
     pub(crate) fn n_asked(&self, ending: &str) -> usize {
         let requests = self.stub.requests();

@@ -72,7 +72,8 @@ impl There {
         Ok(found.filter(|found| (found.profile, found.repository) == (profile, repository)))
     }
 
-    /// The keys of all chunks whose vectors are there, in order; more than those of the documents, if some of these have gone.
+    /// The keys of all chunks whose vectors this clone has put or found there, in order. Some may not be there any more, and some may
+    /// not be here any more.
     pub fn keys(sidecar: &Sidecar, profile: ProfileId, repository: RepositoryTag) -> io::Result<Vec<ChunkKey>> {
         let bytes = mapped(sidecar, &name(profile, repository))?;
         Ok(bytes.and_then(|bytes| parsed_keys(bytes.as_ref())).unwrap_or_default())

@@ -60,11 +60,15 @@ impl Qdrant {
 
     /// Makes all points of the profile stand in a new collection, made as the options say now, which then takes the place of the old
     /// one in a single step.
-    pub fn move_collection(&self, dim: usize, interrupt: &AtomicBool) -> Result<Moved, SharedError> {
+    pub fn move_collection(&self, interrupt: &AtomicBool) -> Result<Moved, SharedError> {
         let failed = |error| self.failed(error);
         let Some(old) = self.target(interrupt).map_err(failed)? else {
             return Err(self.unusable("no collection that could be moved: codescout index makes one"));
         };
+        let Some(collection) = self.collection(interrupt).map_err(failed)? else {
+            return Err(self.unusable("no collection behind its alias"));
+        };
+        let dim = self.dim_of(&collection)?;
         let number = old.rsplit_once('-').and_then(|(_, number)| number.parse::<u32>().ok());
         let new = format!("{}-{}", self.alias(), number.unwrap_or(0).wrapping_add(1));
         // What a run left that was killed.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
 
@@ -23,6 +23,9 @@ const MAX_VECTOR_BYTES: usize = 3 << 20;
 const NUMBER_BYTES: usize = 13;
 /// What was on its way when a removal was announced is answered by then.
 const LONGEST_QUESTION: Duration = Duration::from_secs(1);
+
+/// Seconds: who has been removing for longer was killed at that.
+const LONGEST_REMOVAL: u64 = 3600;
 
 impl SharedVectors for Qdrant {
     fn name(&self) -> String {
@@ -120,7 +123,8 @@ impl SharedVectors for Qdrant {
     fn remove(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<(), SharedError> {
         // Whoever removes at the same time has a field of its own.
         let removing = format!("{REMOVING}{}", to_hex(&random()[..8]));
-        let begun = json!({ (GENERATION): to_hex(&random()), (removing.as_str()): true });
+        let now = seconds_now();
+        let begun = json!({ (GENERATION): to_hex(&random()), (removing.as_str()): now });
         self.change_payload(&begun, interrupt)?;
         std::thread::sleep(LONGEST_QUESTION.max(self.options.query_timeout));
         for keys in keys.chunks(MAX_KEYS) {
@@ -130,7 +134,13 @@ impl SharedVectors for Qdrant {
             let _: Update = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
         }
         self.change_payload(&json!({ (GENERATION): to_hex(&random()) }), interrupt)?;
-        let body = json!({ "keys": [removing], "points": [self.own_id().to_string()] });
+        let ended = self.own_point(interrupt)?.unwrap_or_default().into_iter();
+        let ended = ended.filter(|(field, since)| {
+            let is_left = || since.as_u64().is_none_or(|since| since + LONGEST_REMOVAL < now);
+            field.starts_with(REMOVING) && (*field == removing || is_left())
+        });
+        let ended: Vec<String> = ended.map(|(field, _)| field).collect();
+        let body = json!({ "keys": ended, "points": [self.own_id().to_string()] });
         let request = Request::post(&self.path("/points/payload/delete?wait=true"), &body);
         let _: Update = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
         Ok(())
@@ -227,14 +237,18 @@ pub(super) fn generation_of(payload: &Map<String, Value>) -> Option<([u8; 16], b
     Some((generation, payload.keys().any(|key| key.starts_with(REMOVING))))
 }
 
+fn seconds_now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |since| since.as_secs())
+}
+
 /// As unlike any other as 16 bytes can be.
 pub(super) fn random() -> [u8; 16] {
     let mut bytes = [0; 16];
     let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
     if filled != Ok(16) {
         // Unlike those of other processes and moments at least.
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let text = format!("{:?} {}", now, std::process::id());
+        let text = format!("{:?} {}", SystemTime::now(), std::process::id());
         bytes.copy_from_slice(&blake3::hash(text.as_bytes()).as_bytes()[..16]);
     }
     bytes

@@ -28,6 +28,39 @@ pub(crate) struct GcOut {
     pub(crate) freed_bytes: u64,
     pub(crate) waiting: ShareOut,
     pub(crate) took_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) shared: Option<UnsharedOut>,
+}
+
+/// Vectors that are shared of chunks that are not kept any more.
+#[derive(Debug, Serialize)]
+pub(crate) struct UnsharedOut {
+    pub(crate) server: String,
+    pub(crate) count: usize,
+    /// Whether they were removed.
+    pub(crate) removed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) stopped_because: Option<String>,
+}
+
+/// Removes such vectors, or counts them; `None` if none are shared.
+pub(crate) fn unshared(
+    workspace: &Workspace,
+    is_dry_run: bool,
+    progress: &dyn Progress,
+    interrupt: &AtomicBool,
+) -> Result<Option<UnsharedOut>> {
+    let counted = match is_dry_run {
+        true => workspace.gone_but_shared()?.map(|count| (count, None)),
+        false => workspace.remove_gone(progress, interrupt)?,
+    };
+    let told = counted.zip(workspace.sharing_host());
+    Ok(told.map(|((count, stopped_because), server)| UnsharedOut {
+        server,
+        count,
+        removed: !is_dry_run && stopped_because.is_none(),
+        stopped_because,
+    }))
 }
 
 /// Bytes by cause: of `gc` and of `status`.
@@ -115,6 +148,7 @@ pub(crate) fn collected(
         freed_bytes: collected.bytes.0.saturating_sub(collected.bytes.1),
         waiting: ShareOut::of(collected.waiting),
         took_ms: collected.elapsed.as_millis() as u64,
+        shared: None,
     };
     Ok((answer, collected.interrupted))
 }

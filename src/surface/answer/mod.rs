@@ -27,7 +27,7 @@ pub(crate) use commits::{
     CommitOut, CommitQuery, CommitQuestion, CommitsOut, DiffOut, LineOut, MessageOut, search_diffs, search_messages,
 };
 pub(crate) use diff::{DiffBody, DiffBy, DiffQuestion, FileOut as FileDiffOut, SideOut, diff, name_in};
-pub(crate) use gc::{CausesOut, GcOut, collected, pinned};
+pub(crate) use gc::{CausesOut, GcOut, collected, pinned, unshared};
 pub(crate) use hint::{Door, Hinted, hint};
 pub(crate) use history::{
     CandidateOut, ChangeOut, CochangeOut, EntryOut, HistoryBody, HistoryOp, HistoryQuestion, LastSeenOut, TargetOut,

@@ -680,6 +680,10 @@ pub(super) struct IndexArgs {
     /// looks at them
     #[arg(long)]
     pub(super) watch: bool,
+    /// First move all vectors that are shared by a Qdrant to a new collection, made as it is set now, which then takes the place of
+    /// the old one
+    #[arg(long, conflicts_with = "watch")]
+    pub(super) new_collection: bool,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -745,6 +749,9 @@ pub(super) struct GcArgs {
     /// Show what is pinned
     #[arg(long, conflicts_with_all = ["dry_run", "aggressive"])]
     pub(super) pins: bool,
+    /// Also remove the vectors that this clone has shared by a Qdrant, of chunks that it does not keep any more
+    #[arg(long, conflicts_with_all = ["pin", "unpin", "pins"])]
+    pub(super) qdrant: bool,
 }
 
 #[derive(Debug, ClapArgs)]

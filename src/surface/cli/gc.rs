@@ -1,6 +1,6 @@
 //! `codescout gc`
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 use super::args::{GcArgs, Global};
 use super::json::Hinted;
@@ -8,7 +8,7 @@ use super::progress::CliProgress;
 use super::render::{Output, one_line};
 use super::{Found, INTERRUPTED};
 use crate::ingest::Occasion;
-use crate::surface::answer::{CausesOut, GcOut, collected, pinned};
+use crate::surface::answer::{CausesOut, GcOut, collected, pinned, unshared};
 use crate::surface::open::Workspace;
 
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &GcArgs, output: &mut Output) -> Result<Found> {
@@ -20,7 +20,11 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &GcArgs, output:
         false => Occasion::Asked,
     };
     let progress = CliProgress::new(global.quiet);
-    let (answer, is_interrupted) = collected(workspace, occasion, args.dry_run, &progress, &INTERRUPTED)?;
+    let (mut answer, is_interrupted) = collected(workspace, occasion, args.dry_run, &progress, &INTERRUPTED)?;
+    if args.qdrant && !is_interrupted {
+        let shared = unshared(workspace, args.dry_run, &progress, &INTERRUPTED)?;
+        answer.shared = Some(shared.context("no Qdrant is set: codescout config set qdrant.server ADDRESS")?);
+    }
     if output.json {
         output.json(&answer)?;
     } else {
@@ -83,6 +87,19 @@ fn show(answer: &GcOut, output: &mut Output) -> Result<()> {
     }
     if answer.causes.dead_blobs.count > 0 && !answer.rewrote {
         output.line("such blobs go when they are gc.dead_percent of the index, or with: codescout gc --aggressive")?;
+    }
+    if let Some(shared) = &answer.shared {
+        let what = match shared.removed {
+            true => "were removed from",
+            false => "are at",
+        };
+        let (count, server) = (shared.count, &shared.server);
+        output.line(&format!(
+            "shared            {count:>7} vectors of chunks that are not kept {what} {server}"
+        ))?;
+        if let Some(why) = &shared.stopped_because {
+            output.remark(&format!("vectors that are shared: {why}"));
+        }
     }
     if answer.dry_run {
         output.line("nothing was changed")?;

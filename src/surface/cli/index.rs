@@ -169,6 +169,12 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
         records_branches: args.revisions.is_empty() && global.reference == "WORKTREE",
         done: HashMap::new(),
     };
+    if args.new_collection {
+        let moved = workspace.move_collection(&INTERRUPTED)?;
+        if !output.json {
+            output.line(&format!("{} vectors moved to {}", moved.n_points, moved.collection))?;
+        }
+    }
     if !args.watch {
         let answer = indexer.update(&revisions(workspace, global, args)?, output)?;
         if output.json {

@@ -65,7 +65,7 @@ fn told(workspace: &Workspace, host: &str, alias: &str, found: &QdrantFound) -> 
             Severity::Warning,
             "vectors are being removed; questions are not answered by it until that is done".to_owned(),
         )
-        .mended_by("codescout gc --qdrant, if nobody is at it"),
+        .mended_by("if who did was killed: codescout gc --qdrant, an hour later"),
         Some(standing) => finding(
             Severity::Fine,
             format!("{} vectors of this repository in {alias}", standing.n_vectors),
