@@ -19,8 +19,8 @@ use crate::index::header::{HEADER_BYTES, RowsHeader};
 /// | | t × (u32, u32) | token, ascending; where its postings end, counted in postings |
 /// | | m × u32 | postings: row × 256 + step, ascending by row within a token; weight = scale · step, steps are 1 to 255 |
 ///
-/// By token, so that a query reads what it has in common with documents and nothing else: at 100,000 documents of 100 tokens a
-/// twentieth of the time that going through all rows takes (`tests/bench/dense.rs`). Who wants rows has them put together, once.
+/// By token, so that a query reads what it has in common with documents and nothing else: at 100,000 documents of 100 tokens about
+/// a tenth of the time that going through all rows takes (`tests/bench/dense.rs`). Who wants rows has them put together, once.
 ///
 /// A byte for a weight is what is usual for such models; see Mackenzie, Trotman, Lin, "Wacky Weights in Learned Sparse
 /// Representations and the Revenge of Score-at-a-Time Query Evaluation", 2021, where it costs no effectiveness. Opening checks the
