@@ -7,7 +7,7 @@ use crate::remote::{Endpoint, EndpointError, KeyHeader, Secret};
 
 use super::env;
 use super::file::Settings;
-use super::resolve::{ConfigError, Setting, from_files, from_variable, maybe, or_default, shown, shown_or};
+use super::resolve::{ConfigError, Setting, from_files, from_variable, maybe, or_default, shown};
 
 const ABSOLUTE: &str = "an absolute path";
 
@@ -81,21 +81,25 @@ impl ServerConfig {
     /// Every setting as key, value and origin, for people.
     pub(super) fn entries(&self) -> [(&'static str, String, String); 4] {
         // An address that holds a password is refused, and not shown before.
-        let address = match &self.address.value {
+        let address_of = |setting: &Setting<Option<String>>| match &setting.value {
             Some(address) if Endpoint::new(address).is_err() => "not a usable address".to_owned(),
             Some(address) => address.clone(),
             None => "none".to_owned(),
         };
         let key_file = self.key_file.value.as_ref().map(|path| path.display().to_string());
         [
-            (self.names.server, address, self.address.origin.to_string()),
+            (
+                self.names.server,
+                address_of(&self.address),
+                self.address.origin.to_string(),
+            ),
             (
                 self.names.key_file,
                 key_file.unwrap_or_else(|| "none".to_owned()),
                 self.key_file.origin.to_string(),
             ),
             shown(self.names.key_variable, &self.key_variable),
-            shown_or(self.names.proxy, &self.proxy, "none"),
+            (self.names.proxy, address_of(&self.proxy), self.proxy.origin.to_string()),
         ]
     }
 

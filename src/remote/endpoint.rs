@@ -87,7 +87,7 @@ impl Endpoint {
     /// The same with a key; refused where it would travel in the clear.
     pub fn with_key(mut self, key: Secret, header: KeyHeader) -> Result<Self, EndpointError> {
         let host = self.host();
-        if self.base.scheme() != "https" && !self.is_loopback() {
+        if self.is_in_clear() {
             return Err(EndpointError::KeyInClear { host });
         }
         let (name, text) = match header {
@@ -103,10 +103,14 @@ impl Endpoint {
         Ok(self)
     }
 
-    /// The same through a proxy. Without one the server is reached directly, whatever the environment says.
+    /// The same through a proxy. Without one the server is reached directly, whatever the environment says. Refused where a key
+    /// would travel to it in the clear.
     pub fn with_proxy(mut self, text: &str) -> Result<Self, EndpointError> {
         self.proxy = Some(checked_url(text)?);
-        Ok(self)
+        match self.has_key() && self.is_in_clear() {
+            true => Err(EndpointError::KeyInClear { host: self.host() }),
+            false => Ok(self),
+        }
     }
 
     /// Host and port as people write them.
@@ -121,7 +125,7 @@ impl Endpoint {
 
     /// Whether what is sent can be read on the way.
     pub fn is_in_clear(&self) -> bool {
-        self.base.scheme() != "https" && !self.is_loopback()
+        !(self.is_https() || self.is_loopback() && self.proxy.as_ref().is_none_or(is_loopback))
     }
 
     /// Whether there is a key.
@@ -306,6 +310,18 @@ mod tests {
             assert!(!format!("{endpoint} {endpoint:?}").contains("sesame"));
             assert_eq!(endpoint.without_key("bad key sesame!"), "bad key [key]!");
         }
+        let proxied = |text: &str| Endpoint::new(text).unwrap().with_proxy("http://proxy:3128").unwrap();
+        let key = || Secret::new("sesame");
+        assert!(matches!(
+            proxied("http://127.0.0.1:1").with_key(key(), KeyHeader::Bearer),
+            Err(EndpointError::KeyInClear { .. })
+        ));
+        assert!(matches!(
+            with_key("http://127.0.0.1:1").unwrap().with_proxy("http://proxy:3128"),
+            Err(EndpointError::KeyInClear { .. })
+        ));
+        // By TLS through it: the proxy sees nothing.
+        assert!(proxied("https://h").with_key(key(), KeyHeader::Bearer).is_ok());
         let odd = Endpoint::new("https://h")
             .unwrap()
             .with_key(Secret::new("a\nb"), KeyHeader::ApiKey);

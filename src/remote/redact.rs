@@ -83,7 +83,77 @@ impl Redactor {
                 redacted = Cow::Owned(changed);
             }
         }
+        let runs = encoded_runs(&redacted);
+        n_found += runs.len();
+        for (start, end) in runs.into_iter().rev() {
+            redacted.to_mut().replace_range(start..end, MARK);
+        }
         (redacted, n_found)
+    }
+}
+
+/// Lines of base64 that follow one another: the inside of a key whose first line stands in an earlier part of the file, since files
+/// leave in parts. Other data that is written so says nothing either.
+fn encoded_runs(text: &str) -> Vec<(usize, usize)> {
+    let mut end = 0;
+    let lines: Vec<(usize, usize, Line)> = text
+        .split_inclusive('\n')
+        .map(|line| {
+            let start = end;
+            end += line.len();
+            (start, start + line.trim_end().len(), Line::of(line))
+        })
+        .collect();
+    let is = |at: usize, wanted: Line| lines.get(at).is_some_and(|&(_, _, kind)| kind == wanted);
+    let (mut runs, mut at) = (Vec::new(), 0);
+    while at < lines.len() {
+        let first = at;
+        while is(at, Line::Encoded) {
+            at += 1;
+        }
+        let n_encoded = at - first;
+        // The last line of a key is shorter; a part may begin with it.
+        if is(at, Line::Short) && (n_encoded > 0 || at == 0) {
+            at += 1;
+        }
+        if at > first && (n_encoded > 1 || is(at, Line::KeyEnd)) {
+            runs.push((lines[first].0, lines[at - 1].1));
+        }
+        at = at.max(first + 1);
+    }
+    runs
+}
+
+/// What a line looks like, without what a string in code has around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Line {
+    /// Base64, long and mixed as no word is.
+    Encoded,
+    /// Nothing that base64 does not have.
+    Short,
+    /// The last of a key.
+    KeyEnd,
+    Other,
+}
+
+impl Line {
+    fn of(line: &str) -> Self {
+        const MIN_ENCODED_BYTES: usize = 40;
+        let code = line.trim().trim_end_matches([',', ';', '+', '\\', '.']).trim_end();
+        let code = code.trim_matches(['"', '\'', '`']).trim_end_matches("\\n");
+        let has = |wanted: fn(&u8) -> bool| code.as_bytes().iter().any(wanted);
+        let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
+        if code.starts_with("-----END ") && code.contains("PRIVATE KEY") {
+            return Self::KeyEnd;
+        }
+        if code.is_empty() || !code.bytes().all(is_base64) {
+            return Self::Other;
+        }
+        let is_mixed = has(u8::is_ascii_digit) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase);
+        match code.len() >= MIN_ENCODED_BYTES && is_mixed {
+            true => Self::Encoded,
+            false => Self::Short,
+        }
     }
 }
 
@@ -127,6 +197,29 @@ mod tests {
     }
 
     #[test]
+    fn a_key_that_is_cut_into_parts_does_not_pass() {
+        let line = |number: u32| format!("{number:02}IEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj");
+        let quoted = |number: u32| format!("    \"{}\\n\" +\n", line(number));
+        let key = |of: &dyn Fn(u32) -> String| {
+            let body: String = (10..60).map(of).collect();
+            format!(
+                "-----BEGIN RSA PRIVATE KEY-----\n{body}Zm9vYmFyYg==\n-----END RSA PRIVATE KEY-----\nfn after() {{}}\n"
+            )
+        };
+        for key in [key(&|number| line(number) + "\n"), key(&quoted)] {
+            for cut in (0..key.len()).step_by(7) {
+                for part in [&key[..cut], &key[cut..]] {
+                    let left = redacted(part);
+                    // At most the line that is cut, which is less than a tenth of the key.
+                    let n_left = left.matches("IEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj").count();
+                    assert!(n_left <= 1, "cut at {cut}: {left}");
+                }
+            }
+            assert!(redacted(&key).ends_with("-----END RSA PRIVATE KEY-----\nfn after() {}\n"));
+        }
+    }
+
+    #[test]
     fn code_about_secrets_stays() {
         for text in [
             "fn password(&self) -> Option<&str> { self.password.as_deref() }",
@@ -139,6 +232,8 @@ mod tests {
             "api_key = \"$KEY\"",
             "https://example.com:8080/a@b",
             "the risk-of-something-very-long-with-dashes",
+            "end\n-----END OF FILE-----\nconst END: &str = \"-----END PRIVATE KEY-----\";",
+            "AVeryLongNameOfAClassThatSomebodyHasWrittenInJava\nAnotherVeryLongNameOfAClassThatSomebodyHasWritten",
         ] {
             assert_eq!(redacted(text), text);
         }

@@ -515,6 +515,10 @@ fn settings_that_are_wrong_are_refused_without_their_secrets() {
     let repo = project(1);
     for (settings, told) in [
         ("server = 'https://me:hunter2@host/v1'", "has credentials in it"),
+        (
+            "server = 'https://host'\nproxy = 'http://me:hunter2@proxy'",
+            "has credentials in it",
+        ),
         ("server = 'ftp://host'", "neither with http:// nor with https://"),
         (
             "server = 'http://example.com'\nkey_file = 'relative'",
@@ -526,6 +530,8 @@ fn settings_that_are_wrong_are_refused_without_their_secrets() {
         let called = call_in(repo.root(), &["search", "packet"], b"").expect(2);
         assert!(called.stderr.contains(told), "{}", called.stderr);
         assert!(!called.stderr.contains("hunter2"), "{}", called.stderr);
+        let shown = call_in(repo.root(), &["config"], b"");
+        assert!(!shown.text().contains("hunter2"), "{}", shown.text());
     }
     let key = repo.beside("key");
     std::fs::write(&key, "sesame\n").unwrap();
