@@ -418,6 +418,16 @@ fn poisoned(bytes: Vec<u8>, change: impl Fn(&mut Extraction)) -> Vec<u8> {
     writer.finish()
 }
 
+/// The vectors in the opposite order.
+fn reversed(bytes: Vec<u8>) -> Vec<u8> {
+    let vectors = VectorFile::open(Arc::new(bytes)).unwrap();
+    let mut writer = VectorWriter::new(vectors.dim(), vectors.quantisation(), vectors.profile()).unwrap();
+    for row in (0..vectors.len()).rev() {
+        writer.copy_row(&vectors, row).unwrap();
+    }
+    writer.finish()
+}
+
 type Poison = fn(&mut Extraction);
 
 #[test]
@@ -455,12 +465,46 @@ fn records_that_are_not_true_are_refused() {
     victim.refuses("all of it binary", &raw.to_bytes(), &[], "is not true");
 
     let mut raw = victim.honest.clone();
-    let vectors = VectorFile::open(Arc::new(raw.opened(1))).unwrap();
-    let mut writer = VectorWriter::new(vectors.dim(), vectors.quantisation(), vectors.profile()).unwrap();
-    for row in (0..vectors.len()).rev() {
-        writer.copy_row(&vectors, row).unwrap();
-    }
-    raw.put(1, &writer.finish());
+    let changed = reversed(raw.opened(1));
+    raw.put(1, &changed);
     victim.refuses("vectors of other texts", &raw.to_bytes(), &[], "is not true");
     call_in(victim.repo.root(), &["import", "-"], &victim.honest.to_bytes()).expect(0);
+}
+
+/// Whoever is trusted is believed without a comparison; what they said wrongly is found afterwards, and made again.
+#[test]
+fn what_was_believed_and_is_not_true_is_found_by_the_deep_check_and_mended() {
+    let repo = project();
+    let archive = repo.beside("archive");
+    let file = archive.to_str().unwrap();
+    call_in(repo.root(), &["ci", "save", file], b"").expect(0);
+    let honest = Raw::parse(&fs::read(&archive).unwrap());
+    let changes: [(&str, fn(&mut Raw)); 2] = [
+        ("another name", |raw| {
+            let changed = poisoned(raw.opened(0), |poison| poison.definitions[0].name = "evil".to_owned());
+            raw.put(0, &changed);
+        }),
+        ("vectors of other texts", |raw| {
+            let changed = reversed(raw.opened(1));
+            raw.put(1, &changed);
+        }),
+    ];
+    for (about, change) in changes {
+        let mut raw = honest.clone();
+        change(&mut raw);
+        fs::write(&archive, raw.to_bytes()).unwrap();
+        let clone = repo.clone_with(about, &[]);
+        let told = call_in(clone.root(), &["ci", "restore", file, "--json"], b"")
+            .expect(0)
+            .json();
+        assert_eq!(told["adopted"], true, "{about}");
+        call_in(clone.root(), &["verify"], b"").expect(0);
+        call_in(clone.root(), &["verify", "--deep"], b"").expect(1);
+        call_in(clone.root(), &["verify", "--deep", "--repair"], b"");
+        call_in(clone.root(), &["verify", "--deep"], b"").expect(0);
+        // Who does not trust does not take it at all.
+        let other = repo.clone_with(&format!("{about}, compared"), &[]);
+        let called = call_in(other.root(), &["ci", "restore", file, "--compare"], b"").expect(2);
+        assert!(called.stderr.contains("is not true"), "{about}: {}", called.stderr);
+    }
 }
