@@ -27,6 +27,8 @@ pub enum Kind {
     Records,
     /// Whole segments, ready for who trusts their maker.
     Ready,
+    /// What a model beside the one inside the program has made, and nothing else.
+    Added,
 }
 
 /// The formats of the files inside.
@@ -67,7 +69,7 @@ pub struct PartSizes {
 /// The header is a record. The signature is over `codescout bundle 1\0` and the hash. Nothing may follow the last entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// 0 records, 1 ready.
+    /// 0 records, 1 ready, 2 added.
     kind: u8,
     /// Of the artifacts.
     pub recipe: u64,
@@ -80,7 +82,8 @@ pub struct Header {
     trees: Vec<Vec<u8>>,
     /// In the order of their numbers.
     pub parts: Vec<PartSizes>,
-    /// `records-NNNN`, `vectors-NNNN` and, if ready, `words-NNNN` of each part, in this order.
+    /// `records-NNNN`, `vectors-NNNN` and, if ready, `words-NNNN` of each part, in this order; of an added one `probe`, then
+    /// `added-NNNN` of each part.
     pub entries: Vec<Entry>,
 }
 
@@ -138,7 +141,8 @@ impl Header {
     pub fn kind(&self) -> Kind {
         match self.kind {
             0 => Kind::Records,
-            _ => Kind::Ready,
+            1 => Kind::Ready,
+            _ => Kind::Added,
         }
     }
 
@@ -169,11 +173,16 @@ impl Header {
 
     /// The names that the entries of a kind have, in their order.
     pub(super) fn names(kind: Kind, n_parts: usize) -> impl Iterator<Item = String> {
-        let stems: &[&str] = match kind {
-            Kind::Records => &["records", "vectors"],
-            Kind::Ready => &["records", "vectors", "words"],
+        let (first, stems): (Option<&str>, &[&str]) = match kind {
+            Kind::Records => (None, &["records", "vectors"]),
+            Kind::Ready => (None, &["records", "vectors", "words"]),
+            Kind::Added => (Some("probe"), &["added"]),
         };
-        (0..n_parts).flat_map(move |part| stems.iter().map(move |stem| format!("{stem}-{part:04}")))
+        let of_part = move |part| stems.iter().map(move |stem| format!("{stem}-{part:04}"));
+        first
+            .map(str::to_owned)
+            .into_iter()
+            .chain((0..n_parts).flat_map(of_part))
     }
 
     /// The prefix and the header.
@@ -216,7 +225,7 @@ impl Header {
     }
 
     fn check(&self) -> Result<(), HeaderError> {
-        if self.kind > Kind::Ready as u8 {
+        if self.kind > Kind::Added as u8 {
             return Err(odd(format!("kind {}", self.kind)));
         }
         if !matches!(self.id_bytes, 20 | 32) {

@@ -7,6 +7,7 @@ use crate::embed::ProfileId;
 use crate::index::{
     MergeError, NumberSet, Ranks, RecordsError, Segment, Segments, Survivors, gather_records, rewrite_segments,
 };
+use crate::ingest::{gather_rows, probe_of};
 use crate::model::TreeId;
 use crate::sidecar::{SegmentEntry, Sidecar, Staging, State, Store, compress_into};
 
@@ -56,6 +57,9 @@ pub enum PackError {
     /// It cannot be written.
     #[error("cannot write the bundle")]
     Io(#[from] io::Error),
+    /// The model has made nothing of these.
+    #[error("no vectors of this model are here: codescout index makes them")]
+    NoRows,
     /// A part is larger than a reader takes.
     #[error("{name} would have {length} bytes, {MAX_ENTRY_BYTES} are allowed")]
     TooLarge {
@@ -87,6 +91,7 @@ impl Contents<'_> {
         match kind {
             Kind::Records => self.add_records(&mut packing)?,
             Kind::Ready => self.add_segments(sidecar, &mut packing)?,
+            Kind::Added => self.add_rows(sidecar, &mut packing)?,
         }
         let Packing { header, frames } = packing;
         let head = header.to_bytes();
@@ -117,6 +122,22 @@ impl Contents<'_> {
             };
             packing.add(sizes, &[&part.artifacts, &part.vectors])
         })
+    }
+
+    /// What the model of the profile has made, behind its probe.
+    fn add_rows(&self, sidecar: &Sidecar, packing: &mut Packing) -> Result<(), PackError> {
+        let mut probe = Some(probe_of(sidecar, self.profile)?.ok_or(PackError::NoRows)?);
+        gather_rows(self.segments, self.keys, self.profile, |n_docs, part| {
+            let sizes = PartSizes { n_blobs: 0, n_docs };
+            match probe.take() {
+                Some(probe) => packing.add(sizes, &[&probe, part]),
+                None => packing.add(sizes, &[part]),
+            }
+        })?;
+        match probe {
+            None => Ok(()),
+            Some(_) => Err(PackError::NoRows),
+        }
     }
 
     /// What the segments hold of the keys, in the order of their numbers: postings are copied.

@@ -187,11 +187,12 @@ impl<R> std::fmt::Debug for BundleFile<R> {
 }
 
 impl Header {
-    /// Its entries, part by part: records, vectors, and words if it is ready.
+    /// Its entries, part by part: records, vectors, and words if it is ready. An added one has no such parts.
     pub fn by_part(&self, files: Vec<Bytes>) -> Vec<(Bytes, Bytes, Option<Bytes>)> {
         let width = match self.kind() {
             Kind::Records => 2,
             Kind::Ready => 3,
+            Kind::Added => return Vec::new(),
         };
         files
             .chunks_exact(width)

@@ -23,7 +23,7 @@ use crate::sidecar::{LockError, Sidecar, StateError, Store, StoredFile, VectorEn
 use crate::snapshot::{Blobs, ManifestError};
 
 use super::maker::Maker;
-use super::parts::{PROBE_ENDING, Part, Parts};
+use super::parts::{Part, Parts, probe_name};
 use super::progress::{Progress, Stage};
 use super::publish::{PublishError, publish_state, store_rows};
 use super::sweep::retire_files;
@@ -100,6 +100,12 @@ pub enum CatchUpError {
     /// Vectors that do not fit together.
     #[error(transparent)]
     Rows(#[from] WriteError),
+    /// What others have made cannot be taken over.
+    #[error("vectors from outside: {what}")]
+    Outside {
+        /// Why.
+        what: String,
+    },
     /// The folder, or threads.
     #[error("cannot keep vectors in {}", .root.display())]
     Io {
@@ -190,7 +196,7 @@ impl CatchUp<'_> {
         self.maker.profile().id().to_string()
     }
 
-    fn io(&self, source: io::Error) -> CatchUpError {
+    pub(super) fn io(&self, source: io::Error) -> CatchUpError {
         CatchUpError::in_sidecar(self.sidecar, source)
     }
 
@@ -231,7 +237,7 @@ impl CatchUp<'_> {
     }
 
     /// Puts what was made to the segments that have the chunks, and publishes these; then the parts go that hold nothing else.
-    fn join(&self, parts: &mut Parts) -> Result<(), CatchUpError> {
+    pub(super) fn join(&self, parts: &mut Parts) -> Result<(), CatchUpError> {
         let lock = self.sidecar.lock(self.patience)?;
         let Some(mut state) = self.sidecar.state()? else {
             return Ok(());
@@ -266,7 +272,7 @@ impl CatchUp<'_> {
 
 /// Compares the vector of the probe with the one that its profile had first, or keeps it as that; else what is different.
 pub(super) fn same_probe(sidecar: &Sidecar, probe: &RowFile, bytes: &[u8]) -> io::Result<Result<(), String>> {
-    let name = format!("{}.{PROBE_ENDING}", probe.profile());
+    let name = probe_name(probe.profile());
     let known = match sidecar.map(Store::Dense, &name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return sidecar.write(Store::Dense, &name, bytes).map(Ok);

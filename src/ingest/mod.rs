@@ -8,6 +8,7 @@ mod added;
 mod catch_up;
 mod compact;
 mod gc;
+mod handed;
 mod history;
 mod import;
 mod maker;
@@ -28,6 +29,7 @@ mod wanted;
 
 pub use catch_up::{CatchUp, CatchUpError, CaughtUp};
 pub use gc::{Cause, CollectError, CollectOptions, Collected, Collector, Keep, KeptSnapshot, Occasion, Share, Survey};
+pub use handed::{TakenRows, gather_rows, probe_of};
 pub use history::{RecordError, RecordOutcome, Recorder};
 pub use import::{Audit, ImportError, Imported};
 pub use maker::Maker;

@@ -44,13 +44,7 @@ pub(super) struct Parts {
 impl Part {
     /// Stores the rows of a whole file, one for each key. Needs no lock.
     pub(super) fn store(sidecar: &Sidecar, keys: &[ChunkKey], rows: &[u8]) -> io::Result<Self> {
-        let mut bytes = Vec::with_capacity(HEADER_BYTES + KEY_BYTES * keys.len() + rows.len());
-        bytes.extend_from_slice(MAGIC);
-        for number in [FORMAT, keys.len() as u32, 0] {
-            bytes.extend_from_slice(&number.to_le_bytes());
-        }
-        keys.iter().for_each(|key| bytes.extend_from_slice(&key.0));
-        bytes.extend_from_slice(rows);
+        let bytes = Self::encode(keys, rows);
         let name = StoredFile::of(&bytes, PART_ENDING).name;
         let mut n_tries = 0;
         loop {
@@ -63,17 +57,35 @@ impl Part {
         Self::open(sidecar, &name)
     }
 
+    /// The bytes of a part.
+    pub(super) fn encode(keys: &[ChunkKey], rows: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEADER_BYTES + KEY_BYTES * keys.len() + rows.len());
+        bytes.extend_from_slice(MAGIC);
+        for number in [FORMAT, keys.len() as u32, 0] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        keys.iter().for_each(|key| bytes.extend_from_slice(&key.0));
+        bytes.extend_from_slice(rows);
+        bytes
+    }
+
     /// Opens one and compares it with its name.
     pub(super) fn open(sidecar: &Sidecar, name: &str) -> io::Result<Self> {
-        let damaged = |what: &str| io::Error::new(io::ErrorKind::InvalidData, format!("{name}: {what}"));
         let bytes = sidecar.map(Store::Dense, name)?;
-        let all: &[u8] = bytes.as_ref();
-        let length = all.len() as u64;
+        let length = bytes.len() as u64;
         let stored = StoredFile {
             name: name.to_owned(),
             length,
         };
-        stored.check(all).map_err(|what| damaged(&what))?;
+        let damaged = |what: String| io::Error::new(io::ErrorKind::InvalidData, format!("{name}: {what}"));
+        stored.check(&bytes).map_err(damaged)?;
+        Self::decode(name, bytes)
+    }
+
+    /// Reads one, wherever it is from.
+    pub(super) fn decode(name: &str, bytes: Bytes) -> io::Result<Self> {
+        let damaged = |what: &str| io::Error::new(io::ErrorKind::InvalidData, format!("{name}: {what}"));
+        let all: &[u8] = bytes.as_ref();
         let number = |at: usize| {
             all.get(at..at + 4)
                 .map(|four| u32::from_le_bytes(four.try_into().expect("four")))
@@ -163,6 +175,11 @@ impl Parts {
         }
         Ok(())
     }
+}
+
+/// The name of the file with the row that a profile's probe had first.
+pub(super) fn probe_name(profile: ProfileId) -> String {
+    format!("{profile}.{PROBE_ENDING}")
 }
 
 /// The names of all parts, in order.

@@ -282,6 +282,24 @@ impl Workspace {
         }
     }
 
+    /// What keeps the rows of a maker beside the own ones.
+    pub(super) fn catching_up<'a>(
+        &'a self,
+        sidecar: &'a Sidecar,
+        maker: Maker<'a>,
+        own_profile: &'a str,
+    ) -> CatchUp<'a> {
+        CatchUp {
+            repository: &self.repository,
+            sidecar,
+            maker,
+            shared: self.shared_for(maker),
+            own_profile,
+            options: &self.options,
+            patience: PATIENCE,
+        }
+    }
+
     /// Makes what the makers of rows beside the own ones have not made yet, for what is indexed of some trees; one outcome each, up to
     /// the first that was interrupted.
     pub fn catch_up(
@@ -295,15 +313,8 @@ impl Workspace {
             return Ok(outcomes);
         };
         for maker in self.makers() {
-            let catch_up = CatchUp {
-                repository: &self.repository,
-                sidecar: &sidecar,
-                maker,
-                shared: self.shared_for(maker),
-                own_profile: &self.own_profile(),
-                options: &self.options,
-                patience: PATIENCE,
-            };
+            let own_profile = self.own_profile();
+            let catch_up = self.catching_up(&sidecar, maker, &own_profile);
             let caught_up = catch_up.run(trees, progress, interrupt)?;
             let is_over = caught_up.interrupted;
             outcomes.push((maker, caught_up));

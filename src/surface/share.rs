@@ -11,9 +11,10 @@ use anyhow::{Context as _, Result, bail, ensure};
 use super::open::Workspace;
 use crate::artifact::ArtifactKey;
 use crate::bundle::{BundleFile, Contents, Header, Kind, Packed, PublicKey, SigningKey, Trust, pipeline};
+use crate::embed::ProfileId;
 use crate::git::ObjectFormat;
 use crate::index::{Records, RecordsKind, Segments};
-use crate::ingest::{Audit, Imported, IngestError, Progress, Target};
+use crate::ingest::{Audit, Imported, IngestError, Progress, TakenRows, Target};
 use crate::model::TreeId;
 use crate::sidecar::{Bytes, Sidecar, State};
 
@@ -149,7 +150,21 @@ impl Workspace {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<ImportedBundle> {
-        let bundle = BundleFile::open(from)?;
+        self.import_opened(BundleFile::open(from)?, options, progress, interrupt)
+    }
+
+    /// [`Self::import`] of a bundle whose header was read.
+    pub(crate) fn import_opened<R: Read>(
+        &self,
+        bundle: BundleFile<R>,
+        options: ImportOptions,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<ImportedBundle> {
+        ensure!(
+            bundle.header.kind() != Kind::Added,
+            "it has vectors of another model and nothing else: codescout import takes them"
+        );
         let profile = self.own_model().profile();
         bundle.check(
             self.build_options().recipe,
@@ -183,6 +198,66 @@ impl Workspace {
             imported,
             trees,
         })
+    }
+
+    /// Writes what the model beside the own one has made of what is known to `to`.
+    pub(crate) fn pack_added(&self, known: &Known, key: Option<&SigningKey>, to: &mut dyn Write) -> Result<Packed> {
+        let makers = self.makers();
+        let maker = makers
+            .first()
+            .context("no model is in use beside the one inside the program")?;
+        let profile = maker.profile().id();
+        let contents = Contents {
+            segments: &known
+                .segments
+                .with_added(&known.sidecar, &known.state, &profile.to_string()),
+            state: &known.state,
+            keys: &known.keys,
+            trees: &known.trees,
+            recipe: self.build_options().recipe,
+            profile,
+            id_bytes: self.id_bytes(),
+        };
+        Ok(contents.write(Kind::Added, key, &known.sidecar, to)?)
+    }
+
+    /// Takes in what a model that is in use here has made elsewhere, for those of the bundle's trees that are here.
+    pub(crate) fn import_added<R: Read>(
+        &self,
+        bundle: BundleFile<R>,
+        trust: Trust,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<(ImportedBundle, TakenRows)> {
+        let profile = ProfileId(bundle.header.profile);
+        let maker = self.makers().into_iter().find(|maker| maker.profile().id() == profile);
+        let maker = maker
+            .with_context(|| format!("the bundle has vectors of a model that is not in use here: profile {profile}"))?;
+        bundle.check(self.build_options().recipe, profile, self.id_bytes(), trust)?;
+        let (header, signer) = (bundle.header.clone(), bundle.signer);
+        let sidecar = self.open_or_create_sidecar(interrupt)?;
+        let files = bundle.stage(&sidecar)?;
+        let mut trees: Vec<TreeId> = header.trees().collect();
+        trees.retain(|&tree| self.has_tree(tree));
+        for &tree in &trees {
+            self.ingest(Target { commit: None, tree }, progress, interrupt)?;
+        }
+        let (probe, parts) = files.split_first().context("it has no entries")?;
+        let taken = self
+            .catching_up(&sidecar, maker, &self.own_profile())
+            .take_over(probe.clone(), parts)?;
+        let imported = Imported {
+            n_docs: taken.n_new,
+            is_adopted: true,
+            ..Imported::default()
+        };
+        let imported = ImportedBundle {
+            header,
+            signer,
+            imported,
+            trees,
+        };
+        Ok((imported, taken))
     }
 
     #[expect(clippy::too_many_arguments, reason = "one call, and each is another thing")]

@@ -114,6 +114,9 @@ pub(super) struct ExportArgs {
     /// Whole segments with their words, for who trusts this machine: taken in at once, but larger
     #[arg(long)]
     pub(super) ready: bool,
+    /// Only what the model on a server, or in a folder, has made: vectors for clones that have it in use too
+    #[arg(long, conflicts_with = "ready")]
+    pub(super) vectors: bool,
     /// Sign it with the Ed25519 key in this PEM file
     #[arg(long, value_name = "FILE")]
     pub(super) sign: Option<PathBuf>,

@@ -1,6 +1,7 @@
 //! `codescout export`
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
@@ -41,9 +42,13 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
         "a bundle is not for a terminal: name a file"
     );
     let known = workspace.known(&revisions, &CliProgress::new(global.quiet), &INTERRUPTED)?;
+    let pack = |to: &mut dyn Write| match args.vectors {
+        true => workspace.pack_added(&known, key.as_ref(), to),
+        false => workspace.pack(&known, kind, key.as_ref(), to),
+    };
     let packed = match is_stdout {
-        true => workspace.pack(&known, kind, key.as_ref(), &mut output.raw()?),
-        false => write_whole(&args.file, |file| workspace.pack(&known, kind, key.as_ref(), file)),
+        true => pack(&mut output.raw()?),
+        false => write_whole(&args.file, |file| pack(file)),
     }?;
     let answer = ExportOut {
         file: args.file.display().to_string(),

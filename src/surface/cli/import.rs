@@ -14,7 +14,7 @@ use super::{Found, INTERRUPTED};
 use crate::bundle::{BundleFile, Header, Kind, PublicKey, Trust};
 use crate::config::Overrides;
 use crate::embed::ProfileId;
-use crate::ingest::Audit;
+use crate::ingest::{Audit, TakenRows};
 use crate::surface::open::Workspace;
 use crate::surface::share::{ImportOptions, ImportedBundle};
 
@@ -61,6 +61,7 @@ impl BundleOut {
             kind: match header.kind() {
                 Kind::Records => "records",
                 Kind::Ready => "ready",
+                Kind::Added => "vectors",
             },
             object_format: if header.id_bytes == 20 { "sha1" } else { "sha256" },
             recipe: format!("{:016x}", header.recipe),
@@ -127,18 +128,37 @@ pub(super) fn run(global: &Global, args: &ImportArgs, output: &mut Output) -> Re
             false => Audit::Sample,
         },
     };
-    let taken = workspace
-        .import(from, options, &CliProgress::new(global.quiet), &INTERRUPTED)
-        .with_context(|| format!("cannot take in {}", args.file.display()))?;
+    let cannot = || format!("cannot take in {}", args.file.display());
+    let progress = CliProgress::new(global.quiet);
+    let bundle = BundleFile::open(from).with_context(cannot)?;
+    let (taken, text) = if bundle.header.kind() == Kind::Added {
+        let (taken, rows) = workspace
+            .import_added(bundle, trust, &progress, &INTERRUPTED)
+            .with_context(cannot)?;
+        (taken, rows_text(rows))
+    } else {
+        let taken = workspace
+            .import_opened(bundle, options, &progress, &INTERRUPTED)
+            .with_context(cannot)?;
+        let text = TakenOut::of(&taken).text();
+        (taken, text)
+    };
     let answer = ImportOut {
         bundle: BundleOut::of(&taken.header, taken.signer),
         taken: TakenOut::of(&taken),
     };
     match output.json {
         true => output.json(&answer)?,
-        false => output.line(&answer.taken.text())?,
+        false => output.line(&text)?,
     }
     Ok(Found::Something)
+}
+
+fn rows_text(rows: TakenRows) -> String {
+    format!(
+        "{} vectors taken over; {} chunks have one already, {} are not here",
+        rows.n_new, rows.n_known, rows.n_absent
+    )
 }
 
 fn inspect(from: Box<dyn Read>, output: &mut Output) -> Result<Found> {

@@ -153,7 +153,7 @@ const LYING_HEADERS: &[(&str, Change, &str)] = &[
         |raw| raw.header.entries[0].length = raw.header.entries[0].n_packed * 201 + 70_000,
         "bytes in",
     ),
-    ("an unknown kind", |raw| raw.header.kind = 2, "kind 2"),
+    ("an unknown kind", |raw| raw.header.kind = 3, "kind 3"),
     ("ids of 21 bytes", |raw| raw.header.id_bytes = 21, "ids of 21"),
     (
         "a tree of another object format",
@@ -479,7 +479,7 @@ fn what_was_believed_and_is_not_true_is_found_by_the_deep_check_and_mended() {
     let file = archive.to_str().unwrap();
     call_in(repo.root(), &["ci", "save", file], b"").expect(0);
     let honest = Raw::parse(&fs::read(&archive).unwrap());
-    let changes: [(&str, fn(&mut Raw)); 2] = [
+    let changes: [(&str, Change); 2] = [
         ("another name", |raw| {
             let changed = poisoned(raw.opened(0), |poison| poison.definitions[0].name = "evil".to_owned());
             raw.put(0, &changed);

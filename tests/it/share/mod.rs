@@ -8,6 +8,7 @@ mod hostile_remote;
 mod raw;
 mod sharing;
 mod templates;
+mod vectors;
 
 use crate::support::TestRepo;
 

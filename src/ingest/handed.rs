@@ -1,0 +1,158 @@
+//! What a model beside the program's own has made, from one clone to another: the text of a chunk is asked for once by all of them.
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::Arc;
+
+use crate::artifact::ArtifactKey;
+use crate::embed::ProfileId;
+use crate::index::dense::WriteError;
+use crate::index::{RecordsError, RowFile, Segments};
+use crate::model::ChunkKey;
+use crate::sidecar::{Bytes, Sidecar, Store};
+
+use super::catch_up::{CatchUp, CatchUpError, same_probe};
+use super::parts::{Part, Parts, probe_name};
+
+/// A part is closed at so many rows.
+const MAX_PART: usize = 16_384;
+
+/// What was taken over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TakenRows {
+    /// Chunks that have a row now and had none.
+    pub n_new: usize,
+    /// Chunks that had one.
+    pub n_known: usize,
+    /// Chunks that are not known here.
+    pub n_absent: usize,
+}
+
+/// The row that a profile's probe had first; `None` if the profile has never been used here.
+pub fn probe_of(sidecar: &Sidecar, profile: ProfileId) -> io::Result<Option<Bytes>> {
+    match sidecar.map(Store::Dense, &probe_name(profile)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        mapped => mapped.map(Some),
+    }
+}
+
+/// Gathers the rows of a profile that `segments` have for the documents of the blobs under `keys`, each once, in the order in which
+/// these name them, and hands them on part by part, with how many there are.
+pub fn gather_rows<E: From<RecordsError>>(
+    segments: &Segments,
+    keys: &[ArtifactKey],
+    profile: ProfileId,
+    mut finished: impl FnMut(u32, &[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let failed = |error: WriteError| E::from(error.into());
+    let mut seen = HashSet::new();
+    let (mut chunks, mut writer) = (Vec::new(), None);
+    let blobs = keys
+        .iter()
+        .filter_map(|&key| segments.of_blob(segments.find_blob(key)?));
+    for doc in blobs.flat_map(|(segment, local)| segment.artifacts.docs(local).collect::<Vec<_>>()) {
+        let Some((segment, row)) = segments.of_doc(doc).filter(|_| seen.insert(doc)) else {
+            continue;
+        };
+        let Some(rows) = segment.rows(profile).filter(|rows| rows.has(row)) else {
+            continue;
+        };
+        let open = match &mut writer {
+            Some(open) => open,
+            None => writer.insert(rows.writer().map_err(failed)?),
+        };
+        open.copy_row(&rows, row).map_err(failed)?;
+        chunks.push(segment.lexical.key(row));
+        if chunks.len() >= MAX_PART
+            && let Some(full) = writer.take()
+        {
+            finished(chunks.len() as u32, &Part::encode(&chunks, &full.finish()))?;
+            chunks.clear();
+        }
+    }
+    match writer {
+        Some(last) => finished(chunks.len() as u32, &Part::encode(&chunks, &last.finish())),
+        None => Ok(()),
+    }
+}
+
+impl CatchUp<'_> {
+    /// Takes over what the same model has made elsewhere, as far as it is about chunks that are known here and have nothing yet.
+    ///
+    /// Nobody can tell what a model would have said but the model; what is checked is that all of it has the form of what is here.
+    /// Where nothing is here yet, the probe comes along, and the next run of the model is compared with it.
+    pub fn take_over(&self, probe: Bytes, parts: &[Bytes]) -> Result<TakenRows, CatchUpError> {
+        let outside = |what: &str| CatchUpError::Outside { what: what.to_owned() };
+        let _only = self.sidecar.lock_embedding()?;
+        if _only.is_none() {
+            return Err(outside("another process is making vectors"));
+        }
+        let state = self
+            .sidecar
+            .state()?
+            .filter(|state| state.recipe == self.options.recipe);
+        let state = state.ok_or_else(|| outside("nothing is indexed yet"))?;
+        let profile = self.maker.profile().id();
+        let segments = Segments::open_newest(self.sidecar, &state, self.own_profile)?;
+        let segments = segments.with_added(self.sidecar, &state, &profile.to_string());
+        let rows = RowFile::open(Arc::new(probe.clone())).ok();
+        let like = rows.filter(|rows| rows.profile() == profile && rows.len() == 1);
+        let like = like.ok_or_else(|| outside("the probe is none"))?;
+        let stored = segments.iter().find_map(|segment| segment.rows(profile));
+        if let Some(Err(difference)) = stored.map(|stored| like.likeness(&stored)) {
+            return Err(outside(&difference));
+        }
+        let parts = parts.iter().map(|bytes| {
+            let part = Part::decode("part", bytes.clone()).map_err(|error| outside(&error.to_string()))?;
+            let is_like = part.rows.is_empty() || like.writer()?.copy_row(&part.rows, 0).is_ok();
+            match part.rows.profile() == profile && is_like {
+                true => Ok(part),
+                false => Err(outside("they are of different kinds")),
+            }
+        });
+        let parts: Vec<Part> = parts.collect::<Result<_, CatchUpError>>()?;
+        let same = same_probe(self.sidecar, &like, &probe).map_err(|error| self.io(error))?;
+        same.map_err(|difference| outside(&format!("{difference}: another model of this name has made them")))?;
+        let mut here = Parts::load(self.sidecar, profile).map_err(|error| self.io(error))?;
+        let mut taken = TakenRows::default();
+        for part in parts {
+            self.keep_new(&part, &segments, &mut here, &mut taken)?;
+        }
+        self.join(&mut here)?;
+        Ok(taken)
+    }
+
+    /// Stores the rows of a part of which nothing is here.
+    fn keep_new(
+        &self,
+        part: &Part,
+        segments: &Segments,
+        here: &mut Parts,
+        taken: &mut TakenRows,
+    ) -> Result<(), CatchUpError> {
+        let profile = self.maker.profile().id();
+        let (mut writer, mut keys) = (part.rows.writer()?, Vec::<ChunkKey>::new());
+        let mut seen = HashSet::new();
+        for (&key, row) in part.keys.iter().zip(0u32..) {
+            let found = segments.find_doc(key).and_then(|doc| segments.of_doc(doc));
+            match found {
+                None => taken.n_absent += 1,
+                Some((segment, local)) if segment.rows(profile).is_some_and(|rows| rows.has(local)) => {
+                    taken.n_known += 1;
+                }
+                Some(_) if here.find(key).is_some() || !seen.insert(key) => taken.n_known += 1,
+                Some(_) if !part.rows.has(row) => taken.n_absent += 1,
+                Some(_) => {
+                    writer.copy_row(&part.rows, row)?;
+                    keys.push(key);
+                }
+            }
+        }
+        if !keys.is_empty() {
+            taken.n_new += keys.len();
+            let stored = Part::store(self.sidecar, &keys, &writer.finish());
+            here.add(stored.map_err(|error| self.io(error))?);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,200 @@
+//! What a model on a server has made, carried to clones that have it in use too.
+
+use std::fs;
+
+use codescout::embed::ProfileId;
+use codescout::index::dense::{Quantisation, VectorWriter};
+use serde_json::Value;
+
+use super::raw::Raw;
+use super::{PRIVATE_KEY, PUBLIC_KEY, QUERIES, project};
+use crate::cli::call_in;
+use crate::indexed::Indexed;
+use crate::support::model::{openai, texts_of};
+use crate::support::{Stub, TestRepo};
+
+const DIM: usize = 32;
+
+/// Indexes a clone, and sets a server up for it. Its vectors are not made yet.
+fn with_server(repo: &TestRepo, stub: &Stub) {
+    call_in(repo.root(), &["index"], b"").expect(0);
+    let settings = format!("[embedding]\nserver = '{}'\nmodel = 'm'\n", stub.url());
+    fs::write(repo.path(".codescout/config.toml"), settings).unwrap();
+}
+
+fn indexed(repo: &TestRepo) -> Value {
+    call_in(repo.root(), &["index", "--json"], b"").expect(0).json()["vectors"].clone()
+}
+
+/// How many texts were asked for.
+fn n_sent(stub: &Stub) -> usize {
+    stub.requests().iter().map(|seen| texts_of(seen).len()).sum()
+}
+
+#[test]
+fn what_one_clone_has_paid_for_no_other_asks_for_again() {
+    let stub = Stub::start(|seen| openai(seen, DIM));
+    let repo = project();
+    let clone = repo.clone_with("clone", &[]);
+    let stranger = repo.clone_with("stranger", &[]);
+    let short = repo.clone_with("short", &["--depth=1"]);
+    with_server(&repo, &stub);
+    let (bundle, key) = (repo.beside("vectors.bundle"), repo.beside("key.pem"));
+    let (file, key_file) = (bundle.to_str().unwrap(), key.to_str().unwrap());
+    fs::write(&key, PRIVATE_KEY).unwrap();
+    let called = call_in(repo.root(), &["export", file, "--vectors"], b"").expect(2);
+    assert!(
+        called.stderr.contains("codescout index makes them"),
+        "{}",
+        called.stderr
+    );
+    let n_chunks = indexed(&repo)["new"].as_u64().unwrap();
+    assert!(n_chunks > 3);
+    let told = call_in(
+        repo.root(),
+        &["export", file, "--vectors", "--sign", key_file, "--json"],
+        b"",
+    )
+    .expect(0)
+    .json();
+    assert_eq!(
+        (&told["bundle"]["kind"], &told["bundle"]["chunks"]),
+        (&"vectors".into(), &n_chunks.into())
+    );
+    let again = call_in(
+        repo.root(),
+        &["export", "-", "-q", "--vectors", "--sign", key_file],
+        b"",
+    )
+    .expect(0);
+    assert!(again.stdout == fs::read(&bundle).unwrap(), "the same bytes");
+
+    // Nothing is asked for that came along, and answers are those of who has asked.
+    stub.forget();
+    with_server(&clone, &stub);
+    let told = call_in(clone.root(), &["import", file, "--trust", PUBLIC_KEY, "--json"], b"")
+        .expect(0)
+        .json();
+    assert_eq!(told["new_chunks"], n_chunks);
+    let vectors = indexed(&clone);
+    assert_eq!((&vectors["new"], &vectors["missing"]), (&0.into(), &0.into()));
+    assert_eq!(n_sent(&stub), 0);
+    let (ours, theirs) = (Indexed::new(clone.root()), Indexed::new(repo.root()));
+    let (view, other) = (ours.view("HEAD"), theirs.view("HEAD"));
+    assert_eq!(ours.answers(&view, &QUERIES), theirs.answers(&other, &QUERIES));
+    let said = call_in(clone.root(), &["import", file], b"").expect(0).text();
+    assert!(
+        said.starts_with(&format!("0 vectors taken over; {n_chunks} chunks have one")),
+        "{said}"
+    );
+    call_in(clone.root(), &["verify", "--deep"], b"").expect(0);
+
+    // What is new is asked for, and nothing else.
+    stub.forget();
+    clone.write("src/added.rs", "pub fn added_since() { retry_upload(9) }\n");
+    clone.commit("one more");
+    assert_eq!(indexed(&clone)["new"], 1);
+    assert_eq!(n_sent(&stub), 2, "the probe and the new one");
+
+    // Who has indexed nothing yet does so first; who has no such model takes nothing.
+    with_server(&short, &stub);
+    call_in(short.root(), &["import", file], b"").expect(0);
+    let called = call_in(stranger.root(), &["import", file], b"").expect(2);
+    assert!(called.stderr.contains("not in use here"), "{}", called.stderr);
+    let called = call_in(stranger.root(), &["ci", "restore", file], b"").expect(2);
+    assert!(
+        called.stderr.contains("codescout import takes them"),
+        "{}",
+        called.stderr
+    );
+    let called = call_in(stranger.root(), &["export", "-", "-q", "--vectors"], b"").expect(2);
+    assert!(called.stderr.contains("no model is in use"), "{}", called.stderr);
+}
+
+#[test]
+fn vectors_that_do_not_fit_are_refused() {
+    let stub = Stub::start(|seen| openai(seen, DIM));
+    let repo = project();
+    let clone = repo.clone_with("clone", &[]);
+    with_server(&repo, &stub);
+    indexed(&repo);
+    let bytes = call_in(repo.root(), &["export", "-", "-q", "--vectors"], b"")
+        .expect(0)
+        .stdout;
+    let honest = Raw::parse(&bytes);
+    with_server(&clone, &stub);
+    let refuses = |about: &str, change: &dyn Fn(&mut Raw), said: &str| {
+        let mut raw = honest.clone();
+        change(&mut raw);
+        let called = call_in(clone.root(), &["import", "-"], &raw.to_bytes());
+        assert_eq!(called.code, 2, "{about}: {}", called.text());
+        assert!(
+            called.stderr.contains(said) && !called.stderr.contains("panicked"),
+            "{about}: {}",
+            called.stderr
+        );
+    };
+    let profile = ProfileId(honest.header.profile);
+    let rows = |dim: usize, profile, n: usize| {
+        let mut writer = VectorWriter::new(dim, Quantisation::Int8, profile).unwrap();
+        (0..n).for_each(|_| writer.push(&vec![1.0 / (dim as f32).sqrt(); dim], 1.0).unwrap());
+        writer.finish()
+    };
+    let n_keys = u32::from_le_bytes(honest.opened(1)[8..12].try_into().unwrap()) as usize;
+    let part = |rows: Vec<u8>| [&honest.opened(1)[..16 + 16 * n_keys], &rows].concat();
+    refuses("no probe", &|raw| raw.put(0, b"nonsense"), "probe");
+    refuses("two probes", &|raw| raw.put(0, &rows(DIM, profile, 2)), "probe");
+    refuses(
+        "another's probe",
+        &|raw| raw.put(0, &rows(DIM, ProfileId([7; 16]), 1)),
+        "probe",
+    );
+    refuses("no part", &|raw| raw.put(1, b"nonsense"), "not of this form");
+    refuses(
+        "a part cut",
+        &|raw| raw.put(1, &raw.opened(1)[..100]),
+        "vectors from outside",
+    );
+    refuses(
+        "too few rows",
+        &|raw| raw.put(1, &part(rows(DIM, profile, n_keys - 1))),
+        "number of rows",
+    );
+    refuses(
+        "other components",
+        &|raw| raw.put(1, &part(rows(8, profile, n_keys))),
+        "different kinds",
+    );
+    refuses(
+        "another's rows",
+        &|raw| raw.put(1, &part(rows(DIM, ProfileId([7; 16]), n_keys))),
+        "different kinds",
+    );
+    refuses("another order", &|raw| raw.header.entries.swap(0, 1), "other entries");
+    refuses("another model", &|raw| raw.header.profile[0] ^= 1, "not in use here");
+    refuses("another recipe", &|raw| raw.header.recipe ^= 1, "recipe");
+    let left = fs::read_dir(clone.path(".codescout/dense-v1")).unwrap().flatten();
+    let left: Vec<_> = left
+        .filter(|entry| entry.path().extension().is_none_or(|ending| ending != "vec"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+
+    // A model of the same name that gives other vectors is noticed by what came along.
+    call_in(clone.root(), &["import", "-"], &bytes).expect(0);
+    let other = Stub::start(|seen| openai(seen, DIM + 1));
+    let settings = fs::read_to_string(clone.path(".codescout/config.toml")).unwrap();
+    fs::write(
+        clone.path(".codescout/config.toml"),
+        settings.replace(&stub.url(), &other.url()),
+    )
+    .unwrap();
+    clone.write("src/added.rs", "pub fn added_since() {}\n");
+    clone.commit("one more");
+    let vectors = indexed(&clone);
+    assert!(
+        vectors["stopped_because"]
+            .as_str()
+            .is_some_and(|why| why.contains("another model")),
+        "{vectors}"
+    );
+}
