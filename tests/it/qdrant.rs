@@ -885,3 +885,14 @@ fn what_leaves_and_what_is_there_are_told() {
     assert_eq!(index(&repo).json()["shared"]["found"], 5);
     call_in(repo.root(), &["verify"], b"").expect(0);
 }
+
+/// For `tests/peers/qdrant.sh`, which holds the stub's answers against others'.
+#[test]
+#[ignore = "serves until its input ends"]
+#[expect(clippy::print_stderr, reason = "tells where it listens")]
+fn the_stub_serves() {
+    let qdrant = QdrantStub::start();
+    eprintln!("listening at {}", qdrant.url());
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut std::io::stdin(), &mut rest).unwrap();
+}
