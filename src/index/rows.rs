@@ -159,3 +159,71 @@ impl RowWriter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    const PROFILE: ProfileId = ProfileId([7; 16]);
+
+    fn dense(vector: &[f32]) -> Row {
+        Row::Dense(Embedding::from_foreign(vector.to_vec(), vector.len(), "m").unwrap())
+    }
+
+    fn sparse(terms: &[(u32, f32)]) -> Row {
+        Row::Sparse(SparseVector::from_foreign(terms.to_vec(), "m").unwrap())
+    }
+
+    fn file(rows: &[&Row]) -> RowFile {
+        let mut writer = RowWriter::like(rows[0], PROFILE).unwrap();
+        rows.iter().for_each(|row| writer.push(row).unwrap());
+        RowFile::open(Arc::new(writer.finish())).unwrap()
+    }
+
+    #[test]
+    fn rows_of_either_kind_are_carried_and_gaps_stay_gaps() {
+        for row in [dense(&[0.6, 0.8]), sparse(&[(3, 1.0), (9, 0.5)])] {
+            let from = file(&[&row, &row]);
+            let mut writer = from.writer().unwrap();
+            writer.copy_row(&from, 1).unwrap();
+            writer.push_none().unwrap();
+            writer.copy_row(&from, 0).unwrap();
+            let carried = RowFile::open(Arc::new(writer.finish())).unwrap();
+            assert_eq!((carried.len(), carried.profile()), (3, PROFILE));
+            assert_eq!([0, 1, 2, 3].map(|row| carried.has(row)), [true, false, true, false]);
+            assert!(carried.likeness(&from).unwrap() > 0.999);
+        }
+    }
+
+    #[test]
+    fn kinds_are_not_mixed() {
+        let (dense, sparse) = (dense(&[0.6, 0.8]), sparse(&[(3, 1.0)]));
+        let (files, mut writer) = (
+            [file(&[&dense]), file(&[&sparse])],
+            RowWriter::like(&sparse, PROFILE).unwrap(),
+        );
+        assert!(matches!(writer.push(&dense), Err(WriteError::OtherKind)));
+        assert!(matches!(writer.copy_row(&files[0], 0), Err(WriteError::OtherKind)));
+        assert!(files[0].likeness(&files[1]).is_err());
+        let other = file(&[&self::dense(&[1.0, 0.0, 0.0])]);
+        assert_eq!(
+            other.likeness(&files[0]).unwrap_err(),
+            "3 components where the vectors that are stored have 2"
+        );
+    }
+
+    #[test]
+    fn a_damaged_file_of_either_kind_is_not_opened() {
+        for row in [dense(&[0.6, 0.8]), sparse(&[(3, 1.0)])] {
+            let mut writer = RowWriter::like(&row, PROFILE).unwrap();
+            writer.push(&row).unwrap();
+            let bytes = writer.finish();
+            for at in 0..bytes.len() {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 4;
+                assert!(RowFile::open(Arc::new(damaged)).is_err(), "{at}");
+            }
+        }
+    }
+}

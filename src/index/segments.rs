@@ -146,8 +146,8 @@ impl Segment {
     /// The rows of a profile that [`Segments::with_added`] opened.
     pub fn rows(&self, profile: ProfileId) -> Option<RowFile> {
         let dense = self.added.clone().map(RowFile::Dense);
-        let rows = dense.into_iter().chain(self.sparse.clone().map(RowFile::Sparse));
-        rows.into_iter().find(|rows| rows.profile() == profile)
+        let sparse = self.sparse.clone().map(RowFile::Sparse);
+        dense.into_iter().chain(sparse).find(|rows| rows.profile() == profile)
     }
 
     /// Bytes of its files.
