@@ -59,6 +59,15 @@ pub struct Exchange<'a> {
     bounds: Bounds<'a>,
 }
 
+/// Which way it goes: a remote may have another address for what is pushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the remote.
+    Fetch,
+    /// To the remote.
+    Push,
+}
+
 /// The files under the ref at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shelf {
@@ -127,9 +136,10 @@ impl<'a> Exchange<'a> {
         remote: &str,
         reference: &str,
         folder: &Path,
+        direction: Direction,
         bounds: Bounds<'a>,
     ) -> Result<Self, ExchangeError> {
-        let address = address_of(repository, remote)?;
+        let address = address_of(repository, remote, direction)?;
         let exchange = Self {
             address,
             reference: reference.to_owned(),
@@ -149,15 +159,20 @@ impl<'a> Exchange<'a> {
         without_password(&self.address)
     }
 
-    /// What stands under the ref now. Files themselves are left where they are, if the remote can do that.
-    pub fn look(&self) -> Result<Shelf, ExchangeError> {
+    /// What the ref names now.
+    pub fn commit(&self) -> Result<Option<String>, ExchangeError> {
         let listed = self.ask("ls-remote", &["--", &self.address, &self.reference], b"")?;
         let listed = String::from_utf8_lossy(&listed);
         let commit = listed.lines().find_map(|line| {
             let (id, name) = line.split_once('\t')?;
             (name == self.reference).then(|| id.to_owned())
         });
-        if commit.is_none_or(|id| !is_id(&id)) {
+        Ok(commit.filter(|id| is_id(id)))
+    }
+
+    /// What stands under the ref now. Files themselves are left where they are, if the remote can do that.
+    pub fn look(&self) -> Result<Shelf, ExchangeError> {
+        if self.commit()?.is_none() {
             return Ok(Shelf::default());
         }
         let refspec = format!("+{}:refs/heads/there", self.reference);
@@ -238,8 +253,8 @@ impl<'a> Exchange<'a> {
 
     /// Puts files in the place of `old`, if that is still what stands there.
     pub fn replace(&self, old: &Shelf, files: &BTreeMap<String, String>) -> Result<(), ExchangeError> {
-        let lines = files.iter().map(|(name, id)| format!("100644 blob {id}\t{name}\n"));
-        let tree = self.feed("mktree", &["--missing"], lines.collect::<String>().as_bytes())?;
+        let lines = files.iter().map(|(name, id)| format!("100644 blob {id}\t{name}\0"));
+        let tree = self.feed("mktree", &["-z", "--missing"], lines.collect::<String>().as_bytes())?;
         let commit = self.feed("commit-tree", &[tree.as_str()], b"codescout index\n")?;
         let lease = format!(
             "--force-with-lease={}:{}",
@@ -360,13 +375,19 @@ fn is_id(text: &str) -> bool {
 }
 
 /// The address of a remote: by its name in the repository's configuration, from which nothing else is taken, or itself.
-fn address_of(repository: &Repository, remote: &str) -> Result<String, ExchangeError> {
+fn address_of(repository: &Repository, remote: &str, direction: Direction) -> Result<String, ExchangeError> {
     let is_name = !remote.contains(['/', ':', '\\']) && !remote.starts_with(['-', '.']);
     let address = match is_name {
         false => remote.to_owned(),
         true => {
-            let key = format!("remote.{remote}.url");
-            let found = super::command::git(repository.common_dir(), "config", &["--local", "--get", &key]);
+            let get = |what: &str| {
+                let key = format!("remote.{remote}.{what}");
+                super::command::git(repository.common_dir(), "config", &["--local", "--get", &key])
+            };
+            let found = match direction {
+                Direction::Push => get("pushurl").or_else(|_| get("url")),
+                Direction::Fetch => get("url"),
+            };
             let found = found.map_err(|error| match error {
                 CommandError::Failed { .. } => ExchangeError::NoRemote {
                     name: remote.to_owned(),

@@ -44,7 +44,7 @@ pub use command::{CommandError, GitVersion, git_version};
 pub use commit::{CommitInfo, Person};
 pub use diff::{TreeChange, TreeEntry};
 pub use disk_file::{DiskFile, Unread, WorkTreeReader};
-pub use exchange::{Exchange, ExchangeError, Shelf};
+pub use exchange::{Direction, Exchange, ExchangeError, Shelf};
 pub use hooks_path::{HooksPath, HooksPathOrigin};
 pub use known_files::KnownFiles;
 pub use line_diff::{LineHunk, diff_lines};

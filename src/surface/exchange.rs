@@ -11,7 +11,7 @@ use super::open::Workspace;
 use super::share::{ImportOptions, ImportedBundle, Known};
 use crate::artifact::ArtifactKey;
 use crate::bundle::{Kind, SigningKey, decode_keys, encode_keys};
-use crate::git::{Bounds, Exchange, ExchangeError, Shelf};
+use crate::git::{Bounds, Direction, Exchange, ExchangeError, Shelf};
 use crate::index::Segments;
 use crate::ingest::Progress;
 
@@ -19,6 +19,9 @@ use crate::ingest::Progress;
 const NAMESPACE: &str = "refs/codescout";
 /// With so many parts a push makes one of those that it knows all of.
 const MAX_PARTS: usize = 8;
+/// With so many, or so many blobs in their lists, those of others go too: each shallow clone adds one, and knows only its own.
+const MAX_KEPT_PARTS: usize = 256;
+const MAX_KEPT_KEYS: usize = 1 << 20;
 /// How often a push begins again because somebody else was faster.
 const MAX_ATTEMPTS: usize = 5;
 const PART_ENDING: &str = ".bundle";
@@ -27,9 +30,21 @@ const NAME_DIGITS: usize = 32;
 /// All lists of keys together are not longer: three million blobs.
 const MAX_KEYS_BYTES: u64 = 64 << 20;
 
+/// What a remote is looked at for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To take what it has.
+    Pull,
+    /// To give what it lacks.
+    Add,
+    /// To leave nothing but what is given.
+    Replace,
+}
+
 /// A remote that was looked at.
 pub(crate) struct Remote<'a> {
     exchange: Exchange<'a>,
+    purpose: Purpose,
     /// Holds the repository that everything goes through.
     folder: tempfile::TempDir,
     shelf: Shelf,
@@ -49,6 +64,8 @@ struct Part {
 pub(crate) struct PushPlan {
     new: Option<NewPart>,
     dropped: Vec<String>,
+    /// Whether nothing else stays either.
+    replaces: bool,
     /// Parts there are, and will be.
     pub(crate) n_parts: (usize, usize),
 }
@@ -86,7 +103,7 @@ impl PullPlan {
 
 impl<'a> Remote<'a> {
     /// Looks at what a remote has for this build and these settings.
-    pub(crate) fn open(workspace: &Workspace, remote: &str, bounds: Bounds<'a>) -> Result<Self> {
+    pub(crate) fn open(workspace: &Workspace, remote: &str, purpose: Purpose, bounds: Bounds<'a>) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("codescout-exchange-")
             .tempdir()
@@ -94,9 +111,14 @@ impl<'a> Remote<'a> {
         let reference = format!("{NAMESPACE}/{}", workspace.pipeline());
         let place = folder.path().join("git");
         std::fs::create_dir(&place)?;
-        let exchange = Exchange::new(&workspace.repository, remote, &reference, &place, bounds)?;
+        let direction = match purpose {
+            Purpose::Pull => Direction::Fetch,
+            Purpose::Add | Purpose::Replace => Direction::Push,
+        };
+        let exchange = Exchange::new(&workspace.repository, remote, &reference, &place, direction, bounds)?;
         let mut remote = Self {
             exchange,
+            purpose,
             folder,
             shelf: Shelf::default(),
             parts: Vec::new(),
@@ -111,6 +133,22 @@ impl<'a> Remote<'a> {
     }
 
     fn look(&mut self) -> Result<()> {
+        match self.read_shelf() {
+            // Whatever it is, it goes.
+            Err(error) if self.purpose == Purpose::Replace => {
+                tracing::info!("what is there cannot be read: {error:#}");
+                self.parts.clear();
+                self.shelf = Shelf {
+                    commit: self.exchange.commit()?,
+                    ..Shelf::default()
+                };
+                Ok(())
+            }
+            read => read,
+        }
+    }
+
+    fn read_shelf(&mut self) -> Result<()> {
         self.shelf = self.exchange.look()?;
         let lists: Vec<&String> = self
             .shelf
@@ -165,18 +203,19 @@ impl<'a> Remote<'a> {
         }))
     }
 
-    /// What the remote lacks of what is known. With `replace` nothing of what is there stays.
+    /// What the remote lacks of what is known. Nothing of what is there stays if that was asked for, or if it has become more than
+    /// can be read before long.
     pub(crate) fn plan_push(
         &self,
         workspace: &Workspace,
         known: &Known,
         sign: Option<&SigningKey>,
-        replace: bool,
     ) -> Result<PushPlan> {
         let covered: HashSet<ArtifactKey> = self.parts.iter().flat_map(|part| part.keys.iter().copied()).collect();
         let mut keys = known.keys.clone();
         let lacks_something = keys.iter().any(|key| !covered.contains(key));
         let mut dropped: Vec<&Part> = Vec::new();
+        let replace = self.purpose == Purpose::Replace || lacks_something && self.is_full();
         if replace {
             dropped = self.parts.iter().collect();
         } else if lacks_something && self.parts.len() >= MAX_PARTS {
@@ -202,6 +241,7 @@ impl<'a> Remote<'a> {
         let n_before = self.parts.len();
         let mut plan = PushPlan {
             dropped: dropped.iter().map(|part| part.name.clone()).collect(),
+            replaces: replace,
             new: None,
             n_parts: (n_before, n_before - dropped.len()),
         };
@@ -217,6 +257,12 @@ impl<'a> Remote<'a> {
             plan.new = Some(new);
         }
         Ok(plan)
+    }
+
+    /// Whether there is so much that one part more could be too much for who reads it.
+    fn is_full(&self) -> bool {
+        let n_keys: usize = self.parts.iter().map(|part| part.keys.len()).sum();
+        self.parts.len() >= MAX_KEPT_PARTS || n_keys >= MAX_KEPT_KEYS
     }
 
     fn write_part(
@@ -244,7 +290,10 @@ impl<'a> Remote<'a> {
 
     /// Does what was planned, if nobody was faster: then [`ExchangeError::Moved`].
     pub(crate) fn push(&self, plan: &PushPlan) -> Result<()> {
-        let mut files: BTreeMap<String, String> = self.shelf.files.clone();
+        let mut files: BTreeMap<String, String> = match plan.replaces {
+            true => BTreeMap::new(),
+            false => self.shelf.files.clone(),
+        };
         for name in &plan.dropped {
             for ending in [PART_ENDING, KEYS_ENDING] {
                 files.remove(&format!("{name}{ending}"));
@@ -267,14 +316,13 @@ impl<'a> Remote<'a> {
         workspace: &Workspace,
         known: &Known,
         sign: Option<&SigningKey>,
-        replace: bool,
     ) -> Result<PushPlan> {
         for attempt in 1.. {
             match self.push(&plan) {
                 Err(error) if has_moved(&error) && attempt < MAX_ATTEMPTS => {
                     tracing::info!("somebody else was faster: looking again");
                     self.look()?;
-                    plan = self.plan_push(workspace, known, sign, replace)?;
+                    plan = self.plan_push(workspace, known, sign)?;
                     if plan.is_empty() {
                         break;
                     }

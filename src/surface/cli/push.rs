@@ -14,7 +14,7 @@ use super::render::Output;
 use super::{Found, INTERRUPTED};
 use crate::git::{BoundError, Bounds, ExchangeError};
 use crate::ingest::Audit;
-use crate::surface::exchange::Remote;
+use crate::surface::exchange::{Purpose, Remote};
 use crate::surface::open::Workspace;
 use crate::surface::share::ImportOptions;
 
@@ -58,8 +58,12 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &PushArgs, outpu
         some => some.to_vec(),
     };
     let known = workspace.known(&revisions, &CliProgress::new(global.quiet), &INTERRUPTED)?;
-    let mut remote = Remote::open(workspace, &args.remote, bounds(MAX_BYTES))?;
-    let mut plan = remote.plan_push(workspace, &known, key.as_ref(), args.replace)?;
+    let purpose = match args.replace {
+        true => Purpose::Replace,
+        false => Purpose::Add,
+    };
+    let mut remote = Remote::open(workspace, &args.remote, purpose, bounds(MAX_BYTES))?;
+    let mut plan = remote.plan_push(workspace, &known, key.as_ref())?;
     let (n_blobs, n_bytes) = plan.cost();
     let what = format!(
         "{n_blobs} blobs in {:.1} MB to {}",
@@ -68,7 +72,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &PushArgs, outpu
     );
     let goes = !plan.is_empty() && !args.dry_run && may(&format!("Push the index of {what}?"), args.yes, output)?;
     if goes {
-        plan = remote.push_until_done(plan, workspace, &known, key.as_ref(), args.replace)?;
+        plan = remote.push_until_done(plan, workspace, &known, key.as_ref())?;
     }
     let (blobs, bytes) = plan.cost();
     let answer = PushOut {
@@ -103,7 +107,7 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
             false => Audit::Sample,
         },
     };
-    let remote = Remote::open(workspace, &args.remote, bounds(args.max_size)).map_err(hinted)?;
+    let remote = Remote::open(workspace, &args.remote, Purpose::Pull, bounds(args.max_size)).map_err(hinted)?;
     let plan = remote.plan_pull(workspace)?;
     let (parts, bytes) = plan.cost();
     if bytes > args.max_size {

@@ -115,6 +115,57 @@ fn many_parts_become_one_and_replacing_leaves_only_what_is_asked_for() {
     );
 }
 
+/// Puts so many parts in the place of what is on the remote, each with the list of one blob that nobody has.
+fn put_parts(remote: &TestRepo, n_parts: usize) {
+    let keys = remote.beside("keys");
+    fs::write(&keys, [&[20u8][..], &[7; 20], &[1, 0]].concat()).unwrap();
+    let id = remote.git(["hash-object", "-w", keys.to_str().unwrap()]);
+    let lines = (0..n_parts)
+        .flat_map(|n| [".bundle", ".keys"].map(|ending| format!("100644 blob {id}\t{n:032x}-23{ending}\n")));
+    let tree = remote.git_with_input(["mktree"], lines.collect::<String>().as_bytes());
+    let tree = String::from_utf8(tree).unwrap();
+    let commit = remote.git([
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@b",
+        "commit-tree",
+        "-m",
+        "x",
+        tree.trim(),
+    ]);
+    remote.git(["update-ref", &refs_of(remote)[0], &commit]);
+}
+
+#[test]
+fn what_has_become_too_much_is_replaced() {
+    let (remote, mine) = remote_and_clone();
+    json(&mine, &["push", "--yes"]);
+    // Of shallow clones each has added what only it knows.
+    put_parts(&remote, 256);
+    commit(&mine, 0);
+    let told = json(&mine, &["push", "--yes"]);
+    assert_eq!((&told["parts_before"], &told["parts_after"]), (&256.into(), &1.into()));
+    // More than anybody reads.
+    put_parts(&remote, 2_100);
+    let refused = call_in(mine.root(), &["push", "--yes"], b"").expect(2);
+    assert!(refused.stderr.contains("too many files"), "{}", refused.stderr);
+    assert_eq!(json(&mine, &["push", "--yes", "--replace"])["parts_after"], 1);
+    assert_eq!(files_of(&remote).len(), 2);
+}
+
+#[test]
+fn a_push_goes_where_git_pushes_to() {
+    let (remote, mine) = remote_and_clone();
+    let other = remote.beside("other.git");
+    mine.git(["init", "-q", "--bare", other.to_str().unwrap()]);
+    mine.git(["config", "remote.origin.pushurl", other.to_str().unwrap()]);
+    let told = json(&mine, &["push", "--yes"]);
+    assert!(told["remote"].as_str().unwrap().ends_with("other.git"), "{told}");
+    assert!(refs_of(&remote).is_empty());
+    assert_eq!(json(&mine, &["pull", "--dry-run"])["parts_there"], 0);
+}
+
 #[test]
 fn of_two_machines_at_once_both_get_through() {
     let (remote, mine) = remote_and_clone();
