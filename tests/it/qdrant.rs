@@ -886,6 +886,73 @@ fn what_leaves_and_what_is_there_are_told() {
     call_in(repo.root(), &["verify"], b"").expect(0);
 }
 
+#[test]
+fn what_is_moved_while_vectors_are_put_is_looked_at_again() {
+    let repo = project(20);
+    let before = answers(&repo);
+    let qdrant = QdrantStub::start();
+    configure(&repo, &with_qdrant(&qdrant.url()));
+    let renew = qdrant.renewing();
+    qdrant.fail(move |seen| {
+        // After the generation was read, before vectors are put.
+        if seen.json()["ids"].as_array().is_some_and(|ids| ids.len() > 1) {
+            renew();
+        }
+        None
+    });
+    let done = index(&repo).json();
+    assert!(
+        done["shared"]["stopped_because"]
+            .as_str()
+            .unwrap()
+            .contains("meanwhile"),
+        "{done}"
+    );
+    qdrant.mend();
+    let answer = search(&repo, QUERIES[0]);
+    assert_eq!(answer["results"], before[0]);
+    let done = index(&repo).json();
+    assert_eq!(
+        (&done["shared"]["new"], &done["shared"]["found"]),
+        (&json!(0), &json!(20)),
+        "{done}"
+    );
+    assert_eq!(why(&search(&repo, QUERIES[0])), "");
+}
+
+#[test]
+fn with_a_key_that_may_only_read_vectors_are_taken_and_asked_for() {
+    let embedder = openai_stub();
+    let qdrant = QdrantStub::start();
+    let repo = project(9);
+    let settings = with_embedder(&embedder) + &with_qdrant(&qdrant.url());
+    configure(&repo, &settings);
+    index(&repo);
+    let clone = repo.clone_with("reader", &[]);
+    configure(&clone, &settings);
+    write_packet(&clone, 60);
+    clone.commit("mine");
+    qdrant.fail(|seen| (seen.method == "PUT").then(|| Reply::status(403)));
+    let done = index(&clone).json();
+    assert_eq!(
+        (&done["vectors"]["taken"], &done["vectors"]["new"]),
+        (&json!(9), &json!(1)),
+        "{done}"
+    );
+    assert_eq!(
+        (&done["shared"]["found"], &done["shared"]["missing"]),
+        (&json!(9), &json!(1)),
+        "{done}"
+    );
+    assert!(
+        done["shared"]["stopped_because"].as_str().unwrap().contains("403"),
+        "{done}"
+    );
+    qdrant.stub().forget();
+    assert_eq!(why(&search(&clone, "packet 60")), "");
+    assert_eq!(qdrant.n_asked("/points/query/batch"), 1);
+}
+
 /// For `tests/peers/qdrant.sh`, which holds the stub's answers against others'.
 #[test]
 #[ignore = "serves until its input ends"]

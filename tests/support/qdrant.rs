@@ -150,6 +150,21 @@ impl QdrantStub {
         }
     }
 
+    /// What changes the generation of every repository, as a removal or a move does.
+    pub(crate) fn renewing(&self) -> impl Fn() + Send + Sync + 'static {
+        let shared = Arc::clone(&self.shared);
+        move || {
+            let mut state = shared.state.lock().unwrap();
+            let points = state
+                .collections
+                .values_mut()
+                .flat_map(|collection| collection.points.values_mut());
+            for point in points.filter(|point| point.payload.contains_key("generation")) {
+                point.payload.insert("generation".to_owned(), json!("ab".repeat(16)));
+            }
+        }
+    }
+
     /// Drops all collections and aliases.
     pub(crate) fn drop_all(&self) {
         *self.shared.state.lock().unwrap() = State::default();

@@ -11,6 +11,9 @@ use super::wire::{self, Aliases, Collection, DENSE, Scrolled, Server, Update};
 use super::{Qdrant, to_hex};
 use crate::index::shared::{SharedBatching, SharedError, SharedVectors, Standing};
 
+/// For the first answer of a run.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
 /// What a server said when it was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QdrantFound {
@@ -94,7 +97,9 @@ impl Qdrant {
 
     /// What the collection is, if there is one.
     pub(super) fn collection(&self, interrupt: &AtomicBool) -> Result<Option<Collection>, RemoteError> {
-        match self.send(&Request::get(&self.path("")), interrupt) {
+        // Is asked first by all, so it is what shows that the server is away.
+        let deadline = Some(Instant::now() + LONGEST_WAIT);
+        match self.send_until(deadline, &Request::get(&self.path("")), interrupt) {
             Err(error) if error.status() == Some(404) => Ok(None),
             found => found.map(Some),
         }

@@ -13,7 +13,7 @@ mod search;
 mod wire;
 
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 
@@ -127,8 +127,17 @@ impl Qdrant {
 
     /// Sends something that has no deadline but that of each request.
     fn send<A: DeserializeOwned>(&self, request: &Request, interrupt: &AtomicBool) -> Result<A, RemoteError> {
+        self.send_until(None, request, interrupt)
+    }
+
+    fn send_until<A: DeserializeOwned>(
+        &self,
+        deadline: Option<Instant>,
+        request: &Request,
+        interrupt: &AtomicBool,
+    ) -> Result<A, RemoteError> {
         let call = Call {
-            deadline: None,
+            deadline,
             interrupt,
             retries: true,
         };
