@@ -22,7 +22,7 @@ pub enum Row {
 /// An opened file of rows of one profile.
 #[derive(Clone, Debug)]
 pub enum RowFile {
-    /// Of vectors. A row of weight 0 is none.
+    /// Of vectors. A row of weight 0 is none; one of zeros with a weight is of a text of which the model makes nothing.
     Dense(VectorFile),
     /// Of sparse vectors.
     Sparse(SparseFile),
@@ -148,6 +148,14 @@ impl RowWriter {
         match self {
             Self::Dense(writer) => writer.push_none(),
             Self::Sparse(writer) => writer.push_none(),
+        }
+    }
+
+    /// Adds a row for a text of which the model makes nothing, so that it is not asked again.
+    pub fn push_empty(&mut self) -> Result<(), WriteError> {
+        match self {
+            Self::Dense(writer) => writer.push_empty(),
+            Self::Sparse(writer) => writer.push(&SparseVector::default()),
         }
     }
 

@@ -23,7 +23,7 @@ use crate::sidecar::{LockError, Sidecar, StateError, Store, StoredFile, VectorEn
 use crate::snapshot::{Blobs, ManifestError};
 
 use super::maker::Maker;
-use super::parts::{Part, Parts, probe_name};
+use super::parts::{Part, Parts, probe_name, write_unlocked};
 use super::progress::{Progress, Stage};
 use super::publish::{PublishError, publish_state, store_rows};
 use super::sweep::retire_files;
@@ -123,6 +123,10 @@ impl CatchUpError {
         let root = sidecar.root().to_owned();
         Self::Io { root, source }
     }
+
+    fn is_another_writer(&self) -> bool {
+        matches!(self, Self::Lock(LockError::Busy { .. } | LockError::Interrupted { .. }))
+    }
 }
 
 impl CatchUp<'_> {
@@ -164,23 +168,27 @@ impl CatchUp<'_> {
             (outcome.n_taken, outcome.not_taken) = take.run(&mut wanted, &segments, &mut parts, progress, interrupt)?;
             progress.end();
         }
-        let has_parts = parts.len() > 0;
+        let probe = (wanted.n_left > 0).then(|| self.probe(&segments, interrupt));
+        // Behind the probe: with it some servers have said how many texts they take.
         let work = Work::new(self, parts);
-        if wanted.n_left > 0 {
-            match self.probe(&segments, interrupt) {
-                Ok(probe) => {
-                    progress.begin(Stage::Embedding, wanted.n_left);
-                    work.embed(&wanted, &segments, &probe, progress, interrupt)?;
-                    progress.end();
-                }
-                Err(Stopped::Failed(error)) => work.stop(error),
-                Err(Stopped::Broken(error)) => return Err(error),
+        match probe {
+            None => {}
+            Some(Ok(probe)) => {
+                progress.begin(Stage::Embedding, wanted.n_left);
+                work.embed(&wanted, &segments, &probe, progress, interrupt)?;
+                progress.end();
             }
+            Some(Err(Stopped::Failed(error))) => work.stop(error),
+            Some(Err(Stopped::Broken(error))) => return Err(error),
         }
         outcome.n_embedded = work.n_embedded.load(Ordering::Relaxed);
-        outcome.n_left = wanted.n_left - outcome.n_embedded;
-        if has_parts || outcome.n_embedded > 0 {
-            self.join(&mut work.parts())?;
+        outcome.n_left = wanted.n_left - work.n_kept.load(Ordering::Relaxed);
+        if work.parts().len() > 0 {
+            match self.join(&mut work.parts(), self.patience, interrupt) {
+                // They are in parts, and the next run joins them.
+                Err(error) if error.is_another_writer() => outcome.stopped = Some(super::run::chain(&error)),
+                joined => joined?,
+            }
         }
         match work.into_failure() {
             None => {}
@@ -237,8 +245,13 @@ impl CatchUp<'_> {
     }
 
     /// Puts what was made to the segments that have the chunks, and publishes these; then the parts go that hold nothing else.
-    pub(super) fn join(&self, parts: &mut Parts) -> Result<(), CatchUpError> {
-        let lock = self.sidecar.lock(self.patience)?;
+    pub(super) fn join(
+        &self,
+        parts: &mut Parts,
+        patience: Duration,
+        interrupt: &AtomicBool,
+    ) -> Result<(), CatchUpError> {
+        let lock = self.sidecar.lock_unless(patience, interrupt)?;
         let Some(mut state) = self.sidecar.state()? else {
             return Ok(());
         };
@@ -275,7 +288,7 @@ pub(super) fn same_probe(sidecar: &Sidecar, probe: &RowFile, bytes: &[u8]) -> io
     let name = probe_name(probe.profile());
     let known = match sidecar.map(Store::Dense, &name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return sidecar.write(Store::Dense, &name, bytes).map(Ok);
+            return write_unlocked(sidecar, &name, bytes).map(Ok);
         }
         known => known?,
     };
@@ -343,6 +356,8 @@ struct Work<'a> {
     /// What is not yet among the parts: these are kept locked while they are joined, and nobody is to wait for that.
     stored: Mutex<Vec<Part>>,
     n_embedded: AtomicUsize,
+    /// Those of which the model makes nothing included.
+    n_kept: AtomicUsize,
     is_over: AtomicBool,
     failure: Mutex<Option<EmbedError>>,
     /// What could not be kept.
@@ -359,6 +374,7 @@ impl<'a> Work<'a> {
             parts: Mutex::new(parts),
             stored: Mutex::default(),
             n_embedded: AtomicUsize::new(0),
+            n_kept: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
             failure: Mutex::new(None),
             unkept: Mutex::new(None),
@@ -441,11 +457,15 @@ impl<'a> Work<'a> {
                     return ControlFlow::Break(());
                 }
                 let mut parts = self.parts();
-                if parts.len() >= JOIN_DOCS
-                    && let Err(error) = catch_up.join(&mut parts)
-                {
-                    failed = Some(error);
-                    return ControlFlow::Break(());
+                if parts.take_new(JOIN_DOCS) {
+                    match catch_up.join(&mut parts, Duration::ZERO, interrupt) {
+                        // Whoever writes just now is not waited for: there is time until the end of the run.
+                        Err(error) if !error.is_another_writer() => {
+                            failed = Some(error);
+                            return ControlFlow::Break(());
+                        }
+                        _ => {}
+                    }
                 }
             }
             batch.n_bytes += text.len();
@@ -506,23 +526,23 @@ impl<'a> Work<'a> {
 
     fn keep(&self, batch: &Batch, rows: &[Option<Row>], like: &RowFile) -> io::Result<()> {
         let mut writer = like.writer().map_err(io::Error::other)?;
-        let mut keys = Vec::with_capacity(batch.keys.len());
-        for (key, row) in batch.keys.iter().zip(rows) {
-            let Some(row) = row else { continue };
-            if let Err(error) = writer.push(row) {
+        for row in rows {
+            let pushed = match row {
+                Some(row) => writer.push(row),
+                None => writer.push_empty(),
+            };
+            if let Err(error) = pushed {
                 self.stop(EmbedError::Unusable {
                     backend: self.catch_up.maker.profile().model.clone(),
                     detail: error.to_string(),
                 });
                 return Ok(());
             }
-            keys.push(*key);
         }
-        if keys.is_empty() {
-            return Ok(());
-        }
-        let part = Part::store(self.catch_up.sidecar, &keys, &writer.finish())?;
-        self.n_embedded.fetch_add(keys.len(), Ordering::Relaxed);
+        let part = Part::store(self.catch_up.sidecar, &batch.keys, &writer.finish())?;
+        self.n_embedded
+            .fetch_add(rows.iter().flatten().count(), Ordering::Relaxed);
+        self.n_kept.fetch_add(rows.len(), Ordering::Relaxed);
         self.stored().push(part);
         Ok(())
     }

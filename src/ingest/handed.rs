@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::artifact::ArtifactKey;
 use crate::embed::ProfileId;
@@ -118,7 +119,7 @@ impl CatchUp<'_> {
         for part in parts {
             self.keep_new(&part, &segments, &mut here, &mut taken)?;
         }
-        self.join(&mut here)?;
+        self.join(&mut here, self.patience, &AtomicBool::new(false))?;
         Ok(taken)
     }
 

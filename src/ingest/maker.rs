@@ -54,7 +54,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// One for each text, in their order; `None` for a text that is not taken.
+    /// One for each text, in their order; `None` for a text that is not taken, or of which nothing is made.
     pub(super) fn rows(&self, texts: &[&str], interrupt: &AtomicBool) -> Result<Vec<Option<Row>>, EmbedError> {
         Ok(match self {
             Self::Dense(embedder) => {

@@ -39,6 +39,8 @@ pub(super) struct Part {
 pub(super) struct Parts {
     list: Vec<Part>,
     places: HashMap<ChunkKey, (usize, u32)>,
+    /// Rows that have come since the last look.
+    n_new: usize,
 }
 
 impl Part {
@@ -46,14 +48,7 @@ impl Part {
     pub(super) fn store(sidecar: &Sidecar, keys: &[ChunkKey], rows: &[u8]) -> io::Result<Self> {
         let bytes = Self::encode(keys, rows);
         let name = StoredFile::of(&bytes, PART_ENDING).name;
-        let mut n_tries = 0;
-        loop {
-            n_tries += 1;
-            match sidecar.write(Store::Dense, &name, &bytes) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound && n_tries < MAX_TRIES => {}
-                written => break written?,
-            }
-        }
+        write_unlocked(sidecar, &name, &bytes)?;
         Self::open(sidecar, &name)
     }
 
@@ -108,6 +103,16 @@ impl Part {
             false => Err(damaged("another number of rows")),
         }
     }
+
+    /// Stores some of its rows by themselves.
+    fn only(&self, sidecar: &Sidecar, rows: &[u32]) -> io::Result<Self> {
+        let mut writer = self.rows.writer().map_err(io::Error::other)?;
+        for &row in rows {
+            writer.copy_row(&self.rows, row).map_err(io::Error::other)?;
+        }
+        let keys: Vec<ChunkKey> = rows.iter().map(|&row| self.keys[row as usize]).collect();
+        Self::store(sidecar, &keys, &writer.finish())
+    }
 }
 
 /// The rest of a file.
@@ -141,7 +146,17 @@ impl Parts {
         let at = self.list.len();
         let rows = part.keys.iter().zip(0u32..);
         self.places.extend(rows.map(|(key, row)| (*key, (at, row))));
+        self.n_new += part.keys.len();
         self.list.push(part);
+    }
+
+    /// Whether `n` rows or more have come since this last said so.
+    pub(super) fn take_new(&mut self, n: usize) -> bool {
+        let are_many = self.n_new >= n;
+        if are_many {
+            self.n_new = 0;
+        }
+        are_many
     }
 
     /// The row of a chunk.
@@ -160,7 +175,7 @@ impl Parts {
         self.list.first().map(|part| &part.rows)
     }
 
-    /// Removes the files of which everything is elsewhere by now, and forgets them.
+    /// Removes what is elsewhere by now, and forgets it. What is left of a file is written anew.
     pub(super) fn remove_done(
         &mut self,
         sidecar: &Sidecar,
@@ -168,11 +183,22 @@ impl Parts {
         is_done: impl Fn(ChunkKey) -> bool,
     ) -> io::Result<()> {
         for part in std::mem::take(self).list {
-            match part.keys.iter().all(|key| is_done(*key)) {
-                true => sidecar.remove(Store::Dense, &part.name, lock)?,
-                false => self.add(part),
+            let rows = 0..part.keys.len() as u32;
+            let left: Vec<u32> = rows.filter(|&row| !is_done(part.keys[row as usize])).collect();
+            if left.len() == part.keys.len() {
+                self.add(part);
+                continue;
+            }
+            if !left.is_empty() {
+                self.add(part.only(sidecar, &left)?);
+            }
+            match sidecar.remove(Store::Dense, &part.name, lock) {
+                // A collection was faster.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed?,
             }
         }
+        self.n_new = 0;
         Ok(())
     }
 }
@@ -180,6 +206,18 @@ impl Parts {
 /// The name of the file with the row that a profile's probe had first.
 pub(super) fn probe_name(profile: ProfileId) -> String {
     format!("{profile}.{PROBE_ENDING}")
+}
+
+/// Writes a file without holding the lock.
+pub(super) fn write_unlocked(sidecar: &Sidecar, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let mut n_tries = 0;
+    loop {
+        n_tries += 1;
+        match sidecar.write(Store::Dense, name, bytes) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && n_tries < MAX_TRIES => {}
+            written => return written,
+        }
+    }
 }
 
 /// The names of all parts, in order.
@@ -215,6 +253,17 @@ pub(super) fn remove_unused(sidecar: &Sidecar, lock: &WriterLock, stays: impl Fn
     Ok(())
 }
 
+/// Removes what belongs to chunks that are no longer there.
+pub(super) fn remove_dead(sidecar: &Sidecar, lock: &WriterLock, is_there: impl Fn(ChunkKey) -> bool) -> io::Result<()> {
+    let mut parts = Parts::default();
+    for name in names(sidecar)? {
+        if let Ok(part) = Part::open(sidecar, &name) {
+            parts.add(part);
+        }
+    }
+    parts.remove_done(sidecar, lock, |key| !is_there(key))
+}
+
 fn is_part(name: &str) -> bool {
     is_plain(name) && name.ends_with(&format!(".{PART_ENDING}"))
 }
@@ -222,4 +271,59 @@ fn is_part(name: &str) -> bool {
 fn is_plain(name: &str) -> bool {
     let name = name.to_owned();
     StoredFile { name, length: 0 }.has_plain_name()
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use std::ops::Range;
+
+    use super::*;
+    use crate::embed::SparseVector;
+    use crate::index::{Row, RowWriter};
+
+    fn key(number: u8) -> ChunkKey {
+        ChunkKey([number; KEY_BYTES])
+    }
+
+    /// A part whose rows have as many tokens as their key says.
+    fn part(sidecar: &Sidecar, numbers: Range<u8>) -> Part {
+        let row = |number: u8| {
+            let terms = (0..u32::from(number)).map(|token| (token, 1.0)).collect();
+            Row::Sparse(SparseVector::from_foreign(terms, "m").unwrap())
+        };
+        let mut writer = RowWriter::like(&row(0), ProfileId([7; 16])).unwrap();
+        numbers.clone().for_each(|number| writer.push(&row(number)).unwrap());
+        let keys: Vec<ChunkKey> = numbers.map(key).collect();
+        Part::store(sidecar, &keys, &writer.finish()).unwrap()
+    }
+
+    #[test]
+    fn what_is_done_leaves_and_what_stays_is_not_new_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let sidecar = Sidecar::open_or_create(&folder.path().join("sidecar")).unwrap();
+        let lock = sidecar.lock(std::time::Duration::ZERO).unwrap();
+        let mut parts = Parts::default();
+        parts.add(part(&sidecar, 0..4));
+        parts.add(part(&sidecar, 4..6));
+        assert!(parts.take_new(6) && !parts.take_new(1));
+        for n_done in [3, 3, 5] {
+            parts.remove_done(&sidecar, &lock, |key| key.0[0] < n_done).unwrap();
+            assert!(!parts.take_new(1));
+            assert_eq!(parts.len(), 6 - usize::from(n_done));
+            let loaded = Parts::load(&sidecar, ProfileId([7; 16])).unwrap();
+            for number in 0..6 {
+                let terms = |parts: &Parts| match parts.find(key(number)) {
+                    Some((RowFile::Sparse(rows), row)) => Some(rows.terms(row).count()),
+                    _ => None,
+                };
+                let expected = (number >= n_done).then_some(usize::from(number));
+                assert_eq!((terms(&parts), terms(&loaded)), (expected, expected), "{number}");
+            }
+        }
+        parts.add(part(&sidecar, 8..10));
+        assert!(!parts.take_new(3) && parts.take_new(2));
+        parts.remove_done(&sidecar, &lock, |_| true).unwrap();
+        assert!(names(&sidecar).unwrap().is_empty());
+    }
 }

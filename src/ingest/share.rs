@@ -392,8 +392,7 @@ impl Sharing<'_> {
 
     fn has_vector(&self, segments: &Segments, doc: u32) -> bool {
         let found = segments.of_doc(doc);
-        let weight = found.and_then(|(segment, row)| Some(self.vectors(segment)?.weight(row)));
-        weight.is_some_and(|weight| weight > 0.0)
+        found.is_some_and(|(segment, row)| self.vectors(segment).is_some_and(|vectors| vectors.has_vector(row)))
     }
 
     fn vector(&self, segments: &Segments, doc: u32) -> Option<Vec<f32>> {

@@ -27,7 +27,7 @@ struct Added {
     index: FlatIndex,
     /// Documents that have none, those of changed files included.
     without: RoaringBitmap,
-    /// Those of them that are stored, so that they will have one.
+    /// Those of them that are stored and have not been embedded, so that they will have one.
     n_missing: u64,
 }
 
@@ -64,13 +64,12 @@ impl<'a> Meaning<'a> {
         let (mut without, mut missing) = (RoaringBitmap::new(), RoaringBitmap::new());
         for segment in segments.iter() {
             let docs = segment.base_doc..segment.base_doc + segment.lexical.n_docs();
-            let has_none = |doc: &u32| {
-                let added = segment.added.as_ref();
-                added.is_none_or(|added| added.weight(doc - segment.base_doc) == 0.0)
-            };
-            without.extend(live.range(docs.clone()).filter(has_none));
+            let added = segment.added.as_ref();
+            let has_vector = |doc: u32| added.is_some_and(|added| added.has_vector(doc - segment.base_doc));
+            let is_embedded = |doc: u32| added.is_some_and(|added| added.weight(doc - segment.base_doc) > 0.0);
+            without.extend(live.range(docs.clone()).filter(|doc| !has_vector(*doc)));
             if !segment.is_in_memory {
-                missing.extend(without.range(docs));
+                missing.extend(without.range(docs).filter(|doc| !is_embedded(*doc)));
             }
         }
         if !missing.is_empty() {

@@ -117,7 +117,7 @@ impl RemoteEmbedder {
     }
 
     /// The vectors of some texts by one request.
-    fn ask(&self, client: &Client, texts: &[&str], call: &Call<'_>) -> Result<Vec<Embedding>, Problem> {
+    fn ask(&self, client: &Client, texts: &[&str], call: &Call<'_>) -> Result<Vec<Option<Embedding>>, Problem> {
         let request = wire::request(&self.options, texts);
         let answer: Answer = client.send(&request, call)?;
         let vectors = answer.into_vectors(texts.len()).map_err(Problem::Unusable)?;
@@ -128,18 +128,14 @@ impl RemoteEmbedder {
                 "vectors of {dim} components where {wanted} were asked for"
             )));
         }
-        let embeddings: Vec<Embedding> = vectors
-            .into_iter()
-            .map(|vector| Embedding::from_foreign(vector, dim, &self.profile.model).map_err(Problem::Embed))
-            .collect::<Result<_, _>>()?;
-        match embeddings.iter().position(|embedding| embedding.weight == 0.0) {
-            Some(at) => Err(Problem::Unusable(format!(
-                "a vector of zeros for text {} of {}",
-                at + 1,
-                texts.len()
-            ))),
-            None => Ok(embeddings),
-        }
+        let embeddings = vectors.into_iter().map(|vector| {
+            if vector.len() == dim && !vector.iter().all(|x| x.is_finite()) {
+                return Ok(None);
+            }
+            let embedding = Embedding::from_foreign(vector, dim, &self.profile.model).map_err(Problem::Embed)?;
+            Ok(Some(embedding).filter(|embedding| embedding.weight > 0.0))
+        });
+        embeddings.collect()
     }
 }
 

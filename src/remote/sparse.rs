@@ -95,7 +95,7 @@ impl SparseEmbedder for RemoteSparse {
 }
 
 /// The vectors of some texts by one request.
-fn ask(client: &Client, texts: &[&str], call: &Call<'_>) -> Result<Vec<SparseVector>, Problem> {
+fn ask(client: &Client, texts: &[&str], call: &Call<'_>) -> Result<Vec<Option<SparseVector>>, Problem> {
     let answer: Vec<Vec<Term>> = client.send(&wire::sparse_request(texts), call).map_err(or_other_kind)?;
     if answer.len() != texts.len() {
         return Err(Problem::Unusable(format!(
@@ -106,8 +106,13 @@ fn ask(client: &Client, texts: &[&str], call: &Call<'_>) -> Result<Vec<SparseVec
     }
     let backend = client.endpoint().host();
     let vectors = answer.into_iter().map(|terms| {
-        let terms = terms.into_iter().map(|term| (term.index, term.value)).collect();
-        SparseVector::from_foreign(terms, &backend).map_err(Problem::Embed)
+        let terms: Vec<(u32, f32)> = terms.into_iter().map(|term| (term.index, term.value.0)).collect();
+        if terms.iter().any(|(_, weight)| !weight.is_finite()) {
+            return Ok(None);
+        }
+        SparseVector::from_foreign(terms, &backend)
+            .map(Some)
+            .map_err(Problem::Embed)
     });
     vectors.collect()
 }

@@ -16,7 +16,8 @@ use super::wire;
 /// A server that is given texts.
 ///
 /// They are cut into requests by number and bytes; a request that is refused as too large, or for something in it, is halved until
-/// the text is found that the server does not take, which gets nothing. Secrets are struck out of every text.
+/// the text is found that the server does not take, which gets nothing, and so does one of which it makes nothing that can be used.
+/// Whether that is the text's fault, or the server has ceased to work, is told by a text of ours. Secrets are struck out of every text.
 pub(super) struct TextServer {
     client: Client,
     api: EmbeddingApi,
@@ -60,8 +61,11 @@ impl From<RemoteError> for Problem {
     }
 }
 
-/// Asks for something about each of some texts by one request.
-pub(super) type Ask<'a, T> = &'a dyn Fn(&Client, &[&str], &Call<'_>) -> Result<Vec<T>, Problem>;
+/// Asks for something about each of some texts by one request; `None` where what came cannot be used.
+pub(super) type Ask<'a, T> = &'a dyn Fn(&Client, &[&str], &Call<'_>) -> Result<Vec<Option<T>>, Problem>;
+
+/// Every model makes something of it.
+const EASY_TEXT: &str = "codescout";
 
 impl TextServer {
     /// Makes one; nothing is sent. `timeout` is for one request; `batch`, texts in a request, is by default what the server is
@@ -144,7 +148,7 @@ impl TextServer {
             interrupt: &never,
             retries: false,
         };
-        let made = self.one("codescout", &call, ask)?;
+        let made = self.one(EASY_TEXT, &call, ask)?;
         Ok((made, started.elapsed(), self.server_limits(&call)))
     }
 
@@ -172,7 +176,7 @@ impl TextServer {
             ),
             told(
                 &self.counts.refused,
-                "texts were refused by the server and have no vector",
+                "texts were refused by the server, or given no vector that can be used",
             ),
         ]
         .into_iter()
@@ -181,10 +185,12 @@ impl TextServer {
     }
 
     fn one<T>(&self, text: &str, call: &Call<'_>, ask: Ask<'_, T>) -> Result<T, EmbedError> {
-        let made = ask(&self.client, &[text], call).map_err(|problem| self.told(problem))?;
-        made.into_iter()
-            .next()
-            .ok_or_else(|| self.told(Problem::Unusable("no vector".to_owned())))
+        self.ask_one(text, call, ask).map_err(|problem| self.told(problem))
+    }
+
+    fn ask_one<T>(&self, text: &str, call: &Call<'_>, ask: Ask<'_, T>) -> Result<T, Problem> {
+        let made = ask(&self.client, &[text], call)?.into_iter().next().flatten();
+        made.ok_or_else(|| Problem::Unusable("a vector of zeros, or of what is no number".to_owned()))
     }
 
     /// What a query or document looks like when it leaves.
@@ -216,6 +222,7 @@ impl TextServer {
             Err(Problem::Remote(error)) if is_about_texts(&error) => match texts {
                 [] => Ok(Vec::new()),
                 [text] if self.has_answered.load(Ordering::Relaxed) => {
+                    self.ask_one(EASY_TEXT, call, ask)?;
                     tracing::warn!(n_bytes = text.len(), %error, "a text is not taken by the server");
                     self.counts.refused.fetch_add(1, Ordering::Relaxed);
                     Ok(vec![None])
@@ -231,8 +238,13 @@ impl TextServer {
             },
             made => {
                 let made = made?;
+                let n_unusable = made.iter().filter(|made| made.is_none()).count();
+                if n_unusable == texts.len() && n_unusable > 0 {
+                    self.ask_one(EASY_TEXT, call, ask)?;
+                }
+                self.counts.refused.fetch_add(n_unusable, Ordering::Relaxed);
                 self.has_answered.store(true, Ordering::Relaxed);
-                Ok(made.into_iter().map(Some).collect())
+                Ok(made)
             }
         }
     }

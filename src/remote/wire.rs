@@ -56,7 +56,18 @@ pub(super) fn sparse_request(texts: &[&str]) -> Request {
 pub(super) struct Term {
     /// Its number in the vocabulary.
     pub(super) index: u32,
-    pub(super) value: f32,
+    pub(super) value: Number,
+}
+
+/// A number of a vector. What is none in the server's arithmetic has no form in JSON, and comes as `null`.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(from = "Option<f32>")]
+pub(super) struct Number(pub(super) f32);
+
+impl From<Option<f32>> for Number {
+    fn from(number: Option<f32>) -> Self {
+        Self(number.unwrap_or(f32::NAN))
+    }
 }
 
 /// Texts in a request that are taken everywhere.
@@ -114,9 +125,9 @@ pub(super) enum Answer {
     /// OpenAI.
     Numbered { data: Vec<Numbered> },
     /// Ollama.
-    Named { embeddings: Vec<Vec<f32>> },
+    Named { embeddings: Vec<Vec<Number>> },
     /// TEI.
-    Bare(Vec<Vec<f32>>),
+    Bare(Vec<Vec<Number>>),
 }
 
 #[derive(Deserialize)]
@@ -128,7 +139,7 @@ pub(super) struct Numbered {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Numbers {
-    Plain(Vec<f32>),
+    Plain(Vec<Number>),
     Base64(String),
 }
 
@@ -141,10 +152,14 @@ impl Answer {
             Self::Bare(embeddings) => embeddings,
         };
         match found.len() == n {
-            true => Ok(found),
+            true => Ok(found.into_iter().map(plain).collect()),
             false => Err(format!("{} vectors for {n} texts", found.len())),
         }
     }
+}
+
+fn plain(numbers: Vec<Number>) -> Vec<f32> {
+    numbers.into_iter().map(|number| number.0).collect()
 }
 
 /// In the order of their numbers, which need not be that of the list; without numbers it is.
@@ -176,7 +191,7 @@ fn numbered(data: Vec<Numbered>, n: usize) -> Result<Vec<Vec<f32>>, String> {
 impl Numbers {
     fn into_vector(self) -> Result<Vec<f32>, String> {
         match self {
-            Self::Plain(vector) => Ok(vector),
+            Self::Plain(vector) => Ok(plain(vector)),
             Self::Base64(text) => {
                 let bytes = base64(&text).ok_or_else(|| "a vector that is not base64".to_owned())?;
                 let (numbers, rest) = bytes.as_chunks::<4>();

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use codescout::config::Overrides;
-use codescout::ingest::{CaughtUp, CollectOptions, Collector, NoProgress, Occasion};
+use codescout::ingest::{CatchUp, CaughtUp, CollectOptions, Collector, Maker, NoProgress, Occasion};
 use codescout::model::TreeId;
 use codescout::query::Mode;
 use codescout::sidecar::State;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{Called, call_in};
 use crate::indexed::{Indexed, NEVER, files_below};
-use crate::support::model::{openai, texts_of, vector_of};
+use crate::support::model::{openai, tei, texts_of, vector_of};
 use crate::support::{Reply, Stub, TestRepo};
 
 const DIM: usize = 64;
@@ -272,6 +272,135 @@ fn half_of_the_vectors_is_half_and_said() {
     let found = indexed.search(&indexed.view("HEAD"), Mode::Semantic, "packet");
     assert_eq!(found.len(), 8, "documents without a vector are placed, not lost");
     assert_eq!(indexed.caught_up().n_embedded, 4);
+}
+
+#[test]
+fn texts_of_which_nothing_is_made_cost_only_themselves_and_are_not_sent_again() {
+    let repo = project(12);
+    let stub = Stub::start(|seen| {
+        let texts = texts_of(seen);
+        if texts.iter().any(|text| text.contains("packet_7")) {
+            return Reply::status(422).body(b"{\"error\":\"tokenization\"}");
+        }
+        let data = texts.iter().enumerate().map(|(index, text)| {
+            let embedding = match text {
+                text if text.contains("packet_3") => json!(vec![0; DIM]),
+                text if text.contains("packet_5") => json!(vec![Value::Null; DIM]),
+                text => json!(vector_of(text, DIM)),
+            };
+            json!({"index": index, "embedding": embedding})
+        });
+        Reply::json(&json!({"data": data.collect::<Vec<Value>>()}))
+    });
+    let indexed = with_server(&repo, &stub);
+    let done = indexed.caught_up();
+    assert_eq!((done.n_embedded, done.n_left, done.stopped), (9, 0, None));
+    stub.forget();
+    let done = indexed.caught_up();
+    assert_eq!((done.n_embedded, done.n_left), (0, 0));
+    assert!(stub.requests().is_empty());
+    let view = indexed.view("HEAD");
+    let found = indexed.try_search(&view, Mode::Semantic, "Handles packet").unwrap();
+    assert_eq!((found.hits.len(), found.notes), (12, Vec::<String>::new()));
+    // The built-in model places them.
+    let first = indexed.try_search(&view, Mode::Semantic, "packet_3").unwrap().hits;
+    let n_better = first.iter().position(|hit| {
+        let path = crate::indexed::path_of(&view, hit.places[0].file);
+        path == "src/packet_3.rs"
+    });
+    assert!(n_better.unwrap() < 11, "{n_better:?}");
+}
+
+#[test]
+fn a_server_that_begins_to_refuse_everything_is_left_and_no_text_is_blamed() {
+    let repo = project(40);
+    let n_asked = std::sync::atomic::AtomicUsize::new(0);
+    let failing = Stub::start(
+        move |seen| match n_asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            0..3 => openai(seen, DIM),
+            _ => Reply::status(400).body(b"model unloaded"),
+        },
+    );
+    let done = with_server(&repo, &failing).caught_up();
+    assert!(done.stopped.unwrap().contains("model unloaded"));
+    assert_eq!((done.n_embedded, done.n_left), (8, 32));
+    assert_eq!(failing.requests().len(), 3 + 4);
+    let stub = openai_stub();
+    assert_eq!(with_server(&repo, &stub).caught_up().n_embedded, 32);
+}
+
+#[test]
+fn as_many_texts_are_sent_together_as_the_server_says_that_it_takes() {
+    let repo = project(60);
+    let stub = Stub::start(|seen| tei(seen, DIM, 50));
+    let text = settings(&stub).replace("batch = 4", "api = 'tei'");
+    configure(&repo, &text);
+    assert_eq!(Indexed::new(repo.root()).caught_up().n_embedded, 60);
+    let asked = stub.requests();
+    let sizes = asked.iter().map(|seen| texts_of(seen).len()).filter(|&n| n > 1);
+    assert_eq!(sizes.collect::<Vec<_>>(), [50, 10]);
+}
+
+/// The files of vectors that are in no segment.
+fn parts(repo: &TestRepo) -> Vec<Vec<u8>> {
+    let files = files_below(&repo.path(".codescout"));
+    let parts = files
+        .into_iter()
+        .filter(|(path, _)| path.extension().is_some_and(|ending| ending == "part"));
+    parts.map(|(_, bytes)| bytes).collect()
+}
+
+#[test]
+fn what_another_writer_keeps_from_being_joined_is_joined_by_the_next_run() {
+    let repo = project(6);
+    let stub = openai_stub();
+    let indexed = with_server(&repo, &stub);
+    indexed.view("HEAD");
+    let sidecar = indexed.workspace.open_sidecar().unwrap().unwrap();
+    let catch_up = CatchUp {
+        repository: &indexed.workspace.repository,
+        sidecar: &sidecar,
+        maker: Maker::Dense(indexed.workspace.embedder()),
+        shared: None,
+        own_profile: &indexed.state().segments[0].vectors[0].profile,
+        options: indexed.workspace.build_options(),
+        patience: Duration::from_millis(50),
+    };
+    let other = sidecar.lock(PATIENCE).unwrap();
+    let done = catch_up.run(&[indexed.head()], &NoProgress, &NEVER).unwrap();
+    assert_eq!((done.n_embedded, done.n_left), (6, 0));
+    assert!(done.stopped.unwrap().contains("another process is writing"));
+    assert_eq!(parts(&repo).len(), 2);
+    drop(other);
+    stub.forget();
+    let done = indexed.caught_up();
+    assert_eq!((done.n_embedded, done.n_left, done.stopped), (0, 0, None));
+    assert!(stub.requests().is_empty() && parts(&repo).is_empty());
+    assert_eq!(indexed.notes(Mode::Semantic, "packet"), Vec::<String>::new());
+}
+
+#[test]
+fn vectors_of_chunks_that_are_gone_do_not_hold_the_others_back_and_can_be_cleared_away() {
+    let repo = project(10);
+    let stub = openai_stub();
+    with_server(&repo, &stub).caught_up();
+    repo.remove("src/packet_4.rs");
+    repo.commit("less");
+    // Another recipe numbers everything anew, without the file that is gone.
+    let other_recipe = format!("{}\n[index]\nmax_blob_bytes = 99999\n", settings(&stub));
+    configure(&repo, &other_recipe);
+    let indexed = Indexed::new(repo.root());
+    assert_eq!(indexed.caught_up().n_embedded, 0);
+    let left = parts(&repo);
+    // 16 bytes, a key, the header of a vector file, one row.
+    assert_eq!(left.iter().map(Vec::len).collect::<Vec<_>>(), [16 + 16 + 128 + DIM + 4]);
+    assert_eq!(indexed.caught_up().n_embedded, 0);
+    assert_eq!(parts(&repo), left);
+    indexed.collect(Occasion::Asked, &[indexed.profile()]);
+    assert_eq!(parts(&repo), left);
+    indexed.collect(Occasion::Aggressive, &[indexed.profile()]);
+    assert!(parts(&repo).is_empty());
+    assert_eq!(indexed.notes(Mode::Semantic, "packet"), Vec::<String>::new());
 }
 
 #[test]

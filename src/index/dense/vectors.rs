@@ -92,13 +92,18 @@ impl VectorFile {
         }
     }
 
+    /// Whether `row` has a vector other than that of zeros.
+    pub fn has_vector(&self, row: u32) -> bool {
+        row < self.len() && self.factors().get(row as usize) != 0
+    }
+
     /// The vector of `row` as far as it is known, unit length or zero. `None` outside the file.
     pub fn vector(&self, row: u32) -> Option<Vec<f32>> {
         if row >= self.len() {
             return None;
         }
         let mut vector = vec![0.0; self.dim()];
-        if self.factors().get(row as usize) != 0 {
+        if self.has_vector(row) {
             quantise::decode(self.quantisation(), self.row(row as usize), &mut vector);
             let norm = vector.iter().map(|x| x * x).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
             vector.iter_mut().for_each(|x| *x /= norm);

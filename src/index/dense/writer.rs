@@ -111,6 +111,11 @@ impl VectorWriter {
         self.push(&vec![0.0; self.dim], 0.0)
     }
 
+    /// Appends a row for a text of which the model makes nothing: like nothing, of weight 1.
+    pub fn push_empty(&mut self) -> Result<(), WriteError> {
+        self.push(&vec![0.0; self.dim], 1.0)
+    }
+
     /// The finished file.
     pub fn finish(mut self) -> Vec<u8> {
         let header = |body_hash| Header {

@@ -436,7 +436,7 @@ impl Run<'_> {
         self.collector.sidecar
     }
 
-    /// Gives up the vectors of profiles that are not in use.
+    /// Gives up the vectors of profiles that are not in use, and those that were kept for chunks which no segment has.
     fn drop_profiles(&mut self) -> Result<(), CollectError> {
         let own = profile_of(&self.state);
         let in_use = self.collector.profiles;
@@ -449,7 +449,10 @@ impl Run<'_> {
             publish_state(self.collector.sidecar, self.lock, &mut new)?;
             self.state = new;
         }
-        parts::remove_unused(self.collector.sidecar, self.lock, stays).map_err(|source| self.collector.io_error(source))
+        let is_there = |key| self.segments.find_doc(key).is_some();
+        parts::remove_unused(self.collector.sidecar, self.lock, stays)
+            .and_then(|()| parts::remove_dead(self.collector.sidecar, self.lock, is_there))
+            .map_err(|source| self.collector.io_error(source))
     }
 
     fn is_worth_rewriting(&self, survey: &Survey, n_groups: usize) -> bool {

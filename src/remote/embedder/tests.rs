@@ -174,13 +174,11 @@ fn empty_texts_are_not_sent() {
 #[test]
 fn answers_that_cannot_be_used_are_named_and_not_asked_for_again() {
     type Answer = fn(&Seen) -> Reply;
-    let answers: [(&str, Answer); 7] = [
+    let answers: [(&str, Answer); 5] = [
         ("1 vectors for 2 texts", |_| Reply::json(&json!([[1.0]]))),
-        ("zeros", |_| Reply::json(&json!([[1.0, 0.0], [0.0, 0.0]]))),
         ("3 components where 2", |_| {
             Reply::json(&json!([[1.0, 0.0], [0.0, 0.0, 1.0]]))
         }),
-        ("not a number", |_| Reply::status(200).body(b"[[1e39, 1], [1, 1]]")),
         ("JSON", |_| Reply::status(200).body(b"[[NaN, 1], [1, 1]]")),
         ("<html>", |_| Reply::status(200).body(b"<html><title>gateway</title>")),
         ("JSON", |_| Reply::status(200)),
@@ -192,6 +190,56 @@ fn answers_that_cannot_be_used_are_named_and_not_asked_for_again() {
         assert!(told.contains(what), "{what}: {told}");
         assert_eq!(stub.requests().len(), 1, "{what}");
     }
+}
+
+#[test]
+fn a_vector_of_nothing_costs_only_its_text_unless_all_are_such() {
+    for nothing in ["[0, 0]", "[null, null]", "[1, null]", "[1e39, 1]"] {
+        let stub = Stub::start(move |seen| {
+            let vectors = texts_of(seen).into_iter().map(|text| match text.contains("number 0") {
+                true => nothing,
+                false => "[1, 0]",
+            });
+            let vectors: Vec<&str> = vectors.collect();
+            Reply::status(200).body(format!("[{}]", vectors.join(",")).as_bytes())
+        });
+        let works = embedder(&stub, EmbeddingApi::Tei);
+        assert_eq!(
+            embed(&works, &numbers(2)).unwrap(),
+            [[0.0, 0.0], [1.0, 0.0]],
+            "{nothing}"
+        );
+        // With one text in the request, one of ours tells whose fault it is.
+        assert_eq!(embed(&works, &numbers(1)).unwrap(), [[0.0, 0.0]], "{nothing}");
+        assert!(
+            works.notes()[0].starts_with("2 texts were refused"),
+            "{:?}",
+            works.notes()
+        );
+        assert!(works.embed_query("number 0").is_err());
+
+        let stub = Stub::start(move |seen| {
+            let vectors = vec![nothing; texts_of(seen).len()];
+            Reply::status(200).body(format!("[{}]", vectors.join(",")).as_bytes())
+        });
+        let broken = embedder(&stub, EmbeddingApi::Tei);
+        let error = embed(&broken, &numbers(4)).unwrap_err();
+        assert!(error.to_string().contains("zeros"), "{error}");
+        assert_eq!(stub.requests().len(), 2, "{nothing}");
+    }
+}
+
+#[test]
+fn a_server_that_begins_to_refuse_everything_is_left() {
+    let stub = openai_stub();
+    let embedder = embedder(&stub, EmbeddingApi::OpenAi);
+    embed(&embedder, &numbers(4)).unwrap();
+    stub.forget();
+    stub.script(vec![Reply::status(400).body(b"model unloaded"); 40]);
+    let error = embed(&embedder, &numbers(40)).unwrap_err();
+    assert!(matches!(error, EmbedError::Unavailable { .. }), "{error}");
+    // Four texts, two, one, and one of ours.
+    assert_eq!(stub.requests().len(), 4);
 }
 
 #[test]

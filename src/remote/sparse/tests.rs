@@ -74,10 +74,8 @@ fn what_cannot_be_is_refused() {
         ("[[],[],[]]", "3 vectors for 2 texts"),
         (r#"[[{"index":5,"value":1},{"index":5,"value":2}],[]]"#, "token 5 twice"),
         (r#"[[{"index":5,"value":-1}],[]]"#, "the weight -1"),
-        (r#"[[{"index":5,"value":1e39}],[]]"#, "the weight inf"),
         (r#"[[{"index":5,"value":1e999}],[]]"#, "not the JSON"),
         (r#"[[{"index":5,"value":NaN}],[]]"#, "not the JSON"),
-        (r#"[[{"index":5,"value":null}],[]]"#, "not the JSON"),
         (r#"[[{"index":-1,"value":1}],[]]"#, "not the JSON"),
         (r#"[[{"index":4294967296,"value":1}],[]]"#, "not the JSON"),
         (r#"[[{"index":1.5,"value":1}],[]]"#, "not the JSON"),
@@ -102,6 +100,19 @@ fn texts_in_which_nothing_is_found_have_an_empty_vector() {
     let stub = Stub::start(|_| Reply::status(200).body(b"[[{\"index\":3,\"value\":0}]]"));
     assert_eq!(embed(&server(&stub), &["?"]).unwrap(), [Some(SparseVector::default())]);
     assert!(server(&stub).embed_query("?").unwrap().is_empty());
+}
+
+#[test]
+fn weights_that_are_no_numbers_cost_only_their_text_unless_all_are_such() {
+    for weight in ["null", "1e39"] {
+        let terms = format!(r#"[{{"index":3,"value":{weight}}}]"#);
+        let body = format!("[{terms},[]]");
+        let stub = Stub::start(move |_| Reply::status(200).body(body.as_bytes()));
+        let found = embed(&server(&stub), &["a", "b"]).unwrap();
+        assert_eq!(found, [None, Some(SparseVector::default())], "{weight}");
+        let stub = Stub::start(move |_| Reply::status(200).body(format!("[{terms}]").as_bytes()));
+        assert!(told(&embed(&server(&stub), &["a"]).unwrap_err()).contains("no number"));
+    }
 }
 
 #[test]
@@ -135,7 +146,7 @@ fn a_text_that_is_refused_costs_only_itself() {
     );
     assert_eq!(
         server.notes(),
-        ["1 texts were refused by the server and have no vector"]
+        ["1 texts were refused by the server, or given no vector that can be used"]
     );
 }
 

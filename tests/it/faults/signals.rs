@@ -14,6 +14,8 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::{check_sound, history, program, start, succeed, told_by};
 use crate::indexed::files_below;
+use crate::support::Stub;
+use crate::support::model::openai;
 
 /// A little more than what is promised: the machine may be busy with other tests.
 const SOON: Duration = Duration::from_secs(4);
@@ -116,6 +118,24 @@ fn a_reader_that_goes_away_is_no_failure() {
         let expected = told_by(repo.root(), Some(repo.beside("sidecar")), &revisions);
         check_sound(repo.root(), &revisions, &expected, redirections);
         fs::remove_dir_all(repo.path(".codescout")).unwrap();
+    }
+}
+
+#[test]
+fn vectors_that_another_writer_takes_for_left_behind_are_written_again() {
+    let repo = crate::remote::project(3);
+    let stub = Stub::start(|seen| openai(seen, 16));
+    crate::remote::configure(&repo, &format!("[embedding]\nserver = '{}'\nmodel = 'm'\n", stub.url()));
+    for place in ["write.probe.written", "write.part.written"] {
+        let sleeping = stopped_at(repo.root(), place, &["index", "--json"]);
+        // Taking the lock clears away what killed writers have left.
+        drop(Sidecar::open(&repo.path(".codescout")).unwrap().lock(SOON).unwrap());
+        kill_process(pid(&sleeping), Signal::CONT).unwrap();
+        let output = sleeping.wait_with_output().unwrap();
+        assert!(output.status.success(), "{place}: {}", super::stderr(&output));
+        let done: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(done["vectors"]["missing"], 0, "{place}: {done}");
+        fs::remove_dir_all(repo.path(".codescout/dense-v1")).unwrap();
     }
 }
 
