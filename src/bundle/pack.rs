@@ -11,7 +11,7 @@ use crate::ingest::{gather_rows, probe_of};
 use crate::model::TreeId;
 use crate::sidecar::{SegmentEntry, Sidecar, Staging, State, Store, compress_into};
 
-use super::format::{Entry, Header, Kind, MAX_ENTRY_BYTES, PREFIX_BYTES, PartSizes};
+use super::format::{Entry, Header, HeaderError, Kind, MAX_ENTRY_BYTES, PREFIX_BYTES, PartSizes};
 use super::signature::SigningKey;
 
 /// Segments whose files would have less than this together become one part.
@@ -54,6 +54,9 @@ pub enum PackError {
     /// Likewise.
     #[error(transparent)]
     Segments(#[from] MergeError),
+    /// It would be one that nobody takes.
+    #[error("the bundle cannot be taken in by anybody")]
+    Header(#[from] HeaderError),
     /// It cannot be written.
     #[error("cannot write the bundle")]
     Io(#[from] io::Error),
@@ -94,6 +97,7 @@ impl Contents<'_> {
             Kind::Added => self.add_rows(sidecar, &mut packing)?,
         }
         let Packing { header, frames } = packing;
+        header.check()?;
         let head = header.to_bytes();
         let signature = match key {
             None => vec![0],

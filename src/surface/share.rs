@@ -130,11 +130,13 @@ impl Workspace {
         key: Option<&SigningKey>,
         to: &mut dyn Write,
     ) -> Result<Packed> {
+        // What a partial clone lacks was passed over.
+        let is_whole = keys.iter().all(|&key| known.has(key));
         let contents = Contents {
             segments: &known.segments,
             state: &known.state,
             keys,
-            trees,
+            trees: if is_whole { trees } else { &[] },
             recipe: self.build_options().recipe,
             profile: self.own_model().profile().id(),
             id_bytes: self.id_bytes(),

@@ -150,7 +150,7 @@ const LYING_HEADERS: &[(&str, Change, &str)] = &[
     ),
     (
         "a ratio that no index has",
-        |raw| raw.header.entries[0].length = raw.header.entries[0].n_packed * 201 + 70_000,
+        |raw| raw.header.entries[0].length = 250 << 20,
         "bytes in",
     ),
     ("an unknown kind", |raw| raw.header.kind = 3, "kind 3"),

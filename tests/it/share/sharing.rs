@@ -259,6 +259,25 @@ fn a_ready_bundle_has_only_what_its_trees_have() {
 }
 
 #[test]
+fn texts_that_the_model_knows_nothing_of_travel() {
+    let repo = project();
+    for file in 0..2 {
+        let lines = (0..6_000).map(|n| {
+            let braille = |n: u32| char::from_u32(0x2801 + n % 255).unwrap();
+            format!("{}{}{}\n", braille(n), braille(n / 255), braille(file)).repeat(4)
+        });
+        repo.write(format!("braille_{file}.txt"), lines.collect::<String>());
+    }
+    repo.commit("dots");
+    call_in(repo.root(), &["export", "../dots"], b"").expect(0);
+    let clone = repo.clone_with("clone", &[]);
+    let told = call_in(clone.root(), &["import", "../dots", "--json"], b"")
+        .expect(0)
+        .json();
+    assert!(told["new_chunks"].as_u64().unwrap() > 60, "{told}");
+}
+
+#[test]
 fn sha256_repositories_and_empty_ones() {
     let repo = TestRepo::sha256("//- a.rs\nfn long_ids() {}\n");
     let bundle = exported(&repo, &[]);
