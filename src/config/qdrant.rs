@@ -13,7 +13,7 @@ use super::server::{ServerConfig, ServerNames, ServerSettings, server_names};
 const NAMES: ServerNames = server_names!("qdrant", "CODESCOUT_QDRANT");
 const DEFAULT_PREFIX: &str = "codescout";
 /// Fewer documents are compared here sooner than a request is answered (docs/evaluation.md).
-const DEFAULT_SCAN_BELOW: u32 = 50_000;
+const DEFAULT_SCAN_BELOW: u32 = 1_000_000;
 const DEFAULT_IN_FLIGHT: u32 = 2;
 const DEFAULT_TIMEOUT_S: u32 = 60;
 const DEFAULT_QUERY_TIMEOUT_MS: u32 = 1000;

@@ -20,6 +20,8 @@ use crate::index::shared::There;
 const MAX_IDS: u64 = 256;
 /// No request asks for more results: 75 bytes each.
 const MAX_RESULTS: usize = 16_384;
+/// Where more would have to be asked for at first, whoever has the vectors compares them sooner (docs/evaluation.md).
+const MAX_FIRST: f64 = 2048.0;
 /// What is asked for beyond the share of documents that are live, so that one request is mostly enough.
 const SPARE: f64 = 1.3;
 /// So many times more are asked for if it was not.
@@ -66,9 +68,9 @@ impl Qdrant {
 }
 
 impl QdrantIndex<'_> {
-    /// From how many live documents on they can be found by asking for the best `k` of the repository.
+    /// From how many live documents on it is worth asking for the best `k` of the repository.
     pub fn min_live(&self, k: usize) -> u64 {
-        (self.there.n_vectors as f64 * k as f64 * SPARE / MAX_RESULTS as f64) as u64
+        (self.there.n_vectors as f64 * k as f64 * SPARE / MAX_FIRST) as u64
     }
 
     /// How many results to ask for first.
