@@ -17,7 +17,10 @@ use crate::embed::{Batching, EmbedError, ProfileId};
 use crate::git::Repository;
 use crate::index::dense::WriteError;
 use crate::index::shared::SharedVectors;
-use crate::index::{BuildOptions, Row, RowFile, RowWriter, Segment, SegmentError, Segments, document_texts};
+use crate::index::{
+    BuildOptions, PROBE_TEXT, Row, RowFile, RowWriter, Segment, SegmentError, Segments, check_probe, document_texts,
+    probe_file,
+};
 use crate::model::{ChunkKey, TreeId};
 use crate::sidecar::{LockError, Sidecar, StateError, Store, StoredFile, VectorEntry};
 use crate::snapshot::{Blobs, ManifestError};
@@ -33,10 +36,6 @@ use super::wanted::Wanted;
 
 /// So many vectors are joined to segments at once.
 const JOIN_DOCS: usize = 16_384;
-/// Is embedded at the beginning of every run: whoever gives another vector for it than before is another model.
-const PROBE_TEXT: &str = "fn parse(text: &str) -> Result<Config, Error> // reads the settings file, line by line";
-/// Rounding, other processors and batches turn a vector by less; another model turns it by far more.
-const MIN_PROBE_COSINE: f32 = 0.99;
 
 /// Makes the vectors that are missing.
 pub struct CatchUp<'a> {
@@ -215,10 +214,7 @@ impl CatchUp<'_> {
             return Err(self.other("a vector of zeros for a text"));
         };
         let profile = self.maker.profile().id();
-        let bytes = match RowWriter::like(&row, profile).and_then(|mut writer| writer.push(&row).map(|()| writer)) {
-            Ok(writer) => writer.finish(),
-            Err(error) => return Err(self.other(&error.to_string())),
-        };
+        let bytes = probe_file(&row, profile).map_err(|what| self.other(&what))?;
         let probe = RowFile::open(Arc::new(bytes.clone()))
             .map_err(|error| Stopped::Broken(self.io(io::Error::other(error))))?;
         let stored = segments.iter().find_map(|segment| segment.rows(profile));
@@ -292,14 +288,8 @@ pub(super) fn same_probe(sidecar: &Sidecar, probe: &RowFile, bytes: &[u8]) -> io
         }
         known => known?,
     };
-    let likeness = RowFile::open(Arc::new(known)).map(|known| probe.likeness(&known));
-    let cosine = likeness.ok().and_then(Result::ok).unwrap_or_default();
-    Ok(match cosine >= MIN_PROBE_COSINE {
-        true => Ok(()),
-        false => Err(format!(
-            "another vector for the same text than before (cosine {cosine:.2})"
-        )),
-    })
+    let known = RowFile::open(Arc::new(known)).map_err(|error| error.to_string());
+    Ok(known.and_then(|known| check_probe(probe, &known)))
 }
 
 /// What ends a run before its work begins.

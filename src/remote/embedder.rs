@@ -5,10 +5,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::embed::{Batching, EmbedError, Embedder, Embedding, Profile};
+use crate::index::{Row, RowFile};
 
 use super::client::{Call, Client};
 use super::endpoint::Endpoint;
 use super::failure::RemoteError;
+use super::sign::Sign;
 use super::texts::{Problem, ServerLimits, TextServer};
 use super::wire::{self, Answer};
 
@@ -71,6 +73,7 @@ pub struct RemoteEmbedder {
     options: EmbedderOptions,
     profile: Profile,
     dim: OnceLock<usize>,
+    sign: Sign,
 }
 
 /// What a server said when it was looked at.
@@ -97,12 +100,18 @@ impl RemoteEmbedder {
             profile: profile(&options),
             options,
             dim: OnceLock::new(),
+            sign: Sign::default(),
         })
     }
 
     /// Which server, and how it is asked.
     pub fn options(&self) -> &EmbedderOptions {
         &self.options
+    }
+
+    /// Says by what row of `index::PROBE_TEXT` the model is known: queries are answered if it still gives that.
+    pub fn know_by(&self, known: impl FnOnce() -> Option<RowFile>) {
+        self.sign.set(known);
     }
 
     /// Asks for one vector, within `timeout`, and for what the server takes.
@@ -166,8 +175,13 @@ impl Embedder for RemoteEmbedder {
 
     fn embed_query(&self, text: &str) -> Result<Embedding, EmbedError> {
         let ask = |client: &Client, texts: &[&str], call: &Call<'_>| self.ask(client, texts, call);
-        self.server
-            .query((&self.options.query_prefix, text), self.options.query_timeout, &ask)
+        let check = |shown| self.sign.check(Row::Dense(shown));
+        self.server.query(
+            (&self.options.query_prefix, text),
+            (self.sign.text(&self.options.document_prefix), &check),
+            self.options.query_timeout,
+            &ask,
+        )
     }
 
     fn notes(&self) -> Vec<String> {

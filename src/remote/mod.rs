@@ -14,6 +14,7 @@ mod redact;
 mod rerank_wire;
 mod reranker;
 mod retry;
+mod sign;
 mod sparse;
 mod texts;
 mod wire;

@@ -4,11 +4,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::embed::{Batching, EmbedError, Profile, SparseEmbedder, SparseVector};
+use crate::index::{Row, RowFile};
 
 use super::client::{Call, Client};
 use super::embedder::{EmbeddingApi, Examined};
 use super::endpoint::Endpoint;
 use super::failure::RemoteError;
+use super::sign::Sign;
 use super::texts::{Problem, TextServer};
 use super::wire::{self, Term};
 
@@ -39,6 +41,7 @@ pub struct RemoteSparse {
     server: TextServer,
     options: SparseOptions,
     profile: Profile,
+    sign: Sign,
 }
 
 impl RemoteSparse {
@@ -53,12 +56,18 @@ impl RemoteSparse {
             )?,
             profile: profile(&options),
             options,
+            sign: Sign::default(),
         })
     }
 
     /// Which server, and how it is asked.
     pub fn options(&self) -> &SparseOptions {
         &self.options
+    }
+
+    /// Says by what row of `index::PROBE_TEXT` the model is known: queries are answered if it still gives that.
+    pub fn know_by(&self, known: impl FnOnce() -> Option<RowFile>) {
+        self.sign.set(known);
     }
 
     /// Asks for one vector, within `timeout`, and for what the server takes.
@@ -82,7 +91,9 @@ impl SparseEmbedder for RemoteSparse {
     }
 
     fn embed_query(&self, text: &str) -> Result<SparseVector, EmbedError> {
-        self.server.query(("", text), self.options.query_timeout, &ask)
+        let check = |shown| self.sign.check(Row::Sparse(shown));
+        let sign = (self.sign.text(""), &check as _);
+        self.server.query(("", text), sign, self.options.query_timeout, &ask)
     }
 
     fn batching(&self) -> Batching {

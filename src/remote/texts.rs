@@ -119,10 +119,12 @@ impl TextServer {
         Ok(made)
     }
 
-    /// What is asked for of one text behind a prefix, with all retries within a time.
+    /// What is asked for of one text behind a prefix, with all retries within a time. If the server is to show a sign, that is
+    /// asked for in the same request and looked at by `check`; what it has against the answer is an error.
     pub(super) fn query<T>(
         &self,
         (prefix, text): (&str, &str),
+        (sign, check): (Option<String>, &dyn Fn(T) -> Result<(), String>),
         within: Duration,
         ask: Ask<'_, T>,
     ) -> Result<T, EmbedError> {
@@ -132,7 +134,23 @@ impl TextServer {
             interrupt: &never,
             retries: true,
         };
-        self.one(&self.sent(prefix, text), &call, ask)
+        let query = self.sent(prefix, text);
+        let Some(sign) = sign else {
+            return self.one(&query, &call, ask);
+        };
+        let both = match self.batch {
+            Some(1) => Ok(Vec::new()),
+            _ => ask(&self.client, &[&query, &sign], &call),
+        };
+        let mut both = match both {
+            // Too much for one request, or one of the two is wrong.
+            Err(Problem::Remote(error)) if is_about_texts(&error) => Vec::new(),
+            both => both.map_err(|problem| self.told(problem))?,
+        };
+        let (shown, made) = (both.pop().flatten(), both.pop().flatten());
+        let shown = shown.map_or_else(|| self.one(&sign, &call, ask), Ok)?;
+        check(shown).map_err(|what| self.told(Problem::Unusable(what)))?;
+        made.map_or_else(|| self.one(&query, &call, ask), Ok)
     }
 
     /// The same of a text of ours, once; also the time that it took, and what the server takes.

@@ -1,12 +1,15 @@
 //! Vectors that the clones of a repository share by a Qdrant.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 
 use super::open::Workspace;
+use crate::embed::{Embedder, SparseEmbedder};
+use crate::index::RowFile;
 use crate::index::shared::{RepositoryTag, SharedVectors, There};
-use crate::ingest::{Maker, Progress, Shared, Sharing};
+use crate::ingest::{Maker, Progress, Shared, Sharing, probe_of};
 use crate::model::TreeId;
 use crate::query::{Elsewhere, LEG_CANDIDATES, Searcher};
 use crate::remote::{Endpoint, Moved, Qdrant};
@@ -119,7 +122,15 @@ impl Workspace {
     /// What answers questions about a view, with the help of others as it is set.
     pub fn searcher<'a>(&'a self, view: &'a View) -> Result<Searcher<'a>> {
         let mut searcher = Searcher::new(view, self.embedder(), self.static_model())?;
+        let known = |profile| {
+            let sidecar = self.open_sidecar().ok()??;
+            RowFile::open(Arc::new(probe_of(&sidecar, profile).ok()??)).ok()
+        };
+        if let Some(model) = self.remote_model() {
+            model.know_by(|| known(model.profile().id()));
+        }
         if let Some(model) = self.remote_sparse() {
+            model.know_by(|| known(model.profile().id()));
             searcher = searcher.with_sparse(model, self.config.sparse.weight());
         }
         if let Some(elsewhere) = self.elsewhere(view)? {

@@ -464,6 +464,41 @@ fn another_model_under_the_same_name_is_refused() {
 }
 
 #[test]
+fn another_model_under_the_same_name_answers_no_question() {
+    let repo = project(4);
+    let stub = openai_stub();
+    with_server(&repo, &stub).caught_up();
+    let other = Stub::start(|seen| {
+        let vectors = texts_of(seen).into_iter().enumerate().map(|(index, text)| {
+            let mut vector = vector_of(&text, DIM);
+            vector.reverse();
+            json!({"index": index, "embedding": vector})
+        });
+        Reply::json(&json!({"data": vectors.collect::<Vec<Value>>()}))
+    });
+    for batch in ["batch = 4", "batch = 1"] {
+        stub.forget();
+        configure(&repo, &settings(&stub).replace("batch = 4", batch));
+        let indexed = Indexed::new(repo.root());
+        for _ in 0..2 {
+            assert_eq!(indexed.notes(Mode::Semantic, "packet"), Vec::<String>::new());
+        }
+        // The first question comes with the text that the model is known by.
+        let asked: Vec<String> = stub.requests().iter().flat_map(texts_of).collect();
+        assert_eq!((asked.len(), sent(&stub)["packet"]), (3, 2), "{asked:?}");
+        configure(&repo, &settings(&other).replace("batch = 4", batch));
+        let indexed = Indexed::new(repo.root());
+        for _ in 0..2 {
+            let notes = indexed.notes(Mode::Auto, "packet");
+            assert!(
+                notes[0].contains("another model answers") && notes[0].contains("built-in model"),
+                "{notes:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn files_that_hold_secrets_are_given_to_nobody() {
     let repo = project(2);
     repo.write(

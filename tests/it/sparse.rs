@@ -316,6 +316,11 @@ fn another_model_under_the_same_name_is_refused() {
         "{why}"
     );
     assert_eq!(done.n_embedded, 0);
+    let notes = Indexed::new(repo.root()).notes(Mode::Auto, "packet");
+    assert!(
+        notes[0].contains("another model answers") && notes[0].contains("sparse vectors do not count"),
+        "{notes:?}"
+    );
     configure(&repo, &format!("{}revision = '2'\n", settings(&other)));
     assert_eq!(Indexed::new(repo.root()).caught_up().n_embedded, 5);
 }
