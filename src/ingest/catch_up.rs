@@ -9,8 +9,8 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::embed::{Batching, EmbedError, ProfileId};
@@ -169,12 +169,12 @@ impl CatchUp<'_> {
         }
         let probe = (wanted.n_left > 0).then(|| self.probe(&segments, interrupt));
         // Behind the probe: with it some servers have said how many texts they take.
-        let work = Work::new(self, parts);
+        let work = Work::new(self);
         match probe {
             None => {}
             Some(Ok(probe)) => {
                 progress.begin(Stage::Embedding, wanted.n_left);
-                work.embed(&wanted, &segments, &probe, progress, interrupt)?;
+                work.embed(&wanted, &segments, &probe, &mut parts, progress, interrupt)?;
                 progress.end();
             }
             Some(Err(Stopped::Failed(error))) => work.stop(error),
@@ -182,8 +182,8 @@ impl CatchUp<'_> {
         }
         outcome.n_embedded = work.n_embedded.load(Ordering::Relaxed);
         outcome.n_left = wanted.n_left - work.n_kept.load(Ordering::Relaxed);
-        if work.parts().len() > 0 {
-            match self.join(&mut work.parts(), self.patience, interrupt) {
+        if parts.len() > 0 {
+            match self.join(&mut parts, self.patience, interrupt) {
                 // They are in parts, and the next run joins them.
                 Err(error) if error.is_another_writer() => outcome.stopped = Some(super::run::chain(&error)),
                 joined => joined?,
@@ -342,9 +342,6 @@ struct Work<'a> {
     batching: Batching,
     /// Of those that ask the embedder.
     turns: Turns,
-    parts: Mutex<Parts>,
-    /// What is not yet among the parts: these are kept locked while they are joined, and nobody is to wait for that.
-    stored: Mutex<Vec<Part>>,
     n_embedded: AtomicUsize,
     /// Those of which the model makes nothing included.
     n_kept: AtomicUsize,
@@ -355,30 +352,18 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    fn new(catch_up: &'a CatchUp<'a>, parts: Parts) -> Self {
+    fn new(catch_up: &'a CatchUp<'a>) -> Self {
         let batching = catch_up.maker.batching();
         Self {
             catch_up,
             turns: Turns::new(batching.in_flight.max(1)),
             batching,
-            parts: Mutex::new(parts),
-            stored: Mutex::default(),
             n_embedded: AtomicUsize::new(0),
             n_kept: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
             failure: Mutex::new(None),
             unkept: Mutex::new(None),
         }
-    }
-
-    fn parts(&self) -> MutexGuard<'_, Parts> {
-        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        self.stored().drain(..).for_each(|part| parts.add(part));
-        parts
-    }
-
-    fn stored(&self) -> MutexGuard<'_, Vec<Part>> {
-        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the work; the first cause is told.
@@ -392,13 +377,14 @@ impl<'a> Work<'a> {
         self.failure.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes texts on this thread, and has as many batches of them in the works as the embedder takes at a time. While some threads
-    /// wait for it, others store what they got, so that it need not wait for them.
+    /// Has as many batches of texts in the works as the embedder takes at a time. While some threads wait for it, others store what
+    /// they got, another makes texts, and this one joins what is stored to segments: it need not wait for any of these.
     fn embed(
         &self,
         wanted: &Wanted,
         segments: &Segments,
         like: &RowFile,
+        parts: &mut Parts,
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<(), CatchUpError> {
@@ -406,11 +392,14 @@ impl<'a> Work<'a> {
         let n_threads = in_flight + in_flight / 2;
         let (sender, receiver) = sync_channel::<Batch>(n_threads);
         let receiver = Mutex::new(receiver);
+        let batches = &receiver;
+        let (stored, parts_to_join) = channel();
         std::thread::scope(|scope| {
             for n_running in 0..n_threads {
+                let stored = stored.clone();
                 let worker = std::thread::Builder::new()
                     .name("embed".to_owned())
-                    .spawn_scoped(scope, || self.work(&receiver, like, progress, interrupt));
+                    .spawn_scoped(scope, move || self.work(batches, &stored, like, progress, interrupt));
                 match worker {
                     Ok(_) => {}
                     Err(error) if n_running == 0 => return Err(self.catch_up.io(error)),
@@ -418,45 +407,46 @@ impl<'a> Work<'a> {
                     Err(error) => tracing::debug!(%error, "no further thread"),
                 }
             }
-            self.feed(wanted, segments, sender, interrupt)
+            drop(stored);
+            std::thread::Builder::new()
+                .name("texts".to_owned())
+                .spawn_scoped(scope, || self.feed(wanted, segments, sender, interrupt))
+                .map_err(|error| self.catch_up.io(error))?;
+            self.join(parts_to_join, parts, interrupt)
         })?;
         let unkept = self.unkept.lock().unwrap_or_else(PoisonError::into_inner).take();
         unkept.map_or(Ok(()), |error| Err(self.catch_up.io(error)))
     }
 
-    /// Makes batches and hands them over, joining what has come to segments now and then.
-    fn feed(
-        &self,
-        wanted: &Wanted,
-        segments: &Segments,
-        sender: SyncSender<Batch>,
-        interrupt: &AtomicBool,
-    ) -> Result<(), CatchUpError> {
+    /// Joins what has come to segments now and then, until nothing more comes.
+    fn join(&self, stored: Receiver<Part>, parts: &mut Parts, interrupt: &AtomicBool) -> Result<(), CatchUpError> {
+        for part in stored {
+            parts.add(part);
+            if parts.take_new(JOIN_DOCS)
+                && let Err(error) = self.catch_up.join(parts, Duration::ZERO, interrupt)
+                // Whoever writes just now is not waited for: there is time until the end of the run.
+                && !error.is_another_writer()
+            {
+                self.is_over.store(true, Ordering::Relaxed);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes batches and hands them over.
+    fn feed(&self, wanted: &Wanted, segments: &Segments, sender: SyncSender<Batch>, interrupt: &AtomicBool) {
         let catch_up = self.catch_up;
         let source = Blobs::of_git(catch_up.repository, catch_up.options.max_blob_bytes);
         let mut batch = Batch::default();
-        let mut failed = None;
         let take = |doc: u32, text: String| {
             let Some((segment, local)) = segments.of_doc(doc) else {
                 return ControlFlow::Continue(());
             };
             let is_full = batch.texts.len() >= self.batching.max_texts.max(1)
                 || batch.n_bytes + text.len() > self.batching.max_bytes && !batch.texts.is_empty();
-            if is_full {
-                if self.is_over.load(Ordering::Relaxed) || sender.send(std::mem::take(&mut batch)).is_err() {
-                    return ControlFlow::Break(());
-                }
-                let mut parts = self.parts();
-                if parts.take_new(JOIN_DOCS) {
-                    match catch_up.join(&mut parts, Duration::ZERO, interrupt) {
-                        // Whoever writes just now is not waited for: there is time until the end of the run.
-                        Err(error) if !error.is_another_writer() => {
-                            failed = Some(error);
-                            return ControlFlow::Break(());
-                        }
-                        _ => {}
-                    }
-                }
+            if is_full && (self.is_over.load(Ordering::Relaxed) || sender.send(std::mem::take(&mut batch)).is_err()) {
+                return ControlFlow::Break(());
             }
             batch.n_bytes += text.len();
             batch.keys.push(segment.lexical.key(local));
@@ -476,11 +466,17 @@ impl<'a> Work<'a> {
             // Nobody takes it only after a failure, which is told.
             let _ = sender.send(batch);
         }
-        failed.map_or(Ok(()), Err)
     }
 
     /// Embeds batches until there are no more, or something has failed. What others have in the works is waited for.
-    fn work(&self, batches: &Mutex<Receiver<Batch>>, like: &RowFile, progress: &dyn Progress, interrupt: &AtomicBool) {
+    fn work(
+        &self,
+        batches: &Mutex<Receiver<Batch>>,
+        stored: &Sender<Part>,
+        like: &RowFile,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) {
         loop {
             let next = batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(batch) = next else { return };
@@ -500,9 +496,13 @@ impl<'a> Work<'a> {
                     continue;
                 }
             };
-            if let Err(error) = self.keep(&batch, &rows, like) {
-                self.is_over.store(true, Ordering::Relaxed);
-                *self.unkept.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            match self.keep(&batch, &rows, like) {
+                // Nobody takes it only after a failure, which is told; it is on disk.
+                Ok(part) => part.into_iter().for_each(|part| _ = stored.send(part)),
+                Err(error) => {
+                    self.is_over.store(true, Ordering::Relaxed);
+                    *self.unkept.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                }
             }
             tracing::trace!(
                 n_texts = texts.len(),
@@ -514,7 +514,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn keep(&self, batch: &Batch, rows: &[Option<Row>], like: &RowFile) -> io::Result<()> {
+    fn keep(&self, batch: &Batch, rows: &[Option<Row>], like: &RowFile) -> io::Result<Option<Part>> {
         let mut writer = like.writer().map_err(io::Error::other)?;
         for row in rows {
             let pushed = match row {
@@ -526,14 +526,13 @@ impl<'a> Work<'a> {
                     backend: self.catch_up.maker.profile().model.clone(),
                     detail: error.to_string(),
                 });
-                return Ok(());
+                return Ok(None);
             }
         }
         let part = Part::store(self.catch_up.sidecar, &batch.keys, &writer.finish())?;
         self.n_embedded
             .fetch_add(rows.iter().flatten().count(), Ordering::Relaxed);
         self.n_kept.fetch_add(rows.len(), Ordering::Relaxed);
-        self.stored().push(part);
-        Ok(())
+        Ok(Some(part))
     }
 }
