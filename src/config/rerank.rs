@@ -98,3 +98,34 @@ impl RerankConfig {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::config::{Config, Overrides};
+
+    #[test]
+    fn variables_set_one_up_and_without_an_address_there_is_none() {
+        let resolve = |environment: &Environment| {
+            let config = Config::resolve(&Overrides::default(), environment, None, None).unwrap();
+            config.rerank.options()
+        };
+        assert!(resolve(&Environment::default()).unwrap().is_none());
+        let set = Environment {
+            rerank_server: Some("https://api.cohere.com/v2".into()),
+            rerank_model: Some("rerank-v3.5".into()),
+            ..Environment::default()
+        };
+        let options = resolve(&set).unwrap().unwrap();
+        assert_eq!(
+            (options.endpoint.host().as_str(), options.api, options.model.as_str()),
+            ("api.cohere.com", RerankApi::Cohere, "rerank-v3.5")
+        );
+        let odd = Environment {
+            rerank_api: Some("soap".into()),
+            ..set
+        };
+        assert!(matches!(resolve(&odd), Err(ConfigError::Value { .. })));
+    }
+}
