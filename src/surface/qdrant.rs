@@ -172,8 +172,9 @@ impl Workspace {
         let Some(sidecar) = self.open_sidecar()? else {
             return Ok(None);
         };
-        // Who has not shared anything has not looked for the identity.
-        if self.config.qdrant.repository.value.is_none() && sidecar.repository_identity()?.is_none() {
+        // Who has not shared anything has not looked for the identity; a damaged one is looked for by who shares next.
+        let noted = sidecar.repository_identity().unwrap_or_default();
+        if self.config.qdrant.repository.value.is_none() && noted.is_none() {
             return Ok(None);
         }
         let Some(qdrant) = self.sharing()? else {

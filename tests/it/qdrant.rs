@@ -884,6 +884,14 @@ fn what_leaves_and_what_is_there_are_told() {
     assert_eq!(why(&search(&repo, "packet")), "");
     assert_eq!(index(&repo).json()["shared"]["found"], 5);
     call_in(repo.root(), &["verify"], b"").expect(0);
+    // Likewise what the repository is known by.
+    std::fs::write(repo.path(".codescout/repository"), "x").unwrap();
+    let status = call_in(repo.root(), &["status", "--json"], b"").expect(0).json();
+    assert_eq!(status["shared"]["chunks"], 0, "{status}");
+    assert_eq!(why(&search(&repo, "packet")), "");
+    index(&repo);
+    let status = call_in(repo.root(), &["status", "--json"], b"").expect(0).json();
+    assert_eq!(status["shared"]["chunks"], 5, "{status}");
 }
 
 #[test]
