@@ -351,16 +351,6 @@ impl ArtifactFile {
         self.record(index, &self.core, CORE_AT, |opened| &mut opened.core, decode_core)
     }
 
-    /// Everything that is recorded of a blob. `opened` is this file's; blobs read in their order open each block once.
-    pub fn whole_extraction(&self, index: u32, opened: &mut OpenedBlocks) -> Result<Extraction, ReadError> {
-        let damaged = |error| ReadError::File(self.file.damaged(format!("record of blob {index}: {error}")));
-        let core = self.record_bytes(index, &self.core, CORE_AT, &mut opened.core)?;
-        let mut extraction = decode_core(core).map_err(damaged)?;
-        let references = self.record_bytes(index, &self.references, REFERENCES_AT, &mut opened.references)?;
-        extraction.references = decode_references(references).map_err(damaged)?;
-        Ok(extraction)
-    }
-
     /// The references of a blob.
     pub fn references(&self, index: u32) -> Result<Vec<Reference>, ReadError> {
         self.record(

@@ -17,7 +17,6 @@ use super::dense::{Quantisation, VectorFile, VectorWriter, WriteError};
 use super::lexical::{LexicalDoc, LexicalError, LexicalWriter};
 use super::prepare::{PreparedBlob, PreparedChunk, RecalledDoc, prepare};
 use super::recall::Recall;
-use super::records::Opened;
 use super::segments::Segments;
 
 /// How segments are made.
@@ -236,14 +235,8 @@ fn prepare_round<S: BlobSource>(
 ) -> Result<Vec<PreparedBlob>, BuildError> {
     keys.par_iter()
         .map_init(
-            || {
-                (
-                    source.reader(),
-                    Extractor::new(options.extract.clone()),
-                    Opened::default(),
-                )
-            },
-            |(reader, extractor, opened), &key| {
+            || (source.reader(), Extractor::new(options.extract.clone())),
+            |(reader, extractor), &key| {
                 let blob = reader.read(key);
                 progress(match &blob {
                     SourceBlob::Content(bytes) => bytes.len() as u64,
@@ -252,7 +245,7 @@ fn prepare_round<S: BlobSource>(
                 match (blob, recall) {
                     (SourceBlob::Content(bytes), None) => Ok(Some(prepare(key, bytes, extractor, options))),
                     (SourceBlob::Content(bytes), Some(recall)) => {
-                        recall.prepare(key, bytes, (extractor, opened), options).map(Some)
+                        recall.prepare(key, bytes, extractor, options).map(Some)
                     }
                     (SourceBlob::Skipped(reason), _) => Ok(Some(PreparedBlob::skipped(key, reason))),
                     (SourceBlob::Absent, _) => Ok(None),

@@ -9,7 +9,7 @@ use crate::model::ByteRange;
 
 use super::build::{BuildError, BuildOptions};
 use super::prepare::{PreparedBlob, left_out, prepare, prepare_known};
-use super::records::{Opened, Records};
+use super::records::Records;
 
 /// Chunks and heads together may have so many times the bytes of a file, beside a constant for small ones.
 const PROPORTION: usize = 4;
@@ -30,13 +30,13 @@ impl Recall<'_> {
         &self,
         key: ArtifactKey,
         bytes: Vec<u8>,
-        (extractor, opened): (&mut Extractor, &mut Opened),
+        extractor: &mut Extractor,
         options: &BuildOptions,
     ) -> Result<PreparedBlob, BuildError> {
         let untrue = |what| BuildError::Untrue { blob: key.blob, what };
         let recalled = self
             .records
-            .recall(key, opened)
+            .recall(key)
             .ok_or_else(|| untrue("it is not recorded"))?
             .map_err(|_| untrue("its record cannot be read"))?;
         let extraction = match (recalled.outcome, left_out(&bytes, options.max_blob_bytes)) {

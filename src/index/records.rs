@@ -95,13 +95,6 @@ pub(super) struct Recalled {
     pub(super) docs: Vec<u32>,
 }
 
-/// The blocks that were opened last, of one part.
-#[derive(Debug, Default)]
-pub(super) struct Opened {
-    part: usize,
-    blocks: OpenedBlocks,
-}
-
 impl Records {
     /// Opens the artifact and vector files of all parts, which may come from anywhere.
     pub fn open(parts: impl IntoIterator<Item = (Bytes, Bytes)>, kind: RecordsKind) -> Result<Self, RecordsError> {
@@ -155,17 +148,11 @@ impl Records {
         self.parts.iter().flat_map(of_part)
     }
 
-    /// What is recorded of a blob; `None` if it is not among these. Blobs asked for in their order open each block once.
-    pub(super) fn recall(&self, key: ArtifactKey, opened: &mut Opened) -> Option<Result<Recalled, ReadError>> {
-        let find = |(number, part): (usize, &Part)| Some((number, part.artifacts.find(key)?));
-        let (number, blob) = self.parts.iter().enumerate().find_map(find)?;
-        if opened.part != number {
-            *opened = Opened {
-                part: number,
-                blocks: OpenedBlocks::default(),
-            };
-        }
-        Some(recalled(&self.parts[number].artifacts, blob, key, &mut opened.blocks))
+    /// What is recorded of a blob; `None` if it is not among these.
+    pub(super) fn recall(&self, key: ArtifactKey) -> Option<Result<Recalled, ReadError>> {
+        let mut parts = self.parts.iter();
+        let (part, blob) = parts.find_map(|part| Some((part, part.artifacts.find(key)?)))?;
+        Some(recalled(&part.artifacts, blob, key))
     }
 
     /// The row of a document.
@@ -177,15 +164,13 @@ impl Records {
     }
 }
 
-fn recalled(
-    artifacts: &ArtifactFile,
-    blob: u32,
-    key: ArtifactKey,
-    opened: &mut OpenedBlocks,
-) -> Result<Recalled, ReadError> {
+fn recalled(artifacts: &ArtifactFile, blob: u32, key: ArtifactKey) -> Result<Recalled, ReadError> {
     let outcome = match artifacts.status(blob) {
         Some(Status::Skipped(reason)) => Err(reason),
-        _ => Ok(artifacts.whole_extraction(blob, opened)?),
+        _ => Ok(Extraction {
+            references: artifacts.references(blob)?,
+            ..artifacts.extraction(blob)?
+        }),
     };
     Ok(Recalled {
         lang: artifacts.lang(blob).unwrap_or(key.lang),
