@@ -186,6 +186,22 @@ fn repo(workspace: &Workspace) -> String {
 }
 
 impl CausesOut {
+    /// For people: what it is, how many of what, bytes. Kinds of which there is nothing are left out.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (String, u64, &'static str, u64)> + '_ {
+        let kept = self.kept.iter();
+        let kept = kept.map(|kept| (format!("kept by {}", kept.cause), kept.count, "snapshots", kept.bytes));
+        let others = [
+            ("kept by nothing", self.dead_snapshots, "snapshots"),
+            ("in none of them", self.dead_blobs, "blobs"),
+            ("left over", self.leftover_files, "files"),
+            ("earlier formats", self.old_folders, "folders"),
+            ("history", self.history, "commits"),
+            ("deleted", self.deleted_files, "files"),
+        ];
+        let others = others.into_iter().filter(|(_, share, _)| share.count > 0);
+        kept.chain(others.map(|(name, share, what)| (name.to_owned(), share.count, what, share.bytes)))
+    }
+
     pub(crate) fn of(survey: &Survey) -> Self {
         let kept = survey.by_cause().into_iter();
         Self {

@@ -38,26 +38,8 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &GcArgs, output:
 
 /// A line for each cause that has anything.
 pub(super) fn show_causes(causes: &CausesOut, output: &mut Output) -> Result<()> {
-    for kept in &causes.kept {
-        line(
-            output,
-            &format!("kept by {}", kept.cause),
-            kept.count,
-            "snapshots",
-            kept.bytes,
-        )?;
-    }
-    for (name, share, what) in [
-        ("kept by nothing", causes.dead_snapshots, "snapshots"),
-        ("in none of them", causes.dead_blobs, "blobs"),
-        ("left over", causes.leftover_files, "files"),
-        ("earlier formats", causes.old_folders, "folders"),
-        ("history", causes.history, "commits"),
-        ("deleted", causes.deleted_files, "files"),
-    ] {
-        if share.count > 0 {
-            line(output, name, share.count, what, share.bytes)?;
-        }
+    for (name, count, what, bytes) in causes.lines() {
+        line(output, &name, count, what, bytes)?;
     }
     Ok(())
 }

@@ -278,26 +278,10 @@ fn gc(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
 
 /// What takes room, a line for each cause.
 pub(super) fn causes_text(causes: &CausesOut) -> String {
-    let line = |name: &str, count: u64, what: &str, bytes: u64| {
+    let line = |(name, count, what, bytes): (String, u64, &str, u64)| {
         format!("{name}: {count} {what}, {:.2} MB\n", bytes as f64 / 1e6)
     };
-    let kept = causes.kept.iter();
-    let mut text: String = kept
-        .map(|kept| line(&format!("kept by {}", kept.cause), kept.count, "snapshots", kept.bytes))
-        .collect();
-    for (name, share, what) in [
-        ("kept by nothing", causes.dead_snapshots, "snapshots"),
-        ("in none of them", causes.dead_blobs, "blobs"),
-        ("left over", causes.leftover_files, "files"),
-        ("earlier formats", causes.old_folders, "folders"),
-        ("history", causes.history, "commits"),
-        ("deleted", causes.deleted_files, "files"),
-    ] {
-        if share.count > 0 {
-            text.push_str(&line(name, share.count, what, share.bytes));
-        }
-    }
-    text
+    causes.lines().map(line).collect()
 }
 
 fn verify(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
