@@ -68,7 +68,7 @@ pub use read::{
 };
 pub use rerank::{Rerank, RerankError, Reranker, Reranking};
 pub use scope::CommitFilter;
-pub use search::{LEG_CANDIDATES, Mode, Request, SearchError, SearchOutcome, Searcher};
+pub use search::{LEG_CANDIDATES, Mode, Request, SearchError, SearchOutcome, Searcher, withheld};
 pub use source::{Source, SourceError, SourceReader, Sources};
 pub use symbols::{FoundBy, SymbolError, SymbolOutcome, SymbolQuery, SymbolRequest, Usage, UsageKind, symbols, usages};
 pub use touching::{TouchingTest, TouchingTests, tests_touching};

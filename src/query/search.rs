@@ -529,7 +529,7 @@ impl Scope {
 }
 
 /// The documents of files that hold secrets by their names: their texts are given to no model of others.
-fn withheld(view: &View) -> RoaringBitmap {
+pub fn withheld(view: &View) -> RoaringBitmap {
     let files = view.files().filter(|(_, file)| is_credential(file.path));
     files.flat_map(|(id, _)| view.docs(id)).collect()
 }

@@ -654,6 +654,10 @@ fn the_program_tells_what_leaves_and_what_is_missing() {
         status.contains(&format!("vectors     5 chunks by m at {host}\n")),
         "{status}"
     );
+    repo.write("draft.rs", "pub fn not_committed_yet() {}\n");
+    let status = call_in(repo.root(), &["status"], b"").expect(0).text();
+    assert!(status.contains("; 1 are given to no other model\n"), "{status}");
+    std::fs::remove_file(repo.path("draft.rs")).unwrap();
     let found = call_in(repo.root(), &["search", "packet", "--json"], b"")
         .expect(0)
         .json();

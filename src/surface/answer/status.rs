@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::extract;
 use crate::history::{Boundary, History};
 use crate::ingest::Target;
+use crate::query::withheld;
 use crate::remote::Endpoint;
 use crate::sidecar::{HistoryEntry, Sidecar, State, Store};
 use crate::snapshot::{SnapshotStore, View};
@@ -84,20 +85,39 @@ pub(crate) struct VectorsOut {
     pub(crate) server: Option<String>,
     /// Chunks of the revision that have one.
     pub(crate) chunks: u64,
-    /// Those that have none.
+    /// Those that have none and could.
     pub(crate) missing: u64,
+    /// Those that have none because they are given to nobody: of files that are changed, or hold secrets by their names.
+    pub(crate) withheld: u64,
 }
 
 impl VectorsOut {
     fn of(model: &str, server: Option<&Endpoint>, view: &View, has: impl Fn(u32) -> bool) -> Self {
         let live = view.live().to_bitmap();
-        let chunks = live.iter().filter(|&doc| has(doc)).count() as u64;
-        Self {
+        let secret = withheld(view);
+        let mut counts = Self {
             model: model.to_owned(),
             server: server.map(Endpoint::host),
-            chunks,
-            missing: live.len() - chunks,
+            chunks: 0,
+            missing: 0,
+            withheld: 0,
+        };
+        let is_stored = |doc| {
+            view.segments()
+                .of_doc(doc)
+                .is_some_and(|(segment, _)| !segment.is_in_memory)
+        };
+        for doc in &live {
+            let count = if has(doc) {
+                &mut counts.chunks
+            } else if is_stored(doc) && !secret.contains(doc) {
+                &mut counts.missing
+            } else {
+                &mut counts.withheld
+            };
+            *count += 1;
         }
+        counts
     }
 
     /// In one line.
@@ -110,7 +130,11 @@ impl VectorsOut {
             0 => String::new(),
             missing => format!("; {missing} have none: codescout index"),
         };
-        format!("{} chunks by {by}{missing}", self.chunks)
+        let withheld = match self.withheld {
+            0 => String::new(),
+            withheld => format!("; {withheld} are given to no other model"),
+        };
+        format!("{} chunks by {by}{missing}{withheld}", self.chunks)
     }
 }
 
