@@ -33,6 +33,15 @@ pub trait Embedder: Send + Sync {
 
     /// The embedding of a query. A text in which the model finds nothing gives the zero vector, which is like no document.
     fn embed_query(&self, text: &str) -> Result<Embedding, EmbedError>;
+
+    /// The embedding of a text that documents like it are wanted for, as it would be of a document; somebody waits for it.
+    fn embed_example(&self, text: &str) -> Result<Embedding, EmbedError> {
+        let embedded = self.embed_documents(&[text], &AtomicBool::new(false))?;
+        embedded.into_iter().next().ok_or_else(|| EmbedError::Unusable {
+            backend: self.profile().model.clone(),
+            detail: "no vector".to_owned(),
+        })
+    }
 }
 
 /// How texts are best handed over.

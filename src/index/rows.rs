@@ -61,6 +61,14 @@ impl RowFile {
         Ok(file)
     }
 
+    /// Whether it is such as is written here, whoever made it.
+    pub fn has_sound_form(&self) -> bool {
+        match self {
+            Self::Dense(file) => file.has_sound_form(),
+            Self::Sparse(file) => file.has_sound_form(),
+        }
+    }
+
     /// Number of rows.
     pub fn len(&self) -> u32 {
         match self {

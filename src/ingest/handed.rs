@@ -13,6 +13,7 @@ use crate::model::ChunkKey;
 use crate::sidecar::{Bytes, Sidecar, Store};
 
 use super::catch_up::{CatchUp, CatchUpError, same_probe};
+use super::maker::Maker;
 use super::parts::{Part, Parts, probe_name};
 
 /// A part is closed at so many rows.
@@ -97,7 +98,14 @@ impl CatchUp<'_> {
         let segments = Segments::open_newest(self.sidecar, &state, self.own_profile)?;
         let segments = segments.with_added(self.sidecar, &state, &profile.to_string());
         let rows = RowFile::open(Arc::new(probe.clone())).ok();
-        let like = rows.filter(|rows| rows.profile() == profile && rows.len() == 1);
+        let is_of_maker = |rows: &RowFile| {
+            matches!(
+                (rows, &self.maker),
+                (RowFile::Dense(_), Maker::Dense(_)) | (RowFile::Sparse(_), Maker::Sparse(_))
+            )
+        };
+        let like = rows.filter(|rows| rows.profile() == profile && rows.len() == 1 && rows.has_sound_form());
+        let like = like.filter(is_of_maker);
         let like = like.ok_or_else(|| outside("the probe is none"))?;
         let stored = segments.iter().find_map(|segment| segment.rows(profile));
         if let Some(Err(difference)) = stored.map(|stored| like.likeness(&stored)) {
@@ -105,6 +113,9 @@ impl CatchUp<'_> {
         }
         let parts = parts.iter().map(|bytes| {
             let part = Part::decode("part", bytes.clone()).map_err(|error| outside(&error.to_string()))?;
+            if !part.rows.has_sound_form() {
+                return Err(outside("they are damaged"));
+            }
             let is_like = part.rows.is_empty() || like.writer()?.copy_row(&part.rows, 0).is_ok();
             match part.rows.profile() == profile && is_like {
                 true => Ok(part),

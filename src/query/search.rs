@@ -1,7 +1,6 @@
 //! One question, answered: legs, candidates, features, order.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::AtomicBool;
 
 use roaring::RoaringBitmap;
 
@@ -282,6 +281,12 @@ impl<'a> Searcher<'a> {
             return None;
         }
         match ask(self.embedder) {
+            Ok(embedding) if embedding.weight == 0.0 => {
+                notes.push(format!(
+                    "{model} makes nothing of this text: meaning is judged by the built-in model"
+                ));
+                None
+            }
             Ok(embedding) => {
                 if n_without > 0 {
                     notes.push(format!(
@@ -305,8 +310,8 @@ impl<'a> Searcher<'a> {
         let (own, added) = match named.and_then(|doc| self.meaning.vectors(doc)) {
             Some(vectors) => vectors,
             None => {
-                let own = first_of(self.paths, query)?.vector;
-                (own, self.asked(|embedder| first_of(embedder, query), notes))
+                let own = self.paths.embed_example(query)?.vector;
+                (own, self.asked(|embedder| embedder.embed_example(query), notes))
             }
         };
         let docs = scope.docs(&self.live);
@@ -532,16 +537,6 @@ impl Scope {
 pub fn withheld(view: &View) -> RoaringBitmap {
     let files = view.files().filter(|(_, file)| is_credential(file.path));
     files.flat_map(|(id, _)| view.docs(id)).collect()
-}
-
-/// The vector of a text as a document.
-fn first_of(embedder: &dyn Embedder, text: &str) -> Result<Embedding, EmbedError> {
-    let never = AtomicBool::new(false);
-    let embedded = embedder.embed_documents(&[text], &never)?;
-    embedded.into_iter().next().ok_or_else(|| EmbedError::Unusable {
-        backend: embedder.profile().model.clone(),
-        detail: "no vector".to_owned(),
-    })
 }
 
 /// An error with its causes on one line.

@@ -18,6 +18,8 @@ use super::retry::{RetryStore, asked_pause, pause};
 
 /// How often a flag is looked at while an answer is waited for.
 const TICK: Duration = Duration::from_millis(20);
+/// Of what is wrong with an answer, which may quote all of it.
+const MAX_WHAT_CHARS: usize = 200;
 
 /// What a client allows.
 #[derive(Clone, Debug)]
@@ -160,6 +162,12 @@ impl Client {
         let (bytes, n_requests) = self.send_for_bytes(request, call)?;
         read(&bytes).map_err(|what| {
             let excerpt = self.excerpt(&bytes);
+            let what = self
+                .endpoint()
+                .without_key(&what)
+                .chars()
+                .take(MAX_WHAT_CHARS)
+                .collect();
             self.error(Failure::NotJson { what, excerpt }, n_requests)
         })
     }

@@ -174,18 +174,28 @@ impl Embedder for RemoteEmbedder {
     }
 
     fn embed_query(&self, text: &str) -> Result<Embedding, EmbedError> {
-        let ask = |client: &Client, texts: &[&str], call: &Call<'_>| self.ask(client, texts, call);
-        let check = |shown| self.sign.check(Row::Dense(shown));
-        self.server.query(
-            (&self.options.query_prefix, text),
-            (self.sign.text(&self.options.document_prefix), &check),
-            self.options.query_timeout,
-            &ask,
-        )
+        self.embed_at_once(&self.options.query_prefix, text)
+    }
+
+    fn embed_example(&self, text: &str) -> Result<Embedding, EmbedError> {
+        self.embed_at_once(&self.options.document_prefix, text)
     }
 
     fn notes(&self) -> Vec<String> {
         self.server.notes()
+    }
+}
+
+impl RemoteEmbedder {
+    fn embed_at_once(&self, prefix: &str, text: &str) -> Result<Embedding, EmbedError> {
+        let ask = |client: &Client, texts: &[&str], call: &Call<'_>| self.ask(client, texts, call);
+        let check = |shown| self.sign.check(Row::Dense(shown));
+        self.server.query(
+            (prefix, text),
+            (self.sign.text(&self.options.document_prefix), &check),
+            self.options.query_timeout,
+            &ask,
+        )
     }
 }
 

@@ -248,6 +248,36 @@ fn an_index_is_made_while_the_server_is_away_and_catches_up_later() {
 }
 
 #[test]
+fn what_is_like_a_piece_of_code_is_answered_without_the_server_too() {
+    let repo = project(6);
+    with_server(&repo, &openai_stub()).caught_up();
+    let asks = |stub: &Stub| {
+        configure(&repo, &format!("{}query_timeout_ms = 300\n", settings(stub)));
+        let started = Instant::now();
+        let indexed = Indexed::new(repo.root());
+        let code = "fn packet_9() { send(9) }";
+        let notes = indexed.notes(Mode::Similar, code);
+        assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+        assert_eq!(indexed.search(&indexed.view("HEAD"), Mode::Similar, code).len(), 6);
+        notes
+    };
+    let silent = Stub::start(|seen| openai(seen, DIM).after(Duration::from_secs(60)));
+    let notes = asks(&silent);
+    assert!(notes[0].contains("built-in model"), "{notes:?}");
+    // The vector of the fixed text is as ever, that of the code is zeros.
+    let at_a_loss = Stub::start(|seen| {
+        let data = texts_of(seen).into_iter().enumerate().map(|(index, text)| {
+            let is_code = text.contains("packet_9");
+            let vector = vector_of(&text, DIM);
+            json!({"index": index, "embedding": if is_code { json!(vec![0; DIM]) } else { json!(vector) }})
+        });
+        Reply::json(&json!({"data": data.collect::<Vec<Value>>()}))
+    });
+    let notes = asks(&at_a_loss);
+    assert!(notes[0].contains("built-in model"), "{notes:?}");
+}
+
+#[test]
 fn half_of_the_vectors_is_half_and_said() {
     let repo = project(8);
     let stub = openai_stub();

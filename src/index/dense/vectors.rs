@@ -97,6 +97,13 @@ impl VectorFile {
         row < self.len() && self.factors().get(row as usize) != 0
     }
 
+    /// Whether its factors and weights are numbers, which a checksum says nothing about if a stranger has made the file.
+    pub fn has_sound_form(&self) -> bool {
+        let are_numbers =
+            |halves: Halves<'_>| (0..self.len()).all(|row| half::decode(halves.get(row as usize)).is_finite());
+        are_numbers(self.factors()) && are_numbers(self.weights())
+    }
+
     /// The vector of `row` as far as it is known, unit length or zero. `None` outside the file.
     pub fn vector(&self, row: u32) -> Option<Vec<f32>> {
         if row >= self.len() {

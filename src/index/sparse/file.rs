@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use crate::embed::ProfileId;
+use crate::embed::{ProfileId, SparseVector};
 use crate::index::dense::{SharedBytes, VectorFileError};
 use crate::index::header::{HEADER_BYTES, RowsHeader};
 
@@ -86,6 +86,21 @@ impl SparseFile {
             true => Ok(()),
             false => Err(VectorFileError::Damaged),
         }
+    }
+
+    /// Whether its tables are such as are written here, which a checksum says nothing about if a stranger has made the file.
+    pub fn has_sound_form(&self) -> bool {
+        let [n_rows, n_tokens, n_postings] = self.header.numbers;
+        let tokens = || self.tokens().iter().map(|entry| first_of(*entry));
+        let ends = || self.tokens().iter().map(|entry| second_of(*entry));
+        let is_scale = |scale: &[u8; 4]| (0.0..=SparseVector::MAX_WEIGHT).contains(&f32::from_le_bytes(*scale));
+        let mut postings = (0..n_tokens as usize).flat_map(|at| self.postings_at(at));
+        tokens().is_sorted_by(|a, b| a < b)
+            && tokens().all(|token| token < SparseVector::N_TOKENS)
+            && ends().is_sorted()
+            && ends().next_back().unwrap_or(0) == n_postings
+            && self.scales().iter().all(is_scale)
+            && postings.all(|four| Term(u32::from_le_bytes(*four)).number() < n_rows)
     }
 
     /// Number of rows.
@@ -230,4 +245,40 @@ fn first_of(entry: [u8; 8]) -> u32 {
 
 fn second_of(entry: [u8; 8]) -> u32 {
     (u64::from_le_bytes(entry) >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::index::sparse::SparseWriter;
+
+    #[test]
+    fn tables_that_nobody_here_writes_are_seen() {
+        let mut writer = SparseWriter::new(ProfileId([1; 16]));
+        for row in 0..3u32 {
+            let terms = vec![(row, 1.0), (row + 1, 2.0)];
+            writer.push(&SparseVector::from_foreign(terms, "m").unwrap()).unwrap();
+        }
+        let bytes = writer.finish();
+        let is_sound = |bytes: &[u8]| SparseFile::open(Arc::new(bytes.to_vec())).unwrap().has_sound_form();
+        assert!(is_sound(&bytes));
+        let (scales, tokens) = (HEADER_BYTES, HEADER_BYTES + 3 * 4);
+        let postings = tokens + 4 * 8;
+        let patched = |at: usize, number: u32| {
+            let mut bytes = bytes.clone();
+            bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
+            is_sound(&bytes)
+        };
+        for scale in [f32::INFINITY, f32::NAN, -1.0] {
+            assert!(!patched(scales, scale.to_bits()), "{scale}");
+        }
+        assert!(!patched(tokens, 2), "tokens that do not ascend");
+        assert!(!patched(tokens + 3 * 8, u32::MAX), "a token out of bounds");
+        assert!(!patched(tokens + 4, 6), "ends that do not ascend");
+        assert!(!patched(tokens + 3 * 8 + 4, 5), "postings of no token");
+        assert!(!patched(postings, 3 << 8 | 1), "a row that is not there");
+    }
 }
