@@ -2,11 +2,13 @@
 //! they are like while it fails.
 
 use std::collections::BTreeMap;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use codescout::query::Mode;
 use codescout::snapshot::View;
 use roaring::RoaringBitmap;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::cli::{Called, call_in};
@@ -70,6 +72,20 @@ fn index(repo: &TestRepo) -> Called {
 
 fn search(repo: &TestRepo, query: &str) -> Value {
     call_in(repo.root(), &["search", query, "--json"], b"").json()
+}
+
+/// Begins a call.
+fn spawn(repo: &TestRepo, args: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_codescout"))
+        .args(args)
+        .current_dir(repo.root())
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", repo.root())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
 }
 
 /// The results of a search, without what tells how it was made.
@@ -454,7 +470,7 @@ fn what_is_only_promised_does_not_count() {
     index(&repo);
     write_packet(&repo, 40);
     repo.commit("more");
-    qdrant.only_promise(true);
+    qdrant.only_promise(&["points"], false);
     let done = index(&repo).json();
     assert_eq!(
         (&done["shared"]["new"], &done["shared"]["missing"]),
@@ -466,8 +482,128 @@ fn what_is_only_promised_does_not_count() {
         "{done}"
     );
     assert_eq!(why(&search(&repo, "packet 40")), "");
-    qdrant.only_promise(false);
+    qdrant.only_promise(&[], false);
     assert_eq!(index(&repo).json()["shared"]["new"], 1);
+}
+
+#[test]
+fn a_collection_that_was_not_copied_whole_takes_nobodys_place() {
+    let repo = project(20);
+    let qdrant = QdrantStub::start();
+    configure(&repo, &(with_qdrant(&qdrant.url()) + "timeout_s = 2\n"));
+    index(&repo);
+    let before = qdrant.collections();
+    let old = before.keys().next().unwrap().clone();
+    let refused = |why_not: &str| {
+        let called = call_in(repo.root(), &["index", "--new-collection"], b"").expect(2);
+        assert!(
+            called.stderr.contains(why_not) && called.stderr.contains("stays in use"),
+            "{why_not}: {}",
+            called.stderr
+        );
+    };
+    for (kind, told) in [("points", "copied vectors"), ("points/payload", "renew generations")] {
+        qdrant.only_promise(&[kind], false);
+        refused(told);
+        assert_eq!((qdrant.collections(), qdrant.n_vectors()), (before.clone(), 20));
+    }
+    qdrant.only_promise(&[], false);
+    let ending = format!("{old}/points/count");
+    qdrant.fail(move |seen| {
+        let counts = seen.path.ends_with(&ending);
+        counts.then(|| Reply::json(&json!({ "result": { "count": 22 } })))
+    });
+    refused("other vectors than were copied");
+    assert_eq!(qdrant.collections(), before);
+    qdrant.mend();
+    assert_eq!(why(&search(&repo, QUERIES[0])), "");
+
+    // Somebody else is faster: what is in use then stays, and so does what may be somebody's.
+    let moving = qdrant.moving();
+    qdrant.fail(move |seen| {
+        if seen.path.ends_with("/points/scroll") {
+            moving();
+        }
+        None
+    });
+    refused("somebody changed them meanwhile");
+    let names: Vec<String> = qdrant.collections().into_keys().collect();
+    let theirs = old.replace("-1", "-2");
+    assert_eq!(names, [old, theirs.clone()]);
+    qdrant.mend();
+    assert_eq!(why(&search(&repo, QUERIES[0])), "");
+
+    // A promise that is kept will do.
+    qdrant.only_promise(&["points", "points/payload"], true);
+    call_in(repo.root(), &["index", "--new-collection"], b"").expect(0);
+    assert!(!qdrant.collections().contains_key(&theirs));
+    assert_eq!(qdrant.collections().len(), 2);
+    qdrant.only_promise(&[], false);
+    assert_eq!(why(&search(&repo, QUERIES[0])), "");
+}
+
+/// Shares a chunk that nothing here has any more.
+fn forget_one(repo: &TestRepo) {
+    write_packet(repo, 40);
+    repo.commit("more");
+    index(repo);
+    repo.git(["reset", "--quiet", "--hard", "HEAD~1"]);
+    repo.git(["reflog", "expire", "--expire=now", "--all"]);
+    repo.git(["update-ref", "-d", "ORIG_HEAD"]);
+    index(repo);
+}
+
+#[test]
+fn a_removal_ends_when_the_vectors_are_gone() {
+    let repo = project(10);
+    let qdrant = QdrantStub::start();
+    configure(
+        &repo,
+        &(with_qdrant(&qdrant.url()).replace("20000", "5000") + "timeout_s = 2\n"),
+    );
+    let remove_one = || {
+        forget_one(&repo);
+        assert_eq!(qdrant.n_vectors(), 11);
+        let called = call_in(repo.root(), &["gc", "--aggressive", "--qdrant", "--json"], b"");
+        called.json()["shared"].clone()
+    };
+    // A promise that is kept will do.
+    qdrant.only_promise(&["points/delete"], true);
+    let removed = remove_one();
+    assert_eq!(
+        (&removed["count"], &removed["removed"]),
+        (&json!(1), &json!(true)),
+        "{removed}"
+    );
+    assert_eq!(qdrant.n_vectors(), 10);
+    assert_eq!(why(&search(&repo, QUERIES[0])), "");
+
+    qdrant.only_promise(&["points/delete"], false);
+    let removed = remove_one();
+    assert_eq!(removed["removed"], json!(false), "{removed}");
+    assert!(removed.to_string().contains("promise to delete vectors"), "{removed}");
+    let doctor = call_in(repo.root(), &["doctor"], b"").text();
+    assert!(doctor.contains("vectors are being removed"), "{doctor}");
+}
+
+#[test]
+fn a_removal_that_is_ended_before_it_began_keeps_nobody_out() {
+    let repo = project(10);
+    let qdrant = QdrantStub::start();
+    configure(&repo, &with_qdrant(&qdrant.url()));
+    forget_one(&repo);
+    let mut child = spawn(&repo, &["gc", "--aggressive", "--qdrant"]);
+    let started = Instant::now();
+    while qdrant.n_asked("/points/payload") == 0 {
+        assert!(started.elapsed() < Duration::from_secs(120));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    child.wait().unwrap();
+    assert_eq!((qdrant.n_asked("/points/delete"), qdrant.n_vectors()), (0, 11));
+    let doctor = call_in(repo.root(), &["doctor"], b"").text();
+    assert!(!doctor.contains("vectors are being removed"), "{doctor}");
+    assert_eq!(index(&repo).json()["shared"]["missing"], 0);
 }
 
 #[test]
@@ -540,16 +676,7 @@ fn killed_in_the_middle_what_was_put_is_not_put_again() {
         let is_second = is_put && n_put.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 1;
         is_second.then(|| Reply::status(200).after(Duration::from_secs(600)))
     });
-    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_codescout"))
-        .args(["index", "--quiet"])
-        .current_dir(repo.root())
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .env("HOME", repo.root())
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = spawn(&repo, &["index", "--quiet"]);
     let started = Instant::now();
     while put(&qdrant).len() < 2 {
         assert!(started.elapsed() < Duration::from_secs(120));
@@ -738,7 +865,7 @@ fn whole_course(url: &str, prefix: &str, key: Option<&str>) {
     let moved = call_in(clone.root(), &["index", "--new-collection"], b"")
         .expect(0)
         .text();
-    assert!(moved.contains("vectors moved to") && moved.contains("-2"), "{moved}");
+    assert!(moved.contains("vectors moved to"), "{moved}");
     assert_eq!(ask(&clone), taken);
     assert!(why(&search(&repo, queries[0])).contains("removed or moved"));
     assert_eq!(index(&repo).json()["shared"]["new"], 0);
@@ -752,7 +879,7 @@ fn clones_put_take_remove_and_move_vectors() {
     whole_course(&qdrant.url(), "course", Some("sesame"));
     let collections = qdrant.collections();
     let (name, made) = collections.iter().next().unwrap();
-    assert!(collections.len() == 1 && name.ends_with("-2"), "{collections:?}");
+    assert!(collections.len() == 1 && !name.ends_with("-1"), "{collections:?}");
     assert_eq!(made["config"]["quantization_config"]["scalar"]["type"], "int8");
 }
 

@@ -22,8 +22,8 @@ struct Shared {
     state: Mutex<State>,
     fault: Mutex<Option<Fault>>,
     key: Mutex<Option<String>>,
-    /// Whether writes are only promised; what is promised is never done.
-    only_promises: Mutex<bool>,
+    /// The kinds of changes that are only promised, and whether they are done all the same.
+    promises: Mutex<(Vec<String>, bool)>,
 }
 
 #[derive(Default)]
@@ -84,9 +84,11 @@ impl QdrantStub {
         *self.shared.key.lock().unwrap() = Some(key.to_owned());
     }
 
-    /// From now on writes of points are acknowledged, and not done.
-    pub(crate) fn only_promise(&self, does: bool) {
-        *self.shared.only_promises.lock().unwrap() = does;
+    /// From now on changes of these kinds (`points`, `points/delete`, `points/payload`, `points/payload/delete`) are acknowledged, and
+    /// done or not.
+    pub(crate) fn only_promise(&self, kinds: &[&str], are_done: bool) {
+        let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
+        *self.shared.promises.lock().unwrap() = (kinds, are_done);
     }
 
     /// The collections by their own names, each with what it was made with and the fields that are indexed.
@@ -150,6 +152,19 @@ impl QdrantStub {
         }
     }
 
+    /// What has every alias stand for a copy of its collection, as somebody does who moves it; names of copies end in `-2`.
+    pub(crate) fn moving(&self) -> impl Fn() + Send + Sync + 'static {
+        let shared = Arc::clone(&self.shared);
+        move || {
+            let mut state = shared.state.lock().unwrap();
+            for (alias, name) in state.aliases.clone() {
+                let copy = state.collections[&name].clone();
+                state.collections.insert(format!("{alias}-2"), copy);
+                state.aliases.insert(alias.clone(), format!("{alias}-2"));
+            }
+        }
+    }
+
     /// What changes the generation of every repository, as a removal or a move does.
     pub(crate) fn renewing(&self) -> impl Fn() + Send + Sync + 'static {
         let shared = Arc::clone(&self.shared);
@@ -196,9 +211,22 @@ impl Shared {
         if path == "/" {
             return Reply::json(&json!({ "title": "qdrant - vector search engine", "version": "1.18.3" }));
         }
-        let only_promises = *self.only_promises.lock().unwrap();
+        let (promised, are_done) = self.promises.lock().unwrap().clone();
         let mut state = self.state.lock().unwrap();
-        match state.answer(seen, path, only_promises) {
+        let rest = path.trim_matches('/').splitn(3, '/').nth(2).unwrap_or_default();
+        let is_read = rest == "points" && seen.method == "POST";
+        let answer = match promised.iter().any(|kind| kind == rest) && !is_read {
+            true => {
+                let done = if are_done {
+                    state.answer(seen, path).map(drop)
+                } else {
+                    Ok(())
+                };
+                done.map(|()| json!({ "operation_id": 1, "status": "acknowledged" }))
+            }
+            false => state.answer(seen, path),
+        };
+        match answer {
             Ok(result) => Reply::json(&json!({ "result": result, "status": "ok", "time": 0.0 })),
             Err((status, text)) => refusal(status, &text),
         }
@@ -213,7 +241,7 @@ fn refusal(status: u16, text: &str) -> Reply {
 }
 
 impl State {
-    fn answer(&mut self, seen: &Seen, path: &str, only_promises: bool) -> Result<Value, Refused> {
+    fn answer(&mut self, seen: &Seen, path: &str) -> Result<Value, Refused> {
         let body = seen.json();
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         match (seen.method.as_str(), parts.as_slice()) {
@@ -230,7 +258,7 @@ impl State {
             }
             (method, ["collections", name, rest @ ..]) => {
                 let collection = self.find(name)?;
-                collection.answer(method, rest, &body, only_promises)
+                collection.answer(method, rest, &body)
             }
             _ => Err((404, String::new())),
         }
@@ -278,7 +306,7 @@ impl State {
 }
 
 impl Collection {
-    fn answer(&mut self, method: &str, rest: &[&str], body: &Value, only_promises: bool) -> Result<Value, Refused> {
+    fn answer(&mut self, method: &str, rest: &[&str], body: &Value) -> Result<Value, Refused> {
         let done = json!({ "operation_id": 1, "status": "completed" });
         match (method, rest) {
             ("GET", []) => Ok(json!({
@@ -293,7 +321,6 @@ impl Collection {
                 self.indexed.push(body.clone());
                 Ok(done)
             }
-            ("PUT", ["points"]) if only_promises => Ok(json!({ "operation_id": 1, "status": "acknowledged" })),
             ("PUT", ["points"]) => self.upsert(body).map(|()| done),
             ("POST", ["points"]) => {
                 let ids = body["ids"].as_array().into_iter().flatten().filter_map(Value::as_str);

@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 
 use super::super::client::{Call, Request};
 use super::super::failure::RemoteError;
+use super::points::random;
 use super::wire::{self, Aliases, Collection, DENSE, Scrolled, Server, Update};
 use super::{Qdrant, to_hex};
 use crate::index::shared::{SharedBatching, SharedError, SharedVectors, Standing};
 
-/// For the first answer of a run.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// For the first answer of a run, and for leaving no trace of one that failed.
+pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// What a server said when it was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,20 +73,56 @@ impl Qdrant {
             return Err(self.unusable("no collection behind its alias"));
         };
         let dim = self.dim_of(&collection)?;
-        let number = old.rsplit_once('-').and_then(|(_, number)| number.parse::<u32>().ok());
-        let new = format!("{}-{}", self.alias(), number.unwrap_or(0).wrapping_add(1));
-        // What a run left that was killed.
-        self.delete_collection(&new, interrupt).map_err(failed)?;
-        self.make_collection(&new, dim, interrupt).map_err(failed)?;
-        let n_points = self.copy_points(&old, &new, dim, interrupt)?;
-        // What others put to the old one since it was copied is lost: all look again as soon as the new one is there.
-        self.renew_generations(&new, interrupt).map_err(failed)?;
+        // Nobody else makes one of this name, so nobody else's is ever filled or deleted.
+        let new = format!("{}-{}", self.alias(), to_hex(&random()[..8]));
+        let n_points = match self.fill(&old, &new, dim, interrupt) {
+            Ok(n_points) => n_points,
+            Err(error) => {
+                if let Err(left) =
+                    self.delete_collection(&new, Some(Instant::now() + LONGEST_WAIT), &AtomicBool::new(false))
+                {
+                    tracing::warn!("the collection {new} is of no use and still there: {left}");
+                }
+                return Err(error);
+            }
+        };
+        // Who gets no answer to this does not know which of the two is in use: both stay.
         self.point_alias(&new, interrupt).map_err(failed)?;
-        self.delete_collection(&old, interrupt).map_err(failed)?;
+        self.delete_collection(&old, None, interrupt).map_err(failed)?;
         Ok(Moved {
             collection: new,
             n_points,
         })
+    }
+
+    /// Makes a collection `new` with all that `old` has, ready to take its place. Returns how many points that is.
+    fn fill(&self, old: &str, new: &str, dim: usize, interrupt: &AtomicBool) -> Result<u64, SharedError> {
+        let failed = |error| self.failed(error);
+        let kept = |why: &str| self.unusable(format!("{why}: {old} stays in use as it is"));
+        self.make_collection(new, dim, interrupt).map_err(failed)?;
+        let n_points = self.copy_points(old, new, dim, interrupt)?;
+        if !self.comes_true(interrupt, || Ok(self.count(new, &json!({}), interrupt)? == n_points))? {
+            return Err(kept("a promise to take copied vectors and does not have them"));
+        }
+        // What others put to the old one from here on is lost: all look again as soon as the new one is there.
+        let generation = to_hex(&random());
+        self.renew_generations(new, &generation, interrupt).map_err(failed)?;
+        let is_old = json!({ "must_not": [
+            { "is_empty": { "key": wire::GENERATION } },
+            { "key": wire::GENERATION, "match": { "value": generation } },
+        ] });
+        if !self.comes_true(interrupt, || Ok(self.count(new, &is_old, interrupt)? == 0))? {
+            return Err(kept("a promise to renew generations and has the former ones"));
+        }
+        let all = json!({});
+        if self.count(old, &all, interrupt)? != self.count(new, &all, interrupt)?
+            || self.target(interrupt).map_err(failed)?.as_deref() != Some(old)
+        {
+            return Err(kept(
+                "other vectors than were copied, as somebody changed them meanwhile",
+            ));
+        }
+        Ok(n_points)
     }
 
     /// Makes the first collection if there is none.
@@ -129,9 +166,14 @@ impl Qdrant {
         Ok(())
     }
 
-    fn delete_collection(&self, name: &str, interrupt: &AtomicBool) -> Result<(), RemoteError> {
+    fn delete_collection(
+        &self,
+        name: &str,
+        deadline: Option<Instant>,
+        interrupt: &AtomicBool,
+    ) -> Result<(), RemoteError> {
         let path = format!("/collections/{name}");
-        match self.send::<Value>(&Request::delete(&path), interrupt) {
+        match self.send_until::<Value>(deadline, &Request::delete(&path), interrupt) {
             Err(error) if error.status() == Some(404) => Ok(()),
             deleted => deleted.map(drop),
         }
@@ -163,7 +205,8 @@ impl Qdrant {
         let (mut n_points, mut offset) = (0, Value::Null);
         loop {
             let body = json!({ "limit": max_rows, "offset": offset, "with_payload": true, "with_vector": true });
-            let request = Request::post(&format!("/collections/{from}/points/scroll"), &body);
+            let path = self.consistent(format!("/collections/{from}/points/scroll"));
+            let request = Request::post(&path, &body);
             let page: Scrolled = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
             if !page.points.is_empty() {
                 n_points += page.points.len() as u64;
@@ -179,9 +222,9 @@ impl Qdrant {
     }
 
     /// Gives all repositories of a collection new generations.
-    fn renew_generations(&self, name: &str, interrupt: &AtomicBool) -> Result<(), RemoteError> {
+    fn renew_generations(&self, name: &str, generation: &str, interrupt: &AtomicBool) -> Result<(), RemoteError> {
         let filter = json!({ "must_not": [{ "is_empty": { "key": wire::GENERATION } }] });
-        let body = json!({ "payload": { (wire::GENERATION): to_hex(&super::points::random()) }, "filter": filter });
+        let body = json!({ "payload": { (wire::GENERATION): generation }, "filter": filter });
         let request = Request::post(&format!("/collections/{name}/points/payload?wait=true"), &body);
         self.send::<Update>(&request, interrupt).map(drop)
     }

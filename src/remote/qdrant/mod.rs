@@ -12,7 +12,7 @@ mod points;
 mod search;
 mod wire;
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
@@ -27,6 +27,11 @@ use crate::model::ChunkKey;
 pub use collection::{Moved, QdrantFound};
 pub use search::QdrantIndex;
 use wire::Envelope;
+
+/// Whether something is done yet is looked at so often.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// An interrupt is noticed so soon.
+const TICK: Duration = Duration::from_millis(50);
 
 /// Where the vectors are, and how they are kept there.
 #[derive(Clone, Debug)]
@@ -119,10 +124,30 @@ impl Qdrant {
 
     /// The same for something that is read.
     fn reading(&self, rest: &str) -> String {
+        self.consistent(self.path(rest))
+    }
+
+    fn consistent(&self, path: String) -> String {
         match &self.options.read_consistency {
-            Some(consistency) => format!("{}?consistency={consistency}", self.path(rest)),
-            None => self.path(rest),
+            Some(consistency) => format!("{path}?consistency={consistency}"),
+            None => path,
         }
+    }
+
+    /// Looks whether something that was promised is done, for as long as one request may take.
+    fn comes_true(
+        &self,
+        interrupt: &AtomicBool,
+        mut is_true: impl FnMut() -> Result<bool, SharedError>,
+    ) -> Result<bool, SharedError> {
+        let until = Instant::now() + self.options.timeout;
+        while !is_true()? {
+            if Instant::now() >= until {
+                return Ok(false);
+            }
+            pause(LOOK_EVERY, interrupt)?;
+        }
+        Ok(true)
     }
 
     /// Sends something that has no deadline but that of each request.
@@ -174,6 +199,17 @@ impl Qdrant {
     fn key_of(&self, point: PointId) -> ChunkKey {
         ChunkKey(self.point_of(ChunkKey(point.0)).0)
     }
+}
+
+fn pause(time: Duration, interrupt: &AtomicBool) -> Result<(), SharedError> {
+    let until = Instant::now() + time;
+    while Instant::now() < until {
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(SharedError::Interrupted);
+        }
+        std::thread::sleep(TICK);
+    }
+    Ok(())
 }
 
 /// An error with what to do about it.

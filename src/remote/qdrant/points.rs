@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
 
 use super::super::client::Request;
+use super::collection::LONGEST_WAIT;
 use super::wire::{
     self, Count, DensePoint, DenseVector, GENERATION, NewPoint, Points, REMOVING, REPOSITORY, Record, Update,
 };
-use super::{PointId, Qdrant, from_hex, to_hex};
+use super::{PointId, Qdrant, from_hex, pause, to_hex};
 use crate::embed::Embedding;
 use crate::index::shared::{Put, RepositoryTag, SharedBatching, SharedError, SharedVectors, Standing};
 use crate::model::ChunkKey;
@@ -53,14 +54,12 @@ impl SharedVectors for Qdrant {
             return Ok(None);
         };
         let (generation, is_removing) = generation_of(&own).ok_or_else(|| self.unusable("no generation"))?;
-        let body = json!({ "filter": wire::filter(&self.tag(), None), "exact": true });
-        let count = Request::post(&self.reading("/points/count"), &body);
-        let count: Count = self.send(&count, interrupt).map_err(|error| self.failed(error))?;
+        let n_vectors = self.count(&self.alias(), &wire::filter(&self.tag(), None), interrupt)?;
         Ok(Some(Standing {
             generation,
             is_removing,
             dim,
-            n_vectors: count.count,
+            n_vectors,
         }))
     }
 
@@ -125,25 +124,31 @@ impl SharedVectors for Qdrant {
         let removing = format!("{REMOVING}{}", to_hex(&random()[..8]));
         let now = seconds_now();
         let begun = json!({ (GENERATION): to_hex(&random()), (removing.as_str()): now });
-        self.change_payload(&begun, interrupt)?;
-        std::thread::sleep(LONGEST_QUESTION.max(self.options.query_timeout));
+        let announced = self.change_payload(&begun, interrupt);
+        let announced = announced.and_then(|()| pause(LONGEST_QUESTION.max(self.options.query_timeout), interrupt));
+        if let Err(error) = announced {
+            // Nothing is being deleted yet, so nobody has to wait for it.
+            let until = Some(Instant::now() + LONGEST_WAIT);
+            if let Err(left) = self.drop_fields(&[removing], until, &AtomicBool::new(false)) {
+                tracing::warn!("that vectors are being removed is told for another hour: {left}");
+            }
+            return Err(error);
+        }
         for keys in keys.chunks(MAX_KEYS) {
-            let points: Vec<String> = keys.iter().map(|key| self.point_of(*key).to_string()).collect();
-            let body = json!({ "points": points });
-            let request = Request::post(&self.path("/points/delete?wait=true"), &body);
-            let _: Update = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
+            self.delete_points(keys, interrupt)?;
         }
         self.change_payload(&json!({ (GENERATION): to_hex(&random()) }), interrupt)?;
         let ended = self.own_point(interrupt)?.unwrap_or_default().into_iter();
         let ended = ended.filter(|(field, since)| {
-            let is_left = || since.as_u64().is_none_or(|since| since + LONGEST_REMOVAL < now);
+            let is_left = || {
+                since
+                    .as_u64()
+                    .is_none_or(|since| since.saturating_add(LONGEST_REMOVAL) < now)
+            };
             field.starts_with(REMOVING) && (*field == removing || is_left())
         });
         let ended: Vec<String> = ended.map(|(field, _)| field).collect();
-        let body = json!({ "keys": ended, "points": [self.own_id().to_string()] });
-        let request = Request::post(&self.path("/points/payload/delete?wait=true"), &body);
-        let _: Update = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
-        Ok(())
+        self.drop_fields(&ended, None, interrupt)
     }
 }
 
@@ -181,14 +186,55 @@ impl Qdrant {
     /// Changes fields of the repository's own point and leaves its others.
     fn change_payload(&self, payload: &Value, interrupt: &AtomicBool) -> Result<(), SharedError> {
         let body = json!({ "payload": payload, "points": [self.own_id().to_string()] });
-        let request = Request::post(&self.path("/points/payload?wait=true"), &body);
+        self.change("/points/payload?wait=true", &body, None, interrupt)
+    }
+
+    fn drop_fields(
+        &self,
+        fields: &[String],
+        deadline: Option<Instant>,
+        interrupt: &AtomicBool,
+    ) -> Result<(), SharedError> {
+        let body = json!({ "keys": fields, "points": [self.own_id().to_string()] });
+        self.change("/points/payload/delete?wait=true", &body, deadline, interrupt)
+    }
+
+    /// Makes a change that has to be done when this returns.
+    fn change(
+        &self,
+        rest: &str,
+        body: &Value,
+        deadline: Option<Instant>,
+        interrupt: &AtomicBool,
+    ) -> Result<(), SharedError> {
+        let request = Request::post(&self.path(rest), body);
         match self
-            .send::<Update>(&request, interrupt)
+            .send_until::<Update>(deadline, &request, interrupt)
             .map_err(|error| self.failed(error))?
         {
             update if update.status == "completed" => Ok(()),
             update => Err(self.unusable(format!("{:?} for a change that has to be done", update.status))),
         }
+    }
+
+    /// Deletes the points of some chunks, which are gone when this returns.
+    fn delete_points(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<(), SharedError> {
+        let points: Vec<String> = keys.iter().map(|key| self.point_of(*key).to_string()).collect();
+        let request = Request::post(&self.path("/points/delete?wait=true"), &json!({ "points": points }));
+        let update: Update = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
+        let are_gone = || Ok(self.records(keys, false, interrupt)?.is_empty());
+        if update.status == "completed" || self.comes_true(interrupt, are_gone)? {
+            return Ok(());
+        }
+        Err(self.unusable("a promise to delete vectors and still has them"))
+    }
+
+    /// How many points of a collection a filter lets through.
+    pub(super) fn count(&self, name: &str, filter: &Value, interrupt: &AtomicBool) -> Result<u64, SharedError> {
+        let path = self.consistent(format!("/collections/{name}/points/count"));
+        let request = Request::post(&path, &json!({ "filter": filter, "exact": true }));
+        let count: Count = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
+        Ok(count.count)
     }
 
     fn put_points<T: serde::Serialize>(&self, points: Vec<T>, interrupt: &AtomicBool) -> Result<Put, SharedError> {
