@@ -12,11 +12,11 @@ mkdir -p "$store"
 # The archive of this tree, else the newest one that this build can read.
 archive="$store/$key.bundle"
 newest=$(ls -t "$store/$prefix"*.bundle 2>/dev/null | head -n 1 || true)
-if [ ! -f "$archive" ] && [ -n "$newest" ]; then
-  codescout ci restore "$newest"
-else
-  codescout ci restore "$archive"
+if [ -f "$archive" ] || [ -z "$newest" ]; then
+  newest=$archive
 fi
+# One that is damaged is told, and in nobody's way again.
+codescout ci restore "$newest" || rm -f "$newest"
 codescout index
 
 # Your own commands stand here: search, outline, serve, ...

@@ -126,9 +126,17 @@ pub enum ConfigError {
         /// What it should be.
         expected: &'static str,
     },
-    /// A server's address or key.
-    #[error(transparent)]
-    Endpoint(#[from] EndpointError),
+    /// A server's address, proxy or key.
+    #[error("{origin}: {key}: {source}")]
+    Server {
+        /// Where it was set.
+        origin: Origin,
+        /// The setting.
+        key: &'static str,
+        /// What is wrong.
+        #[source]
+        source: EndpointError,
+    },
     /// A repository's own file sets what only the user may.
     #[error("{}: {key} can only be set in .codescout/config.toml or the environment", .path.display())]
     NotForRepositories {

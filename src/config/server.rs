@@ -7,7 +7,7 @@ use crate::remote::{Endpoint, EndpointError, KeyHeader, Secret};
 
 use super::env;
 use super::file::Settings;
-use super::resolve::{ConfigError, Setting, from_files, from_variable, maybe, or_default, shown};
+use super::resolve::{ConfigError, Origin, Setting, from_files, from_variable, maybe, or_default, shown};
 
 const ABSOLUTE: &str = "an absolute path";
 
@@ -108,12 +108,14 @@ impl ServerConfig {
         let Some(address) = &self.address.value else {
             return Ok(None);
         };
-        let mut endpoint = Endpoint::new(address)?;
+        let of_address = || wrong(self.names.server, &self.address.origin);
+        let mut endpoint = Endpoint::new(address).map_err(of_address())?;
         if let Some(proxy) = &self.proxy.value {
-            endpoint = endpoint.with_proxy(proxy)?;
+            let of_proxy = wrong(self.names.proxy, &self.proxy.origin);
+            endpoint = endpoint.with_proxy(proxy).map_err(of_proxy)?;
         }
         Ok(Some(match self.key()? {
-            Some(key) => endpoint.with_key(key, header)?,
+            Some(key) => endpoint.with_key(key, header).map_err(of_address())?,
             None => endpoint,
         }))
     }
@@ -135,7 +137,13 @@ impl ServerConfig {
                 tracing::warn!("{error}");
                 Ok(None)
             }
-            key => Ok(Some(key?)),
+            key => key.map(Some).map_err(wrong(self.names.key_file, &self.key_file.origin)),
         }
     }
+}
+
+/// What is wrong with a setting.
+fn wrong(key: &'static str, origin: &Origin) -> impl FnOnce(EndpointError) -> ConfigError {
+    let origin = origin.clone();
+    move |source| ConfigError::Server { origin, key, source }
 }

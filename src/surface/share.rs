@@ -10,7 +10,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use super::open::Workspace;
 use crate::artifact::ArtifactKey;
-use crate::bundle::{BundleFile, Contents, Header, Kind, Packed, PublicKey, SigningKey, Trust, pipeline};
+use crate::bundle::{
+    BundleFile, Contents, Header, HeaderError, Kind, Packed, PublicKey, ReadError, SigningKey, Trust, pipeline,
+};
 use crate::embed::ProfileId;
 use crate::git::ObjectFormat;
 use crate::index::{Records, RecordsKind, Segments};
@@ -331,9 +333,16 @@ impl Workspace {
     }
 }
 
-/// Writes a file by way of another name, so that it is there whole or not at all.
+/// Writes a bundle by way of another name, so that it is there whole or not at all. Anything else in its place stays.
 pub(crate) fn write_whole<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
     use std::os::unix::fs::PermissionsExt;
+    let is_other = |file: File| matches!(BundleFile::open(file), Err(ReadError::Header(HeaderError::OtherKind)));
+    let is_full = fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
+    ensure!(
+        !(is_full && File::open(path).is_ok_and(is_other)),
+        "{} is there already and no bundle: name another file, or remove it",
+        path.display()
+    );
     let cannot = || format!("cannot write {}", path.display());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut file = tempfile::Builder::new()

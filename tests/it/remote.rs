@@ -709,6 +709,34 @@ fn the_program_tells_what_leaves_and_what_is_missing() {
 }
 
 #[test]
+fn a_setting_that_no_command_could_start_with_is_not_made() {
+    let repo = project(1);
+    let set = |key: &str, value: &str, code| call_in(repo.root(), &["config", "set", key, value], b"").expect(code);
+    set("embedding.api", "tei", 0);
+    for (key, value) in [
+        ("embedding.server", "127.0.0.1:7997"),
+        ("rerank.server", "http://me:hunter2@host"),
+        ("sparse.server", "ftp://host"),
+    ] {
+        let told = set(key, value, 2).stderr;
+        assert!(told.contains(key) && told.contains("config.toml"), "{told}");
+        assert!(!told.contains("hunter2"), "{told}");
+        assert_eq!(
+            call_in(repo.root(), &["config", "get", key], b"").expect(0).text(),
+            "none\n"
+        );
+    }
+    set("embedding.server", "http://127.0.0.1:7997", 0);
+    set("embedding.api", "soap", 2);
+    assert_eq!(
+        call_in(repo.root(), &["config", "get", "embedding.api"], b"")
+            .expect(0)
+            .text(),
+        "tei\n"
+    );
+}
+
+#[test]
 fn settings_that_are_wrong_are_refused_without_their_secrets() {
     let repo = project(1);
     for (settings, told) in [

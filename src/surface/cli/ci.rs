@@ -14,7 +14,7 @@ use super::import::{TakenOut, megabytes, trust_of};
 use super::progress::CliProgress;
 use super::render::{Output, note};
 use super::{Found, INTERRUPTED};
-use crate::bundle::{BundleFile, Kind, ReadError};
+use crate::bundle::{BundleFile, Kind, ReadError, SigningKey};
 use crate::config::Environment;
 use crate::ingest::{Audit, ImportError};
 use crate::model::TreeId;
@@ -150,6 +150,7 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
         blobs: 0,
         took_ms: 0,
     };
+    let key = args.sign.as_deref().map(read_key).transpose()?;
     let untrusted = Environment::read().untrusted_job.filter(|_| !args.force);
     let known = workspace.known(
         std::slice::from_ref(&global.reference),
@@ -158,10 +159,9 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
     )?;
     if let Some(why) = untrusted {
         answer.because = Some(format!("this job may run what anybody proposes ({why})"));
-    } else if has_all(workspace, &path, &known.trees) {
+    } else if has_all(workspace, &path, &known.trees, key.as_ref()) {
         answer.because = Some("the archive has this tree already".to_owned());
     } else {
-        let key = args.sign.as_deref().map(read_key).transpose()?;
         make_folder(&path)?;
         let packed = write_whole(&path, |file| workspace.pack(&known, Kind::Ready, key.as_ref(), file))?;
         (answer.saved, answer.bytes, answer.blobs) = (true, packed.n_bytes, packed.header.n_blobs());
@@ -182,12 +182,13 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
     Ok(Found::Something)
 }
 
-/// Whether the archive at `path` can be taken by this build and has everything of `trees`.
-fn has_all(workspace: &Workspace, path: &Path, trees: &[TreeId]) -> bool {
+/// Whether the archive at `path` can be taken by this build, has everything of `trees` and is signed as it is to be.
+fn has_all(workspace: &Workspace, path: &Path, trees: &[TreeId], key: Option<&SigningKey>) -> bool {
     let Ok(bundle) = File::open(path).map_err(ReadError::Io).and_then(BundleFile::open) else {
         return false;
     };
-    workspace.takes(&bundle) && trees.iter().all(|&tree| bundle.header.has_tree(tree))
+    let is_signed = key.is_none_or(|key| bundle.signer == Some(key.public()));
+    is_signed && workspace.takes(&bundle) && trees.iter().all(|&tree| bundle.header.has_tree(tree))
 }
 
 /// Where the archive is. One that came with the code is nobody's cache, and a link in the default place leads anywhere: refused.

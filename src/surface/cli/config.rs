@@ -1,13 +1,13 @@
 //! `codescout config`
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use super::args::{ConfigArgs, ConfigCommand};
 use super::json::Hinted;
 use super::render::{FAINT, Output, STRONG, one_line};
 use super::{Found, INTERRUPTED};
-use crate::config::{EditError, KEYS, set};
+use crate::config::{EditError, KEYS, Overrides, set};
 use crate::query::nearest;
 use crate::surface::open::{PATIENCE, Workspace};
 
@@ -80,9 +80,19 @@ fn change(workspace: &Workspace, key: &str, value: &str, output: &mut Output) ->
     // Two that set something at once would each write what it read, and one of them be lost.
     let lock = sidecar.lock_unless(PATIENCE, &INTERRUPTED)?;
     let path = file(workspace);
+    let before = std::fs::read(&path).ok();
     match set(&path, key, value) {
         Err(EditError::UnknownKey { key }) => return Err(unknown_key(&key).into()),
         done => done?,
+    }
+    // A value of the right kind may still be none that a command can start with.
+    if let Err(error) = Workspace::open(workspace.repository.place(), &Overrides::default()) {
+        match before {
+            Some(bytes) => std::fs::write(&path, bytes),
+            None => std::fs::remove_file(&path),
+        }
+        .with_context(|| format!("cannot put {} back as it was", path.display()))?;
+        return Err(error.context(format!("{key} is left as it was")));
     }
     drop(lock);
     if output.json {

@@ -209,6 +209,54 @@ fn an_archive_that_came_with_the_code_is_refused() {
 }
 
 #[test]
+fn what_is_no_bundle_is_not_written_over() {
+    let repo = project();
+    for args in [&["export", "docs/guide.md"][..], &["ci", "save", "docs/guide.md"]] {
+        let refused = call_in(repo.root(), args, b"").expect(2);
+        assert!(!refused.stderr.is_empty());
+        assert!(
+            fs::read_to_string(repo.path("docs/guide.md"))
+                .unwrap()
+                .starts_with("# Installing")
+        );
+    }
+    fs::write(repo.beside("empty"), "").unwrap();
+    call_in(repo.root(), &["export", "../empty"], b"").expect(0);
+    call_in(repo.root(), &["export", "../empty"], b"").expect(0);
+}
+
+#[test]
+fn an_archive_without_the_signature_is_written_anew() {
+    let repo = project();
+    fs::write(repo.beside("key.pem"), PRIVATE_KEY).unwrap();
+    call_in(repo.root(), &["ci", "save", "../archive"], b"").expect(0);
+    let signed = ["ci", "save", "../archive", "--sign", "../key.pem", "--json"];
+    assert_eq!(call_in(repo.root(), &signed, b"").expect(0).json()["saved"], true);
+    assert_eq!(call_in(repo.root(), &signed, b"").expect(0).json()["saved"], false);
+    call_in(
+        repo.root(),
+        &["ci", "restore", "../archive", "--trust", PUBLIC_KEY],
+        b"",
+    )
+    .expect(0);
+}
+
+#[test]
+fn a_damaged_archive_is_in_the_way_once() {
+    let repo = project();
+    let store = repo.beside("store");
+    run_template(&job(&repo, "first"), &store, "save", &[]);
+    let archive = fs::read_dir(&store).unwrap().next().unwrap().unwrap().path();
+    let bytes = fs::read(&archive).unwrap();
+    fs::write(&archive, &bytes[..bytes.len() - 9]).unwrap();
+    let told = run_template(&job(&repo, "second"), &store, "save", &[]);
+    assert!(String::from_utf8_lossy(&told.stderr).contains("cannot restore"));
+    assert!(stdout(&told).contains("saved:"), "{}", stdout(&told));
+    let said = stdout(&run_template(&job(&repo, "third"), &store, "save", &[]));
+    assert!(said.contains("taken as it is"), "{said}");
+}
+
+#[test]
 fn a_link_in_the_place_of_the_archive_is_refused() {
     let repo = project();
     let outside = repo.beside("outside");
