@@ -175,7 +175,10 @@ impl Sharing<'_> {
         });
         outcome.n_left = keyed.len();
         if keyed.is_empty() {
-            return Ok(self.save_if_changed(&mut known, &standing)?);
+            if known.is_changed {
+                known.save(self.sidecar).map_err(|error| self.io(error))?;
+            }
+            return Ok(());
         }
         let course = Mutex::new(Course {
             known,
@@ -259,10 +262,13 @@ impl Sharing<'_> {
         };
         let (there, keys) = load().map_err(|error| self.io(error))?;
         let there = there.filter(|there| {
-            let has_all = standing.n_vectors >= there.docs.len();
+            // Under one generation they only become more: if not, some are lost.
+            let has_all = standing.n_vectors >= there.n_vectors.max(there.docs.len());
             (there.generation, there.epoch) == (standing.generation, state.epoch) && has_all
         });
-        let is_changed = there.is_none();
+        // How much more to ask for than is wanted is an estimate.
+        let is_close = |there: &There| (standing.n_vectors - there.n_vectors) * 8 <= standing.n_vectors;
+        let is_changed = !there.as_ref().is_some_and(is_close);
         Ok(Known {
             there: There {
                 profile: self.profile,
@@ -310,10 +316,7 @@ impl Sharing<'_> {
             let put = self.shared.put(&rows, interrupt)?;
             let mut course = locked(course);
             match put {
-                Put::Done => {
-                    course.n_put += part.len();
-                    course.add(part, self.sidecar).map_err(|error| self.io(error))?;
-                }
+                Put::Done => course.add_put(part, self.sidecar).map_err(|error| self.io(error))?,
                 Put::Promised => course.promised.extend_from_slice(part),
             }
         }
@@ -335,8 +338,7 @@ impl Sharing<'_> {
             let found = batch.iter().zip(&is_there).filter(|(_, is_there)| **is_there);
             let found: Vec<Keyed> = found.map(|(keyed, _)| *keyed).collect();
             is_lacking |= found.len() < batch.len();
-            course.n_put += found.len();
-            course.add(&found, self.sidecar).map_err(|error| self.io(error))?;
+            course.add_put(&found, self.sidecar).map_err(|error| self.io(error))?;
         }
         match is_lacking {
             true => Err(Stopped::Told(
@@ -353,26 +355,15 @@ impl Sharing<'_> {
         if !interrupt.load(Ordering::Relaxed)
             && let Ok(Some(now)) = self.shared.standing(interrupt)
         {
-            if now.generation != before.generation {
+            if now.generation != before.generation || now.n_vectors < before.n_vectors {
                 return Err(Stopped::Told(
-                    "vectors were removed or moved there meanwhile; the next codescout index looks again",
+                    "vectors were removed, moved or lost there meanwhile; the next codescout index looks again",
                 ));
             }
             known.there.n_vectors = now.n_vectors;
         }
         known.save(self.sidecar).map_err(|error| self.io(error))?;
         course.stopped.map_or(Ok(()), Err)
-    }
-
-    /// Writes down what has changed although nothing was put.
-    fn save_if_changed(&self, known: &mut Known, standing: &Standing) -> Result<(), CatchUpError> {
-        // How much more to ask for than is wanted is an estimate.
-        let is_close = known.there.n_vectors.abs_diff(standing.n_vectors) * 8 <= standing.n_vectors;
-        if known.is_changed || !is_close {
-            known.there.n_vectors = standing.n_vectors;
-            known.save(self.sidecar).map_err(|error| self.io(error))?;
-        }
-        Ok(())
     }
 
     fn io(&self, error: io::Error) -> CatchUpError {
@@ -414,6 +405,7 @@ struct Known {
     there: There,
     /// In no order.
     keys: Vec<ChunkKey>,
+    /// Whether what is written down is not that.
     is_changed: bool,
 }
 
@@ -436,6 +428,13 @@ struct Course {
 }
 
 impl Course {
+    fn add_put(&mut self, put: &[Keyed], sidecar: &Sidecar) -> io::Result<()> {
+        self.n_put += put.len();
+        // If another clone puts the same at this moment that is too many: then all is looked at once more.
+        self.known.there.n_vectors += put.len() as u64;
+        self.add(put, sidecar)
+    }
+
     fn add(&mut self, there: &[Keyed], sidecar: &Sidecar) -> io::Result<()> {
         self.known.there.docs.extend(there.iter().map(|(doc, _)| *doc));
         self.known.keys.extend(there.iter().map(|(_, key)| *key));

@@ -462,6 +462,37 @@ fn vectors_that_went_behind_everybodys_back_are_missed_and_put_back() {
 }
 
 #[test]
+fn vectors_that_were_lost_among_many_are_missed_and_put_back() {
+    let repo = large_project(40);
+    let qdrant = QdrantStub::start();
+    index(&repo);
+    let query = "read field 3 from the tail";
+    let before = search(&repo, query);
+    assert_eq!(why(&before), "");
+    configure(&repo, &with_qdrant(&qdrant.url()));
+    let n_docs = index(&repo).json()["shared"]["new"].as_u64().unwrap();
+    assert!(n_docs > 256, "{n_docs}");
+    // Another clone has put more than are lost below.
+    qdrant.put_others(n_docs as usize);
+    assert_eq!(index(&repo).json()["shared"]["new"], 0);
+    qdrant.stub().forget();
+    assert_eq!(why(&search(&repo, query)), "");
+    assert_eq!(qdrant.n_asked("/points/count"), 1);
+    let before_loss = qdrant.n_vectors();
+    qdrant.lose_every(3);
+    let n_lost = before_loss - qdrant.n_vectors();
+    assert!(qdrant.n_vectors() as u64 > n_docs);
+    let answer = search(&repo, query);
+    assert_eq!(places(&answer), places(&before));
+    assert!(why(&answer).contains("vectors where there were"), "{answer}");
+    let done = index(&repo).json();
+    let (new, found) = (&done["shared"]["new"], &done["shared"]["found"]);
+    let (new, found) = (new.as_u64().unwrap(), found.as_u64().unwrap());
+    assert!(new > 0 && new <= n_lost as u64 && new + found == n_docs, "{done}");
+    assert_eq!(why(&search(&repo, query)), "");
+}
+
+#[test]
 fn what_is_only_promised_does_not_count() {
     let repo = project(12);
     let qdrant = QdrantStub::start();

@@ -140,6 +140,19 @@ impl QdrantStub {
         }
     }
 
+    /// Puts points to each repository that is there, as other clones do.
+    pub(crate) fn put_others(&self, n: usize) {
+        let mut state = self.shared.state.lock().unwrap();
+        for collection in state.collections.values_mut() {
+            let mut points = collection.points.values();
+            let known = points.find(|point| point.payload.contains_key("repository"));
+            let mut point = known.unwrap().clone();
+            point.dense.iter_mut().flatten().for_each(|x| *x = -*x);
+            let ids = (0..n).map(|at| format!("{at:08x}-0000-4000-8000-000000000000"));
+            collection.points.extend(ids.map(|id| (id, point.clone())));
+        }
+    }
+
     /// Has it look as if somebody were removing vectors of every repository.
     pub(crate) fn begin_removal(&self) {
         let mut state = self.shared.state.lock().unwrap();

@@ -51,7 +51,7 @@ pub struct There {
     pub generation: [u8; 16],
     /// Of the numbers in `docs`.
     pub epoch: [u8; 16],
-    /// Vectors of the repository that the keeper had when this was written.
+    /// Vectors of the repository that the keeper had when this was written. If it has fewer under the same generation, some are lost.
     pub n_vectors: u64,
     /// Components of each.
     pub dim: u32,

@@ -12,6 +12,7 @@ mod points;
 mod search;
 mod wire;
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -89,6 +90,15 @@ pub struct Qdrant {
     options: QdrantOptions,
     profile: ProfileId,
     repository: RepositoryTag,
+    counted: Mutex<Option<Counted>>,
+}
+
+/// How many vectors of the repository there were.
+#[derive(Clone, Copy)]
+struct Counted {
+    generation: [u8; 16],
+    n_vectors: u64,
+    at: Instant,
 }
 
 impl Qdrant {
@@ -104,6 +114,7 @@ impl Qdrant {
             options,
             profile,
             repository,
+            counted: Mutex::new(None),
         })
     }
 

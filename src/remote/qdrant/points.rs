@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde_json::{Map, Value, json};
 
 use super::super::client::Request;
+use super::super::failure::RemoteError;
 use super::collection::LONGEST_WAIT;
 use super::wire::{
     self, Count, DensePoint, DenseVector, GENERATION, NewPoint, Points, REMOVING, REPOSITORY, Record, Update,
@@ -231,9 +232,20 @@ impl Qdrant {
 
     /// How many points of a collection a filter lets through.
     pub(super) fn count(&self, name: &str, filter: &Value, interrupt: &AtomicBool) -> Result<u64, SharedError> {
+        self.count_until(None, name, filter, interrupt)
+            .map_err(|error| self.failed(error))
+    }
+
+    pub(super) fn count_until(
+        &self,
+        deadline: Option<Instant>,
+        name: &str,
+        filter: &Value,
+        interrupt: &AtomicBool,
+    ) -> Result<u64, RemoteError> {
         let path = self.consistent(format!("/collections/{name}/points/count"));
         let request = Request::post(&path, &json!({ "filter": filter, "exact": true }));
-        let count: Count = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
+        let count: Count = self.send_until(deadline, &request, interrupt)?;
         Ok(count.count)
     }
 

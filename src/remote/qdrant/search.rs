@@ -1,8 +1,9 @@
 //! The nearest documents of a view, by a collection that holds those of many.
 
 use std::collections::HashMap;
+use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use roaring::RoaringBitmap;
 use serde_json::json;
@@ -11,7 +12,7 @@ use super::super::client::{Call, Request};
 use super::super::failure::RemoteError;
 use super::points::generation_of;
 use super::wire::{self, DENSE, Envelope, Found, Search, Searches};
-use super::{PointId, Qdrant, hinted};
+use super::{Counted, PointId, Qdrant, hinted};
 use crate::index::Segments;
 use crate::index::dense::{Cosine, DenseError, DenseIndex};
 use crate::index::shared::There;
@@ -24,6 +25,8 @@ const MAX_RESULTS: usize = 16_384;
 const MAX_FIRST: f64 = 2048.0;
 /// What is asked for beyond the share of documents that are live, so that one request is mostly enough.
 const SPARE: f64 = 1.3;
+/// How many vectors there are is asked for again after this.
+const COUNT_LASTS: Duration = Duration::from_secs(300);
 /// So many times more are asked for if it was not.
 const GROWTH: usize = 4;
 
@@ -32,7 +35,7 @@ const GROWTH: usize = 4;
 /// The server is asked for the best of the repository; which of them are live is decided here. Where few are, more are asked for, in
 /// proportion to what is known to be there, until `k` live ones are found and no other can be among them. A handful is asked for by
 /// name. Every answer comes with the repository's generation: if it is another than when the documents were last looked at, there is
-/// no answer, and so there is none that lacks what somebody has removed.
+/// no answer, and so there is none that lacks what somebody has removed. What was lost is noticed as there are fewer than there were.
 pub struct QdrantIndex<'a> {
     qdrant: &'a Qdrant,
     segments: &'a Segments,
@@ -50,6 +53,8 @@ enum Unfit {
     Removing,
     #[error("{n_missing} vectors are not there that were: codescout index puts them back")]
     Missing { n_missing: u64 },
+    #[error("there are {n_found} vectors where there were {n_known}: codescout index looks again")]
+    Fewer { n_found: u64, n_known: u64 },
     #[error("{n_live} documents are too few among {n_vectors} to be found by asking for the best")]
     TooFew { n_live: u64, n_vectors: u64 },
     #[error("an answer with {what}")]
@@ -98,7 +103,7 @@ impl QdrantIndex<'_> {
             let is_enough =
                 |docs: &[(u32, Cosine)]| docs.len() >= n_wanted && docs.last().is_none_or(|(_, worst)| worst.0 > last);
             if is_all || is_enough(&docs) {
-                return Ok(docs);
+                return self.check_count(until).map(|()| docs);
             }
             if limit >= MAX_RESULTS {
                 return Err(Unfit::TooFew {
@@ -197,6 +202,38 @@ impl QdrantIndex<'_> {
         }
         found.sort_by(|(_, x), (_, y)| y.total_cmp(x));
         Ok(found)
+    }
+
+    /// An error if fewer vectors are there than were. While the generation is the same they only become more, so some are lost, and
+    /// the best of the others do not show it.
+    fn check_count(&self, until: Instant) -> Result<(), Unfit> {
+        let qdrant = self.qdrant;
+        let there = &self.there;
+        let is_enough = |counted: &Counted| {
+            counted.generation == there.generation
+                && counted.n_vectors >= there.n_vectors
+                && counted.at.elapsed() < COUNT_LASTS
+        };
+        let counted = || qdrant.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if counted().as_ref().is_some_and(is_enough) {
+            return Ok(());
+        }
+        let n_found = qdrant.count_until(
+            Some(until),
+            &qdrant.alias(),
+            &wire::filter(&qdrant.tag(), None),
+            &AtomicBool::new(false),
+        )?;
+        if n_found < there.n_vectors {
+            let n_known = there.n_vectors;
+            return Err(Unfit::Fewer { n_found, n_known });
+        }
+        *counted() = Some(Counted {
+            generation: there.generation,
+            n_vectors: n_found,
+            at: Instant::now(),
+        });
+        Ok(())
     }
 
     fn point_of(&self, doc: u32) -> Option<PointId> {
