@@ -29,6 +29,8 @@ pub use collection::{Moved, QdrantFound};
 pub use search::QdrantIndex;
 use wire::Envelope;
 
+/// No question takes longer, whoever asks: what was on its way when a removal was announced is answered by then.
+const LONGEST_QUESTION: Duration = Duration::from_secs(10);
 /// Whether something is done yet is looked at so often.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// An interrupt is noticed so soon.
@@ -47,7 +49,7 @@ pub struct QdrantOptions {
     pub exact: bool,
     /// How many replicas have to agree on an answer: a number, `majority`, `quorum` or `all`; by default one is asked.
     pub read_consistency: Option<String>,
-    /// For one question, with all requests.
+    /// For one question, with all requests; ten seconds at most.
     pub query_timeout: Duration,
     /// For one request that is no question.
     pub timeout: Duration,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,7 @@ use super::collection::LONGEST_WAIT;
 use super::wire::{
     self, Count, DensePoint, DenseVector, GENERATION, NewPoint, Points, REMOVING, REPOSITORY, Record, Update,
 };
-use super::{PointId, Qdrant, from_hex, pause, to_hex};
+use super::{LONGEST_QUESTION, PointId, Qdrant, from_hex, pause, to_hex};
 use crate::embed::Embedding;
 use crate::index::shared::{Put, RepositoryTag, SharedBatching, SharedError, SharedVectors, Standing};
 use crate::model::ChunkKey;
@@ -23,9 +23,6 @@ const MAX_KEYS: usize = 1000;
 const MAX_VECTOR_BYTES: usize = 3 << 20;
 /// A number of a vector as text, with its comma.
 const NUMBER_BYTES: usize = 13;
-/// What was on its way when a removal was announced is answered by then.
-const LONGEST_QUESTION: Duration = Duration::from_secs(1);
-
 /// Seconds: who has been removing for longer was killed at that.
 const LONGEST_REMOVAL: u64 = 3600;
 
@@ -126,7 +123,7 @@ impl SharedVectors for Qdrant {
         let now = seconds_now();
         let begun = json!({ (GENERATION): to_hex(&random()), (removing.as_str()): now });
         let announced = self.change_payload(&begun, interrupt);
-        let announced = announced.and_then(|()| pause(LONGEST_QUESTION.max(self.options.query_timeout), interrupt));
+        let announced = announced.and_then(|()| pause(LONGEST_QUESTION, interrupt));
         if let Err(error) = announced {
             // Nothing is being deleted yet, so nobody has to wait for it.
             let until = Some(Instant::now() + LONGEST_WAIT);

@@ -12,7 +12,7 @@ use super::super::client::{Call, Request};
 use super::super::failure::RemoteError;
 use super::points::generation_of;
 use super::wire::{self, DENSE, Envelope, Found, Search, Searches};
-use super::{Counted, PointId, Qdrant, hinted};
+use super::{Counted, LONGEST_QUESTION, PointId, Qdrant, hinted};
 use crate::index::Segments;
 use crate::index::dense::{Cosine, DenseError, DenseIndex};
 use crate::index::shared::There;
@@ -87,7 +87,7 @@ impl QdrantIndex<'_> {
     fn nearest(&self, query: &[f32], live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Cosine)>, Unfit> {
         let n_live = live.len();
         let n_wanted = usize::try_from(n_live).unwrap_or(usize::MAX).min(k);
-        let until = Instant::now() + self.qdrant.options.query_timeout;
+        let until = Instant::now() + self.qdrant.options.query_timeout.min(LONGEST_QUESTION);
         if n_live <= MAX_IDS {
             let ids: Vec<PointId> = live.iter().filter_map(|doc| self.point_of(doc)).collect();
             let found = self.ask(query, Some(&ids), ids.len(), until)?;
