@@ -8,7 +8,7 @@ use crate::remote::{EmbedderOptions, EmbeddingApi, Encoding, KeyHeader};
 use super::env::Environment;
 use super::file::{EmbeddingSettings, Settings};
 use super::resolve::{ConfigError, Setting, from_files, from_variable, maybe, one_of, or_default, shown, shown_or};
-use super::server::{ServerConfig, ServerNames, ServerSettings, server_names};
+use super::server::{ServerConfig, ServerNames, server_names};
 
 const NAMES: ServerNames = server_names!("embedding", "CODESCOUT_EMBEDDING");
 const DEFAULT_IN_FLIGHT: u32 = 4;
@@ -43,13 +43,7 @@ impl EmbeddingConfig {
         let api = from_variable("CODESCOUT_EMBEDDING_API", environment.embedding_api.as_ref(), "text")?;
         Ok(Self {
             server: ServerConfig::resolve(NAMES, environment.embedding_server.as_ref(), layers, |settings| {
-                let set = settings.embedding.clone();
-                ServerSettings {
-                    server: set.server,
-                    key_file: set.key_file,
-                    key_variable: set.key_variable,
-                    proxy: set.proxy,
-                }
+                settings.embedding.of_server()
             })?,
             api: or_default(api.or_else(|| pick(layers, |set| set.api.clone())), "openai".to_owned()),
             revision: or_default(pick(layers, |set| set.revision.clone()), String::new()),

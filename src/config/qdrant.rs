@@ -8,7 +8,7 @@ use crate::remote::{CollectionOptions, Compression, KeyHeader, QdrantOptions};
 use super::env::Environment;
 use super::file::{QdrantSettings, Settings};
 use super::resolve::{ConfigError, Setting, from_files, maybe, one_of, or_default, shown, shown_or};
-use super::server::{ServerConfig, ServerNames, ServerSettings, server_names};
+use super::server::{ServerConfig, ServerNames, server_names};
 
 const NAMES: ServerNames = server_names!("qdrant", "CODESCOUT_QDRANT");
 const DEFAULT_PREFIX: &str = "codescout";
@@ -48,13 +48,7 @@ impl QdrantConfig {
         }
         Ok(Self {
             server: ServerConfig::resolve(NAMES, environment.qdrant_server.as_ref(), layers, |settings| {
-                let set = settings.qdrant.clone();
-                ServerSettings {
-                    server: set.server,
-                    key_file: set.key_file,
-                    key_variable: set.key_variable,
-                    proxy: set.proxy,
-                }
+                settings.qdrant.of_server()
             })?,
             prefix: or_default(pick(layers, |set| set.prefix.clone()), DEFAULT_PREFIX.to_owned()),
             repository: maybe(pick(layers, |set| set.repository.clone())),

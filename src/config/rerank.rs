@@ -8,7 +8,7 @@ use crate::remote::{KeyHeader, RerankApi, RerankerOptions};
 use super::env::Environment;
 use super::file::{RerankSettings, Settings};
 use super::resolve::{ConfigError, Setting, from_files, from_variable, maybe, one_of, or_default, shown, shown_or};
-use super::server::{ServerConfig, ServerNames, ServerSettings, server_names};
+use super::server::{ServerConfig, ServerNames, server_names};
 
 const NAMES: ServerNames = server_names!("rerank", "CODESCOUT_RERANK");
 const DEFAULT_API: &str = "cohere";
@@ -36,13 +36,7 @@ impl RerankConfig {
         let model = from_variable("CODESCOUT_RERANK_MODEL", environment.rerank_model.as_ref(), "text")?;
         Ok(Self {
             server: ServerConfig::resolve(NAMES, environment.rerank_server.as_ref(), layers, |settings| {
-                let set = settings.rerank.clone();
-                ServerSettings {
-                    server: set.server,
-                    key_file: set.key_file,
-                    key_variable: set.key_variable,
-                    proxy: set.proxy,
-                }
+                settings.rerank.of_server()
             })?,
             api: or_default(
                 api.or_else(|| pick(layers, |set| set.api.clone())),

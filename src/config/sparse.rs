@@ -8,7 +8,7 @@ use crate::remote::{KeyHeader, SparseOptions};
 use super::env::Environment;
 use super::file::{Settings, SparseSettings};
 use super::resolve::{ConfigError, Setting, from_files, maybe, or_default, shown, shown_or};
-use super::server::{ServerConfig, ServerNames, ServerSettings, server_names};
+use super::server::{ServerConfig, ServerNames, server_names};
 
 const NAMES: ServerNames = server_names!("sparse", "CODESCOUT_SPARSE");
 const DEFAULT_MODEL: &str = "splade";
@@ -38,13 +38,7 @@ impl SparseConfig {
         }
         Ok(Self {
             server: ServerConfig::resolve(NAMES, environment.sparse_server.as_ref(), layers, |settings| {
-                let set = settings.sparse.clone();
-                ServerSettings {
-                    server: set.server,
-                    key_file: set.key_file,
-                    key_variable: set.key_variable,
-                    proxy: set.proxy,
-                }
+                settings.sparse.of_server()
             })?,
             model: or_default(pick(layers, |set| set.model.clone()), DEFAULT_MODEL.to_owned()),
             revision: or_default(pick(layers, |set| set.revision.clone()), String::new()),
