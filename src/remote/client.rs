@@ -2,7 +2,7 @@
 
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use reqwest::Method;
@@ -114,30 +114,35 @@ pub struct Client {
 struct Shared {
     endpoint: Endpoint,
     limits: Limits,
-    http: Http,
+    http: OnceLock<Http>,
     retries: RetryStore,
     breaker: Breaker,
 }
 
-impl Client {
-    /// Makes a client; nothing is sent.
-    pub fn new(endpoint: Endpoint, limits: Limits) -> Result<Self, RemoteError> {
+impl Shared {
+    fn http(&self) -> Result<&Http, Failure> {
+        if let Some(http) = self.http.get() {
+            return Ok(http);
+        }
         // Fails when it is done already, by another client.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = http(&endpoint, &limits).map_err(|error| RemoteError {
-            host: endpoint.host(),
-            failure: Failure::Request { what: chain(&error) },
-            n_requests: 0,
-        })?;
-        Ok(Self {
+        let made = http(&self.endpoint, &self.limits).map_err(|error| Failure::Request { what: chain(&error) })?;
+        Ok(self.http.get_or_init(|| made))
+    }
+}
+
+impl Client {
+    /// Makes a client; nothing is sent, and nothing prepared that a call which sends nothing would pay for.
+    pub fn new(endpoint: Endpoint, limits: Limits) -> Self {
+        Self {
             shared: Arc::new(Shared {
                 endpoint,
                 limits,
-                http,
+                http: OnceLock::new(),
                 retries: RetryStore::default(),
                 breaker: Breaker::default(),
             }),
-        })
+        }
     }
 
     /// The server.
@@ -290,7 +295,7 @@ impl Client {
     fn exchange_here(&self, request: &Request, timeout: Duration) -> Result<Vec<u8>, Failure> {
         let shared = &self.shared;
         let mut builder = shared
-            .http
+            .http()?
             .request(request.method.clone(), shared.endpoint.url(&request.path))
             .timeout(timeout)
             .header(ACCEPT, "application/json");

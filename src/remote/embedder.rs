@@ -9,7 +9,6 @@ use crate::index::{Row, RowFile};
 
 use super::client::{Call, Client};
 use super::endpoint::Endpoint;
-use super::failure::RemoteError;
 use super::sign::Sign;
 use super::texts::{Problem, ServerLimits, TextServer};
 use super::wire::{self, Answer};
@@ -89,19 +88,19 @@ pub struct Examined {
 
 impl RemoteEmbedder {
     /// Makes one; nothing is sent.
-    pub fn new(options: EmbedderOptions) -> Result<Self, RemoteError> {
-        Ok(Self {
+    pub fn new(options: EmbedderOptions) -> Self {
+        Self {
             server: TextServer::new(
                 (options.endpoint.clone(), options.timeout),
                 (options.api, &options.model),
                 options.batch,
                 options.in_flight,
-            )?,
+            ),
             profile: profile(&options),
             options,
             dim: OnceLock::new(),
             sign: Sign::default(),
-        })
+        }
     }
 
     /// Which server, and how it is asked.

@@ -5,6 +5,7 @@
 //! text passes.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use regex::Regex;
 
@@ -49,47 +50,38 @@ const FORMS: &[(&str, usize)] = &[
     ),
 ];
 
-/// Strikes secrets out of texts.
-#[derive(Debug)]
-pub(super) struct Redactor {
-    forms: Vec<(Regex, usize)>,
-}
+/// Made when the first text leaves: most calls send none.
+static COMPILED: LazyLock<Vec<(Regex, usize)>> = LazyLock::new(|| {
+    let compiled = |&(form, group): &(&str, usize)| (Regex::new(form).expect("the forms are tested"), group);
+    FORMS.iter().map(compiled).collect()
+});
 
-impl Redactor {
-    pub(super) fn new() -> Self {
-        let compiled = |&(form, group): &(&str, usize)| (Regex::new(form).expect("the forms are tested"), group);
-        Self {
-            forms: FORMS.iter().map(compiled).collect(),
-        }
-    }
-
-    /// The text without the secrets that are known by their form, and how many there were.
-    pub(super) fn redact<'t>(&self, text: &'t str) -> (Cow<'t, str>, usize) {
-        let mut redacted = Cow::Borrowed(text);
-        let mut n_found = 0;
-        for (form, group) in &self.forms {
-            let found: Vec<(usize, usize)> = form
-                .captures_iter(&redacted)
-                .filter_map(|captures| captures.get(*group))
-                .filter(|secret| secret.as_str() != MARK && !secret.is_empty())
-                .map(|secret| (secret.start(), secret.end()))
-                .collect();
-            n_found += found.len();
-            if !found.is_empty() {
-                let mut changed = redacted.into_owned();
-                for (start, end) in found.into_iter().rev() {
-                    changed.replace_range(start..end, MARK);
-                }
-                redacted = Cow::Owned(changed);
+/// The text without the secrets that are known by their form, and how many there were.
+pub(super) fn redact(text: &str) -> (Cow<'_, str>, usize) {
+    let mut redacted = Cow::Borrowed(text);
+    let mut n_found = 0;
+    for (form, group) in &*COMPILED {
+        let found: Vec<(usize, usize)> = form
+            .captures_iter(&redacted)
+            .filter_map(|captures| captures.get(*group))
+            .filter(|secret| secret.as_str() != MARK && !secret.is_empty())
+            .map(|secret| (secret.start(), secret.end()))
+            .collect();
+        n_found += found.len();
+        if !found.is_empty() {
+            let mut changed = redacted.into_owned();
+            for (start, end) in found.into_iter().rev() {
+                changed.replace_range(start..end, MARK);
             }
+            redacted = Cow::Owned(changed);
         }
-        let runs = encoded_runs(&redacted);
-        n_found += runs.len();
-        for (start, end) in runs.into_iter().rev() {
-            redacted.to_mut().replace_range(start..end, MARK);
-        }
-        (redacted, n_found)
     }
+    let runs = encoded_runs(&redacted);
+    n_found += runs.len();
+    for (start, end) in runs.into_iter().rev() {
+        redacted.to_mut().replace_range(start..end, MARK);
+    }
+    (redacted, n_found)
 }
 
 /// Lines of base64 that follow one another: the inside of a key whose first line stands in an earlier part of the file, since files
@@ -162,7 +154,7 @@ mod tests {
     use super::*;
 
     fn redacted(text: &str) -> String {
-        Redactor::new().redact(text).0.into_owned()
+        redact(text).0.into_owned()
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::breaker::Breaker;
 use super::client::{Call, Client, Limits};
 use super::endpoint::Endpoint;
 use super::failure::{Failure, RemoteError};
-use super::redact::Redactor;
+use super::redact::redact;
 use super::rerank_wire as wire;
 
 /// Requests for one reranking, halves of refused ones included; tries after failures come on top.
@@ -59,27 +59,25 @@ pub struct RemoteReranker {
     client: Client,
     options: RerankerOptions,
     name: String,
-    redactor: Redactor,
     /// The client's own sees single requests, which may all be answered and yet be too many for the time there is.
     breaker: Breaker,
 }
 
 impl RemoteReranker {
     /// Makes one; nothing is sent.
-    pub fn new(options: RerankerOptions) -> Result<Self, RemoteError> {
+    pub fn new(options: RerankerOptions) -> Self {
         let limits = Limits {
             request_timeout: options.timeout,
             connect_timeout: Limits::default().connect_timeout.min(options.timeout),
             max_answer_bytes: MAX_ANSWER_BYTES,
             max_requests: MAX_TRIES,
         };
-        Ok(Self {
-            client: Client::new(options.endpoint.clone(), limits)?,
+        Self {
+            client: Client::new(options.endpoint.clone(), limits),
             name: format!("{} at {}", model_of(&options), options.endpoint.host()),
             options,
-            redactor: Redactor::new(),
             breaker: Breaker::default(),
-        })
+        }
     }
 
     /// Which server, and how it is asked.
@@ -102,7 +100,7 @@ impl RemoteReranker {
 
     /// What a query or text looks like when it leaves.
     fn sent(&self, text: &str) -> String {
-        self.redactor.redact(text).0.into_owned()
+        redact(text).0.into_owned()
     }
 
     /// The scores of all texts, batch by batch.

@@ -46,18 +46,18 @@ pub struct RemoteSparse {
 
 impl RemoteSparse {
     /// Makes one; nothing is sent.
-    pub fn new(options: SparseOptions) -> Result<Self, RemoteError> {
-        Ok(Self {
+    pub fn new(options: SparseOptions) -> Self {
+        Self {
             server: TextServer::new(
                 (options.endpoint.clone(), options.timeout),
                 (EmbeddingApi::Tei, &options.model),
                 options.batch,
                 options.in_flight,
-            )?,
+            ),
             profile: profile(&options),
             options,
             sign: Sign::default(),
-        })
+        }
     }
 
     /// Which server, and how it is asked.

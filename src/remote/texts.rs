@@ -10,7 +10,7 @@ use super::client::{Call, Client, Limits};
 use super::embedder::EmbeddingApi;
 use super::endpoint::Endpoint;
 use super::failure::{Failure, RemoteError};
-use super::redact::Redactor;
+use super::redact::redact;
 use super::wire;
 
 /// A server that is given texts.
@@ -25,7 +25,6 @@ pub(super) struct TextServer {
     model: String,
     batch: Option<usize>,
     in_flight: usize,
-    redactor: Redactor,
     limits: OnceLock<ServerLimits>,
     has_answered: AtomicBool,
     counts: Counts,
@@ -75,23 +74,22 @@ impl TextServer {
         (api, model): (EmbeddingApi, &str),
         batch: Option<usize>,
         in_flight: usize,
-    ) -> Result<Self, RemoteError> {
+    ) -> Self {
         let limits = Limits {
             request_timeout: timeout,
             connect_timeout: Limits::default().connect_timeout.min(timeout),
             ..Limits::default()
         };
-        Ok(Self {
-            client: Client::new(endpoint, limits)?,
+        Self {
+            client: Client::new(endpoint, limits),
             api,
             model: model.to_owned(),
             batch,
             in_flight,
-            redactor: Redactor::new(),
             limits: OnceLock::new(),
             has_answered: AtomicBool::new(false),
             counts: Counts::default(),
-        })
+        }
     }
 
     /// One of what is asked for, for each of `texts` behind a prefix; none for a text that is empty or that the server does not take.
@@ -213,7 +211,7 @@ impl TextServer {
 
     /// What a query or document looks like when it leaves.
     fn sent(&self, prefix: &str, text: &str) -> String {
-        let (text, n_secrets) = self.redactor.redact(text);
+        let (text, n_secrets) = redact(text);
         self.counts.redacted.fetch_add(n_secrets, Ordering::Relaxed);
         format!("{prefix}{text}")
     }

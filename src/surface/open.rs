@@ -96,12 +96,9 @@ impl Workspace {
         let machine = location.root.join("config.toml");
         let own = repository.work_dir().map(|root| root.join(".codescout.toml"));
         let config = Config::resolve(overrides, &environment, Some(&machine), own.as_deref())?;
-        let remote_model = match config.remote_embedder()? {
-            Some(options) => Some(RemoteEmbedder::new(options)?),
-            None => None,
-        };
-        let remote_sparse = config.remote_sparse()?.map(RemoteSparse::new).transpose()?;
-        let reranker = config.rerank.options()?.map(RemoteReranker::new).transpose()?;
+        let remote_model = config.remote_embedder()?.map(RemoteEmbedder::new);
+        let remote_sparse = config.remote_sparse()?.map(RemoteSparse::new);
+        let reranker = config.rerank.options()?.map(RemoteReranker::new);
         let foreign_model = match &config.model.value {
             Some(folder) if remote_model.is_none() => {
                 Some(open_model2vec(folder).context("cannot open the embedding model")?)

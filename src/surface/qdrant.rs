@@ -30,7 +30,7 @@ impl Workspace {
             return Ok(None);
         };
         let identity = self.identity()?.context(TOO_SHALLOW)?;
-        let qdrant = Qdrant::new(options, self.embedder().profile().id(), tag_of(&identity))?;
+        let qdrant = Qdrant::new(options, self.embedder().profile().id(), tag_of(&identity));
         Ok(Some(self.qdrant.get_or_init(|| qdrant)))
     }
 

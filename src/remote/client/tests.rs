@@ -16,7 +16,7 @@ fn client(stub: &Stub) -> Client {
 }
 
 fn client_with(stub: &Stub, limits: Limits) -> Client {
-    Client::new(Endpoint::new(&stub.url()).unwrap(), limits).unwrap()
+    Client::new(Endpoint::new(&stub.url()).unwrap(), limits)
 }
 
 fn patient() -> Call<'static> {
@@ -47,7 +47,7 @@ fn what_is_sent_arrives_once_with_its_key() {
     let stub = echo();
     let endpoint = Endpoint::new(&format!("{}/base/", stub.url())).unwrap();
     let endpoint = endpoint.with_key(Secret::new("sesame"), KeyHeader::Bearer).unwrap();
-    let client = Client::new(endpoint, Limits::default()).unwrap();
+    let client = Client::new(endpoint, Limits::default());
     assert_eq!(ask(&client, &patient()).unwrap(), json!({"q": 1}));
     let [seen] = stub.requests().try_into().unwrap();
     assert_eq!((seen.method.as_str(), seen.path.as_str()), ("POST", "/base/echo"));
@@ -83,7 +83,7 @@ fn what_is_refused_is_not_tried_again() {
         let stub = Stub::start(move |_| Reply::status(status).body("no\x07 sesame".as_bytes()));
         let endpoint = Endpoint::new(&stub.url()).unwrap();
         let endpoint = endpoint.with_key(Secret::new("sesame"), KeyHeader::ApiKey).unwrap();
-        let error = ask(&Client::new(endpoint, Limits::default()).unwrap(), &patient()).unwrap_err();
+        let error = ask(&Client::new(endpoint, Limits::default()), &patient()).unwrap_err();
         assert_eq!((error.status(), error.is_temporary()), (Some(status), false));
         assert!(error.to_string().ends_with("\"no\\u{7} [key]\""), "{error}");
         assert_eq!(stub.requests().len(), 1, "{status}");
@@ -219,7 +219,7 @@ fn what_is_no_json_is_quoted_and_what_is_too_long_is_not_read() {
 #[test]
 fn nobody_there_is_told_as_such() {
     let gone = echo().url();
-    let client = Client::new(Endpoint::new(&gone).unwrap(), Limits::default()).unwrap();
+    let client = Client::new(Endpoint::new(&gone).unwrap(), Limits::default());
     let error = ask(
         &client,
         &Call {
@@ -236,12 +236,12 @@ fn nobody_there_is_told_as_such() {
 fn no_proxy_of_the_environment_is_used() {
     let proxy = Stub::start(|_| Reply::json(&json!({"by": "proxy"})));
     let endpoint = Endpoint::new("http://server.invalid").unwrap();
-    let direct = Client::new(endpoint.clone(), Limits::default()).unwrap();
+    let direct = Client::new(endpoint.clone(), Limits::default());
     let once = Call {
         retries: false,
         ..patient()
     };
     assert!(ask(&direct, &once).is_err());
-    let through = Client::new(endpoint.with_proxy(&proxy.url()).unwrap(), Limits::default()).unwrap();
+    let through = Client::new(endpoint.with_proxy(&proxy.url()).unwrap(), Limits::default());
     assert_eq!(ask(&through, &once).unwrap(), json!({"by": "proxy"}));
 }

@@ -32,7 +32,7 @@ fn options(stub: &Stub, api: EmbeddingApi) -> EmbedderOptions {
 }
 
 fn embedder(stub: &Stub, api: EmbeddingApi) -> RemoteEmbedder {
-    RemoteEmbedder::new(options(stub, api)).unwrap()
+    RemoteEmbedder::new(options(stub, api))
 }
 
 fn openai_stub() -> Stub {
@@ -77,7 +77,7 @@ fn every_interface_gives_each_text_its_vector_in_batches() {
             encoding,
             ..options(&stub, api)
         };
-        let embedder = RemoteEmbedder::new(options).unwrap();
+        let embedder = RemoteEmbedder::new(options);
         let found = embed(&embedder, &texts).unwrap();
         for (found, expected) in found.iter().zip(&expected) {
             assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6), "{api:?}");
@@ -99,7 +99,7 @@ fn every_interface_gives_each_text_its_vector_in_batches() {
 fn settings_make_the_profile_and_the_server_does_not() {
     let (stub, other) = (openai_stub(), openai_stub());
     let base = options(&stub, EmbeddingApi::OpenAi);
-    let id = |options: EmbedderOptions| RemoteEmbedder::new(options).unwrap().profile().id();
+    let id = |options: EmbedderOptions| RemoteEmbedder::new(options).profile().id();
     let same = id(base.clone());
     assert_eq!(id(options(&other, EmbeddingApi::OpenAi)), same);
     let changes: [fn(&mut EmbedderOptions); 5] = [
@@ -262,7 +262,7 @@ fn dimensions_are_asked_for_and_checked() {
         dimensions: Some(8),
         ..options(&stub, EmbeddingApi::OpenAi)
     };
-    let error = embed(&RemoteEmbedder::new(narrow).unwrap(), &numbers(1)).unwrap_err();
+    let error = embed(&RemoteEmbedder::new(narrow), &numbers(1)).unwrap_err();
     assert!(
         error.to_string().contains("16 components where 8 were asked for"),
         "{error}"
@@ -302,7 +302,7 @@ fn a_query_waits_no_longer_than_it_may() {
         query_timeout: Duration::from_millis(200),
         ..options(&stub, EmbeddingApi::OpenAi)
     };
-    let embedder = RemoteEmbedder::new(hasty).unwrap();
+    let embedder = RemoteEmbedder::new(hasty);
     let started = Instant::now();
     assert!(matches!(embedder.embed_query("x"), Err(EmbedError::Unavailable { .. })));
     assert!(started.elapsed() < Duration::from_secs(10));

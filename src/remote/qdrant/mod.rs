@@ -105,19 +105,19 @@ struct Counted {
 
 impl Qdrant {
     /// Makes one; nothing is sent.
-    pub fn new(options: QdrantOptions, profile: ProfileId, repository: RepositoryTag) -> Result<Self, RemoteError> {
+    pub fn new(options: QdrantOptions, profile: ProfileId, repository: RepositoryTag) -> Self {
         let limits = Limits {
             request_timeout: options.timeout,
             connect_timeout: Limits::default().connect_timeout.min(options.timeout),
             ..Limits::default()
         };
-        Ok(Self {
-            client: Client::new(options.endpoint.clone(), limits)?,
+        Self {
+            client: Client::new(options.endpoint.clone(), limits),
             options,
             profile,
             repository,
             counted: Mutex::new(None),
-        })
+        }
     }
 
     /// Where the vectors are, and how.
@@ -294,7 +294,7 @@ mod tests {
             timeout: Duration::from_secs(1),
             in_flight: 1,
         };
-        let of = |tag| Qdrant::new(options.clone(), ProfileId([7; 16]), RepositoryTag([tag; 16])).unwrap();
+        let of = |tag| Qdrant::new(options.clone(), ProfileId([7; 16]), RepositoryTag([tag; 16]));
         let (ours, theirs) = (of(0xf0), of(0x0f));
         let key = ChunkKey(std::array::from_fn(|at| at as u8));
         let point = ours.point_of(key);

@@ -32,7 +32,7 @@ fn options(stub: &Stub, api: RerankApi) -> RerankerOptions {
 }
 
 fn reranker(stub: &Stub) -> RemoteReranker {
-    RemoteReranker::new(options(stub, RerankApi::Tei)).unwrap()
+    RemoteReranker::new(options(stub, RerankApi::Tei))
 }
 
 fn tei(seen: &Seen) -> Reply {
@@ -62,7 +62,7 @@ fn every_interface_gives_each_text_its_score_in_batches() {
     let expected: Vec<Option<f32>> = (0..10).map(|number| Some(number as f32)).collect();
     for (api, judge) in FORMS {
         let stub = Stub::start(move |seen| judged(seen, judge, number_in));
-        let reranker = RemoteReranker::new(options(&stub, api)).unwrap();
+        let reranker = RemoteReranker::new(options(&stub, api));
         assert_eq!(rerank(&reranker, &numbers(10)).unwrap(), expected, "{api:?}");
         assert_eq!(sizes(&stub), [4, 4, 2], "{api:?}");
         let seen = stub.requests().remove(2);
@@ -97,7 +97,7 @@ fn a_server_with_one_model_needs_no_name_for_it() {
         model: String::new(),
         ..options(&stub, RerankApi::LlamaCpp)
     };
-    let reranker = RemoteReranker::new(nameless).unwrap();
+    let reranker = RemoteReranker::new(nameless);
     rerank(&reranker, &numbers(2)).unwrap();
     assert!(stub.requests()[0].json().get("model").is_none());
     assert!(reranker.name().starts_with("the reranker at 127.0.0.1:"));
@@ -247,7 +247,7 @@ fn all_batches_together_wait_no_longer_than_they_may_and_a_server_that_fails_is_
             timeout: Duration::from_millis(300),
             ..options(&stub, RerankApi::Tei)
         };
-        let reranker = RemoteReranker::new(hasty).unwrap();
+        let reranker = RemoteReranker::new(hasty);
         let started = Instant::now();
         for _ in 0..6 {
             assert!(rerank(&reranker, &numbers(30)).is_err());
@@ -282,7 +282,7 @@ fn secrets_do_not_leave_and_the_key_is_not_told() {
         .endpoint
         .with_key(Secret::new("sesame"), KeyHeader::Bearer)
         .unwrap();
-    let reranker = RemoteReranker::new(options).unwrap();
+    let reranker = RemoteReranker::new(options);
     let texts = ["password = \"correct-horse-battery\"", "b"];
     reranker
         .rerank("Authorization: Bearer abcdef123456", &texts, &NEVER)

@@ -24,7 +24,7 @@ fn options(stub: &Stub) -> SparseOptions {
 }
 
 fn server(stub: &Stub) -> RemoteSparse {
-    RemoteSparse::new(options(stub)).unwrap()
+    RemoteSparse::new(options(stub))
 }
 
 fn embed(server: &RemoteSparse, texts: &[&str]) -> Result<Vec<Option<SparseVector>>, EmbedError> {
@@ -175,7 +175,7 @@ fn a_query_waits_no_longer_than_it_may_and_asks_no_more_than_five_times() {
         ..options(&slow)
     };
     let started = Instant::now();
-    let error = RemoteSparse::new(hasty).unwrap().embed_query("car").unwrap_err();
+    let error = RemoteSparse::new(hasty).embed_query("car").unwrap_err();
     assert!(told(&error).contains("no answer within"), "{error}");
     assert!(started.elapsed() < Duration::from_secs(60));
     let failing = Stub::start(|_| Reply::status(503));
@@ -186,7 +186,7 @@ fn a_query_waits_no_longer_than_it_may_and_asks_no_more_than_five_times() {
 #[test]
 fn settings_make_the_profile_and_the_server_does_not() {
     let (stub, other) = (Stub::start(tei_sparse), Stub::start(tei_sparse));
-    let id = |options: SparseOptions| RemoteSparse::new(options).unwrap().profile().id();
+    let id = |options: SparseOptions| RemoteSparse::new(options).profile().id();
     let same = id(options(&stub));
     assert_eq!(id(options(&other)), same);
     let changes: [fn(&mut SparseOptions); 2] =
