@@ -61,10 +61,14 @@ pub struct Shared {
 }
 
 /// Why a run ends.
+#[derive(Debug, thiserror::Error)]
 enum Stopped {
-    Shared(SharedError),
+    #[error(transparent)]
+    Shared(#[from] SharedError),
+    #[error("{0}")]
     Told(&'static str),
-    Local(CatchUpError),
+    #[error(transparent)]
+    Local(#[from] CatchUpError),
 }
 
 impl Sharing<'_> {
@@ -443,18 +447,6 @@ impl Course {
             self.saved = Instant::now();
         }
         Ok(())
-    }
-}
-
-impl From<SharedError> for Stopped {
-    fn from(error: SharedError) -> Self {
-        Self::Shared(error)
-    }
-}
-
-impl From<CatchUpError> for Stopped {
-    fn from(error: CatchUpError) -> Self {
-        Self::Local(error)
     }
 }
 

@@ -26,11 +26,14 @@ pub(super) struct Take<'a> {
 }
 
 /// Why there is no more.
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Stopped {
     /// Whoever keeps the vectors.
-    Shared(SharedError),
+    #[error(transparent)]
+    Shared(#[from] SharedError),
     /// Keeping them here.
-    Local(CatchUpError),
+    #[error(transparent)]
+    Local(#[from] CatchUpError),
 }
 
 /// What has been taken so far.
@@ -165,18 +168,6 @@ pub(super) fn file_of<'v>(profile: ProfileId, vectors: impl Iterator<Item = &'v 
         }
     }
     Ok(writer.map(RowWriter::finish).unwrap_or_default())
-}
-
-impl From<SharedError> for Stopped {
-    fn from(error: SharedError) -> Self {
-        Self::Shared(error)
-    }
-}
-
-impl From<CatchUpError> for Stopped {
-    fn from(error: CatchUpError) -> Self {
-        Self::Local(error)
-    }
 }
 
 /// Documents with their keys, in the order of their numbers.

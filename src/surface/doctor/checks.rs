@@ -424,20 +424,20 @@ pub(super) fn what_leaves(workspace: &Workspace) -> Vec<Finding> {
                   nothing of files that hold secrets by their names";
     let struck = "what looks like a key, token or password in either is struck out first; other secrets are not known";
     if let Some(options) = dense {
-        tell(destination(&options.endpoint));
+        tell(format!("{}:", destination(&options.endpoint)));
         tell(chunks.to_owned());
         tell("the words of every question, but those of grep and of the mode keyword".to_owned());
         tell(struck.to_owned());
         tell(format!("the name of the model: {}", options.model));
     }
     if let Some(options) = sparse {
-        tell(destination(&options.endpoint));
+        tell(format!("{}:", destination(&options.endpoint)));
         tell(chunks.to_owned());
         tell("the words of every question of the modes auto and hybrid".to_owned());
         tell(struck.to_owned());
     }
     if let Some(reranker) = workspace.reranker() {
-        tell(destination(&reranker.options().endpoint));
+        tell(format!("{}:", destination(&reranker.options().endpoint)));
         tell(format!(
             "the words of every question in prose, and the text of its first {} results with the names around it; likewise of any \
              other question that asks for it; nothing of files that are not committed or hold secrets by their names",
@@ -457,7 +457,8 @@ pub(super) fn what_leaves(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-fn destination(endpoint: &Endpoint) -> String {
+/// Where a server is, by which way it is reached, and whether it is shown a key.
+pub(super) fn destination(endpoint: &Endpoint) -> String {
     let to = match endpoint.is_loopback() {
         true => format!("{endpoint}, which is this machine"),
         false => endpoint.to_string(),
@@ -469,7 +470,7 @@ fn destination(endpoint: &Endpoint) -> String {
         true => "with a key",
         false => "without a key",
     };
-    format!("to {to}{by}, {key}:")
+    format!("to {to}{by}, {key}")
 }
 
 /// Where the settings cannot be read.

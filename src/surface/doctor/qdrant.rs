@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::checks::destination;
 use super::{Finding, Severity};
 use crate::index::shared::Standing;
 use crate::remote::QdrantFound;
@@ -82,20 +83,8 @@ pub(super) fn leaves(workspace: &Workspace) -> Vec<String> {
     let Ok(Some(options)) = workspace.config.qdrant.options() else {
         return Vec::new();
     };
-    let endpoint = &options.endpoint;
-    let machine = match endpoint.is_loopback() {
-        true => ", which is this machine",
-        false => "",
-    };
-    let by = endpoint
-        .proxy_host()
-        .map_or(String::new(), |host| format!(", by the proxy {host}"));
-    let key = match endpoint.has_key() {
-        true => "with a key",
-        false => "without a key",
-    };
     vec![
-        format!("to {endpoint}{machine}{by}, {key}, where clones share vectors:"),
+        format!("{}, where clones share vectors:", destination(&options.endpoint)),
         "the vector of every chunk of the revisions that are indexed, from which much of its text can be guessed; no text, no names, \
          no paths, nothing of files that hold secrets by their names"
             .to_owned(),
