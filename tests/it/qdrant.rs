@@ -2,7 +2,6 @@
 //! they are like while it fails.
 
 use std::collections::BTreeMap;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use codescout::query::Mode;
@@ -11,8 +10,9 @@ use roaring::RoaringBitmap;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::cli::{Called, call_in};
-use crate::indexed::{Indexed, MODES, NEVER};
+use crate::cli::{Called, call_in, spawn_in};
+use crate::indexed::{Indexed, MODES};
+use crate::remote::configure;
 use crate::support::model::{openai, texts_of};
 use crate::support::qdrant::QdrantStub;
 use crate::support::{Reply, Seen, Stub, TestRepo};
@@ -42,18 +42,6 @@ fn write_packet(repo: &TestRepo, number: usize) {
     repo.write(format!("src/packet_{number}.rs"), text);
 }
 
-/// Sets up servers for a repository, by the file that is this machine's own.
-fn configure(repo: &TestRepo, settings: &str) {
-    let sidecar = repo.path(".codescout");
-    if !sidecar.exists() {
-        Indexed::new(repo.root())
-            .workspace
-            .open_or_create_sidecar(&NEVER)
-            .unwrap();
-    }
-    std::fs::write(sidecar.join("config.toml"), settings).unwrap();
-}
-
 fn with_embedder(embedder: &Stub) -> String {
     format!(
         "[embedding]\nserver = '{}'\nmodel = 'm'\nbatch = 4\nin_flight = 1\n",
@@ -72,20 +60,6 @@ fn index(repo: &TestRepo) -> Called {
 
 fn search(repo: &TestRepo, query: &str) -> Value {
     call_in(repo.root(), &["search", query, "--json"], b"").json()
-}
-
-/// Begins a call.
-fn spawn(repo: &TestRepo, args: &[&str]) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_codescout"))
-        .args(args)
-        .current_dir(repo.root())
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .env("HOME", repo.root())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
 }
 
 /// The results of a search, without what tells how it was made.
@@ -626,7 +600,7 @@ fn a_removal_that_is_ended_before_it_began_keeps_nobody_out() {
     let qdrant = QdrantStub::start();
     configure(&repo, &with_qdrant(&qdrant.url()));
     forget_one(&repo);
-    let mut child = spawn(&repo, &["gc", "--aggressive", "--qdrant"]);
+    let mut child = spawn_in(repo.root(), &["gc", "--aggressive", "--qdrant"]);
     let started = Instant::now();
     while qdrant.n_asked("/points/payload") == 0 {
         assert!(started.elapsed() < Duration::from_secs(120));
@@ -717,7 +691,7 @@ fn killed_in_the_middle_what_was_put_is_not_put_again() {
         let is_second = is_put && n_put.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 1;
         is_second.then(|| Reply::status(200).after(Duration::from_secs(600)))
     });
-    let mut child = spawn(&repo, &["index", "--quiet"]);
+    let mut child = spawn_in(repo.root(), &["index", "--quiet"]);
     let started = Instant::now();
     while put(&qdrant).len() < 2 {
         assert!(started.elapsed() < Duration::from_secs(120));
@@ -1127,15 +1101,4 @@ fn with_a_key_that_may_only_read_vectors_are_taken_and_asked_for() {
     qdrant.stub().forget();
     assert_eq!(why(&search(&clone, "packet 60")), "");
     assert_eq!(qdrant.n_asked("/points/query/batch"), 1);
-}
-
-/// For `tests/peers/qdrant.sh`, which holds the stub's answers against others'.
-#[test]
-#[ignore = "serves until its input ends"]
-#[expect(clippy::print_stderr, reason = "tells where it listens")]
-fn the_stub_serves() {
-    let qdrant = QdrantStub::start();
-    eprintln!("listening at {}", qdrant.url());
-    let mut rest = String::new();
-    std::io::Read::read_to_string(&mut std::io::stdin(), &mut rest).unwrap();
 }

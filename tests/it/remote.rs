@@ -1,7 +1,6 @@
 //! An embedder on another machine, played by a stub: what is asked, how often, and what answers are like while it fails.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use codescout::config::Overrides;
@@ -11,7 +10,7 @@ use codescout::query::Mode;
 use codescout::sidecar::State;
 use serde_json::{Value, json};
 
-use crate::cli::{Called, call_in};
+use crate::cli::{Called, call_in, spawn_in};
 use crate::indexed::{Indexed, NEVER, files_below};
 use crate::support::model::{openai, tei, texts_of, vector_of};
 use crate::support::{Reply, Stub, TestRepo};
@@ -168,11 +167,16 @@ fn a_server_is_added_beside_the_built_in_model_and_going_back_costs_nothing() {
     assert_eq!(back.state(), now);
 }
 
-#[test]
-fn only_what_is_new_is_sent_and_nothing_that_was_is_sent_again() {
+/// Leads rows that a server has made through merging, collecting and another recipe; no text may go there twice. What is left in
+/// the end.
+pub(crate) fn lead_through_everything(
+    stub: &Stub,
+    settings: &str,
+    profile: impl Fn(&Indexed) -> String,
+) -> (TestRepo, Indexed) {
     let repo = project(3);
-    let stub = openai_stub();
-    let indexed = with_server(&repo, &stub);
+    configure(&repo, settings);
+    let indexed = Indexed::new(repo.root());
     indexed.caught_up();
     // Small segments are merged on the way, more than once.
     for number in 0..20 {
@@ -188,20 +192,24 @@ fn only_what_is_new_is_sent_and_nothing_that_was_is_sent_again() {
     repo.commit("less");
     indexed.view("HEAD");
     repo.git(["reflog", "expire", "--expire=now", "--all"]);
-    indexed.collect(Occasion::Aggressive, &[indexed.profile()]);
+    indexed.collect(Occasion::Aggressive, &[profile(&indexed)]);
     assert_eq!(indexed.caught_up().n_embedded, 0);
     // Another recipe numbers everything anew.
     let epoch = indexed.state().epoch;
-    configure(
-        &repo,
-        &format!("{}\n[index]\nmax_blob_bytes = 99999\n", settings(&stub)),
-    );
+    configure(&repo, &format!("{settings}\n[index]\nmax_blob_bytes = 99999\n"));
     let other = Indexed::new(repo.root());
     assert_eq!(other.caught_up().n_embedded, 0);
     assert_ne!(other.state().epoch, epoch);
-    let sent = sent(&stub);
+    let sent = sent(stub);
     assert_eq!((sent.len(), sent.values().max()), (23, Some(&1)), "{sent:?}");
-    assert_eq!(other.notes(Mode::Semantic, "added"), Vec::<String>::new());
+    (repo, other)
+}
+
+#[test]
+fn only_what_is_new_is_sent_and_nothing_that_was_is_sent_again() {
+    let stub = openai_stub();
+    let (_repo, left) = lead_through_everything(&stub, &settings(&stub), Indexed::profile);
+    assert_eq!(left.notes(Mode::Semantic, "added"), Vec::<String>::new());
 }
 
 #[test]
@@ -578,16 +586,7 @@ fn killed_in_the_middle_nothing_is_embedded_twice() {
         openai(seen, DIM).after(delay)
     });
     configure(&repo, &settings(&stub));
-    let mut child = Command::new(env!("CARGO_BIN_EXE_codescout"))
-        .arg("index")
-        .current_dir(repo.root())
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .env("HOME", repo.root())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = spawn_in(repo.root(), &["index"]);
     let started = Instant::now();
     while stub.requests().len() < 7 {
         assert!(

@@ -1,7 +1,6 @@
 //! Sparse vectors from a server, played by a stub: a third leg of search that is there when it is set up, and missed by nobody
 //! when it is not.
 
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -10,9 +9,9 @@ use codescout::ingest::{CatchUp, CaughtUp, Maker, NoProgress, Occasion};
 use codescout::query::{Mode, Request, Searcher};
 use serde_json::json;
 
-use crate::cli::call_in;
+use crate::cli::{call_in, spawn_in};
 use crate::indexed::{Indexed, NEVER, path_of};
-use crate::remote::{configure, index, project, sent};
+use crate::remote::{configure, index, lead_through_everything, project, sent};
 use crate::support::model::{openai, sparse_of, tei_sparse, texts_of};
 use crate::support::{Reply, Stub, TestRepo};
 
@@ -112,35 +111,8 @@ fn without_a_server_answers_are_the_same_to_the_bit() {
 
 #[test]
 fn only_what_is_new_is_sent_and_rows_are_carried_through_everything() {
-    let repo = project(3);
     let stub = Stub::start(tei_sparse);
-    let indexed = with_server(&repo, &stub);
-    indexed.caught_up();
-    for number in 0..20 {
-        repo.write(
-            format!("new_{number}.rs"),
-            format!("pub fn added_{number}() -> u32 {{ {number} }}\n"),
-        );
-        repo.commit("more");
-        assert_eq!(indexed.caught_up().n_embedded, 1, "{number}");
-    }
-    assert!(indexed.state().segments.len() < 20, "nothing was merged");
-    repo.remove("new_3.rs");
-    repo.commit("less");
-    indexed.view("HEAD");
-    repo.git(["reflog", "expire", "--expire=now", "--all"]);
-    indexed.collect(Occasion::Aggressive, &[indexed.sparse_profile()]);
-    assert_eq!(indexed.caught_up().n_embedded, 0);
-    let epoch = indexed.state().epoch;
-    configure(
-        &repo,
-        &format!("{}\n[index]\nmax_blob_bytes = 99999\n", settings(&stub)),
-    );
-    let other = Indexed::new(repo.root());
-    assert_eq!(other.caught_up().n_embedded, 0);
-    assert_ne!(other.state().epoch, epoch);
-    let sent = sent(&stub);
-    assert_eq!((sent.len(), sent.values().max()), (23, Some(&1)), "{sent:?}");
+    let (_repo, other) = lead_through_everything(&stub, &settings(&stub), Indexed::sparse_profile);
     // What was carried is what was made.
     let view = other.view("HEAD");
     for segment in view.segments().iter() {
@@ -368,16 +340,7 @@ fn killed_in_the_middle_nothing_is_embedded_twice() {
         tei_sparse(seen).after(delay)
     });
     configure(&repo, &settings(&stub));
-    let mut child = Command::new(env!("CARGO_BIN_EXE_codescout"))
-        .arg("index")
-        .current_dir(repo.root())
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .env("HOME", repo.root())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = spawn_in(repo.root(), &["index"]);
     let started = Instant::now();
     let n_asked = || {
         stub.requests()

@@ -21,7 +21,7 @@ fi
 log=$(mktemp)
 input=$(mktemp -u)
 mkfifo "$input"
-(cd "$here/../.." && cargo test -q --test it qdrant::the_stub_serves -- --ignored --nocapture <"$input" 2>"$log") >/dev/null &
+(cd "$here/../.." && cargo test -q --test qdrant_stub <"$input" >"$log" 2>&1) &
 exec 3>"$input"
 trap 'exec 3>&-; rm -f "$input" "$log"' EXIT
 for _ in $(seq 6000); do

@@ -16,7 +16,7 @@ mod watch;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
@@ -51,14 +51,27 @@ impl Called {
     }
 }
 
-/// Calls the program in a folder, cut off from the machine's settings.
-pub(crate) fn call_in<S: AsRef<OsStr>>(folder: &Path, args: &[S], input: &[u8]) -> Called {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_codescout"))
+/// The program in a folder, cut off from the machine's settings.
+fn command_in<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_codescout"));
+    command
         .args(args)
         .current_dir(folder)
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .env("HOME", folder)
+        .env("HOME", folder);
+    command
+}
+
+/// Begins a call that says nothing.
+pub(crate) fn spawn_in<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Child {
+    let mut command = command_in(folder, args);
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Calls the program in a folder, cut off from the machine's settings.
+pub(crate) fn call_in<S: AsRef<OsStr>>(folder: &Path, args: &[S], input: &[u8]) -> Called {
+    let mut child = command_in(folder, args)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

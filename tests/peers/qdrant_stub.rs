@@ -1,0 +1,19 @@
+//! Serves the tests' stub of Qdrant until standard input ends, for `qdrant.sh`, which holds its answers against others'.
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "tells where it listens; ends where it cannot"
+)]
+#![allow(dead_code, reason = "the tests use all of it")]
+
+#[path = "../support/qdrant.rs"]
+mod qdrant;
+#[path = "../support/stub.rs"]
+mod stub;
+
+fn main() {
+    let served = qdrant::QdrantStub::start();
+    println!("listening at {}", served.url());
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut std::io::stdin(), &mut rest).unwrap();
+}
