@@ -1,0 +1,185 @@
+//! Lays files over what is stored: those of a whole tree, what is staged, and what stands on disk.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Result, bail};
+
+use super::Workspace;
+use super::views::Base;
+use crate::artifact::SkipReason;
+use crate::git::{
+    AttributeMatcher, Attributes, DiskFile, FileMode, KnownFiles, OnDisk, TreeEntry, TreeFile, Unread, WorkTreeChange,
+    WorkTreeChanges,
+};
+use crate::index::Segments;
+use crate::ingest::Target;
+use crate::model::{BlobId, CommitId, Oid, RepoPath};
+use crate::snapshot::{Change, ListedFile, Manifest, Provenance, View, attributes_of, lay_over_changes, list_changes};
+
+impl Workspace {
+    /// Everything of a tree, from what is stored of others and from git, without writing.
+    pub(crate) fn in_memory(&self, target: Target, interrupt: &AtomicBool) -> Result<Base> {
+        let changes = self.files_of(target)?;
+        let segments = self.any_segments().unwrap_or_default();
+        self.lay_over(changes, &HashMap::new(), segments, interrupt)
+            .map(|(segments, manifest)| Base {
+                segments,
+                layers: vec![manifest],
+            })
+    }
+
+    /// A tree's files with what is known of them already; nothing is read. What is not known yet counts as missing.
+    pub(crate) fn listed(&self, target: Target) -> Result<Base> {
+        let changes = self.files_of(target)?;
+        let segments = self.any_segments().unwrap_or_default();
+        let manifest = list_changes(changes, &segments, &self.options)?;
+        Ok(Base {
+            segments,
+            layers: vec![manifest],
+        })
+    }
+
+    fn files_of(&self, target: Target) -> Result<Vec<Change>> {
+        let mut reader = self.repository.reader();
+        let files = reader.diff_trees(None, target.tree)?;
+        let files: Vec<TreeFile> = files
+            .iter()
+            .filter_map(|change| {
+                let TreeEntry { mode, oid } = change.new?;
+                let path = change.path.clone();
+                Some(TreeFile { path, mode, oid })
+            })
+            .collect();
+        let mut attributes = Attributes::for_files(&mut reader, &files)?.matcher();
+        Ok(files
+            .into_iter()
+            .map(|TreeFile { path, mode, oid }| Change::Present(ListedFile::new(path, mode, oid, &mut attributes)))
+            .collect())
+    }
+
+    /// What is staged, laid over the commit below.
+    pub(crate) fn over_index(&self, base: Base, mut provenance: Provenance, interrupt: &AtomicBool) -> Result<View> {
+        let staged = self.repository.index_changes()?;
+        provenance.n_dirty_files = staged.len() as u32;
+        let mut attributes = attributes_of(&base.layers, &mut self.repository.reader())?.matcher();
+        let changes = staged
+            .into_iter()
+            .map(|change| match change.new {
+                Some(entry) => Change::Present(ListedFile::new(change.path, entry.mode, entry.oid, &mut attributes)),
+                None => Change::Gone(change.path),
+            })
+            .collect();
+        self.view_over(base, provenance, changes, HashMap::new(), interrupt)
+    }
+
+    pub(super) fn over_work_tree(&self, base: Base, provenance: Provenance, interrupt: &AtomicBool) -> Result<View> {
+        let found = self.changes(&mut KnownFiles::default(), interrupt)?;
+        self.over_changes(base, provenance, found, interrupt)
+    }
+
+    /// How the work tree differs from the commit that is checked out.
+    pub(crate) fn changes(&self, known: &mut KnownFiles, interrupt: &AtomicBool) -> Result<WorkTreeChanges> {
+        Ok(self
+            .repository
+            .work_tree_changes(self.options.max_blob_bytes, known, interrupt)?)
+    }
+
+    /// The files on disk, laid over the commit that is checked out.
+    pub(crate) fn over_changes(
+        &self,
+        base: Base,
+        mut provenance: Provenance,
+        found: WorkTreeChanges,
+        interrupt: &AtomicBool,
+    ) -> Result<View> {
+        provenance.n_dirty_files = found.changes.len() as u32;
+        for (path, reason) in &found.unreadable {
+            provenance.incomplete.push(format!("{path} cannot be read: {reason}"));
+        }
+        let mut unsaved = HashMap::new();
+        let mut changes = Vec::with_capacity(found.changes.len());
+        if !found.changes.is_empty() {
+            let mut reader = self.repository.work_tree_reader()?;
+            let committed = attributes_of(&base.layers, &mut self.repository.reader())?;
+            let mut attributes = committed.with_changes(&found, &mut reader).matcher();
+            for change in found.changes {
+                let read = |path: &RepoPath| reader.read(path, self.options.max_blob_bytes);
+                changes.push(on_disk(change, &mut attributes, read, &mut unsaved));
+            }
+        }
+        self.view_over(base, provenance, changes, unsaved, interrupt)
+    }
+
+    fn view_over(
+        &self,
+        mut base: Base,
+        provenance: Provenance,
+        changes: Vec<Change>,
+        unsaved: HashMap<BlobId, Vec<u8>>,
+        interrupt: &AtomicBool,
+    ) -> Result<View> {
+        if !changes.is_empty() {
+            let (segments, manifest) = self.lay_over(changes, &unsaved, base.segments, interrupt)?;
+            base.segments = segments;
+            base.layers.push(manifest);
+        }
+        Ok(View::new(provenance, base.segments, base.layers, unsaved))
+    }
+
+    fn lay_over(
+        &self,
+        changes: Vec<Change>,
+        unsaved: &HashMap<BlobId, Vec<u8>>,
+        segments: Segments,
+        interrupt: &AtomicBool,
+    ) -> Result<(Segments, Manifest)> {
+        let laid = lay_over_changes(
+            changes,
+            unsaved,
+            &self.repository,
+            &segments,
+            &self.static_model,
+            &self.options,
+            interrupt,
+        )?;
+        // What was not read would pass for missing.
+        if interrupt.load(Ordering::Relaxed) {
+            bail!("interrupted");
+        }
+        Ok(laid)
+    }
+}
+
+/// What a changed path holds on disk. Bytes that git does not have go to `unsaved`.
+fn on_disk(
+    change: WorkTreeChange,
+    attributes: &mut AttributeMatcher,
+    mut read: impl FnMut(&RepoPath) -> Result<DiskFile, Unread>,
+    unsaved: &mut HashMap<BlobId, Vec<u8>>,
+) -> Change {
+    let no_id = || Oid::from_bytes(&[0; 20]).expect("twenty bytes are an id");
+    let mut left_out = |path: RepoPath, reason: SkipReason| {
+        let mut file = ListedFile::new(path, FileMode::File, no_id(), attributes);
+        file.left_out.get_or_insert(reason);
+        Change::Present(file)
+    };
+    match change.new {
+        OnDisk::Absent => Change::Gone(change.path),
+        OnDisk::Submodule(CommitId(oid)) => {
+            Change::Present(ListedFile::new(change.path, FileMode::Submodule, oid, attributes))
+        }
+        OnDisk::Unread(Unread::TooLarge { .. }) => left_out(change.path, SkipReason::TooLarge),
+        OnDisk::Unread(_) => left_out(change.path, SkipReason::Unreadable),
+        OnDisk::File { .. } => match read(&change.path) {
+            Ok(file) => {
+                // Read just now, so what is searched is what it says, whatever it was a moment ago.
+                unsaved.insert(file.blob, file.bytes);
+                Change::Present(ListedFile::new(change.path, file.mode, file.blob.0, attributes))
+            }
+            Err(Unread::Absent) => Change::Gone(change.path),
+            Err(Unread::TooLarge { .. }) => left_out(change.path, SkipReason::TooLarge),
+            Err(_) => left_out(change.path, SkipReason::Unreadable),
+        },
+    }
+}

@@ -1,0 +1,107 @@
+//! What a revision names.
+
+use anyhow::Result;
+
+use super::Workspace;
+use crate::git::{Head, ObjectError, RevisionError};
+use crate::ingest::{IngestError, Target};
+use crate::snapshot::Provenance;
+
+/// A snapshot outlives its commit until garbage is collected, or for ever if it is pinned.
+const VANISHED_NOTE: &str =
+    "git does not know this revision any more; the answer comes from the index, and the text of files may be gone";
+
+impl Workspace {
+    /// What a revision names: `WORKTREE` and `INDEX` stand for the commit below them. What git does not know any more may still be
+    /// in the sidecar.
+    pub fn target(&self, reference: &str) -> Result<Option<Target>> {
+        Ok(self.find(reference)?.0)
+    }
+
+    /// What a revision names, and whether only the sidecar still knows it.
+    fn find(&self, reference: &str) -> Result<(Option<Target>, bool)> {
+        match self.target_of_git(reference) {
+            Err(error) if matches!(error.downcast_ref(), Some(RevisionError::Unknown { .. })) => {
+                match self.vanished(reference) {
+                    Some(target) => Ok((Some(target), true)),
+                    None => Err(error),
+                }
+            }
+            found => Ok((found?, false)),
+        }
+    }
+
+    fn target_of_git(&self, reference: &str) -> Result<Option<Target>> {
+        if matches!(reference, "WORKTREE" | "INDEX") {
+            let head: Head = self.repository.head()?;
+            let Some(commit) = head.commit() else {
+                return Ok(None);
+            };
+            let tree = self.repository.reader().commit(commit)?.tree;
+            return Ok(Some(Target {
+                commit: Some(commit),
+                tree,
+            }));
+        }
+        let resolved = self.repository.resolve(reference)?;
+        Ok(Some(Target {
+            commit: resolved.commit,
+            tree: resolved.tree,
+        }))
+    }
+
+    /// What a revision names, and what an answer about it says of itself.
+    pub(super) fn asked(&self, reference: &str) -> Result<(Option<Target>, Provenance)> {
+        let (target, has_vanished) = self.find(reference)?;
+        let reference = match (reference, self.repository.work_dir()) {
+            ("WORKTREE", None) => "HEAD",
+            (reference, _) => reference,
+        };
+        let mut provenance = self.provenance(reference, target);
+        if has_vanished {
+            provenance.incomplete.push(VANISHED_NOTE.to_owned());
+        }
+        Ok((target, provenance))
+    }
+
+    /// What an answer about a revision says of itself.
+    pub(crate) fn provenance(&self, reference: &str, target: Option<Target>) -> Provenance {
+        let repo = self.repository.place();
+        let mut incomplete = Vec::new();
+        if self.repository.is_partial() {
+            incomplete.push("partial clone: files whose objects are not here are not searched".to_owned());
+        }
+        Provenance {
+            repo: repo.to_owned(),
+            reference: reference.to_owned(),
+            commit: target.and_then(|target| target.commit),
+            tree: target.map(|target| target.tree),
+            n_dirty_files: 0,
+            profile: self.embedder().profile().id().to_string(),
+            incomplete,
+        }
+    }
+}
+
+/// Tries once more, twice at most, what has failed because an object was not there. git may remove what a branch has just left
+/// (`rebase`, then `gc --prune=now`) between the moment when the branch was looked up and the reading of its tree.
+pub(super) fn while_objects_vanish<T>(attempt: impl Fn() -> Result<T>) -> Result<T> {
+    for _ in 0..2 {
+        match attempt() {
+            Err(error) if has_vanished(&error) => tracing::debug!("{error:#}: once more"),
+            done => return done,
+        }
+    }
+    attempt()
+}
+
+fn has_vanished(error: &anyhow::Error) -> bool {
+    let is_missing = |cause: &(dyn std::error::Error + 'static)| {
+        matches!(cause.downcast_ref(), Some(ObjectError::Missing { .. }))
+            || matches!(
+                cause.downcast_ref(),
+                Some(IngestError::Object(ObjectError::Missing { .. }))
+            )
+    };
+    error.chain().any(is_missing)
+}

@@ -1,0 +1,138 @@
+//! What the sidecar holds of a tree.
+
+use anyhow::Result;
+
+use super::Workspace;
+use super::views::Base;
+use crate::index::Segments;
+use crate::model::TreeId;
+use crate::sidecar::{Sidecar, State, StateError};
+use crate::snapshot::{Manifest, SnapshotStore, can_be_completed};
+
+/// How often a snapshot is looked for while writers replace what was found.
+pub(super) const MAX_ATTEMPTS: usize = 5;
+
+/// What the sidecar knows of a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// There is no index.
+    Missing,
+    /// There is one, without all of this tree.
+    Behind,
+    /// There is one that was made with other settings, another model or by another build.
+    OtherSettings,
+    /// What there is cannot be read; why.
+    Damaged(String),
+    /// All of it.
+    UpToDate,
+}
+
+/// What the sidecar holds of a tree.
+pub(super) enum Stored {
+    /// All of it.
+    Whole(Base),
+    /// Nothing, or not all, so that it is to be written.
+    Partial,
+    /// Something that these settings or this model cannot use, so that it is to be written anew.
+    OtherSettings,
+    /// It cannot be read, so that it is to be written anew.
+    Damaged(anyhow::Error),
+}
+
+impl Workspace {
+    /// What the sidecar knows of a tree; nothing is written.
+    pub fn freshness(&self, tree: TreeId) -> Result<Freshness> {
+        let has_state = |sidecar: &Sidecar| !matches!(sidecar.state(), Ok(None));
+        if !self.open_sidecar()?.as_ref().is_some_and(has_state) {
+            return Ok(Freshness::Missing);
+        }
+        Ok(match self.stored(tree)? {
+            Stored::Whole(_) => Freshness::UpToDate,
+            Stored::Partial => Freshness::Behind,
+            Stored::OtherSettings => Freshness::OtherSettings,
+            Stored::Damaged(error) => Freshness::Damaged(format!("{error:#}")),
+        })
+    }
+
+    /// All that the sidecar holds of a tree; `None` if that is not all of it, or damaged, so that it is to be written anew.
+    pub(crate) fn stored_whole(&self, tree: TreeId) -> Result<Option<Base>> {
+        Ok(match self.stored(tree)? {
+            Stored::Whole(base) => Some(base),
+            Stored::Partial | Stored::OtherSettings => None,
+            Stored::Damaged(error) => {
+                tracing::warn!("{error:#}");
+                None
+            }
+        })
+    }
+
+    /// What the sidecar holds of a tree.
+    pub(super) fn stored(&self, tree: TreeId) -> Result<Stored> {
+        let Some(sidecar) = self.open_sidecar()? else {
+            return Ok(Stored::Partial);
+        };
+        for _ in 0..MAX_ATTEMPTS {
+            let state = match sidecar.state() {
+                Ok(Some(state)) if state.recipe != self.options.recipe => return Ok(Stored::OtherSettings),
+                Ok(Some(state)) => state,
+                Ok(None) => return Ok(Stored::Partial),
+                Err(error @ StateError::Damaged { .. }) => return Ok(Stored::Damaged(error.into())),
+                Err(error) => return Err(error.into()),
+            };
+            let found = self.stored_in(&sidecar, &state, tree);
+            // A writer that began a new epoch meanwhile has put everything elsewhere.
+            let newest = || self.usable_state(&sidecar).ok().flatten();
+            if matches!(found, Stored::Whole(_)) || newest().is_none_or(|newest| newest.epoch == state.epoch) {
+                return Ok(found);
+            }
+        }
+        Ok(Stored::Partial)
+    }
+
+    fn stored_in(&self, sidecar: &Sidecar, state: &State, tree: TreeId) -> Stored {
+        let snapshots = SnapshotStore::new(sidecar, state.epoch, state.recipe);
+        let layers = match snapshots.load(tree) {
+            Ok(Some(layers)) => layers,
+            Ok(None) => return Stored::Partial,
+            Err(error) => return Stored::Damaged(error.into()),
+        };
+        if can_be_completed(&layers, &self.repository) {
+            return Stored::Partial;
+        }
+        // A manifest is published after the state that it needs. One that was published since the state was read may name
+        // blobs that only the state of now tells of.
+        let newest = sidecar.state().ok().flatten();
+        let Some(state) = newest.filter(|newest| (newest.epoch, newest.recipe) == (state.epoch, state.recipe)) else {
+            return Stored::Partial;
+        };
+        match Segments::open_newest(sidecar, &state, &self.own_profile()) {
+            Ok(segments) if segments.iter().all(|segment| segment.vectors.is_some()) => {
+                let segments = self.with_added(segments, sidecar, &state);
+                Stored::Whole(Base { segments, layers })
+            }
+            Ok(_) => Stored::OtherSettings,
+            Err(error) => Stored::Damaged(error.into()),
+        }
+    }
+
+    /// The stored manifest of a tree, if there is one in order.
+    pub(crate) fn stored_tree(&self, tree: TreeId) -> Option<Vec<Manifest>> {
+        let sidecar = self.open_sidecar().ok()??;
+        let state = self.usable_state(&sidecar).ok()??;
+        let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);
+        snapshots.load(tree).ok()?
+    }
+
+    /// The state if this build can go on from it.
+    fn usable_state(&self, sidecar: &Sidecar) -> Result<Option<State>, StateError> {
+        Ok(sidecar.state()?.filter(|state| state.recipe == self.options.recipe))
+    }
+
+    pub(super) fn any_segments(&self) -> Option<Segments> {
+        let sidecar = self.open_sidecar().ok()??;
+        let state = sidecar.state().ok()??;
+        let segments = Segments::open_newest(&sidecar, &state, &self.own_profile()).ok()?;
+        let is_usable = state.recipe == self.options.recipe && segments.iter().all(|segment| segment.vectors.is_some());
+        is_usable.then(|| self.with_added(segments, &sidecar, &state))
+    }
+}

@@ -1,0 +1,116 @@
+//! Brings the sidecar up to date.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::Workspace;
+use super::revision::while_objects_vanish;
+use crate::ingest::{CatchUp, CaughtUp, Ingest, Maker, Outcome, Progress, Target};
+use crate::model::TreeId;
+use crate::sidecar::Sidecar;
+
+/// How long a command waits for another writer before it says so.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+
+/// How often a writer begins anew because the sidecar was deleted under it.
+const MAX_REPLACED: usize = 3;
+
+impl Workspace {
+    /// Brings the sidecar up to date with a revision.
+    pub fn ingest(&self, target: Target, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Outcome> {
+        for _ in 1..MAX_REPLACED {
+            let sidecar = self.open_or_create_sidecar(interrupt)?;
+            match self.writer(&sidecar).update(target, progress, interrupt) {
+                // It was deleted, or another folder put in its place: that costs time, no more.
+                Err(error) if !sidecar.is_in_place() => tracing::info!(%error, "the sidecar is gone: begun anew"),
+                updated => return Ok(updated?),
+            }
+        }
+        let sidecar = self.open_or_create_sidecar(interrupt)?;
+        Ok(self.writer(&sidecar).update(target, progress, interrupt)?)
+    }
+
+    /// Brings the sidecar up to date with what a revision names now; `None` if that is nothing yet.
+    pub fn ingest_revision(
+        &self,
+        reference: &str,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<(Target, Outcome)>> {
+        while_objects_vanish(|| {
+            let Some(target) = self.target(reference)? else {
+                return Ok(None);
+            };
+            Ok(Some((target, self.ingest(target, progress, interrupt)?)))
+        })
+    }
+
+    /// What writes to `sidecar` for this repository.
+    pub fn writer<'a>(&'a self, sidecar: &'a Sidecar) -> Ingest<'a> {
+        Ingest {
+            repository: &self.repository,
+            sidecar,
+            embedder: &self.static_model,
+            options: &self.options,
+            patience: PATIENCE,
+        }
+    }
+
+    /// What keeps the rows of a maker beside the own ones.
+    pub(crate) fn catching_up<'a>(
+        &'a self,
+        sidecar: &'a Sidecar,
+        maker: Maker<'a>,
+        own_profile: &'a str,
+    ) -> CatchUp<'a> {
+        CatchUp {
+            repository: &self.repository,
+            sidecar,
+            maker,
+            shared: self.shared_for(maker),
+            own_profile,
+            options: &self.options,
+            patience: PATIENCE,
+        }
+    }
+
+    /// Makes what the makers of rows beside the own ones have not made yet, for what is indexed of some trees; one outcome each, up to
+    /// the first that was interrupted.
+    pub fn catch_up(
+        &self,
+        trees: &[TreeId],
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Vec<(Maker<'_>, CaughtUp)>> {
+        let mut outcomes = Vec::new();
+        let Some(sidecar) = self.open_sidecar()? else {
+            return Ok(outcomes);
+        };
+        for maker in self.makers() {
+            let own_profile = self.own_profile();
+            let catch_up = self.catching_up(&sidecar, maker, &own_profile);
+            let caught_up = catch_up.run(trees, progress, interrupt)?;
+            let is_over = caught_up.interrupted;
+            outcomes.push((maker, caught_up));
+            if is_over {
+                break;
+            }
+        }
+        Ok(outcomes)
+    }
+}
+
+/// Whether an error says that this place cannot be written to, rather than that something is wrong.
+pub(crate) fn is_read_only(error: &anyhow::Error) -> bool {
+    use std::io::ErrorKind::{NotADirectory, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    error.chain().any(|cause| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|error| {
+            matches!(
+                error.kind(),
+                NotADirectory | PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull
+            )
+        })
+    })
+}
