@@ -708,6 +708,30 @@ fn the_program_tells_what_leaves_and_what_is_missing() {
 }
 
 #[test]
+fn a_model_is_measured_beside_the_built_in_one() {
+    let repo = project(4);
+    repo.write("src/packet_9.rs", "pub fn packet_9() -> usize {\n    9\n}\n");
+    repo.commit("handle packets of the ninth kind");
+    let stub = openai_stub();
+    configure(&repo, &settings(&stub));
+    let measure = |more: &[&str]| {
+        let args = ["eval", "--from-history", "--settings", "semantic", "--json"];
+        call_in(repo.root(), &[&args, more].concat(), b"").expect(0).json()
+    };
+    let measured = measure(&["--against-built-in"]);
+    let names = measured["settings"].as_array().unwrap();
+    let names: Vec<&Value> = names.iter().map(|setting| &setting["setting"]).collect();
+    assert_eq!(names, ["semantic (built-in alone)", "semantic"]);
+    assert_eq!(measured["settings"][1]["incomplete"], 0, "{measured}");
+    assert_eq!(measured["differences"][0]["to"], "semantic");
+    assert!(sent(&stub).len() >= 4, "its vectors are made first");
+    drop(stub);
+    let measured = measure(&["--against-built-in"]);
+    assert_eq!(measured["settings"][0]["incomplete"], 0, "{measured}");
+    assert_eq!(measured["settings"][1]["incomplete"], measured["queries"], "{measured}");
+}
+
+#[test]
 fn a_setting_that_no_command_could_start_with_is_not_made() {
     let repo = project(1);
     let set = |key: &str, value: &str, code| call_in(repo.root(), &["config", "set", key, value], b"").expect(code);

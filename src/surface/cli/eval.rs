@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::args::{EvalArgs, Global, IdsArg, ModeArg};
 use super::progress::CliProgress;
-use super::render::{Output, note};
+use super::render::{Output, note, one_line};
 use super::search::mode;
 use super::{Found, INTERRUPTED};
 use crate::config::Overrides;
@@ -39,6 +39,10 @@ struct EvalOut {
 struct SettingOut {
     setting: String,
     median_ms: f64,
+    /// Answers that something was missing from: a server that did not answer, chunks without a vector.
+    incomplete: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    incomplete_because: Option<String>,
     all: MeasuresOut,
     by_category: BTreeMap<String, MeasuresOut>,
     by_language: BTreeMap<String, MeasuresOut>,
@@ -71,6 +75,32 @@ struct Row {
     category: Category,
     by_setting: Vec<Measures>,
     took_ms: Vec<f64>,
+    notes: Vec<Vec<String>>,
+}
+
+/// How a query is asked.
+#[derive(Clone, Copy)]
+struct Setting {
+    mode: ModeArg,
+    /// By the program alone, without what is set beside it.
+    is_alone: bool,
+}
+
+impl Setting {
+    /// In the order in which they are asked: the last is compared with each of the others.
+    fn all(args: &EvalArgs) -> Vec<Self> {
+        let of = |is_alone| args.settings.iter().map(move |&mode| Self { mode, is_alone });
+        let alone = args.against_built_in.then(|| of(true)).into_iter().flatten();
+        alone.chain(of(false)).collect()
+    }
+
+    fn name(self) -> String {
+        let mode = format!("{:?}", self.mode).to_lowercase();
+        match self.is_alone {
+            true => format!("{mode} (built-in alone)"),
+            false => mode,
+        }
+    }
 }
 
 pub(super) fn run(global: &Global, args: &EvalArgs, output: &mut Output) -> Result<Found> {
@@ -119,14 +149,9 @@ fn judged_rows(
             ..Overrides::default()
         };
         let workspace = Workspace::open(&clone, &overrides)?;
-        let opened = workspace.view(&judgements.commit, &CliProgress::new(global.quiet), &INTERRUPTED)?;
-        let sources = Sources::new(&opened.view, &workspace.repository);
-        let mut corpus = Corpus {
-            name: &judgements.repository,
-            language: &judgements.language,
-            searcher: workspace.searcher(&opened.view)?,
-            reader: workspace.repository.reader(),
-        };
+        let view = complete_view(&workspace, &judgements.commit, &CliProgress::new(global.quiet))?;
+        let sources = Sources::new(&view, &workspace.repository);
+        let mut corpus = Corpus::new(&judgements.repository, &judgements.language, &workspace, &view)?;
         let wanted = judgements.queries.iter().filter(|judged| match args.ids {
             IdsArg::All => true,
             IdsArg::Even => !judged.is_odd(),
@@ -163,13 +188,8 @@ fn history_rows(global: &Global, args: &EvalArgs, features: &mut Option<BufWrite
     let name = global.repo.display().to_string();
     let mut rows = Vec::new();
     for (parent, _, judged) in &sampled {
-        let opened = workspace.view(&parent.to_string(), &progress, &INTERRUPTED)?;
-        let mut corpus = Corpus {
-            name: &name,
-            language: "",
-            searcher: workspace.searcher(&opened.view)?,
-            reader: workspace.repository.reader(),
-        };
+        let view = complete_view(&workspace, &parent.to_string(), &progress)?;
+        let mut corpus = Corpus::new(&name, "", &workspace, &view)?;
         let request = request(judged, ".")?;
         rows.push(row(&mut corpus, judged, &request, args)?);
         if let Some(file) = features {
@@ -177,6 +197,16 @@ fn history_rows(global: &Global, args: &EvalArgs, features: &mut Option<BufWrite
         }
     }
     Ok(rows)
+}
+
+/// A view with the vectors of the models that are set: questions do not make them.
+fn complete_view(workspace: &Workspace, reference: &str, progress: &CliProgress) -> Result<View> {
+    let opened = workspace.view(reference, progress, &INTERRUPTED)?;
+    let Some(tree) = opened.view.provenance().tree.filter(|_| !workspace.makers().is_empty()) else {
+        return Ok(opened.view);
+    };
+    workspace.catch_up(&[tree], progress, &INTERRUPTED)?;
+    Ok(workspace.view(reference, progress, &INTERRUPTED)?.view)
 }
 
 fn find_clone(args: &EvalArgs, judgements: &Judgements) -> Result<PathBuf> {
@@ -222,20 +252,42 @@ struct Corpus<'a> {
     name: &'a str,
     language: &'a str,
     searcher: Searcher<'a>,
+    /// The same without what is set beside the program's own.
+    alone: Searcher<'a>,
     reader: ObjectReader,
+}
+
+impl<'a> Corpus<'a> {
+    fn new(name: &'a str, language: &'a str, workspace: &'a Workspace, view: &'a View) -> Result<Self> {
+        let own = workspace.static_model();
+        let searcher = workspace.searcher(view)?;
+        Ok(Self {
+            name,
+            language,
+            searcher: searcher.with_reranking(workspace.reranking(view, &INTERRUPTED)),
+            alone: Searcher::new(view, own, own)?,
+            reader: workspace.repository.reader(),
+        })
+    }
 }
 
 fn row(corpus: &mut Corpus<'_>, judged: &Judged, request: &Request, args: &EvalArgs) -> Result<Row> {
     let mut by_setting = Vec::new();
     let mut took_ms = Vec::new();
-    for &setting in &args.settings {
+    let mut notes = Vec::new();
+    for setting in Setting::all(args) {
         let request = Request {
-            mode: mode(setting),
+            mode: mode(setting.mode),
             ..request.clone()
         };
+        let searcher = match setting.is_alone {
+            true => &corpus.alone,
+            false => &corpus.searcher,
+        };
         let started = Instant::now();
-        let outcome = corpus.searcher.search(&request)?;
+        let outcome = searcher.search(&request)?;
         took_ms.push(started.elapsed().as_secs_f64() * 1e3);
+        notes.push(outcome.notes);
         let view = corpus.searcher.view();
         let ranked = |hit| ranked(view, &mut corpus.reader, hit);
         let results: Vec<Ranked> = outcome.hits.iter().filter_map(ranked).collect();
@@ -250,6 +302,7 @@ fn row(corpus: &mut Corpus<'_>, judged: &Judged, request: &Request, args: &EvalA
         category: judged.category,
         by_setting,
         took_ms,
+        notes,
     })
 }
 
@@ -310,8 +363,8 @@ fn write_features(file: &mut impl Write, corpus: &mut Corpus<'_>, judged: &Judge
 }
 
 fn summarise(args: &EvalArgs, rows: &[Row]) -> EvalOut {
-    let name = |setting: ModeArg| format!("{setting:?}").to_lowercase();
-    let settings = args.settings.iter().enumerate().map(|(index, &setting)| {
+    let asked = Setting::all(args);
+    let settings = asked.iter().enumerate().map(|(index, setting)| {
         let of = |pick: &dyn Fn(&&Row) -> bool| measures_out(&rows.iter().filter(pick).collect::<Vec<_>>(), index);
         let mut took: Vec<f64> = rows.iter().map(|row| row.took_ms[index]).collect();
         took.sort_unstable_by(f64::total_cmp);
@@ -326,15 +379,21 @@ fn summarise(args: &EvalArgs, rows: &[Row]) -> EvalOut {
                 .entry(row.language.clone())
                 .or_insert_with(|| of(&|other: &&Row| other.language == row.language));
         }
+        let mut notes = rows
+            .iter()
+            .map(|row| &row.notes[index])
+            .filter(|notes| !notes.is_empty());
         SettingOut {
-            setting: name(setting),
+            setting: setting.name(),
             median_ms: took[took.len() / 2],
+            incomplete: notes.clone().count(),
+            incomplete_because: notes.next().and_then(|notes| notes.first().cloned()),
             all: of(&|_| true),
             by_category,
             by_language,
         }
     });
-    let last = args.settings.len() - 1;
+    let last = asked.len() - 1;
     let everything: Vec<&Row> = rows.iter().collect();
     let differences = (0..last).map(|index| {
         let difference = |pick: fn(&Measures) -> f64| {
@@ -342,8 +401,8 @@ fn summarise(args: &EvalArgs, rows: &[Row]) -> EvalOut {
             triple(paired_difference(&of(index), &of(last)))
         };
         DifferenceOut {
-            from: name(args.settings[index]),
-            to: name(args.settings[last]),
+            from: asked[index].name(),
+            to: asked[last].name(),
             ndcg_file: difference(|measures| measures.ndcg_file),
             ndcg_lines: difference(|measures| measures.ndcg_lines),
         }
@@ -391,6 +450,13 @@ fn show(answer: &EvalOut, output: &mut Output) -> Result<()> {
     for setting in &answer.settings {
         output.line("")?;
         output.line(&format!("{} (median {:.1} ms)", setting.setting, setting.median_ms))?;
+        if let Some(why) = &setting.incomplete_because {
+            let n = setting.incomplete;
+            output.line(&format!(
+                "  {n} answers are incomplete; the first because: {}",
+                one_line(why)
+            ))?;
+        }
         let all = [("all".to_owned(), &setting.all)];
         let categories = setting
             .by_category

@@ -30,6 +30,9 @@ pub(crate) struct EvalArgs {
     /// Search modes to compare; the last is compared with each of the others
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["keyword", "semantic", "auto"])]
     pub(crate) settings: Vec<ModeArg>,
+    /// Compare them by the program alone too: without the models, servers and reranker that are set
+    #[arg(long)]
+    pub(crate) against_built_in: bool,
     /// Which judged queries: all, those with an even number at the end of the id, or those with an odd one
     #[arg(long, value_enum, default_value_t)]
     pub(crate) ids: IdsArg,
