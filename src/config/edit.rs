@@ -109,6 +109,14 @@ pub enum EditError {
         /// As it was given.
         value: String,
     },
+    /// It is set in a form that no line can be taken out of.
+    #[error("{key} does not stand on a line of its own in {}: take it out by hand", .path.display())]
+    NotALine {
+        /// The key.
+        key: String,
+        /// The file.
+        path: PathBuf,
+    },
     /// The file is there and not in order.
     #[error(transparent)]
     File(#[from] FileError),
@@ -126,39 +134,81 @@ pub enum EditError {
 /// Sets `key` to `value` in the file at `path`, which is made if it is not there. The file changes as a whole or not at all.
 pub fn set(path: &Path, key: &str, value: &str) -> Result<(), EditError> {
     let literal = literal(key, value)?;
-    let io_error = |source| EditError::Io {
-        path: path.to_owned(),
-        source,
-    };
-    // A file that cannot be used now would be none the better for one more line.
+    let text = text_of(path)?;
+    write(path, &with_setting(&text, key, Some(&literal)))
+}
+
+/// Takes `key` out of the file at `path`; whether it was there.
+pub fn unset(path: &Path, key: &str) -> Result<bool, EditError> {
+    kind_of(key)?;
+    let text = text_of(path)?;
+    if !is_set(&text, key) {
+        return Ok(false);
+    }
+    let changed = with_setting(&text, key, None);
+    if is_set(&changed, key) {
+        let (key, path) = (key.to_owned(), path.to_owned());
+        return Err(EditError::NotALine { key, path });
+    }
+    write(path, &changed)?;
+    Ok(true)
+}
+
+/// What a file says; nothing if it is not there.
+fn text_of(path: &Path) -> Result<String, EditError> {
+    // A file that cannot be used now would be none the better for one line more or less.
     file::read(path)?;
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(io_error(error)),
-    };
-    let (table, name) = key.split_once('.').unwrap_or(("", key));
-    let changed = with_setting(&text, table, name, &literal);
-    file::check(path, &changed)?;
-    crate::sidecar::write_atomic(path, changed.as_bytes()).map_err(io_error)
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(io_error(path)(error)),
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), EditError> {
+    file::check(path, text)?;
+    crate::sidecar::write_atomic(path, text.as_bytes()).map_err(io_error(path))
+}
+
+fn io_error(path: &Path) -> impl Fn(io::Error) -> EditError {
+    let path = path.to_owned();
+    move |source| EditError::Io {
+        path: path.clone(),
+        source,
+    }
+}
+
+fn is_set(text: &str, key: &str) -> bool {
+    let (table, name) = split(key);
+    let tables: toml::Table = text.parse().unwrap_or_default();
+    tables.get(table).is_some_and(|table| table.get(name).is_some())
+}
+
+/// A key's table and its name there.
+fn split(key: &str) -> (&str, &str) {
+    key.split_once('.').unwrap_or(("", key))
+}
+
+fn kind_of(key: &str) -> Result<ValueKind, EditError> {
+    let known = KEYS.iter().find(|(known, _)| *known == key);
+    let unknown = || EditError::UnknownKey { key: key.to_owned() };
+    known.map(|(_, kind)| *kind).ok_or_else(unknown)
 }
 
 /// The value as it is written in TOML.
 fn literal(key: &str, value: &str) -> Result<String, EditError> {
-    let known = KEYS.iter().find(|(known, _)| *known == key);
-    match known.map(|(_, kind)| kind) {
-        None => Err(EditError::UnknownKey { key: key.to_owned() }),
-        Some(ValueKind::Text) => Ok(toml::Value::String(value.to_owned()).to_string()),
-        Some(ValueKind::Switch) => match value.parse::<bool>() {
+    match kind_of(key)? {
+        ValueKind::Text => Ok(toml::Value::String(value.to_owned()).to_string()),
+        ValueKind::Switch => match value.parse::<bool>() {
             Ok(switch) => Ok(switch.to_string()),
             Err(_) => Err(EditError::NotASwitch {
                 key: key.to_owned(),
                 value: value.to_owned(),
             }),
         },
-        Some(kind) => {
+        kind => {
             // TOML has signed numbers.
-            let largest = if *kind == ValueKind::Size {
+            let largest = if kind == ValueKind::Size {
                 i64::MAX as u64
             } else {
                 u32::MAX.into()
@@ -174,35 +224,32 @@ fn literal(key: &str, value: &str) -> Result<String, EditError> {
     }
 }
 
-/// The text with `name = literal` in `[table]`: in the place of the line that sets it, else at the end of the table, else in a new
-/// table at the end.
-fn with_setting(text: &str, table: &str, name: &str, literal: &str) -> String {
+/// The text with the line `name = literal` in the key's table: in the place of the line that sets it, else at the end of the table,
+/// else in a new table at the end. Without a literal, the text without that line.
+fn with_setting(text: &str, key: &str, literal: Option<&str>) -> String {
+    let (table, name) = split(key);
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let setting = format!("{name} = {literal}");
-    let header = lines.iter().position(|line| table_of(line) == Some(table));
-    match header {
+    let setting = literal.map(|literal| format!("{name} = {literal}"));
+    match lines.iter().position(|line| table_of(line) == Some(table)) {
+        None if literal.is_none() => {}
         None => {
             if lines.last().is_some_and(|last| !last.trim().is_empty()) {
                 lines.push(String::new());
             }
             lines.push(format!("[{table}]"));
-            lines.push(setting);
+            lines.extend(setting);
         }
         Some(header) => {
             let length = lines[header + 1..].iter().position(|line| table_of(line).is_some());
             let end = length.map_or(lines.len(), |length| header + 1 + length);
             let sets = |line: &String| line.split_once('=').is_some_and(|(key, _)| key.trim() == name);
-            match lines[header + 1..end].iter().position(sets) {
-                Some(at) => lines[header + 1 + at] = setting,
-                None => {
-                    let n_blank = lines[header + 1..end]
-                        .iter()
-                        .rev()
-                        .take_while(|line| line.trim().is_empty())
-                        .count();
-                    lines.insert(end - n_blank, setting);
-                }
-            }
+            let table = &lines[header + 1..end];
+            let n_blank = table.iter().rev().take_while(|line| line.trim().is_empty()).count();
+            let place = match table.iter().position(sets) {
+                Some(at) => header + 1 + at..header + 2 + at,
+                None => end - n_blank..end - n_blank,
+            };
+            lines.splice(place, setting);
         }
     }
     lines.join("\n") + "\n"
@@ -237,6 +284,26 @@ mod tests {
             (Some(20), Some(7))
         );
         assert_eq!(settings.embedding.model, Some(PathBuf::from("/models/a \"b\"")));
+    }
+
+    #[test]
+    fn one_line_is_taken_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        assert!(!unset(&path, "search.limit").unwrap() && !path.exists());
+        std::fs::write(&path, "# mine\n[search]\nlimit = 3 # few\n\n[gc]\nauto = false\n").unwrap();
+        assert!(!unset(&path, "gc.reflog_days").unwrap());
+        assert!(unset(&path, "search.limit").unwrap());
+        let found = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(found, "# mine\n[search]\n\n[gc]\nauto = false\n");
+        assert!(matches!(
+            unset(&path, "search.limits"),
+            Err(EditError::UnknownKey { .. })
+        ));
+        let inline = "gc = { auto = false }\n";
+        std::fs::write(&path, inline).unwrap();
+        assert!(matches!(unset(&path, "gc.auto"), Err(EditError::NotALine { .. })));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), inline);
     }
 
     #[test]
@@ -279,8 +346,7 @@ mod tests {
                 ValueKind::Switch => "false",
                 ValueKind::Text => "x",
             };
-            let (table, name) = key.split_once('.').unwrap();
-            let text = with_setting("", table, name, &literal(key, value).unwrap());
+            let text = with_setting("", key, Some(&literal(key, value).unwrap()));
             file::check(Path::new("sample"), &text).unwrap();
         }
     }

@@ -13,7 +13,7 @@ mod resolve;
 mod server;
 mod sparse;
 
-pub use edit::{EditError, KEYS, ValueKind, set};
+pub use edit::{EditError, KEYS, ValueKind, set, unset};
 pub use embedding::EmbeddingConfig;
 pub use env::{Environment, VARIABLES, unknown_variables};
 pub use file::FileError;

@@ -94,7 +94,6 @@ impl<'s> FeatureMaker<'s> {
         let meta = self.view.segments().doc_meta(doc);
         let kind = meta.map(|meta| meta.kind);
         let is_kind = |wanted: &[ChunkKind]| as_feature(kind.is_some_and(|kind| wanted.contains(&kind)));
-        let by_rank = |rank: Option<&usize>| rank.map_or(0.0, |&rank| RANK_K / (RANK_K + rank as f32));
         Features {
             bm25: chunk.bm25.0 / self.best_chunk,
             bm25_file: in_file.bm25.0 / self.best_file,
@@ -110,8 +109,8 @@ impl<'s> FeatureMaker<'s> {
             exact_text: self.legs.exact.share(doc),
             file_name: file.file_name,
             folder_names: file.folder_names,
-            rank_lexical: by_rank(self.lexical_ranks.get(&doc)),
-            rank_dense: by_rank(self.dense_ranks.get(&doc)),
+            rank_lexical: self.lexical_ranks.get(&doc).copied().map_or(0.0, of_rank),
+            rank_dense: self.dense_ranks.get(&doc).copied().map_or(0.0, of_rank),
             is_test: if kind == Some(ChunkKind::Test) {
                 1.0
             } else {
@@ -166,6 +165,11 @@ impl<'s> FeatureMaker<'s> {
         let weights = self.legs.lexical.idf.iter().zip(found);
         weights.filter(|(_, found)| *found).map(|(idf, _)| idf).sum::<f32>() / self.all_idf
     }
+}
+
+/// What a rank counts, counted from 0.
+pub(super) fn of_rank(rank: usize) -> f32 {
+    RANK_K / (RANK_K + rank as f32)
 }
 
 fn as_feature(fact: bool) -> f32 {

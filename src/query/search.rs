@@ -16,7 +16,7 @@ use super::analyze::{Analysis, analyze};
 use super::defining::Defining;
 use super::elsewhere::Elsewhere;
 use super::exact::ExactText;
-use super::features::FeatureMaker;
+use super::features::{FeatureMaker, of_rank};
 use super::filter::FileFilter;
 use super::hit::{Hit, Opened};
 use super::lexical_leg::{LexicalLeg, LexicalParams};
@@ -234,7 +234,14 @@ impl<'a> Searcher<'a> {
         let by_words = self.ranked_docs(&lexical, &request.exact, scope);
         if request.mode == Mode::Keyword {
             let scored = by_words.iter().map(|&doc| (doc, lexical.docs[doc as usize].bm25.0));
-            return Ok(self.plain(scored, scope));
+            let scored: Vec<_> = scored.collect();
+            let features = |rank, doc, share| Features {
+                bm25: share,
+                rank_lexical: of_rank(rank),
+                exact_text: request.exact.share(doc),
+                ..Features::default()
+            };
+            return Ok(self.plain(&scored, features, scope));
         }
         let own = self.paths.embed_query(text)?.vector;
         let mut ask_for_meaning = || self.asked(|embedder| embedder.embed_query(text), notes);
@@ -248,7 +255,7 @@ impl<'a> Searcher<'a> {
             .query(own, added, scope.docs(&self.live), LEG_CANDIDATES, notes)?;
         let by_meaning = self.docs_by_meaning(&query, scope)?;
         if request.mode == Mode::Semantic {
-            return Ok(self.plain(by_meaning.iter().map(|(doc, cosine)| (*doc, cosine.0)), scope));
+            return Ok(self.by_nearness(&by_meaning, scope));
         }
         let sparse = leg.and_then(|leg| {
             let found = leg.find(asked, scope.docs(&self.live), LEG_CANDIDATES, notes)?;
@@ -316,9 +323,9 @@ impl<'a> Searcher<'a> {
         };
         let docs = scope.docs(&self.live);
         let query = self.meaning.query(own, added, docs, LEG_CANDIDATES, notes)?;
-        let found = self.meaning.search(&query, scope.docs(&self.live), LEG_CANDIDATES)?;
-        let others = found.iter().filter(|(doc, _)| Some(*doc) != named);
-        Ok(self.plain(others.map(|(doc, cosine)| (*doc, cosine.0)), scope))
+        let mut found = self.meaning.search(&query, scope.docs(&self.live), LEG_CANDIDATES)?;
+        found.retain(|(doc, _)| Some(*doc) != named);
+        Ok(self.by_nearness(&found, scope))
     }
 
     /// The document of the chunk that stands at `path:line`, if the text is that.
@@ -374,19 +381,35 @@ impl<'a> Searcher<'a> {
         Ok(docs)
     }
 
-    /// One leg's order as it is.
-    fn plain(&self, scored: impl Iterator<Item = (u32, f32)>, scope: &Scope) -> Vec<Candidate> {
-        scored
-            .filter_map(|(doc, score)| {
-                Some(Candidate {
-                    doc,
-                    place: scope.places(self.view, doc).next()?,
-                    score,
-                    features: Features::default(),
-                    reranked: None,
-                })
+    /// The order of nearness as it is.
+    fn by_nearness(&self, found: &[(u32, Cosine)], scope: &Scope) -> Vec<Candidate> {
+        let scored: Vec<_> = found.iter().map(|(doc, cosine)| (*doc, cosine.0)).collect();
+        let features = |rank, _, share| Features {
+            cosine: share,
+            rank_dense: of_rank(rank),
+            ..Features::default()
+        };
+        self.plain(&scored, features, scope)
+    }
+
+    /// One leg's order as it is; features are what it goes by, made of rank, document and the share of the best score.
+    fn plain(
+        &self,
+        scored: &[(u32, f32)],
+        features: impl Fn(usize, u32, f32) -> Features,
+        scope: &Scope,
+    ) -> Vec<Candidate> {
+        let best = scored.iter().map(|(_, score)| *score).fold(f32::MIN_POSITIVE, f32::max);
+        let candidates = scored.iter().enumerate().filter_map(|(rank, &(doc, score))| {
+            Some(Candidate {
+                doc,
+                place: scope.places(self.view, doc).next()?,
+                score,
+                features: features(rank, doc, score / best),
+                reranked: None,
             })
-            .collect()
+        });
+        candidates.collect()
     }
 
     fn fused(&self, legs: &Legs<'_>, scope: &Scope) -> Result<Vec<Candidate>, SearchError> {

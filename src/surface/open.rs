@@ -59,20 +59,25 @@ impl Workspace {
         Self::of(Repository::discover(path)?, overrides)
     }
 
+    /// The same as if nothing were set: for changing settings that nothing can be opened with.
+    pub(crate) fn open_without_settings(path: &Path) -> Result<Self> {
+        let repository = Repository::discover(path)?;
+        let location = location(&repository, &Overrides::default(), &Environment::read())?;
+        let config = Config::resolve(&Overrides::default(), &Environment::default(), None, None)?;
+        Self::with(repository, location, config)
+    }
+
     fn of(repository: Repository, overrides: &Overrides) -> Result<Self> {
-        start_threads()?;
         let environment = Environment::read();
-        let location = Location {
-            trusted_owner: owner_of(repository.common_dir()),
-            root: match &overrides.sidecar {
-                Some(folder) => folder.clone(),
-                None => sidecar_root_of(&repository, &environment),
-            },
-        };
-        check_place(&repository, &location)?;
+        let location = location(&repository, overrides, &environment)?;
         let machine = location.root.join("config.toml");
         let own = repository.work_dir().map(|root| root.join(".codescout.toml"));
         let config = Config::resolve(overrides, &environment, Some(&machine), own.as_deref())?;
+        Self::with(repository, location, config)
+    }
+
+    fn with(repository: Repository, location: Location, config: Config) -> Result<Self> {
+        start_threads()?;
         let remote_model = config.remote_embedder()?.map(RemoteEmbedder::new);
         let remote_sparse = config.remote_sparse()?.map(RemoteSparse::new);
         let reranker = config.rerank.options()?.map(RemoteReranker::new);
@@ -169,6 +174,19 @@ impl Workspace {
         self.exclude_sidecar(&sidecar, interrupt).unwrap_or_else(tell);
         Ok(sidecar)
     }
+}
+
+/// Where the sidecar is, or would be.
+fn location(repository: &Repository, overrides: &Overrides, environment: &Environment) -> Result<Location> {
+    let location = Location {
+        trusted_owner: owner_of(repository.common_dir()),
+        root: match &overrides.sidecar {
+            Some(folder) => folder.clone(),
+            None => sidecar_root_of(repository, environment),
+        },
+    };
+    check_place(repository, &location)?;
+    Ok(location)
 }
 
 /// Starts the pool that rooms share, with one thread where there is no room for more. Left to itself it would panic.

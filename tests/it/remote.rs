@@ -710,7 +710,7 @@ fn the_program_tells_what_leaves_and_what_is_missing() {
 #[test]
 fn a_model_is_measured_beside_the_built_in_one() {
     let repo = project(4);
-    repo.write("src/packet_9.rs", "pub fn packet_9() -> usize {\n    9\n}\n");
+    repo.write("src/packet_3.rs", "pub fn packet_3() -> usize {\n    9\n}\n");
     repo.commit("handle packets of the ninth kind");
     let stub = openai_stub();
     configure(&repo, &settings(&stub));
@@ -751,6 +751,15 @@ fn a_setting_that_no_command_could_start_with_is_not_made() {
     }
     set("embedding.server", "http://127.0.0.1:7997", 0);
     set("embedding.api", "soap", 2);
+    // What was written by hand is mended by the same commands.
+    configure(
+        &repo,
+        "[embedding]\nserver = 'localhost:7997'\napi = 'tei'\n[search]\nlimit = 7\n",
+    );
+    let told = call_in(repo.root(), &["search", "packet"], b"").expect(2).stderr;
+    assert!(told.contains("codescout config unset embedding.server"), "{told}");
+    call_in(repo.root(), &["config", "unset", "embedding.server"], b"").expect(0);
+    call_in(repo.root(), &["search", "packet"], b"").expect(0);
     assert_eq!(
         call_in(repo.root(), &["config", "get", "embedding.api"], b"")
             .expect(0)

@@ -1,5 +1,6 @@
 //! What to do about an error.
 
+use crate::config::{ConfigError, Origin};
 use crate::git::{OpenError, RevisionError};
 use crate::query::{CursorError, PatternError, ReadError};
 
@@ -50,6 +51,16 @@ pub(crate) fn hint(error: &anyhow::Error, door: Door) -> Option<String> {
                 return Some(format!("it could be {}", list.join(", ")));
             }
             _ => {}
+        }
+        if let Some(ConfigError::Server {
+            key,
+            origin: Origin::File(_),
+            ..
+        }) = cause.downcast_ref()
+        {
+            return Some(format!(
+                "codescout config set {key} VALUE, or: codescout config unset {key}"
+            ));
         }
         if let Some(error) = cause.downcast_ref::<Hinted>() {
             return Some(error.hint.clone());

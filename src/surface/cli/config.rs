@@ -3,11 +3,11 @@
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
-use super::args::{ConfigArgs, ConfigCommand};
+use super::args::{ConfigArgs, ConfigCommand, Global};
 use super::json::Hinted;
-use super::render::{FAINT, Output, STRONG, one_line};
+use super::render::{FAINT, Output, STRONG, note, one_line};
 use super::{Found, INTERRUPTED};
-use crate::config::{EditError, KEYS, Overrides, set};
+use crate::config::{KEYS, Overrides, set, unset};
 use crate::query::nearest;
 use crate::surface::open::{PATIENCE, Workspace};
 
@@ -32,11 +32,13 @@ impl From<(&'static str, String, String)> for SettingOut {
     }
 }
 
-pub(super) fn run(workspace: &Workspace, args: &ConfigArgs, output: &mut Output) -> Result<Found> {
+pub(super) fn run(global: &Global, args: &ConfigArgs, output: &mut Output) -> Result<Found> {
+    let mut shown = |key| show(&Workspace::open(&global.repo, &Overrides::default())?, key, output);
     match &args.command {
-        None | Some(ConfigCommand::Show) => show(workspace, None, output),
-        Some(ConfigCommand::Get { key }) => show(workspace, Some(key), output),
-        Some(ConfigCommand::Set { key, value }) => change(workspace, key, value, output),
+        None | Some(ConfigCommand::Show) => shown(None),
+        Some(ConfigCommand::Get { key }) => shown(Some(key)),
+        Some(ConfigCommand::Set { key, value }) => change(global, key, Some(value), output),
+        Some(ConfigCommand::Unset { key }) => change(global, key, None, output),
     }
 }
 
@@ -70,47 +72,55 @@ fn show(workspace: &Workspace, key: Option<&str>, output: &mut Output) -> Result
     Ok(Found::Something)
 }
 
-fn change(workspace: &Workspace, key: &str, value: &str, output: &mut Output) -> Result<Found> {
-    let is_known = KEYS.iter().any(|(known, _)| *known == key);
-    if !is_known {
+/// Sets a key to a value, or takes it out.
+fn change(global: &Global, key: &str, value: Option<&str>, output: &mut Output) -> Result<Found> {
+    let Some((key, _)) = KEYS.iter().find(|(known, _)| *known == key) else {
         return Err(unknown_key(key).into());
-    }
+    };
+    // With what is set now nothing may be opened any more, and this is what mends it.
+    let workspace = Workspace::open_without_settings(&global.repo)?;
+    let opened = || Workspace::open(&global.repo, &Overrides::default());
+    let was_usable = opened().is_ok();
     // The folder has to be ours before anything is written into it.
     let sidecar = workspace.open_or_create_sidecar(&INTERRUPTED)?;
     // Two that set something at once would each write what it read, and one of them be lost.
     let lock = sidecar.lock_unless(PATIENCE, &INTERRUPTED)?;
-    let path = file(workspace);
+    let path = file(&workspace);
     let before = std::fs::read(&path).ok();
-    match set(&path, key, value) {
-        Err(EditError::UnknownKey { key }) => return Err(unknown_key(&key).into()),
-        done => done?,
-    }
-    // A value of the right kind may still be none that a command can start with.
-    if let Err(error) = Workspace::open(workspace.repository.place(), &Overrides::default()) {
-        match before {
-            Some(bytes) => std::fs::write(&path, bytes),
-            None => std::fs::remove_file(&path),
+    let is_changed = match value {
+        Some(value) => set(&path, key, value).map(|()| true)?,
+        None => unset(&path, key)?,
+    };
+    let now = match opened() {
+        Ok(now) => now.config.entries(),
+        // It was not for this that nothing could be opened.
+        Err(error) if !was_usable => {
+            note(&format!("this is still in the way: {error:#}"));
+            Vec::new()
         }
-        .with_context(|| format!("cannot put {} back as it was", path.display()))?;
-        return Err(error.context(format!("{key} is left as it was")));
-    }
+        // A value of the right kind may still be none that a command can start with.
+        Err(error) => {
+            match before {
+                Some(bytes) => std::fs::write(&path, bytes),
+                None => std::fs::remove_file(&path),
+            }
+            .with_context(|| format!("cannot put {} back as it was", path.display()))?;
+            return Err(error.context(format!("{key} is left as it was")));
+        }
+    };
     drop(lock);
     if output.json {
-        let setting = SettingOut {
-            key: KEYS
-                .iter()
-                .find(|(known, _)| *known == key)
-                .map_or("", |(known, _)| known),
-            value: value.to_owned(),
-            origin: path.display().to_string(),
-        };
+        let results = now.into_iter().filter(|(known, _, _)| known == key);
         output.json(&ConfigOut {
-            repo: repo(workspace),
+            repo: repo(&workspace),
             file: path.display().to_string(),
-            results: vec![setting],
+            results: results.map(SettingOut::from).collect(),
         })?;
     }
-    Ok(Found::Something)
+    Ok(match is_changed {
+        true => Found::Something,
+        false => Found::Nothing,
+    })
 }
 
 fn repo(workspace: &Workspace) -> String {

@@ -8,7 +8,7 @@ use super::config::SettingOut;
 use super::progress::CliProgress;
 use super::render::{FAINT, MATCH, Output, STRONG, one_line};
 use super::{Found, INTERRUPTED};
-use crate::config::Overrides;
+use crate::config::{Origin, Overrides};
 use crate::surface::doctor::{Finding, Report, Severity, examine};
 use crate::surface::open::Workspace;
 
@@ -101,7 +101,8 @@ fn show(report: &Report, mended: &[String], output: &mut Output) -> Result<()> {
             output.line(&format!("{:<24} mend: {}", "", one_line(mend)))?;
         }
     }
-    for (key, value, origin) in &report.settings {
+    let is_set = |(_, _, origin): &&(_, _, String)| *origin != Origin::Default.to_string();
+    for (key, value, origin) in report.settings.iter().filter(is_set) {
         let origin = output.name(FAINT, &format!("({origin})"));
         output.line(&format!("setting  {key} = {} {origin}", one_line(value)))?;
     }

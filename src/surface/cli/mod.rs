@@ -109,7 +109,7 @@ fn run(args: &Args, doors: Doors, output: &mut Output) -> anyhow::Result<Found> 
         Command::Blame(blame) => blame::run(&open(&Overrides::default())?, &args.global, blame, output),
         Command::Diff(diff) => diff::run(&open(&Overrides::default())?, &args.global, diff, output),
         Command::Hooks(hooks) => hooks::run(&args.global, hooks, output),
-        Command::Config(config) => config::run(&open(&Overrides::default())?, config, output),
+        Command::Config(config) => config::run(&args.global, config, output),
         Command::Completions(completions) => completions::run(completions, output),
         Command::Doctor(doctor) => doctor::run(&args.global, doctor, output),
         Command::Init(init) => init::run(&open(&Overrides::default())?, &args.global, init, output),

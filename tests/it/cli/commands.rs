@@ -185,6 +185,15 @@ fn config_shows_origins_and_sets() {
         wrong.stderr
     );
     call(&repo, &["config", "set", "search.limit", "many"]).expect(2);
+    let gone = call(&repo, &["config", "unset", "search.limit", "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(
+        (&gone["results"][0]["value"], &gone["results"][0]["origin"]),
+        (&json!("10"), &json!("default"))
+    );
+    call(&repo, &["config", "unset", "search.limit"]).expect(1);
+    call(&repo, &["config", "unset", "search.limt"]).expect(2);
     assert_eq!(repo.git(["status", "--porcelain"]), "");
 }
 
@@ -226,6 +235,26 @@ fn search_finds_by_words_and_by_expression() {
         .json();
     assert_eq!(strings(&lines["results"], "path"), ["src/lexer.rs", "src/parser.rs"]);
     assert_eq!(lines["results"][1]["kind"], json!("line"));
+}
+
+#[test]
+fn what_an_order_of_one_leg_goes_by_is_explained() {
+    let repo = project();
+    for (mode, feature, rank) in [
+        ("semantic", "cosine", "rank_dense"),
+        ("keyword", "bm25", "rank_lexical"),
+    ] {
+        let args = ["search", "parse the query", "--mode", mode, "--explain", "--json"];
+        let found = call(&repo, &args).expect(0).json();
+        let features = &found["results"][0]["features"];
+        assert_eq!(
+            (&features[feature], &features[rank]),
+            (&json!(1.0), &json!(1.0)),
+            "{found}"
+        );
+        let second = found["results"][1]["features"][feature].as_f64().unwrap();
+        assert!((0.0..=1.0).contains(&second), "{found}");
+    }
 }
 
 #[test]

@@ -339,6 +339,7 @@ const CALLS: &[(&str, &[&[&str]])] = &[
             &["config"],
             &["config", "get", "search.limit"],
             &["config", "set", "search.limit", "5"],
+            &["config", "unset", "search.limit"],
         ],
     ),
     ("completions", &[&["completions", "bash"]]),

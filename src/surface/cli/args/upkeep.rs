@@ -187,7 +187,8 @@ pub(crate) enum HooksCommand {
 #[command(after_help = "Examples:
   codescout config                     every setting, and where it was set
   codescout config get search.limit
-  codescout config set search.limit 20")]
+  codescout config set search.limit 20
+  codescout config unset search.limit")]
 pub(crate) struct ConfigArgs {
     #[command(subcommand)]
     pub(crate) command: Option<ConfigCommand>,
@@ -208,5 +209,10 @@ pub(crate) enum ConfigCommand {
         key: String,
         /// What it shall be
         value: String,
+    },
+    /// Take a setting out of .codescout/config.toml
+    Unset {
+        /// As in the list
+        key: String,
     },
 }
