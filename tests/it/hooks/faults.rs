@@ -4,14 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc;
-use std::time::Duration;
 
-use codescout::sidecar::Sidecar;
 use codescout::surface::hooks::{Entry, HookLog, RunOutcome};
 use notify::{RecursiveMode, Watcher};
 
 use super::{
-    assert_fresh, commit_file, hooked, hooks, hooks_json, indexed, log, n_runs, open, settle, wait_until, worker_in,
+    assert_fresh, commit_file, held, hooked, hooks, hooks_json, indexed, log, n_runs, open, settle, wait_until,
+    worker_in,
 };
 use crate::support::TestRepo;
 
@@ -63,14 +62,7 @@ fn end(signal: &str, process: &str) {
 
 #[test]
 fn a_worker_that_was_killed_leaves_nothing_in_the_way() {
-    let repo = hooked();
-    commit_file(&repo, "first");
-    settle(&repo);
-    let before = n_runs(&repo);
-    let lock = Sidecar::open(&repo.path(".codescout"))
-        .unwrap()
-        .lock(Duration::from_secs(20))
-        .unwrap();
+    let (repo, before, lock) = held();
     commit_file(&repo, "second");
     end("-KILL", &started(&repo, before));
     settle(&repo);
@@ -82,14 +74,7 @@ fn a_worker_that_was_killed_leaves_nothing_in_the_way() {
 
 #[test]
 fn a_worker_that_was_asked_to_stop_says_so() {
-    let repo = hooked();
-    commit_file(&repo, "first");
-    settle(&repo);
-    let before = n_runs(&repo);
-    let lock = Sidecar::open(&repo.path(".codescout"))
-        .unwrap()
-        .lock(Duration::from_secs(20))
-        .unwrap();
+    let (repo, before, lock) = held();
     commit_file(&repo, "second");
     end("-TERM", &started(&repo, before));
     drop(lock);

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use codescout::sidecar::Sidecar;
 
-use super::{assert_fresh, commit_file, git_says, hooked, hooks, indexed, log, n_runs, settle, wait_until, worker_in};
+use super::{
+    assert_fresh, commit_file, git_says, held, hooked, hooks, indexed, log, n_runs, settle, wait_until, worker_in,
+};
 use crate::cli::call_in;
 use crate::support::TestRepo;
 
@@ -221,15 +223,7 @@ fn a_checkout_of_files_is_nothing() {
 
 #[test]
 fn a_captured_commit_does_not_wait_for_the_run() {
-    let repo = hooked();
-    commit_file(&repo, "first");
-    settle(&repo);
-    let before = n_runs(&repo);
-    // No run can end while this is held.
-    let lock = Sidecar::open(&repo.path(".codescout"))
-        .unwrap()
-        .lock(Duration::from_secs(20))
-        .unwrap();
+    let (repo, before, lock) = held();
     for n in 0..5 {
         // Waits for the end of what it prints, which a run that kept the pipes would put off.
         commit_file(&repo, &format!("during_{n}"));

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use codescout::config::Overrides;
 use codescout::git::Repository;
+use codescout::sidecar::{Sidecar, WriterLock};
 use codescout::surface::Workspace;
 use codescout::surface::hooks::{Entry, HookLog, RunOutcome};
 use serde_json::Value;
@@ -29,6 +30,17 @@ fn hooked() -> TestRepo {
     let repo = TestRepo::new("\n//- start.rs\npub fn start() {}\n");
     hooks(&repo, &["install"]).expect(0);
     repo
+}
+
+/// A repository with hooks and a run behind it, how many there were, and a lock: no run can end while it is held.
+fn held() -> (TestRepo, usize, WriterLock) {
+    let repo = hooked();
+    commit_file(&repo, "first");
+    settle(&repo);
+    let before = n_runs(&repo);
+    let sidecar = Sidecar::open(&repo.path(".codescout")).unwrap();
+    let lock = sidecar.lock(Duration::from_secs(20)).unwrap();
+    (repo, before, lock)
 }
 
 /// Calls `codescout hooks …`.
