@@ -8,13 +8,39 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use super::failpoint;
 
-/// Held while the sidecar is written. The kernel drops it when its process ends, however it ends.
+/// A file that nobody else locks as long as this lives. The kernel lets go of it when its process ends, however it ends.
+#[derive(Debug)]
+pub struct FileLock(File);
+
+impl FileLock {
+    /// Locks `file`, or gives it back if somebody else has it locked.
+    pub fn take(file: File) -> io::Result<Result<Self, File>> {
+        loop {
+            return match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => Ok(Ok(Self(file))),
+                Err(Errno::WOULDBLOCK) => Ok(Err(file)),
+                Err(Errno::INTR) => continue,
+                Err(errno) => Err(errno.into()),
+            };
+        }
+    }
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        // To close it is not enough: a program that another thread is about to start has it open until it runs.
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
+/// Held while the sidecar is written.
 #[derive(Debug)]
 pub struct WriterLock {
-    _file: File,
+    _lock: FileLock,
 }
 
 /// Why the lock was not had.
@@ -56,20 +82,20 @@ impl WriterLock {
         };
         failpoint::hit("lock.opened").map_err(io_error)?;
         let deadline = Instant::now() + patience;
+        let mut file = file;
         loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => {
+            file = match FileLock::take(file).map_err(io_error)? {
+                Ok(lock) => {
                     failpoint::hit("lock.taken").map_err(io_error)?;
-                    return Ok(Self { _file: file });
+                    return Ok(Self { _lock: lock });
                 }
-                Err(rustix::io::Errno::WOULDBLOCK) if interrupt.load(Ordering::Relaxed) => {
+                Err(_) if interrupt.load(Ordering::Relaxed) => {
                     return Err(LockError::Interrupted { path: path.to_owned() });
                 }
-                Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => thread::sleep(RETRY_EVERY),
-                Err(rustix::io::Errno::WOULDBLOCK) => return Err(LockError::Busy { path: path.to_owned() }),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(errno) => return Err(io_error(errno.into())),
-            }
+                Err(_) if Instant::now() >= deadline => return Err(LockError::Busy { path: path.to_owned() }),
+                Err(file) => file,
+            };
+            thread::sleep(RETRY_EVERY);
         }
     }
 }
@@ -93,5 +119,13 @@ mod tests {
         assert!(matches!(interrupted, Err(LockError::Interrupted { .. })));
         drop(held);
         take(Duration::ZERO, false).unwrap();
+    }
+
+    #[test]
+    fn what_else_has_the_file_open_does_not_keep_a_dropped_lock() {
+        let file = tempfile::tempfile().unwrap();
+        let also_open = file.try_clone().unwrap();
+        drop(FileLock::take(file).unwrap().unwrap());
+        let _again = FileLock::take(also_open).unwrap().unwrap();
     }
 }

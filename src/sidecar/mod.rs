@@ -28,7 +28,7 @@ pub use collected::LastCollection;
 pub use compress::{CompressError, compress, compress_into, decompress, decompress_from};
 pub use layout::{FORMAT_VERSION, Sidecar, Store};
 pub use location::{Location, OpenError};
-pub use lock::{LockError, WriterLock};
+pub use lock::{FileLock, LockError, WriterLock};
 pub use pins::Pin;
 pub use record::RecordError;
 pub use sections::{Bytes, SectionError, SectionFile, SectionWriter};

@@ -10,13 +10,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
 use super::event::HookEvent;
 use crate::git::Repository;
-use crate::sidecar::{failpoint, remove_stale_temporaries};
+use crate::sidecar::{FileLock, failpoint, remove_stale_temporaries};
 
 /// A name that no linked work tree has: git calls those after their folders, and this is no folder's.
 const MAIN: &str = "main work tree";
@@ -45,10 +44,10 @@ pub(super) struct Request {
     pub(super) git_dir: PathBuf,
 }
 
-/// Held by the one worker. The kernel drops it when its process ends, however it ends.
+/// Held by the one worker.
 #[derive(Debug)]
 pub(super) struct WorkerLock {
-    _file: File,
+    _lock: FileLock,
 }
 
 impl Queue {
@@ -116,14 +115,7 @@ impl Queue {
         fs::create_dir_all(&self.root)?;
         let path = self.root.join("lock");
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
-        loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Some(WorkerLock { _file: file })),
-                Err(Errno::WOULDBLOCK) => return Ok(None),
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-        }
+        Ok(FileLock::take(file)?.ok().map(|lock| WorkerLock { _lock: lock }))
     }
 }
 

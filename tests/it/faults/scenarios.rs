@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{FlockOperation, flock};
+use codescout::sidecar::FileLock;
 use serde_json::Value;
 
 use super::{Told, check_sound, copy_of, history, program, stderr, succeed, told_by};
@@ -318,10 +318,10 @@ fn leave_request(root: &Path) {
 }
 
 /// As long as it lives, hooks find a worker at work.
-fn lock_of_worker(root: &Path) -> File {
+fn lock_of_worker(root: &Path) -> FileLock {
     let folder = root.join(".git/codescout-hooks");
     fs::create_dir_all(&folder).unwrap();
-    let file = File::create(folder.join("lock")).unwrap();
-    flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
-    file
+    FileLock::take(File::create(folder.join("lock")).unwrap())
+        .unwrap()
+        .unwrap()
 }
