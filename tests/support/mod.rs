@@ -8,6 +8,23 @@ pub(crate) mod qdrant;
 mod repo;
 mod stub;
 
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
 pub(crate) use repo::TestRepo;
 #[allow(unused_imports, reason = "each test binary uses its own part of it")]
 pub(crate) use stub::{Reply, Seen, Stub};
+
+/// Makes a file that can be run. Another process writes it: what is open for writing cannot be run, and what is open here is so for a
+/// moment in every program too that another test is about to begin.
+#[track_caller]
+pub(crate) fn write_executable(path: &Path, content: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(path);
+    let mut writer = shell.stdin(Stdio::piped()).spawn().unwrap();
+    writer.stdin.take().unwrap().write_all(content.as_bytes()).unwrap();
+    assert!(writer.wait().unwrap().success());
+}

@@ -1,12 +1,11 @@
 //! A repository whose configuration names a program for every occasion: every command is run against it, and no program runs.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{cut_off, program, stderr, succeed};
-use crate::support::TestRepo;
+use crate::support::{TestRepo, write_executable};
 
 /// A repository with traps. `trace` exists once one has fired.
 struct Trapped {
@@ -191,12 +190,10 @@ impl Trapped {
 
 /// A program that leaves a trace.
 fn script(path: &Path, trace: &Path) -> PathBuf {
-    fs::write(
+    write_executable(
         path,
-        format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\ncat\n", trace.display()),
-    )
-    .unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        &format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\ncat\n", trace.display()),
+    );
     path.to_owned()
 }
 

@@ -1,20 +1,21 @@
 //! A repository whose configuration names programs for every occasion: none of them may run.
 
-use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::AtomicBool;
 
 use codescout::git::{Attributes, KnownFiles};
 use codescout::model::RepoPath;
 
 use super::oracle::{open, tree_files};
-use crate::support::TestRepo;
+use crate::support::{TestRepo, write_executable};
 
 /// Sets everything that can name a program to one that leaves a trace.
 fn trapped(repo: &TestRepo) {
     let trap = repo.beside("trap.sh");
     let trace = repo.beside("trace");
-    std::fs::write(&trap, format!("#!/bin/sh\necho \"$@\" >> '{}'\ncat\n", trace.display())).unwrap();
-    std::fs::set_permissions(&trap, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_executable(
+        &trap,
+        &format!("#!/bin/sh\necho \"$@\" >> '{}'\ncat\n", trace.display()),
+    );
     let hooks = repo.beside("hooks");
     std::fs::create_dir(&hooks).unwrap();
     for hook in [

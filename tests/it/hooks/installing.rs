@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 
 use codescout::surface::hooks::{Foreign, HookEvent, Trial, trial};
 
-use super::{PROGRAM, assert_fresh, commit_file, hooked, hooks, hooks_json, n_runs, open, settle, write_executable};
-use crate::support::TestRepo;
+use super::{PROGRAM, assert_fresh, commit_file, hooked, hooks, hooks_json, n_runs, open, settle};
+use crate::support::{TestRepo, write_executable};
 
 /// Every file of a folder: its mode, and its content or where it leads.
 fn listing(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {

@@ -6,8 +6,8 @@ use std::process::Command;
 use codescout::surface::hooks::{Foreign, Trial, trial};
 use serde_json::Value;
 
-use super::{PROGRAM, assert_fresh, commit_file, hooked, hooks, hooks_json, n_runs, open, settle, write_executable};
-use crate::support::TestRepo;
+use super::{PROGRAM, assert_fresh, commit_file, hooked, hooks, hooks_json, n_runs, open, settle};
+use crate::support::{TestRepo, write_executable};
 
 fn repo() -> TestRepo {
     TestRepo::new("\n//- start.rs\npub fn start() {}\n")

@@ -146,14 +146,6 @@ fn git_says<S: AsRef<OsStr>>(repo: &TestRepo, arguments: &[S]) -> String {
     String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
 }
 
-/// Makes an executable file.
-fn write_executable(path: &Path, content: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, content).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-}
-
 fn open(repo: &TestRepo) -> Repository {
     Repository::open(repo.root()).unwrap()
 }
