@@ -31,12 +31,13 @@ pub trait Embedder: Send + Sync {
         Vec::new()
     }
 
-    /// The embedding of a query. A text in which the model finds nothing gives the zero vector, which is like no document.
-    fn embed_query(&self, text: &str) -> Result<Embedding, EmbedError>;
+    /// The embedding of a query. A text in which the model finds nothing gives the zero vector, which is like no document. What
+    /// takes long ends with [`EmbedError::Interrupted`] soon after `interrupt` is set.
+    fn embed_query(&self, text: &str, interrupt: &AtomicBool) -> Result<Embedding, EmbedError>;
 
     /// The embedding of a text that documents like it are wanted for, as it would be of a document; somebody waits for it.
-    fn embed_example(&self, text: &str) -> Result<Embedding, EmbedError> {
-        let embedded = self.embed_documents(&[text], &AtomicBool::new(false))?;
+    fn embed_example(&self, text: &str, interrupt: &AtomicBool) -> Result<Embedding, EmbedError> {
+        let embedded = self.embed_documents(&[text], interrupt)?;
         embedded.into_iter().next().ok_or_else(|| EmbedError::Unusable {
             backend: self.profile().model.clone(),
             detail: "no vector".to_owned(),

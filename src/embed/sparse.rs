@@ -17,8 +17,8 @@ pub trait SparseEmbedder: Send + Sync {
     /// One vector per text, in the order of `texts`; `None` for a text that the model does not take.
     fn embed_documents(&self, texts: &[&str], interrupt: &AtomicBool) -> Result<Vec<Option<SparseVector>>, EmbedError>;
 
-    /// The vector of a query. An empty one is like no document.
-    fn embed_query(&self, text: &str) -> Result<SparseVector, EmbedError>;
+    /// The vector of a query. An empty one is like no document. What takes long ends soon after `interrupt` is set.
+    fn embed_query(&self, text: &str, interrupt: &AtomicBool) -> Result<SparseVector, EmbedError>;
 
     /// How many texts at a time are best given to [`Self::embed_documents`], and how many calls of it at once do good.
     fn batching(&self) -> Batching {

@@ -241,7 +241,7 @@ impl Embedder for StaticModel {
         Ok(embeddings)
     }
 
-    fn embed_query(&self, text: &str) -> Result<Embedding, EmbedError> {
+    fn embed_query(&self, text: &str, _interrupt: &AtomicBool) -> Result<Embedding, EmbedError> {
         Ok(self.embed(text.as_bytes(), Side::Query))
     }
 }

@@ -1,6 +1,7 @@
 //! Commits by what their messages say: by words, by meaning, by both, or by a pattern.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
@@ -58,6 +59,8 @@ pub struct CommitSearcher<'a> {
     pub scope: &'a RoaringBitmap,
     /// Proper names.
     pub mailmap: &'a Mailmap,
+    /// Ends it.
+    pub interrupt: &'a AtomicBool,
 }
 
 /// A commit that answers.
@@ -106,6 +109,9 @@ pub enum CommitSearchError {
     /// The vector of the query.
     #[error(transparent)]
     Embed(#[from] EmbedError),
+    /// The caller's flag was set.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// A commit's number with the lines of its message that match.
@@ -161,6 +167,7 @@ impl CommitSearcher<'_> {
         let found: Vec<Vec<Matched>> = blocks
             .par_iter()
             .map(|(batch, first)| -> Result<_, CommitSearchError> {
+                self.go_on()?;
                 let (first, messages) = batch.messages_around(*first)?;
                 let numbered = (batch.base() + first..).zip(messages);
                 let in_scope = numbered.filter(|(number, _)| self.scope.contains(*number));
@@ -184,11 +191,20 @@ impl CommitSearcher<'_> {
         })
     }
 
+    /// Fails once the answer is not wanted.
+    fn go_on(&self) -> Result<(), CommitSearchError> {
+        match self.interrupt.load(Ordering::Relaxed) {
+            true => Err(CommitSearchError::Interrupted),
+            false => Ok(()),
+        }
+    }
+
     fn hits(&self, scored: &[(u32, f32)]) -> Result<Vec<CommitHit>, CommitSearchError> {
         let numbers: Vec<u32> = scored.iter().map(|(number, _)| *number).collect();
         let heads = self.history.heads(&numbers)?;
         let mut hits = Vec::with_capacity(scored.len());
         for &(number, score) in scored {
+            self.go_on()?;
             let head = heads[&number].clone();
             hits.push(CommitHit {
                 number,
@@ -218,6 +234,7 @@ impl CommitSearcher<'_> {
         let mut scores: BTreeMap<u32, Words> = BTreeMap::new();
         let mut idfs = Vec::with_capacity(terms.len());
         for term in terms {
+            self.go_on()?;
             let mut postings = Vec::new();
             for messages in self.messages {
                 messages.words.postings(term, |posting| {
@@ -248,7 +265,7 @@ impl CommitSearcher<'_> {
     }
 
     fn by_meaning(&self, query: &str) -> Result<Vec<(u32, f32)>, CommitSearchError> {
-        let vector = self.embedder.embed_query(query)?.vector;
+        let vector = self.embedder.embed_query(query, self.interrupt)?.vector;
         let found = self.dense()?.search(&vector, self.scope, LEG_CANDIDATES)?;
         Ok(found.into_iter().map(|(number, cosine)| (number, cosine.0)).collect())
     }
@@ -259,7 +276,7 @@ impl CommitSearcher<'_> {
         words: &BTreeMap<u32, Words>,
         idf_sum: f32,
     ) -> Result<Vec<(u32, f32)>, CommitSearchError> {
-        let vector = self.embedder.embed_query(query)?.vector;
+        let vector = self.embedder.embed_query(query, self.interrupt)?.vector;
         let dense = self.dense()?;
         let by_meaning = dense.search(&vector, self.scope, LEG_CANDIDATES)?;
         let phrase = self.with_phrase(query, words, idf_sum)?;

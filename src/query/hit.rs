@@ -103,6 +103,7 @@ impl Searcher<'_> {
             if kept.len() == n_wanted {
                 break;
             }
+            self.go_on()?;
             let Place { file, chunk } = candidate.place;
             let item = self
                 .view

@@ -4,6 +4,8 @@ use crate::index::lexical::bm25::{Bm25, Params, idf};
 use crate::index::lexical::{LexicalError, Posting};
 use crate::snapshot::{FileId, View};
 
+use super::search::SearchError;
+
 /// How the fields weigh and how counts saturate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct LexicalParams {
@@ -38,8 +40,13 @@ pub(super) struct LexicalLeg {
 }
 
 impl LexicalLeg {
-    /// Scores every document and file that holds one of `terms`, each with its weight.
-    pub(super) fn run(view: &View, terms: &[(&str, f32)], params: &LexicalParams) -> Result<Self, LexicalError> {
+    /// Scores every document and file that holds one of `terms`, each with its weight; `go_on` is asked before each term.
+    pub(super) fn run(
+        view: &View,
+        terms: &[(&str, f32)],
+        params: &LexicalParams,
+        go_on: impl Fn() -> Result<(), SearchError>,
+    ) -> Result<Self, SearchError> {
         let mut leg = Self {
             docs: vec![Lexical::default(); view.segments().n_docs() as usize],
             files: vec![Lexical::default(); view.n_files() as usize],
@@ -49,6 +56,7 @@ impl LexicalLeg {
         };
         let mut file_counts = FileCounts::new(view.n_files());
         for &(term, weight) in terms {
+            go_on()?;
             let postings = postings_in_view(view, term)?;
             leg.add_docs(view, &postings, weight, params);
             leg.add_files(view, &postings, weight, params, &mut file_counts);

@@ -1,6 +1,7 @@
 //! One question, answered: legs, candidates, features, order.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use roaring::RoaringBitmap;
 
@@ -86,7 +87,7 @@ pub enum SearchError {
     Dense(#[from] DenseError),
     /// The embedder.
     #[error(transparent)]
-    Embed(#[from] EmbedError),
+    Embed(EmbedError),
     /// A record.
     #[error(transparent)]
     Artifact(#[from] ReadError),
@@ -101,6 +102,15 @@ pub enum SearchError {
     Interrupted,
 }
 
+impl From<EmbedError> for SearchError {
+    fn from(error: EmbedError) -> Self {
+        match error {
+            EmbedError::Interrupted => Self::Interrupted,
+            error => Self::Embed(error),
+        }
+    }
+}
+
 /// Candidates that each leg brings.
 pub const LEG_CANDIDATES: usize = 200;
 /// Files whose best chunk is a candidate.
@@ -112,6 +122,9 @@ const LEXICAL: LexicalParams = LexicalParams {
     name_weight: 3.0,
 };
 
+/// The flag of who waits for an answer to its end: nobody sets it.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
 /// Answers questions about one view.
 pub struct Searcher<'a> {
     pub(super) view: &'a View,
@@ -121,6 +134,7 @@ pub struct Searcher<'a> {
     sparse: Option<SparseLeg<'a>>,
     live: RoaringBitmap,
     pub(super) reranking: Option<Reranking<'a>>,
+    interrupt: &'a AtomicBool,
 }
 
 impl<'a> Searcher<'a> {
@@ -136,7 +150,21 @@ impl<'a> Searcher<'a> {
             sparse: None,
             live,
             reranking: None,
+            interrupt: &NEVER,
         })
+    }
+
+    /// The same for answers that nobody wants any more once the flag is set: they end with [`SearchError::Interrupted`].
+    pub fn until(self, interrupt: &'a AtomicBool) -> Self {
+        Self { interrupt, ..self }
+    }
+
+    /// Fails once the answer is not wanted.
+    pub(super) fn go_on(&self) -> Result<(), SearchError> {
+        match self.interrupt.load(Ordering::Relaxed) {
+            true => Err(SearchError::Interrupted),
+            false => Ok(()),
+        }
     }
 
     /// The same with sparse vectors as a third leg of the modes with words and meaning; `weight` is what they count, as a share of
@@ -170,7 +198,7 @@ impl<'a> Searcher<'a> {
     /// The best hits for a request.
     pub fn search(&self, request: &Request) -> Result<SearchOutcome, SearchError> {
         let read_as = match request.mode {
-            Mode::Auto | Mode::Hybrid => corrected(&request.query, self.view, self.paths)?,
+            Mode::Auto | Mode::Hybrid => corrected(&request.query, self.view, self.paths, || self.go_on())?,
             Mode::Semantic | Mode::Keyword | Mode::Similar => None,
         };
         let scope = self.scope(&request.filter);
@@ -191,6 +219,7 @@ impl<'a> Searcher<'a> {
             .take(n_wanted)
             .skip(request.skip)
             .map(|candidate| {
+                self.go_on()?;
                 let line = request.exact.line(candidate.doc, candidate.place.file);
                 Ok(Hit {
                     line,
@@ -230,7 +259,7 @@ impl<'a> Searcher<'a> {
         }
         let analysis = analyze(text);
         let terms: Vec<(&str, f32)> = analysis.terms.iter().map(|term| (term.as_str(), 1.0)).collect();
-        let lexical = LexicalLeg::run(self.view, &terms, &LEXICAL)?;
+        let lexical = LexicalLeg::run(self.view, &terms, &LEXICAL, || self.go_on())?;
         let by_words = self.ranked_docs(&lexical, &request.exact, scope);
         if request.mode == Mode::Keyword {
             let scored = by_words.iter().map(|&doc| (doc, lexical.docs[doc as usize].bm25.0));
@@ -243,16 +272,19 @@ impl<'a> Searcher<'a> {
             };
             return Ok(self.plain(&scored, features, scope));
         }
-        let own = self.paths.embed_query(text)?.vector;
-        let mut ask_for_meaning = || self.asked(|embedder| embedder.embed_query(text), notes);
+        let own = self.paths.embed_query(text, self.interrupt)?.vector;
+        let mut ask_for_meaning = || self.asked(|embedder| embedder.embed_query(text, self.interrupt), notes);
         let leg = self.sparse.as_ref().filter(|_| request.mode != Mode::Semantic);
         let (added, asked) = match leg {
-            Some(leg) => leg.ask_beside(text, ask_for_meaning),
+            Some(leg) => leg.ask_beside(text, self.interrupt, ask_for_meaning),
             None => (ask_for_meaning(), Asked::NotYet),
         };
+        // A server that was not waited for is none that is away.
+        self.go_on()?;
         let query = self
             .meaning
             .query(own, added, scope.docs(&self.live), LEG_CANDIDATES, notes)?;
+        self.go_on()?;
         let by_meaning = self.docs_by_meaning(&query, scope)?;
         if request.mode == Mode::Semantic {
             return Ok(self.by_nearness(&by_meaning, scope));
@@ -317,12 +349,17 @@ impl<'a> Searcher<'a> {
         let (own, added) = match named.and_then(|doc| self.meaning.vectors(doc)) {
             Some(vectors) => vectors,
             None => {
-                let own = self.paths.embed_example(query)?.vector;
-                (own, self.asked(|embedder| embedder.embed_example(query), notes))
+                let own = self.paths.embed_example(query, self.interrupt)?.vector;
+                (
+                    own,
+                    self.asked(|embedder| embedder.embed_example(query, self.interrupt), notes),
+                )
             }
         };
+        self.go_on()?;
         let docs = scope.docs(&self.live);
         let query = self.meaning.query(own, added, docs, LEG_CANDIDATES, notes)?;
+        self.go_on()?;
         let mut found = self.meaning.search(&query, scope.docs(&self.live), LEG_CANDIDATES)?;
         found.retain(|(doc, _)| Some(*doc) != named);
         Ok(self.by_nearness(&found, scope))
@@ -424,6 +461,7 @@ impl<'a> Searcher<'a> {
         };
         let mut best: Vec<Candidate> = Vec::with_capacity(docs.len());
         for doc in docs {
+            self.go_on()?;
             let candidates = scope.places(self.view, doc).map(|place| {
                 let features = features.of(doc, place);
                 Candidate {

@@ -1,5 +1,7 @@
 //! Sparse vectors as a third way to candidates, where a server makes them.
 
+use std::sync::atomic::AtomicBool;
+
 use roaring::RoaringBitmap;
 
 use crate::embed::{EmbedError, SparseEmbedder, SparseVector};
@@ -71,11 +73,11 @@ impl<'a> SparseLeg<'a> {
     }
 
     /// Asks for the vector of a query on a thread of its own while `work` is done on this one.
-    pub(super) fn ask_beside<T>(&self, text: &str, work: impl FnOnce() -> T) -> (T, Asked) {
+    pub(super) fn ask_beside<T>(&self, text: &str, interrupt: &AtomicBool, work: impl FnOnce() -> T) -> (T, Asked) {
         if !self.has_any {
             return (work(), Asked::NotYet);
         }
-        let ask = || Asked::Answered(self.embedder.embed_query(text));
+        let ask = || Asked::Answered(self.embedder.embed_query(text, interrupt));
         std::thread::scope(|threads| {
             let asking = std::thread::Builder::new()
                 .name("sparse".to_owned())

@@ -5,6 +5,7 @@ use crate::index::lexical::{LexicalError, is_stop_word, stem, words};
 use crate::snapshot::View;
 
 use super::near::edits;
+use super::search::SearchError;
 
 /// Shorter words are too near to too many others.
 const MIN_WORD: usize = 5;
@@ -15,10 +16,17 @@ const MIN_WORD_FOR_TWO: usize = 10;
 ///
 /// A word is unknown when it is plain small letters and neither the view nor the model's vocabulary has it. The nearest word of that
 /// vocabulary with the same first letter takes its place; of equally near ones the one that most documents of the view hold.
-pub(super) fn corrected(query: &str, view: &View, model: &StaticModel) -> Result<Option<String>, LexicalError> {
+/// `go_on` is asked before each word.
+pub(super) fn corrected(
+    query: &str,
+    view: &View,
+    model: &StaticModel,
+    go_on: impl Fn() -> Result<(), SearchError>,
+) -> Result<Option<String>, SearchError> {
     let mut text = String::new();
     let mut copied = 0;
     for (at, word) in words(query) {
+        go_on()?;
         if !is_plain(word) || model.token_id(word).is_some() || n_docs(view, word)? > 0 {
             continue;
         }

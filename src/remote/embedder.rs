@@ -172,12 +172,12 @@ impl Embedder for RemoteEmbedder {
         self.server.batching()
     }
 
-    fn embed_query(&self, text: &str) -> Result<Embedding, EmbedError> {
-        self.embed_at_once(&self.options.query_prefix, text)
+    fn embed_query(&self, text: &str, interrupt: &AtomicBool) -> Result<Embedding, EmbedError> {
+        self.embed_at_once(&self.options.query_prefix, text, interrupt)
     }
 
-    fn embed_example(&self, text: &str) -> Result<Embedding, EmbedError> {
-        self.embed_at_once(&self.options.document_prefix, text)
+    fn embed_example(&self, text: &str, interrupt: &AtomicBool) -> Result<Embedding, EmbedError> {
+        self.embed_at_once(&self.options.document_prefix, text, interrupt)
     }
 
     fn notes(&self) -> Vec<String> {
@@ -186,13 +186,13 @@ impl Embedder for RemoteEmbedder {
 }
 
 impl RemoteEmbedder {
-    fn embed_at_once(&self, prefix: &str, text: &str) -> Result<Embedding, EmbedError> {
+    fn embed_at_once(&self, prefix: &str, text: &str, interrupt: &AtomicBool) -> Result<Embedding, EmbedError> {
         let ask = |client: &Client, texts: &[&str], call: &Call<'_>| self.ask(client, texts, call);
         let check = |shown| self.sign.check(Row::Dense(shown));
         self.server.query(
             (prefix, text),
             (self.sign.text(&self.options.document_prefix), &check),
-            self.options.query_timeout,
+            (self.options.query_timeout, interrupt),
             &ask,
         )
     }

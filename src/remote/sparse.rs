@@ -90,10 +90,11 @@ impl SparseEmbedder for RemoteSparse {
         self.server.documents(("", texts), interrupt, &ask)
     }
 
-    fn embed_query(&self, text: &str) -> Result<SparseVector, EmbedError> {
+    fn embed_query(&self, text: &str, interrupt: &AtomicBool) -> Result<SparseVector, EmbedError> {
         let check = |shown| self.sign.check(Row::Sparse(shown));
         let sign = (self.sign.text(""), &check as _);
-        self.server.query(("", text), sign, self.options.query_timeout, &ask)
+        self.server
+            .query(("", text), sign, (self.options.query_timeout, interrupt), &ask)
     }
 
     fn batching(&self) -> Batching {

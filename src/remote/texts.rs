@@ -117,19 +117,18 @@ impl TextServer {
         Ok(made)
     }
 
-    /// What is asked for of one text behind a prefix, with all retries within a time. If the server is to show a sign, that is
+    /// What is asked for of one text behind a prefix, with all retries within a time, or until the flag is set. If the server is to show a sign, that is
     /// asked for in the same request and looked at by `check`; what it has against the answer is an error.
     pub(super) fn query<T>(
         &self,
         (prefix, text): (&str, &str),
         (sign, check): (Option<String>, &dyn Fn(T) -> Result<(), String>),
-        within: Duration,
+        (within, interrupt): (Duration, &AtomicBool),
         ask: Ask<'_, T>,
     ) -> Result<T, EmbedError> {
-        let never = AtomicBool::new(false);
         let call = Call {
             deadline: Some(Instant::now() + within),
-            interrupt: &never,
+            interrupt,
             retries: true,
         };
         let query = self.sent(prefix, text);

@@ -119,9 +119,9 @@ impl Workspace {
         }
     }
 
-    /// What answers questions about a view, with the help of others as it is set.
-    pub fn searcher<'a>(&'a self, view: &'a View) -> Result<Searcher<'a>> {
-        let mut searcher = Searcher::new(view, self.embedder(), self.static_model())?;
+    /// What answers questions about a view, with the help of others as it is set, until `interrupt` is set.
+    pub fn searcher<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Result<Searcher<'a>> {
+        let mut searcher = Searcher::new(view, self.embedder(), self.static_model())?.until(interrupt);
         let known = |profile| {
             let sidecar = self.open_sidecar().ok()??;
             RowFile::open(Arc::new(probe_of(&sidecar, profile).ok()??)).ok()
@@ -133,14 +133,14 @@ impl Workspace {
             model.know_by(|| known(model.profile().id()));
             searcher = searcher.with_sparse(model, self.config.sparse.weight());
         }
-        if let Some(elsewhere) = self.elsewhere(view)? {
+        if let Some(elsewhere) = self.elsewhere(view, interrupt)? {
             searcher = searcher.with_elsewhere(elsewhere);
         }
         Ok(searcher)
     }
 
     /// The vectors of a view that are with a server, as far as that is known.
-    pub fn elsewhere<'a>(&'a self, view: &'a View) -> Result<Option<Elsewhere<'a>>> {
+    pub fn elsewhere<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Result<Option<Elsewhere<'a>>> {
         if self.config.qdrant.server.address.value.is_none() {
             return Ok(None);
         }
@@ -158,7 +158,7 @@ impl Workspace {
             return Ok(None);
         };
         let holds = there.docs.clone();
-        let index = qdrant.index(view.segments(), there);
+        let index = qdrant.index(view.segments(), there, interrupt);
         let scan_below = u64::from(self.config.qdrant.scan_below.value);
         Ok(Some(Elsewhere {
             min_docs: scan_below.max(index.min_live(LEG_CANDIDATES)),

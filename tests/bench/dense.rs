@@ -216,7 +216,7 @@ fn query_vectors(queries: &Path) -> Vec<Vec<f32>> {
     let queries = fs::read_to_string(queries).unwrap();
     queries
         .lines()
-        .map(|query| model.embed_query(query).unwrap().vector)
+        .map(|query| model.embed_query(query, &AtomicBool::new(false)).unwrap().vector)
         .collect()
 }
 

@@ -71,7 +71,7 @@ impl Indexed {
     }
 
     pub(crate) fn try_search(&self, view: &View, mode: Mode, query: &str) -> Result<SearchOutcome> {
-        let searcher = self.workspace.searcher(view)?;
+        let searcher = self.workspace.searcher(view, &NEVER)?;
         Ok(searcher.search(&Request {
             query: query.to_owned(),
             mode,

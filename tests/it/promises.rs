@@ -147,8 +147,8 @@ impl Embedder for Counting<'_> {
         self.inner.embed_documents(texts, interrupt)
     }
 
-    fn embed_query(&self, text: &str) -> Result<Embedding, EmbedError> {
-        self.inner.embed_query(text)
+    fn embed_query(&self, text: &str, interrupt: &AtomicBool) -> Result<Embedding, EmbedError> {
+        self.inner.embed_query(text, interrupt)
     }
 }
 

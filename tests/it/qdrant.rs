@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::cli::{Called, call_in, spawn_in};
-use crate::indexed::{Indexed, MODES};
+use crate::indexed::{Indexed, MODES, NEVER};
 use crate::remote::configure;
 use crate::support::model::{openai, texts_of};
 use crate::support::qdrant::QdrantStub;
@@ -325,7 +325,7 @@ fn the_nearest_of_any_documents_are_those_of_a_comparison_one_by_one() {
     index(&repo);
     let indexed = Indexed::new(repo.root());
     let view = indexed.view("HEAD");
-    let elsewhere = indexed.workspace.elsewhere(&view).unwrap().unwrap();
+    let elsewhere = indexed.workspace.elsewhere(&view, &NEVER).unwrap().unwrap();
     let all: Vec<u32> = elsewhere.holds.iter().collect();
     assert!(all.len() > 500, "{} documents", all.len());
     let mut dice = Dice(7);
@@ -338,7 +338,7 @@ fn the_nearest_of_any_documents_are_those_of_a_comparison_one_by_one() {
             // A document that is known to nobody, and an overlay's.
             live.insert(u32::MAX - 1);
             let text = format!("read field {} from the tail", dice.below(13));
-            let query = indexed.workspace.embedder().embed_query(&text).unwrap().vector;
+            let query = indexed.workspace.embedder().embed_query(&text, &NEVER).unwrap().vector;
             qdrant.stub().forget();
             let found = elsewhere.index.search(&query, &live, k).unwrap();
             let requests = qdrant.stub().requests();

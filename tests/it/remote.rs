@@ -1,17 +1,19 @@
 //! An embedder on another machine, played by a stub: what is asked, how often, and what answers are like while it fails.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use codescout::config::Overrides;
 use codescout::ingest::{CatchUp, CaughtUp, CollectOptions, Collector, Maker, NoProgress, Occasion};
 use codescout::model::TreeId;
-use codescout::query::Mode;
+use codescout::query::{Mode, Request, SearchError};
 use codescout::sidecar::State;
 use serde_json::{Value, json};
 
 use crate::cli::{Called, call_in, spawn_in};
-use crate::indexed::{Indexed, NEVER, files_below};
+use crate::indexed::{Indexed, MODES, NEVER, files_below};
+use crate::mcp::Client;
 use crate::support::model::{openai, tei, texts_of, vector_of};
 use crate::support::{Reply, Stub, TestRepo};
 
@@ -283,6 +285,52 @@ fn what_is_like_a_piece_of_code_is_answered_without_the_server_too() {
     });
     let notes = asks(&at_a_loss);
     assert!(notes[0].contains("built-in model"), "{notes:?}");
+}
+
+#[test]
+fn who_does_not_want_an_answer_any_more_does_not_wait_for_the_server() {
+    // As many calls as are worked on at once, so that one more is answered only after one of them has ended.
+    const N_PLACES: usize = 8;
+    let repo = project(3);
+    with_server(&repo, &openai_stub()).caught_up();
+    let silent = Stub::start(|seen| openai(seen, DIM).after(Duration::from_secs(600)));
+    configure(&repo, &format!("{}query_timeout_ms = 600000\n", settings(&silent)));
+    let mut client = Client::legacy(&repo, &[]);
+    let begin = |_| {
+        let arguments = json!({"query": "where is the length counted", "ref": "HEAD"});
+        client.begin("tools/call", json!({"name": "search", "arguments": arguments}))
+    };
+    let ids: Vec<i64> = (0..N_PLACES).map(begin).collect();
+    let started = Instant::now();
+    while silent.requests().len() < N_PLACES {
+        assert!(started.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    for id in ids {
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+    }
+    let read = client.call("read", json!({"target": "src/packet_1.rs"}));
+    assert!(read.text.contains("packet_1"), "{}", read.text);
+    assert!(client.notifications.is_empty(), "{:?}", client.notifications);
+}
+
+#[test]
+fn an_answer_that_nobody_wants_any_more_is_not_ranked() {
+    let repo = project(3);
+    let indexed = Indexed::new(repo.root());
+    let view = indexed.view("HEAD");
+    let is_over = AtomicBool::new(true);
+    let searcher = indexed.workspace.searcher(&view, &is_over).unwrap();
+    for mode in MODES.into_iter().chain([Mode::Similar]) {
+        let request = Request {
+            query: "where is the length of a packt counted".to_owned(),
+            mode,
+            limit: 3,
+            ..Request::default()
+        };
+        let ended = searcher.search(&request);
+        assert!(matches!(ended, Err(SearchError::Interrupted)), "{mode:?}: {ended:?}");
+    }
 }
 
 #[test]

@@ -437,15 +437,12 @@ impl SparseEmbedder for Fake {
         &self.0
     }
 
-    fn embed_documents(
-        &self,
-        texts: &[&str],
-        _interrupt: &AtomicBool,
-    ) -> Result<Vec<Option<SparseVector>>, EmbedError> {
-        texts.iter().map(|text| self.embed_query(text).map(Some)).collect()
+    fn embed_documents(&self, texts: &[&str], interrupt: &AtomicBool) -> Result<Vec<Option<SparseVector>>, EmbedError> {
+        let embed = |text: &&str| self.embed_query(text, interrupt).map(Some);
+        texts.iter().map(embed).collect()
     }
 
-    fn embed_query(&self, text: &str) -> Result<SparseVector, EmbedError> {
+    fn embed_query(&self, text: &str, _interrupt: &AtomicBool) -> Result<SparseVector, EmbedError> {
         // Long ones of words that all documents have, as a model's are.
         let common = (0..600).map(|token| (40_000 + token, 0.01));
         SparseVector::from_foreign(sparse_of(text).into_iter().chain(common).collect(), "fake")

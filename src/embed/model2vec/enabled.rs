@@ -73,7 +73,7 @@ impl Embedder for Model2Vec {
             .collect()
     }
 
-    fn embed_query(&self, text: &str) -> Result<Embedding, EmbedError> {
+    fn embed_query(&self, text: &str, _interrupt: &AtomicBool) -> Result<Embedding, EmbedError> {
         self.embed(text)
     }
 }
@@ -133,7 +133,7 @@ mod tests {
             (found[0].vector[0] - 0.6).abs() < 1e-6 && (found[0].vector[1] - 0.8).abs() < 1e-6,
             "{found:?}"
         );
-        assert_eq!(found[1], model.embed_query("file").unwrap());
+        assert_eq!(found[1], model.embed_query("file", &AtomicBool::new(false)).unwrap());
         assert_eq!(
             found[2],
             Embedding {
@@ -143,8 +143,8 @@ mod tests {
         );
         let long = "read ".repeat(2000) + &"file ".repeat(2000);
         assert_eq!(
-            model.embed_query(&long).unwrap(),
-            model.embed_query("read file").unwrap()
+            model.embed_query(&long, &AtomicBool::new(false)).unwrap(),
+            model.embed_query("read file", &AtomicBool::new(false)).unwrap()
         );
     }
 
@@ -165,7 +165,10 @@ mod tests {
         assert!(matches!(open(folder.path()), Err(OpenError::Io { .. })));
         write_folder(folder.path(), &[[9.0, 9.0], [3.0, 0.0]]);
         let model = open(folder.path()).unwrap();
-        assert!(matches!(model.embed_query("file"), Err(EmbedError::Unusable { .. })));
+        assert!(matches!(
+            model.embed_query("file", &AtomicBool::new(false)),
+            Err(EmbedError::Unusable { .. })
+        ));
         fs::write(folder.path().join("model.safetensors"), b"nonsense").unwrap();
         assert!(matches!(open(folder.path()), Err(OpenError::Refused { .. })));
     }

@@ -119,7 +119,10 @@ fn queries_use_their_own_weights() {
     let bytes = tiny(&[("how", 1.0, 0.0, [4, 0, 0, 0]), ("sort", 1.0, 1.0, [0, 3, 0, 0])]);
     let model = StaticModel::from_bytes(bytes, "tiny").unwrap();
     assert_eq!(model.embed(b"how_sort", Side::Document).vector, [0.8, 0.6, 0.0, 0.0]);
-    assert_eq!(model.embed_query("howSort").unwrap().vector, [0.0, 1.0, 0.0, 0.0]);
+    assert_eq!(
+        model.embed_query("howSort", &AtomicBool::new(false)).unwrap().vector,
+        [0.0, 1.0, 0.0, 0.0]
+    );
     let repeated = model.embed(b"sort sort sort sort how", Side::Document);
     assert_eq!(
         (repeated.vector[0], repeated.weight),

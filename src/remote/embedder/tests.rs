@@ -90,7 +90,7 @@ fn every_interface_gives_each_text_its_vector_in_batches() {
             .map(|seen| texts_of(seen).len())
             .collect();
         assert_eq!(sizes, [4, 4, 2], "{api:?}");
-        let query = embedder.embed_query("where is it?").unwrap();
+        let query = embedder.embed_query("where is it?", &AtomicBool::new(false)).unwrap();
         assert!((query.vector[0] - vector_of("query: where is it?", DIM)[0]).abs() < 1e-6);
     }
 }
@@ -216,7 +216,7 @@ fn a_vector_of_nothing_costs_only_its_text_unless_all_are_such() {
             "{:?}",
             works.notes()
         );
-        assert!(works.embed_query("number 0").is_err());
+        assert!(works.embed_query("number 0", &AtomicBool::new(false)).is_err());
 
         let stub = Stub::start(move |seen| {
             let vectors = vec![nothing; texts_of(seen).len()];
@@ -279,7 +279,9 @@ fn secrets_do_not_leave_and_what_is_cut_off_is_counted() {
         "a text that is longer than the eight tokens which this model reads".to_owned(),
     ];
     embed(&embedder, &texts).unwrap();
-    embedder.embed_query("Authorization: Bearer abcdef123456").unwrap();
+    embedder
+        .embed_query("Authorization: Bearer abcdef123456", &AtomicBool::new(false))
+        .unwrap();
     for seen in stub.requests() {
         let sent = String::from_utf8(seen.body).unwrap();
         assert!(
@@ -304,11 +306,14 @@ fn a_query_waits_no_longer_than_it_may() {
     };
     let embedder = RemoteEmbedder::new(hasty);
     let started = Instant::now();
-    assert!(matches!(embedder.embed_query("x"), Err(EmbedError::Unavailable { .. })));
+    assert!(matches!(
+        embedder.embed_query("x", &AtomicBool::new(false)),
+        Err(EmbedError::Unavailable { .. })
+    ));
     assert!(started.elapsed() < Duration::from_secs(10));
     // Left alone after some failures, so that questions do not wait for it any more.
     for _ in 0..5 {
-        assert!(embedder.embed_query("x").is_err());
+        assert!(embedder.embed_query("x", &AtomicBool::new(false)).is_err());
     }
     assert!(stub.requests().len() <= 3, "{}", stub.requests().len());
 }

@@ -40,6 +40,7 @@ pub struct QdrantIndex<'a> {
     qdrant: &'a Qdrant,
     segments: &'a Segments,
     there: There,
+    interrupt: &'a AtomicBool,
 }
 
 /// Why an answer is none.
@@ -62,12 +63,14 @@ enum Unfit {
 }
 
 impl Qdrant {
-    /// The index over the documents of `segments` that `there`, of the same epoch, says are with the server.
-    pub fn index<'a>(&'a self, segments: &'a Segments, there: There) -> QdrantIndex<'a> {
+    /// The index over the documents of `segments` that `there`, of the same epoch, says are with the server. Gives no answer
+    /// any more once `interrupt` is set.
+    pub fn index<'a>(&'a self, segments: &'a Segments, there: There, interrupt: &'a AtomicBool) -> QdrantIndex<'a> {
         QdrantIndex {
             qdrant: self,
             segments,
             there,
+            interrupt,
         }
     }
 }
@@ -168,10 +171,9 @@ impl QdrantIndex<'_> {
             with_payload: true,
             with_vector: false,
         };
-        let never = AtomicBool::new(false);
         let call = Call {
             deadline: Some(until),
-            interrupt: &never,
+            interrupt: self.interrupt,
             retries: true,
         };
         let request = Request::post(
@@ -222,7 +224,7 @@ impl QdrantIndex<'_> {
             Some(until),
             &qdrant.alias(),
             &wire::filter(&qdrant.tag(), None),
-            &AtomicBool::new(false),
+            self.interrupt,
         )?;
         if n_found < there.n_vectors {
             let n_known = there.n_vectors;

@@ -51,7 +51,10 @@ fn each_text_has_its_vector_in_batches() {
         let expected = (!text.is_empty()).then(|| vector_of(text));
         assert_eq!(found, &expected, "{text:?}");
     }
-    assert_eq!(server.embed_query("halt").unwrap(), vector_of("halt"));
+    assert_eq!(
+        server.embed_query("halt", &AtomicBool::new(false)).unwrap(),
+        vector_of("halt")
+    );
     let asked: Vec<(String, usize)> = stub
         .requests()
         .iter()
@@ -99,7 +102,12 @@ fn what_cannot_be_is_refused() {
 fn texts_in_which_nothing_is_found_have_an_empty_vector() {
     let stub = Stub::start(|_| Reply::status(200).body(b"[[{\"index\":3,\"value\":0}]]"));
     assert_eq!(embed(&server(&stub), &["?"]).unwrap(), [Some(SparseVector::default())]);
-    assert!(server(&stub).embed_query("?").unwrap().is_empty());
+    assert!(
+        server(&stub)
+            .embed_query("?", &AtomicBool::new(false))
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[test]
@@ -156,7 +164,7 @@ fn secrets_are_struck_out_of_texts_and_queries() {
     let server = server(&stub);
     embed(&server, &["password = \"correct-horse-battery\""]).unwrap();
     server
-        .embed_query("where is password = \"correct-horse-battery\"")
+        .embed_query("where is password = \"correct-horse-battery\"", &AtomicBool::new(false))
         .unwrap();
     for seen in stub.requests() {
         assert!(
@@ -175,11 +183,13 @@ fn a_query_waits_no_longer_than_it_may_and_asks_no_more_than_five_times() {
         ..options(&slow)
     };
     let started = Instant::now();
-    let error = RemoteSparse::new(hasty).embed_query("car").unwrap_err();
+    let error = RemoteSparse::new(hasty)
+        .embed_query("car", &AtomicBool::new(false))
+        .unwrap_err();
     assert!(told(&error).contains("no answer within"), "{error}");
     assert!(started.elapsed() < Duration::from_secs(60));
     let failing = Stub::start(|_| Reply::status(503));
-    assert!(server(&failing).embed_query("car").is_err());
+    assert!(server(&failing).embed_query("car", &AtomicBool::new(false)).is_err());
     assert!(failing.requests().len() <= 5);
 }
 

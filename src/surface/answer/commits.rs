@@ -140,6 +140,7 @@ pub(crate) fn search_messages(
         embedder: workspace.own_model(),
         scope: &scope,
         mailmap: &opened.mailmap,
+        interrupt,
     };
     let outcome = match asked.read_as {
         CommitQuery::Ranked(mode) => searcher.search(asked.query, mode, skip, asked.limit)?,

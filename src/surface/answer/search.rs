@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
 use serde::Serialize;
@@ -98,7 +98,7 @@ pub(crate) fn ranked(
     interrupt: &AtomicBool,
 ) -> Result<SearchPage> {
     let best = best_hits(workspace, view, request, kinds, interrupt)?;
-    page_of(workspace, view, request, &best, explain)
+    page_of(workspace, view, request, &best, explain, interrupt)
 }
 
 /// Hits, and what is to be said of them.
@@ -119,7 +119,7 @@ fn best_hits(
 ) -> Result<Best> {
     refuse_reranking(workspace, request)?;
     let searcher = workspace
-        .searcher(view)?
+        .searcher(view, interrupt)?
         .with_reranking(workspace.reranking(view, interrupt));
     let sources = Sources::new(view, &workspace.repository);
     let exact = ExactText::find(&request.query, &sources, &request.filter, interrupt)?;
@@ -153,6 +153,14 @@ fn best_hits(
     Ok(Best { outcome, absent, notes })
 }
 
+/// Fails once nobody wants the answer any more.
+fn go_on(interrupt: &AtomicBool) -> Result<()> {
+    match interrupt.load(Ordering::Relaxed) {
+        true => bail!("interrupted"),
+        false => Ok(()),
+    }
+}
+
 /// Who asks for a reranker where there is none shall know.
 fn refuse_reranking(workspace: &Workspace, request: &Request) -> Result<(), Hinted> {
     if request.rerank == Rerank::Always && request.mode == Mode::Similar {
@@ -170,7 +178,14 @@ fn refuse_reranking(workspace: &Workspace, request: &Request) -> Result<(), Hint
     Ok(())
 }
 
-fn page_of(workspace: &Workspace, view: &View, request: &Request, best: &Best, explain: bool) -> Result<SearchPage> {
+fn page_of(
+    workspace: &Workspace,
+    view: &View,
+    request: &Request,
+    best: &Best,
+    explain: bool,
+    interrupt: &AtomicBool,
+) -> Result<SearchPage> {
     let outcome = &best.outcome;
     let mut reader = workspace.repository.reader();
     let mut page = SearchPage {
@@ -180,6 +195,7 @@ fn page_of(workspace: &Workspace, view: &View, request: &Request, best: &Best, e
         ..SearchPage::default()
     };
     for (hit, position) in outcome.hits.iter().zip(request.skip as u32 + 1..) {
+        go_on(interrupt)?;
         page.results.push(result_out(view, &mut reader, hit, explain)?);
         page.after.push((position, 0));
     }
@@ -214,7 +230,7 @@ pub(crate) fn ranked_in_past(
         false => best_hits(workspace, &past.view, request, &[], interrupt)?,
         true => gone_hits(workspace, past, request, interrupt)?,
     };
-    let mut page = page_of(workspace, &past.view, request, &best, explain)?;
+    let mut page = page_of(workspace, &past.view, request, &best, explain, interrupt)?;
     page.notes.splice(0..0, past.notes()?);
     if !past.is_whole() {
         let unknown = page.absent.drain(..);
@@ -223,6 +239,7 @@ pub(crate) fn ranked_in_past(
     }
     let mut reader = workspace.repository.reader();
     for (result, hit) in page.results.iter_mut().zip(&best.outcome.hits) {
+        go_on(interrupt)?;
         result.life = Some(past.life(&mut reader, hit)?);
     }
     Ok(page)
@@ -239,6 +256,7 @@ fn gone_hits(workspace: &Workspace, past: &Past, request: &Request, interrupt: &
     let mut best = best_hits(workspace, &past.view, &wider, &[], interrupt)?;
     let mut hits = Vec::new();
     for hit in std::mem::take(&mut best.outcome.hits) {
+        go_on(interrupt)?;
         if !past.is_still_defined(&hit)? {
             hits.push(hit);
         }
@@ -298,6 +316,7 @@ pub(crate) fn ranked_over_refs(
     let mut reader = workspace.repository.reader();
     let told = found.iter().skip(request.skip).take(request.limit);
     for ((at, key, hit), position) in told.zip(request.skip as u32 + 1..) {
+        go_on(interrupt)?;
         let mut result = result_out(views[*at].view, &mut reader, hit, explain)?;
         for RefView { view, .. } in views {
             let places = places_of(view, *key)?;

@@ -260,7 +260,7 @@ struct Corpus<'a> {
 impl<'a> Corpus<'a> {
     fn new(name: &'a str, language: &'a str, workspace: &'a Workspace, view: &'a View) -> Result<Self> {
         let own = workspace.static_model();
-        let searcher = workspace.searcher(view)?;
+        let searcher = workspace.searcher(view, &INTERRUPTED)?;
         Ok(Self {
             name,
             language,
