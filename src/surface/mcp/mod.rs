@@ -15,6 +15,7 @@ mod http;
 mod hub;
 mod jobs;
 mod lexical;
+mod lines;
 mod past;
 mod prompts;
 mod question;

@@ -9,14 +9,14 @@ use anyhow::{Context, Result};
 use rmcp::model::{ClientNotification, ErrorData, JsonRpcMessage, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use rmcp::transport::async_rw::AsyncRwTransport;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 
+use super::lines::{Fault, Lines, Output};
 use super::server::Server;
 
-/// A message that is longer is dropped: 64 KiB is the longest text that a tool takes, and a call may hold several.
-const MAX_LINE_BYTES: usize = 8 << 20;
-/// Requests that may be unanswered before no more are read; their answers are in memory until the client reads them.
+/// Requests, and lines that are none, that may be unanswered before no more are read; their answers are in memory until the client
+/// reads them.
 const MAX_UNANSWERED: usize = 512;
 /// A client that reads nothing for so long while it sends is told so instead.
 const STALLED_FOR: Duration = Duration::from_secs(2);
@@ -28,10 +28,10 @@ const FAREWELL: Duration = Duration::from_millis(1500);
 /// Serves until the client closes its end, or the process is told to end.
 pub(super) async fn serve(server: Server) -> Result<()> {
     let (input, output) = rmcp::transport::stdio_pipes();
-    let inner = AsyncRwTransport::new(input, output).with_max_line_length(MAX_LINE_BYTES);
     let closed = Arc::new(Notify::new());
     let transport = Bounded {
-        inner,
+        input: Lines::new(input),
+        output: Output::new(output),
         waiting: Arc::default(),
         closed: Arc::clone(&closed),
     };
@@ -82,8 +82,9 @@ pub(super) async fn told_to_end() {
 }
 
 /// A transport that does not let a client fill the memory with answers that it does not read.
-struct Bounded<T> {
-    inner: T,
+struct Bounded<R, W> {
+    input: Lines<R>,
+    output: Output<W>,
     waiting: Arc<Waiting>,
     /// Told when there is no more input, or nobody who reads.
     closed: Arc<Notify>,
@@ -93,6 +94,8 @@ struct Bounded<T> {
 #[derive(Default)]
 struct Waiting {
     ids: Mutex<HashSet<RequestId>>,
+    /// Lines that are no messages, whose answers are on their way.
+    n_faults: AtomicUsize,
     answered: Notify,
     /// Answers that the client has not taken yet.
     n_sending: AtomicUsize,
@@ -100,7 +103,8 @@ struct Waiting {
 
 impl Waiting {
     fn is_full(&self) -> bool {
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner).len() >= MAX_UNANSWERED
+        let n_requests = self.ids.lock().unwrap_or_else(PoisonError::into_inner).len();
+        n_requests + self.n_faults.load(Ordering::Relaxed) >= MAX_UNANSWERED
     }
 
     fn add(&self, id: RequestId) {
@@ -113,8 +117,34 @@ impl Waiting {
     }
 }
 
-impl<T: Transport<RoleServer>> Transport<RoleServer> for Bounded<T> {
-    type Error = T::Error;
+impl<R, W: AsyncWrite + Send + Unpin + 'static> Bounded<R, W> {
+    /// Answers a line that is no message, unless too much waits to be read already.
+    fn refuse(&self, fault: &Fault) {
+        if self.waiting.is_full() {
+            return;
+        }
+        self.waiting.n_faults.fetch_add(1, Ordering::Relaxed);
+        self.waiting.n_sending.fetch_add(1, Ordering::Relaxed);
+        let waiting = Arc::clone(&self.waiting);
+        let closed = Arc::clone(&self.closed);
+        let writing = self.output.write(&fault.to_json());
+        tokio::spawn(async move {
+            if !matches!(writing.await, Ok(Ok(()))) {
+                closed.notify_one();
+            }
+            waiting.n_faults.fetch_sub(1, Ordering::Relaxed);
+            waiting.n_sending.fetch_sub(1, Ordering::Relaxed);
+            waiting.answered.notify_one();
+        });
+    }
+}
+
+impl<R, W> Transport<RoleServer> for Bounded<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = std::io::Error;
 
     fn send(
         &mut self,
@@ -127,10 +157,10 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Bounded<T> {
         };
         let waiting = Arc::clone(&self.waiting);
         let closed = Arc::clone(&self.closed);
-        let sending = self.inner.send(item);
+        let sending = self.output.write(&item);
         waiting.n_sending.fetch_add(1, Ordering::Relaxed);
         async move {
-            let sent = sending.await;
+            let sent = sending.await.unwrap_or_else(|error| Err(error.into()));
             waiting.n_sending.fetch_sub(1, Ordering::Relaxed);
             if sent.is_err() {
                 closed.notify_one();
@@ -151,9 +181,18 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Bounded<T> {
                     break;
                 }
             }
-            let Some(message) = self.inner.receive().await else {
-                self.closed.notify_one();
-                return None;
+            let message = match self.input.next().await {
+                Ok(Some(Ok(message))) => message,
+                Ok(Some(Err(fault))) => {
+                    tracing::debug!(?fault, "a line that is no message");
+                    self.refuse(&fault);
+                    continue;
+                }
+                ended => {
+                    tracing::debug!(?ended, "no more input");
+                    self.closed.notify_one();
+                    return None;
+                }
             };
             match &message {
                 JsonRpcMessage::Request(request) if self.waiting.is_full() => {
@@ -161,10 +200,9 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Bounded<T> {
                         format!("{MAX_UNANSWERED} requests are unanswered; read the answers first"),
                         None,
                     );
-                    let refusal = self
-                        .inner
-                        .send(JsonRpcMessage::error(refused, Some(request.id.clone())));
-                    tokio::spawn(refusal);
+                    let refusal = TxJsonRpcMessage::<RoleServer>::error(refused, Some(request.id.clone()));
+                    // It is written though nobody waits for it.
+                    drop(self.output.write(&refusal));
                     continue;
                 }
                 JsonRpcMessage::Request(request) => self.waiting.add(request.id.clone()),
@@ -183,6 +221,6 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Bounded<T> {
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
-        self.inner.close().await
+        Ok(())
     }
 }

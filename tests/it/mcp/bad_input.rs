@@ -89,26 +89,72 @@ fn a_huge_argument_is_refused_and_the_next_call_served() {
     assert!(failure.contains("at most 256"), "{failure}");
     // Longer than a line may be: dropped, and the connection goes on.
     client.send_line(&json!({"jsonrpc": "2.0", "id": 900, "method": "ping", "x": "y".repeat(9 << 20)}).to_string());
+    let told = client.next();
+    assert_eq!(
+        (&told["error"]["code"], &told["id"]),
+        (&json!(-32600), &Value::Null),
+        "{told}"
+    );
     assert!(!client.call("search", json!({"query": "lex"})).results().is_empty());
 }
 
 #[test]
-fn lines_that_are_no_messages_are_skipped() {
+fn lines_that_are_no_messages_are_told_so_and_the_next_call_is_served() {
     let (_repo, mut client) = ready();
-    for line in [
-        "not json",
-        "{",
-        "[]",
-        "{\"jsonrpc\": \"2.0\"}",
-        "\u{feff}",
-        "null",
-        "\t",
-        "{\"id\": 7}",
+    for (line, code) in [
+        ("not json", -32700),
+        ("{", -32700),
+        ("[]", -32600),
+        ("{\"jsonrpc\": \"2.0\"}", -32600),
+        ("null", -32600),
+        ("{\"id\": 7}", -32600),
     ] {
+        client.send_line(line);
+        let told = client.next();
+        assert_eq!(
+            (&told["error"]["code"], told.get("id")),
+            (&json!(code), Some(&Value::Null)),
+            "{line}: {told}"
+        );
+    }
+    for line in ["\u{feff}", "\t", "", "{\"method\": \"exit\"}"] {
         client.send_line(line);
     }
     assert!(!client.call("search", json!({"query": "lex"})).results().is_empty());
+    assert!(client.notifications.is_empty(), "{:?}", client.notifications);
     assert_eq!(client.close(), Some(0));
+}
+
+#[test]
+fn many_bad_lines_are_all_answered_to_who_reads_and_fill_no_memory_of_who_does_not() {
+    const N_LINES: usize = 100_000;
+    let repo = project();
+    let (mut child, mut input, mut output) = unread(&repo);
+    let before = resident(child.id());
+    let writer = std::thread::spawn(move || {
+        for _ in 0..N_LINES {
+            if writeln!(input, "{{").is_err() {
+                break;
+            }
+        }
+    });
+    // So many answers as fit into the pipe, and those that may be on their way: reading then stops for a while.
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(3) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let kib = resident(child.id()).saturating_sub(before);
+    assert!(kib < 20 << 10, "{kib} KiB");
+    let mut n_told = 0;
+    let mut buffer = vec![0; 1 << 16];
+    while n_told < 1_000 {
+        let n_read = output.read(&mut buffer).unwrap();
+        assert!(n_read > 0, "{n_told}");
+        n_told += buffer[..n_read].iter().filter(|byte| **byte == b'\n').count();
+    }
+    drop(output);
+    ends(&mut child);
+    writer.join().unwrap();
 }
 
 #[test]
@@ -259,18 +305,20 @@ fn ends(child: &mut std::process::Child) {
     }
 }
 
+/// Memory of a process, in KiB.
+fn resident(id: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("RssAnon"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
+    kib.unwrap_or(0)
+}
+
 #[test]
 fn a_client_that_never_reads_does_not_fill_the_memory() {
     let repo = project();
     let lines: String = (0..3000).map(|n| format!("line number {n}\n")).collect();
     repo.write("long.txt", &lines);
     let (mut child, mut input, output) = unread(&repo);
-    let resident = |id: u32| -> u64 {
-        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-        let line = status.lines().find(|line| line.starts_with("RssAnon"));
-        let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
-        kib.unwrap_or(0)
-    };
     let before = resident(child.id());
     // Answers of 40 KB, which take about 200 KiB each until they are read: all that are asked for would be 600 MiB.
     let writer = std::thread::spawn(move || {
