@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Oid, TreeId};
+use crate::model::{CommitId, Oid, TreeId};
 use crate::sidecar::{decode, encode};
 
 /// 1: the first.
@@ -14,6 +14,8 @@ const MAX_HEADER_BYTES: u32 = 1 << 20;
 /// A part has at most 16,384 blobs or documents, so this is more than can be numbered by far.
 const MAX_PARTS: usize = 4096;
 const MAX_TREES: usize = 1024;
+/// No batch of commits has more.
+const MAX_BATCH_COMMITS: u32 = 1 << 16;
 /// No entry opens to more; a part is a few dozen megabytes at most.
 pub(super) const MAX_ENTRY_BYTES: u64 = 256 << 20;
 /// The entries together open to no more than so many times their own size, beside a constant for very small bundles.
@@ -60,6 +62,36 @@ pub struct PartSizes {
     pub n_docs: u32,
 }
 
+/// The record of commits in a bundle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommitsPart {
+    /// What decided what it says.
+    pub recipe: u64,
+    tips: Vec<Vec<u8>>,
+    /// How many commits each batch has, in the order of their numbers.
+    pub batches: Vec<u32>,
+}
+
+impl CommitsPart {
+    pub(super) fn new(recipe: u64, tips: &[CommitId]) -> Self {
+        Self {
+            recipe,
+            tips: tips.iter().map(|tip| tip.0.as_bytes().to_vec()).collect(),
+            batches: Vec::new(),
+        }
+    }
+
+    /// The commits from which all others are reached.
+    pub fn tips(&self) -> impl Iterator<Item = CommitId> + '_ {
+        self.tips.iter().filter_map(|id| Oid::from_bytes(id).ok().map(CommitId))
+    }
+
+    /// How many commits it has.
+    pub fn n_commits(&self) -> u64 {
+        self.batches.iter().map(|&n| u64::from(n)).sum()
+    }
+}
+
 /// What a bundle says of itself.
 ///
 /// ```text
@@ -82,8 +114,10 @@ pub struct Header {
     trees: Vec<Vec<u8>>,
     /// In the order of their numbers.
     pub parts: Vec<PartSizes>,
+    /// The record of commits, if it came along.
+    pub commits: Option<CommitsPart>,
     /// `records-NNNN`, `vectors-NNNN` and, if ready, `words-NNNN` of each part, in this order; of an added one `probe`, then
-    /// `added-NNNN` of each part.
+    /// `added-NNNN` of each part. Then `commits-NNNN`, `definitions-NNNN` and `lines-NNNN` of each batch of commits.
     pub entries: Vec<Entry>,
 }
 
@@ -137,6 +171,7 @@ impl Header {
                 .map(|tree| tree.0.as_bytes().to_vec())
                 .collect(),
             parts: Vec::new(),
+            commits: None,
             entries: Vec::new(),
         }
     }
@@ -175,18 +210,27 @@ impl Header {
         self.entries.iter().map(|entry| entry.n_packed).sum()
     }
 
-    /// The names that the entries of a kind have, in their order.
-    pub(super) fn names(kind: Kind, n_parts: usize) -> impl Iterator<Item = String> {
-        let (first, stems): (Option<&str>, &[&str]) = match kind {
-            Kind::Records => (None, &["records", "vectors"]),
-            Kind::Ready => (None, &["records", "vectors", "words"]),
-            Kind::Added => (Some("probe"), &["added"]),
-        };
-        let of_part = move |part| stems.iter().map(move |stem| format!("{stem}-{part:04}"));
-        first
-            .map(str::to_owned)
-            .into_iter()
-            .chain((0..n_parts).flat_map(of_part))
+    /// The names that its entries have, in their order.
+    pub(super) fn names(&self) -> impl Iterator<Item = String> {
+        let first = (self.kind() == Kind::Added).then(|| "probe".to_owned());
+        let n_batches = self.commits.as_ref().map_or(0, |commits| commits.batches.len());
+        let of_parts = numbered(self.stems(), self.parts.len());
+        let of_commits = numbered(&["commits", "definitions", "lines"], n_batches);
+        first.into_iter().chain(of_parts).chain(of_commits)
+    }
+
+    /// What the names of a part's entries begin with.
+    fn stems(&self) -> &'static [&'static str] {
+        match self.kind() {
+            Kind::Records => &["records", "vectors"],
+            Kind::Ready => &["records", "vectors", "words"],
+            Kind::Added => &["added"],
+        }
+    }
+
+    /// How many entries its parts have.
+    pub(super) fn n_part_entries(&self) -> usize {
+        self.stems().len() * self.parts.len() + usize::from(self.kind() == Kind::Added)
     }
 
     /// The prefix and the header.
@@ -239,15 +283,24 @@ impl Header {
         if self.parts.len() > MAX_PARTS || self.trees.len() > MAX_TREES {
             return Err(odd("too many parts or trees".to_owned()));
         }
-        if self.trees.iter().any(|id| id.len() != usize::from(self.id_bytes)) {
+        let batches = self.commits.as_ref().map_or(&[][..], |commits| &commits.batches);
+        let tips = self.commits.as_ref().map_or(&[][..], |commits| &commits.tips);
+        if batches.len() > MAX_PARTS || tips.len() > MAX_TREES || batches.iter().any(|&n| n > MAX_BATCH_COMMITS) {
+            return Err(odd("too many commits".to_owned()));
+        }
+        if self
+            .trees
+            .iter()
+            .chain(tips)
+            .any(|id| id.len() != usize::from(self.id_bytes))
+        {
             return Err(odd("a tree of another object format".to_owned()));
         }
         if self.n_blobs().max(self.n_docs()) > u64::from(u32::MAX) {
             return Err(odd("more than can be numbered".to_owned()));
         }
         // Names are ours or it is not a bundle: nothing is made of them, and there is nothing to escape with.
-        let names: Vec<String> = Self::names(self.kind(), self.parts.len()).collect();
-        if !self.entries.iter().map(|entry| &entry.name).eq(&names) {
+        if !self.entries.iter().map(|entry| &*entry.name).eq(self.names()) {
             return Err(odd("other entries than its parts have".to_owned()));
         }
         for Entry {
@@ -264,6 +317,11 @@ impl Header {
             false => Err(odd(format!("{} bytes in {}", self.n_bytes(), self.n_packed()))),
         }
     }
+}
+
+/// Names of so many times the same files.
+fn numbered(stems: &'static [&'static str], n: usize) -> impl Iterator<Item = String> {
+    (0..n).flat_map(move |number| stems.iter().map(move |stem| format!("{stem}-{number:04}")))
 }
 
 /// What is signed, and what the header is compared with.

@@ -4,14 +4,15 @@ use std::io::{self, Write};
 
 use crate::artifact::ArtifactKey;
 use crate::embed::ProfileId;
+use crate::history::{HistoryError, Selected};
 use crate::index::{
     MergeError, NumberSet, Ranks, RecordsError, Segment, Segments, Survivors, gather_records, rewrite_segments,
 };
-use crate::ingest::{gather_rows, probe_of};
+use crate::ingest::{GivenCommits, gather_rows, probe_of};
 use crate::model::TreeId;
 use crate::sidecar::{SegmentEntry, Sidecar, Staging, State, Store, compress_into};
 
-use super::format::{Entry, Header, HeaderError, Kind, MAX_ENTRY_BYTES, PREFIX_BYTES, PartSizes};
+use super::format::{CommitsPart, Entry, Header, HeaderError, Kind, MAX_ENTRY_BYTES, PREFIX_BYTES, PartSizes};
 use super::signature::SigningKey;
 
 /// Segments whose files would have less than this together become one part.
@@ -34,6 +35,8 @@ pub struct Contents<'a> {
     pub profile: ProfileId,
     /// Bytes of an object id.
     pub id_bytes: usize,
+    /// The record of commits, if it goes along.
+    pub commits: Option<&'a GivenCommits>,
 }
 
 /// What was written.
@@ -54,6 +57,9 @@ pub enum PackError {
     /// Likewise.
     #[error(transparent)]
     Segments(#[from] MergeError),
+    /// Nor what is recorded of commits.
+    #[error(transparent)]
+    Commits(#[from] HistoryError),
     /// It would be one that nobody takes.
     #[error("the bundle cannot be taken in by anybody")]
     Header(#[from] HeaderError),
@@ -95,6 +101,10 @@ impl Contents<'_> {
             Kind::Records => self.add_records(&mut packing)?,
             Kind::Ready => self.add_segments(sidecar, &mut packing)?,
             Kind::Added => self.add_rows(sidecar, &mut packing)?,
+        }
+        if let Some(commits) = self.commits {
+            packing.header.commits = Some(CommitsPart::new(commits.recipe, &commits.tips));
+            commits.each(|batch| packing.add_batch(&batch))?;
         }
         let Packing { header, frames } = packing;
         header.check()?;
@@ -223,8 +233,20 @@ impl Packing {
     /// Adds the files of a part in the order of their names.
     fn add(&mut self, sizes: PartSizes, files: &[&[u8]]) -> Result<(), PackError> {
         self.header.parts.push(sizes);
-        let names = Header::names(self.header.kind(), self.header.parts.len());
-        for (name, bytes) in names.skip(self.header.entries.len()).zip(files) {
+        self.add_files(files)
+    }
+
+    /// Likewise those of a batch of commits.
+    fn add_batch(&mut self, batch: &Selected) -> Result<(), PackError> {
+        if let Some(commits) = &mut self.header.commits {
+            commits.batches.push(batch.n_commits);
+        }
+        self.add_files(&[&batch.records, &batch.symbols, &batch.lines])
+    }
+
+    fn add_files(&mut self, files: &[&[u8]]) -> Result<(), PackError> {
+        let names: Vec<String> = self.header.names().skip(self.header.entries.len()).collect();
+        for (name, bytes) in names.into_iter().zip(files) {
             let length = bytes.len() as u64;
             if length > MAX_ENTRY_BYTES {
                 return Err(PackError::TooLarge { name, length });

@@ -3,7 +3,8 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 
 use crate::embed::ProfileId;
-use crate::model::TreeId;
+use crate::ingest::OfferedCommits;
+use crate::model::{CommitId, TreeId};
 use crate::sidecar::{Bytes, CompressError, Sidecar, decompress_from, volume};
 
 use super::format::{Entry, FORMAT, Formats, Header, HeaderError, Kind, PREFIX_BYTES};
@@ -188,16 +189,33 @@ impl<R> std::fmt::Debug for BundleFile<R> {
 
 impl Header {
     /// Its entries, part by part: records, vectors, and words if it is ready. An added one has no such parts.
-    pub fn by_part(&self, files: Vec<Bytes>) -> Vec<(Bytes, Bytes, Option<Bytes>)> {
+    pub fn by_part(&self, files: &[Bytes]) -> Vec<(Bytes, Bytes, Option<Bytes>)> {
         let width = match self.kind() {
             Kind::Records => 2,
             Kind::Ready => 3,
             Kind::Added => return Vec::new(),
         };
-        files
+        files[..self.n_part_entries()]
             .chunks_exact(width)
             .map(|part| (part[0].clone(), part[1].clone(), part.get(2).cloned()))
             .collect()
+    }
+
+    /// The record of commits among its entries, if it came along.
+    pub fn offered_commits(&self, files: &[Bytes]) -> Option<OfferedCommits> {
+        let commits = self.commits.as_ref()?;
+        let (batches, _) = files[self.n_part_entries()..].as_chunks::<3>();
+        Some(OfferedCommits {
+            recipe: commits.recipe,
+            sizes: commits.batches.clone(),
+            batches: batches.to_vec(),
+        })
+    }
+
+    /// Whether it has the record of a commit and of all before it, made by these rules.
+    pub fn has_commit(&self, commit: CommitId, recipe: u64) -> bool {
+        let commits = self.commits.as_ref().filter(|commits| commits.recipe == recipe);
+        commits.is_some_and(|commits| commits.tips().any(|tip| tip == commit))
     }
 
     /// Whether it has everything of a tree.

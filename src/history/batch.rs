@@ -120,8 +120,8 @@ impl Batch {
     }
 
     /// Opens bytes in memory.
-    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, BatchError> {
-        let file = SectionFile::from_bytes(Path::new("records of commits"), Bytes::from_vec(bytes), FORMAT)?;
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self, BatchError> {
+        let file = SectionFile::from_bytes(Path::new("records of commits"), bytes.into(), FORMAT)?;
         Self::of(file)
     }
 
@@ -218,7 +218,7 @@ impl Batch {
         Ok(self.touched_numbers(local)?.len())
     }
 
-    fn damaged(&self, what: &str) -> SectionError {
+    pub(super) fn damaged(&self, what: &str) -> SectionError {
         self.file.damaged(what)
     }
 

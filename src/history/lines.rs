@@ -31,7 +31,7 @@ use super::record::{Change, Entry, PathChange};
 use super::wire::{part, put_u32, u32_at};
 
 /// 1: the first.
-const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 1;
 /// Larger files are not compared.
 const MAX_BYTES: u64 = 64 << 20;
 /// git: `FIRST_FEW_BYTES`; a file with a zero byte among them is not text.
@@ -201,9 +201,9 @@ impl LineChanges {
     }
 
     /// Opens bytes in memory.
-    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, LinesError> {
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self, LinesError> {
         let name = Path::new("signatures of changes");
-        Self::of(&SectionFile::from_bytes(name, Bytes::from_vec(bytes), FORMAT)?)
+        Self::of(&SectionFile::from_bytes(name, bytes.into(), FORMAT)?)
     }
 
     fn of(file: &SectionFile) -> Result<Self, LinesError> {
@@ -252,6 +252,22 @@ impl LineChanges {
     pub fn paths_that_may_match(&self, local: u32, query: &TrigramQuery) -> Vec<bool> {
         let may_match = |at| self.signature(at).may_match(query);
         self.of_commit(local).map(may_match).collect()
+    }
+
+    /// Those of one commit, as they are laid out again.
+    pub(super) fn copied(&self, local: u32) -> Vec<&[u8]> {
+        self.of_commit(local).map(|at| self.signature(at).0).collect()
+    }
+
+    /// Whether the repository says the same of a commit of the batch that it is about.
+    pub fn is_true_of(&self, batch: &Batch, local: u32, reader: &mut ObjectReader) -> Result<bool, LinesError> {
+        let changes = match is_merge(batch, local)? {
+            true => Vec::new(),
+            false => batch.changes_at(local)?,
+        };
+        let versions = compared(&changes).into_iter().map(Option::unwrap_or_default);
+        let made = versions.map(|versions| signature(reader, versions, &mut None));
+        Ok(self.copied(local) == made.collect::<Result<Vec<_>, _>>()?)
     }
 
     fn signature(&self, at: usize) -> Signature<'_> {
@@ -329,8 +345,7 @@ impl LineChanges {
         let mut writer = LinesWriter::new(parts.first().map_or(0, Self::base));
         for part in parts {
             for local in 0..part.n_commits() {
-                let own = part.of_commit(local).map(|at| part.signature(at).0);
-                writer.add(&own.collect::<Vec<_>>());
+                writer.add(&part.copied(local));
             }
         }
         writer.finish()
@@ -417,7 +432,7 @@ fn signature(
 }
 
 /// Lays signatures out.
-struct LinesWriter {
+pub(super) struct LinesWriter {
     base: u32,
     commit_ends: Vec<u8>,
     signatures: Vec<u8>,
@@ -425,7 +440,7 @@ struct LinesWriter {
 }
 
 impl LinesWriter {
-    fn new(base: u32) -> Self {
+    pub(super) fn new(base: u32) -> Self {
         Self {
             base,
             commit_ends: Vec::new(),
@@ -435,7 +450,7 @@ impl LinesWriter {
     }
 
     /// Adds those of the next commit.
-    fn add(&mut self, signatures: &[impl AsRef<[u8]>]) {
+    pub(super) fn add(&mut self, signatures: &[impl AsRef<[u8]>]) {
         for signature in signatures {
             self.signatures.extend_from_slice(signature.as_ref());
             put_u32(&mut self.ends, self.signatures.len() as u32);
@@ -443,7 +458,7 @@ impl LinesWriter {
         put_u32(&mut self.commit_ends, (self.ends.len() / 4) as u32);
     }
 
-    fn finish(self) -> Vec<u8> {
+    pub(super) fn finish(self) -> Vec<u8> {
         let mut meta = Vec::new();
         put_u32(&mut meta, self.base);
         put_u32(&mut meta, (self.commit_ends.len() / 4) as u32);

@@ -21,6 +21,7 @@ mod people;
 mod plan;
 mod record;
 mod renames;
+mod selection;
 mod shape;
 mod store;
 mod symbol_batch;
@@ -44,12 +45,13 @@ pub use messages::{Messages, MessagesError, is_trailer};
 pub use people::Mailmap;
 pub use plan::{HistoryLimit, Plan, plan};
 pub use record::{Boundary, Change, CommitData, CommitHead, Entry, Origin, PathChange, Who};
+pub use selection::{Selected, select};
 pub use shape::{Shape, has_life};
 pub use store::{History, HistoryError, Reachable};
 pub use symbol_batch::{SymbolBatch, TracedChange, TracedPaths, symbol_batch_bytes};
 pub use symbols::{FileShapes, SymbolEvents, SymbolKey, change_between, lines_of};
 pub use trace::{TraceError, n_traced, trace, unread};
-pub use versions::symbol_recipe;
+pub use versions::{record_recipe, symbol_recipe};
 pub use writer::BatchWriter;
 
 /// How many commits a batch holds when many are recorded at once: what an interrupt can lose.

@@ -27,11 +27,11 @@ pub struct HistoryLimit {
     pub since: Option<i64>,
 }
 
-struct Node {
-    id: CommitId,
-    time: i64,
-    parents: Vec<CommitId>,
-    boundary: Boundary,
+pub(super) struct Node {
+    pub(super) id: CommitId,
+    pub(super) time: i64,
+    pub(super) parents: Vec<CommitId>,
+    pub(super) boundary: Boundary,
 }
 
 /// Lists what is reachable from `tips` and not known, as far as `limit` lets it.
@@ -127,7 +127,8 @@ fn gather(
     Ok((nodes, places))
 }
 
-fn parents_first(nodes: &[Node], places: &HashMap<CommitId, usize>) -> Vec<usize> {
+/// Parents first; among those that are free the oldest first, then by id.
+pub(super) fn parents_first(nodes: &[Node], places: &HashMap<CommitId, usize>) -> Vec<usize> {
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
     let mut n_waited_for = vec![0usize; nodes.len()];
     for (at, node) in nodes.iter().enumerate() {

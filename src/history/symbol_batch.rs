@@ -31,10 +31,15 @@ use super::symbols::{SymbolEvents, SymbolKey};
 use super::wire::{Scan, SortedTexts, part, put_u32, put_varint, u32_at};
 
 /// 1: the first.
-const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 1;
 const BLOCK_BYTES: usize = 64 << 10;
 /// No run is longer.
 const MAX_RUN_BYTES: usize = 256 << 20;
+/// What comes from others opens to no more than so many times its own size, and becomes no more in memory.
+const MAX_RATIO: usize = 200;
+const RATIO_SLACK: usize = 4 << 20;
+/// What a record takes in memory beside its names, about.
+const RECORD_BYTES: usize = 128;
 
 const HAS_OLD: u8 = 1;
 const HAS_NEW: u8 = 2;
@@ -79,9 +84,9 @@ impl SymbolBatch {
     }
 
     /// Opens bytes in memory.
-    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, BatchError> {
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self, BatchError> {
         let path = Path::new("records of definitions");
-        Self::of(SectionFile::from_bytes(path, Bytes::from_vec(bytes), FORMAT)?)
+        Self::of(SectionFile::from_bytes(path, bytes.into(), FORMAT)?)
     }
 
     fn of(file: SectionFile) -> Result<Self, BatchError> {
@@ -154,6 +159,54 @@ impl SymbolBatch {
         }
     }
 
+    /// Reads all of it believing nothing: whether every change is one of the batch's, every number stands for something, and no
+    /// more becomes of it than its size lets expect.
+    pub fn check(&self, batch: &Batch) -> Result<(), BatchError> {
+        self.file.verify()?;
+        let is_name = |at| self.name(at).is_some();
+        let n_names = self.names.len() as u64;
+        let mut blocks = Blocks::of(self);
+        let mut n_left = self.blocks.len().saturating_mul(MAX_RATIO) + RATIO_SLACK;
+        let is_whole = self.belongs_to(batch) && (0..n_names).all(is_name);
+        if !is_whole || blocks.n_bytes > n_left {
+            return Err(self.damaged("names, or its size"));
+        }
+        let mut n_records = 0;
+        for path in 0..batch.n_paths() {
+            let run = blocks.run(path)?;
+            let changes = if run.is_empty() {
+                Vec::new()
+            } else {
+                batch.run(path as usize)?
+            };
+            let mut reader = self.reader(batch, path, &run);
+            let mut locals = changes.iter().map(|change| change.commit - batch.base());
+            while !reader.scan.is_over() {
+                let counted = reader.checked(&mut locals, &mut n_left);
+                n_records += counted.ok_or_else(|| self.damaged("a run of records"))?;
+            }
+        }
+        match n_records == u64::from(self.n_records) {
+            true => Ok(()),
+            false => Err(self.damaged("number of records")),
+        }
+    }
+
+    /// What some commits did, by path.
+    pub fn of_commits(&self, batch: &Batch, locals: &BTreeSet<u32>) -> Result<TracedPaths, BatchError> {
+        let mut blocks = Blocks::of(self);
+        let mut found = TracedPaths::new();
+        for path in 0..batch.n_paths() {
+            let run = blocks.run(path)?;
+            let mut changes = self.run(batch, path, &run, &|_| true)?;
+            changes.retain(|change| locals.contains(&change.local));
+            if !changes.is_empty() {
+                found.insert(path, changes);
+            }
+        }
+        Ok(found)
+    }
+
     /// Everything in it.
     pub fn all(&self, batch: &Batch) -> Result<TracedPaths, BatchError> {
         self.select(batch, &|_| true)
@@ -212,13 +265,7 @@ impl SymbolBatch {
         run: &[u8],
         is_wanted: &dyn Fn(u64) -> bool,
     ) -> Result<Vec<TracedChange>, BatchError> {
-        let mut reader = RunReader {
-            symbols: self,
-            batch,
-            path,
-            scan: Scan::new(run),
-            local: self.first,
-        };
+        let mut reader = self.reader(batch, path, run);
         let mut changes = Vec::new();
         while !reader.scan.is_over() {
             let change = reader.next(is_wanted).ok_or_else(|| self.damaged("a run of records"))?;
@@ -227,6 +274,16 @@ impl SymbolBatch {
             }
         }
         Ok(changes)
+    }
+
+    fn reader<'b>(&'b self, batch: &'b Batch, path: u32, run: &'b [u8]) -> RunReader<'b> {
+        RunReader {
+            symbols: self,
+            batch,
+            path,
+            scan: Scan::new(run),
+            local: self.first,
+        }
     }
 
     fn name(&self, number: u64) -> Option<(String, DefinitionKind)> {
@@ -299,30 +356,75 @@ struct RunReader<'b> {
     local: u32,
 }
 
+/// A record as it stands: names and paths by their numbers.
+struct StoredRecord {
+    events: u8,
+    name: u64,
+    nth: u32,
+    old_lines: Option<(u32, u32)>,
+    new_lines: Option<(u32, u32)>,
+    text: u32,
+    /// Path and name: 0 the same one, else the number + 1; position; percent.
+    origin: Option<(u32, u64, u32, u8)>,
+    goes_on: bool,
+}
+
 impl RunReader<'_> {
     fn next(&mut self, is_wanted: &dyn Fn(u64) -> bool) -> Option<TracedChange> {
+        let (count, is_unknown) = self.head()?;
+        let mut records = Vec::new();
+        for _ in 0..count {
+            let stored = self.stored()?;
+            if is_wanted(stored.name) {
+                records.push(self.record(stored)?);
+            }
+        }
+        Some(TracedChange {
+            local: self.local,
+            is_unknown,
+            records,
+        })
+    }
+
+    /// Goes on to the next commit: how many records it has, and whether a version was not there.
+    fn head(&mut self) -> Option<(u64, bool)> {
         self.local = self.local.checked_add(self.number()?)?;
         if self.local >= self.symbols.n_commits {
             return None;
         }
         let count = self.scan.varint()?;
-        let mut records = Vec::new();
-        for _ in 0..count >> 1 {
-            records.extend(self.record(is_wanted)?);
+        Some((count >> 1, count & 1 == 1))
+    }
+
+    /// Passes over what one commit did, which has to be among those that are left of the path's, and counts its records.
+    fn checked(&mut self, locals: &mut impl Iterator<Item = u32>, n_left: &mut usize) -> Option<u64> {
+        let (count, is_unknown) = self.head()?;
+        let is_real = locals.any(|local| local == self.local);
+        if !is_real || is_unknown {
+            return None;
         }
-        Some(TracedChange {
-            local: self.local,
-            is_unknown: count & 1 == 1,
-            records,
-        })
+        for _ in 0..count {
+            let stored = self.stored()?;
+            let names = &self.symbols.names;
+            let length = |number: u64| Some(names.get(usize::try_from(number).ok()?)?.len());
+            let mut n_bytes = RECORD_BYTES + length(stored.name)?;
+            if let Some((path, name, ..)) = stored.origin {
+                n_bytes += match name.checked_sub(1) {
+                    Some(name) => length(name)?,
+                    None => length(stored.name)?,
+                };
+                n_bytes += self.batch.path(path.checked_sub(1).unwrap_or(self.path))?.len();
+            }
+            *n_left = n_left.checked_sub(n_bytes)?;
+        }
+        Some(count)
     }
 
     fn number(&mut self) -> Option<u32> {
         u32::try_from(self.scan.varint()?).ok()
     }
 
-    /// The next record, or `Some(None)` if it is not wanted.
-    fn record(&mut self, is_wanted: &dyn Fn(u64) -> bool) -> Option<Option<SymbolRecord>> {
+    fn stored(&mut self) -> Option<StoredRecord> {
         let (parts, events) = (self.scan.byte()?, self.scan.byte()?);
         let name = self.scan.varint()?;
         let nth = if parts & HAS_POSITION == 0 { 1 } else { self.number()? };
@@ -342,11 +444,21 @@ impl RunReader<'_> {
         if parts & HAS_ORIGIN != 0 {
             origin = Some((self.number()?, self.scan.varint()?, self.number()?, self.scan.byte()?));
         }
-        if !is_wanted(name) {
-            return Some(None);
-        }
-        let (text_of_name, kind) = self.symbols.name(name)?;
-        let origin = match origin {
+        Some(StoredRecord {
+            events,
+            name,
+            nth,
+            old_lines,
+            new_lines,
+            text,
+            origin,
+            goes_on: parts & GOES_ON != 0,
+        })
+    }
+
+    fn record(&self, stored: StoredRecord) -> Option<SymbolRecord> {
+        let (text_of_name, kind) = self.symbols.name(stored.name)?;
+        let origin = match stored.origin {
             None => None,
             Some((path, other, nth, percent)) => {
                 let path = path.checked_sub(1).unwrap_or(self.path);
@@ -358,17 +470,17 @@ impl RunReader<'_> {
                 Some((SymbolKey { path, name, nth }, percent))
             }
         };
-        Some(Some(SymbolRecord {
+        Some(SymbolRecord {
             name: text_of_name,
-            nth,
+            nth: stored.nth,
             kind,
-            events: SymbolEvents::from_bits(events),
-            old_lines,
-            new_lines,
-            text,
+            events: SymbolEvents::from_bits(stored.events),
+            old_lines: stored.old_lines,
+            new_lines: stored.new_lines,
+            text: stored.text,
             origin,
-            goes_on: parts & GOES_ON != 0,
-        }))
+            goes_on: stored.goes_on,
+        })
     }
 }
 

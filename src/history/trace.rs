@@ -1,6 +1,6 @@
 //! Traces definitions through the commits of a batch, on all threads.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,11 +36,11 @@ pub enum TraceError {
     Interrupted,
 }
 
-/// What the commits `locals` of a batch did to definitions. `advance` is called for each changed path that is looked at.
+/// What some commits of a batch did to definitions. `advance` is called for each changed path that is looked at.
 pub fn trace(
     repository: &Repository,
     batch: &Batch,
-    locals: Range<u32>,
+    locals: &BTreeSet<u32>,
     max_bytes: u64,
     advance: &(dyn Fn() + Sync),
     interrupt: &AtomicBool,
@@ -48,14 +48,13 @@ pub fn trace(
     let tracer = Tracer {
         batch,
         n_touched: locals
-            .clone()
-            .map(|local| batch.n_touched(local))
-            .collect::<Result<_, _>>()?,
-        first: locals.start,
+            .iter()
+            .map(|&local| Ok((local, batch.n_touched(local)?)))
+            .collect::<Result<_, BatchError>>()?,
         advance,
         interrupt,
     };
-    let mut paths = paths_of(batch, &locals)?;
+    let mut paths = paths_of(batch, &|local| locals.contains(&local))?;
     // The longest first, so that none is left alone at the end.
     paths.sort_by_key(|(number, _, changes)| (std::cmp::Reverse(changes.len()), *number));
     let versions = || Versions::new(repository.reader(), max_bytes);
@@ -71,12 +70,13 @@ pub fn trace(
 
 /// How many changed paths [`trace`] looks at.
 pub fn n_traced(batch: &Batch, locals: &Range<u32>) -> Result<usize, BatchError> {
-    Ok(paths_of(batch, locals)?.iter().map(|(.., changes)| changes.len()).sum())
+    let paths = paths_of(batch, &|local| locals.contains(&local))?;
+    Ok(paths.iter().map(|(.., changes)| changes.len()).sum())
 }
 
 type ChangesOfPath = (u32, RepoPath, Vec<PathChange>);
 
-fn paths_of(batch: &Batch, locals: &Range<u32>) -> Result<Vec<ChangesOfPath>, BatchError> {
+fn paths_of(batch: &Batch, is_wanted: &dyn Fn(u32) -> bool) -> Result<Vec<ChangesOfPath>, BatchError> {
     let mut paths = Vec::new();
     for number in 0..batch.n_paths() {
         let path = RepoPath::new(batch.path(number).unwrap_or_default());
@@ -84,7 +84,7 @@ fn paths_of(batch: &Batch, locals: &Range<u32>) -> Result<Vec<ChangesOfPath>, Ba
             continue;
         }
         let mut changes = batch.run(number as usize)?;
-        changes.retain(|change| locals.contains(&(change.commit - batch.base())));
+        changes.retain(|change| is_wanted(change.commit - batch.base()));
         if !changes.is_empty() {
             paths.push((number, path, changes));
         }
@@ -135,8 +135,7 @@ struct Traced {
 struct Tracer<'a> {
     batch: &'a Batch,
     /// How many paths each commit changed.
-    n_touched: Vec<usize>,
-    first: u32,
+    n_touched: HashMap<u32, usize>,
     advance: &'a (dyn Fn() + Sync),
     interrupt: &'a AtomicBool,
 }
@@ -159,7 +158,7 @@ impl Tracer<'_> {
                 return Err(TraceError::Interrupted);
             }
             let local = change.commit - self.batch.base();
-            let keeps = (2..=MAX_SEARCHED_FILES).contains(&self.n_touched[(local - self.first) as usize]);
+            let keeps = (2..=MAX_SEARCHED_FILES).contains(&self.n_touched[&local]);
             let before = self.before(path, change)?;
             let before_path = before.as_ref().map_or(path, |(path, _)| path);
             let old = load(

@@ -10,10 +10,18 @@ use super::lineage::LINEAGE_VERSION;
 use super::record::Entry;
 use super::shape::may_have_lives;
 use super::symbols::FileShapes;
+use super::{lines, symbol_batch, writer};
 
 /// Everything that decides what is recorded of definitions: files above `max_bytes` have none.
 pub fn symbol_recipe(max_bytes: u64) -> u64 {
     let numbers = [u64::from(RECIPE_VERSION), u64::from(LINEAGE_VERSION), max_bytes];
+    xxh3_64(&numbers.map(u64::to_le_bytes).concat())
+}
+
+/// Everything that decides what a record of commits that was made elsewhere says: [`symbol_recipe`] and the formats.
+pub fn record_recipe(max_bytes: u64) -> u64 {
+    let formats = [writer::FORMAT, symbol_batch::FORMAT, lines::FORMAT].map(u64::from);
+    let numbers = [symbol_recipe(max_bytes), formats[0], formats[1], formats[2]];
     xxh3_64(&numbers.map(u64::to_le_bytes).concat())
 }
 

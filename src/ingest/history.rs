@@ -89,6 +89,18 @@ pub enum RecordError {
     /// The list of shallow commits.
     #[error("cannot read where this shallow clone ends")]
     Shallow(#[source] std::io::Error),
+    /// Others may have what this clone has not: it cannot tell them.
+    #[error("this clone lacks {what}, so that it has no record of commits for others")]
+    Incomplete {
+        /// What.
+        what: &'static str,
+    },
+    /// What others have recorded is not what the repository says.
+    #[error("the record of commits is not true: {what}")]
+    Untrue {
+        /// Of what.
+        what: String,
+    },
     /// The caller asked to stop; what was recorded is kept.
     #[error("interrupted; what was recorded so far is kept")]
     Interrupted,
@@ -158,19 +170,24 @@ impl Recorder<'_> {
                 return Ok(None);
             }
         };
+        Ok(self.is_current(&history)?.then_some(history))
+    }
+
+    /// Whether it ends nowhere where it would go on if it were recorded now.
+    pub(super) fn is_current(&self, history: &History) -> Result<bool, RecordError> {
         let shallow = self.repository.shallow_commits().map_err(RecordError::Shallow)?;
         for (number, boundary) in history.boundaries()? {
             // A clone that was deepened knows more now than its records say.
             if boundary == Boundary::Shallow && shallow.binary_search(&history.id(number)?).is_err() {
                 tracing::info!("the clone is less shallow than it was: recording commits anew");
-                return Ok(None);
+                return Ok(false);
             }
-            if boundary == Boundary::Limit && self.lets_more(&history, number)? {
+            if boundary == Boundary::Limit && self.lets_more(history, number)? {
                 tracing::info!("more commits are to be recorded than before: recording them anew");
-                return Ok(None);
+                return Ok(false);
             }
         }
-        Ok(Some(history))
+        Ok(true)
     }
 
     /// Whether a parent of a commit at which the record ends would be recorded now.
@@ -212,7 +229,7 @@ impl Recorder<'_> {
         Ok(plan(&mut reader, tips, &is_known, &shallow, limit, interrupt)?)
     }
 
-    fn batch(
+    pub(super) fn batch(
         &self,
         history: &History,
         commits: &[(CommitId, Boundary)],
@@ -332,7 +349,7 @@ fn merge(sidecar: &Sidecar, entries: &[HistoryEntry]) -> Result<HistoryEntry, Re
 }
 
 /// The published state, or the first of an epoch. Only the holder of the lock publishes it.
-fn current_state(sidecar: &Sidecar) -> Result<State, RecordError> {
+pub(super) fn current_state(sidecar: &Sidecar) -> Result<State, RecordError> {
     if let Some(state) = sidecar.state()? {
         return Ok(state);
     }

@@ -284,18 +284,22 @@ impl Ingest<'_> {
     }
 }
 
-/// Chosen so that nobody can tell beforehand which.
 fn audited(keys: &[ArtifactKey], audit: Audit) -> HashSet<ArtifactKey> {
-    let wanted = (keys.len() / ONE_IN).max(FEW);
-    if audit == Audit::All || keys.len() <= wanted {
-        return keys.iter().copied().collect();
+    chosen(keys.len(), audit).into_iter().map(|at| keys[at]).collect()
+}
+
+/// Which of so many are made again: chosen so that nobody can tell beforehand which.
+pub(super) fn chosen(n: usize, audit: Audit) -> HashSet<usize> {
+    let wanted = (n / ONE_IN).max(FEW);
+    if audit == Audit::All || n <= wanted {
+        return (0..n).collect();
     }
     let mut chosen = HashSet::with_capacity(wanted);
     let mut random = [0u8; 8];
     while chosen.len() < wanted {
         // Without chance the first ones are taken; what comes from outside cannot bring that about.
         let filled = fill(&mut random).map_or(chosen.len() as u64, |()| u64::from_le_bytes(random));
-        chosen.insert(keys[(filled % keys.len() as u64) as usize]);
+        chosen.insert((filled % n as u64) as usize);
     }
     chosen
 }

@@ -6,6 +6,7 @@
 
 mod added;
 mod catch_up;
+mod commits;
 mod compact;
 mod gc;
 mod handed;
@@ -28,6 +29,7 @@ mod verify;
 mod wanted;
 
 pub use catch_up::{CatchUp, CatchUpError, CaughtUp};
+pub use commits::{ExaminedCommits, GivenCommits, OfferedCommits, PassedOver};
 pub use gc::{Cause, CollectError, CollectOptions, Collected, Collector, Keep, KeptSnapshot, Occasion, Share, Survey};
 pub use handed::{TakenRows, gather_rows, probe_of};
 pub use history::{RecordError, RecordOutcome, Recorder};

@@ -121,9 +121,9 @@ impl Recorder<'_> {
     ) -> Result<(usize, Vec<u8>), RecordError> {
         let recipe = symbol_recipe(max_bytes);
         let batch = &history.batches()[turn.entry];
-        let locals = turn.start..turn.end;
-        let n_changes = n_traced(batch, &locals)?;
-        let mut paths = trace(self.repository, batch, locals, max_bytes, advance, interrupt)?;
+        let n_changes = n_traced(batch, &(turn.start..turn.end))?;
+        let locals = (turn.start..turn.end).collect();
+        let mut paths = trace(self.repository, batch, &locals, max_bytes, advance, interrupt)?;
         let known = match history.symbols(turn.entry, recipe).filter(|_| !turn.is_again) {
             Some(symbols) => symbols.all(batch)?,
             None => TracedPaths::new(),

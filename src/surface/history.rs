@@ -9,10 +9,15 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 
 use crate::git::{BlobContent, KnownFiles, OnDisk, WorkTreeChanges, WorkTreeReader};
-use crate::history::{Batch, Entry, History, LineChanges, Mailmap, Messages, Reachable, gone_files, symbol_recipe};
-use crate::ingest::{Progress, RecordError, RecordOutcome, Recorder, Target, TraceOutcome};
+use crate::history::{
+    Batch, Entry, History, LineChanges, Mailmap, Messages, Reachable, gone_files, record_recipe, symbol_recipe,
+};
+use crate::ingest::{
+    Audit, ExaminedCommits, GivenCommits, OfferedCommits, PassedOver, Progress, RecordError, RecordOutcome, Recorder,
+    Target, TraceOutcome,
+};
 use crate::model::{BlobId, CommitId, Oid, RepoPath, TreeId};
-use crate::sidecar::{HistoryEntry, State, StateError};
+use crate::sidecar::{HistoryEntry, Sidecar, State, StateError};
 use crate::surface::open::{PATIENCE, Workspace, is_read_only};
 
 /// Records that could not be kept.
@@ -161,9 +166,59 @@ impl Workspace {
         Ok(self.recorder().trace(&sidecar, max_bytes, progress, interrupt)?)
     }
 
+    /// What is known of everything that `tips` reach, to be given to others. What is missing is recorded and traced first.
+    pub(crate) fn given_commits(
+        &self,
+        tips: &[CommitId],
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<GivenCommits> {
+        let sidecar = self.open_or_create_sidecar(interrupt)?;
+        let recorder = self.recorder();
+        recorder.record(&sidecar, tips, progress, interrupt)?;
+        recorder.index_lines(&sidecar, progress, interrupt)?;
+        self.trace_history(progress, interrupt)?;
+        Ok(recorder.give(&sidecar, tips, self.build_options().max_blob_bytes)?)
+    }
+
+    /// Looks through what others have recorded of commits.
+    pub(crate) fn examine_commits(
+        &self,
+        sidecar: &Sidecar,
+        offered: &OfferedCommits,
+        audit: Option<Audit>,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Result<ExaminedCommits, PassedOver>> {
+        let max_bytes = self.build_options().max_blob_bytes;
+        let recorder = self.recorder();
+        Ok(recorder.examine(sidecar, offered, audit, max_bytes, progress, interrupt)?)
+    }
+
+    /// Takes over what was looked through, and indexes what its messages say.
+    pub(crate) fn take_commits(
+        &self,
+        sidecar: &Sidecar,
+        examined: &ExaminedCommits,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Result<(), PassedOver>> {
+        let taken = self.recorder().take_over(sidecar, examined, interrupt)?;
+        if taken.is_ok() {
+            self.recorder()
+                .index_messages(sidecar, self.own_model(), progress, interrupt)?;
+        }
+        Ok(taken)
+    }
+
     /// What definitions are traced by here.
     pub fn symbol_recipe(&self) -> u64 {
         symbol_recipe(self.build_options().max_blob_bytes)
+    }
+
+    /// What decides here what a record of commits for others says.
+    pub(crate) fn record_recipe(&self) -> u64 {
+        record_recipe(self.build_options().max_blob_bytes)
     }
 
     /// Whether definitions were traced through some commits, so that it is to be done for new ones too.

@@ -16,8 +16,8 @@ use crate::bundle::{
 use crate::embed::ProfileId;
 use crate::git::ObjectFormat;
 use crate::index::{Records, RecordsKind, Segments};
-use crate::ingest::{Audit, Imported, IngestError, Progress, TakenRows, Target};
-use crate::model::TreeId;
+use crate::ingest::{Audit, GivenCommits, Imported, IngestError, PassedOver, Progress, TakenRows, Target};
+use crate::model::{CommitId, TreeId};
 use crate::sidecar::{Bytes, Sidecar, State};
 
 /// How a bundle is taken in.
@@ -42,6 +42,16 @@ pub(crate) struct ImportedBundle {
     pub(crate) imported: Imported,
     /// Its trees that this repository has, which can be asked about now.
     pub(crate) trees: Vec<TreeId>,
+    /// What became of the record of commits in it, if there is one.
+    pub(crate) commits: Option<Result<TakenCommits, PassedOver>>,
+}
+
+/// A record of commits that was taken over.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TakenCommits {
+    pub(crate) n_commits: u32,
+    /// Of how many everything was made again to compare.
+    pub(crate) n_audited: usize,
 }
 
 /// What is known of trees, to be written out.
@@ -51,6 +61,7 @@ pub(crate) struct Known {
     segments: Segments,
     pub(crate) keys: Vec<ArtifactKey>,
     pub(crate) trees: Vec<TreeId>,
+    pub(crate) commits: Vec<CommitId>,
 }
 
 impl Known {
@@ -68,7 +79,7 @@ impl Workspace {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<Known> {
-        let mut trees: Vec<TreeId> = Vec::new();
+        let (mut trees, mut commits): (Vec<TreeId>, Vec<CommitId>) = Default::default();
         for reference in references {
             let ingested = self.ingest_revision(reference, progress, interrupt)?;
             let (target, outcome) = ingested.context("no commits yet: there is nothing to share")?;
@@ -78,6 +89,7 @@ impl Workspace {
             if !trees.contains(&target.tree) {
                 trees.push(target.tree);
             }
+            commits.extend(target.commit.filter(|commit| !commits.contains(commit)));
         }
         let (sidecar, state) = self.sidecar()?.context("the index is gone")?;
         let state = state.context("the index is gone")?;
@@ -94,18 +106,24 @@ impl Workspace {
             segments,
             keys,
             trees,
+            commits,
         })
     }
 
-    /// Writes what is known to `to`.
+    /// Writes what is known to `to`, and what is recorded of commits.
     pub(crate) fn pack(
         &self,
         known: &Known,
         kind: Kind,
+        commits: Option<&GivenCommits>,
         key: Option<&SigningKey>,
         to: &mut dyn Write,
     ) -> Result<Packed> {
-        self.pack_some(known, &known.keys, &known.trees, kind, key, to)
+        let contents = Contents {
+            commits,
+            ..self.contents(known, &known.keys, &known.trees)
+        };
+        Ok(contents.write(kind, key, &known.sidecar, to)?)
     }
 
     /// Writes what is known of some blobs to `to`.
@@ -120,21 +138,13 @@ impl Workspace {
         let given: HashSet<ArtifactKey> = keys.iter().copied().collect();
         let has_all = known.keys.iter().all(|key| given.contains(key));
         let trees = if has_all { known.trees.as_slice() } else { &[] };
-        self.pack_some(known, keys, trees, kind, key, to)
+        Ok(self.contents(known, keys, trees).write(kind, key, &known.sidecar, to)?)
     }
 
-    fn pack_some(
-        &self,
-        known: &Known,
-        keys: &[ArtifactKey],
-        trees: &[TreeId],
-        kind: Kind,
-        key: Option<&SigningKey>,
-        to: &mut dyn Write,
-    ) -> Result<Packed> {
+    fn contents<'a>(&self, known: &'a Known, keys: &'a [ArtifactKey], trees: &'a [TreeId]) -> Contents<'a> {
         // What a partial clone lacks was passed over.
         let is_whole = keys.iter().all(|&key| known.has(key));
-        let contents = Contents {
+        Contents {
             segments: &known.segments,
             state: &known.state,
             keys,
@@ -142,8 +152,8 @@ impl Workspace {
             recipe: self.build_options().recipe,
             profile: self.own_model().profile().id(),
             id_bytes: self.id_bytes(),
-        };
-        Ok(contents.write(kind, key, &known.sidecar, to)?)
+            commits: None,
+        }
     }
 
     /// Takes in a bundle, and makes the manifests of those of its trees that are here.
@@ -180,7 +190,22 @@ impl Workspace {
         let sidecar = self.open_or_create_sidecar(interrupt)?;
         let files = bundle.stage(&sidecar)?;
         let is_trusted = options.is_own || matches!(options.trust, Trust::Only(_));
-        let imported = self.take_in(&header, files, &sidecar, is_trusted, options.audit, progress, interrupt)?;
+        let examined = match header.offered_commits(&files) {
+            None => None,
+            Some(offered) => {
+                let audit = (!is_trusted).then_some(options.audit);
+                Some(self.examine_commits(&sidecar, &offered, audit, progress, interrupt)?)
+            }
+        };
+        let imported = self.take_in(
+            &header,
+            &files,
+            &sidecar,
+            is_trusted,
+            options.audit,
+            progress,
+            interrupt,
+        )?;
         if imported.interrupted {
             bail!("interrupted; nothing was taken over");
         }
@@ -196,11 +221,23 @@ impl Workspace {
                 Err(error) => return Err(error),
             }
         }
+        let commits = match examined {
+            Some(Ok(examined)) => {
+                let taken = self.take_commits(&sidecar, &examined, progress, interrupt)?;
+                Some(taken.map(|()| TakenCommits {
+                    n_commits: examined.n_commits(),
+                    n_audited: examined.n_audited,
+                }))
+            }
+            Some(Err(why)) => Some(Err(why)),
+            None => None,
+        };
         Ok(ImportedBundle {
             header,
             signer,
             imported,
             trees,
+            commits,
         })
     }
 
@@ -221,6 +258,7 @@ impl Workspace {
             recipe: self.build_options().recipe,
             profile,
             id_bytes: self.id_bytes(),
+            commits: None,
         };
         Ok(contents.write(Kind::Added, key, &known.sidecar, to)?)
     }
@@ -260,6 +298,7 @@ impl Workspace {
             signer,
             imported,
             trees,
+            commits: None,
         };
         Ok((imported, taken))
     }
@@ -268,7 +307,7 @@ impl Workspace {
     fn take_in(
         &self,
         header: &Header,
-        files: Vec<Bytes>,
+        files: &[Bytes],
         sidecar: &Sidecar,
         is_trusted: bool,
         audit: Audit,

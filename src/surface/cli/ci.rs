@@ -10,16 +10,16 @@ use serde::Serialize;
 
 use super::args::{CiArgs, CiCommand, Global, KeyArgs, RestoreArgs, SaveArgs};
 use super::export::read_key;
-use super::import::{TakenOut, megabytes, trust_of};
+use super::import::{BundleOut, TakenOut, megabytes, trust_of};
 use super::progress::CliProgress;
 use super::render::{Output, note};
 use super::{Found, INTERRUPTED};
 use crate::bundle::{BundleFile, Kind, ReadError, SigningKey};
 use crate::config::Environment;
-use crate::ingest::{Audit, ImportError};
-use crate::model::TreeId;
+use crate::ingest::{Audit, GivenCommits, ImportError, RecordError};
+use crate::model::CommitId;
 use crate::surface::open::Workspace;
-use crate::surface::share::{ImportOptions, write_whole};
+use crate::surface::share::{ImportOptions, Known, write_whole};
 
 /// Where the archive is kept unless another place is named: a folder in the root of the work tree, and the file in it.
 const DEFAULT_FOLDER: &str = ".codescout-ci";
@@ -49,6 +49,7 @@ struct SaveOut {
     file: String,
     bytes: u64,
     blobs: u64,
+    commits: u64,
     took_ms: u64,
 }
 
@@ -148,6 +149,7 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
         file: path.display().to_string(),
         bytes: 0,
         blobs: 0,
+        commits: 0,
         took_ms: 0,
     };
     let key = args.sign.as_deref().map(read_key).transpose()?;
@@ -157,14 +159,26 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
         &CliProgress::new(global.quiet),
         &INTERRUPTED,
     )?;
+    let is_shallow = !workspace.repository.shallow_commits()?.is_empty();
+    if args.history && is_shallow {
+        note("without the record of commits, as this clone is shallow");
+    }
+    let wants_commits = args.history && !is_shallow;
     if let Some(why) = untrusted {
         answer.because = Some(format!("this job may run what anybody proposes ({why})"));
-    } else if has_all(workspace, &path, &known.trees, key.as_ref()) {
+    } else if has_all(workspace, &path, &known, wants_commits, key.as_ref()) {
         answer.because = Some("the archive has this tree already".to_owned());
     } else {
+        let commits = match wants_commits {
+            true => commits_of(workspace, &known, global)?,
+            false => None,
+        };
         make_folder(&path)?;
-        let packed = write_whole(&path, |file| workspace.pack(&known, Kind::Ready, key.as_ref(), file))?;
-        (answer.saved, answer.bytes, answer.blobs) = (true, packed.n_bytes, packed.header.n_blobs());
+        let pack = |file: &mut File| workspace.pack(&known, Kind::Ready, commits.as_ref(), key.as_ref(), file);
+        let packed = write_whole(&path, pack)?;
+        let shown = BundleOut::of(&packed.header, None);
+        (answer.saved, answer.bytes) = (true, packed.n_bytes);
+        (answer.blobs, answer.commits) = (shown.blobs, shown.commits);
     }
     answer.took_ms = started.elapsed().as_millis() as u64;
     let said = match &answer.because {
@@ -182,13 +196,29 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
     Ok(Found::Something)
 }
 
-/// Whether the archive at `path` can be taken by this build, has everything of `trees` and is signed as it is to be.
-fn has_all(workspace: &Workspace, path: &Path, trees: &[TreeId], key: Option<&SigningKey>) -> bool {
+/// What is recorded of commits; nothing where this clone does not have all of them, which is no reason to save nothing.
+fn commits_of(workspace: &Workspace, known: &Known, global: &Global) -> Result<Option<GivenCommits>> {
+    let progress = CliProgress::new(global.quiet);
+    match workspace.given_commits(&known.commits, &progress, &INTERRUPTED) {
+        Err(error) if matches!(error.downcast_ref(), Some(RecordError::Incomplete { .. })) => {
+            note(&format!("without the record of commits: {error:#}"));
+            Ok(None)
+        }
+        given => given.map(Some),
+    }
+}
+
+/// Whether the archive at `path` can be taken by this build, has everything of the trees, and of the commits if these are to be in it,
+/// and is signed as it is to be.
+fn has_all(workspace: &Workspace, path: &Path, known: &Known, wants_commits: bool, key: Option<&SigningKey>) -> bool {
     let Ok(bundle) = File::open(path).map_err(ReadError::Io).and_then(BundleFile::open) else {
         return false;
     };
     let is_signed = key.is_none_or(|key| bundle.signer == Some(key.public()));
-    is_signed && workspace.takes(&bundle) && trees.iter().all(|&tree| bundle.header.has_tree(tree))
+    let has_tip = |tip: &CommitId| bundle.header.has_commit(*tip, workspace.record_recipe());
+    let has_commits = !wants_commits || known.commits.iter().all(has_tip);
+    let has_trees = known.trees.iter().all(|&tree| bundle.header.has_tree(tree));
+    is_signed && workspace.takes(&bundle) && has_trees && has_commits
 }
 
 /// Where the archive is. One that came with the code is nobody's cache, and a link in the default place leads anywhere: refused.

@@ -42,9 +42,14 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
         "a bundle is not for a terminal: name a file"
     );
     let known = workspace.known(&revisions, &CliProgress::new(global.quiet), &INTERRUPTED)?;
+    let progress = CliProgress::new(global.quiet);
+    let commits = match args.history {
+        true => Some(workspace.given_commits(&known.commits, &progress, &INTERRUPTED)?),
+        false => None,
+    };
     let pack = |to: &mut dyn Write| match args.vectors {
         true => workspace.pack_added(&known, key.as_ref(), to),
-        false => workspace.pack(&known, kind, key.as_ref(), to),
+        false => workspace.pack(&known, kind, commits.as_ref(), key.as_ref(), to),
     };
     let packed = match is_stdout {
         true => pack(&mut output.raw()?),
@@ -57,10 +62,9 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
         took_ms: started.elapsed().as_millis() as u64,
     };
     let said = format!(
-        "{}: {} blobs, {} chunks in {:.1} MB",
+        "{}: {} in {:.1} MB",
         answer.file,
-        packed.header.n_blobs(),
-        packed.header.n_docs(),
+        answer.bundle.content(),
         megabytes(packed.n_bytes)
     );
     match (is_stdout, output.json) {

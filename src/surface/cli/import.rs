@@ -11,12 +11,12 @@ use super::args::{Global, ImportArgs};
 use super::progress::CliProgress;
 use super::render::Output;
 use super::{Found, INTERRUPTED};
-use crate::bundle::{BundleFile, Header, Kind, PublicKey, Trust};
+use crate::bundle::{BundleFile, CommitsPart, Header, Kind, PublicKey, Trust};
 use crate::config::Overrides;
 use crate::embed::ProfileId;
 use crate::ingest::{Audit, TakenRows};
 use crate::surface::open::Workspace;
-use crate::surface::share::{ImportOptions, ImportedBundle};
+use crate::surface::share::{ImportOptions, ImportedBundle, TakenCommits};
 
 #[derive(Debug, Serialize)]
 struct ImportOut {
@@ -33,8 +33,9 @@ pub(super) struct BundleOut {
     recipe: String,
     profile: String,
     trees: Vec<String>,
-    blobs: u64,
+    pub(super) blobs: u64,
     chunks: u64,
+    pub(super) commits: u64,
     opened_bytes: u64,
     packed_bytes: u64,
     signer: Option<String>,
@@ -51,6 +52,9 @@ pub(super) struct TakenOut {
     absent_blobs: usize,
     compared_blobs: usize,
     adopted: bool,
+    new_commits: u32,
+    compared_commits: usize,
+    commits_passed_over: Option<String>,
     indexed_trees: Vec<String>,
     took_ms: u64,
 }
@@ -69,17 +73,32 @@ impl BundleOut {
             trees: header.trees().map(|tree| tree.to_string()).collect(),
             blobs: header.n_blobs(),
             chunks: header.n_docs(),
+            commits: header.commits.as_ref().map_or(0, CommitsPart::n_commits),
             opened_bytes: header.n_bytes(),
             packed_bytes: header.n_packed(),
             signer: signer.map(|signer| signer.to_string()),
             entries: header.entries.len(),
         }
     }
+
+    /// How much of what there is, for people.
+    pub(super) fn content(&self) -> String {
+        let commits = match self.commits {
+            0 => String::new(),
+            n => format!(", {n} commits"),
+        };
+        format!("{} blobs, {} chunks{commits}", self.blobs, self.chunks)
+    }
 }
 
 impl TakenOut {
     pub(super) fn of(taken: &ImportedBundle) -> Self {
         let imported = &taken.imported;
+        let (commits, passed_over) = match &taken.commits {
+            Some(Ok(commits)) => (*commits, None),
+            Some(Err(why)) => (TakenCommits::default(), Some(why.to_string())),
+            None => (TakenCommits::default(), None),
+        };
         Self {
             new_blobs: imported.n_blobs,
             new_chunks: imported.n_docs,
@@ -88,6 +107,9 @@ impl TakenOut {
             absent_blobs: imported.n_absent_blobs,
             compared_blobs: imported.n_audited_blobs,
             adopted: imported.is_adopted,
+            new_commits: commits.n_commits,
+            compared_commits: commits.n_audited,
+            commits_passed_over: passed_over,
             indexed_trees: taken.trees.iter().map(ToString::to_string).collect(),
             took_ms: imported.elapsed.as_millis() as u64,
         }
@@ -108,6 +130,14 @@ impl TakenOut {
             true => "; taken as it is".to_owned(),
             false => format!("; {} compared with the files", self.compared_blobs),
         });
+        match (&self.commits_passed_over, self.new_commits, self.compared_commits) {
+            (Some(why), ..) => text.push_str(&format!("; the record of commits was passed over: {why}")),
+            (None, 0, _) => {}
+            (None, n, 0) => text.push_str(&format!("; the record of {n} commits")),
+            (None, n, compared) => text.push_str(&format!(
+                "; the record of {n} commits, definitions in {compared} of them compared"
+            )),
+        }
         text.push_str(&format!(" ({:.2} s)", self.took_ms as f64 / 1e3));
         text
     }
@@ -170,10 +200,7 @@ fn inspect(from: Box<dyn Read>, output: &mut Output) -> Result<Found> {
     }
     output.line(&format!("kind      {}", shown.kind))?;
     output.line(&format!("trees     {}", shown.trees.join(", ")))?;
-    output.line(&format!(
-        "content   {} blobs, {} chunks in {} entries",
-        shown.blobs, shown.chunks, shown.entries
-    ))?;
+    output.line(&format!("content   {} in {} entries", shown.content(), shown.entries))?;
     let (packed, opened) = (megabytes(shown.packed_bytes), megabytes(shown.opened_bytes));
     output.line(&format!("size      {packed:.1} MB, {opened:.1} MB when opened"))?;
     output.line(&format!(

@@ -20,17 +20,22 @@ use crate::indexed::files_below;
 use crate::support::TestRepo;
 
 /// A repository with an index of its first commit, a bundle of its last, and a tree of canaries all around.
-struct Victim {
-    repo: TestRepo,
-    honest: Raw,
+pub(super) struct Victim {
+    pub(super) repo: TestRepo,
+    pub(super) honest: Raw,
     before: BTreeMap<PathBuf, Vec<u8>>,
 }
 
 impl Victim {
     fn new() -> Self {
+        Self::of(&["export", "-", "-q"])
+    }
+
+    /// With a bundle that is made by other arguments.
+    pub(super) fn of(export: &[&str]) -> Self {
         let repo = project();
         let other = repo.clone_with("other", &[]);
-        let bytes = call_in(other.root(), &["export", "-", "-q"], b"").expect(0).stdout;
+        let bytes = call_in(other.root(), export, b"").expect(0).stdout;
         call_in(repo.root(), &["index", "HEAD~2"], b"").expect(0);
         for path in ["canary/a", "canary/b/c", "etc/passwd", "records-0000", "x"] {
             let path = repo.beside(path);
@@ -57,7 +62,7 @@ impl Victim {
 
     /// Imports bytes that have to be refused with these words.
     #[track_caller]
-    fn refuses(&self, about: &str, bytes: &[u8], args: &[&str], said: &str) {
+    pub(super) fn refuses(&self, about: &str, bytes: &[u8], args: &[&str], said: &str) {
         let args = [&["import", "-"], args].concat();
         let (called, outside) = audited(self.repo.root(), &args, bytes, &self.repo.path(".codescout"));
         assert!(outside.is_empty(), "{about}: {outside:#?}");

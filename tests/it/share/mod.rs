@@ -2,6 +2,7 @@
 
 mod audit;
 mod ci;
+mod commits;
 mod exchange;
 mod hostile;
 mod hostile_remote;

@@ -21,6 +21,9 @@ pub(crate) struct ExportArgs {
     /// Only what the model on a server, or in a folder, has made: vectors for clones that have it in use too
     #[arg(long, conflicts_with = "ready")]
     pub(crate) vectors: bool,
+    /// Also the record of commits, which is made first where it is missing: what `index --history` makes
+    #[arg(long, conflicts_with = "vectors")]
+    pub(crate) history: bool,
     /// Sign it with the Ed25519 key in this PEM file
     #[arg(long, value_name = "FILE")]
     pub(crate) sign: Option<PathBuf>,
@@ -160,6 +163,9 @@ pub(crate) struct RestoreArgs {
 pub(crate) struct SaveArgs {
     /// The archive; .codescout-ci/index.bundle if none is named
     pub(crate) file: Option<PathBuf>,
+    /// Also the record of commits, which is made first where it is missing: what `index --history` makes
+    #[arg(long)]
+    pub(crate) history: bool,
     /// Sign it with the Ed25519 key in this file
     #[arg(long, value_name = "FILE")]
     pub(crate) sign: Option<PathBuf>,

@@ -1,0 +1,169 @@
+//! Some of the recorded commits, numbered anew in an order that follows from them alone: what is given to others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::batch::{Batch, BatchError, NumberedCommit};
+use super::lines::{LineChanges, LinesWriter};
+use super::plan::{Node, parents_first};
+use super::record::CommitData;
+use super::store::{History, HistoryError, Reachable};
+use super::symbol_batch::{TracedPaths, symbol_batch_bytes};
+use super::writer::BatchWriter;
+
+/// How many commits a batch that is given to others has: so many that no merging is called for.
+const BATCH_COMMITS: usize = 1 << 15;
+
+/// A batch, and the files beside it.
+#[derive(Debug)]
+pub struct Selected {
+    /// How many commits it has.
+    pub n_commits: u32,
+    /// What they are and what they changed.
+    pub records: Vec<u8>,
+    /// What they did to definitions.
+    pub symbols: Vec<u8>,
+    /// Signatures of the lines that they added and removed.
+    pub lines: Vec<u8>,
+}
+
+/// Lays out the commits of `wanted`, all of which are traced under `recipe`, and hands them on batch by batch. `lines` has the
+/// signatures of every batch of `history`. Equal commits give equal bytes, however they were recorded.
+pub fn select<E: From<HistoryError>>(
+    history: &History,
+    lines: &[LineChanges],
+    wanted: &Reachable,
+    recipe: u64,
+    mut finished: impl FnMut(Selected) -> Result<(), E>,
+) -> Result<(), E> {
+    let order = in_order(history, wanted)?;
+    let mut selection = Selection {
+        history,
+        lines,
+        recipe,
+        numbers: vec![None; history.n_commits() as usize],
+        loaded: BTreeMap::new(),
+    };
+    for (number, new) in order.iter().zip(0..) {
+        selection.numbers[*number as usize] = Some(new);
+    }
+    for (numbers, base) in order.chunks(BATCH_COMMITS).zip((0..).step_by(BATCH_COMMITS)) {
+        finished(selection.batch(numbers, base)?)?;
+    }
+    Ok(())
+}
+
+/// The order in which they would be recorded if none were.
+fn in_order(history: &History, wanted: &Reachable) -> Result<Vec<u32>, HistoryError> {
+    let numbers: Vec<u32> = (0..history.n_commits()).filter(|number| wanted.has(*number)).collect();
+    let node = |&number: &u32| {
+        let parents = history.parents(number).iter().flatten();
+        Ok(Node {
+            id: history.id(number)?,
+            time: history.time(number)?,
+            parents: parents.map(|parent| history.id(*parent)).collect::<Result<_, _>>()?,
+            boundary: history.boundary(number)?,
+        })
+    };
+    let nodes: Vec<Node> = numbers.iter().map(node).collect::<Result<_, HistoryError>>()?;
+    let places = nodes.iter().map(|node| node.id).zip(0..).collect();
+    Ok(parents_first(&nodes, &places)
+        .into_iter()
+        .map(|at| numbers[at])
+        .collect())
+}
+
+struct Selection<'a> {
+    history: &'a History,
+    lines: &'a [LineChanges],
+    recipe: u64,
+    /// The new numbers.
+    numbers: Vec<Option<u32>>,
+    /// Commits of batches that were opened and of which some are still to come.
+    loaded: BTreeMap<usize, Loaded>,
+}
+
+struct Loaded {
+    commits: Vec<Option<NumberedCommit>>,
+    n_left: usize,
+}
+
+impl Selection<'_> {
+    fn batch(&mut self, numbers: &[u32], base: u32) -> Result<Selected, HistoryError> {
+        let mut writer = BatchWriter::new(base);
+        let mut lines = LinesWriter::new(base);
+        for &number in numbers {
+            let (data, parents) = self.commit(number)?;
+            let parents: Vec<Option<u32>> = parents.into_iter().map(|parent| self.new_number(parent?)).collect();
+            writer.add(data, &parents);
+            let at = self.history.batch_of(number);
+            let local = number - self.history.batches()[at].base();
+            lines.add(&self.lines[at].copied(local));
+        }
+        let records = writer.finish();
+        let whole = Batch::from_bytes(records.clone())?;
+        Ok(Selected {
+            n_commits: whole.n_commits(),
+            symbols: self.symbols(numbers, &whole)?,
+            records,
+            lines: lines.finish(),
+        })
+    }
+
+    fn new_number(&self, number: u32) -> Option<u32> {
+        self.numbers.get(number as usize).copied().flatten()
+    }
+
+    fn commit(&mut self, number: u32) -> Result<(CommitData, Vec<Option<u32>>), HistoryError> {
+        let at = self.history.batch_of(number);
+        let batch: &Batch = &self.history.batches()[at];
+        let mut loaded = match self.loaded.remove(&at) {
+            Some(loaded) => loaded,
+            None => self.load(batch)?,
+        };
+        let slot = loaded.commits.get_mut((number - batch.base()) as usize);
+        let found = slot.and_then(Option::take);
+        loaded.n_left -= 1;
+        if loaded.n_left > 0 {
+            self.loaded.insert(at, loaded);
+        }
+        Ok(found.ok_or_else(|| BatchError::from(batch.damaged("ids")))?)
+    }
+
+    fn load(&self, batch: &Batch) -> Result<Loaded, HistoryError> {
+        let all = (batch.base()..).zip(batch.commits()?);
+        let commits: Vec<_> = all
+            .map(|(number, commit)| self.new_number(number).map(|_| commit))
+            .collect();
+        Ok(Loaded {
+            n_left: commits.iter().flatten().count(),
+            commits,
+        })
+    }
+
+    fn symbols(&self, numbers: &[u32], whole: &Batch) -> Result<Vec<u8>, HistoryError> {
+        let mut paths = TracedPaths::new();
+        let sources: BTreeSet<usize> = numbers.iter().map(|&number| self.history.batch_of(number)).collect();
+        for at in sources {
+            let batch = &self.history.batches()[at];
+            let Some(symbols) = self.history.symbols(at, self.recipe) else {
+                continue;
+            };
+            for (path, changes) in symbols.all(batch)? {
+                let path = batch.path(path).and_then(|path| whole.path_number(path));
+                for mut change in changes {
+                    let new = self.new_number(batch.base() + change.local);
+                    let local = new.and_then(|new| new.checked_sub(whole.base()));
+                    let Some((local, path)) = local.filter(|local| *local < whole.n_commits()).zip(path) else {
+                        continue;
+                    };
+                    change.local = local;
+                    paths.entry(path).or_default().push(change);
+                }
+            }
+        }
+        for changes in paths.values_mut() {
+            changes.sort_by_key(|change| change.local);
+        }
+        Ok(symbol_batch_bytes(whole, 0, self.recipe, &paths))
+    }
+}

@@ -1,0 +1,346 @@
+//! The record of commits, from one clone to another: what it cost to make is paid once.
+//!
+//! Who made it is trusted, or it is made again: the records of all commits, which git gives quickly, and of a part of them, chosen
+//! by chance, what they did to definitions and which lines they changed. Messages are not sent: they are indexed where they arrive.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::git::ObjectError;
+use crate::history::{
+    Batch, BatchError, Boundary, History, HistoryError, LineChanges, Reachable, Selected, SymbolBatch, TracedPaths,
+    record_recipe, select, symbol_batch_bytes, symbol_recipe, trace,
+};
+use crate::model::CommitId;
+use crate::sidecar::{Bytes, HistoryEntry, Sidecar, Store};
+
+use super::history::{HISTORY_ENDING, RecordError, Recorder, current_state};
+use super::import::{Audit, chosen};
+use super::progress::{Progress, Stage};
+use super::publish::{pass, publish_state, store};
+use super::sides::LINES_ENDING;
+use super::sweep::retire_history;
+use super::trace::SYMBOLS_ENDING;
+
+/// What is known of the commits that some reach, to be given to others.
+#[derive(Debug)]
+pub struct GivenCommits {
+    /// The commits from which all others are reached.
+    pub tips: Vec<CommitId>,
+    /// What decided what the records say.
+    pub recipe: u64,
+    symbol_recipe: u64,
+    history: History,
+    lines: Vec<LineChanges>,
+    reached: Reachable,
+}
+
+/// A record of commits as it came from others: for each batch what it says of commits, of definitions and of lines.
+#[derive(Clone, Debug)]
+pub struct OfferedCommits {
+    /// What its maker says decided what it says.
+    pub recipe: u64,
+    /// How many commits each batch is said to have.
+    pub sizes: Vec<u32>,
+    /// In the order of their numbers.
+    pub batches: Vec<[Bytes; 3]>,
+}
+
+/// A record of commits from others that is true and of use.
+#[derive(Debug)]
+pub struct ExaminedCommits {
+    history: History,
+    files: Vec<[Bytes; 3]>,
+    /// What is recorded here until it is taken over.
+    before: Vec<HistoryEntry>,
+    /// Of how many commits everything was made again to compare; 0 if its maker is trusted.
+    pub n_audited: usize,
+}
+
+impl ExaminedCommits {
+    /// How many there are.
+    pub fn n_commits(&self) -> u32 {
+        self.history.n_commits()
+    }
+}
+
+/// Why a record of commits is of no use here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PassedOver {
+    /// Another build or other settings.
+    #[error("it was made by other rules than those of this build and these settings")]
+    OtherRecipe,
+    /// This clone does not have all of its commits.
+    #[error("{n_absent} of its commits are not in this clone")]
+    Absent {
+        /// How many.
+        n_absent: usize,
+    },
+    /// It ends where the history of this clone goes on, or the other way round.
+    #[error("it ends at other commits than the history of this clone")]
+    OtherEnds,
+    /// What is here is as good.
+    #[error("as much is recorded here already")]
+    Known,
+    /// Another process has recorded commits in the meantime.
+    #[error("commits were recorded here in the meantime")]
+    Busy,
+}
+
+impl GivenCommits {
+    /// Hands on batch by batch; equal commits give equal bytes, however they were recorded.
+    pub fn each<E: From<HistoryError>>(&self, finished: impl FnMut(Selected) -> Result<(), E>) -> Result<(), E> {
+        select(&self.history, &self.lines, &self.reached, self.symbol_recipe, finished)
+    }
+}
+
+impl Recorder<'_> {
+    /// What is known of everything that `tips` reach, all of which has to be recorded, traced and searchable.
+    pub fn give(&self, sidecar: &Sidecar, tips: &[CommitId], max_bytes: u64) -> Result<GivenCommits, RecordError> {
+        let incomplete = |what| RecordError::Incomplete { what };
+        let state = sidecar.state()?.unwrap_or_default();
+        let history = self
+            .sound(sidecar, &state)?
+            .ok_or(incomplete("commits that are recorded"))?;
+        let open_lines = |entry: &HistoryEntry| LineChanges::open(sidecar, &entry.lines.as_ref()?.name).ok();
+        let lines: Option<Vec<LineChanges>> = state.history.iter().map(open_lines).collect();
+        let numbers: Option<Vec<u32>> = tips.iter().map(|&tip| history.number(tip)).collect();
+        let numbers = numbers.ok_or(incomplete("commits that are recorded"))?;
+        let given = GivenCommits {
+            tips: tips.to_vec(),
+            recipe: record_recipe(max_bytes),
+            symbol_recipe: symbol_recipe(max_bytes),
+            reached: history.reachable(&numbers),
+            lines: lines.ok_or(incomplete("lines that commits changed"))?,
+            history,
+        };
+        given.check()?;
+        Ok(given)
+    }
+
+    /// Looks through what others have recorded: whether it is more than is known here, and about this clone's commits. Without an
+    /// `audit` its maker is trusted.
+    pub fn examine(
+        &self,
+        sidecar: &Sidecar,
+        offered: &OfferedCommits,
+        audit: Option<Audit>,
+        max_bytes: u64,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Result<ExaminedCommits, PassedOver>, RecordError> {
+        if offered.recipe != record_recipe(max_bytes) {
+            return Ok(Err(PassedOver::OtherRecipe));
+        }
+        let theirs = offered.batches.iter().map(|files| Batch::from_bytes(files[0].clone()));
+        let theirs: Vec<Batch> = theirs.collect::<Result<_, _>>()?;
+        if !theirs.iter().map(Batch::n_commits).eq(offered.sizes.iter().copied()) {
+            return Err(untrue("other commits than the header says"));
+        }
+        let n_absent = self.n_absent(&theirs)?;
+        if n_absent > 0 {
+            return Ok(Err(PassedOver::Absent { n_absent }));
+        }
+        let mut history = History::default();
+        for (batch, files) in theirs.into_iter().zip(&offered.batches) {
+            let batch = match audit {
+                None => batch,
+                Some(_) => self.made_again(&history, &batch, &files[0], progress, interrupt)?,
+            };
+            history.push(batch)?;
+            history.add_symbols(SymbolBatch::from_bytes(files[1].clone())?);
+        }
+        let recipe = symbol_recipe(max_bytes);
+        if history.n_traced(recipe) != history.n_commits() {
+            return Err(untrue("not all of them are traced"));
+        }
+        if !self.is_current(&history)? {
+            return Ok(Err(PassedOver::OtherEnds));
+        }
+        let state = sidecar.state()?.unwrap_or_default();
+        let own = self.sound(sidecar, &state)?.unwrap_or_default();
+        if (own.n_traced(recipe), own.n_commits()) >= (history.n_traced(recipe), history.n_commits()) {
+            return Ok(Err(PassedOver::Known));
+        }
+        let n_audited = match audit {
+            None => 0,
+            Some(audit) => self.audit(&history, offered, audit, max_bytes, progress, interrupt)?,
+        };
+        Ok(Ok(ExaminedCommits {
+            history,
+            files: offered.batches.clone(),
+            before: state.history,
+            n_audited,
+        }))
+    }
+
+    /// Publishes it in place of what was recorded before, if that is still what it was.
+    pub fn take_over(
+        &self,
+        sidecar: &Sidecar,
+        examined: &ExaminedCommits,
+        interrupt: &AtomicBool,
+    ) -> Result<Result<(), PassedOver>, RecordError> {
+        let lock = sidecar.lock_unless(self.patience, interrupt)?;
+        let mut state = current_state(sidecar)?;
+        if state.history != examined.before {
+            return Ok(Err(PassedOver::Busy));
+        }
+        let mut entries = Vec::with_capacity(examined.files.len());
+        for (batch, [records, symbols, lines]) in examined.history.batches().iter().zip(&examined.files) {
+            let put = |ending, bytes: &Bytes| store(sidecar, Store::History, ending, bytes);
+            entries.push(HistoryEntry {
+                base_commit: batch.base(),
+                n_commits: batch.n_commits(),
+                records: put(HISTORY_ENDING, records)?,
+                symbols: Some(put(SYMBOLS_ENDING, symbols)?),
+                messages: None,
+                lines: Some(put(LINES_ENDING, lines)?),
+            });
+        }
+        state.history = entries;
+        pass("import.stored", sidecar)?;
+        publish_state(sidecar, &lock, &mut state)?;
+        retire_history(sidecar, &examined.before);
+        Ok(Ok(()))
+    }
+
+    /// How many commits this clone does not have.
+    fn n_absent(&self, batches: &[Batch]) -> Result<usize, RecordError> {
+        let mut reader = self.repository.reader();
+        let mut n_absent = 0;
+        for batch in batches {
+            for local in 0..batch.n_commits() {
+                match reader.commit(batch.id(local)?) {
+                    Err(ObjectError::Missing { .. }) => n_absent += 1,
+                    found => drop(found?),
+                }
+            }
+        }
+        Ok(n_absent)
+    }
+
+    /// Records the commits of a batch anew, which has to give what it was.
+    fn made_again(
+        &self,
+        history: &History,
+        theirs: &Batch,
+        bytes: &[u8],
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Batch, RecordError> {
+        let commit = |local| Ok((theirs.id(local)?, theirs.boundary(local)?));
+        let commits: Vec<_> = (0..theirs.n_commits()).map(commit).collect::<Result<_, BatchError>>()?;
+        let distinct: HashSet<CommitId> = commits.iter().map(|(id, _)| *id).collect();
+        let is_ours = |(id, boundary): &(CommitId, Boundary)| {
+            matches!(boundary, Boundary::None | Boundary::Limit) && history.number(*id).is_none()
+        };
+        if distinct.len() != commits.len() || !commits.iter().all(is_ours) {
+            return Err(untrue("commits stand twice, or end where none does"));
+        }
+        progress.begin(Stage::Recording, commits.len());
+        let writer = self.batch(history, &commits, &|| progress.advance(0), interrupt)?;
+        progress.end();
+        let made = writer.finish();
+        if made != bytes {
+            return Err(untrue("git says something else of its commits"));
+        }
+        let batch = Batch::from_bytes(made)?;
+        let mut parents = Vec::new();
+        for local in 0..batch.n_commits() {
+            parents.clear();
+            batch.parents_of(local, &mut parents)?;
+            if batch.boundary(local)? == Boundary::None && parents.iter().any(Option::is_none) {
+                return Err(untrue("parents of its commits are left out"));
+            }
+        }
+        Ok(batch)
+    }
+
+    /// Makes a part of what is said of definitions and lines again, and looks through all of it.
+    fn audit(
+        &self,
+        history: &History,
+        offered: &OfferedCommits,
+        audit: Audit,
+        max_bytes: u64,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<usize, RecordError> {
+        let numbers = chosen(history.n_commits() as usize, audit);
+        let recipe = symbol_recipe(max_bytes);
+        let mut reader = self.repository.reader();
+        let mut n_audited = 0;
+        progress.begin(Stage::Tracing, 0);
+        for ((at, batch), files) in history.batches().iter().enumerate().zip(&offered.batches) {
+            let of_batch = (0..batch.n_commits()).filter(|local| numbers.contains(&((batch.base() + local) as usize)));
+            let locals: BTreeSet<u32> = of_batch.collect();
+            n_audited += locals.len();
+            let symbols = history.symbols(at, recipe).ok_or(untrue("definitions"))?;
+            symbols.check(batch)?;
+            let made = trace(
+                self.repository,
+                batch,
+                &locals,
+                max_bytes,
+                &|| progress.advance(0),
+                interrupt,
+            )?;
+            if symbols.of_commits(batch, &locals)? != as_stored(batch, recipe, &made)? {
+                return Err(untrue("definitions"));
+            }
+            let lines = LineChanges::from_bytes(files[2].clone())?;
+            if (lines.base(), lines.n_commits()) != (batch.base(), batch.n_commits()) {
+                return Err(untrue("changed lines of other commits"));
+            }
+            lines.verify(batch)?;
+            for &local in &locals {
+                if interrupt.load(Ordering::Relaxed) {
+                    return Err(RecordError::Interrupted);
+                }
+                if !lines.is_true_of(batch, local, &mut reader)? {
+                    return Err(untrue("changed lines"));
+                }
+            }
+        }
+        progress.end();
+        Ok(n_audited)
+    }
+}
+
+impl GivenCommits {
+    /// Whether nothing is lacking, so that it is true in other clones too.
+    fn check(&self) -> Result<(), RecordError> {
+        let incomplete = |what| Err(RecordError::Incomplete { what });
+        for number in (0..self.history.n_commits()).filter(|number| self.reached.has(*number)) {
+            if matches!(self.history.boundary(number)?, Boundary::Shallow | Boundary::Missing) {
+                return incomplete("older commits");
+            }
+            if !self.history.is_traced(number, self.symbol_recipe) {
+                return incomplete("definitions that are traced");
+            }
+        }
+        if self.history.unknown().iter().any(|number| self.reached.has(*number)) {
+            return incomplete("folders of older commits");
+        }
+        let symbols = |at| self.history.symbols(at, self.symbol_recipe);
+        let n_unread: u32 = (0..self.history.batches().len())
+            .filter_map(symbols)
+            .map(SymbolBatch::n_unread)
+            .sum();
+        match n_unread {
+            0 => Ok(()),
+            _ => incomplete("older versions of files"),
+        }
+    }
+}
+
+/// What was traced as it comes back from a file.
+fn as_stored(batch: &Batch, recipe: u64, traced: &TracedPaths) -> Result<TracedPaths, BatchError> {
+    let bytes = symbol_batch_bytes(batch, 0, recipe, traced);
+    SymbolBatch::from_bytes(bytes)?.all(batch)
+}
+
+fn untrue(what: &str) -> RecordError {
+    RecordError::Untrue { what: what.to_owned() }
+}

@@ -1,0 +1,459 @@
+//! The record of commits, carried to clones that then need not make it.
+
+use std::fs;
+use std::path::Path;
+
+use codescout::sidecar::{Bytes, SectionFile, SectionWriter};
+use serde_json::Value;
+
+use super::hostile::Victim;
+use super::raw::Raw;
+use super::{PRIVATE_KEY, PUBLIC_KEY, project};
+use crate::cli::call_in;
+use crate::support::TestRepo;
+
+/// [`project`] with a function that changes, moves, and is on a branch that is merged.
+fn past() -> TestRepo {
+    let repo = project();
+    let text = fs::read_to_string(repo.path("src/upload.rs")).unwrap();
+    repo.write("src/upload.rs", text.replace("is_ok()", "is_sent()"));
+    repo.commit("retry: ask whether it was sent");
+    repo.git(["checkout", "-q", "-b", "side", "HEAD~1"]);
+    repo.write("docs/side.md", "# Beside\n\nSomething else.\n");
+    repo.commit("docs: what stands beside");
+    repo.git(["checkout", "-q", "-"]);
+    repo.git(["merge", "-q", "--no-ff", "-m", "merge the side", "side"]);
+    repo.rename("src/upload.rs", "src/send.rs");
+    repo.commit("move uploading");
+    repo
+}
+
+fn json(repo: &TestRepo, args: &[&str]) -> Value {
+    call_in(repo.root(), args, b"").expect(0).json()
+}
+
+/// What is asked about the past, but for how long it took.
+fn answers(repo: &TestRepo) -> Vec<Value> {
+    [
+        &["history", "--json", "retry_upload"][..],
+        &["history", "--json", "src/send.rs"],
+        &["blame", "--json", "--by", "symbol", "src/send.rs"],
+        &["search", "--json", "--in", "commits", "ask whether it was sent"],
+        &["search", "--json", "--in", "diffs", "--mode", "regex", "is_sent"],
+    ]
+    .iter()
+    .map(|args| {
+        let told = json(repo, args);
+        let results = told.get("results").or(told.get("symbols"));
+        results.cloned().unwrap_or_default()
+    })
+    .collect()
+}
+
+fn exported(repo: &TestRepo, args: &[&str]) -> Vec<u8> {
+    let args = [&["export", "-", "-q", "--history"], args].concat();
+    call_in(repo.root(), &args, b"").expect(0).stdout
+}
+
+#[test]
+fn a_clone_has_the_past_without_recording_it() {
+    let repo = past();
+    let other = repo.clone_with("other", &[]);
+    let clone = repo.clone_with("clone", &[]);
+    let n_commits: u64 = repo.git(["rev-list", "--count", "HEAD"]).trim().parse().unwrap();
+    let bundle = exported(&repo, &[]);
+    // Bit by bit, and with a branch that is nobody else's business.
+    other.git(["checkout", "-q", "-b", "private", "HEAD~2"]);
+    other.write("secret.rs", "fn nobody_else_s_business() {}\n");
+    other.commit("private: nobody else's business");
+    call_in(other.root(), &["index", "--history"], b"").expect(0);
+    assert!(exported(&other, &["origin/HEAD"]) == bundle, "the same bytes");
+
+    let told = call_in(clone.root(), &["import", "-", "--json"], &bundle)
+        .expect(0)
+        .json();
+    assert_eq!(
+        (
+            &told["new_commits"],
+            &told["compared_commits"],
+            &told["bundle"]["commits"]
+        ),
+        (&n_commits.into(), &n_commits.into(), &n_commits.into())
+    );
+    assert!(told["commits_passed_over"].is_null(), "{told}");
+    let theirs = answers(&repo);
+    assert!(theirs.iter().all(|results| results[0].is_object()), "{theirs:#?}");
+    assert_eq!(answers(&clone), theirs);
+    call_in(clone.root(), &["verify", "--deep"], b"").expect(0);
+    let indexed = json(&clone, &["index", "--history", "--json"]);
+    let history = &indexed["history"];
+    assert_eq!(
+        (&history["new_commits"], &history["traced_commits"]),
+        (&0.into(), &0.into()),
+        "{indexed}"
+    );
+    // What is recorded here is as good, and stays.
+    let again = call_in(clone.root(), &["import", "-", "--json"], &bundle)
+        .expect(0)
+        .json();
+    assert!(
+        again["commits_passed_over"].as_str().unwrap().contains("as much"),
+        "{again}"
+    );
+
+    // What came since is recorded and traced on top of it.
+    let newer = repo.clone_with("newer", &[]);
+    newer.write("src/later.rs", "pub fn later() {}\n");
+    newer.commit("later");
+    call_in(newer.root(), &["import", "-"], &bundle).expect(0);
+    let indexed = json(&newer, &["index", "--json"]);
+    assert_eq!(indexed["history"]["new_commits"], 1, "{indexed}");
+    assert_eq!(
+        json(&newer, &["history", "--json", "later"])["results"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn a_maker_who_is_trusted_is_believed() {
+    let repo = past();
+    let (key, archive) = (repo.beside("key.pem"), repo.beside("cache/index.bundle"));
+    fs::write(&key, PRIVATE_KEY).unwrap();
+    let signed = exported(&repo, &["--ready", "--sign", key.to_str().unwrap()]);
+    let file = archive.to_str().unwrap();
+    let saved = json(&repo, &["ci", "save", file, "--history", "--json"]);
+    assert_eq!(
+        (&saved["saved"], &saved["commits"]),
+        (&true.into(), &7.into()),
+        "{saved}"
+    );
+    assert_eq!(
+        json(&repo, &["ci", "save", file, "--history", "--json"])["saved"],
+        false
+    );
+    let trusting = repo.clone_with("trusting", &[]);
+    let told = call_in(
+        trusting.root(),
+        &["import", "-", "--trust", PUBLIC_KEY, "--json"],
+        &signed,
+    )
+    .expect(0)
+    .json();
+    let job = repo.clone_with("job", &[]);
+    let restored = json(&job, &["ci", "restore", file, "--json"]);
+    for (clone, told) in [(&trusting, told), (&job, restored)] {
+        assert_eq!(
+            (&told["new_commits"], &told["compared_commits"]),
+            (&7.into(), &0.into()),
+            "{told}"
+        );
+        assert_eq!(answers(clone), answers(&repo));
+        call_in(clone.root(), &["verify", "--deep"], b"").expect(0);
+    }
+    // An archive without is not enough for who wants it.
+    call_in(repo.root(), &["ci", "save", "../plain.bundle"], b"").expect(0);
+    let saved = json(&repo, &["ci", "save", "../plain.bundle", "--history", "--json"]);
+    assert_eq!(saved["saved"], true, "{saved}");
+}
+
+#[test]
+fn what_is_of_no_use_is_passed_over_and_the_rest_is_taken() {
+    let repo = past();
+    let behind = repo.clone_with("behind", &[]);
+    let shallow = repo.clone_with("shallow", &["--depth=1"]);
+    let other = repo.clone_with("rules", &[]);
+    repo.write("src/later.rs", "pub fn later() {}\n");
+    repo.commit("later");
+    let bundle = exported(&repo, &[]);
+    fs::write(other.path(".codescout.toml"), "[history]\nmax_commits = 2\n").unwrap();
+    other.git(["pull", "-q"]);
+    let short = exported(&other, &[]);
+    for (clone, bundle, why) in [
+        (&behind, &bundle, "1 of its commits are not in this clone"),
+        (&shallow, &bundle, "are not in this clone"),
+        (&repo.clone_with("whole", &[]), &short, "it ends at other commits"),
+    ] {
+        let told = call_in(clone.root(), &["import", "-", "--json"], bundle)
+            .expect(0)
+            .json();
+        let said = told["commits_passed_over"].as_str().unwrap_or_default();
+        assert!(said.contains(why), "{told}");
+        assert!(told["new_blobs"].as_u64() > Some(0), "{told}");
+    }
+    let called = call_in(shallow.root(), &["export", "-", "-q", "--history"], b"").expect(2);
+    assert!(
+        called.stderr.contains("this clone lacks older commits"),
+        "{}",
+        called.stderr
+    );
+    let called = call_in(shallow.root(), &["ci", "save", "--history"], b"").expect(0);
+    assert!(called.stderr.contains("as this clone is shallow"), "{}", called.stderr);
+    assert!(called.text().starts_with("saved"), "{}", called.text());
+}
+
+const COMMITS: &[&str] = &[
+    "meta",
+    "ids",
+    "by_id",
+    "flags",
+    "times",
+    "parents",
+    "parent_ends",
+    "people",
+    "heads",
+    "head_blocks",
+    "bodies",
+    "body_blocks",
+    "paths",
+    "path_ends",
+    "runs",
+    "run_ends",
+    "touched",
+    "touched_ends",
+];
+const DEFINITIONS: &[&str] = &["meta", "names", "name_ends", "run_ends", "blocks", "block_ends"];
+const LINES: &[&str] = &["meta", "commit_ends", "signatures", "ends"];
+
+/// Changes one section of an entry, the checksums being right.
+fn section(raw: &mut Raw, stem: &str, wanted: &str, change: impl FnOnce(&mut Vec<u8>)) {
+    let at = raw
+        .header
+        .entries
+        .iter()
+        .position(|entry| entry.name.starts_with(stem))
+        .unwrap();
+    let names = match stem {
+        "commits" => COMMITS,
+        "definitions" => DEFINITIONS,
+        _ => LINES,
+    };
+    let file = SectionFile::from_bytes(Path::new(stem), Bytes::from_vec(raw.opened(at)), 1).unwrap();
+    let mut writer = SectionWriter::new(1);
+    let mut change = Some(change);
+    for name in names {
+        let mut bytes = file.section(name).unwrap().to_vec();
+        if *name == wanted {
+            (change.take().unwrap())(&mut bytes);
+        }
+        writer.add(name, bytes);
+    }
+    raw.put(at, &writer.finish());
+}
+
+fn entry(raw: &mut Raw, stem: &str, bytes: &[u8]) {
+    let at = raw
+        .header
+        .entries
+        .iter()
+        .position(|entry| entry.name.starts_with(stem))
+        .unwrap();
+    raw.put(at, bytes);
+}
+
+type Change = fn(&mut Raw);
+
+const LIES: &[(&str, Change, &str)] = &[
+    (
+        "a batch too many",
+        |raw| raw.header.commits.as_mut().unwrap().2.push(1),
+        "other entries",
+    ),
+    (
+        "no batches",
+        |raw| raw.header.commits.as_mut().unwrap().2.clear(),
+        "other entries",
+    ),
+    ("no record of commits", |raw| raw.header.commits = None, "other entries"),
+    (
+        "a huge batch",
+        |raw| raw.header.commits.as_mut().unwrap().2[0] = u32::MAX,
+        "too many commits",
+    ),
+    (
+        "very many tips",
+        |raw| raw.header.commits.as_mut().unwrap().1 = vec![vec![1; 20]; 2000],
+        "too many",
+    ),
+    (
+        "a tip of another format",
+        |raw| raw.header.commits.as_mut().unwrap().1[0] = vec![1; 32],
+        "object format",
+    ),
+    (
+        "another size",
+        |raw| raw.header.commits.as_mut().unwrap().2[0] += 1,
+        "than the header says",
+    ),
+    ("no records", |raw| entry(raw, "commits", b"nonsense"), ""),
+    ("no definitions", |raw| entry(raw, "definitions", b"nonsense"), ""),
+    ("no lines", |raw| entry(raw, "lines", b"nonsense"), ""),
+    ("nothing", |raw| entry(raw, "definitions", b""), ""),
+    (
+        "lines for definitions",
+        |raw| {
+            let at = raw.header.entries.len() - 1;
+            let bytes = raw.opened(at);
+            entry(raw, "definitions", &bytes);
+        },
+        "",
+    ),
+    (
+        "other numbers",
+        |raw| section(raw, "commits", "meta", |meta| meta[0] = 1),
+        "git says something else",
+    ),
+    (
+        "another time",
+        |raw| section(raw, "commits", "times", |times| times[8] ^= 1),
+        "git says something else",
+    ),
+    (
+        "another author",
+        |raw| section(raw, "commits", "people", |people| *people.last_mut().unwrap() ^= 1),
+        "git says",
+    ),
+    (
+        "a change less",
+        |raw| section(raw, "commits", "runs", |runs| runs.truncate(30)),
+        "git says",
+    ),
+    (
+        "another parent",
+        |raw| section(raw, "commits", "parents", |parents| parents[4] ^= 1),
+        "git says",
+    ),
+    (
+        "no parent",
+        |raw| section(raw, "commits", "parents", |parents| parents[..4].fill(0xff)),
+        "git says",
+    ),
+    (
+        "an end where none is",
+        |raw| section(raw, "commits", "flags", |flags| flags[2] = 1),
+        "end where none does",
+    ),
+    (
+        "a flag that is none",
+        |raw| section(raw, "commits", "flags", |flags| flags[2] = 9),
+        "damaged",
+    ),
+    (
+        "a commit twice",
+        |raw| section(raw, "commits", "ids", |ids| ids.copy_within(0..20, 20)),
+        "twice",
+    ),
+    (
+        "children first",
+        |raw| {
+            section(raw, "commits", "ids", |ids| {
+                let (first, rest) = ids.split_at_mut(20);
+                first.swap_with_slice(&mut rest[..20]);
+            })
+        },
+        "",
+    ),
+    (
+        "not from the beginning",
+        |raw| section(raw, "definitions", "meta", |meta| meta[8] = 1),
+        "not all of them are traced",
+    ),
+    (
+        "other rules",
+        |raw| section(raw, "definitions", "meta", |meta| meta[16] ^= 1),
+        "not all of them are traced",
+    ),
+    (
+        "versions that were not there",
+        |raw| section(raw, "definitions", "meta", |meta| meta[24] = 1),
+        "not all of them",
+    ),
+    (
+        "another number of records",
+        |raw| section(raw, "definitions", "meta", |meta| meta[12] ^= 1),
+        "number of records",
+    ),
+    (
+        "another name",
+        |raw| section(raw, "definitions", "names", |names| names[0] ^= 1),
+        "definitions",
+    ),
+    (
+        "a kind that is none",
+        |raw| section(raw, "definitions", "names", |names| *names.last_mut().unwrap() = 0xfe),
+        "names",
+    ),
+    (
+        "runs that go back",
+        |raw| section(raw, "definitions", "run_ends", |ends| ends[..4].fill(0xff)),
+        "run_ends",
+    ),
+    (
+        "a block less",
+        |raw| section(raw, "definitions", "block_ends", Vec::clear),
+        "",
+    ),
+    (
+        "a bomb",
+        |raw| {
+            section(raw, "definitions", "run_ends", |ends| {
+                let at = ends.len() - 4;
+                ends[at..].copy_from_slice(&(200u32 << 20).to_le_bytes());
+            });
+        },
+        "its size",
+    ),
+    (
+        "records of nothing",
+        |raw| {
+            section(raw, "definitions", "blocks", |blocks| {
+                let n = zstd::decode_all(&**blocks).unwrap().len();
+                *blocks = zstd::encode_all(&*vec![0; n], 3).unwrap();
+            })
+        },
+        "",
+    ),
+    (
+        "other signatures",
+        |raw| {
+            section(raw, "lines", "signatures", |bytes| {
+                bytes.iter_mut().for_each(|byte| *byte ^= 0xff)
+            })
+        },
+        "changed lines",
+    ),
+    (
+        "signatures of nothing",
+        |raw| section(raw, "lines", "commit_ends", |ends| ends.fill(0)),
+        "signatures",
+    ),
+];
+
+#[test]
+fn records_that_lie_are_refused() {
+    let victim = Victim::of(&["export", "-", "-q", "--history"]);
+    for (about, change, said) in LIES {
+        let mut raw = victim.honest.clone();
+        change(&mut raw);
+        victim.refuses(about, &raw.to_bytes(), &[], said);
+    }
+    let mut raw = victim.honest.clone();
+    raw.header.commits.as_mut().unwrap().0 ^= 1;
+    let told = call_in(victim.repo.root(), &["import", "-", "--json"], &raw.to_bytes())
+        .expect(0)
+        .json();
+    assert!(
+        told["commits_passed_over"].as_str().unwrap().contains("other rules"),
+        "{told}"
+    );
+    let told = call_in(
+        victim.repo.root(),
+        &["import", "-", "--json"],
+        &victim.honest.to_bytes(),
+    )
+    .expect(0)
+    .json();
+    assert_eq!(told["new_commits"], 3, "{told}");
+}
