@@ -2,8 +2,9 @@
 # The index of this repository, kept in a folder that outlives the job. Arguments: the folder, and "save" where nobody but
 # this repository's own people decides what runs.
 set -eu
-store=$1
+store=${1:?the folder that keeps archives}
 mode=${2:-read}
+case $mode in read | save) ;; *) echo "cache.sh: $mode is neither read nor save" >&2 && exit 2 ;; esac
 
 key=$(codescout ci key | head -n 1)
 prefix=$(codescout ci key | tail -n 1)

@@ -14,6 +14,8 @@ const MAX_HEADER_BYTES: u32 = 1 << 20;
 /// A part has at most 16,384 blobs or documents, so this is more than can be numbered by far.
 const MAX_PARTS: usize = 4096;
 const MAX_TREES: usize = 1024;
+/// A dense and a sparse one can be in use.
+const MAX_MODELS: usize = 16;
 /// No batch of commits has more.
 const MAX_BATCH_COMMITS: u32 = 1 << 16;
 /// No entry opens to more; a part is a few dozen megabytes at most.
@@ -29,7 +31,7 @@ pub enum Kind {
     Records,
     /// Whole segments, ready for who trusts their maker.
     Ready,
-    /// What a model beside the one inside the program has made, and nothing else.
+    /// Neither: what models beside the one inside the program have made, and nothing of blobs.
     Added,
 }
 
@@ -60,6 +62,15 @@ pub struct PartSizes {
     pub n_blobs: u32,
     /// Documents.
     pub n_docs: u32,
+}
+
+/// What a model beside the one inside the program has made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddedPart {
+    /// Id of the model's profile.
+    pub profile: [u8; 16],
+    /// How many rows each file has.
+    pub rows: Vec<u32>,
 }
 
 /// The record of commits in a bundle.
@@ -114,10 +125,12 @@ pub struct Header {
     trees: Vec<Vec<u8>>,
     /// In the order of their numbers.
     pub parts: Vec<PartSizes>,
+    /// Of each model that it has something of.
+    pub added: Vec<AddedPart>,
     /// The record of commits, if it came along.
     pub commits: Option<CommitsPart>,
-    /// `records-NNNN`, `vectors-NNNN` and, if ready, `words-NNNN` of each part, in this order; of an added one `probe`, then
-    /// `added-NNNN` of each part. Then `commits-NNNN`, `definitions-NNNN` and `lines-NNNN` of each batch of commits.
+    /// `records-NNNN`, `vectors-NNNN` and, if ready, `words-NNNN` of each part, in this order; then of each model `probe-MM` and
+    /// `added-MM-NNNN` of each file; then `commits-NNNN`, `definitions-NNNN` and `lines-NNNN` of each batch of commits.
     pub entries: Vec<Entry>,
 }
 
@@ -171,6 +184,7 @@ impl Header {
                 .map(|tree| tree.0.as_bytes().to_vec())
                 .collect(),
             parts: Vec::new(),
+            added: Vec::new(),
             commits: None,
             entries: Vec::new(),
         }
@@ -200,6 +214,12 @@ impl Header {
         self.parts.iter().map(|part| u64::from(part.n_docs)).sum()
     }
 
+    /// Rows of all models beside the one inside the program.
+    pub fn n_rows(&self) -> u64 {
+        let rows = self.added.iter().flat_map(|added| &added.rows);
+        rows.map(|&n| u64::from(n)).sum()
+    }
+
     /// Bytes of all entries when opened.
     pub fn n_bytes(&self) -> u64 {
         self.entries.iter().map(|entry| entry.length).sum()
@@ -212,11 +232,15 @@ impl Header {
 
     /// The names that its entries have, in their order.
     pub(super) fn names(&self) -> impl Iterator<Item = String> {
-        let first = (self.kind() == Kind::Added).then(|| "probe".to_owned());
         let n_batches = self.commits.as_ref().map_or(0, |commits| commits.batches.len());
         let of_parts = numbered(self.stems(), self.parts.len());
+        let of_model = |(model, added): (usize, &AddedPart)| {
+            let files = (0..added.rows.len()).map(move |file| format!("added-{model:02}-{file:04}"));
+            std::iter::once(format!("probe-{model:02}")).chain(files)
+        };
+        let of_models = self.added.iter().enumerate().flat_map(of_model);
         let of_commits = numbered(&["commits", "definitions", "lines"], n_batches);
-        first.into_iter().chain(of_parts).chain(of_commits)
+        of_parts.chain(of_models).chain(of_commits)
     }
 
     /// What the names of a part's entries begin with.
@@ -224,13 +248,18 @@ impl Header {
         match self.kind() {
             Kind::Records => &["records", "vectors"],
             Kind::Ready => &["records", "vectors", "words"],
-            Kind::Added => &["added"],
+            Kind::Added => &[],
         }
     }
 
     /// How many entries its parts have.
     pub(super) fn n_part_entries(&self) -> usize {
-        self.stems().len() * self.parts.len() + usize::from(self.kind() == Kind::Added)
+        self.stems().len() * self.parts.len()
+    }
+
+    /// How many its models have.
+    pub(super) fn n_added_entries(&self) -> usize {
+        self.added.iter().map(|added| 1 + added.rows.len()).sum()
     }
 
     /// The prefix and the header.
@@ -283,6 +312,12 @@ impl Header {
         if self.parts.len() > MAX_PARTS || self.trees.len() > MAX_TREES {
             return Err(odd("too many parts or trees".to_owned()));
         }
+        if self.kind() == Kind::Added && !self.parts.is_empty() {
+            return Err(odd("blobs where there are none".to_owned()));
+        }
+        if self.added.len() > MAX_MODELS || self.added.iter().any(|added| added.rows.len() > MAX_PARTS) {
+            return Err(odd("too many models".to_owned()));
+        }
         let batches = self.commits.as_ref().map_or(&[][..], |commits| &commits.batches);
         let tips = self.commits.as_ref().map_or(&[][..], |commits| &commits.tips);
         if batches.len() > MAX_PARTS || tips.len() > MAX_TREES || batches.iter().any(|&n| n > MAX_BATCH_COMMITS) {
@@ -296,7 +331,7 @@ impl Header {
         {
             return Err(odd("a tree of another object format".to_owned()));
         }
-        if self.n_blobs().max(self.n_docs()) > u64::from(u32::MAX) {
+        if self.n_blobs().max(self.n_docs()).max(self.n_rows()) > u64::from(u32::MAX) {
             return Err(odd("more than can be numbered".to_owned()));
         }
         // Names are ours or it is not a bundle: nothing is made of them, and there is nothing to escape with.

@@ -11,7 +11,7 @@ mod pipeline;
 mod signature;
 mod unpack;
 
-pub use format::{CommitsPart, FORMAT, Formats, Header, HeaderError, Kind, PartSizes};
+pub use format::{AddedPart, CommitsPart, FORMAT, Formats, Header, HeaderError, Kind, PartSizes};
 pub use keys::{decode_keys, encode_keys};
 pub use pack::{Contents, PackError, Packed};
 pub use pipeline::pipeline;

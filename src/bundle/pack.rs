@@ -12,7 +12,9 @@ use crate::ingest::{GivenCommits, gather_rows, probe_of};
 use crate::model::TreeId;
 use crate::sidecar::{SegmentEntry, Sidecar, Staging, State, Store, compress_into};
 
-use super::format::{CommitsPart, Entry, Header, HeaderError, Kind, MAX_ENTRY_BYTES, PREFIX_BYTES, PartSizes};
+use super::format::{
+    AddedPart, CommitsPart, Entry, Header, HeaderError, Kind, MAX_ENTRY_BYTES, PREFIX_BYTES, PartSizes,
+};
 use super::signature::SigningKey;
 
 /// Segments whose files would have less than this together become one part.
@@ -35,6 +37,8 @@ pub struct Contents<'a> {
     pub profile: ProfileId,
     /// Bytes of an object id.
     pub id_bytes: usize,
+    /// Models beside the one inside the program of which everything that they have made goes along.
+    pub added: &'a [ProfileId],
     /// The record of commits, if it goes along.
     pub commits: Option<&'a GivenCommits>,
 }
@@ -100,7 +104,13 @@ impl Contents<'_> {
         match kind {
             Kind::Records => self.add_records(&mut packing)?,
             Kind::Ready => self.add_segments(sidecar, &mut packing)?,
-            Kind::Added => self.add_rows(sidecar, &mut packing)?,
+            Kind::Added => {}
+        }
+        for &profile in self.added {
+            self.add_rows(profile, sidecar, &mut packing)?;
+        }
+        if kind == Kind::Added && packing.header.added.is_empty() {
+            return Err(PackError::NoRows);
         }
         if let Some(commits) = self.commits {
             packing.header.commits = Some(CommitsPart::new(commits.recipe, &commits.tips));
@@ -138,20 +148,23 @@ impl Contents<'_> {
         })
     }
 
-    /// What the model of the profile has made, behind its probe.
-    fn add_rows(&self, sidecar: &Sidecar, packing: &mut Packing) -> Result<(), PackError> {
-        let mut probe = Some(probe_of(sidecar, self.profile)?.ok_or(PackError::NoRows)?);
-        gather_rows(self.segments, self.keys, self.profile, |n_docs, part| {
-            let sizes = PartSizes { n_blobs: 0, n_docs };
-            match probe.take() {
-                Some(probe) => packing.add(sizes, &[&probe, part]),
-                None => packing.add(sizes, &[part]),
+    /// What a model has made, behind its probe; nothing if it has made nothing.
+    fn add_rows(&self, profile: ProfileId, sidecar: &Sidecar, packing: &mut Packing) -> Result<(), PackError> {
+        let Some(probe) = probe_of(sidecar, profile)? else {
+            return Ok(());
+        };
+        let segments = self.segments.with_added(sidecar, self.state, &profile.to_string());
+        let mut probe = Some(probe);
+        gather_rows(&segments, self.keys, profile, |n_rows, part| match probe.take() {
+            Some(probe) => {
+                packing.header.added.push(AddedPart {
+                    profile: profile.0,
+                    rows: vec![n_rows],
+                });
+                packing.add_files(&[&probe, part])
             }
-        })?;
-        match probe {
-            None => Ok(()),
-            Some(_) => Err(PackError::NoRows),
-        }
+            None => packing.add_more_rows(n_rows, part),
+        })
     }
 
     /// What the segments hold of the keys, in the order of their numbers: postings are copied.
@@ -234,6 +247,14 @@ impl Packing {
     fn add(&mut self, sizes: PartSizes, files: &[&[u8]]) -> Result<(), PackError> {
         self.header.parts.push(sizes);
         self.add_files(files)
+    }
+
+    /// Likewise a further file of the last model.
+    fn add_more_rows(&mut self, n_rows: u32, file: &[u8]) -> Result<(), PackError> {
+        if let Some(last) = self.header.added.last_mut() {
+            last.rows.push(n_rows);
+        }
+        self.add_files(&[file])
     }
 
     /// Likewise those of a batch of commits.

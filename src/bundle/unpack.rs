@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 
 use crate::embed::ProfileId;
-use crate::ingest::OfferedCommits;
+use crate::ingest::{OfferedCommits, OfferedRows};
 use crate::model::{CommitId, TreeId};
 use crate::sidecar::{Bytes, CompressError, Sidecar, decompress_from, volume};
 
@@ -31,6 +31,7 @@ pub struct BundleFile<R> {
     /// Who signed it, if the signature is right.
     pub signer: Option<PublicKey>,
     from: BufReader<R>,
+    n_head_bytes: u64,
 }
 
 /// Why a bundle was not read.
@@ -111,7 +112,18 @@ impl<R: Read> BundleFile<R> {
         read_exactly(&mut from, &mut record)?;
         let header = Header::parse(&prefix, &record)?;
         let signer = read_signature(&mut from, &hash)?;
-        Ok(Self { header, signer, from })
+        let n_signature_bytes = signer.map_or(1, |_| 1 + PUBLIC_BYTES + SIGNATURE_BYTES);
+        Ok(Self {
+            header,
+            signer,
+            from,
+            n_head_bytes: (PREFIX_BYTES + length + n_signature_bytes) as u64,
+        })
+    }
+
+    /// Bytes of the whole bundle, by its header.
+    pub fn n_bytes(&self) -> u64 {
+        self.n_head_bytes + self.header.n_packed()
     }
 
     /// Whether it is of this build, these settings and this kind of repository, and signed if it has to be.
@@ -188,7 +200,7 @@ impl<R> std::fmt::Debug for BundleFile<R> {
 }
 
 impl Header {
-    /// Its entries, part by part: records, vectors, and words if it is ready. An added one has no such parts.
+    /// Its entries, part by part: records, vectors, and words if it is ready.
     pub fn by_part(&self, files: &[Bytes]) -> Vec<(Bytes, Bytes, Option<Bytes>)> {
         let width = match self.kind() {
             Kind::Records => 2,
@@ -201,10 +213,26 @@ impl Header {
             .collect()
     }
 
+    /// What other models have made: the profile of each, its probe, and files of rows.
+    pub fn offered_rows(&self, files: &[Bytes]) -> Vec<OfferedRows> {
+        let mut rest = &files[self.n_part_entries()..];
+        let mut offered = Vec::with_capacity(self.added.len());
+        for added in &self.added {
+            let (own, others) = rest.split_at(1 + added.rows.len());
+            offered.push(OfferedRows {
+                profile: ProfileId(added.profile),
+                probe: own[0].clone(),
+                parts: own[1..].to_vec(),
+            });
+            rest = others;
+        }
+        offered
+    }
+
     /// The record of commits among its entries, if it came along.
     pub fn offered_commits(&self, files: &[Bytes]) -> Option<OfferedCommits> {
         let commits = self.commits.as_ref()?;
-        let (batches, _) = files[self.n_part_entries()..].as_chunks::<3>();
+        let (batches, _) = files[self.n_part_entries() + self.n_added_entries()..].as_chunks::<3>();
         Some(OfferedCommits {
             recipe: commits.recipe,
             sizes: commits.batches.clone(),

@@ -30,6 +30,37 @@ pub struct TakenRows {
     pub n_absent: usize,
 }
 
+/// What a model has made elsewhere, as it came.
+#[derive(Clone, Debug)]
+pub struct OfferedRows {
+    /// Of the model, by what its bundle says.
+    pub profile: ProfileId,
+    /// A file of one row: what it said of the fixed text.
+    pub probe: Bytes,
+    /// Rows with the keys of their chunks.
+    pub parts: Vec<Bytes>,
+}
+
+/// Rows of one form that name this profile.
+pub struct ExaminedRows {
+    like: RowFile,
+    probe: Bytes,
+    parts: Vec<Part>,
+}
+
+/// Whether a profile has rows for all documents of a blob, of which there are some.
+pub fn has_rows(segments: &Segments, key: ArtifactKey, profile: ProfileId) -> bool {
+    let found = segments.find_blob(key).and_then(|blob| segments.of_blob(blob));
+    let Some((segment, local)) = found else { return false };
+    let n_docs = segment.artifacts.docs(local).collect::<HashSet<_>>().len();
+    n_docs > 0 && n_rows(segments, &[key], profile) == n_docs
+}
+
+/// How many documents of the blobs under `keys` have a row of a profile.
+pub fn n_rows(segments: &Segments, keys: &[ArtifactKey], profile: ProfileId) -> usize {
+    docs_with_rows(segments, keys, profile).len()
+}
+
 /// The row that a profile's probe had first; `None` if the profile has never been used here.
 pub fn probe_of(sidecar: &Sidecar, profile: ProfileId) -> io::Result<Option<Bytes>> {
     match sidecar.map(Store::Dense, &probe_name(profile)) {
@@ -47,16 +78,11 @@ pub fn gather_rows<E: From<RecordsError>>(
     mut finished: impl FnMut(u32, &[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
     let failed = |error: WriteError| E::from(error.into());
-    let mut seen = HashSet::new();
     let (mut chunks, mut writer) = (Vec::new(), None);
-    let blobs = keys
-        .iter()
-        .filter_map(|&key| segments.of_blob(segments.find_blob(key)?));
-    for doc in blobs.flat_map(|(segment, local)| segment.artifacts.docs(local).collect::<Vec<_>>()) {
-        let Some((segment, row)) = segments.of_doc(doc).filter(|_| seen.insert(doc)) else {
-            continue;
-        };
-        let Some(rows) = segment.rows(profile).filter(|rows| rows.has(row)) else {
+    for doc in docs_with_rows(segments, keys, profile) {
+        let found = segments.of_doc(doc);
+        let Some((segment, row, rows)) = found.and_then(|(segment, row)| Some((segment, row, segment.rows(profile)?)))
+        else {
             continue;
         };
         let open = match &mut writer {
@@ -78,13 +104,57 @@ pub fn gather_rows<E: From<RecordsError>>(
     }
 }
 
+/// Each document once, in the order in which the keys name them.
+fn docs_with_rows(segments: &Segments, keys: &[ArtifactKey], profile: ProfileId) -> Vec<u32> {
+    let mut seen = HashSet::new();
+    let blobs = keys
+        .iter()
+        .filter_map(|&key| segments.of_blob(segments.find_blob(key)?));
+    let docs = blobs.flat_map(|(segment, local)| segment.artifacts.docs(local).collect::<Vec<_>>());
+    let has_row = |doc: &u32| {
+        let found = segments.of_doc(*doc);
+        found.is_some_and(|(segment, row)| segment.rows(profile).is_some_and(|rows| rows.has(row)))
+    };
+    docs.filter(|doc| seen.insert(*doc) && has_row(doc)).collect()
+}
+
 impl CatchUp<'_> {
-    /// Takes over what the same model has made elsewhere, as far as it is about chunks that are known here and have nothing yet.
-    ///
-    /// Nobody can tell what a model would have said but the model; what is checked is that all of it has the form of what is here.
-    /// Where nothing is here yet, the probe comes along, and the next run of the model is compared with it.
-    pub fn take_over(&self, probe: Bytes, parts: &[Bytes]) -> Result<TakenRows, CatchUpError> {
-        let outside = |what: &str| CatchUpError::Outside { what: what.to_owned() };
+    /// Whether what the same model has made elsewhere has the form of what it makes. Nobody can tell what a model would have said
+    /// but the model.
+    pub fn examine(&self, offered: &OfferedRows) -> Result<ExaminedRows, CatchUpError> {
+        let profile = self.maker.profile().id();
+        let rows = RowFile::open(Arc::new(offered.probe.clone())).ok();
+        let is_of_maker = |rows: &RowFile| {
+            matches!(
+                (rows, &self.maker),
+                (RowFile::Dense(_), Maker::Dense(_)) | (RowFile::Sparse(_), Maker::Sparse(_))
+            )
+        };
+        let like = rows.filter(|rows| rows.profile() == profile && rows.len() == 1 && rows.has_sound_form());
+        let like = like.filter(is_of_maker);
+        let like = like.ok_or_else(|| outside("the probe is none"))?;
+        let parts = offered.parts.iter().map(|bytes| {
+            let part = Part::decode("part", bytes.clone()).map_err(|error| outside(&error.to_string()))?;
+            if !part.rows.has_sound_form() {
+                return Err(outside("they are damaged"));
+            }
+            let is_like = part.rows.is_empty() || like.writer()?.copy_row(&part.rows, 0).is_ok();
+            match part.rows.profile() == profile && is_like {
+                true => Ok(part),
+                false => Err(outside("they are of different kinds")),
+            }
+        });
+        Ok(ExaminedRows {
+            parts: parts.collect::<Result<_, _>>()?,
+            probe: offered.probe.clone(),
+            like,
+        })
+    }
+
+    /// Takes them over as far as they are about chunks that are known here and have nothing yet. Where nothing is here at all, the probe
+    /// comes along, and the next run of the model is compared with it.
+    pub fn take_over(&self, examined: &ExaminedRows) -> Result<TakenRows, CatchUpError> {
+        let ExaminedRows { like, probe, parts } = examined;
         let _only = self.sidecar.lock_embedding()?;
         if _only.is_none() {
             return Err(outside("another process is making vectors"));
@@ -97,38 +167,16 @@ impl CatchUp<'_> {
         let profile = self.maker.profile().id();
         let segments = Segments::open_newest(self.sidecar, &state, self.own_profile)?;
         let segments = segments.with_added(self.sidecar, &state, &profile.to_string());
-        let rows = RowFile::open(Arc::new(probe.clone())).ok();
-        let is_of_maker = |rows: &RowFile| {
-            matches!(
-                (rows, &self.maker),
-                (RowFile::Dense(_), Maker::Dense(_)) | (RowFile::Sparse(_), Maker::Sparse(_))
-            )
-        };
-        let like = rows.filter(|rows| rows.profile() == profile && rows.len() == 1 && rows.has_sound_form());
-        let like = like.filter(is_of_maker);
-        let like = like.ok_or_else(|| outside("the probe is none"))?;
         let stored = segments.iter().find_map(|segment| segment.rows(profile));
         if let Some(Err(difference)) = stored.map(|stored| like.likeness(&stored)) {
             return Err(outside(&difference));
         }
-        let parts = parts.iter().map(|bytes| {
-            let part = Part::decode("part", bytes.clone()).map_err(|error| outside(&error.to_string()))?;
-            if !part.rows.has_sound_form() {
-                return Err(outside("they are damaged"));
-            }
-            let is_like = part.rows.is_empty() || like.writer()?.copy_row(&part.rows, 0).is_ok();
-            match part.rows.profile() == profile && is_like {
-                true => Ok(part),
-                false => Err(outside("they are of different kinds")),
-            }
-        });
-        let parts: Vec<Part> = parts.collect::<Result<_, CatchUpError>>()?;
-        let same = same_probe(self.sidecar, &like, &probe).map_err(|error| self.io(error))?;
+        let same = same_probe(self.sidecar, like, probe).map_err(|error| self.io(error))?;
         same.map_err(|difference| outside(&format!("{difference}: another model of this name has made them")))?;
         let mut here = Parts::load(self.sidecar, profile).map_err(|error| self.io(error))?;
         let mut taken = TakenRows::default();
         for part in parts {
-            self.keep_new(&part, &segments, &mut here, &mut taken)?;
+            self.keep_new(part, &segments, &mut here, &mut taken)?;
         }
         self.join(&mut here, self.patience, &AtomicBool::new(false))?;
         Ok(taken)
@@ -167,4 +215,8 @@ impl CatchUp<'_> {
         }
         Ok(())
     }
+}
+
+fn outside(what: &str) -> CatchUpError {
+    CatchUpError::Outside { what: what.to_owned() }
 }

@@ -8,12 +8,13 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context as _, Result, ensure};
 
 use super::open::Workspace;
-use super::share::{ImportOptions, ImportedBundle, Known};
+use super::share::{ImportOptions, ImportedBundle, Known, Packing};
 use crate::artifact::ArtifactKey;
 use crate::bundle::{Kind, SigningKey, decode_keys, encode_keys};
+use crate::embed::ProfileId;
 use crate::git::{Bounds, Direction, Exchange, ExchangeError, Shelf};
 use crate::index::Segments;
-use crate::ingest::Progress;
+use crate::ingest::{Progress, has_rows};
 
 /// Below this stand the indexes of a remote, one for each build and settings.
 const NAMESPACE: &str = "refs/codescout";
@@ -30,6 +31,38 @@ const NAME_DIGITS: usize = 32;
 /// All lists of keys together are not longer: three million blobs.
 const MAX_KEYS_BYTES: u64 = 64 << 20;
 
+/// What stands under one ref of a remote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Records of blobs.
+    Records,
+    /// What a model beside the one inside the program has made of them.
+    Rows(ProfileId),
+}
+
+impl Content {
+    /// All that this clone gives and takes, in this order: rows are about blobs that are known.
+    pub(crate) fn all(workspace: &Workspace) -> Vec<Self> {
+        let rows = workspace.added_profiles().into_iter().map(Self::Rows);
+        std::iter::once(Self::Records).chain(rows).collect()
+    }
+
+    fn profile(self) -> Option<ProfileId> {
+        match self {
+            Self::Records => None,
+            Self::Rows(profile) => Some(profile),
+        }
+    }
+
+    /// Whether `segments`, opened with the profile, have everything of a blob.
+    fn is_in(self, segments: &Segments, key: ArtifactKey) -> bool {
+        match self {
+            Self::Records => segments.find_blob(key).is_some(),
+            Self::Rows(profile) => has_rows(segments, key, profile),
+        }
+    }
+}
+
 /// What a remote is looked at for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
@@ -43,6 +76,7 @@ pub(crate) enum Purpose {
 
 /// A remote that was looked at.
 pub(crate) struct Remote<'a> {
+    pub(crate) content: Content,
     exchange: Exchange<'a>,
     purpose: Purpose,
     /// Holds the repository that everything goes through.
@@ -103,12 +137,22 @@ impl PullPlan {
 
 impl<'a> Remote<'a> {
     /// Looks at what a remote has for this build and these settings.
-    pub(crate) fn open(workspace: &Workspace, remote: &str, purpose: Purpose, bounds: Bounds<'a>) -> Result<Self> {
+    pub(crate) fn open(
+        workspace: &Workspace,
+        remote: &str,
+        content: Content,
+        purpose: Purpose,
+        bounds: Bounds<'a>,
+    ) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("codescout-exchange-")
             .tempdir()
             .context("cannot make a temporary folder")?;
-        let reference = format!("{NAMESPACE}/{}", workspace.pipeline());
+        let name = match content {
+            Content::Records => workspace.pipeline(),
+            Content::Rows(profile) => workspace.pipeline_of(profile),
+        };
+        let reference = format!("{NAMESPACE}/{name}");
         let place = folder.path().join("git");
         std::fs::create_dir(&place)?;
         let direction = match purpose {
@@ -117,6 +161,7 @@ impl<'a> Remote<'a> {
         };
         let exchange = Exchange::new(&workspace.repository, remote, &reference, &place, direction, bounds)?;
         let mut remote = Self {
+            content,
             exchange,
             purpose,
             folder,
@@ -212,18 +257,20 @@ impl<'a> Remote<'a> {
         sign: Option<&SigningKey>,
     ) -> Result<PushPlan> {
         let covered: HashSet<ArtifactKey> = self.parts.iter().flat_map(|part| part.keys.iter().copied()).collect();
+        let segments = match self.content.profile() {
+            None => known.segments().clone(),
+            Some(profile) => known.with_added(profile),
+        };
+        let has = |key: &ArtifactKey| self.content.is_in(&segments, *key);
         let mut keys = known.keys.clone();
+        keys.retain(has);
         let lacks_something = keys.iter().any(|key| !covered.contains(key));
         let mut dropped: Vec<&Part> = Vec::new();
         let replace = self.purpose == Purpose::Replace || lacks_something && self.is_full();
         if replace {
             dropped = self.parts.iter().collect();
         } else if lacks_something && self.parts.len() >= MAX_PARTS {
-            dropped = self
-                .parts
-                .iter()
-                .filter(|part| part.keys.iter().all(|&key| known.has(key)))
-                .collect();
+            dropped = self.parts.iter().filter(|part| part.keys.iter().all(has)).collect();
         }
         let names: HashSet<&String> = dropped.iter().map(|part| &part.name).collect();
         let stays: HashSet<ArtifactKey> = self
@@ -237,7 +284,7 @@ impl<'a> Remote<'a> {
             let old = dropped.iter().flat_map(|part| &part.keys);
             keys.extend(old.filter(|&&key| seen.insert(key)));
         }
-        keys.retain(|key| !stays.contains(key) && known.has(*key));
+        keys.retain(|key| !stays.contains(key) && has(key));
         let n_before = self.parts.len();
         let mut plan = PushPlan {
             dropped: dropped.iter().map(|part| part.name.clone()).collect(),
@@ -277,7 +324,17 @@ impl<'a> Remote<'a> {
             hasher: blake3::Hasher::new(),
             to: std::fs::File::create(&file).context("cannot write to the temporary folder")?,
         };
-        let packed = workspace.pack_keys(known, &keys, Kind::Records, sign, &mut hashed)?;
+        let (kind, added) = match &self.content {
+            Content::Records => (Kind::Records, &[][..]),
+            Content::Rows(profile) => (Kind::Added, std::slice::from_ref(profile)),
+        };
+        let packing = Packing {
+            kind,
+            added,
+            commits: None,
+            key: sign,
+        };
+        let packed = workspace.pack_keys(known, &keys, packing, &mut hashed)?;
         let mut name = hashed.hasher.finalize().to_hex().to_string();
         name.truncate(NAME_DIGITS);
         Ok(NewPart {
@@ -312,40 +369,34 @@ impl<'a> Remote<'a> {
     /// [`Self::push`], looking again and planning anew while others are faster. What was shown before may become a little more.
     pub(crate) fn push_until_done(
         &mut self,
-        mut plan: PushPlan,
+        plan: &mut PushPlan,
         workspace: &Workspace,
         known: &Known,
         sign: Option<&SigningKey>,
-    ) -> Result<PushPlan> {
+    ) -> Result<()> {
         for attempt in 1.. {
-            match self.push(&plan) {
+            match self.push(plan) {
                 Err(error) if has_moved(&error) && attempt < MAX_ATTEMPTS => {
                     tracing::info!("somebody else was faster: looking again");
                     self.look()?;
-                    plan = self.plan_push(workspace, known, sign)?;
+                    *plan = self.plan_push(workspace, known, sign)?;
                     if plan.is_empty() {
                         break;
                     }
                 }
-                Err(error) => return Err(error),
-                Ok(()) => break,
+                pushed => return pushed,
             }
         }
-        Ok(plan)
+        Ok(())
     }
 
     /// The parts that have something about blobs that are here and not known.
     pub(crate) fn plan_pull(&self, workspace: &Workspace) -> Result<PullPlan> {
-        let known = match workspace.sidecar()? {
-            Some((sidecar, Some(state))) if state.recipe == workspace.build_options().recipe => {
-                Segments::open_newest(&sidecar, &state, &workspace.own_model().profile().id().to_string())?
-            }
-            _ => Segments::default(),
-        };
+        let known = workspace.known_segments(self.content.profile())?;
         let mut reader = workspace.repository.reader();
         let mut seen = HashSet::new();
         let mut is_new = |key: &ArtifactKey| {
-            known.find_blob(*key).is_none()
+            !self.content.is_in(&known, *key)
                 && !seen.contains(key)
                 && matches!(reader.blob_size(key.blob), Ok(Some(_)))
                 && seen.insert(*key)

@@ -1,8 +1,8 @@
 //! What is known of a repository, out into a bundle and in from one.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -16,7 +16,9 @@ use crate::bundle::{
 use crate::embed::ProfileId;
 use crate::git::ObjectFormat;
 use crate::index::{Records, RecordsKind, Segments};
-use crate::ingest::{Audit, GivenCommits, Imported, IngestError, PassedOver, Progress, TakenRows, Target};
+use crate::ingest::{
+    Audit, CatchUpError, ExaminedRows, GivenCommits, Imported, IngestError, Maker, PassedOver, Progress, Target, n_rows,
+};
 use crate::model::{CommitId, TreeId};
 use crate::sidecar::{Bytes, Sidecar, State};
 
@@ -42,8 +44,26 @@ pub(crate) struct ImportedBundle {
     pub(crate) imported: Imported,
     /// Its trees that this repository has, which can be asked about now.
     pub(crate) trees: Vec<TreeId>,
+    /// What became of the vectors of other models in it.
+    pub(crate) vectors: TakenVectors,
     /// What became of the record of commits in it, if there is one.
     pub(crate) commits: Option<Result<TakenCommits, PassedOver>>,
+}
+
+/// What came of vectors of other models.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TakenVectors {
+    pub(crate) n_new: usize,
+    /// Chunks that had one.
+    pub(crate) n_known: usize,
+    /// Why some were not taken over.
+    pub(crate) passed_over: Option<String>,
+}
+
+/// What a model that is in use here has made elsewhere.
+struct MadeElsewhere<'a> {
+    maker: Maker<'a>,
+    rows: ExaminedRows,
 }
 
 /// A record of commits that was taken over.
@@ -64,7 +84,28 @@ pub(crate) struct Known {
     pub(crate) commits: Vec<CommitId>,
 }
 
+/// What goes into a bundle.
+#[derive(Clone, Copy)]
+pub(crate) struct Packing<'a> {
+    pub(crate) kind: Kind,
+    /// Models beside the own one.
+    pub(crate) added: &'a [ProfileId],
+    pub(crate) commits: Option<&'a GivenCommits>,
+    pub(crate) key: Option<&'a SigningKey>,
+}
+
 impl Known {
+    /// With what a model beside the own one has made.
+    pub(crate) fn with_added(&self, profile: ProfileId) -> Segments {
+        self.segments
+            .with_added(&self.sidecar, &self.state, &profile.to_string())
+    }
+
+    /// What is known, of whatever tree.
+    pub(crate) fn segments(&self) -> &Segments {
+        &self.segments
+    }
+
     /// Whether a blob is known, of whatever tree.
     pub(crate) fn has(&self, key: ArtifactKey) -> bool {
         self.segments.find_blob(key).is_some()
@@ -110,20 +151,14 @@ impl Workspace {
         })
     }
 
-    /// Writes what is known to `to`, and what is recorded of commits.
-    pub(crate) fn pack(
-        &self,
-        known: &Known,
-        kind: Kind,
-        commits: Option<&GivenCommits>,
-        key: Option<&SigningKey>,
-        to: &mut dyn Write,
-    ) -> Result<Packed> {
+    /// Writes what is known to `to`.
+    pub(crate) fn pack(&self, known: &Known, packing: Packing<'_>, to: &mut dyn Write) -> Result<Packed> {
         let contents = Contents {
-            commits,
+            added: packing.added,
+            commits: packing.commits,
             ..self.contents(known, &known.keys, &known.trees)
         };
-        Ok(contents.write(kind, key, &known.sidecar, to)?)
+        Ok(contents.write(packing.kind, packing.key, &known.sidecar, to)?)
     }
 
     /// Writes what is known of some blobs to `to`.
@@ -131,14 +166,28 @@ impl Workspace {
         &self,
         known: &Known,
         keys: &[ArtifactKey],
-        kind: Kind,
-        key: Option<&SigningKey>,
+        packing: Packing<'_>,
         to: &mut dyn Write,
     ) -> Result<Packed> {
         let given: HashSet<ArtifactKey> = keys.iter().copied().collect();
-        let has_all = known.keys.iter().all(|key| given.contains(key));
+        let has_all = packing.kind != Kind::Added && known.keys.iter().all(|key| given.contains(key));
         let trees = if has_all { known.trees.as_slice() } else { &[] };
-        Ok(self.contents(known, keys, trees).write(kind, key, &known.sidecar, to)?)
+        let contents = Contents {
+            added: packing.added,
+            ..self.contents(known, keys, trees)
+        };
+        Ok(contents.write(packing.kind, packing.key, &known.sidecar, to)?)
+    }
+
+    /// The profiles of the models that are in use beside the own one.
+    pub(crate) fn added_profiles(&self) -> Vec<ProfileId> {
+        self.makers().iter().map(|maker| maker.profile().id()).collect()
+    }
+
+    /// How many chunks of what is known each model beside the own one has made something of.
+    pub(crate) fn n_rows(&self, known: &Known) -> Vec<(ProfileId, usize)> {
+        let count = |profile| (profile, n_rows(&known.with_added(profile), &known.keys, profile));
+        self.added_profiles().into_iter().map(count).collect()
     }
 
     fn contents<'a>(&self, known: &'a Known, keys: &'a [ArtifactKey], trees: &'a [TreeId]) -> Contents<'a> {
@@ -152,6 +201,7 @@ impl Workspace {
             recipe: self.build_options().recipe,
             profile: self.own_model().profile().id(),
             id_bytes: self.id_bytes(),
+            added: &[],
             commits: None,
         }
     }
@@ -175,10 +225,6 @@ impl Workspace {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<ImportedBundle> {
-        ensure!(
-            bundle.header.kind() != Kind::Added,
-            "it has vectors of another model and nothing else: codescout import takes them"
-        );
         let profile = self.own_model().profile();
         bundle.check(
             self.build_options().recipe,
@@ -189,7 +235,7 @@ impl Workspace {
         let (header, signer) = (bundle.header.clone(), bundle.signer);
         let sidecar = self.open_or_create_sidecar(interrupt)?;
         let files = bundle.stage(&sidecar)?;
-        let is_trusted = options.is_own || matches!(options.trust, Trust::Only(_));
+        let is_trusted = options.audit != Audit::All && (options.is_own || matches!(options.trust, Trust::Only(_)));
         let examined = match header.offered_commits(&files) {
             None => None,
             Some(offered) => {
@@ -197,6 +243,7 @@ impl Workspace {
                 Some(self.examine_commits(&sidecar, &offered, audit, progress, interrupt)?)
             }
         };
+        let made = self.examine_rows(&header, &files, &sidecar)?;
         let imported = self.take_in(
             &header,
             &files,
@@ -210,17 +257,23 @@ impl Workspace {
             bail!("interrupted; nothing was taken over");
         }
         let mut trees = Vec::new();
+        let known = self.known_segments(None)?;
         for tree in header.trees().filter(|&tree| self.has_tree(tree)) {
-            let target = Target { commit: None, tree };
-            match self.ingest(target, progress, interrupt) {
-                Ok(_) => trees.push(tree),
-                // Of a tree in a partial clone not everything may be here.
-                Err(error) if matches!(error.downcast_ref(), Some(IngestError::Object(_))) => {
-                    tracing::warn!("tree {tree}: {error:#}");
-                }
-                Err(error) => return Err(error),
+            // Nothing is indexed for a tree that the bundle only says it has, and of one in a partial clone not everything may be here.
+            let is_whole = match self.writer(&sidecar).keys_of(tree) {
+                Ok(keys) => keys.into_iter().all(|key| known.find_blob(key).is_some()),
+                Err(IngestError::Object(_)) => false,
+                Err(error) => return Err(error.into()),
+            };
+            if !is_whole {
+                tracing::warn!("tree {tree}: not all of its files are known");
+                continue;
             }
+            let target = Target { commit: None, tree };
+            self.ingest(target, progress, interrupt)?;
+            trees.push(tree);
         }
+        let vectors = self.take_rows(&header, &made, &sidecar)?;
         let commits = match examined {
             Some(Ok(examined)) => {
                 let taken = self.take_commits(&sidecar, &examined, progress, interrupt)?;
@@ -237,70 +290,51 @@ impl Workspace {
             signer,
             imported,
             trees,
+            vectors,
             commits,
         })
     }
 
-    /// Writes what the model beside the own one has made of what is known to `to`.
-    pub(crate) fn pack_added(&self, known: &Known, key: Option<&SigningKey>, to: &mut dyn Write) -> Result<Packed> {
+    /// Looks through what models have made that are in use here.
+    fn examine_rows(&self, header: &Header, files: &[Bytes], sidecar: &Sidecar) -> Result<Vec<MadeElsewhere<'_>>> {
         let makers = self.makers();
-        let maker = makers
-            .first()
-            .context("no model is in use beside the one inside the program")?;
-        let profile = maker.profile().id();
-        let contents = Contents {
-            segments: &known
-                .segments
-                .with_added(&known.sidecar, &known.state, &profile.to_string()),
-            state: &known.state,
-            keys: &known.keys,
-            trees: &known.trees,
-            recipe: self.build_options().recipe,
-            profile,
-            id_bytes: self.id_bytes(),
-            commits: None,
-        };
-        Ok(contents.write(Kind::Added, key, &known.sidecar, to)?)
+        let own_profile = self.own_profile();
+        let mut examined = Vec::new();
+        for offered in header.offered_rows(files) {
+            let maker = makers.iter().find(|maker| maker.profile().id() == offered.profile);
+            let Some(&maker) = maker else { continue };
+            let rows = self.catching_up(sidecar, maker, &own_profile).examine(&offered)?;
+            examined.push(MadeElsewhere { maker, rows });
+        }
+        ensure!(
+            header.kind() != Kind::Added || !examined.is_empty(),
+            "the bundle has vectors of a model that is not in use here: it takes the same server, model, prefixes and revision"
+        );
+        Ok(examined)
     }
 
-    /// Takes in what a model that is in use here has made elsewhere, for those of the bundle's trees that are here.
-    pub(crate) fn import_added<R: Read>(
-        &self,
-        bundle: BundleFile<R>,
-        trust: Trust,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<(ImportedBundle, TakenRows)> {
-        let profile = ProfileId(bundle.header.profile);
-        let maker = self.makers().into_iter().find(|maker| maker.profile().id() == profile);
-        let maker = maker
-            .with_context(|| format!("the bundle has vectors of a model that is not in use here: profile {profile}"))?;
-        bundle.check(self.build_options().recipe, profile, self.id_bytes(), trust)?;
-        let (header, signer) = (bundle.header.clone(), bundle.signer);
-        let sidecar = self.open_or_create_sidecar(interrupt)?;
-        let files = bundle.stage(&sidecar)?;
-        let mut trees: Vec<TreeId> = header.trees().collect();
-        trees.retain(|&tree| self.has_tree(tree));
-        for &tree in &trees {
-            self.ingest(Target { commit: None, tree }, progress, interrupt)?;
+    /// Takes over what was looked through. That another model has made it under the same name makes it of no use, which is no failure where
+    /// there is something else in the bundle.
+    fn take_rows(&self, header: &Header, made: &[MadeElsewhere<'_>], sidecar: &Sidecar) -> Result<TakenVectors> {
+        let own_profile = self.own_profile();
+        let mut taken = TakenVectors::default();
+        let is_taken = |profile: &[u8; 16]| made.iter().any(|made| made.maker.profile().id().0 == *profile);
+        if header.added.iter().any(|added| !is_taken(&added.profile)) {
+            taken.passed_over = Some("a model that is not in use here has made them".to_owned());
         }
-        let (probe, parts) = files.split_first().context("it has no entries")?;
-        let taken = self
-            .catching_up(&sidecar, maker, &self.own_profile())
-            .take_over(probe.clone(), parts)?;
-        let imported = Imported {
-            n_docs: taken.n_new,
-            is_adopted: true,
-            ..Imported::default()
-        };
-        let imported = ImportedBundle {
-            header,
-            signer,
-            imported,
-            trees,
-            commits: None,
-        };
-        Ok((imported, taken))
+        for MadeElsewhere { maker, rows } in made {
+            match self.catching_up(sidecar, *maker, &own_profile).take_over(rows) {
+                Ok(rows) => {
+                    taken.n_new += rows.n_new;
+                    taken.n_known += rows.n_known;
+                }
+                Err(error @ CatchUpError::Outside { .. }) if header.kind() != Kind::Added => {
+                    taken.passed_over = Some(error.to_string());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(taken)
     }
 
     #[expect(clippy::too_many_arguments, reason = "one call, and each is another thing")]
@@ -314,6 +348,9 @@ impl Workspace {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<Imported> {
+        if header.kind() == Kind::Added {
+            return Ok(Imported::default());
+        }
         let parts = header.by_part(files);
         let writer = self.writer(sidecar);
         let kind = RecordsKind {
@@ -343,17 +380,33 @@ impl Workspace {
         Ok(writer.import(&records, audit, progress, interrupt)?)
     }
 
+    /// What is known of blobs by this build and these settings.
+    pub(crate) fn known_segments(&self, added: Option<ProfileId>) -> Result<Segments> {
+        let Some((sidecar, Some(state))) = self.sidecar()? else {
+            return Ok(Segments::default());
+        };
+        if state.recipe != self.build_options().recipe {
+            return Ok(Segments::default());
+        }
+        let segments = Segments::open_newest(&sidecar, &state, &self.own_profile())?;
+        Ok(match added {
+            Some(profile) => segments.with_added(&sidecar, &state, &profile.to_string()),
+            None => segments,
+        })
+    }
+
     fn has_tree(&self, tree: TreeId) -> bool {
         self.repository.resolve(&tree.to_string()).is_ok()
     }
 
     /// The name of everything that decides whether a bundle can be taken.
     pub(crate) fn pipeline(&self) -> String {
-        pipeline(
-            self.build_options().recipe,
-            self.own_model().profile().id(),
-            self.id_bytes(),
-        )
+        self.pipeline_of(self.own_model().profile().id())
+    }
+
+    /// The same of what another model has made.
+    pub(crate) fn pipeline_of(&self, profile: ProfileId) -> String {
+        pipeline(self.build_options().recipe, profile, self.id_bytes())
     }
 
     /// Whether a bundle is of this build, these settings and this kind of repository, whoever made it.
@@ -372,6 +425,17 @@ impl Workspace {
     }
 }
 
+/// Opens a file to read from, and nothing that opening or reading could wait for.
+pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a plain file")),
+    }
+}
+
 /// Writes a bundle by way of another name, so that it is there whole or not at all. Anything else in its place stays.
 pub(crate) fn write_whole<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
     use std::os::unix::fs::PermissionsExt;
@@ -384,13 +448,16 @@ pub(crate) fn write_whole<T>(path: &Path, write: impl FnOnce(&mut File) -> Resul
     );
     let cannot = || format!("cannot write {}", path.display());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    ensure!(!path.is_dir(), "{} is a folder: name a file", path.display());
+    ensure!(folder.is_dir(), "there is no folder {}", folder.display());
     let mut file = tempfile::Builder::new()
         .prefix(".writing-")
         .permissions(fs::Permissions::from_mode(0o666))
-        .tempfile_in(folder.unwrap_or(Path::new(".")))
+        .tempfile_in(folder)
         .with_context(cannot)?;
     let value = write(file.as_file_mut())?;
     file.as_file().sync_all().with_context(cannot)?;
-    file.persist(path).with_context(cannot)?;
+    file.persist(path).map_err(|error| error.error).with_context(cannot)?;
     Ok(value)
 }

@@ -347,7 +347,15 @@ fn traced(repository: &Repository, history: &History) -> Vec<History> {
     let from = |first: u32| {
         let mut traced = history.clone();
         let never = AtomicBool::new(false);
-        let paths = trace(repository, batch, &(first..batch.n_commits()).collect(), 1 << 20, &|| {}, &never).unwrap();
+        let paths = trace(
+            repository,
+            batch,
+            &(first..batch.n_commits()).collect(),
+            1 << 20,
+            &|| {},
+            &never,
+        )
+        .unwrap();
         let symbols = SymbolBatch::from_bytes(symbol_batch_bytes(batch, first, recipe, &paths)).unwrap();
         symbols.verify(batch).unwrap();
         assert_eq!(symbols.all(batch).unwrap(), paths);

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::args::{CiArgs, CiCommand, Global, KeyArgs, RestoreArgs, SaveArgs};
 use super::export::read_key;
-use super::import::{BundleOut, TakenOut, megabytes, trust_of};
+use super::import::{BundleOut, TakenOut, size, trust_of};
 use super::progress::CliProgress;
 use super::render::{Output, note};
 use super::{Found, INTERRUPTED};
@@ -19,7 +19,7 @@ use crate::config::Environment;
 use crate::ingest::{Audit, GivenCommits, ImportError, RecordError};
 use crate::model::CommitId;
 use crate::surface::open::Workspace;
-use crate::surface::share::{ImportOptions, Known, write_whole};
+use crate::surface::share::{ImportOptions, Known, Packing, open_plain, write_whole};
 
 /// Where the archive is kept unless another place is named: a folder in the root of the work tree, and the file in it.
 const DEFAULT_FOLDER: &str = ".codescout-ci";
@@ -49,6 +49,7 @@ struct SaveOut {
     file: String,
     bytes: u64,
     blobs: u64,
+    vectors: u64,
     commits: u64,
     took_ms: u64,
 }
@@ -103,7 +104,7 @@ fn run_restore(workspace: &Workspace, global: &Global, args: &RestoreArgs, outpu
         is_own: !args.compare,
         audit: Audit::default(),
     };
-    let opened = File::open(&path);
+    let opened = open_plain(&path);
     let (taken, because) = match opened {
         Err(error) if error.kind() == io::ErrorKind::NotFound => (None, Some("there is no archive yet".to_owned())),
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
@@ -149,6 +150,7 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
         file: path.display().to_string(),
         bytes: 0,
         blobs: 0,
+        vectors: 0,
         commits: 0,
         took_ms: 0,
     };
@@ -174,15 +176,20 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
             false => None,
         };
         make_folder(&path)?;
-        let pack = |file: &mut File| workspace.pack(&known, Kind::Ready, commits.as_ref(), key.as_ref(), file);
-        let packed = write_whole(&path, pack)?;
+        let packing = Packing {
+            kind: Kind::Ready,
+            added: &workspace.added_profiles(),
+            commits: commits.as_ref(),
+            key: key.as_ref(),
+        };
+        let packed = write_whole(&path, |file: &mut File| workspace.pack(&known, packing, file))?;
         let shown = BundleOut::of(&packed.header, None);
         (answer.saved, answer.bytes) = (true, packed.n_bytes);
-        (answer.blobs, answer.commits) = (shown.blobs, shown.commits);
+        (answer.blobs, answer.vectors, answer.commits) = (shown.blobs, shown.vectors, shown.commits);
     }
     answer.took_ms = started.elapsed().as_millis() as u64;
     let said = match &answer.because {
-        None => format!("saved: {} blobs in {:.1} MB", answer.blobs, megabytes(answer.bytes)),
+        None => format!("saved: {} blobs in {}", answer.blobs, size(answer.bytes)),
         Some(because) => format!("not saved: {because}"),
     };
     if output.json {
@@ -211,14 +218,20 @@ fn commits_of(workspace: &Workspace, known: &Known, global: &Global) -> Result<O
 /// Whether the archive at `path` can be taken by this build, has everything of the trees, and of the commits if these are to be in it,
 /// and is signed as it is to be.
 fn has_all(workspace: &Workspace, path: &Path, known: &Known, wants_commits: bool, key: Option<&SigningKey>) -> bool {
-    let Ok(bundle) = File::open(path).map_err(ReadError::Io).and_then(BundleFile::open) else {
+    let Ok(bundle) = open_plain(path).map_err(ReadError::Io).and_then(BundleFile::open) else {
         return false;
     };
     let is_signed = key.is_none_or(|key| bundle.signer == Some(key.public()));
     let has_tip = |tip: &CommitId| bundle.header.has_commit(*tip, workspace.record_recipe());
     let has_commits = !wants_commits || known.commits.iter().all(has_tip);
     let has_trees = known.trees.iter().all(|&tree| bundle.header.has_tree(tree));
-    is_signed && workspace.takes(&bundle) && has_trees && has_commits
+    // One that was saved before a model had made its vectors is made anew.
+    let has_vectors = workspace.n_rows(known).into_iter().all(|(profile, n_rows)| {
+        let mut added = bundle.header.added.iter();
+        let added = added.find(|added| added.profile == profile.0);
+        n_rows <= added.map_or(0, |added| added.rows.iter().map(|&n| n as usize).sum())
+    });
+    is_signed && workspace.takes(&bundle) && has_trees && has_commits && has_vectors
 }
 
 /// Where the archive is. One that came with the code is nobody's cache, and a link in the default place leads anywhere: refused.

@@ -9,13 +9,13 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use super::args::{ExportArgs, Global};
-use super::import::{BundleOut, megabytes};
+use super::import::{BundleOut, size};
 use super::progress::CliProgress;
 use super::render::{Output, note};
 use super::{Found, INTERRUPTED};
 use crate::bundle::{Kind, SigningKey};
 use crate::surface::open::Workspace;
-use crate::surface::share::write_whole;
+use crate::surface::share::{Packing, write_whole};
 
 #[derive(Debug, Serialize)]
 struct ExportOut {
@@ -47,10 +47,25 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
         true => Some(workspace.given_commits(&known.commits, &progress, &INTERRUPTED)?),
         false => None,
     };
-    let pack = |to: &mut dyn Write| match args.vectors {
-        true => workspace.pack_added(&known, key.as_ref(), to),
-        false => workspace.pack(&known, kind, commits.as_ref(), key.as_ref(), to),
+    let added = match args.vectors {
+        true => workspace.added_profiles(),
+        false => Vec::new(),
     };
+    anyhow::ensure!(
+        !args.vectors || !added.is_empty(),
+        "no model is in use beside the one inside the program: codescout config set embedding.server ADDRESS"
+    );
+    anyhow::ensure!(
+        !args.vectors || workspace.n_rows(&known).iter().any(|(_, n_rows)| *n_rows > 0),
+        "no vectors of this model are here: codescout index makes them"
+    );
+    let packing = Packing {
+        kind,
+        added: &added,
+        commits: commits.as_ref(),
+        key: key.as_ref(),
+    };
+    let pack = |to: &mut dyn Write| workspace.pack(&known, packing, to);
     let packed = match is_stdout {
         true => pack(&mut output.raw()?),
         false => write_whole(&args.file, |file| pack(file)),
@@ -62,10 +77,10 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
         took_ms: started.elapsed().as_millis() as u64,
     };
     let said = format!(
-        "{}: {} in {:.1} MB",
+        "{}: {} in {}",
         answer.file,
         answer.bundle.content(),
-        megabytes(packed.n_bytes)
+        size(packed.n_bytes)
     );
     match (is_stdout, output.json) {
         // Standard output is the bundle.

@@ -1,10 +1,10 @@
 //! `codescout import`
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
 use super::args::{Global, ImportArgs};
@@ -14,9 +14,9 @@ use super::{Found, INTERRUPTED};
 use crate::bundle::{BundleFile, CommitsPart, Header, Kind, PublicKey, Trust};
 use crate::config::Overrides;
 use crate::embed::ProfileId;
-use crate::ingest::{Audit, TakenRows};
+use crate::ingest::Audit;
 use crate::surface::open::Workspace;
-use crate::surface::share::{ImportOptions, ImportedBundle, TakenCommits};
+use crate::surface::share::{ImportOptions, ImportedBundle, TakenCommits, open_plain};
 
 #[derive(Debug, Serialize)]
 struct ImportOut {
@@ -35,6 +35,7 @@ pub(super) struct BundleOut {
     trees: Vec<String>,
     pub(super) blobs: u64,
     chunks: u64,
+    pub(super) vectors: u64,
     pub(super) commits: u64,
     opened_bytes: u64,
     packed_bytes: u64,
@@ -52,6 +53,8 @@ pub(super) struct TakenOut {
     absent_blobs: usize,
     compared_blobs: usize,
     adopted: bool,
+    new_vectors: usize,
+    vectors_passed_over: Option<String>,
     new_commits: u32,
     compared_commits: usize,
     commits_passed_over: Option<String>,
@@ -73,6 +76,7 @@ impl BundleOut {
             trees: header.trees().map(|tree| tree.to_string()).collect(),
             blobs: header.n_blobs(),
             chunks: header.n_docs(),
+            vectors: header.n_rows(),
             commits: header.commits.as_ref().map_or(0, CommitsPart::n_commits),
             opened_bytes: header.n_bytes(),
             packed_bytes: header.n_packed(),
@@ -83,11 +87,13 @@ impl BundleOut {
 
     /// How much of what there is, for people.
     pub(super) fn content(&self) -> String {
-        let commits = match self.commits {
-            0 => String::new(),
-            n => format!(", {n} commits"),
-        };
-        format!("{} blobs, {} chunks{commits}", self.blobs, self.chunks)
+        let mut content = format!("{} blobs, {} chunks", self.blobs, self.chunks);
+        for (n, what) in [(self.vectors, "vectors of other models"), (self.commits, "commits")] {
+            if n > 0 {
+                content.push_str(&format!(", {n} {what}"));
+            }
+        }
+        content
     }
 }
 
@@ -107,6 +113,8 @@ impl TakenOut {
             absent_blobs: imported.n_absent_blobs,
             compared_blobs: imported.n_audited_blobs,
             adopted: imported.is_adopted,
+            new_vectors: taken.vectors.n_new,
+            vectors_passed_over: taken.vectors.passed_over.clone(),
             new_commits: commits.n_commits,
             compared_commits: commits.n_audited,
             commits_passed_over: passed_over,
@@ -130,6 +138,12 @@ impl TakenOut {
             true => "; taken as it is".to_owned(),
             false => format!("; {} compared with the files", self.compared_blobs),
         });
+        if self.new_vectors > 0 {
+            text.push_str(&format!("; {} vectors of another model", self.new_vectors));
+        }
+        if let Some(why) = &self.vectors_passed_over {
+            text.push_str(&format!("; vectors of another model were passed over: {why}"));
+        }
         match (&self.commits_passed_over, self.new_commits, self.compared_commits) {
             (Some(why), ..) => text.push_str(&format!("; the record of commits was passed over: {why}")),
             (None, 0, _) => {}
@@ -145,10 +159,10 @@ impl TakenOut {
 
 pub(super) fn run(global: &Global, args: &ImportArgs, output: &mut Output) -> Result<Found> {
     let trust = trust_of(args.trust.as_deref())?;
-    let from = open(&args.file)?;
     if args.inspect {
-        return inspect(from, output);
+        return inspect(args, output);
     }
+    let from = open(&args.file)?;
     let workspace = Workspace::open(&global.repo, &Overrides::default())?;
     let options = ImportOptions {
         trust,
@@ -161,38 +175,28 @@ pub(super) fn run(global: &Global, args: &ImportArgs, output: &mut Output) -> Re
     let cannot = || format!("cannot take in {}", args.file.display());
     let progress = CliProgress::new(global.quiet);
     let bundle = BundleFile::open(from).with_context(cannot)?;
-    let (taken, text) = if bundle.header.kind() == Kind::Added {
-        let (taken, rows) = workspace
-            .import_added(bundle, trust, &progress, &INTERRUPTED)
-            .with_context(cannot)?;
-        (taken, rows_text(rows))
-    } else {
-        let taken = workspace
-            .import_opened(bundle, options, &progress, &INTERRUPTED)
-            .with_context(cannot)?;
-        let text = TakenOut::of(&taken).text();
-        (taken, text)
-    };
+    let taken = workspace
+        .import_opened(bundle, options, &progress, &INTERRUPTED)
+        .with_context(cannot)?;
     let answer = ImportOut {
         bundle: BundleOut::of(&taken.header, taken.signer),
         taken: TakenOut::of(&taken),
     };
     match output.json {
         true => output.json(&answer)?,
-        false => output.line(&text)?,
+        false => output.line(&answer.taken.text())?,
     }
     Ok(Found::Something)
 }
 
-fn rows_text(rows: TakenRows) -> String {
-    format!(
-        "{} vectors taken over; {} chunks have one already, {} are not here",
-        rows.n_new, rows.n_known, rows.n_absent
-    )
-}
-
-fn inspect(from: Box<dyn Read>, output: &mut Output) -> Result<Found> {
-    let bundle = BundleFile::open(from)?;
+fn inspect(args: &ImportArgs, output: &mut Output) -> Result<Found> {
+    let bundle = BundleFile::open(open(&args.file)?)?;
+    let (n_bytes, expected) = (n_bytes_of(&args.file), bundle.n_bytes());
+    ensure!(
+        n_bytes.is_none_or(|n_bytes| n_bytes >= expected),
+        "{} is cut short: it has to have {expected} bytes",
+        args.file.display()
+    );
     let shown = BundleOut::of(&bundle.header, bundle.signer);
     if output.json {
         output.json(&shown)?;
@@ -201,8 +205,8 @@ fn inspect(from: Box<dyn Read>, output: &mut Output) -> Result<Found> {
     output.line(&format!("kind      {}", shown.kind))?;
     output.line(&format!("trees     {}", shown.trees.join(", ")))?;
     output.line(&format!("content   {} in {} entries", shown.content(), shown.entries))?;
-    let (packed, opened) = (megabytes(shown.packed_bytes), megabytes(shown.opened_bytes));
-    output.line(&format!("size      {packed:.1} MB, {opened:.1} MB when opened"))?;
+    let (packed, opened) = (size(shown.packed_bytes), size(shown.opened_bytes));
+    output.line(&format!("size      {packed}, {opened} when opened"))?;
     output.line(&format!(
         "made for  {} repositories, recipe {}, profile {}",
         shown.object_format, shown.recipe, shown.profile
@@ -235,10 +239,20 @@ fn open(path: &Path) -> Result<Box<dyn Read>> {
     if path == Path::new("-") {
         return Ok(Box::new(std::io::stdin().lock()));
     }
-    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let file = open_plain(path).with_context(|| format!("cannot read {} (- reads standard input)", path.display()))?;
     Ok(Box::new(file))
 }
 
-pub(super) fn megabytes(n_bytes: u64) -> f64 {
-    n_bytes as f64 / 1e6
+/// Of standard input nobody knows.
+fn n_bytes_of(path: &Path) -> Option<u64> {
+    let found = fs::metadata(path).ok().filter(|_| path != Path::new("-"))?;
+    Some(found.len())
+}
+
+/// So many bytes, for people.
+pub(super) fn size(n_bytes: u64) -> String {
+    match n_bytes {
+        0..1_000_000 => format!("{:.1} kB", n_bytes as f64 / 1e3),
+        _ => format!("{:.1} MB", n_bytes as f64 / 1e6),
+    }
 }

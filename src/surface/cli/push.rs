@@ -7,28 +7,29 @@ use serde::Serialize;
 
 use super::args::{Global, PullArgs, PushArgs};
 use super::export::read_key;
-use super::import::{megabytes, trust_of};
+use super::import::{size, trust_of};
 use super::json::Hinted;
 use super::progress::CliProgress;
 use super::render::Output;
 use super::{Found, INTERRUPTED};
 use crate::git::{BoundError, Bounds, ExchangeError};
 use crate::ingest::Audit;
-use crate::surface::exchange::{Purpose, Remote};
+use crate::surface::exchange::{Content, Purpose, PushPlan, Remote};
 use crate::surface::open::Workspace;
-use crate::surface::share::ImportOptions;
+use crate::surface::share::{ImportOptions, ImportedBundle};
 
 /// What a push may bring here, which are lists, and all that is there if the remote cannot leave it out.
 const MAX_BYTES: u64 = 2 << 30;
 /// What to do if it is too much.
 const MORE: &str = "--max-size lets more come: 8G, 500M";
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct PushOut {
     remote: String,
     dry_run: bool,
     pushed: bool,
     blobs: usize,
+    vector_blobs: usize,
     bytes: u64,
     parts_before: usize,
     parts_after: usize,
@@ -45,6 +46,7 @@ struct PullOut {
     bytes: u64,
     new_blobs: usize,
     new_chunks: usize,
+    new_vectors: usize,
     absent_blobs: usize,
     compared_blobs: usize,
     took_ms: u64,
@@ -62,39 +64,78 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &PushArgs, outpu
         true => Purpose::Replace,
         false => Purpose::Add,
     };
-    let mut remote = Remote::open(workspace, &args.remote, purpose, bounds(MAX_BYTES))?;
-    let mut plan = remote.plan_push(workspace, &known, key.as_ref())?;
-    let (n_blobs, n_bytes) = plan.cost();
-    let what = format!(
-        "{n_blobs} blobs in {:.1} MB to {}",
-        megabytes(n_bytes),
-        remote.address()
-    );
-    let goes = !plan.is_empty() && !args.dry_run && may(&format!("Push the index of {what}?"), args.yes, output)?;
-    if goes {
-        plan = remote.push_until_done(plan, workspace, &known, key.as_ref())?;
+    let mut shelves = Vec::new();
+    for content in Content::all(workspace) {
+        let remote = Remote::open(workspace, &args.remote, content, purpose, bounds(MAX_BYTES)).map_err(hinted)?;
+        let plan = remote.plan_push(workspace, &known, key.as_ref())?;
+        shelves.push((remote, plan));
     }
-    let (blobs, bytes) = plan.cost();
+    let is_empty = shelves.iter().all(|(_, plan)| plan.is_empty());
+    let is_wanted = !is_empty && !args.dry_run;
+    let question = format!("Push the index of {}?", PushOut::of(&shelves).what());
+    let goes = is_wanted && may(&question, args.yes, output)?;
+    if goes {
+        for (remote, plan) in shelves.iter_mut().filter(|(_, plan)| !plan.is_empty()) {
+            remote.push_until_done(plan, workspace, &known, key.as_ref())?;
+        }
+    }
     let answer = PushOut {
-        remote: remote.address(),
         dry_run: args.dry_run,
         pushed: goes,
-        blobs,
-        bytes,
-        parts_before: plan.n_parts.0,
-        parts_after: plan.n_parts.1,
         took_ms: started.elapsed().as_millis() as u64,
+        ..PushOut::of(&shelves)
     };
     if output.json {
         output.json(&answer)?;
     } else {
-        output.line(&match (plan.is_empty(), goes) {
-            (true, false) => format!("{} has all of it", answer.remote),
+        let what = answer.what();
+        output.line(&match (is_empty, goes) {
+            (true, _) if key.is_some() => format!(
+                "{} has all of it, signed as it was when it was pushed: --replace puts it there anew",
+                answer.remote
+            ),
+            (true, _) => format!("{} has all of it", answer.remote),
             (_, true) => format!("pushed the index of {what}; parts there now: {}", answer.parts_after),
-            (_, false) => format!("would push the index of {what}"),
+            _ if args.dry_run => format!("would push the index of {what}"),
+            _ => "not pushed".to_owned(),
         })?;
     }
-    Ok(Found::Something)
+    Ok(match is_wanted && !goes {
+        true => Found::Nothing,
+        false => Found::Something,
+    })
+}
+
+impl PushOut {
+    fn of(shelves: &[(Remote<'_>, PushPlan)]) -> Self {
+        let mut told = Self::default();
+        for (remote, plan) in shelves {
+            let (n_blobs, n_bytes) = plan.cost();
+            match remote.content {
+                Content::Records => told.blobs += n_blobs,
+                Content::Rows(_) => told.vector_blobs += n_blobs,
+            }
+            told.remote = remote.address();
+            told.bytes += n_bytes;
+            told.parts_before += plan.n_parts.0;
+            told.parts_after += plan.n_parts.1;
+        }
+        told
+    }
+
+    /// What goes where, for people.
+    fn what(&self) -> String {
+        let vectors = match self.vector_blobs {
+            0 => String::new(),
+            n => format!(" and another model's vectors of {n}"),
+        };
+        format!(
+            "{} blobs{vectors} in {} to {}",
+            self.blobs,
+            size(self.bytes),
+            self.remote
+        )
+    }
 }
 
 pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, output: &mut Output) -> Result<Found> {
@@ -107,13 +148,19 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
             false => Audit::Sample,
         },
     };
-    let remote = Remote::open(workspace, &args.remote, Purpose::Pull, bounds(args.max_size)).map_err(hinted)?;
-    let plan = remote.plan_pull(workspace)?;
-    let (parts, bytes) = plan.cost();
+    let mut shelves = Vec::new();
+    for content in Content::all(workspace) {
+        let remote =
+            Remote::open(workspace, &args.remote, content, Purpose::Pull, bounds(args.max_size)).map_err(hinted)?;
+        let plan = remote.plan_pull(workspace)?;
+        shelves.push((remote, plan));
+    }
+    let costs = shelves.iter().map(|(_, plan)| plan.cost());
+    let (parts, bytes) = costs.fold((0, 0), |sum, cost| (sum.0 + cost.0, sum.1 + cost.1));
+    let address = shelves.first().map(|(remote, _)| remote.address()).unwrap_or_default();
     if bytes > args.max_size {
         let message = format!(
-            "{} has {parts} parts with {bytes} bytes, {} are allowed",
-            remote.address(),
+            "{address} has {parts} parts with {bytes} bytes, {} are allowed",
             args.max_size
         );
         return Err(Hinted {
@@ -123,35 +170,35 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
         .into());
     }
     let what = format!(
-        "{parts} part{} with {:.1} MB from {}",
+        "{parts} part{} with {} from {address}",
         if parts == 1 { "" } else { "s" },
-        megabytes(bytes),
-        remote.address()
+        size(bytes),
     );
-    let goes = parts > 0 && !args.dry_run && may(&format!("Pull {what}?"), args.yes, output)?;
+    let is_wanted = parts > 0 && !args.dry_run;
+    let goes = is_wanted && may(&format!("Pull {what}?"), args.yes, output)?;
     let progress = CliProgress::new(global.quiet);
     let mut answer = PullOut {
-        remote: remote.address(),
+        remote: address,
         dry_run: args.dry_run,
         pulled: goes,
         parts,
-        parts_there: remote.n_parts(),
+        parts_there: shelves.iter().map(|(remote, _)| remote.n_parts()).sum(),
         bytes,
         new_blobs: 0,
         new_chunks: 0,
+        new_vectors: 0,
         absent_blobs: 0,
         compared_blobs: 0,
         took_ms: 0,
     };
     if goes {
-        for taken in remote
-            .pull(&plan, workspace, options, &progress, &INTERRUPTED)
-            .map_err(hinted)?
-        {
-            answer.new_blobs += taken.imported.n_blobs;
-            answer.new_chunks += taken.imported.n_docs;
-            answer.absent_blobs += taken.imported.n_absent_blobs;
-            answer.compared_blobs += taken.imported.n_audited_blobs;
+        for (remote, plan) in &shelves {
+            if remote.content != Content::Records {
+                // Vectors are about chunks that are known.
+                workspace.ingest_revision(&global.reference, &progress, &INTERRUPTED)?;
+            }
+            let taken = remote.pull(plan, workspace, options, &progress, &INTERRUPTED);
+            taken.map_err(hinted)?.iter().for_each(|taken| answer.add(taken));
         }
         // What is left is built, so that the next question finds everything.
         workspace.ingest_revision(&global.reference, &progress, &INTERRUPTED)?;
@@ -162,17 +209,34 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
     } else {
         output.line(&match (parts, goes) {
             (0, _) if answer.parts_there == 0 => {
-                format!("{} has no index for this build and these settings", answer.remote)
+                format!(
+                    "{} has no index for this build and these settings: codescout push there makes one",
+                    answer.remote
+                )
             }
             (0, _) => format!("{} has nothing that is not known here", answer.remote),
             (_, true) => format!(
                 "pulled {what}: {} new blobs, {} new chunks",
                 answer.new_blobs, answer.new_chunks
             ),
-            (_, false) => format!("would pull {what}"),
+            _ if args.dry_run => format!("would pull {what}"),
+            _ => "not pulled".to_owned(),
         })?;
     }
-    Ok(Found::Something)
+    Ok(match is_wanted && !goes {
+        true => Found::Nothing,
+        false => Found::Something,
+    })
+}
+
+impl PullOut {
+    fn add(&mut self, taken: &ImportedBundle) {
+        self.new_blobs += taken.imported.n_blobs;
+        self.new_chunks += taken.imported.n_docs;
+        self.new_vectors += taken.vectors.n_new;
+        self.absent_blobs += taken.imported.n_absent_blobs;
+        self.compared_blobs += taken.imported.n_audited_blobs;
+    }
 }
 
 fn bounds(max_bytes: u64) -> Bounds<'static> {
@@ -183,17 +247,22 @@ fn bounds(max_bytes: u64) -> Bounds<'static> {
 }
 
 fn hinted(error: anyhow::Error) -> anyhow::Error {
-    match error.downcast_ref() {
+    let hint = match error.downcast_ref() {
         Some(ExchangeError::Bound {
             source: BoundError::TooMuch { .. },
             ..
-        }) => Hinted {
-            message: format!("{error:#}"),
-            hint: MORE.to_owned(),
+        }) => MORE,
+        Some(ExchangeError::Foreign { .. }) => "codescout push --replace puts an index in its place",
+        Some(ExchangeError::NoRemote { .. }) => {
+            "the first word is a remote of this repository, or an address; revisions follow"
         }
-        .into(),
-        _ => error,
+        _ => return error,
+    };
+    Hinted {
+        message: format!("{error:#}"),
+        hint: hint.to_owned(),
     }
+    .into()
 }
 
 /// Whether what was shown may be done.

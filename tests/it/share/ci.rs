@@ -364,3 +364,27 @@ fn templates_are_well_formed() {
         .unwrap();
     assert!(parsed.status.success(), "{}", String::from_utf8_lossy(&parsed.stderr));
 }
+
+#[test]
+fn a_pipe_is_no_archive_and_nobody_waits_for_it() {
+    let repo = project();
+    assert!(
+        Command::new("mkfifo")
+            .arg(repo.beside("pipe"))
+            .status()
+            .unwrap()
+            .success()
+    );
+    for args in [
+        &["ci", "restore", "../pipe"][..],
+        &["import", "../pipe"],
+        &["import", "--inspect", "../pipe"],
+    ] {
+        let called = call_in(repo.root(), args, b"").expect(2);
+        assert!(
+            called.stderr.contains("not a plain file"),
+            "{args:?}: {}",
+            called.stderr
+        );
+    }
+}

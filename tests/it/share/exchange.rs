@@ -203,12 +203,15 @@ fn nothing_is_sent_without_a_word() {
     let (remote, mine) = remote_and_clone();
     let called = call_in(mine.root(), &["push"], b"").expect(2);
     assert!(
-        called.stderr.contains("--yes") && called.stderr.contains("MB"),
+        called.stderr.contains("--yes") && called.stderr.contains("kB to"),
         "{}",
         called.stderr
     );
     assert!(refs_of(&remote).is_empty());
     json(&mine, &["push", "--yes"]);
+    fs::write(mine.beside("key.pem"), PRIVATE_KEY).unwrap();
+    let said = call_in(mine.root(), &["push", "--yes", "--sign", "../key.pem"], b"").expect(0);
+    assert!(said.text().contains("--replace"), "{}", said.text());
     let clone = remote.clone_with("clone", &[]);
     call_in(clone.root(), &["pull"], b"").expect(2);
     assert!(!clone.path(".codescout").exists());

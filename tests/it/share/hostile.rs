@@ -513,3 +513,22 @@ fn what_was_believed_and_is_not_true_is_found_by_the_deep_check_and_mended() {
         assert!(called.stderr.contains("is not true"), "{about}: {}", called.stderr);
     }
 }
+
+#[test]
+fn nothing_is_indexed_for_trees_that_a_bundle_only_names() {
+    let victim = Victim::new();
+    let repo = &victim.repo;
+    repo.write("src/other.rs", "pub fn not_in_the_bundle() {}\n");
+    repo.commit("another");
+    let tree = repo.git(["rev-parse", "HEAD^{tree}"]);
+    let digits = tree.trim().as_bytes().chunks(2);
+    let id = digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap());
+    let mut raw = victim.honest.clone();
+    raw.header.trees.push(id.collect());
+    let told = call_in(repo.root(), &["import", "-", "--json"], &raw.to_bytes())
+        .expect(0)
+        .json();
+    assert_eq!(told["indexed_trees"].as_array().unwrap().len(), 1, "{told}");
+    let indexed = call_in(repo.root(), &["index", "--json"], b"").expect(0).json();
+    assert_eq!(indexed["revisions"][0]["new_blobs"], 1, "{indexed}");
+}

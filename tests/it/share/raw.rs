@@ -12,6 +12,8 @@ pub(super) struct RawHeader {
     pub(super) formats: (u32, u32, u32),
     pub(super) trees: Vec<Vec<u8>>,
     pub(super) parts: Vec<(u32, u32)>,
+    /// Profile, how many rows each file has.
+    pub(super) added: Vec<([u8; 16], Vec<u32>)>,
     /// Recipe, tips, how many commits each batch has.
     pub(super) commits: Option<(u64, Vec<Vec<u8>>, Vec<u32>)>,
     pub(super) entries: Vec<RawEntry>,

@@ -292,3 +292,20 @@ fn sha256_repositories_and_empty_ones() {
     let called = call_in(TestRepo::empty().root(), &["export", "-"], b"").expect(2);
     assert!(called.stderr.contains("no commits yet"), "{}", called.stderr);
 }
+
+#[test]
+fn what_cannot_be_is_told_in_words_of_who_asks() {
+    let repo = project();
+    fs::create_dir(repo.beside("folder")).unwrap();
+    let whole = exported(&repo, &[]);
+    fs::write(repo.beside("cut"), &whole[..whole.len() - 1]).unwrap();
+    for (args, said) in [
+        (&["export", "../folder"][..], "../folder is a folder"),
+        (&["export", "../nowhere/x"], "there is no folder ../nowhere"),
+        (&["import", "--inspect", "../cut"], "../cut is cut short"),
+        (&["push", "main", "--yes"], "a remote of this repository, or an address"),
+    ] {
+        let called = call_in(repo.root(), args, b"").expect(2);
+        assert!(called.stderr.contains(said), "{args:?}: {}", called.stderr);
+    }
+}

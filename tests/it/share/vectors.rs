@@ -10,7 +10,7 @@ use super::raw::Raw;
 use super::{PRIVATE_KEY, PUBLIC_KEY, QUERIES, project};
 use crate::cli::call_in;
 use crate::indexed::Indexed;
-use crate::support::model::{openai, texts_of};
+use crate::support::model::{openai, tei_sparse, texts_of};
 use crate::support::{Stub, TestRepo};
 
 const DIM: usize = 32;
@@ -58,8 +58,8 @@ fn what_one_clone_has_paid_for_no_other_asks_for_again() {
     .expect(0)
     .json();
     assert_eq!(
-        (&told["bundle"]["kind"], &told["bundle"]["chunks"]),
-        (&"vectors".into(), &n_chunks.into())
+        (&told["bundle"]["kind"], &told["bundle"]["vectors"]),
+        (&"records".into(), &n_chunks.into())
     );
     let again = call_in(
         repo.root(),
@@ -75,18 +75,15 @@ fn what_one_clone_has_paid_for_no_other_asks_for_again() {
     let told = call_in(clone.root(), &["import", file, "--trust", PUBLIC_KEY, "--json"], b"")
         .expect(0)
         .json();
-    assert_eq!(told["new_chunks"], n_chunks);
+    assert_eq!(told["new_vectors"], n_chunks);
     let vectors = indexed(&clone);
     assert_eq!((&vectors["new"], &vectors["missing"]), (&0.into(), &0.into()));
     assert_eq!(n_sent(&stub), 0);
     let (ours, theirs) = (Indexed::new(clone.root()), Indexed::new(repo.root()));
     let (view, other) = (ours.view("HEAD"), theirs.view("HEAD"));
     assert_eq!(ours.answers(&view, &QUERIES), theirs.answers(&other, &QUERIES));
-    let said = call_in(clone.root(), &["import", file], b"").expect(0).text();
-    assert!(
-        said.starts_with(&format!("0 vectors taken over; {n_chunks} chunks have one")),
-        "{said}"
-    );
+    let told = call_in(clone.root(), &["import", file, "--json"], b"").expect(0).json();
+    assert_eq!(told["new_vectors"], 0);
     call_in(clone.root(), &["verify", "--deep"], b"").expect(0);
 
     // What is new is asked for, and nothing else.
@@ -99,14 +96,16 @@ fn what_one_clone_has_paid_for_no_other_asks_for_again() {
     // Who has indexed nothing yet does so first; who has no such model takes nothing.
     with_server(&short, &stub);
     call_in(short.root(), &["import", file], b"").expect(0);
-    let called = call_in(stranger.root(), &["import", file], b"").expect(2);
-    assert!(called.stderr.contains("not in use here"), "{}", called.stderr);
-    let called = call_in(stranger.root(), &["ci", "restore", file], b"").expect(2);
+    let told = call_in(stranger.root(), &["import", file, "--json"], b"")
+        .expect(0)
+        .json();
     assert!(
-        called.stderr.contains("codescout import takes them"),
-        "{}",
-        called.stderr
+        told["vectors_passed_over"]
+            .as_str()
+            .is_some_and(|why| why.contains("not in use here")),
+        "{told}"
     );
+    assert!(told["new_blobs"].as_u64() > Some(0), "{told}");
     let called = call_in(stranger.root(), &["export", "-", "-q", "--vectors"], b"").expect(2);
     assert!(called.stderr.contains("no model is in use"), "{}", called.stderr);
 }
@@ -134,44 +133,66 @@ fn vectors_that_do_not_fit_are_refused() {
             called.stderr
         );
     };
-    let profile = ProfileId(honest.header.profile);
+    let profile = ProfileId(honest.header.added[0].0);
+    assert_eq!(honest.header.entries.len(), 4);
     let rows = |dim: usize, profile, n: usize| {
         let mut writer = VectorWriter::new(dim, Quantisation::Int8, profile).unwrap();
         (0..n).for_each(|_| writer.push(&vec![1.0 / (dim as f32).sqrt(); dim], 1.0).unwrap());
         writer.finish()
     };
-    let n_keys = u32::from_le_bytes(honest.opened(1)[8..12].try_into().unwrap()) as usize;
-    let part = |rows: Vec<u8>| [&honest.opened(1)[..16 + 16 * n_keys], &rows].concat();
-    refuses("no probe", &|raw| raw.put(0, b"nonsense"), "probe");
-    refuses("two probes", &|raw| raw.put(0, &rows(DIM, profile, 2)), "probe");
+    let n_keys = u32::from_le_bytes(honest.opened(3)[8..12].try_into().unwrap()) as usize;
+    let part = |rows: Vec<u8>| [&honest.opened(3)[..16 + 16 * n_keys], &rows].concat();
+    refuses("no probe", &|raw| raw.put(2, b"nonsense"), "probe");
+    refuses("two probes", &|raw| raw.put(2, &rows(DIM, profile, 2)), "probe");
     refuses(
         "another's probe",
-        &|raw| raw.put(0, &rows(DIM, ProfileId([7; 16]), 1)),
+        &|raw| raw.put(2, &rows(DIM, ProfileId([7; 16]), 1)),
         "probe",
     );
-    refuses("no part", &|raw| raw.put(1, b"nonsense"), "not of this form");
+    refuses("no part", &|raw| raw.put(3, b"nonsense"), "not of this form");
     refuses(
         "a part cut",
-        &|raw| raw.put(1, &raw.opened(1)[..100]),
+        &|raw| raw.put(3, &raw.opened(3)[..100]),
         "vectors from outside",
     );
     refuses(
         "too few rows",
-        &|raw| raw.put(1, &part(rows(DIM, profile, n_keys - 1))),
+        &|raw| raw.put(3, &part(rows(DIM, profile, n_keys - 1))),
         "number of rows",
     );
     refuses(
         "other components",
-        &|raw| raw.put(1, &part(rows(8, profile, n_keys))),
+        &|raw| raw.put(3, &part(rows(8, profile, n_keys))),
         "different kinds",
     );
     refuses(
         "another's rows",
-        &|raw| raw.put(1, &part(rows(DIM, ProfileId([7; 16]), n_keys))),
+        &|raw| raw.put(3, &part(rows(DIM, ProfileId([7; 16]), n_keys))),
         "different kinds",
     );
-    refuses("another order", &|raw| raw.header.entries.swap(0, 1), "other entries");
-    refuses("another model", &|raw| raw.header.profile[0] ^= 1, "not in use here");
+    refuses("another order", &|raw| raw.header.entries.swap(2, 3), "other entries");
+    refuses("a file too many", &|raw| raw.header.added[0].1.push(1), "other entries");
+    refuses(
+        "very many models",
+        &|raw| raw.header.added = vec![([7; 16], vec![]); 50],
+        "too many models",
+    );
+    refuses(
+        "blobs where there are none",
+        &|raw| raw.header.kind = 2,
+        "blobs where there are none",
+    );
+    refuses(
+        "another model and nothing else",
+        &|raw| {
+            raw.header.kind = 2;
+            raw.header.parts.clear();
+            raw.header.entries.drain(..2);
+            raw.frames.drain(..2);
+            raw.header.added[0].0[0] ^= 1;
+        },
+        "not in use here",
+    );
     refuses("another recipe", &|raw| raw.header.recipe ^= 1, "recipe");
     let left = fs::read_dir(clone.path(".codescout/dense-v1")).unwrap().flatten();
     let left: Vec<_> = left
@@ -196,5 +217,92 @@ fn vectors_that_do_not_fit_are_refused() {
             .as_str()
             .is_some_and(|why| why.contains("another model")),
         "{vectors}"
+    );
+}
+
+#[test]
+fn a_job_asks_only_for_what_is_new() {
+    let stub = Stub::start(|seen| openai(seen, DIM));
+    let weights = Stub::start(tei_sparse);
+    let repo = project();
+    let job = repo.clone_with("job", &[]);
+    let archive = "../cache/index.bundle";
+    let with_both = |repo: &TestRepo| {
+        with_server(repo, &stub);
+        let path = repo.path(".codescout/config.toml");
+        let settings = fs::read_to_string(&path).unwrap();
+        let sparse = format!("[sparse]\nserver = '{}'\nmodel = 's'\n", weights.url());
+        fs::write(path, settings + &sparse).unwrap();
+    };
+    with_both(&repo);
+    call_in(repo.root(), &["ci", "save", archive], b"").expect(0);
+    let n_chunks = indexed(&repo)["new"].as_u64().unwrap();
+    // One that was saved before there were any is not enough.
+    let saved = call_in(repo.root(), &["ci", "save", archive, "--json"], b"")
+        .expect(0)
+        .json();
+    assert_eq!(
+        (&saved["saved"], &saved["vectors"]),
+        (&true.into(), &(2 * n_chunks).into())
+    );
+    let again = call_in(repo.root(), &["ci", "save", archive, "--json"], b"")
+        .expect(0)
+        .json();
+    assert_eq!(again["saved"], false);
+
+    stub.forget();
+    weights.forget();
+    with_both(&job);
+    let told = call_in(job.root(), &["ci", "restore", archive, "--json"], b"")
+        .expect(0)
+        .json();
+    assert_eq!(told["new_vectors"], 2 * n_chunks, "{told}");
+    job.write("src/added.rs", "pub fn added_since() { retry_upload(9) }\n");
+    job.commit("one more");
+    assert_eq!(indexed(&job)["new"], 1);
+    assert_eq!((n_sent(&stub), n_sent(&weights)), (2, 2), "the probes and the new one");
+}
+
+#[test]
+fn vectors_stand_on_the_remote_beside_the_records() {
+    let stub = Stub::start(|seen| openai(seen, DIM));
+    let repo = project();
+    let remote = repo.bare_clone("remote.git");
+    remote.git(["config", "uploadpack.allowFilter", "true"]);
+    let (mine, clone, plain) = (
+        remote.clone_with("mine", &[]),
+        remote.clone_with("clone", &[]),
+        remote.clone_with("plain", &[]),
+    );
+    let json = |repo: &TestRepo, args: &[&str]| {
+        let args = [args, &["--yes", "--json"]].concat();
+        call_in(repo.root(), &args, b"").expect(0).json()
+    };
+    with_server(&mine, &stub);
+    let first = json(&mine, &["push"]);
+    assert_eq!(
+        (&first["vector_blobs"], &first["parts_after"]),
+        (&0.into(), &1.into()),
+        "{first}"
+    );
+    let n_chunks = indexed(&mine)["new"].as_u64().unwrap();
+    let told = json(&mine, &["push"]);
+    assert_eq!((&told["blobs"], &told["parts_after"]), (&0.into(), &2.into()), "{told}");
+    assert!(told["vector_blobs"].as_u64() > Some(2), "{told}");
+    assert_eq!(json(&mine, &["push"])["pushed"], false);
+
+    stub.forget();
+    fs::create_dir_all(clone.path(".codescout")).unwrap();
+    with_server(&clone, &stub);
+    let told = json(&clone, &["pull"]);
+    assert_eq!(told["new_vectors"], n_chunks, "{told}");
+    assert_eq!(indexed(&clone)["missing"], 0);
+    assert_eq!(n_sent(&stub), 0);
+    assert_eq!(json(&clone, &["pull"])["parts"], 0);
+    let told = json(&plain, &["pull"]);
+    assert_eq!(
+        (&told["parts_there"], &told["new_vectors"]),
+        (&1.into(), &0.into()),
+        "{told}"
     );
 }

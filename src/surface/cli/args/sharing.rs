@@ -18,11 +18,11 @@ pub(crate) struct ExportArgs {
     /// Whole segments with their words, for who trusts this machine: taken in at once, but larger
     #[arg(long)]
     pub(crate) ready: bool,
-    /// Only what the model on a server, or in a folder, has made: vectors for clones that have it in use too
-    #[arg(long, conflicts_with = "ready")]
+    /// Also what the models on servers, or in a folder, have made: vectors for clones that have them in use too
+    #[arg(long)]
     pub(crate) vectors: bool,
     /// Also the record of commits, which is made first where it is missing: what `index --history` makes
-    #[arg(long, conflicts_with = "vectors")]
+    #[arg(long)]
     pub(crate) history: bool,
     /// Sign it with the Ed25519 key in this PEM file
     #[arg(long, value_name = "FILE")]
@@ -38,7 +38,7 @@ pub(crate) struct ImportArgs {
     /// The file to read; `-` reads standard input
     pub(crate) file: PathBuf,
     /// Only if it is signed by this key: 64 hexadecimal digits, or a PEM file; then it is not compared with the files
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", conflicts_with = "inspect")]
     pub(crate) trust: Option<String>,
     /// Show what the file says of itself and take in nothing
     #[arg(long)]
