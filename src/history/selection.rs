@@ -10,8 +10,8 @@ use super::store::{History, HistoryError, Reachable};
 use super::symbol_batch::{TracedPaths, symbol_batch_bytes};
 use super::writer::BatchWriter;
 
-/// How many commits a batch that is given to others has: so many that no merging is called for.
-const BATCH_COMMITS: usize = 1 << 15;
+/// How many commits a batch that is given to others has: few enough for memory, and so many that they are not merged.
+const BATCH_COMMITS: usize = 1 << 13;
 
 /// A batch, and the files beside it.
 #[derive(Debug)]
