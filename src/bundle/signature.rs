@@ -4,6 +4,8 @@ use std::fmt;
 
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
+use crate::model::from_base64;
+
 /// What is signed begins with this, so that no signature of ours stands for anything else.
 const CONTEXT: &[u8] = b"codescout bundle 1\0";
 /// What stands before the key in a public key of `openssl pkey -pubout` (RFC 8410).
@@ -85,7 +87,7 @@ impl fmt::Display for PublicKey {
 fn der_of(text: &str, which: &str) -> Option<Vec<u8>> {
     let (_, rest) = text.split_once(&format!("-----BEGIN {which} KEY-----"))?;
     let (body, _) = rest.split_once(&format!("-----END {which} KEY-----"))?;
-    from_base64(body)
+    from_base64(&body.split_whitespace().collect::<String>())
 }
 
 fn from_hex(text: &str) -> Option<Vec<u8>> {
@@ -94,24 +96,6 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
     pairs
         .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
         .collect()
-}
-
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-/// Base64 of RFC 4648; a key has some 100 digits, for which no crate is needed.
-fn from_base64(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let (mut word, mut n_bits) = (0u32, 0);
-    for digit in text.bytes().filter(|byte| !byte.is_ascii_whitespace() && *byte != b'=') {
-        let value = ALPHABET.iter().position(|&known| known == digit)? as u32;
-        (word, n_bits) = (word << 6 | value, n_bits + 6);
-        if n_bits >= 8 {
-            n_bits -= 8;
-            bytes.push((word >> n_bits) as u8);
-            word &= (1 << n_bits) - 1;
-        }
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ pub enum EmbedError {
     #[error("embedding was interrupted")]
     Interrupted,
     /// The model cannot be reached, or refuses for now: trying again later may help.
-    #[error("embedding model {backend} is unavailable")]
+    #[error("model {backend} is unavailable")]
     Unavailable {
         /// Model or server.
         backend: String,
@@ -120,7 +120,7 @@ pub enum EmbedError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// The model answered with something that cannot be used: trying again will not help.
-    #[error("embedding model {backend} gave {detail}")]
+    #[error("model {backend} gave {detail}")]
     Unusable {
         /// Model or server.
         backend: String,

@@ -18,6 +18,35 @@ pub struct CursorKey {
     question: [u8; 8],
 }
 
+/// Who took part in an order beside what the program has itself. All pages of an answer have the same order, or they do not fit together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Judges {
+    /// The model in use, if it is not the built-in one.
+    pub added: bool,
+    /// Sparse vectors.
+    pub sparse: bool,
+    /// A reranker.
+    pub reranker: bool,
+}
+
+impl Judges {
+    const TOLD: u32 = 8;
+
+    /// As a number of a position.
+    pub fn to_number(self) -> u32 {
+        Self::TOLD | u32::from(self.added) | u32::from(self.sparse) << 1 | u32::from(self.reranker) << 2
+    }
+
+    /// What such a number tells; `None` if nothing.
+    pub fn from_number(number: u32) -> Option<Self> {
+        (number & Self::TOLD > 0).then_some(Self {
+            added: number & 1 > 0,
+            sparse: number & 2 > 0,
+            reranker: number & 4 > 0,
+        })
+    }
+}
+
 /// Why a cursor cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CursorError {
@@ -144,6 +173,15 @@ mod tests {
             CursorKey::of(&[1; 32], "grep y").read(&cursor),
             Err(CursorError::OtherQuestion)
         );
+    }
+
+    #[test]
+    fn a_position_tells_who_judged() {
+        for number in 0..8 {
+            let judges = Judges::from_number(number | Judges::TOLD).expect("told");
+            assert_eq!(judges.to_number(), number | Judges::TOLD);
+            assert_eq!(Judges::from_number(number), None);
+        }
     }
 
     #[test]

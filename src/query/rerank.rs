@@ -86,7 +86,8 @@ impl<'a> Searcher<'a> {
             .filter(|reranking| is_wanted && request.skip < reranking.n_candidates)
     }
 
-    /// Puts the first candidates in the reranker's order; those that are not judged keep their places. What it cannot do is told.
+    /// Puts the first candidates in the reranker's order; those that are not judged keep their places. Whether it is the reranker's; what
+    /// it cannot do is told.
     pub(super) fn rerank(
         &self,
         reranking: &Reranking<'_>,
@@ -95,7 +96,7 @@ impl<'a> Searcher<'a> {
         candidates: &mut [Candidate],
         opened: &mut Opened,
         notes: &mut Vec<String>,
-    ) -> Result<(), SearchError> {
+    ) -> Result<bool, SearchError> {
         let n_judged = reranking.n_candidates.min(candidates.len());
         let is_exact = |candidate: &Candidate| {
             candidate.features.defines > 0.0
@@ -108,7 +109,7 @@ impl<'a> Searcher<'a> {
             judged.extend(texts.of(candidate, opened)?.map(|text| (at, text)));
         }
         if judged.len() < 2 {
-            return Ok(());
+            return Ok(false);
         }
         let sent: Vec<&str> = judged.iter().map(|(_, text)| text.as_str()).collect();
         match reranking.reranker.rerank(query, &sent, reranking.interrupt) {
@@ -116,12 +117,12 @@ impl<'a> Searcher<'a> {
                 let scored = judged.iter().zip(scores);
                 let scored = scored.filter_map(|((at, _), score)| Some((*at, score?)));
                 reorder(candidates, &scored.collect::<Vec<_>>());
-                Ok(())
+                Ok(true)
             }
             Err(RerankError::Interrupted) => Err(SearchError::Interrupted),
             Err(error) => {
                 notes.push(format!("{}: results are in the order without it", chain(&error)));
-                Ok(())
+                Ok(false)
             }
         }
     }

@@ -14,6 +14,7 @@ use crate::index::lexical::bm25::Params;
 use crate::snapshot::{FileId, Place, View};
 
 use super::analyze::{Analysis, analyze};
+use super::cursor::Judges;
 use super::defining::Defining;
 use super::elsewhere::Elsewhere;
 use super::exact::ExactText;
@@ -61,6 +62,19 @@ pub struct Request {
     pub exact: ExactText,
     /// Whether a reranker, where there is one, decides about the order.
     pub rerank: Rerank,
+    /// Who judged on the page before: nobody else is asked, and whoever is missing is an error.
+    pub as_before: Option<Judges>,
+}
+
+impl Request {
+    /// Whether somebody is asked who judges beside the program itself; tells what follows where the page before was made without.
+    fn asks(&self, whom: impl Fn(Judges) -> bool, without: &str, notes: &mut Vec<String>) -> bool {
+        let is_asked = self.as_before.is_none_or(whom);
+        if !is_asked {
+            notes.push(format!("as on the page before, {without}"));
+        }
+        is_asked
+    }
 }
 
 /// An answer.
@@ -74,6 +88,8 @@ pub struct SearchOutcome {
     pub read_as: Option<String>,
     /// What made the order worse than it should be.
     pub notes: Vec<String>,
+    /// Who judged.
+    pub judges: Judges,
 }
 
 /// Why no answer was given.
@@ -96,6 +112,12 @@ pub enum SearchError {
     NoSuchPlace {
         /// As it was typed.
         place: String,
+    },
+    /// The page before has an order that there is none of now.
+    #[error("this page cannot be given in the order of the one before: {why}")]
+    OtherOrder {
+        /// What is missing.
+        why: String,
     },
     /// The caller's flag was set.
     #[error("interrupted")]
@@ -204,15 +226,32 @@ impl<'a> Searcher<'a> {
         let scope = self.scope(&request.filter);
         let mut notes = Vec::new();
         let text = read_as.as_deref().unwrap_or(&request.query);
-        let ranked = self.rank(request, text, &scope, &mut notes)?;
+        let mut judges = Judges::default();
+        let ranked = self.rank(request, text, &scope, &mut judges, &mut notes)?;
         let names = analyze(&request.query).names;
         let n_wanted = request.skip.saturating_add(request.limit);
         let mut opened = Opened::default();
         let reranking = self.reranking(request);
+        let without = "results are in the order without a reranker";
+        let reranking = reranking.filter(|_| request.asks(|judges| judges.reranker, without, &mut notes));
         let n_judged = reranking.map_or(0, |reranking| reranking.n_candidates);
         let mut kept = self.one_per_item(ranked, n_wanted.saturating_add(1).max(n_judged), &mut opened)?;
         if let Some(reranking) = reranking {
-            self.rerank(&reranking, request, text, &mut kept, &mut opened, &mut notes)?;
+            judges.reranker = self.rerank(&reranking, request, text, &mut kept, &mut opened, &mut notes)?;
+        }
+        if let Some(before) = request.as_before {
+            // Behind those that a reranker judges nothing is asked of it.
+            let is_judged = self
+                .reranking
+                .is_none_or(|reranking| request.skip < reranking.n_candidates);
+            judges.reranker |= before.reranker && !is_judged;
+            if judges != before {
+                let why = match notes.is_empty() {
+                    true => "what judged there is not set any more".to_owned(),
+                    false => notes.join("; "),
+                };
+                return Err(SearchError::OtherOrder { why });
+            }
         }
         let hits = kept
             .iter()
@@ -232,6 +271,7 @@ impl<'a> Searcher<'a> {
             has_more: kept.len() > n_wanted,
             read_as,
             notes,
+            judges,
         })
     }
 
@@ -240,7 +280,7 @@ impl<'a> Searcher<'a> {
         let scope = self.scope(&request.filter);
         let names = analyze(&request.query).names;
         let mut opened = Opened::default();
-        self.rank(request, &request.query, &scope, &mut Vec::new())?
+        self.rank(request, &request.query, &scope, &mut Judges::default(), &mut Vec::new())?
             .iter()
             .map(|candidate| self.hit(candidate, &names, &scope, &mut opened))
             .collect()
@@ -252,10 +292,11 @@ impl<'a> Searcher<'a> {
         request: &Request,
         text: &str,
         scope: &Scope,
+        judges: &mut Judges,
         notes: &mut Vec<String>,
     ) -> Result<Vec<Candidate>, SearchError> {
         if request.mode == Mode::Similar {
-            return self.similar(text, scope, notes);
+            return self.similar(request, text, scope, judges, notes);
         }
         let analysis = analyze(text);
         let terms: Vec<(&str, f32)> = analysis.terms.iter().map(|term| (term.as_str(), 1.0)).collect();
@@ -273,14 +314,16 @@ impl<'a> Searcher<'a> {
             return Ok(self.plain(&scored, features, scope));
         }
         let own = self.paths.embed_query(text, self.interrupt)?.vector;
-        let mut ask_for_meaning = || self.asked(|embedder| embedder.embed_query(text, self.interrupt), notes);
         let leg = self.sparse.as_ref().filter(|_| request.mode != Mode::Semantic);
+        let leg = leg.filter(|_| request.asks(|judges| judges.sparse, "sparse vectors do not count", notes));
+        let mut ask_for_meaning = || self.asked(request, |embedder| embedder.embed_query(text, self.interrupt), notes);
         let (added, asked) = match leg {
             Some(leg) => leg.ask_beside(text, self.interrupt, ask_for_meaning),
             None => (ask_for_meaning(), Asked::NotYet),
         };
         // A server that was not waited for is none that is away.
         self.go_on()?;
+        judges.added = added.is_some();
         let query = self
             .meaning
             .query(own, added, scope.docs(&self.live), LEG_CANDIDATES, notes)?;
@@ -293,6 +336,7 @@ impl<'a> Searcher<'a> {
             let found = leg.find(asked, scope.docs(&self.live), LEG_CANDIDATES, notes)?;
             Some((leg, found))
         });
+        judges.sparse = sparse.is_some();
         let legs = Legs {
             analysis: &analysis,
             lexical: &lexical,
@@ -308,6 +352,7 @@ impl<'a> Searcher<'a> {
     /// The vector that an embedder beside the program's own gives, if one is in use and answers. What is missing is told.
     fn asked(
         &self,
+        request: &Request,
         ask: impl FnOnce(&dyn Embedder) -> Result<Embedding, EmbedError>,
         notes: &mut Vec<String>,
     ) -> Option<Vec<f32>> {
@@ -317,6 +362,9 @@ impl<'a> Searcher<'a> {
             notes.push(format!(
                 "there are no vectors of {model} yet: meaning is judged by the built-in model; codescout index makes them"
             ));
+            return None;
+        }
+        if !request.asks(|judges| judges.added, "meaning is judged by the built-in model", notes) {
             return None;
         }
         match ask(self.embedder) {
@@ -344,19 +392,25 @@ impl<'a> Searcher<'a> {
     }
 
     /// Documents like a piece of code, best first; the one at the place that was named is left out.
-    fn similar(&self, query: &str, scope: &Scope, notes: &mut Vec<String>) -> Result<Vec<Candidate>, SearchError> {
+    fn similar(
+        &self,
+        request: &Request,
+        query: &str,
+        scope: &Scope,
+        judges: &mut Judges,
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<Candidate>, SearchError> {
         let named = self.doc_at(query)?;
         let (own, added) = match named.and_then(|doc| self.meaning.vectors(doc)) {
             Some(vectors) => vectors,
             None => {
                 let own = self.paths.embed_example(query, self.interrupt)?.vector;
-                (
-                    own,
-                    self.asked(|embedder| embedder.embed_example(query, self.interrupt), notes),
-                )
+                let ask = |embedder: &dyn Embedder| embedder.embed_example(query, self.interrupt);
+                (own, self.asked(request, ask, notes))
             }
         };
         self.go_on()?;
+        judges.added = added.is_some();
         let docs = scope.docs(&self.live);
         let query = self.meaning.query(own, added, docs, LEG_CANDIDATES, notes)?;
         self.go_on()?;

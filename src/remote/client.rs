@@ -51,6 +51,7 @@ pub struct Request {
     method: Method,
     path: String,
     body: Option<Vec<u8>>,
+    max_answer_bytes: u64,
 }
 
 impl Request {
@@ -79,9 +80,21 @@ impl Request {
         self.body.as_ref().map_or(0, Vec::len)
     }
 
+    /// The same with an answer of no more bytes than what was asked for can have.
+    pub fn answered_within(self, max_answer_bytes: u64) -> Self {
+        Self {
+            max_answer_bytes,
+            ..self
+        }
+    }
+
     fn new(method: Method, path: &str, body: Option<Vec<u8>>) -> Self {
-        let path = path.to_owned();
-        Self { method, path, body }
+        Self {
+            method,
+            path: path.to_owned(),
+            body,
+            max_answer_bytes: u64::MAX,
+        }
     }
 }
 
@@ -186,10 +199,14 @@ impl Client {
         }
         let mut n_requests = 0;
         let failure = loop {
-            if let Some(until) = shared.retries.not_before()
-                && let Err(failure) = wait_until(until, started, call)
-            {
-                break failure;
+            if let Some(until) = shared.retries.not_before() {
+                let now = Instant::now();
+                if call.deadline.is_some_and(|deadline| deadline > now && deadline < until) {
+                    break Failure::Paused { again_in: until - now };
+                }
+                if let Err(failure) = wait_until(until, started, call) {
+                    break failure;
+                }
             }
             n_requests += 1;
             match self.exchange(request, started, call) {
@@ -199,6 +216,8 @@ impl Client {
                     return Ok((bytes, n_requests));
                 }
                 Err(failure) => {
+                    // Whether or not this call goes on: all that follow keep to what the server asked for.
+                    let next = Instant::now() + self.pause_after(&failure, n_requests);
                     let goes_on = failure.is_temporary()
                         && call.retries
                         && n_requests < shared.limits.max_requests
@@ -207,7 +226,6 @@ impl Client {
                         break failure;
                     }
                     tracing::debug!(host = self.endpoint().host(), n_requests, %failure, "once more");
-                    let next = Instant::now() + self.pause_after(&failure, n_requests);
                     // Waiting in vain until the deadline would hide what happened.
                     if call.deadline.is_some_and(|deadline| deadline <= next) {
                         break failure;
@@ -219,7 +237,7 @@ impl Client {
             }
         };
         match &failure {
-            Failure::Interrupted => {}
+            Failure::Interrupted | Failure::Paused { .. } => {}
             failure if failure.is_temporary() || matches!(failure, Failure::TooLate { .. }) => {
                 shared.breaker.failed(Instant::now());
             }
@@ -308,7 +326,7 @@ impl Client {
         let answer = builder.send().map_err(|error| failure_of(&error))?;
         let status = answer.status();
         if status.is_success() {
-            return self.body_of(answer, shared.limits.max_answer_bytes);
+            return self.body_of(answer, shared.limits.max_answer_bytes.min(request.max_answer_bytes));
         }
         let retry_after = answer
             .headers()
@@ -319,6 +337,7 @@ impl Client {
         let _ = answer.take(16 << 10).read_to_end(&mut beginning);
         Err(Failure::Status {
             status: status.as_u16(),
+            path: shared.endpoint.url(&request.path).path().to_owned(),
             excerpt: self.excerpt(&beginning),
             retry_after,
         })

@@ -11,7 +11,7 @@ use super::client::{Call, Client};
 use super::endpoint::Endpoint;
 use super::sign::Sign;
 use super::texts::{Problem, ServerLimits, TextServer};
-use super::wire::{self, Answer};
+use super::wire;
 
 /// Raised when what is sent of a text changes in another way than the settings say: 1, the first.
 const SENT_VERSION: u32 = 1;
@@ -113,10 +113,12 @@ impl RemoteEmbedder {
         self.sign.set(known);
     }
 
-    /// Asks for one vector, within `timeout`, and for what the server takes.
+    /// Asks for one vector, within `timeout`, and for what the server takes. The model has to be the one that is known, if one is.
     pub fn examine(&self, timeout: Duration) -> Result<Examined, EmbedError> {
         let ask = |client: &Client, texts: &[&str], call: &Call<'_>| self.ask(client, texts, call);
-        let (embedding, elapsed, limits) = self.server.examine(timeout, &ask)?;
+        let check = |shown| self.sign.check(Row::Dense(shown));
+        let sign = (self.sign.text(&self.options.document_prefix), &check as _);
+        let (embedding, elapsed, limits) = self.server.examine(sign, timeout, &ask)?;
         Ok(Examined {
             dim: embedding.vector.len(),
             elapsed,
@@ -127,8 +129,9 @@ impl RemoteEmbedder {
     /// The vectors of some texts by one request.
     fn ask(&self, client: &Client, texts: &[&str], call: &Call<'_>) -> Result<Vec<Option<Embedding>>, Problem> {
         let request = wire::request(&self.options, texts);
-        let answer: Answer = client.send(&request, call)?;
-        let vectors = answer.into_vectors(texts.len()).map_err(Problem::Unusable)?;
+        let api = self.options.api;
+        let answer = client.send_and_read(&request, call, |answer| wire::vectors(api, answer))?;
+        let vectors = answer.of_texts(texts.len()).map_err(Problem::Unusable)?;
         let dim = *self.dim.get_or_init(|| vectors.first().map_or(0, Vec::len));
         if self.options.dimensions.is_some_and(|wanted| wanted != dim) {
             let wanted = self.options.dimensions.unwrap_or_default();

@@ -35,6 +35,12 @@ pub enum Failure {
         /// When it is tried again.
         again_in: Duration,
     },
+    /// It asked for a pause, which lasts longer than the caller's time.
+    #[error("not asked, as it asked for a pause; next try in {} s", .again_in.as_secs().max(1))]
+    Paused {
+        /// When it is over.
+        again_in: Duration,
+    },
     /// No connection.
     #[error("no connection: {what}")]
     Unreachable {
@@ -48,10 +54,12 @@ pub enum Failure {
         what: String,
     },
     /// It answered that it will not.
-    #[error("status {status}{}", quoted(.excerpt))]
+    #[error("status {status}{}{}", for_path(*.status, .path), quoted(.excerpt))]
     Status {
         /// Of the answer.
         status: u16,
+        /// What was asked for.
+        path: String,
         /// The beginning of what it said.
         excerpt: String,
         /// What it asked for, if it asked for a pause.
@@ -90,14 +98,18 @@ impl RemoteError {
 
     /// Whether the same call may succeed later.
     pub fn is_temporary(&self) -> bool {
-        self.failure.is_temporary() || matches!(self.failure, Failure::TooLate { .. } | Failure::LeftAlone { .. })
+        self.failure.is_temporary()
+            || matches!(
+                self.failure,
+                Failure::TooLate { .. } | Failure::LeftAlone { .. } | Failure::Paused { .. }
+            )
     }
 
-    /// The error as a cause, with what to do next.
+    /// The failure as a cause of an error that names the host, with what to do next.
     pub(super) fn with_hint(self) -> Box<dyn std::error::Error + Send + Sync> {
         match self.hint() {
-            Some(hint) => format!("{self} ({hint})").into(),
-            None => Box::new(self),
+            Some(hint) => format!("{} ({hint})", self.failure).into(),
+            None => Box::new(self.failure),
         }
     }
 
@@ -105,14 +117,15 @@ impl RemoteError {
     pub fn hint(&self) -> Option<&'static str> {
         Some(match &self.failure {
             Failure::Unreachable { .. } => "is the server running, and are host and port right?",
-            Failure::Broken { .. } | Failure::TooLate { .. } | Failure::LeftAlone { .. } => {
+            Failure::Broken { .. } | Failure::TooLate { .. } | Failure::LeftAlone { .. } | Failure::Paused { .. } => {
                 "is the server overloaded? it is asked again later"
             }
             Failure::Status { status: 401 | 403, .. } => {
                 "the key is missing, wrong or lacks rights: see the server's key settings"
             }
             Failure::Status { status: 404 | 405, .. } => {
-                "is the address right? some servers want /v1 at its end, others nothing; some say so of an unknown model"
+                "is the address right? behind it comes the path of what it is set to speak; some servers want /v1 at its end, others \
+                 nothing; some say so of an unknown model"
             }
             Failure::Status { status: 413, .. } => "a request was too large for the server: set a smaller batch",
             Failure::Status { status: 424, .. } => {
@@ -161,6 +174,14 @@ pub(super) fn excerpt(bytes: &[u8]) -> String {
 /// Whether a character changes the order of those after it.
 fn is_directional(character: char) -> bool {
     matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The path that was asked for, where it may be what is wrong.
+fn for_path(status: u16, path: &str) -> String {
+    match status {
+        404 | 405 => format!(" for {path}"),
+        _ => String::new(),
+    }
 }
 
 fn quoted(excerpt: &str) -> String {

@@ -186,7 +186,11 @@ impl Reranker for RemoteReranker {
         });
         let judged = admitted.and_then(|()| self.judge_all(query, texts, call));
         match &judged {
-            Err(error) if matches!(error.failure, Failure::LeftAlone { .. } | Failure::Interrupted) => {}
+            Err(error)
+                if matches!(
+                    error.failure,
+                    Failure::LeftAlone { .. } | Failure::Paused { .. } | Failure::Interrupted
+                ) => {}
             Err(error) if error.is_temporary() => self.breaker.failed(Instant::now()),
             _ => self.breaker.succeeded(),
         }

@@ -70,9 +70,11 @@ impl RemoteSparse {
         self.sign.set(known);
     }
 
-    /// Asks for one vector, within `timeout`, and for what the server takes.
+    /// Asks for one vector, within `timeout`, and for what the server takes. The model has to be the one that is known, if one is.
     pub fn examine(&self, timeout: Duration) -> Result<Examined, EmbedError> {
-        let (vector, elapsed, limits) = self.server.examine(timeout, &ask)?;
+        let check = |shown| self.sign.check(Row::Sparse(shown));
+        let sign = (self.sign.text(""), &check as _);
+        let (vector, elapsed, limits) = self.server.examine(sign, timeout, &ask)?;
         Ok(Examined {
             dim: vector.terms().len(),
             elapsed,
@@ -133,7 +135,8 @@ fn ask(client: &Client, texts: &[&str], call: &Call<'_>) -> Result<Vec<Option<Sp
 fn or_other_kind(error: RemoteError) -> Problem {
     match error.status() {
         Some(424) => Problem::Unusable(format!(
-            "no sparse vectors ({error}): start the server with --pooling splade and a model that was trained for it"
+            "no sparse vectors ({}): start the server with --pooling splade and a model that was trained for it",
+            error.failure
         )),
         _ => Problem::Remote(error),
     }

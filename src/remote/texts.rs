@@ -63,6 +63,9 @@ impl From<RemoteError> for Problem {
 /// Asks for something about each of some texts by one request; `None` where what came cannot be used.
 pub(super) type Ask<'a, T> = &'a dyn Fn(&Client, &[&str], &Call<'_>) -> Result<Vec<Option<T>>, Problem>;
 
+/// A text to be asked about beside another, if there is one, and what says whether the answer is as it should be.
+pub(super) type SignOf<'a, T> = (Option<String>, &'a dyn Fn(T) -> Result<(), String>);
+
 /// Every model makes something of it.
 const EASY_TEXT: &str = "codescout";
 
@@ -122,7 +125,7 @@ impl TextServer {
     pub(super) fn query<T>(
         &self,
         (prefix, text): (&str, &str),
-        (sign, check): (Option<String>, &dyn Fn(T) -> Result<(), String>),
+        sign: SignOf<'_, T>,
         (within, interrupt): (Duration, &AtomicBool),
         ask: Ask<'_, T>,
     ) -> Result<T, EmbedError> {
@@ -131,13 +134,22 @@ impl TextServer {
             interrupt,
             retries: true,
         };
-        let query = self.sent(prefix, text);
+        self.with_sign(&self.sent(prefix, text), sign, &call, ask)
+    }
+
+    fn with_sign<T>(
+        &self,
+        query: &str,
+        (sign, check): SignOf<'_, T>,
+        call: &Call<'_>,
+        ask: Ask<'_, T>,
+    ) -> Result<T, EmbedError> {
         let Some(sign) = sign else {
-            return self.one(&query, &call, ask);
+            return self.one(query, call, ask);
         };
         let both = match self.batch {
             Some(1) => Ok(Vec::new()),
-            _ => ask(&self.client, &[&query, &sign], &call),
+            _ => ask(&self.client, &[query, &sign], call),
         };
         let mut both = match both {
             // Too much for one request, or one of the two is wrong.
@@ -145,14 +157,15 @@ impl TextServer {
             both => both.map_err(|problem| self.told(problem))?,
         };
         let (shown, made) = (both.pop().flatten(), both.pop().flatten());
-        let shown = shown.map_or_else(|| self.one(&sign, &call, ask), Ok)?;
+        let shown = shown.map_or_else(|| self.one(&sign, call, ask), Ok)?;
         check(shown).map_err(|what| self.told(Problem::Unusable(what)))?;
-        made.map_or_else(|| self.one(&query, &call, ask), Ok)
+        made.map_or_else(|| self.one(query, call, ask), Ok)
     }
 
     /// The same of a text of ours, once; also the time that it took, and what the server takes.
     pub(super) fn examine<T>(
         &self,
+        sign: SignOf<'_, T>,
         within: Duration,
         ask: Ask<'_, T>,
     ) -> Result<(T, Duration, ServerLimits), EmbedError> {
@@ -163,7 +176,7 @@ impl TextServer {
             interrupt: &never,
             retries: false,
         };
-        let made = self.one(EASY_TEXT, &call, ask)?;
+        let made = self.with_sign(EASY_TEXT, sign, &call, ask)?;
         Ok((made, started.elapsed(), self.server_limits(&call)))
     }
 

@@ -1,7 +1,12 @@
 //! What embedders are sent and what they answer, form by form.
 
-use serde::Deserialize;
+use std::fmt;
+
+use serde::de::{self, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
+
+use crate::model::from_base64;
 
 use super::client::Request;
 use super::embedder::{EmbedderOptions, EmbeddingApi, Encoding};
@@ -43,12 +48,23 @@ pub(super) fn request(options: &EmbedderOptions, texts: &[&str]) -> Request {
         EmbeddingApi::Ollama => "/api/embed",
         EmbeddingApi::Tei => "/embed",
     };
-    Request::post(path, &body)
+    Request::post(path, &body).answered_within(max_answer_bytes(texts.len()))
+}
+
+/// Of vectors for `n` texts: 16,384 numbers of 32 characters each, and what stands around them.
+fn max_answer_bytes(n: usize) -> u64 {
+    (n as u64 + 1) << 19
+}
+
+/// The same of sparse ones: 30,000 tokens, the whole vocabulary of such models, of 64 characters each.
+fn max_sparse_answer_bytes(n: usize) -> u64 {
+    (n as u64 + 1) << 21
 }
 
 /// The request for the sparse vectors of `texts`.
 pub(super) fn sparse_request(texts: &[&str]) -> Request {
     Request::post("/embed_sparse", &json!({"inputs": texts, "truncate": true}))
+        .answered_within(max_sparse_answer_bytes(texts.len()))
 }
 
 /// A token of a sparse vector.
@@ -118,48 +134,84 @@ pub(super) fn limits(api: EmbeddingApi, answer: &Value) -> ServerLimits {
     }
 }
 
-/// The vectors in an answer, in any of the forms.
-#[derive(Deserialize)]
-#[serde(untagged)]
+/// The vectors of an answer, with their numbers where the form has them.
+#[derive(Debug)]
 pub(super) enum Answer {
-    /// OpenAI.
-    Numbered { data: Vec<Numbered> },
-    /// Ollama.
-    Named { embeddings: Vec<Vec<Number>> },
-    /// TEI.
-    Bare(Vec<Vec<Number>>),
+    /// OpenAI's.
+    Numbered(Vec<Numbered>),
+    /// In the order of the texts.
+    InOrder(Vec<Numbers>),
 }
 
-#[derive(Deserialize)]
+/// Reads an answer in the form of what was asked, and in no other: trying several takes many times the memory.
+pub(super) fn vectors(api: EmbeddingApi, answer: &[u8]) -> Result<Answer, String> {
+    #[derive(Deserialize)]
+    struct OfOpenAi {
+        data: Vec<Numbered>,
+    }
+    #[derive(Deserialize)]
+    struct OfOllama {
+        embeddings: Vec<Numbers>,
+    }
+    let read = match api {
+        EmbeddingApi::OpenAi => serde_json::from_slice(answer).map(|found: OfOpenAi| Answer::Numbered(found.data)),
+        EmbeddingApi::Ollama => serde_json::from_slice(answer).map(|found: OfOllama| Answer::InOrder(found.embeddings)),
+        EmbeddingApi::Tei => serde_json::from_slice(answer).map(Answer::InOrder),
+    };
+    read.map_err(|error| error.to_string())
+}
+
+#[derive(Debug, Deserialize)]
 pub(super) struct Numbered {
     index: Option<usize>,
     embedding: Numbers,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Numbers {
-    Plain(Vec<Number>),
-    Base64(String),
+/// A vector as numbers, or as base64 of their bytes.
+#[derive(Debug)]
+pub(super) struct Numbers(Vec<f32>);
+
+impl<'de> Deserialize<'de> for Numbers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NumbersVisitor)
+    }
 }
 
-impl Answer {
-    /// One vector for each of `n` texts, in their order; else what is wrong.
-    pub(super) fn into_vectors(self, n: usize) -> Result<Vec<Vec<f32>>, String> {
-        let found = match self {
-            Self::Numbered { data } => return numbered(data, n),
-            Self::Named { embeddings } => embeddings,
-            Self::Bare(embeddings) => embeddings,
-        };
-        match found.len() == n {
-            true => Ok(found.into_iter().map(plain).collect()),
-            false => Err(format!("{} vectors for {n} texts", found.len())),
+struct NumbersVisitor;
+
+impl<'de> Visitor<'de> for NumbersVisitor {
+    type Value = Numbers;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a vector")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<Numbers, A::Error> {
+        let mut vector = Vec::new();
+        while let Some(Number(number)) = numbers.next_element()? {
+            vector.push(number);
+        }
+        Ok(Numbers(vector))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Numbers, E> {
+        let bytes = from_base64(text).ok_or_else(|| E::custom("a vector that is not base64"))?;
+        match bytes.as_chunks::<4>() {
+            (numbers, []) => Ok(Numbers(numbers.iter().map(|four| f32::from_le_bytes(*four)).collect())),
+            _ => Err(E::custom("a vector that is no list of numbers of four bytes")),
         }
     }
 }
 
-fn plain(numbers: Vec<Number>) -> Vec<f32> {
-    numbers.into_iter().map(|number| number.0).collect()
+impl Answer {
+    /// One vector for each of `n` texts, in their order; else what is wrong.
+    pub(super) fn of_texts(self, n: usize) -> Result<Vec<Vec<f32>>, String> {
+        match self {
+            Self::Numbered(data) => numbered(data, n),
+            Self::InOrder(vectors) if vectors.len() == n => Ok(vectors.into_iter().map(|vector| vector.0).collect()),
+            Self::InOrder(vectors) => Err(format!("{} vectors for {n} texts", vectors.len())),
+        }
+    }
 }
 
 /// In the order of their numbers, which need not be that of the list; without numbers it is.
@@ -178,7 +230,7 @@ fn numbered(data: Vec<Numbered>, n: usize) -> Result<Vec<Vec<f32>>, String> {
         let place = vectors
             .get_mut(at)
             .ok_or_else(|| format!("a vector for text {at} of {n}, counted from 0"))?;
-        if place.replace(entry.embedding.into_vector()?).is_some() {
+        if place.replace(entry.embedding.0).is_some() {
             return Err(format!("two vectors for text {at}, counted from 0"));
         }
     }
@@ -188,69 +240,45 @@ fn numbered(data: Vec<Numbered>, n: usize) -> Result<Vec<Vec<f32>>, String> {
         .ok_or_else(|| "a text without a vector".to_owned())
 }
 
-impl Numbers {
-    fn into_vector(self) -> Result<Vec<f32>, String> {
-        match self {
-            Self::Plain(vector) => Ok(plain(vector)),
-            Self::Base64(text) => {
-                let bytes = base64(&text).ok_or_else(|| "a vector that is not base64".to_owned())?;
-                let (numbers, rest) = bytes.as_chunks::<4>();
-                match rest.is_empty() {
-                    true => Ok(numbers.iter().map(|four| f32::from_le_bytes(*four)).collect()),
-                    false => Err("a vector that is no list of numbers of four bytes".to_owned()),
-                }
-            }
-        }
-    }
-}
-
-/// Source: RFC 4648, section 4. Padding may be left out.
-fn base64(text: &str) -> Option<Vec<u8>> {
-    let text = text.trim_end_matches('=').as_bytes();
-    let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
-    for group in text.chunks(4) {
-        let mut bits = 0u32;
-        for &letter in group {
-            let value = match letter {
-                b'A'..=b'Z' => letter - b'A',
-                b'a'..=b'z' => letter - b'a' + 26,
-                b'0'..=b'9' => letter - b'0' + 52,
-                b'+' => 62,
-                b'/' => 63,
-                _ => return None,
-            };
-            bits = bits << 6 | u32::from(value);
-        }
-        let n_bytes = group.len().checked_sub(1).filter(|&n| n > 0)?;
-        bits <<= 6 * (4 - group.len());
-        bytes.extend_from_slice(&bits.to_be_bytes()[1..=n_bytes]);
-    }
-    Some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    fn read(text: &str, n: usize) -> Result<Vec<Vec<f32>>, String> {
-        serde_json::from_str::<Answer>(text)
-            .map_err(|error| error.to_string())?
-            .into_vectors(n)
+    fn read(api: EmbeddingApi, text: &str, n: usize) -> Result<Vec<Vec<f32>>, String> {
+        vectors(api, text.as_bytes())?.of_texts(n)
     }
 
     #[test]
-    fn every_form_is_read() {
+    fn every_form_is_read_where_it_was_asked_for() {
         let expected = vec![vec![1.0, 2.0], vec![3.0, -0.5]];
-        for text in [
-            r#"[[1,2],[3,-0.5]]"#,
-            r#"{"model":"m","embeddings":[[1,2],[3,-0.5]],"total_duration":1}"#,
-            r#"{"object":"list","data":[{"object":"embedding","index":1,"embedding":[3,-0.5]},{"index":0,"embedding":[1,2]}]}"#,
-            r#"{"data":[{"embedding":[1,2]},{"embedding":[3,-0.5]}]}"#,
-            r#"{"data":[{"index":0,"embedding":"AACAPwAAAEA="},{"index":1,"embedding":"AABAQAAAAL8"}]}"#,
+        let apis = [EmbeddingApi::OpenAi, EmbeddingApi::Ollama, EmbeddingApi::Tei];
+        for (api, text) in [
+            (EmbeddingApi::Tei, r#"[[1,2],[3,-0.5]]"#),
+            (
+                EmbeddingApi::Ollama,
+                r#"{"model":"m","embeddings":[[1,2],[3,-0.5]],"total_duration":1}"#,
+            ),
+            (
+                EmbeddingApi::OpenAi,
+                r#"{"object":"list","data":[{"object":"embedding","index":1,"embedding":[3,-0.5]},{"index":0,"embedding":[1,2]}]}"#,
+            ),
+            (
+                EmbeddingApi::OpenAi,
+                r#"{"data":[{"embedding":[1,2]},{"embedding":[3,-0.5]}]}"#,
+            ),
+            (
+                EmbeddingApi::OpenAi,
+                r#"{"data":[{"index":0,"embedding":"AACAPwAAAEA="},{"index":1,"embedding":"AABAQAAAAL8"}]}"#,
+            ),
         ] {
-            assert_eq!(read(text, 2).unwrap(), expected, "{text}");
+            assert_eq!(read(api, text, 2).unwrap(), expected, "{text}");
+            for other in apis.into_iter().filter(|other| *other != api) {
+                assert!(read(other, text, 2).is_err(), "{other:?}: {text}");
+            }
         }
+        let odd = read(EmbeddingApi::Tei, "[[1,null]]", 1).unwrap();
+        assert!(odd[0][0] == 1.0 && odd[0][1].is_nan());
     }
 
     #[test]
@@ -258,6 +286,14 @@ mod tests {
         for (text, what) in [
             (r#"[[1,2]]"#, "1 vectors for 2"),
             (r#"[[1],[2],[3]]"#, "3 vectors for 2"),
+            (r#"[[1,NaN],[1,2]]"#, "expected value"),
+            (r#"[[1,"2"],[1,2]]"#, "invalid type"),
+            (r#"[1,2]"#, "expected a vector"),
+        ] {
+            let error = read(EmbeddingApi::Tei, text, 2).unwrap_err();
+            assert!(error.contains(what), "{text}: {error}");
+        }
+        for (text, what) in [
             (
                 r#"{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]}"#,
                 "two vectors",
@@ -278,10 +314,9 @@ mod tests {
                 r#"{"data":[{"index":0,"embedding":"AACAPw=="},{"index":1,"embedding":"AAA="}]}"#,
                 "four bytes",
             ),
-            (r#"{"error":"x"}"#, "did not match"),
-            (r#"[[1,NaN],[1,2]]"#, "expected value"),
+            (r#"{"error":"x"}"#, "missing field `data`"),
         ] {
-            let error = read(text, 2).unwrap_err();
+            let error = read(EmbeddingApi::OpenAi, text, 2).unwrap_err();
             assert!(error.contains(what), "{text}: {error}");
         }
     }

@@ -119,9 +119,8 @@ impl Workspace {
         }
     }
 
-    /// What answers questions about a view, with the help of others as it is set, until `interrupt` is set.
-    pub fn searcher<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Result<Searcher<'a>> {
-        let mut searcher = Searcher::new(view, self.embedder(), self.static_model())?.until(interrupt);
+    /// Tells the models on other machines by what they are known again.
+    pub(crate) fn know_models(&self) {
         let known = |profile| {
             let sidecar = self.open_sidecar().ok()??;
             RowFile::open(Arc::new(probe_of(&sidecar, profile).ok()??)).ok()
@@ -131,6 +130,14 @@ impl Workspace {
         }
         if let Some(model) = self.remote_sparse() {
             model.know_by(|| known(model.profile().id()));
+        }
+    }
+
+    /// What answers questions about a view, with the help of others as it is set, until `interrupt` is set.
+    pub fn searcher<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Result<Searcher<'a>> {
+        self.know_models();
+        let mut searcher = Searcher::new(view, self.embedder(), self.static_model())?.until(interrupt);
+        if let Some(model) = self.remote_sparse() {
             searcher = searcher.with_sparse(model, self.config.sparse.weight());
         }
         if let Some(elsewhere) = self.elsewhere(view, interrupt)? {

@@ -582,6 +582,33 @@ fn another_model_under_the_same_name_answers_no_question() {
             );
         }
     }
+    let doctor = call_in(repo.root(), &["doctor"], b"").text();
+    assert!(
+        doctor.contains("another model answers") && doctor.contains("config set embedding.revision"),
+        "{doctor}"
+    );
+}
+
+#[test]
+fn the_doctor_tells_when_questions_would_not_wait_for_an_answer() {
+    let repo = project(1);
+    let stub = Stub::start(|seen| openai(seen, DIM).after(Duration::from_millis(100)));
+    configure(
+        &repo,
+        &format!("{}query_timeout_ms = 20\ndimensions = 64\n", settings(&stub)),
+    );
+    let doctor = call_in(repo.root(), &["doctor"], b"").text();
+    assert!(
+        doctor.contains("no longer than 20 ms") && doctor.contains("config set embedding.query_timeout_ms"),
+        "{doctor}"
+    );
+    assert!(
+        doctor.contains("embedding.dimensions = 64") && !doctor.contains("gc.auto"),
+        "{doctor}"
+    );
+    configure(&repo, &format!("{}dimensions = 7\n", settings(&stub)));
+    let doctor = call_in(repo.root(), &["doctor"], b"").text();
+    assert!(doctor.contains("config unset embedding.dimensions"), "{doctor}");
 }
 
 #[test]

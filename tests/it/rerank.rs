@@ -11,7 +11,7 @@ use crate::cli::{Called, call_in};
 use crate::indexed::{Indexed, NEVER};
 use crate::mcp::Client;
 use crate::remote::{configure, project};
-use crate::support::model::{Judge, asked_of, judged, number_in};
+use crate::support::model::{Judge, asked_of, judged, number_in, openai};
 use crate::support::{Reply, Seen, Stub, TestRepo};
 
 /// Prose, so that it is reranked.
@@ -153,6 +153,48 @@ fn the_pages_of_an_answer_fit_together() {
     assert_eq!(found(&repo, &[QUESTION, "-n", "7", "--cursor", cursor]), before[7..]);
     assert_eq!(stub.requests().len(), 1);
     search(&repo, &[QUESTION, "--no-rerank", "--cursor", cursor]).expect(2);
+}
+
+#[test]
+fn a_page_has_the_order_of_the_one_before_or_is_refused() {
+    let repo = project(9);
+    let embedder = Stub::start(|seen| openai(seen, 32));
+    let stub = Stub::start(tei);
+    let embedding = format!("\n[embedding]\nserver = '{}'\nmodel = 'm'\n", embedder.url());
+    configure(&repo, &format!("{}{embedding}", settings(&stub, "")));
+    call_in(repo.root(), &["index", "-q"], b"").expect(0);
+    let page = |more: &[&str]| search(&repo, &[&[QUESTION, "-n", "3"], more].concat());
+    let cursor_of = |answer: &Value| answer["next_cursor"].as_str().unwrap().to_owned();
+    let first = page(&[]).expect(0).json();
+    assert_eq!((paths(&first), &first["complete"]), (packets([8, 7, 6]), &json!(true)));
+
+    // What judged there is away: no page of another order.
+    stub.script([Reply::status(500)]);
+    let refused = page(&["--cursor", &cursor_of(&first)]).expect(2);
+    let said = format!("{}{}", refused.text(), refused.stderr);
+    assert!(
+        said.contains("in the order of the one before") && said.contains("status 500"),
+        "{said}"
+    );
+    embedder.script([Reply::status(500)]);
+    page(&["--cursor", &cursor_of(&first)]).expect(2);
+    // It is back.
+    let second = page(&["--cursor", &cursor_of(&first)]).expect(0).json();
+    assert_eq!(paths(&second), packets([5, 4, 3]));
+
+    // What was away there is not asked, and all pages together have everything.
+    stub.script([Reply::status(500)]);
+    let mut answer = page(&[]).expect(0).json();
+    let mut all = paths(&answer);
+    stub.forget();
+    while answer["next_cursor"].is_string() {
+        answer = page(&["--cursor", &cursor_of(&answer)]).expect(0).json();
+        let why = answer["incomplete_because"].to_string();
+        assert!(why.contains("as on the page before"), "{why}");
+        all.extend(paths(&answer));
+    }
+    assert!(stub.requests().is_empty());
+    assert_eq!(all, found(&repo, &[QUESTION, "--no-rerank", "-n", "9"]));
 }
 
 #[test]

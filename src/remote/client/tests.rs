@@ -142,6 +142,11 @@ fn a_pause_that_is_asked_for_is_kept_by_all() {
         Some(503)
     );
     assert!(started.elapsed() < Duration::from_secs(10));
+    // And so are those that come after, whoever asks: nothing is sent meanwhile.
+    let n_requests = stub.requests().len();
+    let error = ask(&client, &within(Duration::from_secs(20))).unwrap_err();
+    assert!(matches!(error.failure, Failure::Paused { .. }), "{error}");
+    assert_eq!(stub.requests().len(), n_requests);
 }
 
 #[test]
@@ -209,6 +214,9 @@ fn what_is_no_json_is_quoted_and_what_is_too_long_is_not_read() {
     };
     let error = ask(&client_with(&stub, limits), &patient()).unwrap_err();
     assert!(matches!(error.failure, Failure::TooLarge { max_bytes: 1000 }));
+    let small = Request::post("/q", &json!({})).answered_within(500);
+    let error = client(&stub).send::<Value>(&small, &patient()).unwrap_err();
+    assert!(matches!(error.failure, Failure::TooLarge { max_bytes: 500 }));
     stub.script([Reply::json(&json!({})).with("content-encoding", "gzip")]);
     assert!(matches!(
         ask(&client(&stub), &patient()).unwrap_err().failure,

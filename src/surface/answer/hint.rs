@@ -2,7 +2,7 @@
 
 use crate::config::{ConfigError, Origin};
 use crate::git::{OpenError, RevisionError};
-use crate::query::{CursorError, PatternError, ReadError};
+use crate::query::{CursorError, PatternError, ReadError, SearchError};
 
 /// An error of a request itself, with what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +79,12 @@ pub(crate) fn hint(error: &anyhow::Error, door: Door) -> Option<String> {
                 return Some("take it from next_cursor of the answer before".to_owned());
             }
             None => {}
+        }
+        if let Some(SearchError::OtherOrder { .. }) = cause.downcast_ref() {
+            return Some(door.pick(
+                "ask again later, or from the beginning, without --cursor",
+                "ask again later, or from the beginning, without cursor",
+            ));
         }
         match cause.downcast_ref::<ReadError>() {
             Some(ReadError::UnknownPath { near, .. } | ReadError::NoPart { near, .. }) if !near.is_empty() => {

@@ -13,8 +13,8 @@ use crate::extract::{self, DefinitionKind};
 use crate::git::{BlobContent, ObjectReader};
 use crate::model::ChunkKey;
 use crate::query::{
-    ExactText, FEATURES, FileFilter, FileMatches, GrepDetail, GrepLine, GrepPosition, GrepRequest, Hit, Mode, Pattern,
-    Request, Rerank, SearchOutcome, Sources, grep,
+    ExactText, FEATURES, FileFilter, FileMatches, GrepDetail, GrepLine, GrepPosition, GrepRequest, Hit, Judges, Mode,
+    Pattern, Request, Rerank, SearchOutcome, Sources, grep,
 };
 use crate::snapshot::{FileId, View};
 use crate::surface::open::Workspace;
@@ -197,7 +197,7 @@ fn page_of(
     for (hit, position) in outcome.hits.iter().zip(request.skip as u32 + 1..) {
         go_on(interrupt)?;
         page.results.push(result_out(view, &mut reader, hit, explain)?);
-        page.after.push((position, 0));
+        page.after.push((position, outcome.judges.to_number()));
     }
     page.next = page.after.last().copied().filter(|_| outcome.has_more);
     Ok(page)
@@ -284,6 +284,7 @@ pub(crate) fn ranked_over_refs(
     let n_wanted = request.skip.saturating_add(request.limit).saturating_add(1);
     let mut page = SearchPage::default();
     let mut found: Vec<(usize, ChunkKey, Hit)> = Vec::new();
+    let mut judges: Vec<Judges> = Vec::new();
     for (at, RefView { view, filter }) in views.iter().enumerate() {
         let request = Request {
             filter: filter.clone(),
@@ -295,6 +296,7 @@ pub(crate) fn ranked_over_refs(
         };
         let best = best_hits(workspace, view, &request, &[], interrupt)?;
         let outcome = best.outcome;
+        judges.push(outcome.judges);
         page.read_as = page.read_as.or(outcome.read_as);
         let reference = &view.provenance().reference;
         let notes = best.notes.iter().map(|note| format!("{reference}: {note}"));
@@ -315,6 +317,12 @@ pub(crate) fn ranked_over_refs(
     let has_more = found.len() >= n_wanted;
     let mut reader = workspace.repository.reader();
     let told = found.iter().skip(request.skip).take(request.limit);
+    // Of several orders a cursor tells nothing.
+    judges.dedup();
+    let number = match judges[..] {
+        [judges] => judges.to_number(),
+        _ => 0,
+    };
     for ((at, key, hit), position) in told.zip(request.skip as u32 + 1..) {
         go_on(interrupt)?;
         let mut result = result_out(views[*at].view, &mut reader, hit, explain)?;
@@ -328,7 +336,7 @@ pub(crate) fn ranked_over_refs(
             }
         }
         page.results.push(result);
-        page.after.push((position, 0));
+        page.after.push((position, number));
     }
     page.next = page.after.last().copied().filter(|_| has_more);
     Ok(page)

@@ -11,7 +11,7 @@ use super::json::{Hinted, ProvenanceOut};
 use super::progress::CliProgress;
 use super::render::{FAINT, Output, PATH, STRONG};
 use super::{Found, INTERRUPTED, search_commits};
-use crate::query::{CursorKey, FileFilter, Mode, Pattern, PatternOptions, Request, Rerank, Sources, Tests};
+use crate::query::{CursorKey, FileFilter, Judges, Mode, Pattern, PatternOptions, Request, Rerank, Sources, Tests};
 use crate::snapshot::{Documents, View};
 use crate::surface::answer::{
     LifeOut, MAX_QUERY_BYTES, MomentOut, RefView, ResultOut, SearchPage, lines_request, matching_lines, ranked,
@@ -216,6 +216,7 @@ fn request(
         filter,
         limit,
         skip: after.map_or(0, |(n_told, _)| n_told as usize),
+        as_before: after.and_then(|(_, judges)| Judges::from_number(judges)),
         rerank: rerank(args),
         ..Request::default()
     }

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::{Finding, Remedy, Severity};
 use crate::config::{ConfigError, unknown_variables};
+use crate::embed::EmbedError;
 use crate::git::{GitVersion, Repository, RepositoryKind, git_version};
 use crate::index::Segments;
-use crate::remote::{Endpoint, Examined};
+use crate::remote::{EmbeddingApi, Endpoint, Examined};
 use crate::sidecar::{OpenError, Sidecar, State, volume};
 use crate::surface::answer::{Door, hint, sizes};
 use crate::surface::hooks::{self, Foreign, HookState, HookStatus, RunOutcome, Trial};
@@ -308,20 +309,31 @@ pub(super) fn configuration() -> Vec<Finding> {
         .collect()
 }
 
-/// Whether the server that embeds answers, and with what.
+/// Whether the server that embeds answers, with what, and soon enough.
 pub(super) fn embedder(workspace: &Workspace) -> Vec<Finding> {
     let Some(model) = workspace.remote_model() else {
         return Vec::new();
     };
+    workspace.know_models();
     let options = model.options();
     let server = Examinee {
         area: "embedder",
         name: &options.model,
         endpoint: &options.endpoint,
+        section: "embedding",
         without: "the built-in model does",
-        setting: "embedding.server",
     };
-    server.told(model.examine(EXAMINE_WITHIN).map(|found| about(&found, "dimensions")))
+    let found = model.examine(EXAMINE_WITHIN);
+    let mut findings = server.told(found.map(|found| Answered::of(&found, "dimensions", options.query_timeout)));
+    if let (Some(set), true) = (options.dimensions, findings[0].message.contains("were asked for")) {
+        let mend = format!("codescout config unset embedding.dimensions, which is {set}");
+        findings[0].mend = Some(mend);
+    }
+    if options.model.is_empty() && options.api != EmbeddingApi::Tei {
+        let unnamed = Finding::new(server.area, Severity::Warning, "no model is named");
+        findings.push(unnamed.mended_by("codescout config set embedding.model NAME"));
+    }
+    findings
 }
 
 /// The same for the one that makes sparse vectors.
@@ -329,19 +341,17 @@ pub(super) fn sparse(workspace: &Workspace) -> Vec<Finding> {
     let Some(model) = workspace.remote_sparse() else {
         return Vec::new();
     };
+    workspace.know_models();
     let options = model.options();
     let server = Examinee {
         area: "sparse",
         name: &options.model,
         endpoint: &options.endpoint,
+        section: "sparse",
         without: "sparse vectors do not count",
-        setting: "sparse.server",
     };
-    server.told(
-        model
-            .examine(EXAMINE_WITHIN)
-            .map(|found| about(&found, "tokens for a word")),
-    )
+    let found = model.examine(EXAMINE_WITHIN);
+    server.told(found.map(|found| Answered::of(&found, "tokens for a word", options.query_timeout)))
 }
 
 /// Whether the server that reranks answers.
@@ -353,26 +363,40 @@ pub(super) fn reranker(workspace: &Workspace) -> Vec<Finding> {
         area: "reranker",
         name: reranker.model(),
         endpoint: &reranker.options().endpoint,
+        section: "rerank",
         without: "results are in the order without it",
-        setting: "rerank.server",
     };
-    server.told(reranker.examine().map(in_time))
+    server.told(reranker.examine().map(|elapsed| Answered {
+        told: in_time(elapsed),
+        elapsed,
+        patience: reranker.options().timeout,
+    }))
 }
 
 fn in_time(elapsed: Duration) -> String {
     format!("answers in {} ms", elapsed.as_millis())
 }
 
-/// What is told of a server that makes vectors; `unit` is what these are counted in.
-fn about(found: &Examined, unit: &str) -> String {
-    let reads = found.limits.max_tokens;
-    let reads = reads.map(|max_tokens| format!("; it reads {max_tokens} tokens of a text"));
-    format!(
-        "{} with {} {unit}{}",
-        in_time(found.elapsed),
-        found.dim,
-        reads.unwrap_or_default()
-    )
+/// What a server gave.
+struct Answered {
+    told: String,
+    elapsed: Duration,
+    /// For how long questions wait.
+    patience: Duration,
+}
+
+impl Answered {
+    /// What is told of a server that makes vectors; `unit` is what these are counted in.
+    fn of(found: &Examined, unit: &str, patience: Duration) -> Self {
+        let reads = found.limits.max_tokens;
+        let reads = reads.map(|max_tokens| format!("; it reads {max_tokens} tokens of a text"));
+        let (elapsed, reads) = (found.elapsed, reads.unwrap_or_default());
+        Self {
+            told: format!("{} with {} {unit}{reads}", in_time(elapsed), found.dim),
+            elapsed,
+            patience,
+        }
+    }
 }
 
 /// A server that is looked at.
@@ -380,28 +404,34 @@ struct Examinee<'a> {
     area: &'static str,
     name: &'a str,
     endpoint: &'a Endpoint,
+    /// Of its settings.
+    section: &'static str,
     /// What happens until it answers.
     without: &'static str,
-    setting: &'static str,
 }
 
 impl Examinee<'_> {
-    fn told<E: std::error::Error + Send + Sync + 'static>(&self, found: Result<String, E>) -> Vec<Finding> {
+    fn told<E: std::error::Error + Send + Sync + 'static>(&self, found: Result<Answered, E>) -> Vec<Finding> {
         let finding = |severity, message: String| Finding::new(self.area, severity, message);
         let host = self.endpoint.host();
         let mut findings = vec![match found {
-            Ok(told) => finding(Severity::Fine, format!("{} at {host} {told}", self.name)),
-            Err(error) => {
-                let error = anyhow::Error::new(error);
-                finding(
-                    Severity::Warning,
-                    format!("{error:#}; until it answers {}", self.without),
-                )
-                .mended_by(format!(
-                    "codescout config set {} ADDRESS, or take it out of .codescout/config.toml",
-                    self.setting
-                ))
-            }
+            Ok(found) if found.elapsed > found.patience => finding(
+                Severity::Warning,
+                format!(
+                    "{} at {host} {}; questions wait no longer than {} ms, and then {}",
+                    self.name,
+                    found.told,
+                    found.patience.as_millis(),
+                    self.without
+                ),
+            )
+            .mended_by(format!(
+                "codescout config set {}.query_timeout_ms {}",
+                self.section,
+                (2 * found.elapsed.as_millis()).next_multiple_of(500)
+            )),
+            Ok(found) => finding(Severity::Fine, format!("{} at {host} {}", self.name, found.told)),
+            Err(error) => self.failed(&error.into()),
         }];
         if self.endpoint.is_in_clear() {
             findings.push(finding(
@@ -410,6 +440,22 @@ impl Examinee<'_> {
             ));
         }
         findings
+    }
+
+    fn failed(&self, error: &anyhow::Error) -> Finding {
+        let finding = |until: &str| {
+            let message = format!("{error:#}; until {until} {}", self.without);
+            Finding::new(self.area, Severity::Warning, message)
+        };
+        let section = self.section;
+        match error.downcast_ref() {
+            Some(EmbedError::Unusable { .. }) => finding("that is mended").mended_by(format!(
+                "put the model back; if it is to be another: codescout config set {section}.revision NAME, then codescout index"
+            )),
+            _ => finding("it answers").mended_by(format!(
+                "codescout config set {section}.server ADDRESS, or: codescout config unset {section}.server"
+            )),
+        }
     }
 }
 

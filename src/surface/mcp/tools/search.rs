@@ -14,7 +14,7 @@ use super::super::question::Question;
 use super::super::reply::{Body, Draft, Reply};
 use super::super::tool::{Call, QUESTION_TIME, Tool};
 use super::search_commits::{self, Inside};
-use crate::query::{CursorKey, Mode, Pattern, PatternOptions, Request, Rerank};
+use crate::query::{CursorKey, Judges, Mode, Pattern, PatternOptions, Request, Rerank};
 use crate::surface::answer::{
     ProvenanceOut, RefView, ResultOut, SearchPage, lines_request, matching_lines, ranked, ranked_over_refs,
 };
@@ -164,6 +164,7 @@ fn by_rank(call: &Call<'_>, question: &Question, query: &str) -> Result<SearchPa
         filter: question.filter.clone(),
         limit: question.asked.limit,
         skip: question.n_told(),
+        as_before: question.after.and_then(|(_, judges)| Judges::from_number(judges)),
         rerank: rerank(call),
         ..Request::default()
     };
@@ -221,6 +222,7 @@ fn over_refs(call: &Call<'_>, query: &str) -> Result<Reply> {
         mode: mode(call),
         limit: first.asked.limit,
         skip: after.map_or(0, |(n_told, _)| n_told as usize),
+        as_before: after.and_then(|(_, judges)| Judges::from_number(judges)),
         ..Request::default()
     };
     let views: Vec<RefView<'_>> = questions
