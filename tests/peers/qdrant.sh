@@ -42,7 +42,7 @@ for _ in $(seq 100); do
     "$venv/bin/python" -c "import urllib.request as r; r.urlopen('http://127.0.0.1:$port/')" 2>/dev/null && break
     sleep 0.1
 done
-if (cd "$here/../.." && CODESCOUT_TEST_QDRANT_URL=http://127.0.0.1:$port cargo test -q --test it qdrant::a_real_qdrant) >"$log" 2>&1; then
+if (cd "$here/../.." && CODESCOUT_TEST_QDRANT_URL=http://127.0.0.1:$port cargo test -q --test it qdrant::course::a_real_qdrant) >"$log" 2>&1; then
     echo "pass  Qdrant's engine: clones put, take, remove and move vectors"
 else
     echo "FAIL  Qdrant's engine: clones put, take, remove and move vectors" && tail -20 "$log"

@@ -1,0 +1,130 @@
+//! Everything from the first vector to the last, with the stub and with a real server.
+
+use serde_json::json;
+
+use super::{index, large_project, openai_stub, places, search, why, with_embedder, with_qdrant};
+use crate::cli::call_in;
+use crate::remote::configure;
+use crate::support::TestRepo;
+use crate::support::qdrant::QdrantStub;
+
+/// Everything from the first vector to the last, on any server. `prefix` is nobody else's.
+fn whole_course(url: &str, prefix: &str, key: Option<&str>) {
+    let embedder = openai_stub();
+    let repo = large_project(40);
+    let settings = |more: &str| {
+        let key = key.map_or(String::new(), |_| {
+            format!("key_file = '{}'\n", repo.beside("key").display())
+        });
+        format!(
+            "{}{}prefix = '{prefix}'\n{key}{more}",
+            with_embedder(&embedder),
+            with_qdrant(url)
+        )
+    };
+    std::fs::write(repo.beside("key"), key.unwrap_or_default()).unwrap();
+    configure(&repo, &with_embedder(&embedder));
+    index(&repo);
+    let queries = ["read field 3 from the tail", "take bytes of a record"];
+    let ask = |repo: &TestRepo| -> Vec<Vec<(String, u64, f64)>> {
+        let answers = queries.map(|query| search(repo, query));
+        answers.iter().for_each(|answer| assert_eq!(why(answer), ""));
+        answers.iter().map(places).collect()
+    };
+    let before = ask(&repo);
+    configure(&repo, &settings(""));
+    let done = index(&repo).json();
+    let n_chunks = done["shared"]["new"].as_u64().unwrap();
+    assert!(n_chunks > 256 && done["shared"]["missing"] == 0, "{done}");
+    assert_eq!(ask(&repo), before);
+
+    // Another clone takes them; it has a branch of its own.
+    let clone = repo.clone_with("second", &[]);
+    configure(&clone, &settings(""));
+    embedder.forget();
+    let done = index(&clone).json();
+    assert_eq!(
+        (&done["vectors"]["taken"], &done["shared"]["missing"]),
+        (&json!(n_chunks), &json!(0)),
+        "{done}"
+    );
+    assert!(embedder.requests().is_empty());
+    // Taken vectors were rounded once more: the last digits of scores are others.
+    let taken = ask(&clone);
+    for (ours, theirs) in taken.iter().flatten().zip(before.iter().flatten()) {
+        assert!((ours.2 - theirs.2).abs() < 0.01, "{ours:?} for {theirs:?}");
+    }
+
+    // The first forgets some, and has them removed; the second notices, and puts them back.
+    for file in 0..15 {
+        repo.remove(format!("part_{}/file_{file}.rs", file % 6));
+    }
+    repo.git(["add", "--all"]);
+    repo.git(["commit", "--quiet", "--amend", "-m", "fewer"]);
+    repo.git(["reflog", "expire", "--expire=now", "--all"]);
+    repo.git(["update-ref", "-d", "ORIG_HEAD"]);
+    // Its first commit is another now; who shares says so.
+    let first = clone.rev_parse("HEAD");
+    let named = format!("repository = '{first}'\n");
+    configure(&repo, &settings(&named));
+    assert_eq!(index(&repo).json()["shared"]["new"], 0);
+    let dry = call_in(repo.root(), &["gc", "--qdrant", "--dry-run", "--json"], b"")
+        .expect(0)
+        .json();
+    assert_eq!(
+        (&dry["shared"]["count"], &dry["shared"]["removed"]),
+        (&json!(0), &json!(false)),
+        "{dry}"
+    );
+    let collected = call_in(repo.root(), &["gc", "--aggressive", "--qdrant", "--json"], b"")
+        .expect(0)
+        .json();
+    let n_removed = collected["shared"]["count"].as_u64().unwrap();
+    assert!(n_removed > 100 && collected["shared"]["removed"] == true, "{collected}");
+    assert_eq!(ask(&repo).len(), queries.len(), "what was looked at again is asked");
+    let answer = search(&clone, queries[0]);
+    assert!(why(&answer).contains("codescout index looks again"), "{answer}");
+    assert_eq!(places(&answer), taken[0]);
+    let done = index(&clone).json();
+    assert_eq!(
+        (&done["shared"]["new"], &done["shared"]["found"]),
+        (&json!(n_removed), &json!(n_chunks - n_removed)),
+        "{done}"
+    );
+    assert_eq!(ask(&clone), taken);
+
+    // Another collection takes the place of the first.
+    configure(&clone, &settings("compression = 'scalar'\n"));
+    let moved = call_in(clone.root(), &["index", "--new-collection"], b"")
+        .expect(0)
+        .text();
+    assert!(moved.contains("vectors moved to"), "{moved}");
+    assert_eq!(ask(&clone), taken);
+    assert!(why(&search(&repo, queries[0])).contains("removed or moved"));
+    assert_eq!(index(&repo).json()["shared"]["new"], 0);
+    ask(&repo);
+}
+
+#[test]
+fn clones_put_take_remove_and_move_vectors() {
+    let qdrant = QdrantStub::start();
+    qdrant.want_key("sesame");
+    whole_course(&qdrant.url(), "course", Some("sesame"));
+    let collections = qdrant.collections();
+    let (name, made) = collections.iter().next().unwrap();
+    assert!(collections.len() == 1 && !name.ends_with("-1"), "{collections:?}");
+    assert_eq!(made["config"]["quantization_config"]["scalar"]["type"], "int8");
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "skipped aloud")]
+fn a_real_qdrant_does_the_same() {
+    let Ok(url) = std::env::var("CODESCOUT_TEST_QDRANT_URL") else {
+        eprintln!("skipped: CODESCOUT_TEST_QDRANT_URL names no Qdrant (its key: CODESCOUT_TEST_QDRANT_KEY)");
+        return;
+    };
+    let key = std::env::var("CODESCOUT_TEST_QDRANT_KEY").ok();
+    let prefix = format!("codescout-test-{}", std::process::id());
+    whole_course(&url, &prefix, key.as_deref());
+    eprintln!("collections that begin with {prefix} can be deleted");
+}

@@ -1,0 +1,93 @@
+//! What is told of the server, and what is shown to it.
+
+use serde_json::json;
+
+use super::{index, project, search, why, with_qdrant};
+use crate::cli::call_in;
+use crate::remote::configure;
+use crate::support::qdrant::QdrantStub;
+
+#[test]
+fn a_key_is_shown_to_the_server_and_to_nobody_else() {
+    let repo = project(6);
+    let qdrant = QdrantStub::start();
+    qdrant.want_key("sesame");
+    configure(&repo, &with_qdrant(&qdrant.url()));
+    let done = index(&repo).json();
+    let why_not = done["shared"]["stopped_because"].as_str().unwrap();
+    assert!(why_not.contains("401") && why_not.contains("key"), "{why_not}");
+    let key = repo.beside("key");
+    std::fs::write(&key, "sesame\n").unwrap();
+    let settings = format!("{}key_file = '{}'\n", with_qdrant(&qdrant.url()), key.display());
+    configure(&repo, &settings);
+    assert_eq!(index(&repo).json()["shared"]["new"], 6);
+    assert_eq!(why(&search(&repo, "packet")), "");
+    for args in [&["doctor"][..], &["doctor", "--what-leaves"], &["config"], &["status"]] {
+        let called = call_in(repo.root(), args, b"");
+        assert!(
+            !called.text().contains("sesame") && !called.stderr.contains("sesame"),
+            "{args:?}"
+        );
+    }
+    configure(&repo, &settings.replace(&qdrant.url(), "http://example.com"));
+    let called = call_in(repo.root(), &["search", "packet"], b"").expect(2);
+    assert!(called.stderr.contains("over plain http"), "{}", called.stderr);
+    // Nor may a repository say where its vectors go.
+    std::fs::remove_file(repo.path(".codescout/config.toml")).unwrap();
+    repo.write(".codescout.toml", with_qdrant(&qdrant.url()));
+    let called = call_in(repo.root(), &["index"], b"").expect(2);
+    assert!(
+        called.stderr.contains("qdrant.server can only be set in"),
+        "{}",
+        called.stderr
+    );
+}
+
+#[test]
+fn what_leaves_and_what_is_there_are_told() {
+    let repo = project(5);
+    repo.write(
+        ".env",
+        "DATABASE_URL=postgres://app:hunter2@db/prod\nHOST=example.com\n",
+    );
+    repo.commit("secrets");
+    let qdrant = QdrantStub::start();
+    configure(&repo, &with_qdrant(&qdrant.url()));
+    let leaves = call_in(repo.root(), &["doctor", "--what-leaves"], b"").expect(0).text();
+    assert!(
+        leaves.contains("where clones share vectors") && !leaves.contains("nothing leaves"),
+        "{leaves}"
+    );
+    let status = call_in(repo.root(), &["index"], b"").expect(0).text();
+    assert!(status.contains("shared: 5 of 5 vectors put to"), "{status}");
+    let status = call_in(repo.root(), &["status", "--json"], b"").expect(0).json();
+    assert_eq!(
+        (&status["shared"]["chunks"], &status["shared"]["missing"]),
+        (&json!(5), &json!(1)),
+        "{status}"
+    );
+    assert_eq!(qdrant.n_vectors(), 5, "nothing of the credentials");
+    call_in(repo.root(), &["verify"], b"").expect(0);
+    // What is known to be there is damaged: it is found, and looked for again.
+    let folder = repo.path(".codescout/dense-v1");
+    let there = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let there = there
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|ending| ending == "there"))
+        .unwrap();
+    let mut bytes = std::fs::read(&there).unwrap();
+    bytes[130] ^= 1;
+    std::fs::write(&there, bytes).unwrap();
+    call_in(repo.root(), &["verify"], b"").expect(1);
+    assert_eq!(why(&search(&repo, "packet")), "");
+    assert_eq!(index(&repo).json()["shared"]["found"], 5);
+    call_in(repo.root(), &["verify"], b"").expect(0);
+    // Likewise what the repository is known by.
+    std::fs::write(repo.path(".codescout/repository"), "x").unwrap();
+    let status = call_in(repo.root(), &["status", "--json"], b"").expect(0).json();
+    assert_eq!(status["shared"]["chunks"], 0, "{status}");
+    assert_eq!(why(&search(&repo, "packet")), "");
+    index(&repo);
+    let status = call_in(repo.root(), &["status", "--json"], b"").expect(0).json();
+    assert_eq!(status["shared"]["chunks"], 5, "{status}");
+}
