@@ -76,6 +76,11 @@ impl SparseVector {
         Ok(Self { terms })
     }
 
+    /// Takes what was a vector's before: by ascending token, within the bounds.
+    pub(crate) fn of_terms(terms: Vec<(u32, f32)>) -> Self {
+        Self { terms }
+    }
+
     /// Tokens with their weights, by ascending token.
     pub fn terms(&self) -> &[(u32, f32)] {
         &self.terms

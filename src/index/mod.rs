@@ -28,7 +28,7 @@ pub use probe::{PROBE_TEXT, check_probe, check_row, probe_file};
 pub use recall::Recall;
 pub use records::{Records, RecordsData, RecordsError, RecordsKind, gather_records};
 pub use rewrite::{rewrite_artifacts, rewrite_segments};
-pub use rows::{Row, RowFile, RowWriter};
+pub use rows::{Row, RowFile, RowKind, RowWriter};
 pub use segments::{Segment, SegmentError, Segments, open_rows};
 pub use survivors::{NumberSet, Ranks, Survivors};
 pub use texts::{chunk_text, document_texts};

@@ -10,6 +10,15 @@ use super::sparse::{SparseFile, SparseWriter};
 /// Components of vectors from outside are kept in a byte each; four bits are measured for the model inside the program alone.
 const QUANTISATION: Quantisation = Quantisation::Int8;
 
+/// Which kind rows are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowKind {
+    /// Directions.
+    Dense,
+    /// Weights of tokens.
+    Sparse,
+}
+
 /// What an embedder has made of a text.
 #[derive(Clone, Debug)]
 pub enum Row {
@@ -37,12 +46,30 @@ pub enum RowWriter {
     Sparse(SparseWriter),
 }
 
+impl RowKind {
+    /// What they are called.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Dense => "vectors",
+            Self::Sparse => "sparse vectors",
+        }
+    }
+}
+
 impl Row {
     /// Whether the model found nothing in the text.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Dense(embedding) => embedding.vector.iter().all(|&x| x == 0.0),
             Self::Sparse(vector) => vector.is_empty(),
+        }
+    }
+
+    /// Components; 0 for what has none.
+    pub fn dim(&self) -> usize {
+        match self {
+            Self::Dense(embedding) => embedding.vector.len(),
+            Self::Sparse(_) => 0,
         }
     }
 }
@@ -96,6 +123,36 @@ impl RowFile {
             Self::Dense(file) => file.weight(row) > 0.0,
             Self::Sparse(file) => file.has(row),
         }
+    }
+
+    /// Components of every row; 0 for what has none.
+    pub fn dim(&self) -> usize {
+        match self {
+            Self::Dense(file) => file.dim(),
+            Self::Sparse(_) => 0,
+        }
+    }
+
+    /// Whether `row` is of a text of which the model has made something.
+    pub fn has_content(&self, row: u32) -> bool {
+        match self {
+            Self::Dense(file) => file.has_vector(row),
+            Self::Sparse(file) => file.has_terms(row),
+        }
+    }
+
+    /// What the model has made of the text of `row`, as far as it is kept; `None` where that is nothing.
+    pub fn row(&self, row: u32) -> Option<Row> {
+        if !self.has_content(row) {
+            return None;
+        }
+        Some(match self {
+            Self::Dense(file) => Row::Dense(Embedding {
+                vector: file.vector(row)?,
+                weight: file.weight(row),
+            }),
+            Self::Sparse(file) => Row::Sparse(file.vector(row)),
+        })
     }
 
     /// Begins a file that takes copies of these rows.

@@ -7,11 +7,12 @@ mod there;
 use std::error::Error;
 use std::sync::atomic::AtomicBool;
 
+use super::rows::Row;
 use crate::model::ChunkKey;
 
 pub use there::{THERE_ENDING, There};
 
-/// Keeps vectors of one embedding profile for the clones of one repository.
+/// Keeps vectors, dense or sparse, of one embedding profile for the clones of one repository.
 ///
 /// Blocks; may be called from many threads. All calls end soon after `interrupt` is set. What is put is the same whoever puts it, so
 /// putting twice does no harm.
@@ -22,29 +23,29 @@ pub trait SharedVectors: Send + Sync {
     /// Stands for the repository: the same in all its clones, and in no other repository.
     fn repository(&self) -> RepositoryTag;
 
-    /// How much is best asked for and put at once.
+    /// How much is best asked for and put at once, if each vector has `dim` components; 0 for sparse ones.
     fn batching(&self, dim: usize) -> SharedBatching;
 
     /// How things stand; `None` where nobody has put anything yet.
     fn standing(&self, interrupt: &AtomicBool) -> Result<Option<Standing>, SharedError>;
 
-    /// Makes ready for vectors of `dim` components, and tells how things stand then.
+    /// Makes ready for vectors of `dim` components, or for sparse ones, and tells how things stand then.
     fn prepare(&self, dim: usize, interrupt: &AtomicBool) -> Result<Standing, SharedError>;
 
     /// Whether each of `keys` is there.
     fn contains(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<bool>, SharedError>;
 
-    /// The vectors of `keys`, of unit length and all of one dimension, as far as they are there.
-    fn fetch(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<Option<Vec<f32>>>, SharedError>;
+    /// The vectors of `keys`, all of one dimension, as far as they are there. Dense ones are of unit length, with a weight of 1.
+    fn fetch(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<Option<Row>>, SharedError>;
 
-    /// Puts vectors of unit length.
-    fn put(&self, rows: &[(ChunkKey, Vec<f32>)], interrupt: &AtomicBool) -> Result<Put, SharedError>;
+    /// Puts vectors; dense ones of unit length.
+    fn put(&self, rows: &[(ChunkKey, Row)], interrupt: &AtomicBool) -> Result<Put, SharedError>;
 
     /// The vector of the text by which models are told apart, if one was put.
-    fn probe(&self, interrupt: &AtomicBool) -> Result<Option<Vec<f32>>, SharedError>;
+    fn probe(&self, interrupt: &AtomicBool) -> Result<Option<Row>, SharedError>;
 
     /// Puts the vector of that text.
-    fn put_probe(&self, vector: &[f32], interrupt: &AtomicBool) -> Result<(), SharedError>;
+    fn put_probe(&self, row: &Row, interrupt: &AtomicBool) -> Result<(), SharedError>;
 
     /// Removes vectors, after having told all other clones that what they know to be there may not be there any more.
     fn remove(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<(), SharedError>;
@@ -72,7 +73,7 @@ pub struct Standing {
     pub generation: [u8; 16],
     /// Whether vectors are being removed at this moment.
     pub is_removing: bool,
-    /// Components of each vector.
+    /// Components of each vector; 0 for sparse ones.
     pub dim: usize,
     /// Vectors of the repository.
     pub n_vectors: u64,

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use crate::embed::{Batching, EmbedError, Embedder, Profile, SparseEmbedder};
-use crate::index::Row;
+use crate::index::{Row, RowKind};
 
 /// Makes vectors or sparse vectors.
 #[derive(Clone, Copy)]
@@ -31,11 +31,11 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// What they are called.
-    pub fn noun(&self) -> &'static str {
+    /// Of which kind they are.
+    pub fn kind(&self) -> RowKind {
         match self {
-            Self::Dense(_) => "vectors",
-            Self::Sparse(_) => "sparse vectors",
+            Self::Dense(_) => RowKind::Dense,
+            Self::Sparse(_) => RowKind::Sparse,
         }
     }
 

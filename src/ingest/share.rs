@@ -10,9 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::embed::ProfileId;
-use crate::index::dense::VectorFile;
 use crate::index::shared::{Put, SharedBatching, SharedError, SharedVectors, Standing, There};
-use crate::index::{RowFile, Segments};
+use crate::index::{Row, RowFile, Segment, Segments};
 use crate::model::{ChunkKey, TreeId};
 use crate::sidecar::{Sidecar, State, Store};
 
@@ -94,10 +93,11 @@ impl Sharing<'_> {
             false => segments.with_added(self.sidecar, &state, &self.profile.to_string()),
         };
         let mut wanted = Wanted::of(trees, self.sidecar, &state, &segments)?;
-        for doc in 0..segments.n_docs() {
-            if !self.has_vector(&segments, doc) {
-                wanted.drop_doc(doc);
-            }
+        for segment in segments.iter() {
+            let rows = self.rows(segment);
+            let has_none = |row: &u32| rows.as_ref().is_none_or(|rows| !rows.has_content(*row));
+            let none = (0..segment.lexical.n_docs()).filter(has_none);
+            none.for_each(|row| wanted.drop_doc(segment.base_doc + row));
         }
         outcome.n_docs = wanted.n_left;
         let done = self.share(&wanted, &state, &segments, &mut outcome, progress, interrupt);
@@ -166,8 +166,8 @@ impl Sharing<'_> {
         outcome.n_left = wanted.n_left;
         let Some(dim) = segments
             .iter()
-            .find_map(|segment| self.vectors(segment))
-            .map(VectorFile::dim)
+            .find_map(|segment| self.rows(segment))
+            .map(|rows| rows.dim())
         else {
             return Ok(());
         };
@@ -245,13 +245,15 @@ impl Sharing<'_> {
             return Ok(());
         };
         let Some(known) = self.shared.probe(interrupt)? else {
-            let vector = local.vector(0).unwrap_or_default();
-            return Ok(self.shared.put_probe(&vector, interrupt)?);
+            return match local.row(0) {
+                Some(row) => Ok(self.shared.put_probe(&row, interrupt)?),
+                None => Ok(()),
+            };
         };
-        if known.len() != dim {
-            return Err(unusable(format!("a probe of {} components", known.len())));
+        if known.dim() != dim {
+            return Err(unusable(format!("a probe of {} components", known.dim())));
         }
-        let bytes = file_of(self.profile, std::iter::once(known.as_slice())).map_err(CatchUpError::from)?;
+        let bytes = file_of(self.profile, std::iter::once(&known)).map_err(CatchUpError::from)?;
         let known = RowFile::open(Arc::new(bytes.clone())).map_err(|error| unusable(error.to_string()))?;
         let same = same_probe(self.sidecar, &known, &bytes).map_err(|error| self.io(error))?;
         same.map_err(unusable)
@@ -313,9 +315,9 @@ impl Sharing<'_> {
         }
         let missing: Vec<Keyed> = of(false).collect();
         for part in missing.chunks(batching.max_rows) {
-            let rows: Vec<(ChunkKey, Vec<f32>)> = part
+            let rows: Vec<(ChunkKey, Row)> = part
                 .iter()
-                .filter_map(|&(doc, key)| Some((key, self.vector(segments, doc)?)))
+                .filter_map(|&(doc, key)| Some((key, self.row(segments, doc)?)))
                 .collect();
             let put = self.shared.put(&rows, interrupt)?;
             let mut course = locked(course);
@@ -378,28 +380,23 @@ impl Sharing<'_> {
         self.profile.to_string() == self.own_profile
     }
 
-    fn vectors<'s>(&self, segment: &'s crate::index::Segment) -> Option<&'s VectorFile> {
+    fn rows(&self, segment: &Segment) -> Option<RowFile> {
         match self.is_own() {
-            true => segment.vectors.as_ref(),
-            false => segment.added.as_ref(),
+            true => segment.vectors.clone().map(RowFile::Dense),
+            false => segment.rows(self.profile),
         }
     }
 
-    fn has_vector(&self, segments: &Segments, doc: u32) -> bool {
-        let found = segments.of_doc(doc);
-        found.is_some_and(|(segment, row)| self.vectors(segment).is_some_and(|vectors| vectors.has_vector(row)))
-    }
-
-    fn vector(&self, segments: &Segments, doc: u32) -> Option<Vec<f32>> {
+    fn row(&self, segments: &Segments, doc: u32) -> Option<Row> {
         let (segment, row) = segments.of_doc(doc)?;
-        self.vectors(segment)?.vector(row)
+        self.rows(segment)?.row(row)
     }
 }
 
 /// The vector that a profile's probe had first, if it is known.
-fn load_probe(sidecar: &Sidecar, profile: ProfileId) -> Option<VectorFile> {
+fn load_probe(sidecar: &Sidecar, profile: ProfileId) -> Option<RowFile> {
     let bytes = sidecar.map(Store::Dense, &format!("{profile}.{PROBE_ENDING}")).ok()?;
-    VectorFile::open(Arc::new(bytes)).ok()
+    RowFile::open(Arc::new(bytes)).ok()
 }
 
 type Keyed = (u32, ChunkKey);

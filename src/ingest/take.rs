@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::embed::{Embedding, ProfileId};
+use crate::embed::ProfileId;
 use crate::index::dense::WriteError;
 use crate::index::shared::{SharedError, SharedVectors};
 use crate::index::{Row, RowFile, RowWriter, Segments};
@@ -101,10 +101,10 @@ impl Take<'_> {
         let Some(probe) = self.shared.probe(interrupt)? else {
             return Ok(None);
         };
-        if probe.len() != standing.dim {
-            return Err(self.unusable(format!("a probe of {} components", probe.len())));
+        if probe.dim() != standing.dim {
+            return Err(self.unusable(format!("a probe of {} components", probe.dim())));
         }
-        let bytes = file_of(self.profile, std::iter::once(probe.as_slice())).map_err(CatchUpError::from)?;
+        let bytes = file_of(self.profile, std::iter::once(&probe)).map_err(CatchUpError::from)?;
         let probe = RowFile::open(Arc::new(bytes.clone())).map_err(|error| self.unusable(error.to_string()))?;
         let known =
             same_probe(self.sidecar, &probe, &bytes).map_err(|error| CatchUpError::in_sidecar(self.sidecar, error))?;
@@ -129,10 +129,10 @@ impl Take<'_> {
         let keys: Vec<ChunkKey> = batch.iter().map(|(_, key)| *key).collect();
         let vectors = self.shared.fetch(&keys, interrupt)?;
         let found = keys.iter().zip(&vectors);
-        let rows: Vec<(ChunkKey, &[f32])> = found
-            .filter_map(|(key, vector)| Some((*key, vector.as_deref()?)))
+        let rows: Vec<(ChunkKey, &Row)> = found
+            .filter_map(|(key, vector)| Some((*key, vector.as_ref()?)))
             .collect();
-        if rows.iter().any(|(_, vector)| vector.len() != dim) {
+        if rows.iter().any(|(_, vector)| vector.dim() != dim) {
             return Err(self.unusable(format!("a vector that has not {dim} components")));
         }
         if rows.is_empty() {
@@ -154,17 +154,13 @@ impl Take<'_> {
     }
 }
 
-/// A file with a row for each of some vectors of unit length and one dimension.
-pub(super) fn file_of<'v>(profile: ProfileId, vectors: impl Iterator<Item = &'v [f32]>) -> Result<Vec<u8>, WriteError> {
+/// A file of some rows of one kind and dimension.
+pub(super) fn file_of<'v>(profile: ProfileId, rows: impl Iterator<Item = &'v Row>) -> Result<Vec<u8>, WriteError> {
     let mut writer: Option<RowWriter> = None;
-    for vector in vectors {
-        let row = Row::Dense(Embedding {
-            vector: vector.to_vec(),
-            weight: 1.0,
-        });
+    for row in rows {
         match &mut writer {
-            Some(writer) => writer.push(&row)?,
-            None => writer.insert(RowWriter::like(&row, profile)?).push(&row)?,
+            Some(writer) => writer.push(row)?,
+            None => writer.insert(RowWriter::like(row, profile)?).push(row)?,
         }
     }
     Ok(writer.map(RowWriter::finish).unwrap_or_default())

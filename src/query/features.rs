@@ -122,10 +122,7 @@ impl<'s> FeatureMaker<'s> {
             is_prose: is_kind(&[ChunkKind::Section]),
             is_module_text: is_kind(&[ChunkKind::Module]),
             brevity: 1.0 / (1.0 + meta.map_or(0.0, |meta| meta.n_tokens as f32) / 20.0),
-            sparse: self
-                .legs
-                .sparse
-                .map_or(0.0, |(leg, found)| leg.weight * found.share(doc)),
+            sparse: self.legs.sparse.map_or(0.0, |(leg, found)| leg.share(found, doc)),
         }
     }
 

@@ -9,7 +9,7 @@ use roaring::RoaringBitmap;
 use crate::index::Segments;
 use crate::index::dense::{Cosine, DenseError, DenseIndex, FlatIndex};
 
-use super::elsewhere::Elsewhere;
+use super::elsewhere::DenseElsewhere;
 
 /// Where even the best document that both models know is less like the query for the built-in one, shares of it would blow up noise.
 const MIN_BEST: f32 = 0.05;
@@ -19,7 +19,7 @@ pub(super) struct Meaning<'a> {
     own: FlatIndex,
     added: Option<Added>,
     /// Of the model in use.
-    pub(super) elsewhere: Option<Elsewhere<'a>>,
+    pub(super) elsewhere: Option<DenseElsewhere<'a>>,
 }
 
 /// Those of another model, where one is in use.

@@ -16,7 +16,7 @@ use crate::snapshot::{FileId, Place, View};
 use super::analyze::{Analysis, analyze};
 use super::cursor::Judges;
 use super::defining::Defining;
-use super::elsewhere::Elsewhere;
+use super::elsewhere::{DenseElsewhere, SparseElsewhere};
 use super::exact::ExactText;
 use super::features::{FeatureMaker, of_rank};
 use super::filter::FileFilter;
@@ -202,8 +202,16 @@ impl<'a> Searcher<'a> {
     }
 
     /// Has vectors of the model in use looked for elsewhere first.
-    pub fn with_elsewhere(mut self, elsewhere: Elsewhere<'a>) -> Self {
+    pub fn with_elsewhere(mut self, elsewhere: DenseElsewhere<'a>) -> Self {
         self.meaning.elsewhere = Some(elsewhere);
+        self
+    }
+
+    /// Likewise sparse vectors, if these count.
+    pub fn with_sparse_elsewhere(mut self, elsewhere: SparseElsewhere<'a>) -> Self {
+        if let Some(leg) = &mut self.sparse {
+            leg.elsewhere = Some(elsewhere);
+        }
         self
     }
 

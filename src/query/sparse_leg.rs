@@ -6,16 +6,19 @@ use roaring::RoaringBitmap;
 
 use crate::embed::{EmbedError, SparseEmbedder, SparseVector};
 use crate::index::Segments;
-use crate::index::sparse::{Impact, Impacts, SparseIndex};
+use crate::index::sparse::{Impact, SparseIndex};
 
+use super::elsewhere::SparseElsewhere;
 use super::search::chain;
 
 /// The sparse vectors of a view, and who makes that of a query.
 pub(super) struct SparseLeg<'a> {
     embedder: &'a dyn SparseEmbedder,
     index: SparseIndex,
+    /// Where it is looked for them first.
+    pub(super) elsewhere: Option<SparseElsewhere<'a>>,
     /// What the leg counts, as a share of what it counts by default.
-    pub(super) weight: f32,
+    weight: f32,
     n_live: u64,
     /// Live documents that are stored, could have one and have none.
     n_missing: u64,
@@ -32,7 +35,7 @@ pub(super) enum Asked {
 
 /// What the leg brought.
 pub(super) struct SparseFound {
-    impacts: Impacts,
+    query: SparseVector,
     /// Documents that have anything in common with the query, best first.
     pub(super) docs: Vec<(u32, Impact)>,
 }
@@ -65,6 +68,7 @@ impl<'a> SparseLeg<'a> {
         Self {
             embedder,
             index: SparseIndex::new(files.collect()),
+            elsewhere: None,
             weight,
             n_live: live.len(),
             n_missing: missing.len(),
@@ -122,16 +126,16 @@ impl<'a> SparseLeg<'a> {
                 self.n_missing, self.n_live
             ));
         }
-        let impacts = self.index.impacts(&query);
-        let docs = impacts.best(scope, k);
-        Some(SparseFound { impacts, docs })
+        let docs = match &self.elsewhere {
+            Some(elsewhere) => elsewhere.best(&self.index, &query, scope, k, notes),
+            None => self.index.search(&query, scope, k),
+        };
+        Some(SparseFound { query, docs })
     }
-}
 
-impl SparseFound {
-    /// What a document has in common with the query, as a share of the best.
-    pub(super) fn share(&self, doc: u32) -> f32 {
-        let best = self.docs.first().map_or(f32::MIN_POSITIVE, |(_, impact)| impact.0);
-        self.impacts.of(doc).0 / best
+    /// What a document has in common with a query, as a share of the best, weighted.
+    pub(super) fn share(&self, found: &SparseFound, doc: u32) -> f32 {
+        let best = found.docs.first().map_or(f32::MIN_POSITIVE, |(_, impact)| impact.0);
+        self.weight * (self.index.impact(&found.query, doc).0 / best)
     }
 }

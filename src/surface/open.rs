@@ -38,7 +38,7 @@ pub struct Workspace {
     remote_model: Option<RemoteEmbedder>,
     remote_sparse: Option<RemoteSparse>,
     reranker: Option<RemoteReranker>,
-    pub(super) qdrant: OnceLock<Qdrant>,
+    pub(super) qdrant: OnceLock<Vec<Qdrant>>,
     options: BuildOptions,
     keeping: Keeping,
 }

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::open::Workspace;
 use crate::embed::{Embedder, SparseEmbedder};
-use crate::index::RowFile;
+use crate::index::dense::DenseIndex;
 use crate::index::shared::{RepositoryTag, SharedVectors, There};
+use crate::index::sparse::ImpactIndex;
+use crate::index::{RowFile, RowKind};
 use crate::ingest::{Maker, Progress, Shared, Sharing, probe_of};
 use crate::model::TreeId;
-use crate::query::{Elsewhere, LEG_CANDIDATES, Searcher};
-use crate::remote::{Endpoint, Moved, Qdrant};
+use crate::query::{DenseElsewhere, Elsewhere, LEG_CANDIDATES, Searcher, SparseElsewhere};
+use crate::remote::{Endpoint, Moved, Qdrant, QdrantIndex};
 use crate::sidecar::{RecordError, Sidecar};
 use crate::snapshot::View;
 
@@ -21,17 +23,30 @@ const TOO_SHALLOW: &str = "this clone is too shallow to tell which repository it
     commit, which codescout doctor tells in a whole clone";
 
 impl Workspace {
-    /// Where vectors are shared; `None` if no server is set.
-    pub(crate) fn sharing(&self) -> Result<Option<&Qdrant>> {
-        if let Some(qdrant) = self.qdrant.get() {
-            return Ok(Some(qdrant));
+    /// Where vectors are shared, and then where sparse ones are, if these are in use; nowhere if no server is set.
+    pub(crate) fn sharing(&self) -> Result<&[Qdrant]> {
+        if let Some(known) = self.qdrant.get() {
+            return Ok(known);
         }
         let Some(options) = self.config.qdrant.options()? else {
-            return Ok(None);
+            return Ok(&[]);
         };
         let identity = self.identity()?.context(TOO_SHALLOW)?;
-        let qdrant = Qdrant::new(options, self.embedder().profile().id(), tag_of(&identity));
-        Ok(Some(self.qdrant.get_or_init(|| qdrant)))
+        let dense = Qdrant::new(
+            options,
+            self.embedder().profile().id(),
+            RowKind::Dense,
+            tag_of(&identity),
+        );
+        let sparse = self.remote_sparse();
+        let sparse = sparse.map(|model| dense.beside(model.profile().id(), RowKind::Sparse));
+        let all = [dense].into_iter().chain(sparse).collect();
+        Ok(self.qdrant.get_or_init(|| all))
+    }
+
+    /// Where those of one kind are shared.
+    fn sharing_of(&self, kind: RowKind) -> Result<Option<&Qdrant>> {
+        Ok(self.sharing()?.iter().find(|qdrant| qdrant.kind() == kind))
     }
 
     /// Host and port of the server, if one is set.
@@ -40,37 +55,48 @@ impl Workspace {
         Some(Endpoint::new(address).ok()?.host())
     }
 
-    /// Puts the vectors of what is indexed of some trees to where they are shared; `None` if they are not.
+    /// Puts the vectors of what is indexed of some trees to where they are shared; an outcome for each kind that is, up to the first that
+    /// was interrupted.
     pub fn share_vectors(
         &self,
         trees: &[TreeId],
         progress: &dyn Progress,
         interrupt: &AtomicBool,
-    ) -> Result<Option<Shared>> {
-        let qdrant = match self.sharing() {
-            Ok(Some(qdrant)) => qdrant,
-            Ok(None) => return Ok(None),
+    ) -> Result<Vec<(RowKind, Shared)>> {
+        let sharing = match self.sharing() {
+            Ok(sharing) => sharing,
             // That is no failure of the index.
             Err(error) => {
-                return Ok(Some(Shared {
+                let stopped = Shared {
                     stopped: Some(format!("{error:#}")),
                     ..Shared::default()
-                }));
+                };
+                return Ok(vec![(RowKind::Dense, stopped)]);
             }
         };
+        let mut outcomes = Vec::new();
         let Some(sidecar) = self.open_sidecar()? else {
-            return Ok(None);
+            return Ok(outcomes);
         };
         let own_profile = self.own_profile();
-        let sharing = self.sharing_of(qdrant, &sidecar, &own_profile);
-        Ok(Some(sharing.run(trees, progress, interrupt)?))
+        for qdrant in sharing {
+            let shared = self
+                .sharing_by(qdrant, &sidecar, &own_profile)
+                .run(trees, progress, interrupt)?;
+            let is_over = shared.interrupted;
+            outcomes.push((qdrant.kind(), shared));
+            if is_over {
+                break;
+            }
+        }
+        Ok(outcomes)
     }
 
-    fn sharing_of<'a>(&'a self, qdrant: &'a Qdrant, sidecar: &'a Sidecar, own_profile: &'a str) -> Sharing<'a> {
+    fn sharing_by<'a>(&'a self, qdrant: &'a Qdrant, sidecar: &'a Sidecar, own_profile: &'a str) -> Sharing<'a> {
         Sharing {
             sidecar,
             shared: qdrant,
-            profile: self.embedder().profile().id(),
+            profile: qdrant.profile(),
             own_profile,
             recipe: self.build_options().recipe,
         }
@@ -78,45 +104,63 @@ impl Workspace {
 
     /// How many vectors this clone has shared of chunks that it does not keep any more; `None` if none are shared.
     pub(crate) fn gone_but_shared(&self) -> Result<Option<usize>> {
-        let Some((qdrant, sidecar)) = self.sharing()?.zip(self.open_sidecar()?) else {
+        let (sharing, Some(sidecar)) = (self.sharing()?, self.open_sidecar()?) else {
             return Ok(None);
         };
         let own_profile = self.own_profile();
-        Ok(Some(self.sharing_of(qdrant, &sidecar, &own_profile).gone()?.len()))
+        let mut n_gone = None;
+        for qdrant in sharing {
+            *n_gone.get_or_insert(0) += self.sharing_by(qdrant, &sidecar, &own_profile).gone()?.len();
+        }
+        Ok(n_gone)
     }
 
-    /// Removes these where they are shared, and looks what is there then. Returns how many they are, and why they are still there, if so.
+    /// Removes these where they are shared, and looks what is there then. Returns how many they are, and why some are still there, if so.
     pub(crate) fn remove_gone(
         &self,
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<Option<(usize, Option<String>)>> {
-        let Some((qdrant, sidecar)) = self.sharing()?.zip(self.open_sidecar()?) else {
+        let (sharing, Some(sidecar)) = (self.sharing()?, self.open_sidecar()?) else {
             return Ok(None);
         };
         let own_profile = self.own_profile();
-        let sharing = self.sharing_of(qdrant, &sidecar, &own_profile);
-        let (n_gone, mut why) = sharing.remove_gone(interrupt)?;
-        if let Some(head) = self.target("HEAD")?.filter(|_| why.is_none() && n_gone > 0) {
-            why = sharing.run(&[head.tree], progress, interrupt)?.stopped;
+        let mut removed = None;
+        for qdrant in sharing {
+            let sharing = self.sharing_by(qdrant, &sidecar, &own_profile);
+            let (n_gone, mut why) = sharing.remove_gone(interrupt)?;
+            if let Some(head) = self.target("HEAD")?.filter(|_| why.is_none() && n_gone > 0) {
+                why = sharing.run(&[head.tree], progress, interrupt)?.stopped;
+            }
+            let (n_all, first) = removed.get_or_insert((0, None));
+            *n_all += n_gone;
+            *first = first.take().or(why);
         }
-        Ok(Some((n_gone, why)))
+        Ok(removed)
     }
 
-    /// Has all shared vectors of the model in use move to a new collection, made as it is set now.
-    pub(crate) fn move_collection(&self, interrupt: &AtomicBool) -> Result<Moved> {
-        let qdrant = self
-            .sharing()?
-            .context("no Qdrant is set: codescout config set qdrant.server ADDRESS")?;
-        Ok(qdrant.move_collection(interrupt)?)
+    /// Has all shared vectors of the models in use move to new collections, made as it is set now.
+    pub(crate) fn move_collections(&self, interrupt: &AtomicBool) -> Result<Vec<Moved>> {
+        let sharing = self.sharing()?;
+        ensure!(
+            !sharing.is_empty(),
+            "no Qdrant is set: codescout config set qdrant.server ADDRESS"
+        );
+        let mut moved = Vec::new();
+        for qdrant in sharing {
+            moved.extend(qdrant.move_collection(interrupt)?);
+        }
+        ensure!(
+            !moved.is_empty(),
+            "there is no collection that could be moved: codescout index makes one"
+        );
+        Ok(moved)
     }
 
     /// Where the vectors of a maker may be already.
     pub(super) fn shared_for(&self, maker: Maker<'_>) -> Option<&dyn SharedVectors> {
-        match maker {
-            Maker::Dense(_) => self.sharing().ok().flatten().map(|qdrant| qdrant as &dyn SharedVectors),
-            Maker::Sparse(_) => None,
-        }
+        let qdrant = self.sharing_of(maker.kind()).ok().flatten()?;
+        Some(qdrant)
     }
 
     /// Tells the models on other machines by what they are known again.
@@ -143,25 +187,47 @@ impl Workspace {
         if let Some(elsewhere) = self.elsewhere(view, interrupt)? {
             searcher = searcher.with_elsewhere(elsewhere);
         }
+        if let Some(elsewhere) = self.sparse_elsewhere(view, interrupt)? {
+            searcher = searcher.with_sparse_elsewhere(elsewhere);
+        }
         Ok(searcher)
     }
 
     /// The vectors of a view that are with a server, as far as that is known.
-    pub fn elsewhere<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Result<Option<Elsewhere<'a>>> {
+    pub fn elsewhere<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Result<Option<DenseElsewhere<'a>>> {
+        let shared = self.shared_index(view, RowKind::Dense, interrupt)?;
+        Ok(shared.map(|elsewhere| elsewhere.map(|index| Box::new(index) as Box<dyn DenseIndex>)))
+    }
+
+    /// Likewise its sparse vectors.
+    pub fn sparse_elsewhere<'a>(
+        &'a self,
+        view: &'a View,
+        interrupt: &'a AtomicBool,
+    ) -> Result<Option<SparseElsewhere<'a>>> {
+        let shared = self.shared_index(view, RowKind::Sparse, interrupt)?;
+        Ok(shared.map(|elsewhere| elsewhere.map(|index| Box::new(index) as Box<dyn ImpactIndex>)))
+    }
+
+    /// Those of one kind.
+    fn shared_index<'a>(
+        &'a self,
+        view: &'a View,
+        kind: RowKind,
+        interrupt: &'a AtomicBool,
+    ) -> Result<Option<Elsewhere<QdrantIndex<'a>>>> {
         if self.config.qdrant.server.address.value.is_none() {
             return Ok(None);
         }
-        let Some(there) = self.there().unwrap_or_else(|error| {
+        let there = self.there(kind).unwrap_or_else(|error| {
             tracing::warn!("what is shared is not known: {error:#}");
             None
-        }) else {
+        });
+        // Numbers of another epoch are others: garbage was collected since the view was opened, or since vectors were shared.
+        let Some(there) = there.filter(|there| there.epoch == view.segments().epoch()) else {
             return Ok(None);
         };
-        // Numbers of another epoch are others: garbage was collected since the view was opened, or since vectors were shared.
-        if there.epoch != view.segments().epoch() {
-            return Ok(None);
-        }
-        let Some(qdrant) = self.sharing()? else {
+        let Some(qdrant) = self.sharing_of(kind)? else {
             return Ok(None);
         };
         let holds = there.docs.clone();
@@ -169,13 +235,13 @@ impl Workspace {
         let scan_below = u64::from(self.config.qdrant.scan_below.value);
         Ok(Some(Elsewhere {
             min_docs: scan_below.max(index.min_live(LEG_CANDIDATES)),
-            index: Box::new(index),
+            index,
             holds,
         }))
     }
 
-    /// What is known to be shared, if anything is.
-    pub(crate) fn there(&self) -> Result<Option<There>> {
+    /// What is known to be shared of one kind, if anything is.
+    pub(crate) fn there(&self, kind: RowKind) -> Result<Option<There>> {
         let Some(sidecar) = self.open_sidecar()? else {
             return Ok(None);
         };
@@ -184,14 +250,10 @@ impl Workspace {
         if self.config.qdrant.repository.value.is_none() && noted.is_none() {
             return Ok(None);
         }
-        let Some(qdrant) = self.sharing()? else {
+        let Some(qdrant) = self.sharing_of(kind)? else {
             return Ok(None);
         };
-        Ok(There::load(
-            &sidecar,
-            self.embedder().profile().id(),
-            qdrant.repository(),
-        )?)
+        Ok(There::load(&sidecar, qdrant.profile(), qdrant.repository())?)
     }
 
     /// What all clones of the repository have in common: what is set, or the id of the first commit. `None` if the clone is too

@@ -353,8 +353,8 @@ fn sparse(n: usize, n_terms: usize) {
         });
         println!(
             "query of {n_query_terms} terms: {:.2?}, through a filter of 10 % {:.2?}; all rows {by_rows:.2?}",
-            time(&|query| drop(black_box(index.impacts(query).best(&all, 200)))),
-            time(&|query| drop(black_box(index.impacts(query).best(&tenth, 200)))),
+            time(&|query| drop(black_box(index.search(query, &all, 200)))),
+            time(&|query| drop(black_box(index.search(query, &tenth, 200)))),
         );
     }
 }

@@ -109,6 +109,18 @@ impl QdrantStub {
         points.map(|point| point.payload.clone()).collect()
     }
 
+    /// How many points with a sparse vector are of a repository.
+    pub(crate) fn n_sparse(&self) -> usize {
+        let state = self.shared.state.lock().unwrap();
+        let points = state
+            .collections
+            .values()
+            .flat_map(|collection| collection.points.values());
+        points
+            .filter(|point| point.sparse.is_some() && point.payload.contains_key("repository"))
+            .count()
+    }
+
     /// How many points with a dense vector are of a repository.
     pub(crate) fn n_vectors(&self) -> usize {
         let state = self.shared.state.lock().unwrap();
@@ -287,8 +299,10 @@ impl State {
         if self.collections.contains_key(name) || self.aliases.contains_key(name) {
             return Err((409, format!("Wrong input: Collection `{name}` already exists!")));
         }
-        let size = config["vectors"]["dense"]["size"].as_u64().unwrap_or(0);
-        if size == 0 {
+        let has_dense = config["vectors"]["dense"]["size"].as_u64().is_some_and(|size| size > 0);
+        let has_none = config["vectors"] == json!({});
+        let has_sparse = has_none && config["sparse_vectors"]["sparse"].is_object();
+        if !has_dense && !has_sparse {
             return Err((422, "Validation error in JSON body".to_owned()));
         }
         let collection = Collection {
@@ -383,6 +397,12 @@ impl Collection {
         let size = self.config["vectors"]["dense"]["size"].as_u64().unwrap_or(0) as usize;
         let mut new = Vec::new();
         for given in body["points"].as_array().into_iter().flatten() {
+            let kinds = [("dense", "vectors"), ("sparse", "sparse_vectors")];
+            for (name, _) in kinds.iter().filter(|(name, of)| self.config[of][name].is_null()) {
+                if !given["vector"][name].is_null() {
+                    return Err((400, format!("Wrong input: Not existing vector name error: {name}")));
+                }
+            }
             let id = given["id"].as_str().filter(|id| is_uuid(id));
             let wrong = format!(
                 "Format error in JSON body: value {} is not a valid point ID",

@@ -35,7 +35,7 @@ const KEY_BYTES: usize = 16;
 /// | 48 | 16 | generation of what the keeper has |
 /// | 64 | 16 | epoch of the documents' numbers |
 /// | 80 | u64 | vectors of the repository that the keeper had, those of other clones included |
-/// | 88 | u32 | dim |
+/// | 88 | u32 | dim, 0 for sparse vectors |
 /// | 92 | 20 | zero |
 /// | 112 | 16 | first bytes of BLAKE3 of the bytes 0..112 and the bitmap |
 /// | 128 | b | numbers of the documents, as a portable roaring bitmap |
@@ -53,7 +53,7 @@ pub struct There {
     pub epoch: [u8; 16],
     /// Vectors of the repository that the keeper had when this was written. If it has fewer under the same generation, some are lost.
     pub n_vectors: u64,
-    /// Components of each.
+    /// Components of each; 0 for sparse ones.
     pub dim: u32,
     /// Documents whose vectors are there.
     pub docs: RoaringBitmap,

@@ -33,6 +33,8 @@ pub struct SparseFile {
 }
 
 pub(super) const MAGIC: &[u8; 4] = b"CSSP";
+/// The scale of a row without tokens, or with weights next to nothing: 0 stands for no vector.
+pub(super) const NO_SCALE: f32 = f32::MIN_POSITIVE;
 
 /// The postings by row.
 struct Rows {
@@ -128,6 +130,16 @@ impl SparseFile {
         self.scale(row) > 0.0
     }
 
+    /// Whether it is of more than nothing.
+    pub fn has_terms(&self, row: u32) -> bool {
+        self.scale(row) > NO_SCALE
+    }
+
+    /// What is kept of a row: written again it is the same to the bit.
+    pub fn vector(&self, row: u32) -> SparseVector {
+        SparseVector::of_terms(self.terms(row).collect())
+    }
+
     /// Tokens with their weights as far as they are kept, by ascending token; none outside the file.
     ///
     /// The first call for a file puts its rows together, which takes as much memory as the file and a moment.
@@ -162,12 +174,16 @@ impl SparseFile {
 
     /// The rows that have a token, with their steps.
     pub(super) fn postings(&self, token: u32) -> impl Iterator<Item = Term> + '_ {
-        let at = self
-            .tokens()
-            .binary_search_by_key(&token, |entry| first_of(*entry))
-            .ok();
-        let postings = at.map(|at| self.postings_at(at)).unwrap_or_default();
-        postings.iter().map(|four| Term(u32::from_le_bytes(*four)))
+        let postings = self.postings_of(token).iter();
+        postings.map(|four| Term(u32::from_le_bytes(*four)))
+    }
+
+    /// The step that a token has in a row; 0 if it has none.
+    pub(super) fn step(&self, token: u32, row: u32) -> u32 {
+        let postings = self.postings_of(token);
+        let term = |four: &[u8; 4]| Term(u32::from_le_bytes(*four));
+        let found = postings.binary_search_by_key(&row, |four| term(four).number());
+        found.map_or(0, |at| term(&postings[at]).step())
     }
 
     /// A row's tokens with their steps; none outside the file.
@@ -216,6 +232,11 @@ impl SparseFile {
     fn tokens(&self) -> &[[u8; 8]] {
         let start = HEADER_BYTES + 4 * self.len() as usize;
         &self.all()[start..].as_chunks().0[..self.header.numbers[1] as usize]
+    }
+
+    fn postings_of(&self, token: u32) -> &[[u8; 4]] {
+        let found = self.tokens().binary_search_by_key(&token, |entry| first_of(*entry));
+        found.map(|at| self.postings_at(at)).unwrap_or_default()
     }
 
     /// Those of the token at a place; none if the file does not hold them.

@@ -8,5 +8,5 @@ mod scan;
 mod writer;
 
 pub use file::SparseFile;
-pub use scan::{Impact, Impacts, SparseIndex};
+pub use scan::{Impact, ImpactIndex, SparseIndex};
 pub use writer::SparseWriter;

@@ -4,7 +4,14 @@ use roaring::RoaringBitmap;
 
 use super::file::SparseFile;
 use crate::embed::SparseVector;
+use crate::index::dense::DenseError;
 use crate::index::dense::top_k::{TopK, best};
+
+/// Finds the documents that have most in common with a query.
+pub trait ImpactIndex: Send + Sync {
+    /// The `k` best of the documents in `live` that have anything in common with the query: best first, ties by ascending document.
+    fn search(&self, query: &SparseVector, live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Impact)>, DenseError>;
+}
 
 /// The dot product of a query's weights and a document's: 0 for nothing in common, without an upper bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
@@ -17,13 +24,6 @@ pub struct SparseIndex {
     segments: Vec<(u32, SparseFile)>,
 }
 
-/// What every document of an index has in common with a query.
-#[derive(Debug)]
-pub struct Impacts {
-    /// By segment, with the number of its first document, ascending.
-    segments: Vec<(u32, Vec<f32>)>,
-}
-
 impl SparseIndex {
     /// Joins segments, given with their first document numbers in any order; no document may belong to two.
     pub fn new(mut segments: Vec<(u32, SparseFile)>) -> Self {
@@ -32,22 +32,12 @@ impl SparseIndex {
         Self { segments }
     }
 
-    /// The products of a query with all documents. Takes four bytes for each.
-    pub fn impacts(&self, query: &SparseVector) -> Impacts {
-        let segments = self.segments.iter();
-        Impacts {
-            segments: segments
-                .map(|(base_doc, file)| (*base_doc, impacts_in(file, query)))
-                .collect(),
-        }
-    }
-}
-
-impl Impacts {
     /// The `k` best of the documents in `live` that have anything in common with the query: best first, ties by ascending document.
-    pub fn best(&self, live: &RoaringBitmap, k: usize) -> Vec<(u32, Impact)> {
+    /// Takes four bytes for each document of a segment.
+    pub fn search(&self, query: &SparseVector, live: &RoaringBitmap, k: usize) -> Vec<(u32, Impact)> {
         let mut found = Vec::new();
-        for (base_doc, impacts) in &self.segments {
+        for (base_doc, file) in &self.segments {
+            let impacts = impacts_in(file, query);
             let mut top = TopK::new(k);
             for doc in live.range(*base_doc..base_doc.saturating_add(impacts.len() as u32)) {
                 let impact = impacts[(doc - base_doc) as usize];
@@ -61,12 +51,16 @@ impl Impacts {
         found.map(|(doc, impact)| (doc, Impact(impact))).collect()
     }
 
-    /// That of one document; 0 without a vector.
-    pub fn of(&self, doc: u32) -> Impact {
+    /// What one document has in common with a query, to the bit as [`Self::search`] has it; 0 without a vector.
+    pub fn impact(&self, query: &SparseVector, doc: u32) -> Impact {
         let after = self.segments.partition_point(|(base_doc, _)| *base_doc <= doc);
-        let segment = after.checked_sub(1).map(|at| &self.segments[at]);
-        let impact = segment.and_then(|(base_doc, impacts)| impacts.get((doc - base_doc) as usize));
-        Impact(impact.copied().unwrap_or_default())
+        let Some((base_doc, file)) = after.checked_sub(1).map(|at| &self.segments[at]) else {
+            return Impact(0.0);
+        };
+        let row = doc - base_doc;
+        let terms = query.terms().iter();
+        let sum = terms.fold(0.0, |sum, (token, weight)| sum + weight * file.step(*token, row) as f32);
+        Impact(sum * file.scale(row))
     }
 }
 

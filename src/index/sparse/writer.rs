@@ -1,6 +1,6 @@
 //! Files of sparse vectors as they are written.
 
-use super::file::{MAGIC, SparseFile, Term};
+use super::file::{MAGIC, NO_SCALE, SparseFile, Term};
 use crate::embed::{ProfileId, SparseVector};
 use crate::index::dense::WriteError;
 use crate::index::header::{HEADER_BYTES, RowsHeader};
@@ -34,7 +34,7 @@ impl SparseWriter {
             .iter()
             .fold(0.0f32, |most, (_, weight)| most.max(*weight));
         // Weights next to nothing would have a scale of nothing, which stands for no vector.
-        let scale = (heaviest / MAX_STEP).max(f32::MIN_POSITIVE);
+        let scale = short(heaviest / MAX_STEP).max(NO_SCALE);
         let terms = vector.terms().iter().map(|(token, weight)| {
             let step = (weight / scale).round().clamp(1.0, MAX_STEP);
             Term::new(*token, step as u32)
@@ -92,4 +92,10 @@ impl SparseWriter {
         self.scales.push(scale);
         Ok(())
     }
+}
+
+/// A scale of 16 bits before its exponent: its product with a step of 8 is a number of `f32` without rounding, so that a row that was
+/// read and is written again, here or on another machine, is the same to the bit.
+fn short(scale: f32) -> f32 {
+    f32::from_bits((scale.to_bits() + 0x80) & !0xff)
 }

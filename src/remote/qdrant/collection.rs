@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use super::super::client::{Call, Request};
 use super::super::failure::RemoteError;
 use super::points::random;
-use super::wire::{self, Aliases, Collection, DENSE, Scrolled, Server, Update};
+use super::wire::{self, Aliases, Collection, DENSE, SPARSE, Scrolled, Server, Update};
 use super::{Qdrant, to_hex};
+use crate::index::RowKind;
 use crate::index::shared::{SharedBatching, SharedError, SharedVectors, Standing};
 
 /// For the first answer of a run, and for leaving no trace of one that failed.
@@ -63,11 +64,11 @@ impl Qdrant {
     }
 
     /// Makes all points of the profile stand in a new collection, made as the options say now, which then takes the place of the old
-    /// one in a single step.
-    pub fn move_collection(&self, interrupt: &AtomicBool) -> Result<Moved, SharedError> {
+    /// one in a single step. `None` if there is none.
+    pub fn move_collection(&self, interrupt: &AtomicBool) -> Result<Option<Moved>, SharedError> {
         let failed = |error| self.failed(error);
         let Some(old) = self.target(interrupt).map_err(failed)? else {
-            return Err(self.unusable("no collection that could be moved: codescout index makes one"));
+            return Ok(None);
         };
         let Some(collection) = self.collection(interrupt).map_err(failed)? else {
             return Err(self.unusable("no collection behind its alias"));
@@ -89,10 +90,10 @@ impl Qdrant {
         // Who gets no answer to this does not know which of the two is in use: both stay.
         self.point_alias(&new, interrupt).map_err(failed)?;
         self.delete_collection(&old, None, interrupt).map_err(failed)?;
-        Ok(Moved {
+        Ok(Some(Moved {
             collection: new,
             n_points,
-        })
+        }))
     }
 
     /// Makes a collection `new` with all that `old` has, ready to take its place. Returns how many points that is.
@@ -142,12 +143,22 @@ impl Qdrant {
         }
     }
 
-    /// The dimension of a collection's vectors, if they are of our kind.
+    /// The dimension of a collection's vectors, if they are of our kind; 0 for sparse ones.
     pub(super) fn dim_of(&self, collection: &Collection) -> Result<usize, SharedError> {
-        let params = collection.config.params.vectors.get(DENSE);
-        match params {
-            Some(params) if params.distance == "Cosine" => Ok(params.size),
-            _ => Err(self.unusable(format!(
+        let params = &collection.config.params;
+        let dim = match self.kind {
+            RowKind::Dense => {
+                let dense = params.vectors.as_ref().and_then(|vectors| vectors.get(DENSE));
+                dense.filter(|dense| dense.distance == "Cosine").map(|dense| dense.size)
+            }
+            RowKind::Sparse => {
+                let sparse = params.sparse_vectors.as_ref().and_then(|vectors| vectors.get(SPARSE));
+                sparse.map(|_| 0)
+            }
+        };
+        match dim {
+            Some(dim) => Ok(dim),
+            None => Err(self.unusable(format!(
                 "a collection {} without vectors of our kind: set qdrant.prefix to a name that nobody else uses",
                 self.alias()
             ))),
@@ -156,7 +167,7 @@ impl Qdrant {
 
     /// Two clones may make it at once: it is the same.
     fn make_collection(&self, name: &str, dim: usize, interrupt: &AtomicBool) -> Result<(), RemoteError> {
-        let body = wire::new_collection(dim, &self.options.collection);
+        let body = wire::new_collection(self.kind, dim, &self.options.collection);
         match self.send::<Value>(&Request::put(&format!("/collections/{name}"), &body), interrupt) {
             Err(error) if is_there_already(&error) => {}
             made => _ = made?,

@@ -1,7 +1,8 @@
 //! Vectors in a Qdrant, asked over REST.
 //!
-//! One collection for each embedding profile, for all repositories: its name is an alias, so that another collection can take its
-//! place in one step. A point is a chunk of one repository; its id is the chunk's key and the repository's tag, laid over one another
+//! One collection for each embedding profile, of vectors named `dense` or of such named `sparse`, for all repositories: its name is an
+//! alias, so that another collection can take its place in one step. (Both kinds in one point would tie every sparse vector to a dense
+//! model; and as who puts a point puts all of it, who has no sparse vectors would remove those of others in silence.) A point is a chunk of one repository; its id is the chunk's key and the repository's tag, laid over one another
 //! bit by bit, so that either way from one to the other is a sum. Of the repository a point tells the tag and nothing else.
 //!
 //! A point of its own tells each repository's generation (see [`Standing`](crate::index::shared::Standing)); it has no vector, so no
@@ -22,6 +23,7 @@ use super::client::{Call, Client, Limits, Request};
 use super::endpoint::Endpoint;
 use super::failure::{Failure, RemoteError};
 use crate::embed::ProfileId;
+use crate::index::RowKind;
 use crate::index::shared::{RepositoryTag, SharedError};
 use crate::model::ChunkKey;
 
@@ -91,6 +93,7 @@ pub struct Qdrant {
     client: Client,
     options: QdrantOptions,
     profile: ProfileId,
+    kind: RowKind,
     repository: RepositoryTag,
     counted: Mutex<Option<Counted>>,
 }
@@ -105,7 +108,7 @@ struct Counted {
 
 impl Qdrant {
     /// Makes one; nothing is sent.
-    pub fn new(options: QdrantOptions, profile: ProfileId, repository: RepositoryTag) -> Self {
+    pub fn new(options: QdrantOptions, profile: ProfileId, kind: RowKind, repository: RepositoryTag) -> Self {
         let limits = Limits {
             request_timeout: options.timeout,
             connect_timeout: Limits::default().connect_timeout.min(options.timeout),
@@ -115,9 +118,32 @@ impl Qdrant {
             client: Client::new(options.endpoint.clone(), limits),
             options,
             profile,
+            kind,
             repository,
             counted: Mutex::new(None),
         }
+    }
+
+    /// What another model has made of the same repository, over the same connections.
+    pub fn beside(&self, profile: ProfileId, kind: RowKind) -> Self {
+        Self {
+            client: self.client.clone(),
+            options: self.options.clone(),
+            profile,
+            kind,
+            repository: self.repository,
+            counted: Mutex::new(None),
+        }
+    }
+
+    /// Whose vectors these are.
+    pub fn profile(&self) -> ProfileId {
+        self.profile
+    }
+
+    /// Of which kind the vectors are.
+    pub fn kind(&self) -> RowKind {
+        self.kind
     }
 
     /// Where the vectors are, and how.
@@ -294,7 +320,14 @@ mod tests {
             timeout: Duration::from_secs(1),
             in_flight: 1,
         };
-        let of = |tag| Qdrant::new(options.clone(), ProfileId([7; 16]), RepositoryTag([tag; 16]));
+        let of = |tag| {
+            Qdrant::new(
+                options.clone(),
+                ProfileId([7; 16]),
+                RowKind::Dense,
+                RepositoryTag([tag; 16]),
+            )
+        };
         let (ours, theirs) = (of(0xf0), of(0x0f));
         let key = ChunkKey(std::array::from_fn(|at| at as u8));
         let point = ours.point_of(key);

@@ -10,11 +10,12 @@ use super::super::client::Request;
 use super::super::failure::RemoteError;
 use super::collection::LONGEST_WAIT;
 use super::wire::{
-    self, Count, DensePoint, DenseVector, GENERATION, NewPoint, Points, REMOVING, REPOSITORY, Record, Update,
+    self, Count, GENERATION, NamedVector, NewPoint, Points, REMOVING, REPOSITORY, Record, Update, VectorPoint, Vectors,
 };
 use super::{LONGEST_QUESTION, PointId, Qdrant, from_hex, pause, to_hex};
-use crate::embed::Embedding;
+use crate::embed::{EmbedError, Embedding, SparseVector};
 use crate::index::shared::{Put, RepositoryTag, SharedBatching, SharedError, SharedVectors, Standing};
+use crate::index::{Row, RowKind};
 use crate::model::ChunkKey;
 
 /// Keys asked for at once: 40 kB.
@@ -23,6 +24,8 @@ const MAX_KEYS: usize = 1000;
 const MAX_VECTOR_BYTES: usize = 3 << 20;
 /// A number of a vector as text, with its comma.
 const NUMBER_BYTES: usize = 13;
+/// A number of a token likewise.
+const TOKEN_BYTES: usize = 8;
 /// Seconds: who has been removing for longer was killed at that.
 const LONGEST_REMOVAL: u64 = 3600;
 
@@ -36,9 +39,13 @@ impl SharedVectors for Qdrant {
     }
 
     fn batching(&self, dim: usize) -> SharedBatching {
+        let row_bytes = match self.kind {
+            RowKind::Dense => NUMBER_BYTES * dim.max(1),
+            RowKind::Sparse => (NUMBER_BYTES + TOKEN_BYTES) * SparseVector::MAX_TERMS,
+        };
         SharedBatching {
             max_keys: MAX_KEYS,
-            max_rows: (MAX_VECTOR_BYTES / (NUMBER_BYTES * dim.max(1))).clamp(1, MAX_KEYS),
+            max_rows: (MAX_VECTOR_BYTES / row_bytes).clamp(1, MAX_KEYS),
             in_flight: self.options.in_flight,
         }
     }
@@ -80,38 +87,41 @@ impl SharedVectors for Qdrant {
         Ok(keys.iter().map(|key| found.contains_key(key)).collect())
     }
 
-    fn fetch(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<Option<Vec<f32>>>, SharedError> {
+    fn fetch(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<Option<Row>>, SharedError> {
         let mut found = self.records(keys, true, interrupt)?;
         let mut dim = None;
         keys.iter()
             .map(|key| {
-                let vector = found.remove(key).and_then(|record| record.vector?.dense);
-                vector.map(|vector| self.checked(vector, &mut dim)).transpose()
+                let vectors = found.remove(key).and_then(|record| record.vector);
+                vectors.map_or(Ok(None), |vectors| self.checked(vectors, &mut dim))
             })
             .collect()
     }
 
-    fn put(&self, rows: &[(ChunkKey, Vec<f32>)], interrupt: &AtomicBool) -> Result<Put, SharedError> {
+    fn put(&self, rows: &[(ChunkKey, Row)], interrupt: &AtomicBool) -> Result<Put, SharedError> {
         let tag = self.tag();
-        let points = rows.iter().map(|(key, vector)| DensePoint {
+        let points = rows.iter().map(|(key, row)| VectorPoint {
             id: self.point_of(*key).to_string(),
-            vector: DenseVector { dense: vector },
+            vector: NamedVector::of(row),
             payload: BTreeMap::from([(REPOSITORY, tag.as_str())]),
         });
         self.put_points(points.collect(), interrupt)
     }
 
-    fn probe(&self, interrupt: &AtomicBool) -> Result<Option<Vec<f32>>, SharedError> {
-        let request = Request::post(&self.reading("/points"), &wire::by_ids(&[PROBE], true, false));
+    fn probe(&self, interrupt: &AtomicBool) -> Result<Option<Row>, SharedError> {
+        let request = Request::post(
+            &self.reading("/points"),
+            &wire::by_ids(&[PROBE], Some(self.kind), false),
+        );
         let found: Vec<Record> = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
-        let vector = found.into_iter().next().and_then(|record| record.vector?.dense);
-        vector.map(|vector| self.checked(vector, &mut None)).transpose()
+        let vectors = found.into_iter().next().and_then(|record| record.vector);
+        vectors.map_or(Ok(None), |vectors| self.checked(vectors, &mut None))
     }
 
-    fn put_probe(&self, vector: &[f32], interrupt: &AtomicBool) -> Result<(), SharedError> {
-        let point = DensePoint {
+    fn put_probe(&self, row: &Row, interrupt: &AtomicBool) -> Result<(), SharedError> {
+        let point = VectorPoint {
             id: PROBE.to_string(),
-            vector: DenseVector { dense: vector },
+            vector: NamedVector::of(row),
             payload: BTreeMap::new(),
         };
         self.put_points(vec![point], interrupt).map(drop)
@@ -165,7 +175,7 @@ impl Qdrant {
     }
 
     fn own_point(&self, interrupt: &AtomicBool) -> Result<Option<Map<String, Value>>, SharedError> {
-        let request = Request::post(&self.reading("/points"), &wire::by_ids(&[self.own_id()], false, true));
+        let request = Request::post(&self.reading("/points"), &wire::by_ids(&[self.own_id()], None, true));
         let found: Vec<Record> = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
         Ok(found.into_iter().next().and_then(|record| record.payload))
     }
@@ -264,7 +274,8 @@ impl Qdrant {
         interrupt: &AtomicBool,
     ) -> Result<HashMap<ChunkKey, Record>, SharedError> {
         let ids: Vec<PointId> = keys.iter().map(|key| self.point_of(*key)).collect();
-        let request = Request::post(&self.reading("/points"), &wire::by_ids(&ids, wants_vectors, false));
+        let wanted = wants_vectors.then_some(self.kind);
+        let request = Request::post(&self.reading("/points"), &wire::by_ids(&ids, wanted, false));
         let found: Vec<Record> = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
         let mut records = HashMap::with_capacity(found.len());
         for record in found {
@@ -275,13 +286,24 @@ impl Qdrant {
         Ok(records)
     }
 
-    /// A vector of finite numbers, of the dimension of those before it and of unit length.
-    fn checked(&self, vector: Vec<f32>, dim: &mut Option<usize>) -> Result<Vec<f32>, SharedError> {
-        let expected = *dim.get_or_insert(vector.len());
-        match Embedding::from_foreign(vector, expected, &self.told()) {
-            Ok(embedding) if embedding.weight > 0.0 => Ok(embedding.vector),
-            Ok(_) => Err(self.unusable("a vector of zeros")),
-            Err(error) => Err(self.unusable(error.to_string())),
+    /// The vector of our kind, if there is one: of finite numbers, and a dense one of the dimension of those before it and of unit length.
+    fn checked(&self, vectors: Vectors, dim: &mut Option<usize>) -> Result<Option<Row>, SharedError> {
+        let row = match self.kind {
+            RowKind::Dense => vectors.dense.map(|vector| {
+                let expected = *dim.get_or_insert(vector.len());
+                let Embedding { vector, weight } = Embedding::from_foreign(vector, expected, &self.told())?;
+                Ok((weight > 0.0).then_some(Row::Dense(Embedding { vector, weight: 1.0 })))
+            }),
+            RowKind::Sparse => vectors.sparse.map(|terms| {
+                let terms = terms.pairs().unwrap_or_default();
+                let vector = SparseVector::from_foreign(terms, &self.told())?;
+                Ok((!vector.is_empty()).then_some(Row::Sparse(vector)))
+            }),
+        };
+        match row.transpose() {
+            Ok(Some(None)) => Err(self.unusable("a vector of zeros")),
+            Ok(row) => Ok(row.flatten()),
+            Err::<_, EmbedError>(error) => Err(self.unusable(error.to_string())),
         }
     }
 }

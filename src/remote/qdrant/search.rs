@@ -11,11 +11,13 @@ use serde_json::json;
 use super::super::client::{Call, Request};
 use super::super::failure::RemoteError;
 use super::points::generation_of;
-use super::wire::{self, DENSE, Envelope, Found, Search, Searches};
+use super::wire::{self, Envelope, Found, Query, Search, Searches, Terms};
 use super::{Counted, LONGEST_QUESTION, PointId, Qdrant, hinted};
-use crate::index::Segments;
+use crate::embed::SparseVector;
 use crate::index::dense::{Cosine, DenseError, DenseIndex};
 use crate::index::shared::There;
+use crate::index::sparse::{Impact, ImpactIndex};
+use crate::index::{RowKind, Segments};
 
 /// So few documents are asked for by name.
 const MAX_IDS: u64 = 256;
@@ -81,30 +83,55 @@ impl QdrantIndex<'_> {
         (self.there.n_vectors as f64 * k as f64 * SPARE / MAX_FIRST) as u64
     }
 
+    fn found(
+        &self,
+        query: Query<'_>,
+        is_like_none: bool,
+        live: &RoaringBitmap,
+        k: usize,
+    ) -> Result<Vec<(u32, f32)>, DenseError> {
+        let live = live & &self.there.docs;
+        if live.is_empty() || k == 0 || is_like_none {
+            return Ok(Vec::new());
+        }
+        self.nearest(query, &live, k).map_err(|unfit| DenseError::Unavailable {
+            backend: self.qdrant.told(),
+            source: unfit.into(),
+        })
+    }
+
     /// How many results to ask for first.
     fn first_limit(&self, n_live: u64, k: usize) -> usize {
         let share = n_live as f64 / self.there.n_vectors.max(n_live) as f64;
         (k as f64 / share * SPARE) as usize + 16
     }
 
-    fn nearest(&self, query: &[f32], live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Cosine)>, Unfit> {
+    /// The best with their scores: of vectors all that are live until there are `k`, of sparse ones those that have anything in common
+    /// with the query.
+    fn nearest(&self, query: Query<'_>, live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, f32)>, Unfit> {
         let n_live = live.len();
         let n_wanted = usize::try_from(n_live).unwrap_or(usize::MAX).min(k);
+        // Of sparse vectors none need be found, so none is missed either; that some are lost is seen by their number alone.
+        let has_all = query.kind() == RowKind::Dense;
         let until = Instant::now() + self.qdrant.options.query_timeout.min(LONGEST_QUESTION);
         if n_live <= MAX_IDS {
             let ids: Vec<PointId> = live.iter().filter_map(|doc| self.point_of(doc)).collect();
             let found = self.ask(query, Some(&ids), ids.len(), until)?;
-            return self.live_of(&found, live, n_wanted, ids.len() > found.len());
+            let docs = self.live_of(&found, live, n_wanted, has_all && ids.len() > found.len())?;
+            return match has_all {
+                true => Ok(docs),
+                false => self.check_count(until).map(|()| docs),
+            };
         }
         let mut limit = self.first_limit(n_live, k);
         loop {
             let found = self.ask(query, None, limit.min(MAX_RESULTS), until)?;
             let is_all = found.len() < limit.min(MAX_RESULTS);
-            let docs = self.live_of(&found, live, n_wanted, is_all)?;
+            let docs = self.live_of(&found, live, n_wanted, has_all && is_all)?;
             // Of documents that are equally near some may not have been told.
             let last = found.last().map_or(f32::NEG_INFINITY, |(_, score)| *score);
             let is_enough =
-                |docs: &[(u32, Cosine)]| docs.len() >= n_wanted && docs.last().is_none_or(|(_, worst)| worst.0 > last);
+                |docs: &[(u32, f32)]| docs.len() >= n_wanted && docs.last().is_none_or(|(_, worst)| *worst > last);
             if is_all || is_enough(&docs) {
                 return self.check_count(until).map(|()| docs);
             }
@@ -125,7 +152,7 @@ impl QdrantIndex<'_> {
         live: &RoaringBitmap,
         n_wanted: usize,
         is_all: bool,
-    ) -> Result<Vec<(u32, Cosine)>, Unfit> {
+    ) -> Result<Vec<(u32, f32)>, Unfit> {
         let mut best: HashMap<u32, f32> = HashMap::with_capacity(n_wanted);
         for (point, score) in found {
             if let Some(doc) = self.segments.find_doc(self.qdrant.key_of(*point))
@@ -138,8 +165,8 @@ impl QdrantIndex<'_> {
             let n_missing = (n_wanted - best.len()) as u64;
             return Err(Unfit::Missing { n_missing });
         }
-        let mut docs: Vec<(u32, Cosine)> = best.into_iter().map(|(doc, score)| (doc, Cosine(score))).collect();
-        docs.sort_by(|(a, x), (b, y)| y.0.total_cmp(&x.0).then(a.cmp(b)));
+        let mut docs: Vec<(u32, f32)> = best.into_iter().collect();
+        docs.sort_by(|(a, x), (b, y)| y.total_cmp(x).then(a.cmp(b)));
         docs.truncate(n_wanted);
         Ok(docs)
     }
@@ -147,7 +174,7 @@ impl QdrantIndex<'_> {
     /// The best points of the repository, or of those named, best first; no more than `limit`.
     fn ask(
         &self,
-        query: &[f32],
+        query: Query<'_>,
         only: Option<&[PointId]>,
         limit: usize,
         until: Instant,
@@ -155,9 +182,10 @@ impl QdrantIndex<'_> {
         let qdrant = self.qdrant;
         let best = Search {
             query: Some(query),
-            using: Some(DENSE),
+            using: Some(wire::name_of(query.kind())),
             filter: wire::filter(&qdrant.tag(), only),
             limit,
+            // Sparse vectors are always all compared.
             params: Some(json!({ "exact": only.is_some() || qdrant.options.exact })),
             with_payload: false,
             with_vector: false,
@@ -265,13 +293,18 @@ impl DenseIndex for QdrantIndex<'_> {
             let found = query.len();
             return Err(DenseError::Dimension { found, expected });
         }
-        let live = live & &self.there.docs;
-        if live.is_empty() || k == 0 || query.iter().all(|&x| x == 0.0) {
-            return Ok(Vec::new());
-        }
-        self.nearest(query, &live, k).map_err(|unfit| DenseError::Unavailable {
-            backend: self.qdrant.told(),
-            source: unfit.into(),
-        })
+        let is_like_none = query.iter().all(|&x| x == 0.0);
+        let found = self.found(Query::Dense(query), is_like_none, live, k)?.into_iter();
+        Ok(found.map(|(doc, score)| (doc, Cosine(score))).collect())
+    }
+}
+
+impl ImpactIndex for QdrantIndex<'_> {
+    fn search(&self, query: &SparseVector, live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Impact)>, DenseError> {
+        let terms = Terms::of(query);
+        let found = self
+            .found(Query::Sparse(&terms), query.is_empty(), live, k)?
+            .into_iter();
+        Ok(found.map(|(doc, score)| (doc, Impact(score))).collect())
     }
 }

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{CollectionOptions, Compression, PointId};
+use crate::embed::SparseVector;
+use crate::index::{Row, RowKind};
 
 /// The name of the dense vectors of a collection,
 pub(super) const DENSE: &str = "dense";
@@ -44,8 +46,8 @@ pub(super) struct CollectionConfig {
 
 #[derive(Deserialize)]
 pub(super) struct CollectionParams {
-    #[serde(default)]
-    pub(super) vectors: BTreeMap<String, VectorParams>,
+    pub(super) vectors: Option<BTreeMap<String, VectorParams>>,
+    pub(super) sparse_vectors: Option<BTreeMap<String, Value>>,
 }
 
 #[derive(Deserialize)]
@@ -97,6 +99,27 @@ pub(super) struct Record {
 #[derive(Deserialize)]
 pub(super) struct Vectors {
     pub(super) dense: Option<Vec<f32>>,
+    pub(super) sparse: Option<Terms>,
+}
+
+/// A sparse vector.
+#[derive(Deserialize, Serialize)]
+pub(super) struct Terms {
+    pub(super) indices: Vec<u32>,
+    pub(super) values: Vec<f32>,
+}
+
+impl Terms {
+    pub(super) fn of(vector: &SparseVector) -> Self {
+        let (indices, values) = vector.terms().iter().copied().unzip();
+        Self { indices, values }
+    }
+
+    /// Tokens with their weights, if there are as many of these as of those.
+    pub(super) fn pairs(self) -> Option<Vec<(u32, f32)>> {
+        let are_pairs = self.indices.len() == self.values.len();
+        are_pairs.then(|| self.indices.into_iter().zip(self.values).collect())
+    }
 }
 
 /// The points that one search found.
@@ -124,16 +147,28 @@ pub(super) struct NewPoint<'a> {
 
 /// Points as they are put; vectors are written as they are, without a tree of values for each number.
 #[derive(Serialize)]
-pub(super) struct DensePoint<'a> {
+pub(super) struct VectorPoint<'a> {
     pub(super) id: String,
-    pub(super) vector: DenseVector<'a>,
+    pub(super) vector: NamedVector<'a>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) payload: BTreeMap<&'a str, &'a str>,
 }
 
+/// Under [`DENSE`] or [`SPARSE`].
 #[derive(Serialize)]
-pub(super) struct DenseVector<'a> {
-    pub(super) dense: &'a [f32],
+#[serde(rename_all = "lowercase")]
+pub(super) enum NamedVector<'a> {
+    Dense(&'a [f32]),
+    Sparse(Terms),
+}
+
+impl<'a> NamedVector<'a> {
+    pub(super) fn of(row: &'a Row) -> Self {
+        match row {
+            Row::Dense(embedding) => Self::Dense(&embedding.vector),
+            Row::Sparse(vector) => Self::Sparse(Terms::of(vector)),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -141,14 +176,26 @@ pub(super) struct Points<T> {
     pub(super) points: Vec<T>,
 }
 
-/// How a collection is made.
-pub(super) fn new_collection(dim: usize, options: &CollectionOptions) -> Value {
-    let mut body = json!({
-        "vectors": { DENSE: { "size": dim, "distance": "Cosine", "on_disk": options.on_disk } },
-        // Filled by who has sparse vectors; it costs nothing while it is empty, and cannot be added later.
-        "sparse_vectors": { SPARSE: {} },
-        "on_disk_payload": true,
-    });
+/// The name of the vectors of a kind.
+pub(super) fn name_of(kind: RowKind) -> &'static str {
+    match kind {
+        RowKind::Dense => DENSE,
+        RowKind::Sparse => SPARSE,
+    }
+}
+
+/// How a collection for a kind of vectors is made.
+pub(super) fn new_collection(kind: RowKind, dim: usize, options: &CollectionOptions) -> Value {
+    let mut body = match kind {
+        RowKind::Dense => json!({
+            "vectors": { DENSE: { "size": dim, "distance": "Cosine", "on_disk": options.on_disk } },
+        }),
+        RowKind::Sparse => json!({
+            "vectors": {},
+            "sparse_vectors": { SPARSE: { "index": { "on_disk": options.on_disk } } },
+        }),
+    };
+    body["on_disk_payload"] = true.into();
     let numbers = [
         ("shard_number", options.shards),
         ("replication_factor", options.replication),
@@ -160,6 +207,8 @@ pub(super) fn new_collection(dim: usize, options: &CollectionOptions) -> Value {
         }
     }
     let compression = match options.compression {
+        // The server has none for sparse vectors.
+        _ if kind == RowKind::Sparse => return body,
         Compression::None => return body,
         Compression::Scalar => json!({ "scalar": { "type": "int8", "always_ram": true } }),
         Compression::Binary => json!({ "binary": { "always_ram": true } }),
@@ -175,12 +224,9 @@ pub(super) fn repository_index() -> Value {
 }
 
 /// Points by their ids.
-pub(super) fn by_ids(ids: &[PointId], wants_vectors: bool, wants_payload: bool) -> Value {
+pub(super) fn by_ids(ids: &[PointId], wanted_vectors: Option<RowKind>, wants_payload: bool) -> Value {
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-    let vectors = match wants_vectors {
-        true => json!([DENSE]),
-        false => json!(false),
-    };
+    let vectors = wanted_vectors.map_or(json!(false), |kind| json!([name_of(kind)]));
     json!({ "ids": ids, "with_vector": vectors, "with_payload": wants_payload })
 }
 
@@ -194,6 +240,23 @@ pub(super) fn filter(repository: &str, only: Option<&[PointId]>) -> Value {
     json!({ "must": must })
 }
 
+/// What is near is looked for.
+#[derive(Clone, Copy, Serialize)]
+#[serde(untagged)]
+pub(super) enum Query<'a> {
+    Dense(&'a [f32]),
+    Sparse(&'a Terms),
+}
+
+impl Query<'_> {
+    pub(super) fn kind(&self) -> RowKind {
+        match self {
+            Self::Dense(_) => RowKind::Dense,
+            Self::Sparse(_) => RowKind::Sparse,
+        }
+    }
+}
+
 /// Searches that are made together.
 #[derive(Serialize)]
 pub(super) struct Searches<'a> {
@@ -204,7 +267,7 @@ pub(super) struct Searches<'a> {
 #[derive(Serialize)]
 pub(super) struct Search<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) query: Option<&'a [f32]>,
+    pub(super) query: Option<Query<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) using: Option<&'a str>,
     pub(super) filter: Value,

@@ -43,7 +43,7 @@ pub(crate) use search::{
     MAX_QUERY_BYTES, RefView, ResultOut, SearchPage, lines_request, matching_lines, ranked, ranked_in_past,
     ranked_over_refs,
 };
-pub(crate) use status::{StatusBody, languages, shared, sizes, status_body};
+pub(crate) use status::{StatusBody, languages, sizes, status_body};
 pub(crate) use symbol::{
     DefinitionOut, MAX_LISTED_REFERENCES, ReferenceOut, ReferencesOut, definition_kinds, definition_out, found_by_name,
     place_query, references,

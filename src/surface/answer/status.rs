@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::extract;
 use crate::history::{Boundary, History};
+use crate::index::RowKind;
 use crate::ingest::Target;
 use crate::query::withheld;
 use crate::remote::Endpoint;
@@ -33,6 +34,8 @@ pub(crate) struct StatusBody {
     pub(crate) sparse_vectors: Option<VectorsOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) shared: Option<SharedOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) shared_sparse: Option<SharedOut>,
     pub(crate) history: Option<HistoryStatus>,
 }
 
@@ -155,6 +158,15 @@ impl StatusBody {
     }
 }
 
+impl StatusBody {
+    /// Counts the chunks of a view whose vectors are known to be shared.
+    pub(crate) fn count_shared(&mut self, workspace: &Workspace, view: &View) -> Result<()> {
+        self.shared = shared(workspace, view, RowKind::Dense)?;
+        self.shared_sparse = shared(workspace, view, RowKind::Sparse)?;
+        Ok(())
+    }
+}
+
 /// How many vectors are where clones share them, as far as this one knows.
 #[derive(Debug, Serialize)]
 pub(crate) struct SharedOut {
@@ -166,13 +178,25 @@ pub(crate) struct SharedOut {
     pub(crate) missing: u64,
 }
 
-/// What is known to be shared of a view, if anything is to be.
-pub(crate) fn shared(workspace: &Workspace, view: &View) -> Result<Option<SharedOut>> {
-    let Some(server) = workspace.sharing_host() else {
+impl SharedOut {
+    /// In one line; `what` is shared.
+    pub(crate) fn told(&self, what: &str) -> String {
+        let missing = match self.missing {
+            0 => String::new(),
+            missing => format!("; {missing} are not: codescout index"),
+        };
+        format!("{} {what} by {}{missing}", self.chunks, self.server)
+    }
+}
+
+/// What is known to be shared of a view, if anything of a kind is to be.
+fn shared(workspace: &Workspace, view: &View, kind: RowKind) -> Result<Option<SharedOut>> {
+    let is_made = kind == RowKind::Dense || workspace.remote_sparse().is_some();
+    let Some(server) = workspace.sharing_host().filter(|_| is_made) else {
         return Ok(None);
     };
     let live = view.live().to_bitmap();
-    let there = workspace.there()?;
+    let there = workspace.there(kind)?;
     let there = there.filter(|there| there.epoch == view.segments().epoch());
     let chunks = there.map_or(0, |there| live.intersection_len(&there.docs));
     Ok(Some(SharedOut {
@@ -215,6 +239,7 @@ pub(crate) fn status_body(workspace: &Workspace, target: Option<Target>) -> Resu
         vectors: None,
         sparse_vectors: None,
         shared: None,
+        shared_sparse: None,
     };
     if let Some((sidecar, Some(state))) = workspace.sidecar()? {
         let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);

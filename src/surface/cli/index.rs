@@ -12,8 +12,10 @@ use super::progress::CliProgress;
 use super::render::Output;
 use super::{Found, IDLE, INTERRUPTED};
 use crate::git::{RefKind, is_in_operation};
+use crate::index::RowKind;
 use crate::ingest::{CaughtUp, Maker, TraceOutcome};
 use crate::model::{CommitId, TreeId};
+use crate::remote::Moved;
 use crate::surface::open::Workspace;
 
 /// Refs move in bursts, as in a rebase or fetch: the index follows when they have been still for so long.
@@ -30,6 +32,8 @@ struct IndexOut {
     sparse_vectors: Option<VectorsOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
     shared: Option<SharedOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shared_sparse: Option<SharedOut>,
 }
 
 /// What was made with a model beside the built-in one.
@@ -109,14 +113,14 @@ impl VectorsOut {
 }
 
 impl SharedOut {
-    fn told(&self) -> String {
+    fn told(&self, noun: &str) -> String {
         let seconds = self.took_ms as f64 / 1e3;
         let found = match self.found {
             0 => String::new(),
             found => format!("{found} found there, "),
         };
         format!(
-            "shared: {} of {} vectors put to {} in {seconds:.2} s ({:.0} a second), {found}{} missing",
+            "shared: {} of {} {noun} put to {} in {seconds:.2} s ({:.0} a second), {found}{} missing",
             self.new,
             self.chunks,
             self.server,
@@ -148,7 +152,7 @@ fn told_vectors(maker: Maker<'_>, caught_up: CaughtUp, output: &mut Output) -> R
             .notes
             .push(format!("vectors of other clones were not taken: {why}"));
     }
-    let noun = maker.noun();
+    let noun = maker.kind().noun();
     if !output.json {
         output.line(&format!("{noun}: {}", vectors.told()))?;
     }
@@ -170,9 +174,11 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
         done: HashMap::new(),
     };
     if args.new_collection {
-        let moved = workspace.move_collection(&INTERRUPTED)?;
+        let moved = workspace.move_collections(&INTERRUPTED)?;
         if !output.json {
-            output.line(&format!("{} vectors moved to {}", moved.n_points, moved.collection))?;
+            for Moved { collection, n_points } in moved {
+                output.line(&format!("{n_points} vectors moved to {collection}"))?;
+            }
         }
     }
     if !args.watch {
@@ -241,6 +247,7 @@ impl Indexer<'_> {
             vectors: None,
             sparse_vectors: None,
             shared: None,
+            shared_sparse: None,
         };
         let mut tips = Vec::new();
         for reference in revisions {
@@ -296,7 +303,7 @@ impl Indexer<'_> {
         }
         answer.history = self.record(tips, output)?;
         self.catch_up(&mut answer, output)?;
-        answer.shared = self.share(output)?;
+        self.share(&mut answer, output)?;
         Ok(answer)
     }
 
@@ -323,36 +330,42 @@ impl Indexer<'_> {
     }
 
     /// Puts vectors to where clones share them. A server that is away is no failure of the index.
-    fn share(&self, output: &mut Output) -> Result<Option<SharedOut>> {
+    fn share(&self, answer: &mut IndexOut, output: &mut Output) -> Result<()> {
+        let Some(server) = self.workspace.sharing_host() else {
+            return Ok(());
+        };
         let trees: Vec<TreeId> = self.done.values().copied().collect();
         output.flush()?;
-        let shared = self.workspace.share_vectors(&trees, &self.progress, &INTERRUPTED)?;
-        let Some((shared, server)) = shared.zip(self.workspace.sharing_host()) else {
-            return Ok(None);
-        };
-        let told = SharedOut {
-            server,
-            chunks: shared.n_docs,
-            new: shared.n_put,
-            found: shared.n_found,
-            missing: shared.n_left,
-            took_ms: shared.elapsed.as_millis() as u64,
-            stopped_because: shared.stopped,
-        };
-        if !output.json {
-            output.line(&told.told())?;
-        }
-        if let Some(why) = &told.stopped_because {
-            output.remark(&format!("{} vectors are not shared yet: {why}", told.missing));
-        }
-        if shared.interrupted {
-            if output.json {
-                output.json(&told)?;
+        for (kind, shared) in self.workspace.share_vectors(&trees, &self.progress, &INTERRUPTED)? {
+            let told = SharedOut {
+                server: server.clone(),
+                chunks: shared.n_docs,
+                new: shared.n_put,
+                found: shared.n_found,
+                missing: shared.n_left,
+                took_ms: shared.elapsed.as_millis() as u64,
+                stopped_because: shared.stopped,
+            };
+            let noun = kind.noun();
+            if !output.json {
+                output.line(&told.told(noun))?;
             }
-            output.flush()?;
-            anyhow::bail!("interrupted; the next codescout index goes on with sharing vectors");
+            if let Some(why) = &told.stopped_because {
+                output.remark(&format!("{} {noun} are not shared yet: {why}", told.missing));
+            }
+            if shared.interrupted {
+                if output.json {
+                    output.json(&told)?;
+                }
+                output.flush()?;
+                anyhow::bail!("interrupted; the next codescout index goes on with sharing vectors");
+            }
+            match kind {
+                RowKind::Dense => answer.shared = Some(told),
+                RowKind::Sparse => answer.shared_sparse = Some(told),
+            }
         }
-        Ok(Some(told))
+        Ok(())
     }
 
     /// Records commits: when it is asked for, and where it was asked for before.

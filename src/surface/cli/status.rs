@@ -8,7 +8,7 @@ use super::gc::show_causes;
 use super::json::ProvenanceOut;
 use super::render::{Output, one_line};
 use super::{Found, INTERRUPTED};
-use crate::surface::answer::{CausesOut, StatusBody, languages, shared, status_body};
+use crate::surface::answer::{CausesOut, StatusBody, languages, status_body};
 use crate::surface::open::Workspace;
 
 #[derive(Debug, Serialize)]
@@ -37,7 +37,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &StatusArgs, out
             answer.provenance = ProvenanceOut::of(&view);
             answer.body.languages = languages(&view);
             answer.body.count_vectors(workspace, &view);
-            answer.body.shared = shared(workspace, &view)?;
+            answer.body.count_shared(workspace, &view)?;
         }
     }
     if output.json {
@@ -97,15 +97,13 @@ fn show(answer: &StatusOut, output: &mut Output) -> Result<()> {
     if let Some(vectors) = &answer.body.sparse_vectors {
         output.line(&format!("sparse      {}", one_line(&vectors.told())))?;
     }
-    if let Some(shared) = &answer.body.shared {
-        let missing = match shared.missing {
-            0 => String::new(),
-            missing => format!("; {missing} are not: codescout index"),
-        };
-        output.line(&format!(
-            "shared      {} chunks by {}{missing}",
-            shared.chunks, shared.server
-        ))?;
+    for (shared, what) in [
+        (&answer.body.shared, "chunks"),
+        (&answer.body.shared_sparse, "sparse vectors"),
+    ] {
+        if let Some(shared) = shared {
+            output.line(&format!("shared      {}", shared.told(what)))?;
+        }
     }
     if let Some(history) = &answer.body.history {
         output.line(&format!("history     {}", history.told()))?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::checks::destination;
 use super::{Finding, Severity};
 use crate::index::shared::Standing;
-use crate::remote::QdrantFound;
+use crate::remote::{Qdrant, QdrantFound};
 use crate::surface::open::Workspace;
 
 const EXAMINE_WITHIN: Duration = Duration::from_secs(5);
@@ -16,23 +16,37 @@ fn finding(severity: Severity, message: String) -> Finding {
 
 /// How it is with the server.
 pub(super) fn examined(workspace: &Workspace) -> Vec<Finding> {
-    let qdrant = match workspace.sharing() {
-        Ok(Some(qdrant)) => qdrant,
-        Ok(None) => return Vec::new(),
+    let sharing = match workspace.sharing() {
+        Ok(sharing) => sharing,
         Err(error) => return vec![finding(Severity::Warning, format!("vectors are not shared: {error:#}"))],
     };
-    let endpoint = &qdrant.options().endpoint;
-    let mut findings = match qdrant.examine(EXAMINE_WITHIN) {
-        Ok(found) => told(workspace, &endpoint.host(), &qdrant.alias(), &found),
-        Err(error) => {
-            let error = anyhow::Error::new(error);
-            let told = finding(
-                Severity::Warning,
-                format!("{error:#}; until it answers vectors are compared on this machine"),
-            );
-            vec![told.mended_by("codescout config set qdrant.server ADDRESS, or take it out of .codescout/config.toml")]
-        }
+    let Some(endpoint) = sharing.first().map(|qdrant| &qdrant.options().endpoint) else {
+        return Vec::new();
     };
+    let mut findings = Vec::new();
+    for qdrant in sharing {
+        match qdrant.examine(EXAMINE_WITHIN) {
+            Ok(found) => {
+                if findings.is_empty() {
+                    findings.extend(told_of_server(workspace, &endpoint.host(), &found));
+                }
+                findings.extend(told(qdrant, &found));
+            }
+            Err(error) => {
+                let error = anyhow::Error::new(error);
+                let told = finding(
+                    Severity::Warning,
+                    format!("{error:#}; until it answers vectors are compared on this machine"),
+                );
+                findings.push(
+                    told.mended_by(
+                        "codescout config set qdrant.server ADDRESS, or take it out of .codescout/config.toml",
+                    ),
+                );
+                break;
+            }
+        }
+    }
     if endpoint.is_in_clear() {
         findings.push(finding(
             Severity::Warning,
@@ -45,7 +59,7 @@ pub(super) fn examined(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-fn told(workspace: &Workspace, host: &str, alias: &str, found: &QdrantFound) -> Vec<Finding> {
+fn told_of_server(workspace: &Workspace, host: &str, found: &QdrantFound) -> Vec<Finding> {
     let version = &found.version;
     let took = found.elapsed.as_millis();
     let mut findings = vec![finding(
@@ -58,22 +72,31 @@ fn told(workspace: &Workspace, host: &str, alias: &str, found: &QdrantFound) -> 
             format!("this repository is {identity} there, less its name (qdrant.repository)"),
         ));
     }
+    findings
+}
+
+/// How it is with the vectors of one kind.
+fn told(qdrant: &Qdrant, found: &QdrantFound) -> Vec<Finding> {
+    let (alias, noun) = (qdrant.alias(), qdrant.kind().noun());
+    let mut findings = Vec::new();
     if let Some(status) = found.collection.as_ref().filter(|status| *status != "green") {
         findings.push(finding(Severity::Note, format!("the collection {alias} is {status}")));
     }
     findings.push(match &found.standing {
         Some(Standing { is_removing: true, .. }) => finding(
             Severity::Warning,
-            "vectors are being removed; questions are not answered by it until that is done".to_owned(),
+            format!("{noun} are being removed; questions are not answered by it until that is done"),
         )
         .mended_by("if who did was killed: codescout gc --qdrant, an hour later"),
         Some(standing) => finding(
             Severity::Fine,
-            format!("{} vectors of this repository in {alias}", standing.n_vectors),
+            format!("{} {noun} of this repository in {alias}", standing.n_vectors),
         ),
-        None => {
-            finding(Severity::Note, "nothing of this repository is there yet".to_owned()).mended_by("codescout index")
-        }
+        None => finding(
+            Severity::Note,
+            format!("nothing of this repository is there yet: no {noun}"),
+        )
+        .mended_by("codescout index"),
     });
     findings
 }
@@ -83,12 +106,20 @@ pub(super) fn leaves(workspace: &Workspace) -> Vec<String> {
     let Ok(Some(options)) = workspace.config.qdrant.options() else {
         return Vec::new();
     };
+    let (vectors, of_questions) = match workspace.remote_sparse() {
+        Some(_) => (
+            "the vector and the sparse vector of every chunk",
+            "the vectors of every question",
+        ),
+        None => ("the vector of every chunk", "the vector of every question"),
+    };
     vec![
         format!("{}, where clones share vectors:", destination(&options.endpoint)),
-        "the vector of every chunk of the revisions that are indexed, from which much of its text can be guessed; no text, no names, \
-         no paths, nothing of files that hold secrets by their names"
-            .to_owned(),
+        format!(
+            "{vectors} of the revisions that are indexed, from which much of its text can be guessed; no text, no names, no paths, \
+             nothing of files that hold secrets by their names"
+        ),
         "a number for each chunk that follows from its text, and one for the repository".to_owned(),
-        "the vector of every question, but those of grep and of the mode keyword".to_owned(),
+        format!("{of_questions}, but those of grep and of the mode keyword"),
     ]
 }

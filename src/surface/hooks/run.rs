@@ -263,12 +263,12 @@ impl<'a> Run<'a> {
             // What a server does not give now it gives the next time.
             let caught_up = self.workspace.catch_up(&[target.tree], &NoProgress, interrupt);
             for (maker, caught_up) in caught_up.context("vectors were not made")? {
-                let (what, n_embedded, n_left) = (maker.noun(), caught_up.n_embedded, caught_up.n_left);
+                let (what, n_embedded, n_left) = (maker.kind().noun(), caught_up.n_embedded, caught_up.n_left);
                 tracing::info!(n_embedded, n_left, caught_up.stopped, "{what}");
             }
             let shared = self.workspace.share_vectors(&[target.tree], &NoProgress, interrupt);
-            if let Some(shared) = shared.context("vectors were not shared")? {
-                tracing::info!(shared.n_put, shared.n_left, shared.stopped, "shared vectors");
+            for (kind, shared) in shared.context("vectors were not shared")? {
+                tracing::info!(shared.n_put, shared.n_left, shared.stopped, "shared {}", kind.noun());
             }
         }
         Ok(outcome)

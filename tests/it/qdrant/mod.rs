@@ -7,6 +7,7 @@ mod collections;
 mod course;
 mod faults;
 mod removal;
+mod sparse;
 mod told;
 
 use serde_json::Value;

@@ -12,7 +12,7 @@ use crate::support::qdrant::QdrantStub;
 use crate::support::{Reply, TestRepo};
 
 /// Shares a chunk that nothing here has any more.
-fn forget_one(repo: &TestRepo) {
+pub(super) fn forget_one(repo: &TestRepo) {
     write_packet(repo, 40);
     repo.commit("more");
     index(repo);

@@ -48,7 +48,7 @@ fn what_is_written_is_read() {
     let terms: Vec<(u32, f32)> = file.terms(0).collect();
     assert_eq!((terms[0].0, terms[1].0), (3, 70_000));
     assert!(
-        (terms[0].1 - 2.0).abs() < 1e-6 && (terms[1].1 - 0.5).abs() < 2.0 / 255.0,
+        (terms[0].1 - 2.0).abs() < 1e-4 && (terms[1].1 - 0.5).abs() < 2.0 / 255.0,
         "{terms:?}"
     );
     assert_eq!([1, 2, 4].map(|row| file.terms(row).count()), [0, 0, 0]);
@@ -61,6 +61,18 @@ fn what_is_written_is_read() {
 }
 
 proptest! {
+    #[test]
+    fn what_is_read_and_written_again_is_the_same_to_the_bit(
+        row in prop::collection::btree_map(0u32..1_000_000, 1e-7f32..1e6, 1..SparseVector::MAX_TERMS),
+    ) {
+        let first = file(&[Some(vector(&row.into_iter().collect::<Vec<_>>()))]);
+        let kept = open(first.clone()).vector(0);
+        // By way of numbers in decimals, as they travel.
+        let text = serde_json::to_string(kept.terms()).unwrap();
+        let travelled: Vec<(u32, f32)> = serde_json::from_str(&text).unwrap();
+        prop_assert_eq!(file(&[Some(vector(&travelled))]), first);
+    }
+
     #[test]
     fn the_best_are_those_of_a_plain_product(
         rows in prop::collection::vec(prop::option::of(prop::collection::btree_map(0u32..40, 0.01f32..3.0, 0..12)), 1..80),
@@ -81,14 +93,13 @@ proptest! {
             let weight = |token| query.terms().iter().find(|(known, _)| *known == token).map(|(_, weight)| *weight);
             file.terms(row).filter_map(|(token, found)| Some(weight(token)? * found)).sum()
         };
-        let impacts = index.impacts(&query);
         for doc in &docs {
-            prop_assert!((impacts.of(*doc).0 - plain(*doc)).abs() < 1e-3);
+            prop_assert!((index.impact(&query, *doc).0 - plain(*doc)).abs() < 1e-3);
         }
-        prop_assert_eq!([0, 9, 1000].map(|doc| impacts.of(doc)), [Impact(0.0); 3]);
+        prop_assert_eq!([0, 9, 1000].map(|doc| index.impact(&query, doc)), [Impact(0.0); 3]);
         let live: RoaringBitmap = docs.iter().copied().filter(|doc| doc % 3 != 0).collect();
-        let found = impacts.best(&live, k);
-        let mut all: Vec<(u32, f32)> = live.iter().map(|doc| (doc, impacts.of(doc).0)).collect();
+        let found = index.search(&query, &live, k);
+        let mut all: Vec<(u32, f32)> = live.iter().map(|doc| (doc, index.impact(&query, doc).0)).collect();
         all.retain(|(_, impact)| *impact > 0.0);
         all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         all.truncate(k);
@@ -104,8 +115,9 @@ proptest! {
         if let Ok(file) = SparseFile::open(Arc::new(bytes)) {
             prop_assert!(matches!(file.verify(), Err(VectorFileError::Damaged)));
             (0..20).for_each(|row| _ = file.terms(row).count());
-            let impacts = SparseIndex::new(vec![(0, file)]).impacts(&vector(&[(3, 1.0), (8, 2.0)]));
-            impacts.best(&(0..20).collect(), 5);
+            let (index, query) = (SparseIndex::new(vec![(0, file)]), vector(&[(3, 1.0), (8, 2.0)]));
+            index.search(&query, &(0..20).collect(), 5);
+            (0..20).for_each(|doc| _ = index.impact(&query, doc));
         }
     }
 }
