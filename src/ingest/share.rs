@@ -134,7 +134,7 @@ impl Sharing<'_> {
         };
         let gone = self.gone()?;
         let removed = match self.shared.standing(interrupt) {
-            Ok(Some(standing)) if !gone.is_empty() || standing.is_removing => self.shared.remove(&gone, interrupt),
+            Ok(Some(_)) if !gone.is_empty() => self.shared.remove(&gone, interrupt),
             standing => standing.map(drop),
         };
         if let Err(error) = removed {
@@ -237,7 +237,7 @@ impl Sharing<'_> {
         }
         if standing.is_removing {
             return Err(Stopped::Told(
-                "another clone is removing vectors there; if it was killed at that: codescout gc --qdrant, an hour later",
+                "another clone is removing vectors there; if it was killed at that: codescout index, five minutes later",
             ));
         }
         // The program's own model is the same wherever its profile is the same.

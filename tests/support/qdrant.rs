@@ -165,16 +165,34 @@ impl QdrantStub {
         }
     }
 
-    /// Has it look as if somebody were removing vectors of every repository.
-    pub(crate) fn begin_removal(&self) {
+    /// Has it look as if somebody had begun to remove vectors of every repository, and last told of it so many seconds ago.
+    pub(crate) fn begin_removal(&self, seconds_ago: u64) {
+        let now = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap();
+        let told_at = json!(now.as_secs() - seconds_ago);
         let mut state = self.shared.state.lock().unwrap();
         let points = state
             .collections
             .values_mut()
             .flat_map(|collection| collection.points.values_mut());
         for point in points.filter(|point| point.payload.contains_key("generation")) {
-            point.payload.insert("removing_0123".to_owned(), json!(1));
+            point.payload.insert("removing_0123".to_owned(), told_at.clone());
         }
+    }
+
+    /// Has whoever removes vectors last told of it so many seconds sooner; returns how many do.
+    pub(crate) fn age_removals(&self, seconds: u64) -> usize {
+        let mut state = self.shared.state.lock().unwrap();
+        let points = state
+            .collections
+            .values_mut()
+            .flat_map(|collection| collection.points.values_mut());
+        let fields = points.flat_map(|point| point.payload.iter_mut());
+        let removals = fields.filter(|(name, _)| name.starts_with("removing_"));
+        removals
+            .map(|(_, told_at)| *told_at = json!(told_at.as_u64().unwrap() - seconds))
+            .count()
     }
 
     /// What has every alias stand for a copy of its collection, as somebody does who moves it; names of copies end in `-2`.
@@ -187,6 +205,17 @@ impl QdrantStub {
                 state.collections.insert(format!("{alias}-2"), copy);
                 state.aliases.insert(alias.clone(), format!("{alias}-2"));
             }
+        }
+    }
+
+    /// What does as it is asked and does not answer.
+    pub(crate) fn deleting_silently(&self) -> impl Fn(&Seen) -> Reply + Send + Sync + 'static {
+        let shared = Arc::clone(&self.shared);
+        move |seen| {
+            let path = seen.path.split('?').next().unwrap_or_default();
+            let done = shared.state.lock().unwrap().answer(seen, path);
+            assert!(done.is_ok());
+            Reply::status(200).after(std::time::Duration::from_secs(600))
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
 
@@ -22,12 +22,14 @@ use crate::model::ChunkKey;
 const MAX_KEYS: usize = 1000;
 /// A request with vectors, or an answer, stays about here; servers take 32 MB.
 const MAX_VECTOR_BYTES: usize = 3 << 20;
+/// So long others take a removal for under way after it was last told of,
+const LEASE: Duration = Duration::from_secs(300);
+/// and so long a step of it takes at most. The rest is for clocks that do not agree.
+const STEP: Duration = Duration::from_secs(120);
 /// A number of a vector as text, with its comma.
 const NUMBER_BYTES: usize = 13;
 /// A number of a token likewise.
 const TOKEN_BYTES: usize = 8;
-/// Seconds: who has been removing for longer was killed at that.
-const LONGEST_REMOVAL: u64 = 3600;
 
 impl SharedVectors for Qdrant {
     fn name(&self) -> String {
@@ -129,33 +131,32 @@ impl SharedVectors for Qdrant {
 
     fn remove(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<(), SharedError> {
         // Whoever removes at the same time has a field of its own.
-        let removing = format!("{REMOVING}{}", to_hex(&random()[..8]));
-        let now = seconds_now();
-        let begun = json!({ (GENERATION): to_hex(&random()), (removing.as_str()): now });
-        let announced = self.change_payload(&begun, interrupt);
-        let announced = announced.and_then(|()| pause(LONGEST_QUESTION, interrupt));
-        if let Err(error) = announced {
-            // Nothing is being deleted yet, so nobody has to wait for it.
-            let until = Some(Instant::now() + LONGEST_WAIT);
-            if let Err(left) = self.drop_fields(&[removing], until, &AtomicBool::new(false)) {
-                tracing::warn!("that vectors are being removed is told for another hour: {left}");
+        let field = format!("{REMOVING}{}", to_hex(&random()[..8]));
+        let mut lease = match self.announce(&field, interrupt) {
+            Ok(lease) => lease,
+            Err(error) => {
+                // Nothing is being deleted yet, so nobody has to wait for it.
+                let until = Some(Instant::now() + LONGEST_WAIT);
+                if let Err(left) = self.drop_fields(&[field], until, &AtomicBool::new(false)) {
+                    tracing::warn!("that vectors are being removed is told for five more minutes: {left}");
+                }
+                return Err(error);
             }
-            return Err(error);
-        }
+        };
         for keys in keys.chunks(MAX_KEYS) {
-            self.delete_points(keys, interrupt)?;
-        }
-        self.change_payload(&json!({ (GENERATION): to_hex(&random()) }), interrupt)?;
-        let ended = self.own_point(interrupt)?.unwrap_or_default().into_iter();
-        let ended = ended.filter(|(field, since)| {
-            let is_left = || {
-                since
-                    .as_u64()
-                    .is_none_or(|since| since.saturating_add(LONGEST_REMOVAL) < now)
+            lease = match lease.is_held() {
+                true => self.renew(&field, interrupt)?,
+                // The machine slept, and others may have gone on: they look again.
+                false => self.announce(&field, interrupt)?,
             };
-            field.starts_with(REMOVING) && (*field == removing || is_left())
-        });
-        let ended: Vec<String> = ended.map(|(field, _)| field).collect();
+            self.delete_points(keys, lease.deadline(), interrupt)?;
+        }
+        self.change_payload(&json!({ (GENERATION): to_hex(&random()) }), None, interrupt)?;
+        let fields = self.own_point(interrupt)?.unwrap_or_default();
+        let is_over = |(name, since): &(&String, &Value)| {
+            name.starts_with(REMOVING) && (**name == field || !is_told(since, seconds_now()))
+        };
+        let ended: Vec<String> = fields.iter().filter(is_over).map(|(name, _)| name.clone()).collect();
         self.drop_fields(&ended, None, interrupt)
     }
 }
@@ -191,10 +192,31 @@ impl Qdrant {
         self.put_points(vec![point], interrupt).map(drop)
     }
 
+    /// Tells everybody that vectors are being removed, and waits until all have heard it.
+    fn announce(&self, field: &str, interrupt: &AtomicBool) -> Result<Lease, SharedError> {
+        let begun = json!({ (GENERATION): to_hex(&random()), (field): seconds_now() });
+        let lease = Lease::begin();
+        self.change_payload(&begun, Some(lease.deadline()), interrupt)?;
+        pause(LONGEST_QUESTION, interrupt)?;
+        Ok(lease)
+    }
+
+    /// Tells that they still are.
+    fn renew(&self, field: &str, interrupt: &AtomicBool) -> Result<Lease, SharedError> {
+        let lease = Lease::begin();
+        self.change_payload(&json!({ (field): seconds_now() }), Some(lease.deadline()), interrupt)?;
+        Ok(lease)
+    }
+
     /// Changes fields of the repository's own point and leaves its others.
-    fn change_payload(&self, payload: &Value, interrupt: &AtomicBool) -> Result<(), SharedError> {
+    fn change_payload(
+        &self,
+        payload: &Value,
+        deadline: Option<Instant>,
+        interrupt: &AtomicBool,
+    ) -> Result<(), SharedError> {
         let body = json!({ "payload": payload, "points": [self.own_id().to_string()] });
-        self.change("/points/payload?wait=true", &body, None, interrupt)
+        self.change("/points/payload?wait=true", &body, deadline, interrupt)
     }
 
     fn drop_fields(
@@ -226,10 +248,12 @@ impl Qdrant {
     }
 
     /// Deletes the points of some chunks, which are gone when this returns.
-    fn delete_points(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<(), SharedError> {
+    fn delete_points(&self, keys: &[ChunkKey], deadline: Instant, interrupt: &AtomicBool) -> Result<(), SharedError> {
         let points: Vec<String> = keys.iter().map(|key| self.point_of(*key).to_string()).collect();
         let request = Request::post(&self.path("/points/delete?wait=true"), &json!({ "points": points }));
-        let update: Update = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
+        let update: Update = self
+            .send_until(Some(deadline), &request, interrupt)
+            .map_err(|error| self.failed(error))?;
         let are_gone = || Ok(self.records(keys, false, interrupt)?.is_empty());
         if update.status == "completed" || self.comes_true(interrupt, are_gone)? {
             return Ok(());
@@ -311,7 +335,44 @@ impl Qdrant {
 /// The generation that a repository's own point tells, and whether vectors are being removed.
 pub(super) fn generation_of(payload: &Map<String, Value>) -> Option<([u8; 16], bool)> {
     let generation = from_hex(payload.get(GENERATION)?.as_str()?)?;
-    Some((generation, payload.keys().any(|key| key.starts_with(REMOVING))))
+    let now = seconds_now();
+    let mut fields = payload.iter();
+    let is_removing = fields.any(|(name, since)| name.starts_with(REMOVING) && is_told(since, now));
+    Some((generation, is_removing))
+}
+
+/// Whether a removal that was told of at `since` may still be under way. Who removes tells it again before every step, so who has not
+/// for longer than any step takes was killed at that.
+fn is_told(since: &Value, now: u64) -> bool {
+    since
+        .as_u64()
+        .is_some_and(|since| now <= since.saturating_add(LEASE.as_secs()))
+}
+
+/// The time within which a step of a removal ends, from before it was told of.
+#[derive(Clone, Copy)]
+struct Lease {
+    begun: Instant,
+    /// Goes on while the machine sleeps.
+    begun_at: SystemTime,
+}
+
+impl Lease {
+    fn begin() -> Self {
+        Self {
+            begun: Instant::now(),
+            begun_at: SystemTime::now(),
+        }
+    }
+
+    fn deadline(self) -> Instant {
+        self.begun + STEP
+    }
+
+    fn is_held(self) -> bool {
+        let elapsed = self.begun_at.elapsed().unwrap_or_default();
+        elapsed.max(self.begun.elapsed()) < STEP
+    }
 }
 
 fn seconds_now() -> u64 {
@@ -329,4 +390,32 @@ pub(super) fn random() -> [u8; 16] {
         bytes.copy_from_slice(&blake3::hash(text.as_bytes()).as_bytes()[..16]);
     }
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_removal_that_is_not_told_of_any_more_is_over() {
+        let now = 10_000;
+        for (since, expected) in [
+            (json!(now), true),
+            (json!(now - 299), true),
+            (json!(now - 301), false),
+            // By a clock that is ahead.
+            (json!(now + 200), true),
+            (json!(1), false),
+            (json!("x"), false),
+            (Value::Null, false),
+        ] {
+            assert_eq!(is_told(&since, now), expected, "{since}");
+        }
+        let held = Lease::begin();
+        let slept = Lease {
+            begun_at: SystemTime::now() - STEP,
+            ..held
+        };
+        assert_eq!((held.is_held(), slept.is_held()), (true, false));
+    }
 }

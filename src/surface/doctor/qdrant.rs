@@ -87,7 +87,7 @@ fn told(qdrant: &Qdrant, found: &QdrantFound) -> Vec<Finding> {
             Severity::Warning,
             format!("{noun} are being removed; questions are not answered by it until that is done"),
         )
-        .mended_by("if who did was killed: codescout gc --qdrant, an hour later"),
+        .mended_by("if who did was killed: codescout index, five minutes later"),
         Some(standing) => finding(
             Severity::Fine,
             format!("{} {noun} of this repository in {alias}", standing.n_vectors),

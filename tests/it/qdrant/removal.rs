@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use super::{QUERIES, index, project, search, why, with_qdrant, write_packet};
+use super::{QUERIES, found, index, large_project, project, search, why, with_qdrant, write_packet};
 use crate::cli::{call_in, spawn_in};
 use crate::remote::configure;
 use crate::support::qdrant::QdrantStub;
@@ -83,4 +83,91 @@ fn a_removal_that_is_ended_before_it_began_keeps_nobody_out() {
     let answer = search(&repo, QUERIES[0]);
     assert!(why(&answer).contains("no answer within"), "{answer}");
     assert!(started.elapsed() < Duration::from_secs(50));
+}
+
+#[test]
+fn a_removal_that_was_killed_keeps_others_out_for_minutes_and_takes_nothing_with_it() {
+    let repo = project(10);
+    let qdrant = QdrantStub::start();
+    configure(&repo, &with_qdrant(&qdrant.url()));
+    index(&repo);
+    let clone = repo.clone_with("clone", &[]);
+    configure(&clone, &with_qdrant(&qdrant.url()));
+    forget_one(&repo);
+    index(&clone);
+    let before = found(&clone, QUERIES[0]);
+    // Killed when the server has deleted and not yet answered.
+    let deleting = qdrant.deleting_silently();
+    qdrant.fail(move |seen| seen.path.contains("/points/delete").then(|| deleting(seen)));
+    let mut child = spawn_in(repo.root(), &["gc", "--aggressive", "--qdrant"]);
+    let started = Instant::now();
+    while qdrant.n_asked("/points/delete") == 0 {
+        assert!(started.elapsed() < Duration::from_secs(120));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    qdrant.mend();
+    assert_eq!(qdrant.n_vectors(), 10);
+    let answer = search(&clone, QUERIES[0]);
+    assert!(why(&answer).contains("being removed"), "{answer}");
+    let done = index(&clone).json();
+    let stopped = done["shared"]["stopped_because"].as_str().unwrap();
+    assert!(stopped.contains("five minutes later"), "{done}");
+    // Four minutes later it may still be at it, six minutes later not.
+    assert_eq!(qdrant.age_removals(240), 1);
+    assert!(why(&search(&clone, QUERIES[0])).contains("being removed"));
+    qdrant.age_removals(120);
+    let answer = search(&clone, QUERIES[0]);
+    assert!(why(&answer).contains("codescout index looks again"), "{answer}");
+    assert_eq!(answer["results"], before);
+    assert_eq!(index(&clone).json()["shared"]["found"], 10);
+    assert_eq!(why(&search(&clone, QUERIES[0])), "");
+    // What is left to say is that it is over, and the next removal says it.
+    index(&repo);
+    forget_one(&repo);
+    call_in(repo.root(), &["gc", "--aggressive", "--qdrant"], b"").expect(0);
+    assert_eq!((qdrant.age_removals(0), qdrant.n_vectors()), (0, 10));
+}
+
+#[test]
+fn a_removal_is_told_of_again_before_every_step() {
+    let repo = large_project(130);
+    let qdrant = QdrantStub::start();
+    configure(&repo, &with_qdrant(&qdrant.url()));
+    write_packet(&repo, 1);
+    repo.git(["add", "--all"]);
+    repo.git(["commit", "--quiet", "-m", "one more"]);
+    index(&repo);
+    let first = repo.rev_parse("HEAD~1");
+    call_in(repo.root(), &["config", "set", "qdrant.repository", &first], b"").expect(0);
+    index(&repo);
+    for part in 0..6 {
+        repo.git(["rm", "-r", "--quiet", &format!("part_{part}")]);
+    }
+    let tree = repo.git(["write-tree"]);
+    let only = repo.git(["commit-tree", tree.trim(), "-m", "another"]);
+    repo.git(["reset", "--quiet", "--hard", only.trim()]);
+    repo.git(["reflog", "expire", "--expire=now", "--all"]);
+    repo.git(["update-ref", "-d", "ORIG_HEAD"]);
+    index(&repo);
+    qdrant.stub().forget();
+    let removed = call_in(repo.root(), &["gc", "--aggressive", "--qdrant", "--json"], b"").expect(0);
+    let n_removed = removed.json()["shared"]["count"].as_u64().unwrap();
+    assert!(n_removed > 1000, "{n_removed}");
+    let requests = qdrant.stub().requests();
+    let changes = requests.iter().filter(|seen| seen.method == "POST");
+    let changes = changes.filter_map(|seen| {
+        let path = seen.path.split('?').next().unwrap_or_default();
+        let fields = seen.json()["payload"].as_object().map_or(0, |payload| payload.len());
+        match (path.ends_with("/points/payload"), path.ends_with("/points/delete")) {
+            (true, _) => Some(if fields == 2 { "announced" } else { "told" }),
+            (_, true) => Some("deleted"),
+            _ => None,
+        }
+    });
+    let changes: Vec<&str> = changes.collect();
+    // The last is the generation of what is left.
+    let expected = ["announced", "told", "deleted", "told", "deleted", "told"];
+    assert_eq!(changes, expected);
 }
