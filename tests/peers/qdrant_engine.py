@@ -27,10 +27,11 @@ class Refused(Exception):
 class Collection:
     def __init__(self, body):
         self.body = body
-        dense = body["vectors"]["dense"]
+        dense = lambda given: edge.EdgeVectorParams(given["size"], edge.Distance.Cosine, on_disk=given.get("on_disk"))
+        sparse = lambda given: edge.EdgeSparseVectorParams()
         config = {
-            "vectors": {"dense": edge.EdgeVectorParams(dense["size"], edge.Distance.Cosine, on_disk=dense.get("on_disk"))},
-            "sparse_vectors": {"sparse": edge.EdgeSparseVectorParams()},
+            "vectors": {name: dense(given) for name, given in body["vectors"].items()},
+            "sparse_vectors": {name: sparse(given) for name, given in body.get("sparse_vectors", {}).items()},
         }
         if "scalar" in body.get("quantization_config", {}):
             kind = edge.ScalarType.Int8
@@ -107,10 +108,11 @@ def scroll(shard, body):
 def query(shard, body):
     if body.get("query") is None:
         return {"points": [point | {"score": 0.0} for point in scroll(shard, body)["points"]]}
+    vector = body["query"]
     request = edge.QueryRequest(
         body.get("limit", 10),
         offset=body.get("offset", 0),
-        query=edge.Query.Nearest(body["query"], body["using"]),
+        query=edge.Query.Nearest(edge.SparseVector(**vector) if isinstance(vector, dict) else vector, body["using"]),
         filter=filter_of(body.get("filter")),
         params=edge.SearchParams(exact=bool((body.get("params") or {}).get("exact"))),
         with_payload=bool(body.get("with_payload")),

@@ -1,29 +1,28 @@
 //! Everything from the first vector to the last, with the stub and with a real server.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::sparse::with_sparse;
 use super::{index, large_project, openai_stub, places, search, why, with_embedder, with_qdrant};
 use crate::cli::call_in;
 use crate::remote::configure;
-use crate::support::TestRepo;
+use crate::support::model::tei_sparse;
 use crate::support::qdrant::QdrantStub;
+use crate::support::{Stub, TestRepo};
 
 /// Everything from the first vector to the last, on any server. `prefix` is nobody else's.
 fn whole_course(url: &str, prefix: &str, key: Option<&str>) {
-    let embedder = openai_stub();
+    let (embedder, sparse) = (openai_stub(), Stub::start(tei_sparse));
+    let servers = with_embedder(&embedder) + &with_sparse(&sparse);
     let repo = large_project(40);
     let settings = |more: &str| {
         let key = key.map_or(String::new(), |_| {
             format!("key_file = '{}'\n", repo.beside("key").display())
         });
-        format!(
-            "{}{}prefix = '{prefix}'\n{key}{more}",
-            with_embedder(&embedder),
-            with_qdrant(url)
-        )
+        format!("{servers}{}prefix = '{prefix}'\n{key}{more}", with_qdrant(url))
     };
     std::fs::write(repo.beside("key"), key.unwrap_or_default()).unwrap();
-    configure(&repo, &with_embedder(&embedder));
+    configure(&repo, &servers);
     index(&repo);
     let queries = ["read field 3 from the tail", "take bytes of a record"];
     let ask = |repo: &TestRepo| -> Vec<Vec<(String, u64, f64)>> {
@@ -36,24 +35,24 @@ fn whole_course(url: &str, prefix: &str, key: Option<&str>) {
     let done = index(&repo).json();
     let n_chunks = done["shared"]["new"].as_u64().unwrap();
     assert!(n_chunks > 256 && done["shared"]["missing"] == 0, "{done}");
+    assert_eq!(done["shared_sparse"]["new"], n_chunks, "{done}");
     assert_eq!(ask(&repo), before);
 
     // Another clone takes them; it has a branch of its own.
     let clone = repo.clone_with("second", &[]);
     configure(&clone, &settings(""));
     embedder.forget();
+    sparse.forget();
     let done = index(&clone).json();
     assert_eq!(
         (&done["vectors"]["taken"], &done["shared"]["missing"]),
         (&json!(n_chunks), &json!(0)),
         "{done}"
     );
-    assert!(embedder.requests().is_empty());
-    // Taken vectors were rounded once more: the last digits of scores are others.
+    assert_eq!(done["sparse_vectors"]["taken"], n_chunks, "{done}");
+    assert!(embedder.requests().is_empty() && sparse.requests().is_empty());
     let taken = ask(&clone);
-    for (ours, theirs) in taken.iter().flatten().zip(before.iter().flatten()) {
-        assert!((ours.2 - theirs.2).abs() < 0.01, "{ours:?} for {theirs:?}");
-    }
+    assert_eq!(taken, before);
 
     // The first forgets some, and has them removed; the second notices, and puts them back.
     for file in 0..15 {
@@ -79,7 +78,8 @@ fn whole_course(url: &str, prefix: &str, key: Option<&str>) {
     let collected = call_in(repo.root(), &["gc", "--aggressive", "--qdrant", "--json"], b"")
         .expect(0)
         .json();
-    let n_removed = collected["shared"]["count"].as_u64().unwrap();
+    // As many of either kind.
+    let n_removed = collected["shared"]["count"].as_u64().unwrap() / 2;
     assert!(n_removed > 100 && collected["shared"]["removed"] == true, "{collected}");
     assert_eq!(ask(&repo).len(), queries.len(), "what was looked at again is asked");
     let answer = search(&clone, queries[0]);
@@ -91,6 +91,7 @@ fn whole_course(url: &str, prefix: &str, key: Option<&str>) {
         (&json!(n_removed), &json!(n_chunks - n_removed)),
         "{done}"
     );
+    assert_eq!(done["shared_sparse"]["new"], n_removed, "{done}");
     assert_eq!(ask(&clone), taken);
 
     // Another collection takes the place of the first.
@@ -98,7 +99,7 @@ fn whole_course(url: &str, prefix: &str, key: Option<&str>) {
     let moved = call_in(clone.root(), &["index", "--new-collection"], b"")
         .expect(0)
         .text();
-    assert!(moved.contains("vectors moved to"), "{moved}");
+    assert_eq!(moved.matches("vectors moved to").count(), 2, "{moved}");
     assert_eq!(ask(&clone), taken);
     assert!(why(&search(&repo, queries[0])).contains("removed or moved"));
     assert_eq!(index(&repo).json()["shared"]["new"], 0);
@@ -111,9 +112,14 @@ fn clones_put_take_remove_and_move_vectors() {
     qdrant.want_key("sesame");
     whole_course(&qdrant.url(), "course", Some("sesame"));
     let collections = qdrant.collections();
-    let (name, made) = collections.iter().next().unwrap();
-    assert!(collections.len() == 1 && !name.ends_with("-1"), "{collections:?}");
-    assert_eq!(made["config"]["quantization_config"]["scalar"]["type"], "int8");
+    let is_new = collections.keys().all(|name| !name.ends_with("-1"));
+    assert!(collections.len() == 2 && is_new, "{collections:?}");
+    let compressed = collections.values().map(|made| &made["config"]["quantization_config"]);
+    let compressed: Vec<&Value> = compressed.filter(|how| !how.is_null()).collect();
+    assert!(
+        compressed.len() == 1 && compressed[0]["scalar"]["type"] == "int8",
+        "{collections:?}"
+    );
 }
 
 #[test]

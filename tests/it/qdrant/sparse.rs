@@ -19,7 +19,7 @@ use crate::support::model::{sparse_of, tei_sparse, texts_of};
 use crate::support::qdrant::QdrantStub;
 use crate::support::{Reply, Seen, Stub, TestRepo};
 
-fn with_sparse(stub: &Stub) -> String {
+pub(super) fn with_sparse(stub: &Stub) -> String {
     format!(
         "[sparse]\nserver = '{}'\nmodel = 's'\nbatch = 4\nin_flight = 1\n",
         stub.url()
