@@ -349,6 +349,12 @@ impl Segments {
         }
     }
 
+    /// Bytes of those that go with this process.
+    pub fn n_bytes_in_memory(&self) -> usize {
+        let in_memory = self.list.iter().filter(|segment| segment.is_in_memory);
+        in_memory.map(|segment| segment.n_bytes()).sum()
+    }
+
     /// In the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = &Segment> {
         self.list.iter().map(Arc::as_ref)

@@ -258,7 +258,7 @@ fn provenance(
         workspace,
         reference,
         opened.target,
-        0,
+        None,
         incomplete,
     ))
 }

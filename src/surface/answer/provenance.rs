@@ -91,16 +91,17 @@ impl ProvenanceOut {
         }
     }
 
-    /// Of a revision of which no view was opened: its files are not what the answer is about.
+    /// Of a revision of which no view was opened: its files are not what the answer is about, and how many of them differ is told only
+    /// where that was looked at.
     pub(crate) fn without_view(
         workspace: &Workspace,
         reference: &str,
         target: Option<Target>,
-        dirty_files: usize,
+        dirty_files: impl Into<Option<usize>>,
         incomplete: Vec<String>,
     ) -> Self {
         Self {
-            dirty_files: Some(dirty_files as u32),
+            dirty_files: dirty_files.into().map(|n_files| n_files as u32),
             complete: incomplete.is_empty(),
             incomplete_because: incomplete,
             ..Self::not_indexed(workspace, reference, target)

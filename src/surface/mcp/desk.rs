@@ -15,6 +15,7 @@ use super::failure::Failure;
 use super::jobs::{End, Job, Jobs, Made, Task};
 use crate::git::{KnownFiles, Repository, Stillness, WorkTreeChanges};
 use crate::history::History;
+use crate::index::Segments;
 use crate::ingest::{Outcome, Target};
 use crate::model::{CommitId, TreeId};
 use crate::snapshot::View;
@@ -371,6 +372,32 @@ impl Desk {
         let bases = Arc::clone(&self.bases);
         let run = move |job: &Job| build(&workspace, &bases, job).map(Made::Index);
         self.jobs.ensure(Task::Index, reference, target, run)
+    }
+
+    /// The trees whose indexes are in memory alone, with the bytes of each, the one that was used last at the end.
+    pub(super) fn in_memory(&self) -> Vec<(TreeId, usize)> {
+        let mut found: Vec<(TreeId, usize)> = Vec::new();
+        let mut note = |tree: TreeId, segments: &Segments| {
+            let known = found.iter().position(|(other, _)| *other == tree);
+            let before = known.map_or(0, |position| found.remove(position).1);
+            found.push((tree, segments.n_bytes_in_memory().max(before)));
+        };
+        for seen in locked(&self.views).iter() {
+            if let Some(target) = seen.target {
+                note(target.tree, seen.view.segments());
+            }
+        }
+        for held in locked(&self.bases).iter() {
+            note(held.tree, held.base.segments());
+        }
+        found.retain(|(_, n_bytes)| *n_bytes > 0);
+        found
+    }
+
+    /// Gives up what is held of a tree.
+    pub(super) fn forget(&self, tree: TreeId) {
+        locked(&self.bases).retain(|held| held.tree != tree);
+        locked(&self.views).retain(|seen| seen.target.is_none_or(|target| target.tree != tree));
     }
 
     fn held_base(&self, tree: TreeId) -> Option<Based> {

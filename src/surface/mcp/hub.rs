@@ -24,6 +24,10 @@ const MAX_FOLDERS: usize = 64;
 /// No honest path is longer.
 const MAX_PATH_BYTES: usize = 4096;
 
+/// Indexes that are in memory alone have no more bytes together: those of a dozen repositories of a thousand files each, or of one with
+/// ten thousand, and what a program may take of a small machine on which it is left running.
+const MAX_BYTES_IN_MEMORY: usize = 512 << 20;
+
 /// The repositories of a server.
 pub(super) struct Hub {
     home: PathBuf,
@@ -112,7 +116,7 @@ impl Hub {
     /// The folders in which other repositories may be named: those given at the start, and those of the user's settings.
     pub(super) fn roots(&self) -> Vec<PathBuf> {
         let mut roots = self.roots.clone();
-        if let Ok(home) = self.desk(None) {
+        if let Ok(home) = self.find(None) {
             let set = &home.workspace.config.roots.value;
             roots.extend(set.iter().filter_map(|root| fs::canonicalize(root).ok()));
         }
@@ -121,12 +125,33 @@ impl Hub {
 
     /// The repository that a call is about.
     pub(super) fn desk(&self, repo: Option<&str>) -> Result<Arc<Desk>> {
+        let desk = self.find(repo)?;
+        self.forget_what_is_too_much();
+        Ok(desk)
+    }
+
+    /// Gives up indexes that are in memory alone, those that were not used for longest first.
+    fn forget_what_is_too_much(&self) {
+        let desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
+        let indexes = desks.iter().flat_map(|held| {
+            let indexes = held.desk.in_memory().into_iter();
+            indexes.map(|(tree, n_bytes)| (&held.desk, tree, n_bytes))
+        });
+        let indexes: Vec<_> = indexes.collect();
+        let sizes: Vec<usize> = indexes.iter().map(|(.., n_bytes)| *n_bytes).collect();
+        for (desk, tree, n_bytes) in indexes.iter().take(n_too_many(&sizes, MAX_BYTES_IN_MEMORY)) {
+            tracing::debug!(%tree, n_bytes, "an index in memory is given up");
+            desk.forget(*tree);
+        }
+    }
+
+    fn find(&self, repo: Option<&str>) -> Result<Arc<Desk>> {
         let Some(named) = repo else {
             return self.open(&self.home, &|| Ok(Desk::new(self.own()?, true)));
         };
         let folder = self.resolve(named)?;
         if folder == self.home {
-            return self.desk(None);
+            return self.find(None);
         }
         self.open(&folder, &|| self.checked(&folder, named))
     }
@@ -210,7 +235,7 @@ impl Hub {
         let desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
         let jobs: Vec<_> = desks.iter().flat_map(|held| held.desk.jobs.all()).collect();
         desks.iter().for_each(|held| {
-            held.desk.jobs.stop();
+            held.desk.jobs.stop(&held.desk.jobs.all());
         });
         for job in jobs {
             let left = end.saturating_duration_since(Instant::now());
@@ -341,6 +366,19 @@ impl Hub {
     }
 }
 
+/// How many of the first have to go so that the others are no more than `max` together. The last one stays, however large it is: it is
+/// what the call is about.
+fn n_too_many(sizes: &[usize], max: usize) -> usize {
+    let mut n_bytes: usize = sizes.iter().sum();
+    let before_last = sizes.iter().take(sizes.len().saturating_sub(1));
+    let is_too_much = |size: &&usize| {
+        let is_too_much = n_bytes > max;
+        n_bytes -= **size;
+        is_too_much
+    };
+    before_last.take_while(is_too_much).count()
+}
+
 /// What has to be the same for a desk to be of use: the repository, where its objects are, and the files with settings.
 fn marks(workspace: &Workspace) -> Vec<Mark> {
     let repository = &workspace.repository;
@@ -372,4 +410,24 @@ fn linked_work_trees(common_dir: &Path) -> Vec<PathBuf> {
         (git_dir == fs::canonicalize(entry.path()).ok()?).then_some(root)
     };
     entries.flatten().filter_map(root_of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_used_for_longest_goes_and_the_last_stays() {
+        for (sizes, n_gone) in [
+            (&[][..], 0),
+            (&[100], 0),
+            (&[4, 3, 3], 0),
+            (&[4, 4, 3], 1),
+            (&[1, 1, 8, 4], 3),
+            (&[9, 9, 9], 2),
+            (&[0, 11], 1),
+        ] {
+            assert_eq!(n_too_many(sizes, 10), n_gone, "{sizes:?}");
+        }
+    }
 }

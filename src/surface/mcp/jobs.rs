@@ -92,6 +92,8 @@ pub(super) struct Job {
     pub(super) interrupt: AtomicBool,
     /// Calls that have asked for it and have not given it up.
     n_asked: AtomicUsize,
+    /// Calls that wait for its end at this moment.
+    n_waiting: AtomicUsize,
     started: Instant,
     has_begun: AtomicBool,
     is_waiting: AtomicBool,
@@ -173,6 +175,7 @@ impl Jobs {
             target,
             interrupt: AtomicBool::new(false),
             n_asked: AtomicUsize::new(1),
+            n_waiting: AtomicUsize::new(0),
             started: Instant::now(),
             has_begun: AtomicBool::new(false),
             is_waiting: AtomicBool::new(false),
@@ -218,13 +221,20 @@ impl Jobs {
         locked(&self.lists).all.clone()
     }
 
-    /// Stops those that are not over; how many there were.
-    pub(super) fn stop(&self) -> usize {
-        let waiting: Vec<_> = locked(&self.lists).waiting.drain(..).collect();
-        let running = self.all().into_iter().filter(|job| job.is_running());
-        let n_stopped = running.map(|job| job.interrupt.store(true, Ordering::Relaxed)).count();
-        waiting.iter().for_each(|(job, _)| job.finish(End::Stopped));
-        n_stopped
+    /// Stops builds that are not over.
+    pub(super) fn stop(&self, meant: &[Arc<Job>]) {
+        let is_meant = |job: &Arc<Job>| meant.iter().any(|other| Arc::ptr_eq(job, other));
+        meant
+            .iter()
+            .for_each(|job| job.interrupt.store(true, Ordering::Relaxed));
+        // Those whose turn has not come end at once.
+        locked(&self.lists).waiting.retain(|(job, _)| {
+            let is_meant = is_meant(job);
+            if is_meant {
+                job.finish(End::Stopped);
+            }
+            !is_meant
+        });
     }
 }
 
@@ -300,6 +310,18 @@ impl Job {
 
     /// Waits for its end for so long at most, telling how far it is; none if it goes on, or the caller is to stop.
     pub(super) fn wait(&self, patience: Duration, interrupt: &AtomicBool, told: &dyn Fn(Advance)) -> Option<End> {
+        self.n_waiting.fetch_add(1, Ordering::Relaxed);
+        let end = self.wait_counted(patience, interrupt, told);
+        self.n_waiting.fetch_sub(1, Ordering::Relaxed);
+        end
+    }
+
+    /// Whether a call waits for its end at this moment.
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.n_waiting.load(Ordering::Relaxed) > 0
+    }
+
+    fn wait_counted(&self, patience: Duration, interrupt: &AtomicBool, told: &dyn Fn(Advance)) -> Option<End> {
         let deadline = Instant::now() + patience;
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         loop {

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::arguments::{Arguments, Parameter};
 use super::blocking::Seat;
@@ -48,6 +48,16 @@ impl Tool {
     pub(super) fn parameters(&self) -> Vec<Parameter> {
         [self.own, self.common].concat()
     }
+}
+
+/// The JSON Schema of results that have some fields, each with its type, if they have them. The fields by which a program goes on:
+/// all of them would make the list of tools half as long again.
+pub(super) fn results(fields: &[(&str, &str)]) -> Value {
+    let properties = fields.iter();
+    let properties: Map<String, Value> = properties
+        .map(|(name, kind)| ((*name).to_owned(), json!({"type": kind})))
+        .collect();
+    json!({"type": "array", "items": {"type": "object", "properties": properties}})
 }
 
 /// One call of a tool.

@@ -131,6 +131,11 @@ pub(crate) struct Base {
 }
 
 impl Base {
+    /// Its segments.
+    pub(crate) fn segments(&self) -> &Segments {
+        &self.segments
+    }
+
     /// A view of the tree as it is.
     pub(crate) fn view(self, provenance: Provenance) -> View {
         View::new(provenance, self.segments, self.layers, HashMap::new())

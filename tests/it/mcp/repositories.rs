@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use super::{Client, project};
+use super::{Answer, Client, project};
 use crate::support::TestRepo;
 
 fn text(path: &std::path::Path) -> &str {
@@ -421,4 +421,43 @@ fn one_call_does_not_end_the_build_that_another_wants() {
     assert_eq!(done.results()[0]["state"], "done", "{}", done.text);
     let builds = client.call("status", json!({"op": "jobs"}));
     assert!(!builds.text.contains("stopped"), "{}", builds.text);
+}
+
+#[test]
+fn stopping_builds_leaves_those_that_a_call_waits_for_unless_they_are_named() {
+    let repo = TestRepo::new("//- README.md\n# Sample\n");
+    super::write_much(&repo);
+    let mut client = Client::legacy(&repo, &[]);
+    let params = json!({"name": "index", "arguments": {"wait": 100}, "_meta": {"progressToken": 1}});
+    let id = client.begin("tools/call", params);
+    while client.next()["method"] != "notifications/progress" {}
+    for arguments in [json!({"op": "stop"}), json!({"op": "stop", "refs": ["HEAD~1"]})] {
+        let kept = client.call("index", arguments);
+        assert_eq!(
+            (&kept.facts["stopped"], &kept.facts["kept"]),
+            (&json!(0), &json!(1)),
+            "{}",
+            kept.text
+        );
+        assert_eq!(kept.all("state"), ["running"], "{}", kept.text);
+    }
+    let stopped = client.call("index", json!({"op": "stop", "refs": ["HEAD"]}));
+    assert_eq!(stopped.facts["stopped"], 1, "{}", stopped.text);
+    let waited = client.notifications.iter().find(|message| message["id"] == id).cloned();
+    let waited = Answer::of(waited.unwrap_or_else(|| client.answer(id)));
+    assert_eq!(waited.all("state"), ["stopped"], "{}", waited.text);
+    // One that nobody waits for.
+    let begun = client.call("index", json!({"wait": 0}));
+    assert!(
+        ["waiting", "running"].contains(&begun.all("state")[0].as_str()),
+        "{}",
+        begun.text
+    );
+    let stopped = client.call("index", json!({"op": "stop"}));
+    assert_eq!(
+        (&stopped.facts["stopped"], &stopped.facts["kept"]),
+        (&json!(1), &json!(0)),
+        "{}",
+        stopped.text
+    );
 }

@@ -27,6 +27,7 @@ fn conforms(value: &Value, schema: &Value) -> bool {
         Some("array") => value.is_array(),
         Some("string") => value.is_string(),
         Some("integer") => value.is_u64(),
+        Some("number") => value.is_number(),
         Some("boolean") => value.is_boolean(),
         _ => true,
     };
@@ -113,6 +114,11 @@ fn answers_begin_with_what_they_are_about_and_conform() {
         .iter()
         .map(|tool| (tool["name"].as_str().unwrap().to_owned(), tool["outputSchema"].clone()))
         .collect();
+    let typed = schemas
+        .iter()
+        .filter(|(_, schema)| schema["properties"]["results"]["items"].is_object());
+    assert_eq!(typed.count(), 6);
+    assert!(!conforms(&json!({"results": [{"path": 1}]}), &schemas[0].1));
     client.call_complete("symbol", json!({"name": "lex"}));
     let calls = [
         ("search", json!({"query": "cut text into tokens"})),
@@ -144,6 +150,8 @@ fn answers_begin_with_what_they_are_about_and_conform() {
         ("blame", json!({"target": "src"})),
         ("diff", json!({})),
         ("diff", json!({"from": "v1", "to": "HEAD", "level": "text"})),
+        ("search", json!({"query": "lex", "in": "commits"})),
+        ("search", json!({"query": "lex", "in": "diffs"})),
         ("index", json!({})),
         ("index", json!({"op": "gc", "dry_run": true})),
         ("index", json!({"op": "verify"})),
@@ -164,7 +172,9 @@ fn answers_begin_with_what_they_are_about_and_conform() {
         assert!(answer.text.starts_with("repo "), "{tool} {arguments}: {}", answer.text);
         assert!(answer.facts["took_ms"].is_number());
         assert_eq!(answer.facts["complete"], true, "{tool} {arguments}: {}", answer.text);
-        if tool == "search" {
+        if arguments.get("in").is_some() {
+            assert!(answer.facts["dirty_files"].is_null(), "nobody looked: {}", answer.text);
+        } else if tool == "search" {
             assert_eq!(answer.facts["dirty_files"], 1);
             assert!(answer.facts["coverage"]["files"].as_u64().unwrap() > 3);
         }

@@ -8,7 +8,7 @@ use super::super::arguments::{Kind, Parameter};
 use super::super::asked::{Asked, CURSOR, LIMIT, MAX_TOKENS, PATH, REPO};
 use super::super::credentials::is_credential;
 use super::super::reply::{Body, Draft, Reply};
-use super::super::tool::{Call, QUESTION_TIME, Tool};
+use super::super::tool::{Call, QUESTION_TIME, Tool, results};
 use crate::surface::answer::{DiffBody, DiffBy, DiffQuestion, FileDiffOut, SideOut, diff, name_in};
 
 pub(super) const TOOL: Tool = Tool {
@@ -29,7 +29,12 @@ pub(super) const TOOL: Tool = Tool {
 };
 
 fn output() -> Value {
-    json!({"from": {"type": "object"}, "to": {"type": "object"}, "total": {"type": "integer"}})
+    json!({
+        "from": {"type": "object"},
+        "to": {"type": "object"},
+        "total": {"type": "integer"},
+        "results": results(&[("path", "string")]),
+    })
 }
 
 #[derive(Serialize)]

@@ -15,7 +15,7 @@ use super::super::failure::Failure;
 use super::super::jobs::{Advance, End, Job, Made, Task};
 use super::super::question::beside;
 use super::super::reply::{Draft, Reply, single};
-use super::super::tool::{Call, Tool};
+use super::super::tool::{Call, Tool, results};
 use crate::ingest::{Depth, Limits, NoProgress, Occasion, Target};
 use crate::surface::answer::{CausesOut, ProvenanceOut, collected, pinned, verified};
 use crate::surface::open::Keeping;
@@ -49,7 +49,7 @@ pub(super) const TOOL: Tool = Tool {
 };
 
 fn output() -> Value {
-    json!({"op": {"type": "string"}})
+    json!({"op": {"type": "string"}, "results": results(&[("ref", "string"), ("state", "string")])})
 }
 
 fn run(call: &Call<'_>) -> Result<Reply> {
@@ -75,18 +75,44 @@ fn run(call: &Call<'_>) -> Result<Reply> {
     }
 }
 
+/// Stops the builds of the revisions that are named, else those that no call waits for: agents share a server.
 fn stop(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     let jobs = &call.desk()?.jobs;
-    let n_stopped = match call.arguments.flag("dry_run") {
-        true => jobs.all().iter().filter(|job| job.is_running()).count(),
-        false => jobs.stop(),
+    let running = jobs.all().into_iter().filter(|job| job.is_running());
+    let (meant, others): (Vec<_>, Vec<_>) = match call.arguments.texts("refs").is_empty() {
+        true => running.partition(|job| !job.is_waited_for()),
+        false => {
+            let named = wanted(call)?;
+            running.partition(|job| named.iter().any(|wanted| wanted.is_of(job)))
+        }
     };
+    if !call.arguments.flag("dry_run") {
+        jobs.stop(&meant);
+    }
     let mut draft = Draft::new(call, asked.characters);
-    draft.note(&format!("{n_stopped} builds told to stop; what was indexed is kept"));
+    draft.note(&format!(
+        "{} builds told to stop; what was indexed is kept",
+        meant.len()
+    ));
+    for job in meant.iter().chain(&others) {
+        let state = if job.interrupt.load(Ordering::Relaxed) {
+            "stopping"
+        } else {
+            "running"
+        };
+        draft.push(
+            &json!({"ref": job.reference, "state": state}),
+            &format!("{state} {}", job.reference),
+            None,
+        );
+    }
+    if !others.is_empty() {
+        draft.hint("calls wait for the others, or they were not named: refs names what is to be stopped".to_owned());
+    }
     Ok(draft.finish(
         beside(call, asked).as_ref(),
         None,
-        &json!({"op": "stop", "stopped": n_stopped}),
+        &json!({"op": "stop", "stopped": meant.len(), "kept": others.len()}),
     ))
 }
 
@@ -94,6 +120,18 @@ fn stop(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
 struct Wanted {
     reference: String,
     target: Result<Option<Target>>,
+}
+
+impl Wanted {
+    /// Whether a build is of this revision.
+    fn is_of(&self, job: &Job) -> bool {
+        let is_target = |target: &Target| target.tree == job.target.tree;
+        job.reference == self.reference
+            || self
+                .target
+                .as_ref()
+                .is_ok_and(|found| found.as_ref().is_some_and(is_target))
+    }
 }
 
 fn wanted(call: &Call<'_>) -> Result<Vec<Wanted>> {

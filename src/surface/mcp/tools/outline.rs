@@ -10,7 +10,7 @@ use super::super::arguments::{Kind, Parameter};
 use super::super::asked::{CHARACTERS_PER_TOKEN, Detail, OF_FILES};
 use super::super::question::Question;
 use super::super::reply::{Draft, Reply, single};
-use super::super::tool::{Call, QUESTION_TIME, Tool};
+use super::super::tool::{Call, QUESTION_TIME, Tool, results};
 use crate::extract;
 use crate::query::{files_below, kind_name};
 use crate::snapshot::FileId;
@@ -46,6 +46,7 @@ fn output() -> Value {
     json!({
         "view": {"type": "string"},
         "summary": {"type": "object"},
+        "results": results(&[("path", "string"), ("name", "string"), ("start_line", "integer")]),
     })
 }
 

@@ -10,7 +10,7 @@ use super::super::credentials::is_hidden_target;
 use super::super::failure::Failure;
 use super::super::question::Question;
 use super::super::reply::{Body, Draft, Reply};
-use super::super::tool::{Call, QUESTION_TIME, Tool};
+use super::super::tool::{Call, QUESTION_TIME, Tool, results};
 use crate::extract;
 use crate::query::{PartQuery, read, read_target};
 use crate::surface::answer::{PartOut, ReadBody, inside, lines_query, read_body};
@@ -44,6 +44,7 @@ fn output() -> Value {
         "path": {"type": "string"},
         "blob": {"type": "string"},
         "lines": {"type": "integer"},
+        "results": results(&[("start_line", "integer"), ("end_line", "integer")]),
     })
 }
 

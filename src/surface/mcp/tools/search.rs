@@ -12,7 +12,7 @@ use super::super::failure::Failure;
 use super::super::lexical;
 use super::super::question::Question;
 use super::super::reply::{Body, Draft, Reply};
-use super::super::tool::{Call, QUESTION_TIME, Tool};
+use super::super::tool::{Call, QUESTION_TIME, Tool, results};
 use super::search_commits::{self, Inside};
 use crate::query::{CursorKey, Judges, Mode, Pattern, PatternOptions, Request, Rerank};
 use crate::surface::answer::{
@@ -53,7 +53,11 @@ pub(super) const TOOL: Tool = Tool {
 };
 
 fn output() -> Value {
-    json!({"read_as": {"type": "string"}, "absent": {"type": "array"}})
+    json!({
+        "read_as": {"type": "string"},
+        "absent": {"type": "array"},
+        "results": results(&[("path", "string"), ("start_line", "integer"), ("end_line", "integer"), ("score", "number")]),
+    })
 }
 
 #[derive(Serialize)]

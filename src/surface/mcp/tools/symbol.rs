@@ -13,7 +13,7 @@ use super::super::failure::Failure;
 use super::super::past::Past;
 use super::super::question::Question;
 use super::super::reply::{Body, Draft, Reply};
-use super::super::tool::{Call, QUESTION_TIME, Tool};
+use super::super::tool::{Call, QUESTION_TIME, Tool, results};
 use super::history;
 use crate::query::{FoundDefinition, SymbolOutcome, SymbolQuery, SymbolRequest, symbols};
 use crate::surface::answer::{
@@ -54,7 +54,12 @@ pub(super) const TOOL: Tool = Tool {
 };
 
 fn output() -> Value {
-    json!({"found_by": {"type": "string"}, "total": {"type": "integer"}, "references": {"type": "object"}})
+    json!({
+        "found_by": {"type": "string"},
+        "total": {"type": "integer"},
+        "references": {"type": "object"},
+        "results": results(&[("id", "string"), ("path", "string"), ("start_line", "integer"), ("end_line", "integer")]),
+    })
 }
 
 #[derive(Serialize)]
