@@ -31,7 +31,7 @@ pub enum Kind {
     Records,
     /// Whole segments, ready for who trusts their maker.
     Ready,
-    /// Neither: what models beside the one inside the program have made, and nothing of blobs.
+    /// Neither: what models beside the one inside the program have made, or the record of commits, and nothing of blobs.
     Added,
 }
 

@@ -109,7 +109,7 @@ impl Contents<'_> {
         for &profile in self.added {
             self.add_rows(profile, sidecar, &mut packing)?;
         }
-        if kind == Kind::Added && packing.header.added.is_empty() {
+        if kind == Kind::Added && packing.header.added.is_empty() && self.commits.is_none() {
             return Err(PackError::NoRows);
         }
         if let Some(commits) = self.commits {

@@ -1,7 +1,6 @@
 //! Traces definitions through the commits of a batch, on all threads.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -69,8 +68,8 @@ pub fn trace(
 }
 
 /// How many changed paths [`trace`] looks at.
-pub fn n_traced(batch: &Batch, locals: &Range<u32>) -> Result<usize, BatchError> {
-    let paths = paths_of(batch, &|local| locals.contains(&local))?;
+pub fn n_traced(batch: &Batch, is_wanted: &dyn Fn(u32) -> bool) -> Result<usize, BatchError> {
+    let paths = paths_of(batch, is_wanted)?;
     Ok(paths.iter().map(|(.., changes)| changes.len()).sum())
 }
 

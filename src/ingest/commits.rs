@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::git::ObjectError;
 use crate::history::{
     Batch, BatchError, Boundary, History, HistoryError, LineChanges, Reachable, Selected, SymbolBatch, TracedPaths,
-    record_recipe, select, symbol_batch_bytes, symbol_recipe, trace,
+    n_traced, record_recipe, select, symbol_batch_bytes, symbol_recipe, trace,
 };
 use crate::model::CommitId;
 use crate::sidecar::{Bytes, HistoryEntry, Sidecar, Store};
@@ -76,6 +76,9 @@ pub enum PassedOver {
         /// How many.
         n_absent: usize,
     },
+    /// This clone does not have what it would be compared with.
+    #[error("this clone is partial, so that it cannot be compared with git")]
+    Partial,
     /// It ends where the history of this clone goes on, or the other way round.
     #[error("it ends at other commits than the history of this clone")]
     OtherEnds,
@@ -88,6 +91,17 @@ pub enum PassedOver {
 }
 
 impl GivenCommits {
+    /// How many there are.
+    pub fn n_commits(&self) -> usize {
+        self.reached.len()
+    }
+
+    /// Whether a commit is among them.
+    pub fn has(&self, commit: CommitId) -> bool {
+        let number = self.history.number(commit);
+        number.is_some_and(|number| self.reached.has(number))
+    }
+
     /// Hands on batch by batch; equal commits give equal bytes, however they were recorded.
     pub fn each<E: From<HistoryError>>(&self, finished: impl FnMut(Selected) -> Result<(), E>) -> Result<(), E> {
         select(&self.history, &self.lines, &self.reached, self.symbol_recipe, finished)
@@ -131,6 +145,9 @@ impl Recorder<'_> {
     ) -> Result<Result<ExaminedCommits, PassedOver>, RecordError> {
         if offered.recipe != record_recipe(max_bytes) {
             return Ok(Err(PassedOver::OtherRecipe));
+        }
+        if audit.is_some() && self.repository.is_partial() {
+            return Ok(Err(PassedOver::Partial));
         }
         let theirs = offered.batches.iter().map(|files| Batch::from_bytes(files[0].clone()));
         let theirs: Vec<Batch> = theirs.collect::<Result<_, _>>()?;
@@ -270,11 +287,17 @@ impl Recorder<'_> {
         let numbers = chosen(history.n_commits() as usize, audit);
         let recipe = symbol_recipe(max_bytes);
         let mut reader = self.repository.reader();
+        let is_audited = |batch: &Batch, local: u32| numbers.contains(&((batch.base() + local) as usize));
+        let mut n_changes = 0;
+        for batch in history.batches() {
+            n_changes += n_traced(batch, &|local| is_audited(batch, local))?;
+        }
         let mut n_audited = 0;
-        progress.begin(Stage::Tracing, 0);
+        progress.begin(Stage::Tracing, n_changes);
         for ((at, batch), files) in history.batches().iter().enumerate().zip(&offered.batches) {
-            let of_batch = (0..batch.n_commits()).filter(|local| numbers.contains(&((batch.base() + local) as usize)));
-            let locals: BTreeSet<u32> = of_batch.collect();
+            let locals: BTreeSet<u32> = (0..batch.n_commits())
+                .filter(|local| is_audited(batch, *local))
+                .collect();
             n_audited += locals.len();
             let symbols = history.symbols(at, recipe).ok_or(untrue("definitions"))?;
             symbols.check(batch)?;

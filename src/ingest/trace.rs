@@ -121,7 +121,7 @@ impl Recorder<'_> {
     ) -> Result<(usize, Vec<u8>), RecordError> {
         let recipe = symbol_recipe(max_bytes);
         let batch = &history.batches()[turn.entry];
-        let n_changes = n_traced(batch, &(turn.start..turn.end))?;
+        let n_changes = n_traced(batch, &|local| (turn.start..turn.end).contains(&local))?;
         let locals = (turn.start..turn.end).collect();
         let mut paths = trace(self.repository, batch, &locals, max_bytes, advance, interrupt)?;
         let known = match history.symbols(turn.entry, recipe).filter(|_| !turn.is_again) {
@@ -183,7 +183,8 @@ fn next_turn(history: &History, recipe: u64) -> Option<Turn> {
 fn n_ahead(history: &History, recipe: u64) -> Result<usize, RecordError> {
     let mut n_changes = 0;
     for (entry, batch) in history.batches().iter().enumerate() {
-        n_changes += n_traced(batch, &(0..first_traced(history, entry, recipe)))?;
+        let first = first_traced(history, entry, recipe);
+        n_changes += n_traced(batch, &|local| local < first)?;
     }
     Ok(n_changes)
 }

@@ -15,6 +15,7 @@ use crate::embed::ProfileId;
 use crate::git::{Bounds, Direction, Exchange, ExchangeError, Shelf};
 use crate::index::Segments;
 use crate::ingest::{Progress, has_rows};
+use crate::model::{BlobId, CommitId, Lang};
 
 /// Below this stand the indexes of a remote, one for each build and settings.
 const NAMESPACE: &str = "refs/codescout";
@@ -38,18 +39,21 @@ pub(crate) enum Content {
     Records,
     /// What a model beside the one inside the program has made of them.
     Rows(ProfileId),
+    /// The record of commits: each part is a whole one, and its list names the tips.
+    Commits,
 }
 
 impl Content {
     /// All that this clone gives and takes, in this order: rows are about blobs that are known.
-    pub(crate) fn all(workspace: &Workspace) -> Vec<Self> {
+    pub(crate) fn all(workspace: &Workspace, with_commits: bool) -> Vec<Self> {
         let rows = workspace.added_profiles().into_iter().map(Self::Rows);
-        std::iter::once(Self::Records).chain(rows).collect()
+        let commits = with_commits.then_some(Self::Commits);
+        std::iter::once(Self::Records).chain(rows).chain(commits).collect()
     }
 
     fn profile(self) -> Option<ProfileId> {
         match self {
-            Self::Records => None,
+            Self::Records | Self::Commits => None,
             Self::Rows(profile) => Some(profile),
         }
     }
@@ -57,7 +61,7 @@ impl Content {
     /// Whether `segments`, opened with the profile, have everything of a blob.
     fn is_in(self, segments: &Segments, key: ArtifactKey) -> bool {
         match self {
-            Self::Records => segments.find_blob(key).is_some(),
+            Self::Records | Self::Commits => segments.find_blob(key).is_some(),
             Self::Rows(profile) => has_rows(segments, key, profile),
         }
     }
@@ -92,6 +96,13 @@ struct Part {
     name: String,
     n_bytes: u64,
     keys: Vec<ArtifactKey>,
+}
+
+impl Part {
+    /// The commits that it is a record of, with all before them.
+    fn tips(&self) -> Vec<CommitId> {
+        self.keys.iter().map(|key| CommitId(key.blob.0)).collect()
+    }
 }
 
 /// What a push would do.
@@ -151,6 +162,7 @@ impl<'a> Remote<'a> {
         let name = match content {
             Content::Records => workspace.pipeline(),
             Content::Rows(profile) => workspace.pipeline_of(profile),
+            Content::Commits => workspace.pipeline_of_commits(),
         };
         let reference = format!("{NAMESPACE}/{name}");
         let place = folder.path().join("git");
@@ -257,6 +269,9 @@ impl<'a> Remote<'a> {
         sign: Option<&SigningKey>,
     ) -> Result<PushPlan> {
         let covered: HashSet<ArtifactKey> = self.parts.iter().flat_map(|part| part.keys.iter().copied()).collect();
+        if self.content == Content::Commits {
+            return self.plan_push_of_commits(workspace, known, sign);
+        }
         let segments = match self.content.profile() {
             None => known.segments().clone(),
             Some(profile) => known.with_added(profile),
@@ -306,6 +321,41 @@ impl<'a> Remote<'a> {
         Ok(plan)
     }
 
+    /// A whole record, in the place of those that it has everything of.
+    fn plan_push_of_commits(
+        &self,
+        workspace: &Workspace,
+        known: &Known,
+        sign: Option<&SigningKey>,
+    ) -> Result<PushPlan> {
+        let given = known.given.as_ref().context("no record of commits was asked for")?;
+        let n_before = self.parts.len();
+        let mut plan = PushPlan {
+            dropped: Vec::new(),
+            replaces: self.purpose == Purpose::Replace,
+            new: None,
+            n_parts: (n_before, n_before),
+        };
+        let is_there = |part: &Part| given.tips.iter().all(|tip| part.tips().contains(tip));
+        if !plan.replaces && self.parts.iter().any(is_there) {
+            return Ok(plan);
+        }
+        // Those of other branches stay, while they are few: each is a whole record.
+        let goes_all = plan.replaces || n_before >= MAX_PARTS;
+        let goes = |part: &&Part| goes_all || part.tips().iter().all(|&tip| given.has(tip));
+        plan.dropped = self.parts.iter().filter(goes).map(|part| part.name.clone()).collect();
+        let keys = given.tips.iter().map(|tip| ArtifactKey {
+            blob: BlobId(tip.0),
+            lang: Lang(0),
+        });
+        let new = self.write_part(workspace, known, keys.collect(), sign)?;
+        plan.dropped.retain(|name| *name != new.name);
+        plan.n_parts.1 =
+            n_before - plan.dropped.len() + usize::from(self.parts.iter().all(|part| part.name != new.name));
+        plan.new = Some(new);
+        Ok(plan)
+    }
+
     /// Whether there is so much that one part more could be too much for who reads it.
     fn is_full(&self) -> bool {
         let n_keys: usize = self.parts.iter().map(|part| part.keys.len()).sum();
@@ -324,14 +374,15 @@ impl<'a> Remote<'a> {
             hasher: blake3::Hasher::new(),
             to: std::fs::File::create(&file).context("cannot write to the temporary folder")?,
         };
-        let (kind, added) = match &self.content {
-            Content::Records => (Kind::Records, &[][..]),
-            Content::Rows(profile) => (Kind::Added, std::slice::from_ref(profile)),
+        let (kind, added, commits) = match &self.content {
+            Content::Records => (Kind::Records, &[][..], None),
+            Content::Rows(profile) => (Kind::Added, std::slice::from_ref(profile), None),
+            Content::Commits => (Kind::Added, &[][..], known.given.as_ref()),
         };
         let packing = Packing {
             kind,
             added,
-            commits: None,
+            commits,
             key: sign,
         };
         let packed = workspace.pack_keys(known, &keys, packing, &mut hashed)?;
@@ -392,6 +443,9 @@ impl<'a> Remote<'a> {
 
     /// The parts that have something about blobs that are here and not known.
     pub(crate) fn plan_pull(&self, workspace: &Workspace) -> Result<PullPlan> {
+        if self.content == Content::Commits {
+            return self.plan_pull_of_commits(workspace);
+        }
         let known = workspace.known_segments(self.content.profile())?;
         let mut reader = workspace.repository.reader();
         let mut seen = HashSet::new();
@@ -410,6 +464,20 @@ impl<'a> Remote<'a> {
         Ok(PullPlan {
             parts: wanted.cloned().collect(),
         })
+    }
+
+    /// The largest record of commits that are here and not recorded.
+    fn plan_pull_of_commits(&self, workspace: &Workspace) -> Result<PullPlan> {
+        let mut parts: Vec<&Part> = self.parts.iter().collect();
+        parts.sort_by_key(|part| std::cmp::Reverse(part.n_bytes));
+        for part in parts {
+            if workspace.lacks_records_of(&part.tips())? {
+                return Ok(PullPlan {
+                    parts: vec![part.clone()],
+                });
+            }
+        }
+        Ok(PullPlan { parts: Vec::new() })
     }
 
     /// Brings what was planned and takes it in.

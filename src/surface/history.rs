@@ -181,6 +181,19 @@ impl Workspace {
         Ok(recorder.give(&sidecar, tips, self.build_options().max_blob_bytes)?)
     }
 
+    /// Whether these commits are here, and one of them is not recorded or not traced.
+    pub(crate) fn lacks_records_of(&self, commits: &[CommitId]) -> Result<bool> {
+        let mut reader = self.repository.reader();
+        if !commits.iter().all(|&commit| reader.commit(commit).is_ok()) {
+            return Ok(false);
+        }
+        let (history, _) = self.stored_history()?.unwrap_or_default();
+        let is_traced = |number| history.is_traced(number, self.symbol_recipe());
+        Ok(!commits
+            .iter()
+            .all(|&commit| history.number(commit).is_some_and(is_traced)))
+    }
+
     /// Looks through what others have recorded of commits.
     pub(crate) fn examine_commits(
         &self,

@@ -82,6 +82,8 @@ pub(crate) struct Known {
     pub(crate) keys: Vec<ArtifactKey>,
     pub(crate) trees: Vec<TreeId>,
     pub(crate) commits: Vec<CommitId>,
+    /// What is recorded of these and all before them, if that was asked for.
+    pub(crate) given: Option<GivenCommits>,
 }
 
 /// What goes into a bundle.
@@ -148,6 +150,7 @@ impl Workspace {
             keys,
             trees,
             commits,
+            given: None,
         })
     }
 
@@ -174,6 +177,7 @@ impl Workspace {
         let trees = if has_all { known.trees.as_slice() } else { &[] };
         let contents = Contents {
             added: packing.added,
+            commits: packing.commits,
             ..self.contents(known, keys, trees)
         };
         Ok(contents.write(packing.kind, packing.key, &known.sidecar, to)?)
@@ -182,6 +186,11 @@ impl Workspace {
     /// The profiles of the models that are in use beside the own one.
     pub(crate) fn added_profiles(&self) -> Vec<ProfileId> {
         self.makers().iter().map(|maker| maker.profile().id()).collect()
+    }
+
+    /// The name of everything that decides whether a record of commits can be taken.
+    pub(crate) fn pipeline_of_commits(&self) -> String {
+        pipeline(self.record_recipe(), ProfileId([0; 16]), self.id_bytes())
     }
 
     /// How many chunks of what is known each model beside the own one has made something of.
@@ -307,7 +316,7 @@ impl Workspace {
             examined.push(MadeElsewhere { maker, rows });
         }
         ensure!(
-            header.kind() != Kind::Added || !examined.is_empty(),
+            header.kind() != Kind::Added || header.added.is_empty() || !examined.is_empty(),
             "the bundle has vectors of a model that is not in use here: it takes the same server, model, prefixes and revision"
         );
         Ok(examined)

@@ -13,10 +13,10 @@ use super::progress::CliProgress;
 use super::render::Output;
 use super::{Found, INTERRUPTED};
 use crate::git::{BoundError, Bounds, ExchangeError};
-use crate::ingest::Audit;
+use crate::ingest::{Audit, GivenCommits};
 use crate::surface::exchange::{Content, Purpose, PushPlan, Remote};
 use crate::surface::open::Workspace;
-use crate::surface::share::{ImportOptions, ImportedBundle};
+use crate::surface::share::{ImportOptions, ImportedBundle, Known};
 
 /// What a push may bring here, which are lists, and all that is there if the remote cannot leave it out.
 const MAX_BYTES: u64 = 2 << 30;
@@ -30,6 +30,7 @@ struct PushOut {
     pushed: bool,
     blobs: usize,
     vector_blobs: usize,
+    commits: usize,
     bytes: u64,
     parts_before: usize,
     parts_after: usize,
@@ -47,6 +48,8 @@ struct PullOut {
     new_blobs: usize,
     new_chunks: usize,
     new_vectors: usize,
+    new_commits: u32,
+    commits_passed_over: Option<String>,
     absent_blobs: usize,
     compared_blobs: usize,
     took_ms: u64,
@@ -59,20 +62,24 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &PushArgs, outpu
         [] => vec![global.reference.clone()],
         some => some.to_vec(),
     };
-    let known = workspace.known(&revisions, &CliProgress::new(global.quiet), &INTERRUPTED)?;
+    let progress = CliProgress::new(global.quiet);
+    let mut known = workspace.known(&revisions, &progress, &INTERRUPTED)?;
+    if args.history {
+        known.given = Some(workspace.given_commits(&known.commits, &progress, &INTERRUPTED)?);
+    }
     let purpose = match args.replace {
         true => Purpose::Replace,
         false => Purpose::Add,
     };
     let mut shelves = Vec::new();
-    for content in Content::all(workspace) {
+    for content in Content::all(workspace, args.history) {
         let remote = Remote::open(workspace, &args.remote, content, purpose, bounds(MAX_BYTES)).map_err(hinted)?;
         let plan = remote.plan_push(workspace, &known, key.as_ref())?;
         shelves.push((remote, plan));
     }
     let is_empty = shelves.iter().all(|(_, plan)| plan.is_empty());
     let is_wanted = !is_empty && !args.dry_run;
-    let question = format!("Push the index of {}?", PushOut::of(&shelves).what());
+    let question = format!("Push the index of {}?", PushOut::of(&shelves, &known).what());
     let goes = is_wanted && may(&question, args.yes, output)?;
     if goes {
         for (remote, plan) in shelves.iter_mut().filter(|(_, plan)| !plan.is_empty()) {
@@ -83,7 +90,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &PushArgs, outpu
         dry_run: args.dry_run,
         pushed: goes,
         took_ms: started.elapsed().as_millis() as u64,
-        ..PushOut::of(&shelves)
+        ..PushOut::of(&shelves, &known)
     };
     if output.json {
         output.json(&answer)?;
@@ -107,13 +114,15 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &PushArgs, outpu
 }
 
 impl PushOut {
-    fn of(shelves: &[(Remote<'_>, PushPlan)]) -> Self {
+    fn of(shelves: &[(Remote<'_>, PushPlan)], known: &Known) -> Self {
         let mut told = Self::default();
         for (remote, plan) in shelves {
             let (n_blobs, n_bytes) = plan.cost();
             match remote.content {
                 Content::Records => told.blobs += n_blobs,
                 Content::Rows(_) => told.vector_blobs += n_blobs,
+                Content::Commits if n_blobs == 0 => {}
+                Content::Commits => told.commits = known.given.as_ref().map_or(0, GivenCommits::n_commits),
             }
             told.remote = remote.address();
             told.bytes += n_bytes;
@@ -129,8 +138,12 @@ impl PushOut {
             0 => String::new(),
             n => format!(" and another model's vectors of {n}"),
         };
+        let commits = match self.commits {
+            0 => String::new(),
+            n => format!(" and the record of {n} commits"),
+        };
         format!(
-            "{} blobs{vectors} in {} to {}",
+            "{} blobs{vectors}{commits} in {} to {}",
             self.blobs,
             size(self.bytes),
             self.remote
@@ -149,7 +162,7 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
         },
     };
     let mut shelves = Vec::new();
-    for content in Content::all(workspace) {
+    for content in Content::all(workspace, args.history) {
         let remote =
             Remote::open(workspace, &args.remote, content, Purpose::Pull, bounds(args.max_size)).map_err(hinted)?;
         let plan = remote.plan_pull(workspace)?;
@@ -187,6 +200,8 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
         new_blobs: 0,
         new_chunks: 0,
         new_vectors: 0,
+        new_commits: 0,
+        commits_passed_over: None,
         absent_blobs: 0,
         compared_blobs: 0,
         took_ms: 0,
@@ -216,8 +231,10 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
             }
             (0, _) => format!("{} has nothing that is not known here", answer.remote),
             (_, true) => format!(
-                "pulled {what}: {} new blobs, {} new chunks",
-                answer.new_blobs, answer.new_chunks
+                "pulled {what}: {} new blobs, {} new chunks{}",
+                answer.new_blobs,
+                answer.new_chunks,
+                answer.of_commits()
             ),
             _ if args.dry_run => format!("would pull {what}"),
             _ => "not pulled".to_owned(),
@@ -230,10 +247,23 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
 }
 
 impl PullOut {
+    fn of_commits(&self) -> String {
+        match (&self.commits_passed_over, self.new_commits) {
+            (Some(why), _) => format!("; the record of commits was passed over: {why}"),
+            (None, 0) => String::new(),
+            (None, n) => format!("; the record of {n} commits"),
+        }
+    }
+
     fn add(&mut self, taken: &ImportedBundle) {
         self.new_blobs += taken.imported.n_blobs;
         self.new_chunks += taken.imported.n_docs;
         self.new_vectors += taken.vectors.n_new;
+        match &taken.commits {
+            Some(Ok(commits)) => self.new_commits += commits.n_commits,
+            Some(Err(why)) => self.commits_passed_over = Some(why.to_string()),
+            None => {}
+        }
         self.absent_blobs += taken.imported.n_absent_blobs;
         self.compared_blobs += taken.imported.n_audited_blobs;
     }

@@ -194,6 +194,72 @@ fn what_is_of_no_use_is_passed_over_and_the_rest_is_taken() {
     assert!(called.text().starts_with("saved"), "{}", called.text());
 }
 
+#[test]
+fn a_clone_that_lacks_objects_is_neither_believed_nor_compared() {
+    let repo = past();
+    repo.git(["config", "uploadpack.allowFilter", "true"]);
+    let partial = repo.clone_with("partial", &["--filter=blob:none"]);
+    fs::write(repo.beside("key.pem"), PRIVATE_KEY).unwrap();
+    let bundle = exported(&repo, &["--sign", "../key.pem"]);
+    let called = call_in(partial.root(), &["export", "-", "-q", "--history"], b"").expect(2);
+    assert!(called.stderr.contains("this clone lacks"), "{}", called.stderr);
+    fs::remove_dir_all(partial.path(".codescout")).unwrap();
+    let told = call_in(partial.root(), &["import", "-", "--json"], &bundle)
+        .expect(0)
+        .json();
+    let why = told["commits_passed_over"].as_str().unwrap_or_default();
+    assert!(why.contains("partial"), "{told}");
+    let args = ["import", "-", "--trust", PUBLIC_KEY, "--json"];
+    let told = call_in(partial.root(), &args, &bundle).expect(0).json();
+    assert_eq!(told["new_commits"], 7, "{told}");
+}
+
+#[test]
+fn the_record_stands_on_the_remote_for_who_asks() {
+    let repo = past();
+    let remote = repo.bare_clone("remote.git");
+    remote.git(["config", "uploadpack.allowFilter", "true"]);
+    let (mine, clone) = (remote.clone_with("mine", &[]), remote.clone_with("clone", &[]));
+    let yes = |repo: &TestRepo, args: &[&str]| json(repo, &[args, &["--yes", "--json"]].concat());
+    let told = yes(&mine, &["push"]);
+    assert_eq!(
+        (&told["commits"], &told["parts_after"]),
+        (&0.into(), &1.into()),
+        "{told}"
+    );
+    let told = yes(&mine, &["push", "--history"]);
+    assert_eq!(
+        (&told["commits"], &told["parts_after"]),
+        (&7.into(), &2.into()),
+        "{told}"
+    );
+    assert_eq!(yes(&mine, &["push", "--history"])["pushed"], false);
+
+    assert_eq!(yes(&clone, &["pull"])["new_commits"], 0);
+    let told = yes(&clone, &["pull", "--history"]);
+    assert_eq!((&told["parts"], &told["new_commits"]), (&1.into(), &7.into()), "{told}");
+    assert_eq!(answers(&clone), answers(&mine));
+    assert_eq!(yes(&clone, &["pull", "--history"])["parts"], 0);
+
+    // A newer one takes the place of what it goes on from, and is left to who has its commits.
+    mine.write("src/later.rs", "pub fn later() {}\n");
+    mine.commit("later");
+    let told = yes(&mine, &["push", "--history"]);
+    assert_eq!(
+        (&told["commits"], &told["parts_after"]),
+        (&8.into(), &3.into()),
+        "{told}"
+    );
+    assert_eq!(yes(&clone, &["pull", "--history"])["parts"], 0);
+    mine.git(["push", "--quiet", "origin", "HEAD"]);
+    clone.git(["pull", "--quiet"]);
+    let told = yes(&clone, &["pull", "--history"]);
+    assert_eq!(told["new_commits"], 8, "{told}");
+    // Nobody goes back.
+    mine.git(["checkout", "-q", "HEAD~2"]);
+    assert_eq!(yes(&mine, &["push", "--history", "origin", "HEAD"])["parts_after"], 4);
+}
+
 const COMMITS: &[&str] = &[
     "meta",
     "ids",

@@ -86,6 +86,9 @@ pub(crate) struct PushArgs {
     /// Do it without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
+    /// Also the record of commits, which is made first where it is missing: what `index --history` makes
+    #[arg(long)]
+    pub(crate) history: bool,
     /// Sign it with the Ed25519 key in this file
     #[arg(long, value_name = "FILE")]
     pub(crate) sign: Option<PathBuf>,
@@ -109,6 +112,9 @@ pub(crate) struct PullArgs {
     /// Do it without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
+    /// Also the record of commits, if one is there of commits that are here
+    #[arg(long)]
+    pub(crate) history: bool,
     /// Only what is signed by this key: 64 hexadecimal digits, or a PEM file
     #[arg(long, value_name = "KEY")]
     pub(crate) trust: Option<String>,
