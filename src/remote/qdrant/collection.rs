@@ -1,6 +1,8 @@
 //! The collection of a profile: how it is made, and how another takes its place.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -39,13 +41,34 @@ pub struct Moved {
 }
 
 impl Qdrant {
-    /// Looks at the server, which has `timeout` for the first answer.
+    /// Looks at the server, which has `timeout` for the first answer, and as much again for all others.
     pub fn examine(&self, timeout: Duration) -> Result<QdrantFound, SharedError> {
+        let is_over = &AtomicBool::new(false);
+        let (done, end) = mpsc::channel::<()>();
+        let found = thread::scope(|threads| {
+            threads.spawn(move || {
+                if end.recv_timeout(timeout * 2) == Err(RecvTimeoutError::Timeout) {
+                    is_over.store(true, Ordering::Relaxed);
+                }
+            });
+            let found = self.examine_until(timeout, is_over);
+            drop(done);
+            found
+        });
+        match found {
+            Err(SharedError::Interrupted) => Err(self.unusable(format!(
+                "not all that was asked for within {} s",
+                (timeout * 2).as_secs()
+            ))),
+            found => found,
+        }
+    }
+
+    fn examine_until(&self, timeout: Duration, is_over: &AtomicBool) -> Result<QdrantFound, SharedError> {
         let started = Instant::now();
-        let never = AtomicBool::new(false);
         let call = Call {
             deadline: Some(started + timeout),
-            interrupt: &never,
+            interrupt: is_over,
             retries: false,
         };
         // Not in an envelope like all others.
@@ -54,12 +77,12 @@ impl Qdrant {
             .send(&Request::get("/"), &call)
             .map_err(|error| self.failed(error))?;
         let elapsed = started.elapsed();
-        let collection = self.collection(&never).map_err(|error| self.failed(error))?;
+        let collection = self.collection(is_over).map_err(|error| self.failed(error))?;
         Ok(QdrantFound {
             version: server.version,
             elapsed,
             collection: collection.map(|collection| collection.status),
-            standing: self.standing(&never)?,
+            standing: self.standing(is_over)?,
         })
     }
 

@@ -1,11 +1,14 @@
 //! What is told of the server, and what is shown to it.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
 use super::{index, project, search, why, with_qdrant};
 use crate::cli::call_in;
 use crate::remote::configure;
 use crate::support::qdrant::QdrantStub;
+use crate::support::{Reply, Stub};
 
 #[test]
 fn a_key_is_shown_to_the_server_and_to_nobody_else() {
@@ -90,4 +93,22 @@ fn what_leaves_and_what_is_there_are_told() {
     index(&repo);
     let status = call_in(repo.root(), &["status", "--json"], b"").expect(0).json();
     assert_eq!(status["shared"]["chunks"], 5, "{status}");
+}
+
+#[test]
+fn the_doctor_does_not_wait_for_a_server_that_falls_silent() {
+    let repo = project(1);
+    let silent = Stub::start(|seen| match (seen.method.as_str(), seen.path.as_str()) {
+        ("GET", "/") => Reply::json(&json!({"version": "1.17.0"})),
+        ("GET", _) => Reply::json(&json!({"result": {
+            "status": "green",
+            "config": {"params": {"vectors": {"dense": {"size": 256, "distance": "Cosine"}}}}
+        }})),
+        _ => Reply::json(&json!({})).after(Duration::from_secs(600)),
+    });
+    configure(&repo, &with_qdrant(&silent.url()));
+    let started = Instant::now();
+    let doctor = call_in(repo.root(), &["doctor"], b"").text();
+    assert!(doctor.contains("not all that was asked for within 10 s"), "{doctor}");
+    assert!(started.elapsed() < Duration::from_secs(50), "{:?}", started.elapsed());
 }
