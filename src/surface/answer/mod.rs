@@ -36,7 +36,6 @@ pub(crate) use history::{
 pub(crate) use outline::{
     FileSymbolsOut, NodeOut, OutlineBody, OutlineKind, OutlineQuestion, SummaryOut, outline, outline_path,
 };
-pub(crate) use past::{LifeOut, MomentOut};
 pub(crate) use provenance::ProvenanceOut;
 pub(crate) use read::{PartOut, ReadBody, inside, lines_query, read_body};
 pub(crate) use search::{

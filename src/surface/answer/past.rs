@@ -51,6 +51,22 @@ pub(crate) struct LifeOut {
     pub(crate) paths: Vec<String>,
 }
 
+impl LifeOut {
+    /// On one line.
+    pub(crate) fn to_text(&self) -> String {
+        let moment = |moment: &MomentOut| {
+            let day = moment.date.split('T').next().unwrap_or_default();
+            format!("{} {day}", &moment.commit[..moment.commit.len().min(10)])
+        };
+        let first = self.first.as_ref().map_or("uncommitted".to_owned(), moment);
+        match &self.gone_in {
+            Some(gone) => format!("from {first}, gone in {} {}", moment(gone), gone.subject),
+            None if self.present => format!("from {first}, still there"),
+            None => format!("from {first}"),
+        }
+    }
+}
+
 /// A commit in the life of something.
 #[derive(Debug, Serialize)]
 pub(crate) struct MomentOut {

@@ -14,8 +14,8 @@ use super::{Found, INTERRUPTED, search_commits};
 use crate::query::{CursorKey, FileFilter, Judges, Mode, Pattern, PatternOptions, Request, Rerank, Sources, Tests};
 use crate::snapshot::{Documents, View};
 use crate::surface::answer::{
-    LifeOut, MAX_QUERY_BYTES, MomentOut, RefView, ResultOut, SearchPage, lines_request, matching_lines, ranked,
-    ranked_in_past, ranked_over_refs,
+    MAX_QUERY_BYTES, RefView, ResultOut, SearchPage, lines_request, matching_lines, ranked, ranked_in_past,
+    ranked_over_refs,
 };
 use crate::surface::open::Workspace;
 
@@ -121,24 +121,6 @@ fn run_over_past(
     let page = ranked_in_past(workspace, &past, &request, args.explain, &INTERRUPTED)?;
     let answer = SearchOut::new(&past.view, page, Some(&key), started);
     finish(&answer, Shown::of(args), output)
-}
-
-/// When a result lived, on one line.
-fn life_text(life: &LifeOut) -> String {
-    let moment = |moment: &MomentOut| {
-        let day = moment.date.split('T').next().unwrap_or_default();
-        format!("{} {day}", &moment.commit[..moment.commit.len().min(10)])
-    };
-    let first = life.first.as_ref().map_or("uncommitted".to_owned(), moment);
-    match (&life.last, &life.gone_in) {
-        (_, Some(gone)) => format!(
-            "from {first}, gone in {} {}",
-            moment(gone),
-            super::render::one_line(&gone.subject)
-        ),
-        _ if life.present => format!("from {first}, still there"),
-        _ => format!("from {first}"),
-    }
 }
 
 /// Several revisions at once.
@@ -341,7 +323,7 @@ fn show(answer: &SearchOut, shown: Shown, output: &mut Output) -> Result<()> {
             output.line(&also)?;
         }
         if let Some(life) = &result.life {
-            let life = output.name(FAINT, &format!("       {}", life_text(life)));
+            let life = output.name(FAINT, &format!("       {}", super::render::one_line(&life.to_text())));
             output.line(&life)?;
         }
         for found in &result.refs {

@@ -372,3 +372,70 @@ fn commits_and_several_revisions_are_searched() {
         assert!(places.iter().any(|place| stands(&place)), "{reference}: {}", both.facts);
     }
 }
+
+#[test]
+fn what_is_gone_is_found_with_its_life() {
+    let repo = with_a_past();
+    repo.write("id_rsa", "fn stolen_key() {}\n");
+    repo.commit("A key");
+    repo.git(["rm", "-q", "id_rsa"]);
+    repo.commit("No key");
+    let mut client = Client::legacy(&repo, &["--bodies", "both"]);
+    client.call_complete("symbol", json!({"name": "lex"}));
+    client.call("index", json!({"history": true, "wait": 60}));
+    let mut search = |arguments: Value| client.call("search", arguments);
+    let found = search(json!({"query": "parse_is_called", "all_history": true, "limit": 3}));
+    let (told, life) = (&found.results()[0], &found.results()[0]["life"]);
+    assert_eq!(told["path"], "tests/parser_test.rs", "{}", found.text);
+    assert_eq!(
+        (&life["present"], &life["gone_in"]["subject"]),
+        (&json!(false), &json!("Drop the test"))
+    );
+    assert!(
+        found.text.contains("gone in") && found.text.contains("Drop the test"),
+        "{}",
+        found.text
+    );
+    let mut people = told_to_people(
+        &repo,
+        &["search", "--json", "--all-history", "-n", "3", "parse_is_called"],
+    );
+    for (mut agents, mut people) in found
+        .results()
+        .iter()
+        .cloned()
+        .zip(people["results"].as_array_mut().unwrap().drain(..))
+    {
+        for one in [&mut agents, &mut people] {
+            one.as_object_mut().unwrap().remove("snippet");
+            // Files that agents are not shown count in no statistics either.
+            one.as_object_mut().unwrap().remove("score");
+        }
+        assert_eq!(agents, people);
+    }
+    let next = search(
+        json!({"query": "parse_is_called", "all_history": true, "limit": 3, "cursor": found.facts["next_cursor"]}),
+    );
+    assert!(
+        next.facts["error"].is_null() && next.results()[0] != found.results()[0],
+        "{}",
+        next.text
+    );
+    let hidden = search(json!({"query": "stolen_key", "all_history": true, "limit": 0}));
+    assert!(
+        !hidden.facts.to_string().contains("id_rsa") && !hidden.text.contains("fn stolen"),
+        "{}",
+        hidden.text
+    );
+    for (more, given) in [
+        ("mode", json!("regex")),
+        ("in", json!("commits")),
+        ("refs", json!(["v1"])),
+        ("kind", json!(["struct"])),
+    ] {
+        let mut arguments = json!({"query": "lex", "all_history": true});
+        arguments[more] = given;
+        let failure = search(arguments).failure();
+        assert!(failure.contains("all_history means nothing with"), "{failure}");
+    }
+}

@@ -7,16 +7,20 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::arguments::{Kind, Parameter};
-use super::super::asked::{Detail, OF_FILES};
+use super::super::asked::{Asked, Detail, OF_FILES};
+use super::super::credentials::is_credential;
 use super::super::failure::Failure;
 use super::super::lexical;
 use super::super::question::Question;
 use super::super::reply::{Body, Draft, Reply};
 use super::super::tool::{Call, QUESTION_TIME, Tool, results};
 use super::search_commits::{self, Inside};
+use crate::ingest::NoProgress;
 use crate::query::{CursorKey, Judges, Mode, Pattern, PatternOptions, Request, Rerank};
+use crate::snapshot::Documents;
 use crate::surface::answer::{
-    ProvenanceOut, RefView, ResultOut, SearchPage, lines_request, matching_lines, ranked, ranked_over_refs,
+    ProvenanceOut, RefView, ResultOut, SearchPage, lines_request, matching_lines, ranked, ranked_in_past,
+    ranked_over_refs,
 };
 
 /// Lines of a snippet unless another number is asked for.
@@ -39,6 +43,7 @@ pub(super) const TOOL: Tool = Tool {
         ),
         Parameter::new("in", Kind::Choice(&["code", "commits", "diffs"]), ""),
         Parameter::new("refs", Kind::Texts, "several refs at once"),
+        Parameter::new("all_history", Kind::Flag, ""),
         Parameter::new("since", Kind::Text, "of commits: 2024-02-29, 30d"),
         Parameter::new("author", Kind::Text, "regex"),
         Parameter::new("context_lines", Kind::Number(100), "lines of text per result"),
@@ -81,10 +86,17 @@ fn run(call: &Call<'_>) -> Result<Reply> {
         .into());
     }
     refuse_reranking(call)?;
+    let is_of_past = call.arguments.flag("all_history");
+    if is_of_past {
+        refuse_of_the_past(call)?;
+    }
     match call.arguments.text("in") {
         Some("commits") => return search_commits::run(call, Inside::Commits, query),
         Some("diffs") => return search_commits::run(call, Inside::Diffs, query),
         _ => refuse_of_commits(call)?,
+    }
+    if is_of_past {
+        return over_past(call, query);
     }
     if !call.arguments.texts("refs").is_empty() {
         return over_refs(call, query);
@@ -119,10 +131,13 @@ fn run(call: &Call<'_>) -> Result<Reply> {
             .push("the time was over before all files were read; next_cursor goes on".to_owned());
         page.next = page.after.last().copied();
     }
-    let n_lines = context_lines
-        .filter(|lines| *lines > 0)
-        .unwrap_or(DEFAULT_CONTEXT_LINES);
-    reply(call, &question, page, n_lines)
+    reply(call, &question, page, n_lines(call))
+}
+
+/// Lines of a snippet.
+fn n_lines(call: &Call<'_>) -> usize {
+    let asked = call.arguments.number("context_lines");
+    asked.filter(|lines| *lines > 0).unwrap_or(DEFAULT_CONTEXT_LINES)
 }
 
 fn mode(call: &Call<'_>) -> Mode {
@@ -239,7 +254,60 @@ fn over_refs(call: &Call<'_>, query: &str) -> Result<Reply> {
     let explain = call.arguments.flag("explain");
     let page = ranked_over_refs(call.workspace()?, &views, &request, explain, call.interrupt)?;
     let about: Vec<_> = questions.iter().map(Question::provenance).collect();
-    told(call, first, page, DEFAULT_CONTEXT_LINES, &about, &|position| {
+    told(call, first, page, n_lines(call), &about, &|position| {
+        key.write(position)
+    })
+}
+
+/// What says something about one revision, or about commits, says nothing about all that ever was.
+fn refuse_of_the_past(call: &Call<'_>) -> Result<(), Failure> {
+    let arguments = &call.arguments;
+    let what = match (arguments.text("in"), arguments.text("mode")) {
+        (Some("commits" | "diffs"), _) => "in=commits or in=diffs",
+        (_, Some("regex" | "similar")) => "mode=regex or mode=similar",
+        _ if !arguments.texts("refs").is_empty() => "refs",
+        _ if !arguments.texts("kind").is_empty() => "kind",
+        _ => return Ok(()),
+    };
+    Err(Failure::new(
+        format!("all_history means nothing with {what}"),
+        "leave one of them out; in=diffs finds lines of all times",
+    ))
+}
+
+/// All that ever was, as far as it is indexed; each result with its life.
+fn over_past(call: &Call<'_>, query: &str) -> Result<Reply> {
+    const PATIENCE_FOR_ALL: Duration = Duration::from_secs(8);
+    let reference = Asked::of(call)?.reference;
+    let question = Question::of_ref(call, &reference, Some(PATIENCE_FOR_ALL))?;
+    question.needs_index(&format!("{reference} is not known yet"), "ask again in a while", None)?;
+    search_commits::make_searchable(call, &reference)?;
+    let workspace = call.workspace()?;
+    let mut past = workspace.past(&reference, Documents::All, &NoProgress, call.interrupt)?;
+    past.view = past.view.without(is_credential);
+    let key = CursorKey::new(&past.view, &format!("all history {}", question.asked.question));
+    let cursor = question.asked.cursor.as_deref();
+    let after = cursor.map(|cursor| key.read(cursor)).transpose()?;
+    let request = Request {
+        query: query.to_owned(),
+        mode: mode(call),
+        filter: question.filter.clone(),
+        limit: question.asked.limit,
+        skip: after.map_or(0, |(n_told, _)| n_told as usize),
+        rerank: rerank(call),
+        ..Request::default()
+    };
+    let mut page = ranked_in_past(
+        workspace,
+        &past,
+        &request,
+        call.arguments.flag("explain"),
+        call.interrupt,
+    )?;
+    for life in page.results.iter_mut().filter_map(|result| result.life.as_mut()) {
+        life.paths.retain(|path| !is_credential(path.as_bytes()));
+    }
+    told(call, &question, page, n_lines(call), &[], &|position| {
         key.write(position)
     })
 }
@@ -340,6 +408,9 @@ fn line(result: &ResultOut) -> String {
             .map(|place| format!("{}:{}", place.path, place.start_line))
             .collect();
         line.push_str(&format!("\n       in {}: {}", found.reference, places.join(", ")));
+    }
+    if let Some(life) = &result.life {
+        line.push_str(&format!("\n       {}", life.to_text()));
     }
     if let Some(features) = &result.features {
         let told: Vec<String> = features

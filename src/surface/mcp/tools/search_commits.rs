@@ -75,7 +75,7 @@ pub(super) fn run(call: &Call<'_>, inside: Inside, query: &str) -> Result<Reply>
 }
 
 /// Waits until what a revision reaches is recorded and indexed; that goes on when the call gives up.
-fn make_searchable(call: &Call<'_>, reference: &str) -> Result<()> {
+pub(super) fn make_searchable(call: &Call<'_>, reference: &str) -> Result<()> {
     let desk = call.desk()?;
     if desk.workspace.keeping() == Keeping::Nowhere {
         return Err(Failure::new(
