@@ -362,7 +362,9 @@ impl<'a> Exchange<'a> {
         }
         // A push says on standard output which refs were refused.
         let said = [output.stderr, output.stdout].concat();
-        let message = without_secrets(&String::from_utf8_lossy(&said), &self.address);
+        // ssh ends its lines as terminals want them.
+        let said = String::from_utf8_lossy(&said).replace('\r', "");
+        let message = without_secrets(&said, &self.address);
         Err(ExchangeError::Git(CommandError::Failed {
             operation: operation.to_owned(),
             message: message.trim().to_owned(),

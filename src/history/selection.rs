@@ -33,6 +33,18 @@ pub fn select<E: From<HistoryError>>(
     lines: &[LineChanges],
     wanted: &Reachable,
     recipe: u64,
+    finished: impl FnMut(Selected) -> Result<(), E>,
+) -> Result<(), E> {
+    select_in(history, lines, wanted, recipe, BATCH_COMMITS, finished)
+}
+
+/// [`select`] in batches of so many commits.
+pub(super) fn select_in<E: From<HistoryError>>(
+    history: &History,
+    lines: &[LineChanges],
+    wanted: &Reachable,
+    recipe: u64,
+    n_commits: usize,
     mut finished: impl FnMut(Selected) -> Result<(), E>,
 ) -> Result<(), E> {
     let order = in_order(history, wanted)?;
@@ -46,7 +58,7 @@ pub fn select<E: From<HistoryError>>(
     for (number, new) in order.iter().zip(0..) {
         selection.numbers[*number as usize] = Some(new);
     }
-    for (numbers, base) in order.chunks(BATCH_COMMITS).zip((0..).step_by(BATCH_COMMITS)) {
+    for (numbers, base) in order.chunks(n_commits).zip((0..).step_by(n_commits)) {
         finished(selection.batch(numbers, base)?)?;
     }
     Ok(())

@@ -295,6 +295,138 @@ fn flipped_bits_under_right_checksums_are_noticed_or_harmless() {
 }
 
 #[test]
+fn what_is_checked_can_be_read() {
+    let batch = Batch::from_bytes(sample(0).finish()).unwrap();
+    let mut paths = traced();
+    for changes in paths.values_mut() {
+        changes.retain(|change| !change.is_unknown);
+    }
+    let bytes = symbol_batch_bytes(&batch, 0, 7, &paths);
+    SymbolBatch::from_bytes(bytes.clone()).unwrap().check(&batch).unwrap();
+    let unread = symbol_batch_bytes(&batch, 0, 7, &traced());
+    assert!(SymbolBatch::from_bytes(unread).unwrap().check(&batch).is_err());
+    let names = ["meta", "names", "name_ends", "run_ends", "blocks", "block_ends"];
+    let path = std::path::Path::new("records");
+    let file = crate::sidecar::SectionFile::from_bytes(path, bytes.into(), 1).unwrap();
+    let run = crate::sidecar::decompress(&file.section("blocks").unwrap(), run_length(&file), 1 << 16).unwrap();
+    for at in 0..run.len() {
+        for flip in [0x01, 0x02, 0x08, 0x80, 0xff] {
+            let mut changed = run.clone();
+            changed[at] ^= flip;
+            let block = crate::sidecar::compress(&changed);
+            let mut forged = crate::sidecar::SectionWriter::new(1);
+            for name in names {
+                forged.add(
+                    name,
+                    match name {
+                        "blocks" => block.clone(),
+                        "block_ends" => (block.len() as u32).to_le_bytes().to_vec(),
+                        _ => file.section(name).unwrap().to_vec(),
+                    },
+                );
+            }
+            let symbols = SymbolBatch::from_bytes(forged.finish()).unwrap();
+            if symbols.check(&batch).is_ok() {
+                symbols.all(&batch).unwrap();
+            }
+        }
+    }
+}
+
+fn run_length(file: &crate::sidecar::SectionFile) -> usize {
+    let ends = file.section("run_ends").unwrap();
+    u32::from_le_bytes(*ends.last_chunk().unwrap()) as usize
+}
+
+/// Two lines of commits that take turns, recorded in this order in batches of these sizes, with something of each said of definitions
+/// and lines.
+fn recorded(order: &[u64], sizes: &[usize]) -> (History, Vec<LineChanges>) {
+    let (mut history, mut lines) = (History::default(), Vec::new());
+    let mut rest = order;
+    for &size in sizes {
+        let (own, others) = rest.split_at(size);
+        rest = others;
+        let base = history.n_commits();
+        let mut writer = BatchWriter::new(base);
+        let mut signatures = super::lines::LinesWriter::new(base);
+        for &n in own {
+            let at = |n: u64| order.iter().position(|other| *other == n).map(|at| at as u32);
+            let parents: Vec<Option<u32>> = n.checked_sub(2).map(at).into_iter().collect();
+            let path = format!("a/{}", n % 3);
+            let data = CommitData {
+                is_unknown: false,
+                ..commit(n, vec![change(&path, n, n + 1, None)])
+            };
+            writer.add(data, &parents);
+            signatures.add(&[[n as u8]]);
+        }
+        let batch = Batch::from_bytes(writer.finish()).unwrap();
+        let mut paths = TracedPaths::new();
+        for (local, n) in (0..).zip(own) {
+            let number = batch.path_number(format!("a/{}", n % 3).as_bytes()).unwrap();
+            paths.entry(number).or_default().push(TracedChange {
+                local,
+                is_unknown: false,
+                records: vec![record(&format!("f{n}"), 1, None)],
+            });
+        }
+        let symbols = SymbolBatch::from_bytes(symbol_batch_bytes(&batch, 0, 7, &paths)).unwrap();
+        history.push(batch).unwrap();
+        history.add_symbols(symbols);
+        lines.push(LineChanges::from_bytes(signatures.finish()).unwrap());
+    }
+    (history, lines)
+}
+
+#[test]
+fn what_others_get_follows_from_the_commits_alone() {
+    let in_turns: Vec<u64> = (0..40).collect();
+    let one_after_the_other: Vec<u64> = (0..40).step_by(2).chain((1..40).step_by(2)).collect();
+    let selected = |order: &[u64], sizes: &[usize], tips: &[u64]| {
+        let (history, lines) = recorded(order, sizes);
+        let number = |n: &u64| order.iter().position(|other| other == n).unwrap() as u32;
+        let reached = history.reachable(&tips.iter().map(number).collect::<Vec<_>>());
+        let mut all = Vec::new();
+        let keep = |selected: Selected| {
+            all.push((selected.records, selected.symbols, selected.lines));
+            Ok::<_, HistoryError>(())
+        };
+        super::selection::select_in(&history, &lines, &reached, 7, 7, keep).unwrap();
+        all
+    };
+    let files = selected(&in_turns, &[40], &[38, 39]);
+    assert_eq!(files.len(), 6);
+    assert!(files == selected(&one_after_the_other, &[3, 20, 1, 16], &[38, 39]));
+    assert!(files == selected(&in_turns, &[10; 4], &[38, 39]));
+
+    // One line alone, and everything that is said of it.
+    let files = selected(&one_after_the_other, &[13, 13, 13, 1], &[39]);
+    let (mut history, mut n) = (History::default(), 1);
+    for (records, symbols, lines) in files {
+        let batch = Batch::from_bytes(records).unwrap();
+        batch.verify().unwrap();
+        let symbols = SymbolBatch::from_bytes(symbols).unwrap();
+        symbols.check(&batch).unwrap();
+        let lines = LineChanges::from_bytes(lines).unwrap();
+        lines.verify(&batch).unwrap();
+        for local in 0..batch.n_commits() {
+            let expected = commit(n, Vec::new());
+            assert_eq!(batch.id(local).unwrap(), expected.id);
+            assert_eq!(lines.copied(local), [[n as u8]]);
+            let path = format!("a/{}", n % 3);
+            assert_eq!(batch.changes_at(local).unwrap()[0].path.as_bytes(), path.as_bytes());
+            let number = batch.path_number(path.as_bytes()).unwrap();
+            let traced = symbols.changes_of(&batch, number, Some(&format!("f{n}"))).unwrap();
+            assert_eq!((traced.len(), traced[0].local), (1, local));
+            n += 2;
+        }
+        history.push(batch).unwrap();
+    }
+    assert_eq!((history.n_commits(), n), (20, 41));
+    assert!((1..20).all(|number| history.parents(number) == [Some(number - 1)]));
+}
+
+#[test]
 fn damaged_lengths_are_noticed() {
     let mut file = crate::sidecar::SectionWriter::new(1);
     file.add("meta", vec![0xff; 24]);

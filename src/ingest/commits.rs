@@ -154,7 +154,7 @@ impl Recorder<'_> {
         if !theirs.iter().map(Batch::n_commits).eq(offered.sizes.iter().copied()) {
             return Err(untrue("other commits than the header says"));
         }
-        let n_absent = self.n_absent(&theirs)?;
+        let n_absent = self.n_absent(&theirs, interrupt)?;
         if n_absent > 0 {
             return Ok(Err(PassedOver::Absent { n_absent }));
         }
@@ -223,11 +223,14 @@ impl Recorder<'_> {
     }
 
     /// How many commits this clone does not have.
-    fn n_absent(&self, batches: &[Batch]) -> Result<usize, RecordError> {
+    fn n_absent(&self, batches: &[Batch], interrupt: &AtomicBool) -> Result<usize, RecordError> {
         let mut reader = self.repository.reader();
         let mut n_absent = 0;
         for batch in batches {
             for local in 0..batch.n_commits() {
+                if interrupt.load(Ordering::Relaxed) {
+                    return Err(RecordError::Interrupted);
+                }
                 match reader.commit(batch.id(local)?) {
                     Err(ObjectError::Missing { .. }) => n_absent += 1,
                     found => drop(found?),

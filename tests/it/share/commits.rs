@@ -215,6 +215,21 @@ fn a_clone_that_lacks_objects_is_neither_believed_nor_compared() {
 }
 
 #[test]
+fn ids_of_any_length_travel() {
+    let repo = TestRepo::sha256("//- a.rs\nfn long_ids() {}\n");
+    repo.write("a.rs", "fn long_ids() { changed() }\n");
+    repo.commit("changed");
+    let bundle = exported(&repo, &[]);
+    let clone = repo.clone_with("clone", &[]);
+    let told = call_in(clone.root(), &["import", "-", "--json"], &bundle)
+        .expect(0)
+        .json();
+    assert_eq!(told["new_commits"], 2, "{told}");
+    let told = json(&clone, &["history", "--json", "long_ids"]);
+    assert_eq!(told["total"], 2, "{told}");
+}
+
+#[test]
 fn the_record_stands_on_the_remote_for_who_asks() {
     let repo = past();
     let remote = repo.bare_clone("remote.git");
