@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::remote::{EmbedderOptions, EmbeddingApi, Encoding, KeyHeader};
 
 use super::env::Environment;
-use super::file::{EmbeddingSettings, Settings};
-use super::resolve::{ConfigError, Setting, from_files, from_variable, maybe, one_of, or_default, shown, shown_or};
+use super::file::Settings;
+use super::resolve::{ConfigError, Section, Setting, from_variable, one_of, or_default, shown, shown_or};
 use super::server::{ServerConfig, ServerNames, server_names};
 
 const NAMES: ServerNames = server_names!("embedding", "CODESCOUT_EMBEDDING");
@@ -34,27 +34,20 @@ pub struct EmbeddingConfig {
 
 impl EmbeddingConfig {
     pub(super) fn resolve(environment: &Environment, layers: &[(PathBuf, Settings)]) -> Result<Self, ConfigError> {
-        fn pick<T>(
-            layers: &[(PathBuf, Settings)],
-            pick: impl Fn(&EmbeddingSettings) -> Option<T>,
-        ) -> Option<Setting<T>> {
-            from_files(layers, |settings| pick(&settings.embedding))
-        }
+        let section = Section::new(layers, |settings| &settings.embedding);
         let api = from_variable("CODESCOUT_EMBEDDING_API", environment.embedding_api.as_ref(), "text")?;
         Ok(Self {
-            server: ServerConfig::resolve(NAMES, environment.embedding_server.as_ref(), layers, |settings| {
-                settings.embedding.of_server()
-            })?,
-            api: or_default(api.or_else(|| pick(layers, |set| set.api.clone())), "openai".to_owned()),
-            revision: or_default(pick(layers, |set| set.revision.clone()), String::new()),
-            query_prefix: or_default(pick(layers, |set| set.query_prefix.clone()), String::new()),
-            document_prefix: or_default(pick(layers, |set| set.document_prefix.clone()), String::new()),
-            dimensions: maybe(pick(layers, |set| set.dimensions)),
-            encoding: or_default(pick(layers, |set| set.encoding.clone()), "float".to_owned()),
-            batch: maybe(pick(layers, |set| set.batch)),
-            in_flight: or_default(pick(layers, |set| set.in_flight), DEFAULT_IN_FLIGHT),
-            timeout_s: or_default(pick(layers, |set| set.timeout_s), DEFAULT_TIMEOUT_S),
-            query_timeout_ms: or_default(pick(layers, |set| set.query_timeout_ms), DEFAULT_QUERY_TIMEOUT_MS),
+            server: ServerConfig::resolve(NAMES, environment.embedding_server.as_ref(), &section)?,
+            api: or_default(api.or_else(|| section.get(|set| set.api.clone())), "openai".to_owned()),
+            revision: section.or(|set| set.revision.clone(), String::new()),
+            query_prefix: section.or(|set| set.query_prefix.clone(), String::new()),
+            document_prefix: section.or(|set| set.document_prefix.clone(), String::new()),
+            dimensions: section.maybe(|set| set.dimensions),
+            encoding: section.or(|set| set.encoding.clone(), "float".to_owned()),
+            batch: section.maybe(|set| set.batch),
+            in_flight: section.or(|set| set.in_flight, DEFAULT_IN_FLIGHT),
+            timeout_s: section.or(|set| set.timeout_s, DEFAULT_TIMEOUT_S),
+            query_timeout_ms: section.or(|set| set.query_timeout_ms, DEFAULT_QUERY_TIMEOUT_MS),
         })
     }
 

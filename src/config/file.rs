@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::server::ServerSettings;
+use super::server::{OfServer, ServerSettings};
 
 /// No honest settings file is larger.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -55,9 +55,10 @@ macro_rules! section_of_a_server {
                 let keys = [$((concat!($section, ".", stringify!($key)), self.$key.is_some()),)*];
                 keys.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key)
             }
+        }
 
-            /// What it says of where the server is, and of what lets in.
-            pub(super) fn of_server(&self) -> ServerSettings {
+        impl OfServer for $name {
+            fn of_server(&self) -> ServerSettings {
                 ServerSettings {
                     server: self.server.clone(),
                     key_file: self.key_file.clone(),

@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::remote::{CollectionOptions, Compression, KeyHeader, QdrantOptions};
 
 use super::env::Environment;
-use super::file::{QdrantSettings, Settings};
-use super::resolve::{ConfigError, Setting, from_files, maybe, one_of, or_default, shown, shown_or};
+use super::file::Settings;
+use super::resolve::{ConfigError, Section, Setting, one_of, shown, shown_or};
 use super::server::{ServerConfig, ServerNames, server_names};
 
 const NAMES: ServerNames = server_names!("qdrant", "CODESCOUT_QDRANT");
@@ -43,26 +43,22 @@ pub struct QdrantConfig {
 
 impl QdrantConfig {
     pub(super) fn resolve(environment: &Environment, layers: &[(PathBuf, Settings)]) -> Result<Self, ConfigError> {
-        fn pick<T>(layers: &[(PathBuf, Settings)], pick: impl Fn(&QdrantSettings) -> Option<T>) -> Option<Setting<T>> {
-            from_files(layers, |settings| pick(&settings.qdrant))
-        }
+        let section = Section::new(layers, |settings| &settings.qdrant);
         Ok(Self {
-            server: ServerConfig::resolve(NAMES, environment.qdrant_server.as_ref(), layers, |settings| {
-                settings.qdrant.of_server()
-            })?,
-            prefix: or_default(pick(layers, |set| set.prefix.clone()), DEFAULT_PREFIX.to_owned()),
-            repository: maybe(pick(layers, |set| set.repository.clone())),
-            shards: maybe(pick(layers, |set| set.shards)),
-            replication: maybe(pick(layers, |set| set.replication)),
-            write_consistency: maybe(pick(layers, |set| set.write_consistency)),
-            read_consistency: maybe(pick(layers, |set| set.read_consistency.clone())),
-            compression: or_default(pick(layers, |set| set.compression.clone()), "none".to_owned()),
-            on_disk: or_default(pick(layers, |set| set.on_disk), false),
-            exact: or_default(pick(layers, |set| set.exact), true),
-            scan_below: or_default(pick(layers, |set| set.scan_below), DEFAULT_SCAN_BELOW),
-            in_flight: or_default(pick(layers, |set| set.in_flight), DEFAULT_IN_FLIGHT),
-            timeout_s: or_default(pick(layers, |set| set.timeout_s), DEFAULT_TIMEOUT_S),
-            query_timeout_ms: or_default(pick(layers, |set| set.query_timeout_ms), DEFAULT_QUERY_TIMEOUT_MS),
+            server: ServerConfig::resolve(NAMES, environment.qdrant_server.as_ref(), &section)?,
+            prefix: section.or(|set| set.prefix.clone(), DEFAULT_PREFIX.to_owned()),
+            repository: section.maybe(|set| set.repository.clone()),
+            shards: section.maybe(|set| set.shards),
+            replication: section.maybe(|set| set.replication),
+            write_consistency: section.maybe(|set| set.write_consistency),
+            read_consistency: section.maybe(|set| set.read_consistency.clone()),
+            compression: section.or(|set| set.compression.clone(), "none".to_owned()),
+            on_disk: section.or(|set| set.on_disk, false),
+            exact: section.or(|set| set.exact, true),
+            scan_below: section.or(|set| set.scan_below, DEFAULT_SCAN_BELOW),
+            in_flight: section.or(|set| set.in_flight, DEFAULT_IN_FLIGHT),
+            timeout_s: section.or(|set| set.timeout_s, DEFAULT_TIMEOUT_S),
+            query_timeout_ms: section.or(|set| set.query_timeout_ms, DEFAULT_QUERY_TIMEOUT_MS),
         })
     }
 

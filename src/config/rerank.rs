@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::remote::{KeyHeader, RerankApi, RerankerOptions};
 
 use super::env::Environment;
-use super::file::{RerankSettings, Settings};
-use super::resolve::{ConfigError, Setting, from_files, from_variable, maybe, one_of, or_default, shown, shown_or};
+use super::file::Settings;
+use super::resolve::{ConfigError, Section, Setting, from_variable, one_of, or_default, shown, shown_or};
 use super::server::{ServerConfig, ServerNames, server_names};
 
 const NAMES: ServerNames = server_names!("rerank", "CODESCOUT_RERANK");
@@ -29,23 +29,19 @@ pub struct RerankConfig {
 
 impl RerankConfig {
     pub(super) fn resolve(environment: &Environment, layers: &[(PathBuf, Settings)]) -> Result<Self, ConfigError> {
-        fn pick<T>(layers: &[(PathBuf, Settings)], pick: impl Fn(&RerankSettings) -> Option<T>) -> Option<Setting<T>> {
-            from_files(layers, |settings| pick(&settings.rerank))
-        }
+        let section = Section::new(layers, |settings| &settings.rerank);
         let api = from_variable("CODESCOUT_RERANK_API", environment.rerank_api.as_ref(), "text")?;
         let model = from_variable("CODESCOUT_RERANK_MODEL", environment.rerank_model.as_ref(), "text")?;
         Ok(Self {
-            server: ServerConfig::resolve(NAMES, environment.rerank_server.as_ref(), layers, |settings| {
-                settings.rerank.of_server()
-            })?,
+            server: ServerConfig::resolve(NAMES, environment.rerank_server.as_ref(), &section)?,
             api: or_default(
-                api.or_else(|| pick(layers, |set| set.api.clone())),
+                api.or_else(|| section.get(|set| set.api.clone())),
                 DEFAULT_API.to_owned(),
             ),
-            model: or_default(model.or_else(|| pick(layers, |set| set.model.clone())), String::new()),
-            candidates: or_default(pick(layers, |set| set.candidates), DEFAULT_CANDIDATES),
-            batch: maybe(pick(layers, |set| set.batch)),
-            timeout_ms: or_default(pick(layers, |set| set.timeout_ms), DEFAULT_TIMEOUT_MS),
+            model: or_default(model.or_else(|| section.get(|set| set.model.clone())), String::new()),
+            candidates: section.or(|set| set.candidates, DEFAULT_CANDIDATES),
+            batch: section.maybe(|set| set.batch),
+            timeout_ms: section.or(|set| set.timeout_ms, DEFAULT_TIMEOUT_MS),
         })
     }
 

@@ -404,6 +404,30 @@ pub(super) fn from_files<T>(
     })
 }
 
+/// One section of the settings files, the nearest first.
+pub(super) struct Section<'a, S> {
+    layers: &'a [(PathBuf, Settings)],
+    of: fn(&Settings) -> &S,
+}
+
+impl<'a, S> Section<'a, S> {
+    pub(super) fn new(layers: &'a [(PathBuf, Settings)], of: fn(&Settings) -> &S) -> Self {
+        Self { layers, of }
+    }
+
+    pub(super) fn get<T>(&self, pick: impl Fn(&S) -> Option<T>) -> Option<Setting<T>> {
+        from_files(self.layers, |settings| pick((self.of)(settings)))
+    }
+
+    pub(super) fn or<T>(&self, pick: impl Fn(&S) -> Option<T>, default: T) -> Setting<T> {
+        or_default(self.get(pick), default)
+    }
+
+    pub(super) fn maybe<T>(&self, pick: impl Fn(&S) -> Option<T>) -> Setting<Option<T>> {
+        maybe(self.get(pick))
+    }
+}
+
 /// A setting that need not be set.
 pub(super) fn maybe<T>(setting: Option<Setting<T>>) -> Setting<Option<T>> {
     let set = setting.map(|Setting { value, origin }| Setting {

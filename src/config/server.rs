@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use crate::remote::{Endpoint, EndpointError, KeyHeader, Secret};
 
 use super::env;
-use super::file::Settings;
-use super::resolve::{ConfigError, Origin, Setting, from_files, from_variable, maybe, or_default, shown};
+use super::resolve::{ConfigError, Origin, Section, Setting, from_variable, maybe, shown};
 
 const ABSOLUTE: &str = "an absolute path";
 
@@ -48,6 +47,12 @@ pub(super) struct ServerSettings {
     pub(super) proxy: Option<String>,
 }
 
+/// A section of a settings file that has a server.
+pub(super) trait OfServer {
+    /// What it says of where the server is, and of what lets in.
+    fn of_server(&self) -> ServerSettings;
+}
+
 /// One server, resolved. Its key is read when an [`Endpoint`] is made.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -60,21 +65,22 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// `address` is the value of the variable with it, `pick` what a file says.
-    pub(super) fn resolve(
+    /// `address` is the value of the variable with it.
+    pub(super) fn resolve<S: OfServer>(
         names: ServerNames,
         address: Option<&OsString>,
-        layers: &[(PathBuf, Settings)],
-        pick: impl Fn(&Settings) -> ServerSettings,
+        section: &Section<'_, S>,
     ) -> Result<Self, ConfigError> {
         let address = from_variable(names.address_variable, address, "text")?;
-        let key_variable = from_files(layers, |settings| pick(settings).key_variable);
         Ok(Self {
             names,
-            address: maybe(address.or_else(|| from_files(layers, |settings| pick(settings).server))),
-            key_file: maybe(from_files(layers, |settings| pick(settings).key_file)),
-            key_variable: or_default(key_variable, names.default_key_variable.to_owned()),
-            proxy: maybe(from_files(layers, |settings| pick(settings).proxy)),
+            address: maybe(address.or_else(|| section.get(|set| set.of_server().server))),
+            key_file: section.maybe(|set| set.of_server().key_file),
+            key_variable: section.or(
+                |set| set.of_server().key_variable,
+                names.default_key_variable.to_owned(),
+            ),
+            proxy: section.maybe(|set| set.of_server().proxy),
         })
     }
 

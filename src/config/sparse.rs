@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::remote::{KeyHeader, SparseOptions};
 
 use super::env::Environment;
-use super::file::{Settings, SparseSettings};
-use super::resolve::{ConfigError, Setting, from_files, maybe, or_default, shown, shown_or};
+use super::file::Settings;
+use super::resolve::{ConfigError, Section, Setting, shown, shown_or};
 use super::server::{ServerConfig, ServerNames, server_names};
 
 const NAMES: ServerNames = server_names!("sparse", "CODESCOUT_SPARSE");
@@ -33,20 +33,16 @@ pub struct SparseConfig {
 
 impl SparseConfig {
     pub(super) fn resolve(environment: &Environment, layers: &[(PathBuf, Settings)]) -> Result<Self, ConfigError> {
-        fn pick<T>(layers: &[(PathBuf, Settings)], pick: impl Fn(&SparseSettings) -> Option<T>) -> Option<Setting<T>> {
-            from_files(layers, |settings| pick(&settings.sparse))
-        }
+        let section = Section::new(layers, |settings| &settings.sparse);
         Ok(Self {
-            server: ServerConfig::resolve(NAMES, environment.sparse_server.as_ref(), layers, |settings| {
-                settings.sparse.of_server()
-            })?,
-            model: or_default(pick(layers, |set| set.model.clone()), DEFAULT_MODEL.to_owned()),
-            revision: or_default(pick(layers, |set| set.revision.clone()), String::new()),
-            batch: maybe(pick(layers, |set| set.batch)),
-            in_flight: or_default(pick(layers, |set| set.in_flight), DEFAULT_IN_FLIGHT),
-            timeout_s: or_default(pick(layers, |set| set.timeout_s), DEFAULT_TIMEOUT_S),
-            query_timeout_ms: or_default(pick(layers, |set| set.query_timeout_ms), DEFAULT_QUERY_TIMEOUT_MS),
-            weight_percent: or_default(pick(layers, |set| set.weight_percent), DEFAULT_WEIGHT_PERCENT),
+            server: ServerConfig::resolve(NAMES, environment.sparse_server.as_ref(), &section)?,
+            model: section.or(|set| set.model.clone(), DEFAULT_MODEL.to_owned()),
+            revision: section.or(|set| set.revision.clone(), String::new()),
+            batch: section.maybe(|set| set.batch),
+            in_flight: section.or(|set| set.in_flight, DEFAULT_IN_FLIGHT),
+            timeout_s: section.or(|set| set.timeout_s, DEFAULT_TIMEOUT_S),
+            query_timeout_ms: section.or(|set| set.query_timeout_ms, DEFAULT_QUERY_TIMEOUT_MS),
+            weight_percent: section.or(|set| set.weight_percent, DEFAULT_WEIGHT_PERCENT),
         })
     }
 

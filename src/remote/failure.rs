@@ -96,6 +96,11 @@ impl RemoteError {
         }
     }
 
+    /// Whether the server has something against the texts: that they are too many, too long, or one of them wrong.
+    pub(super) fn is_about_texts(&self) -> bool {
+        matches!(self.status(), Some(400 | 413 | 422))
+    }
+
     /// Whether the same call may succeed later.
     pub fn is_temporary(&self) -> bool {
         self.failure.is_temporary()

@@ -134,7 +134,7 @@ impl RemoteReranker {
         course.n_requests += 1;
         match self.ask(query, texts, &course.call) {
             Ok(scores) => Ok(scores.into_iter().map(Some).collect()),
-            Err(error) if !is_about_texts(&error) || course.n_requests >= MAX_REQUESTS => Err(error),
+            Err(error) if !error.is_about_texts() || course.n_requests >= MAX_REQUESTS => Err(error),
             Err(error) if texts.len() < 2 => {
                 tracing::warn!(n_bytes = query.len() + texts.concat().len(), %error, "a text is not taken by the server");
                 course.refusal = Some(error);
@@ -212,11 +212,6 @@ struct Course<'a> {
     n_requests: usize,
     /// Why a text was not judged.
     refusal: Option<RemoteError>,
-}
-
-/// Whether the server has something against the texts: that they are too many, too long, or one of them wrong.
-fn is_about_texts(error: &RemoteError) -> bool {
-    matches!(error.status(), Some(400 | 413 | 422))
 }
 
 #[cfg(test)]

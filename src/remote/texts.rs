@@ -153,7 +153,7 @@ impl TextServer {
         };
         let mut both = match both {
             // Too much for one request, or one of the two is wrong.
-            Err(Problem::Remote(error)) if is_about_texts(&error) => Vec::new(),
+            Err(Problem::Remote(error)) if error.is_about_texts() => Vec::new(),
             both => both.map_err(|problem| self.told(problem))?,
         };
         let (shown, made) = (both.pop().flatten(), both.pop().flatten());
@@ -247,7 +247,7 @@ impl TextServer {
     /// Asks about texts that are ready to be sent, in parts as small as it takes.
     fn halved<T>(&self, texts: &[&str], call: &Call<'_>, ask: Ask<'_, T>) -> Result<Vec<Option<T>>, Problem> {
         match ask(&self.client, texts, call) {
-            Err(Problem::Remote(error)) if is_about_texts(&error) => match texts {
+            Err(Problem::Remote(error)) if error.is_about_texts() => match texts {
                 [] => Ok(Vec::new()),
                 [text] if self.has_answered.load(Ordering::Relaxed) => {
                     self.ask_one(EASY_TEXT, call, ask)?;
@@ -321,9 +321,4 @@ impl TextServer {
         }
         parts
     }
-}
-
-/// Whether the server has something against the texts: that they are too many, too long, or one of them wrong.
-fn is_about_texts(error: &RemoteError) -> bool {
-    matches!(error.status(), Some(400 | 413 | 422))
 }

@@ -469,28 +469,29 @@ pub(super) fn what_leaves(workspace: &Workspace) -> Vec<Finding> {
     let chunks = "the text of every chunk of the revisions that are indexed, with the names around it; no paths, no history, \
                   nothing of files that hold secrets by their names";
     let struck = "what looks like a key, token or password in either is struck out first; other secrets are not known";
+    let model = |name: &str| (!name.is_empty()).then(|| format!("the name of the model: {name}"));
     if let Some(options) = dense {
-        tell(format!("{}:", destination(&options.endpoint)));
+        tell(format!("{}, the embedder:", destination(&options.endpoint)));
         tell(chunks.to_owned());
         tell("the words of every question, but those of grep and of the mode keyword".to_owned());
         tell(struck.to_owned());
-        tell(format!("the name of the model: {}", options.model));
+        model(&options.model).into_iter().for_each(&mut tell);
     }
     if let Some(options) = sparse {
-        tell(format!("{}:", destination(&options.endpoint)));
+        tell(format!("{}, for sparse vectors:", destination(&options.endpoint)));
         tell(chunks.to_owned());
         tell("the words of every question of the modes auto and hybrid".to_owned());
         tell(struck.to_owned());
     }
     if let Some(reranker) = workspace.reranker() {
-        tell(format!("{}:", destination(&reranker.options().endpoint)));
+        tell(format!("{}, the reranker:", destination(&reranker.options().endpoint)));
         tell(format!(
             "the words of every question in prose, and the text of its first {} results with the names around it; likewise of any \
              other question that asks for it; nothing of files that are not committed or hold secrets by their names",
             workspace.config.rerank.n_candidates()
         ));
         tell(struck.to_owned());
-        tell(format!("the name of the model: {}", reranker.options().model));
+        model(&reranker.options().model).into_iter().for_each(&mut tell);
     }
     super::qdrant::leaves(workspace).into_iter().for_each(tell);
     if findings.is_empty() {
