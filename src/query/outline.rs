@@ -344,8 +344,18 @@ pub fn imports_of(sources: &Sources<'_>, files: &[FileId]) -> Result<Vec<FileImp
 
 /// The definitions that most files refer to, as many as fit into about `max_tokens`. The same files give the same map.
 ///
-/// A definition counts for the files, other than its own, that mention its name, shared among all definitions of that name.
-pub fn map(sources: &Sources<'_>, files: &[FileId], max_tokens: usize) -> Result<RepositoryMap, OutlineError> {
+/// A definition counts for the files, other than its own, that mention its name, shared among all definitions of that name. Those of
+/// `kinds` are told; without any, functions and types.
+pub fn map(
+    sources: &Sources<'_>,
+    files: &[FileId],
+    kinds: &[DefinitionKind],
+    max_tokens: usize,
+) -> Result<RepositoryMap, OutlineError> {
+    let is_wanted = |kind: DefinitionKind| match kinds {
+        [] => is_landmark(kind),
+        _ => kinds.contains(&kind),
+    };
     let view = sources.view();
     let files: Vec<FileId> = files
         .iter()
@@ -356,14 +366,14 @@ pub fn map(sources: &Sources<'_>, files: &[FileId], max_tokens: usize) -> Result
     let mut n_named: HashMap<&str, u32> = HashMap::new();
     let extractions = extractions(sources, &files)?;
     for (_, extraction) in &extractions {
-        for definition in extraction.definitions.iter().filter(|known| is_landmark(known.kind)) {
+        for definition in extraction.definitions.iter().filter(|known| is_wanted(known.kind)) {
             *n_named.entry(&definition.name).or_default() += 1;
         }
     }
     let mut ranked: Vec<(f32, bool, FileId, u32)> = Vec::new();
     for (file, extraction) in &extractions {
         for (index, definition) in extraction.definitions.iter().enumerate() {
-            if !is_landmark(definition.kind) {
+            if !is_wanted(definition.kind) {
                 continue;
             }
             let n_files = mentions

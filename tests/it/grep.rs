@@ -49,7 +49,7 @@ fn an_outline_that_nobody_wants_any_more_is_not_made() {
         assert_eq!(summary(&sources, "", &files).is_ok(), is_made);
         assert_eq!(symbols_of(&sources, &files, 9).is_ok(), is_made);
         assert_eq!(headings_of(&sources, &files, 9).is_ok(), is_made);
-        assert_eq!(map(&sources, &files, 1000).is_ok(), is_made);
+        assert_eq!(map(&sources, &files, &[], 1000).is_ok(), is_made);
         let request = SymbolRequest {
             query: SymbolQuery::Named("one".to_owned()),
             filter: FileFilter::default(),

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use serde::Serialize;
 
+use crate::extract::DefinitionKind;
 use crate::query::{
     FileFilter, FileHeadings, FileImports, FileSymbols, FoundDefinition, Share, Sources, Summary, TreeNode,
     files_below, headings_of, imports_of, kind_name, map, summary, symbols_of, tree, unknown_path,
@@ -42,6 +43,8 @@ pub(crate) struct OutlineQuestion {
     pub(crate) depth: Option<usize>,
     /// How large a map may be.
     pub(crate) max_tokens: Option<usize>,
+    /// Of what kinds the definitions of a map are; none for all.
+    pub(crate) kinds: Vec<DefinitionKind>,
     /// Which files.
     pub(crate) filter: FileFilter,
 }
@@ -181,7 +184,12 @@ pub(crate) fn outline(sources: &Sources<'_>, question: &OutlineQuestion) -> Resu
             results: symbols_out(view, symbols_of(sources, &files, depth)?),
         },
         OutlineKind::Map => {
-            let map = map(sources, &files, question.max_tokens.unwrap_or(DEFAULT_MAP_TOKENS))?;
+            let map = map(
+                sources,
+                &files,
+                &question.kinds,
+                question.max_tokens.unwrap_or(DEFAULT_MAP_TOKENS),
+            )?;
             OutlineBody::Map {
                 results: symbols_out(view, map.files),
                 tokens: map.n_tokens,

@@ -34,6 +34,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &OutlineArgs, ou
     let view = &opened.view;
     let started = Instant::now();
     let question = OutlineQuestion {
+        kinds: Vec::new(),
         path: outline_path(inside(workspace, args.path.as_deref().unwrap_or_default())),
         kind: args.view.map(OutlineView::kind),
         depth: args.depth,

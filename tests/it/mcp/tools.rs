@@ -406,6 +406,20 @@ fn filters_narrow_an_answer_down() {
 }
 
 #[test]
+fn a_map_of_one_kind_has_room_for_it() {
+    let repo = project();
+    let functions: String = (0..300).map(|n| format!("pub fn step_{n}() {{}}\n")).collect();
+    let calls: String = (0..300).map(|n| format!("    step_{n}();\n")).collect();
+    repo.write("src/steps.rs", &functions);
+    repo.write("src/all.rs", format!("pub fn all() {{\n{calls}}}\n"));
+    let mut client = Client::legacy(&repo, &[]);
+    client.call_complete("symbol", json!({"name": "lex"}));
+    let map = client.call("outline", json!({"view": "map", "kind": ["struct"], "max_tokens": 300}));
+    let names: Vec<&Value> = map.results().iter().filter_map(|result| result.get("name")).collect();
+    assert_eq!(names, ["Parser"], "{}", map.text);
+}
+
+#[test]
 fn ambiguity_returns_all_candidates() {
     let repo = project();
     let mut client = Client::legacy(&repo, &[]);

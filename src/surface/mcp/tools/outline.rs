@@ -129,6 +129,7 @@ fn outlined(call: &Call<'_>, question: &Question) -> Result<OutlineQuestion> {
         kind: arguments.text("view").and_then(kind_of),
         depth: arguments.number("depth"),
         max_tokens: Some(question.asked.characters * 3 / 4 / CHARACTERS_PER_TOKEN),
+        kinds: question.asked.kinds.clone(),
         filter: question.filter.clone(),
     })
 }
