@@ -38,26 +38,29 @@ pub(super) struct Args {
     pub(super) command: Command,
 }
 
+/// They stand behind what the command itself has.
+const EVERYWHERE: &str = "Options of every command";
+
 /// Options of every command.
 #[derive(Debug, ClapArgs)]
 pub(super) struct Global {
     /// What to look at: a commit, branch or tag, INDEX, or WORKTREE (files as they are on disk)
-    #[arg(long = "ref", value_name = "REV", default_value = "WORKTREE", global = true)]
+    #[arg(long = "ref", value_name = "REV", default_value = "WORKTREE", global = true, help_heading = EVERYWHERE)]
     pub(super) reference: String,
     /// A folder in the repository
-    #[arg(long, value_name = "DIR", default_value = ".", global = true)]
+    #[arg(long, value_name = "DIR", default_value = ".", global = true, help_heading = EVERYWHERE)]
     pub(super) repo: PathBuf,
     /// Print one JSON object
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = EVERYWHERE)]
     pub(super) json: bool,
     /// No colours
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = EVERYWHERE)]
     pub(super) no_color: bool,
     /// No progress, only errors
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = EVERYWHERE)]
     pub(super) quiet: bool,
     /// Say more; twice for details
-    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    #[arg(short, long, action = clap::ArgAction::Count, global = true, help_heading = EVERYWHERE)]
     pub(super) verbose: u8,
 }
 

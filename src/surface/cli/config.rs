@@ -138,7 +138,7 @@ fn unknown_key(key: &str) -> Hinted {
     Hinted {
         message: format!("unknown setting {key:?}"),
         hint: match near.is_empty() {
-            true => format!("settings are {}", KEYS.map(|(known, _)| known).join(", ")),
+            true => "codescout config lists all settings".to_owned(),
             false => format!("did you mean {}?", near.join(" or ")),
         },
     }

@@ -50,10 +50,10 @@ pub(crate) struct SearchArgs {
     /// Show every result's features and their weights
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Let the reranker that is set up decide about the order, also for names
+    /// Let the reranker that is set up (rerank.server) decide about the order, also for names
     #[arg(long, conflicts_with_all = ["refs", "inside", "no_rerank"])]
     pub(crate) rerank: bool,
-    /// Leave the order as it is without a reranker
+    /// Do not ask the reranker that is set up
     #[arg(long)]
     pub(crate) no_rerank: bool,
 }
