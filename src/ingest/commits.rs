@@ -71,11 +71,8 @@ pub enum PassedOver {
     #[error("it was made by other rules than those of this build and these settings")]
     OtherRecipe,
     /// This clone does not have all of its commits.
-    #[error("{n_absent} of its commits are not in this clone")]
-    Absent {
-        /// How many.
-        n_absent: usize,
-    },
+    #[error("not all of its commits are in this clone")]
+    Absent,
     /// This clone does not have what it would be compared with.
     #[error("this clone is partial, so that it cannot be compared with git")]
     Partial,
@@ -154,9 +151,8 @@ impl Recorder<'_> {
         if !theirs.iter().map(Batch::n_commits).eq(offered.sizes.iter().copied()) {
             return Err(untrue("other commits than the header says"));
         }
-        let n_absent = self.n_absent(&theirs, interrupt)?;
-        if n_absent > 0 {
-            return Ok(Err(PassedOver::Absent { n_absent }));
+        if self.lacks_one(&theirs, interrupt)? {
+            return Ok(Err(PassedOver::Absent));
         }
         let mut history = History::default();
         for (batch, files) in theirs.into_iter().zip(&offered.batches) {
@@ -222,22 +218,21 @@ impl Recorder<'_> {
         Ok(Ok(()))
     }
 
-    /// How many commits this clone does not have.
-    fn n_absent(&self, batches: &[Batch], interrupt: &AtomicBool) -> Result<usize, RecordError> {
+    /// Whether this clone does not have one of the commits. The oldest is asked for first, which a shallow clone lacks.
+    fn lacks_one(&self, batches: &[Batch], interrupt: &AtomicBool) -> Result<bool, RecordError> {
         let mut reader = self.repository.reader();
-        let mut n_absent = 0;
         for batch in batches {
             for local in 0..batch.n_commits() {
                 if interrupt.load(Ordering::Relaxed) {
                     return Err(RecordError::Interrupted);
                 }
                 match reader.commit(batch.id(local)?) {
-                    Err(ObjectError::Missing { .. }) => n_absent += 1,
+                    Err(ObjectError::Missing { .. }) => return Ok(true),
                     found => drop(found?),
                 }
             }
         }
-        Ok(n_absent)
+        Ok(false)
     }
 
     /// Records the commits of a batch anew, which has to give what it was.

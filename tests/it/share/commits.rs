@@ -172,8 +172,8 @@ fn what_is_of_no_use_is_passed_over_and_the_rest_is_taken() {
     other.git(["pull", "-q"]);
     let short = exported(&other, &[]);
     for (clone, bundle, why) in [
-        (&behind, &bundle, "1 of its commits are not in this clone"),
-        (&shallow, &bundle, "are not in this clone"),
+        (&behind, &bundle, "not all of its commits are in this clone"),
+        (&shallow, &bundle, "not all of its commits are in this clone"),
         (&repo.clone_with("whole", &[]), &short, "it ends at other commits"),
     ] {
         let told = call_in(clone.root(), &["import", "-", "--json"], bundle)
