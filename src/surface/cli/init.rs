@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::args::{Global, InitArgs};
+use super::input::read_line;
 use super::progress::CliProgress;
 use super::render::{Output, one_line};
 use super::{Found, INTERRUPTED};
@@ -79,8 +80,7 @@ fn is_hooks_wanted(args: &InitArgs, output: &mut Output) -> Result<bool> {
     }
     output.put("install git hooks that keep the index fresh in the background? [y/N] ")?;
     output.flush()?;
-    let mut line = String::new();
-    stdin().read_line(&mut line)?;
+    let line = read_line()?;
     Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 

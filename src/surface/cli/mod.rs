@@ -16,6 +16,7 @@ mod hooks;
 mod import;
 mod index;
 mod init;
+mod input;
 mod install;
 mod json;
 mod outline;

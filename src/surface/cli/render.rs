@@ -4,6 +4,8 @@ use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Effects, Style};
 
+use super::input::read_line;
+
 /// Paths and names.
 pub(super) const STRONG: Style = Style::new().effects(Effects::BOLD);
 /// Positions and facts beside the point.
@@ -136,8 +138,7 @@ impl Output {
     pub(super) fn ask(&mut self, question: &str) -> io::Result<bool> {
         self.flush()?;
         write!(io::stderr().lock(), "{question} [y/N] ")?;
-        let mut answer = String::new();
-        io::stdin().read_line(&mut answer)?;
+        let answer = read_line()?;
         Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
     }
 

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 
 use super::args::{FilterArgs, Global, ModeArg, SearchArgs, TestsArg};
+use super::input::read_input;
 use super::json::{Hinted, ProvenanceOut};
 use super::progress::CliProgress;
 use super::render::{FAINT, Output, PATH, STRONG};
@@ -238,14 +239,15 @@ fn finish(answer: &SearchOut, shown: Shown, output: &mut Output) -> Result<Found
 }
 
 fn query_text(typed: &str) -> Result<String> {
-    let mut text = typed.to_owned();
-    if typed == "-" {
-        text.clear();
-        std::io::stdin()
-            .lock()
-            .take(MAX_QUERY_BYTES as u64 + 1)
-            .read_to_string(&mut text)?;
-    }
+    let text = match typed {
+        "-" => read_input(|| {
+            let mut text = String::new();
+            let input = std::io::stdin().lock();
+            input.take(MAX_QUERY_BYTES as u64 + 1).read_to_string(&mut text)?;
+            Ok(text)
+        })?,
+        typed => typed.to_owned(),
+    };
     if text.len() > MAX_QUERY_BYTES {
         bail!("the query has more than {MAX_QUERY_BYTES} bytes");
     }

@@ -276,3 +276,36 @@ fn what_was_thrown_away_before_the_lock_was_had_is_not_pinned() {
     let sidecar = Sidecar::open(&repo.path(".codescout")).unwrap();
     assert_eq!(sidecar.pins().unwrap(), []);
 }
+
+#[test]
+fn who_waits_for_input_ends_when_asked_once() {
+    let (repo, _) = history(2);
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let mut command = program(repo.root(), &["search", "-"]);
+        command.stdin(Stdio::piped());
+        let mut child = start(command);
+        // Stays open, and says nothing.
+        let _input = child.stdin.take().unwrap();
+        // Signals are listened for once they are caught: before that the system ends the process.
+        let is_listening = || {
+            let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+            let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+            caught.is_some_and(|mask| mask & (1 << (signal.as_raw() - 1)) != 0)
+        };
+        let started = Instant::now();
+        while !is_listening() {
+            assert!(started.elapsed() < 10 * SOON);
+            std::thread::yield_now();
+        }
+        let started = Instant::now();
+        kill_process(pid(&child), signal).unwrap();
+        while child.try_wait().unwrap().is_none() {
+            if started.elapsed() > 10 * SOON {
+                let _ = child.kill();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+    }
+}

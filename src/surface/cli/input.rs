@@ -1,0 +1,35 @@
+//! What a person or another program says on standard input.
+
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use super::INTERRUPTED;
+
+/// Reads what a person or another program is to say, on a thread of its own, so that a request to end is heeded while nobody says
+/// anything.
+pub(super) fn read_input<T: Send + 'static>(read: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    const TICK: Duration = Duration::from_millis(50);
+    let (send, received) = mpsc::channel();
+    std::thread::Builder::new().name("input".to_owned()).spawn(move || {
+        // Who waited may have gone.
+        let _ = send.send(read());
+    })?;
+    loop {
+        match received.recv_timeout(TICK) {
+            Ok(read) => return read,
+            Err(RecvTimeoutError::Timeout) if !INTERRUPTED.load(Ordering::SeqCst) => {}
+            Err(_) => return Err(io::Error::other("interrupted")),
+        }
+    }
+}
+
+/// The line that somebody types.
+pub(super) fn read_line() -> io::Result<String> {
+    read_input(|| {
+        let mut line = String::new();
+        io::stdin().read_line(&mut line)?;
+        Ok(line)
+    })
+}
