@@ -24,8 +24,8 @@ const MAX_FOLDERS: usize = 64;
 /// No honest path is longer.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// Indexes that are in memory alone have no more bytes together: those of a dozen repositories of a thousand files each, or of one with
-/// ten thousand, and what a program may take of a small machine on which it is left running.
+/// Indexes that are in memory alone have no more bytes together. They take about 5 KiB a file, so that one of the largest repositories,
+/// of a hundred thousand files, has room, and a server that is left running does not grow with what it was asked once.
 const MAX_BYTES_IN_MEMORY: usize = 512 << 20;
 
 /// The repositories of a server.
