@@ -238,7 +238,7 @@ const CALLS: &[(&str, &[&[&str]])] = &[
     (
         "export",
         &[
-            &["export", ".git/canary.bundle", "HEAD", "v1"],
+            &["export", ".git/canary.bundle", "HEAD", "v1", "--history"],
             &["export", ".git/ready.bundle", "--ready"],
         ],
     ),
@@ -253,13 +253,19 @@ const CALLS: &[(&str, &[&[&str]])] = &[
         "ci",
         &[
             &["ci", "key", "--gitlab"],
-            &["ci", "save", ".git/ci.bundle"],
+            &["ci", "save", ".git/ci.bundle", "--history"],
             &["ci", "restore", ".git/ci.bundle"],
             &["ci", "restore", ".git/ci.bundle", "--compare"],
         ],
     ),
-    ("push", &[&["push", "--yes", "."], &["push", "--dry-run", "origin"]]),
-    ("pull", &[&["pull", "--yes", "."], &["pull", "--dry-run", "origin"]]),
+    (
+        "push",
+        &[&["push", "--yes", ".", "--history"], &["push", "--dry-run", "origin"]],
+    ),
+    (
+        "pull",
+        &[&["pull", "--yes", ".", "--history"], &["pull", "--dry-run", "origin"]],
+    ),
     (
         "index",
         &[

@@ -81,8 +81,10 @@ impl Start {
         let import = repo.beside("import");
         copy_of(&repo.beside("first"), &import);
         succeed(&import, &["index", &commits[2]]);
-        succeed(repo.root(), &["export", BUNDLE, &commits[6], &commits[5]]);
-        fs::rename(repo.path(BUNDLE), import.join(BUNDLE)).unwrap();
+        let maker = repo.beside("maker");
+        copy_of(repo.root(), &maker);
+        succeed(&maker, &["export", BUNDLE, &commits[6], &commits[5], "--history"]);
+        fs::rename(maker.join(BUNDLE), import.join(BUNDLE)).unwrap();
         let server = Stub::start(|seen| openai(seen, 16));
         let embed = repo.beside("embed");
         copy_of(repo.root(), &embed);
