@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::model::{CommitId, Oid, TreeId};
 use crate::sidecar::{decode, encode};
 
-/// 1: the first.
-pub const FORMAT: u32 = 1;
+/// 2: rows of other models and the record of commits beside the parts. 1 is not read any more.
+pub const FORMAT: u32 = 2;
 const MAGIC: &[u8; 8] = b"CSBUNDLE";
 /// Magic, format, length of the header, its hash.
 pub(super) const PREFIX_BYTES: usize = 8 + 4 + 4 + 32;
@@ -42,7 +42,7 @@ pub struct Formats {
     pub artifacts: u32,
     /// Of lexical files.
     pub lexical: u32,
-    /// Of vector files.
+    /// Of vector files, sparse ones included.
     pub vectors: u32,
 }
 

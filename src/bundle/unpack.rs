@@ -222,6 +222,7 @@ impl Header {
             offered.push(OfferedRows {
                 profile: ProfileId(added.profile),
                 probe: own[0].clone(),
+                sizes: added.rows.clone(),
                 parts: own[1..].to_vec(),
             });
             rest = others;

@@ -226,6 +226,20 @@ impl CatchUp<'_> {
         Ok(probe)
     }
 
+    /// Keeps what the model says of a known text, for what others have made to be compared with.
+    pub(super) fn ask_probe(&self, segments: &Segments, interrupt: &AtomicBool) -> Result<(), CatchUpError> {
+        match self.probe(segments, interrupt) {
+            Ok(_) => Ok(()),
+            Err(Stopped::Broken(error)) => Err(error),
+            Err(Stopped::Failed(error)) => Err(CatchUpError::Outside {
+                what: format!(
+                    "whether the model in use here has made them cannot be told: {}",
+                    super::run::chain(&error)
+                ),
+            }),
+        }
+    }
+
     fn other_model(&self, difference: &str) -> Stopped {
         self.other(&format!(
             "{difference}: another model answers under the name; set {} to keep its vectors apart, or put the former model back",

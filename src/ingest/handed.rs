@@ -14,7 +14,7 @@ use crate::sidecar::{Bytes, Sidecar, Store};
 
 use super::catch_up::{CatchUp, CatchUpError, same_probe};
 use super::maker::Maker;
-use super::parts::{Part, Parts, probe_name};
+use super::parts::{Part, Parts, n_rows_of, probe_name};
 
 /// A part is closed at so many rows.
 const MAX_PART: usize = 16_384;
@@ -37,6 +37,8 @@ pub struct OfferedRows {
     pub profile: ProfileId,
     /// A file of one row: what it said of the fixed text.
     pub probe: Bytes,
+    /// How many rows each part is said to have.
+    pub sizes: Vec<u32>,
     /// Rows with the keys of their chunks.
     pub parts: Vec<Bytes>,
 }
@@ -45,7 +47,8 @@ pub struct OfferedRows {
 pub struct ExaminedRows {
     like: RowFile,
     probe: Bytes,
-    parts: Vec<Part>,
+    /// They are opened one by one: their keys are in memory then.
+    parts: Vec<Bytes>,
 }
 
 /// Whether a profile has rows for all documents of a blob, of which there are some.
@@ -133,27 +136,33 @@ impl CatchUp<'_> {
         let like = rows.filter(|rows| rows.profile() == profile && rows.len() == 1 && rows.has_sound_form());
         let like = like.filter(is_of_maker);
         let like = like.ok_or_else(|| outside("the probe is none"))?;
-        let parts = offered.parts.iter().map(|bytes| {
-            let part = Part::decode("part", bytes.clone()).map_err(|error| outside(&error.to_string()))?;
+        if offered.parts.len() != offered.sizes.len() {
+            return Err(outside("not all of them came"));
+        }
+        for (bytes, &size) in offered.parts.iter().zip(&offered.sizes) {
+            // Before anything is made of what it says itself.
+            if size as usize > MAX_PART || n_rows_of(bytes).is_some_and(|n| n != size) {
+                return Err(outside("another number of them than is said"));
+            }
+            let part = opened(bytes)?;
             if !part.rows.has_sound_form() {
                 return Err(outside("they are damaged"));
             }
             let is_like = part.rows.is_empty() || like.writer()?.copy_row(&part.rows, 0).is_ok();
-            match part.rows.profile() == profile && is_like {
-                true => Ok(part),
-                false => Err(outside("they are of different kinds")),
+            if part.rows.profile() != profile || !is_like {
+                return Err(outside("they are of different kinds"));
             }
-        });
+        }
         Ok(ExaminedRows {
-            parts: parts.collect::<Result<_, _>>()?,
+            parts: offered.parts.clone(),
             probe: offered.probe.clone(),
             like,
         })
     }
 
-    /// Takes them over as far as they are about chunks that are known here and have nothing yet. Where nothing is here at all, the probe
-    /// comes along, and the next run of the model is compared with it.
-    pub fn take_over(&self, examined: &ExaminedRows) -> Result<TakenRows, CatchUpError> {
+    /// Takes them over as far as they are about chunks that are known here and have nothing yet. What the model in use here says of the
+    /// fixed text decides whether it has made them: where it was never asked, it is now.
+    pub fn take_over(&self, examined: &ExaminedRows, interrupt: &AtomicBool) -> Result<TakenRows, CatchUpError> {
         let ExaminedRows { like, probe, parts } = examined;
         let _only = self.sidecar.lock_embedding()?;
         if _only.is_none() {
@@ -171,14 +180,20 @@ impl CatchUp<'_> {
         if let Some(Err(difference)) = stored.map(|stored| like.likeness(&stored)) {
             return Err(outside(&difference));
         }
+        if probe_of(self.sidecar, profile)
+            .map_err(|error| self.io(error))?
+            .is_none()
+        {
+            self.ask_probe(&segments, interrupt)?;
+        }
         let same = same_probe(self.sidecar, like, probe).map_err(|error| self.io(error))?;
         same.map_err(|difference| outside(&format!("{difference}: another model of this name has made them")))?;
         let mut here = Parts::load(self.sidecar, profile).map_err(|error| self.io(error))?;
         let mut taken = TakenRows::default();
         for part in parts {
-            self.keep_new(part, &segments, &mut here, &mut taken)?;
+            self.keep_new(&opened(part)?, &segments, &mut here, &mut taken)?;
         }
-        self.join(&mut here, self.patience, &AtomicBool::new(false))?;
+        self.join(&mut here, self.patience, interrupt)?;
         Ok(taken)
     }
 
@@ -215,6 +230,10 @@ impl CatchUp<'_> {
         }
         Ok(())
     }
+}
+
+fn opened(bytes: &Bytes) -> Result<Part, CatchUpError> {
+    Part::decode("part", bytes.clone()).map_err(|error| outside(&error.to_string()))
 }
 
 fn outside(what: &str) -> CatchUpError {

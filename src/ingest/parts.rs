@@ -81,12 +81,7 @@ impl Part {
     pub(super) fn decode(name: &str, bytes: Bytes) -> io::Result<Self> {
         let damaged = |what: &str| io::Error::new(io::ErrorKind::InvalidData, format!("{name}: {what}"));
         let all: &[u8] = bytes.as_ref();
-        let number = |at: usize| {
-            all.get(at..at + 4)
-                .map(|four| u32::from_le_bytes(four.try_into().expect("four")))
-        };
-        let n = number(8).filter(|_| all.starts_with(MAGIC) && number(4) == Some(FORMAT));
-        let n = n.ok_or_else(|| damaged("not of this form"))? as usize;
+        let n = n_rows_of(all).ok_or_else(|| damaged("not of this form"))? as usize;
         let end = HEADER_BYTES + KEY_BYTES * n;
         let keys = all.get(HEADER_BYTES..end).ok_or_else(|| damaged("cut short"))?;
         let keys = keys
@@ -113,6 +108,12 @@ impl Part {
         let keys: Vec<ChunkKey> = rows.iter().map(|&row| self.keys[row as usize]).collect();
         Self::store(sidecar, &keys, &writer.finish())
     }
+}
+
+/// How many rows a part says that it has; `None` if it is none.
+pub(super) fn n_rows_of(part: &[u8]) -> Option<u32> {
+    let number = |at: usize| Some(u32::from_le_bytes(part.get(at..at + 4)?.try_into().ok()?));
+    number(8).filter(|_| part.starts_with(MAGIC) && number(4) == Some(FORMAT))
 }
 
 /// The rest of a file.

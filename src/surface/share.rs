@@ -56,6 +56,8 @@ pub(crate) struct TakenVectors {
     pub(crate) n_new: usize,
     /// Chunks that had one.
     pub(crate) n_known: usize,
+    /// Chunks that are not known here.
+    pub(crate) n_absent: usize,
     /// Why some were not taken over.
     pub(crate) passed_over: Option<String>,
 }
@@ -282,7 +284,7 @@ impl Workspace {
             self.ingest(target, progress, interrupt)?;
             trees.push(tree);
         }
-        let vectors = self.take_rows(&header, &made, &sidecar)?;
+        let vectors = self.take_rows(&header, &made, &sidecar, interrupt)?;
         let commits = match examined {
             Some(Ok(examined)) => {
                 let taken = self.take_commits(&sidecar, &examined, progress, interrupt)?;
@@ -324,7 +326,13 @@ impl Workspace {
 
     /// Takes over what was looked through. That another model has made it under the same name makes it of no use, which is no failure where
     /// there is something else in the bundle.
-    fn take_rows(&self, header: &Header, made: &[MadeElsewhere<'_>], sidecar: &Sidecar) -> Result<TakenVectors> {
+    fn take_rows(
+        &self,
+        header: &Header,
+        made: &[MadeElsewhere<'_>],
+        sidecar: &Sidecar,
+        interrupt: &AtomicBool,
+    ) -> Result<TakenVectors> {
         let own_profile = self.own_profile();
         let mut taken = TakenVectors::default();
         let is_taken = |profile: &[u8; 16]| made.iter().any(|made| made.maker.profile().id().0 == *profile);
@@ -332,10 +340,14 @@ impl Workspace {
             taken.passed_over = Some("a model that is not in use here has made them".to_owned());
         }
         for MadeElsewhere { maker, rows } in made {
-            match self.catching_up(sidecar, *maker, &own_profile).take_over(rows) {
+            match self
+                .catching_up(sidecar, *maker, &own_profile)
+                .take_over(rows, interrupt)
+            {
                 Ok(rows) => {
                     taken.n_new += rows.n_new;
                     taken.n_known += rows.n_known;
+                    taken.n_absent += rows.n_absent;
                 }
                 Err(error @ CatchUpError::Outside { .. }) if header.kind() != Kind::Added => {
                     taken.passed_over = Some(error.to_string());

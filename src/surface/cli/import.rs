@@ -138,12 +138,7 @@ impl TakenOut {
             true => "; taken as it is".to_owned(),
             false => format!("; {} compared with the files", self.compared_blobs),
         });
-        if self.new_vectors > 0 {
-            text.push_str(&format!("; {} vectors of another model", self.new_vectors));
-        }
-        if let Some(why) = &self.vectors_passed_over {
-            text.push_str(&format!("; vectors of another model were passed over: {why}"));
-        }
+        text.push_str(&of_vectors(self.new_vectors, self.vectors_passed_over.as_deref()));
         match (&self.commits_passed_over, self.new_commits, self.compared_commits) {
             (Some(why), ..) => text.push_str(&format!("; the record of commits was passed over: {why}")),
             (None, 0, _) => {}
@@ -154,6 +149,18 @@ impl TakenOut {
         }
         text.push_str(&format!(" ({:.2} s)", self.took_ms as f64 / 1e3));
         text
+    }
+}
+
+/// What came of vectors of other models, for people.
+pub(super) fn of_vectors(n_new: usize, passed_over: Option<&str>) -> String {
+    let new = match n_new {
+        0 => String::new(),
+        n => format!("; {n} vectors of another model"),
+    };
+    match passed_over {
+        None => new,
+        Some(why) => format!("{new}; vectors of another model were passed over: {why}"),
     }
 }
 

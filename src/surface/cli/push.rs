@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::args::{Global, PullArgs, PushArgs};
 use super::export::read_key;
-use super::import::{size, trust_of};
+use super::import::{of_vectors, size, trust_of};
 use super::json::Hinted;
 use super::progress::CliProgress;
 use super::render::Output;
@@ -50,6 +50,7 @@ struct PullOut {
     new_vectors: usize,
     new_commits: u32,
     commits_passed_over: Option<String>,
+    vectors_passed_over: Option<String>,
     absent_blobs: usize,
     compared_blobs: usize,
     took_ms: u64,
@@ -202,6 +203,7 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
         new_vectors: 0,
         new_commits: 0,
         commits_passed_over: None,
+        vectors_passed_over: None,
         absent_blobs: 0,
         compared_blobs: 0,
         took_ms: 0,
@@ -231,9 +233,10 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
             }
             (0, _) => format!("{} has nothing that is not known here", answer.remote),
             (_, true) => format!(
-                "pulled {what}: {} new blobs, {} new chunks{}",
+                "pulled {what}: {} new blobs, {} new chunks{}{}",
                 answer.new_blobs,
                 answer.new_chunks,
+                of_vectors(answer.new_vectors, answer.vectors_passed_over.as_deref()),
                 answer.of_commits()
             ),
             _ if args.dry_run => format!("would pull {what}"),
@@ -259,6 +262,7 @@ impl PullOut {
         self.new_blobs += taken.imported.n_blobs;
         self.new_chunks += taken.imported.n_docs;
         self.new_vectors += taken.vectors.n_new;
+        self.vectors_passed_over = taken.vectors.passed_over.clone().or(self.vectors_passed_over.take());
         match &taken.commits {
             Some(Ok(commits)) => self.new_commits += commits.n_commits,
             Some(Err(why)) => self.commits_passed_over = Some(why.to_string()),

@@ -18,6 +18,11 @@ const DIM: usize = 32;
 /// Indexes a clone, and sets a server up for it. Its vectors are not made yet.
 fn with_server(repo: &TestRepo, stub: &Stub) {
     call_in(repo.root(), &["index"], b"").expect(0);
+    set_server(repo, stub);
+}
+
+fn set_server(repo: &TestRepo, stub: &Stub) {
+    fs::create_dir_all(repo.path(".codescout")).unwrap();
     let settings = format!("[embedding]\nserver = '{}'\nmodel = 'm'\n", stub.url());
     fs::write(repo.path(".codescout/config.toml"), settings).unwrap();
 }
@@ -69,7 +74,7 @@ fn what_one_clone_has_paid_for_no_other_asks_for_again() {
     .expect(0);
     assert!(again.stdout == fs::read(&bundle).unwrap(), "the same bytes");
 
-    // Nothing is asked for that came along, and answers are those of who has asked.
+    // Only the probe is asked for, and answers are those of who has asked.
     stub.forget();
     with_server(&clone, &stub);
     let told = call_in(clone.root(), &["import", file, "--trust", PUBLIC_KEY, "--json"], b"")
@@ -78,7 +83,7 @@ fn what_one_clone_has_paid_for_no_other_asks_for_again() {
     assert_eq!(told["new_vectors"], n_chunks);
     let vectors = indexed(&clone);
     assert_eq!((&vectors["new"], &vectors["missing"]), (&0.into(), &0.into()));
-    assert_eq!(n_sent(&stub), 0);
+    assert_eq!(n_sent(&stub), 1);
     let (ours, theirs) = (Indexed::new(clone.root()), Indexed::new(repo.root()));
     let (view, other) = (ours.view("HEAD"), theirs.view("HEAD"));
     assert_eq!(ours.answers(&view, &QUERIES), theirs.answers(&other, &QUERIES));
@@ -156,6 +161,21 @@ fn vectors_that_do_not_fit_are_refused() {
         "vectors from outside",
     );
     refuses(
+        "more rows than were said",
+        &|raw| raw.header.added[0].1[0] += 1,
+        "number of them",
+    );
+    refuses(
+        "very many rows",
+        &|raw| {
+            let mut part = honest.opened(3);
+            part[8..12].copy_from_slice(&(1u32 << 20).to_le_bytes());
+            raw.header.added[0].1[0] = 1 << 20;
+            raw.put(3, &part);
+        },
+        "number of them",
+    );
+    refuses(
         "too few rows",
         &|raw| raw.put(3, &part(rows(DIM, profile, n_keys - 1))),
         "number of rows",
@@ -199,24 +219,45 @@ fn vectors_that_do_not_fit_are_refused() {
         .filter(|entry| entry.path().extension().is_none_or(|ending| ending != "vec"))
         .collect();
     assert!(left.is_empty(), "{left:?}");
+}
 
-    // A model of the same name that gives other vectors is noticed by what came along.
-    call_in(clone.root(), &["import", "-"], &bytes).expect(0);
+#[test]
+fn the_model_in_use_here_decides_whether_it_has_made_them() {
+    let stub = Stub::start(|seen| openai(seen, DIM));
     let other = Stub::start(|seen| openai(seen, DIM + 1));
-    let settings = fs::read_to_string(clone.path(".codescout/config.toml")).unwrap();
-    fs::write(
-        clone.path(".codescout/config.toml"),
-        settings.replace(&stub.url(), &other.url()),
-    )
-    .unwrap();
-    clone.write("src/added.rs", "pub fn added_since() {}\n");
-    clone.commit("one more");
+    let repo = project();
+    let (clone, without) = (repo.clone_with("clone", &[]), repo.clone_with("without", &[]));
+    with_server(&repo, &stub);
+    indexed(&repo);
+    let export = |args: &[&str]| call_in(repo.root(), args, b"").expect(0).stdout;
+    let bytes = export(&["export", "-", "-q", "--vectors"]);
+    let passed_over = |clone: &TestRepo, why: &str| {
+        let called = call_in(clone.root(), &["import", "-", "--json"], &bytes).expect(0);
+        let told = called.json();
+        let said = told["vectors_passed_over"].as_str().unwrap_or_default();
+        assert!(said.contains(why) && told["new_vectors"] == 0, "{told}");
+        assert!(told["new_blobs"].as_u64() > Some(0), "{told}");
+    };
+
+    // Another model of the same name: what it makes itself is not hindered.
+    set_server(&clone, &other);
+    passed_over(&clone, "another model");
     let vectors = indexed(&clone);
-    assert!(
-        vectors["stopped_because"]
-            .as_str()
-            .is_some_and(|why| why.contains("another model")),
-        "{vectors}"
+    assert_eq!(
+        (&vectors["missing"], &vectors["stopped_because"]),
+        (&0.into(), &Value::Null)
+    );
+
+    // Nobody can tell; nothing is kept that would have to be believed.
+    let gone = Stub::start(|seen| openai(seen, DIM));
+    set_server(&without, &gone);
+    drop(gone);
+    passed_over(&without, "cannot be told");
+    set_server(&without, &other);
+    let vectors = indexed(&without);
+    assert_eq!(
+        (&vectors["missing"], &vectors["stopped_because"]),
+        (&0.into(), &Value::Null)
     );
 }
 
@@ -257,6 +298,9 @@ fn a_job_asks_only_for_what_is_new() {
         .expect(0)
         .json();
     assert_eq!(told["new_vectors"], 2 * n_chunks, "{told}");
+    assert_eq!((n_sent(&stub), n_sent(&weights)), (1, 1), "the probes");
+    stub.forget();
+    weights.forget();
     job.write("src/added.rs", "pub fn added_since() { retry_upload(9) }\n");
     job.commit("one more");
     assert_eq!(indexed(&job)["new"], 1);
@@ -297,7 +341,7 @@ fn vectors_stand_on_the_remote_beside_the_records() {
     let told = json(&clone, &["pull"]);
     assert_eq!(told["new_vectors"], n_chunks, "{told}");
     assert_eq!(indexed(&clone)["missing"], 0);
-    assert_eq!(n_sent(&stub), 0);
+    assert_eq!(n_sent(&stub), 1, "the probe");
     assert_eq!(json(&clone, &["pull"])["parts"], 0);
     let told = json(&plain, &["pull"]);
     assert_eq!(
