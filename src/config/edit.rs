@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::file::{self, FileError};
 
 /// The keys that can be set, each with what its value is.
-pub const KEYS: [(&str, ValueKind); 62] = [
+pub const KEYS: [(&str, ValueKind); 63] = [
     ("index.max_blob_bytes", ValueKind::Number),
     ("embedding.model", ValueKind::Text),
     ("embedding.server", ValueKind::Text),
@@ -57,6 +57,7 @@ pub const KEYS: [(&str, ValueKind); 62] = [
     ("qdrant.on_disk", ValueKind::Switch),
     ("qdrant.exact", ValueKind::Switch),
     ("qdrant.scan_below", ValueKind::Number),
+    ("qdrant.keep_local", ValueKind::Switch),
     ("qdrant.in_flight", ValueKind::Number),
     ("qdrant.timeout_s", ValueKind::Number),
     ("qdrant.query_timeout_ms", ValueKind::Number),

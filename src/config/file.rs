@@ -129,6 +129,7 @@ section_of_a_server!(QdrantSettings, "qdrant", {
     on_disk: bool,
     exact: bool,
     scan_below: u32,
+    keep_local: bool,
     in_flight: u32,
     timeout_s: u32,
     query_timeout_ms: u32,

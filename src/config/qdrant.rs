@@ -36,6 +36,8 @@ pub struct QdrantConfig {
     exact: Setting<bool>,
     /// `qdrant.scan_below`: fewer documents are compared here, without asking.
     pub scan_below: Setting<u32>,
+    /// `qdrant.keep_local`: whether vectors of a server's model that are there are kept here as well.
+    pub keep_local: Setting<bool>,
     in_flight: Setting<u32>,
     timeout_s: Setting<u32>,
     query_timeout_ms: Setting<u32>,
@@ -56,6 +58,7 @@ impl QdrantConfig {
             on_disk: section.or(|set| set.on_disk, false),
             exact: section.or(|set| set.exact, true),
             scan_below: section.or(|set| set.scan_below, DEFAULT_SCAN_BELOW),
+            keep_local: section.or(|set| set.keep_local, true),
             in_flight: section.or(|set| set.in_flight, DEFAULT_IN_FLIGHT),
             timeout_s: section.or(|set| set.timeout_s, DEFAULT_TIMEOUT_S),
             query_timeout_ms: section.or(|set| set.query_timeout_ms, DEFAULT_QUERY_TIMEOUT_MS),
@@ -76,6 +79,7 @@ impl QdrantConfig {
             shown("qdrant.on_disk", &self.on_disk),
             shown("qdrant.exact", &self.exact),
             shown("qdrant.scan_below", &self.scan_below),
+            shown("qdrant.keep_local", &self.keep_local),
             shown("qdrant.in_flight", &self.in_flight),
             shown("qdrant.timeout_s", &self.timeout_s),
             shown("qdrant.query_timeout_ms", &self.query_timeout_ms),

@@ -27,8 +27,9 @@ use crate::snapshot::{Blobs, ManifestError};
 
 use super::maker::Maker;
 use super::parts::{Part, Parts, probe_name, write_unlocked};
-use super::progress::{Progress, Stage};
+use super::progress::{NoProgress, Progress, Stage};
 use super::publish::{PublishError, publish_state, store_rows};
+use super::share::{Looks, Shared};
 use super::sweep::retire_files;
 use super::take::Take;
 use super::turns::Turns;
@@ -47,6 +48,8 @@ pub struct CatchUp<'a> {
     pub maker: Maker<'a>,
     /// Where they may be already, if they are shared.
     pub shared: Option<&'a dyn SharedVectors>,
+    /// Whether they are kept there alone.
+    pub is_away: bool,
     /// The profile that every segment has vectors of.
     pub own_profile: &'a str,
     /// How the documents were made.
@@ -68,6 +71,8 @@ pub struct CaughtUp {
     pub n_left: usize,
     /// Those of files that hold secrets by their names: their text is given to nobody.
     pub n_withheld: usize,
+    /// What became of them where they are kept, if that is not here.
+    pub put_away: Option<Shared>,
     /// Why it ended before all was made.
     pub stopped: Option<String>,
     /// Why vectors that are shared were not asked for, or not all.
@@ -157,7 +162,18 @@ impl CatchUp<'_> {
         outcome.n_docs = wanted.n_docs;
         outcome.n_withheld = wanted.n_withheld;
         wanted.drop_known(&segments, &parts, self.maker.profile().id());
-        if let Some(shared) = self.shared.filter(|_| wanted.n_left > 0) {
+        if self.is_away {
+            let (shared, docs) = self.put_away(trees, &mut parts, Looks::ForAll, progress, interrupt)?;
+            docs.iter().for_each(|doc| wanted.drop_doc(doc));
+            outcome.stopped.clone_from(&shared.stopped);
+            outcome.interrupted = shared.interrupted;
+            outcome.put_away = Some(shared);
+            if outcome.stopped.is_some() || outcome.interrupted {
+                outcome.n_left = wanted.n_left;
+                outcome.elapsed = started.elapsed();
+                return Ok(outcome);
+            }
+        } else if let Some(shared) = self.shared.filter(|_| wanted.n_left > 0) {
             let take = Take {
                 sidecar: self.sidecar,
                 shared,
@@ -169,7 +185,7 @@ impl CatchUp<'_> {
         }
         let probe = (wanted.n_left > 0).then(|| self.probe(&segments, interrupt));
         // Behind the probe: with it some servers have said how many texts they take.
-        let work = Work::new(self);
+        let work = Work::new(self, trees);
         match probe {
             None => {}
             Some(Ok(probe)) => {
@@ -182,7 +198,17 @@ impl CatchUp<'_> {
         }
         outcome.n_embedded = work.n_embedded.load(Ordering::Relaxed);
         outcome.n_left = wanted.n_left - work.n_kept.load(Ordering::Relaxed);
-        if parts.len() > 0 {
+        let mut unshared = None;
+        if let Some(shared) = &mut outcome.put_away {
+            let mut put = work.put_away.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if parts.len() > 0 && put.as_ref().is_none_or(|put| put.stopped.is_none()) {
+                let (last, _) = self.put_away(trees, &mut parts, Looks::ForHere, &NoProgress, interrupt)?;
+                put = Some(last.after(put));
+            }
+            *shared = put.unwrap_or_default().after(Some(shared.clone()));
+            shared.n_docs = outcome.n_docs - outcome.n_left;
+            unshared.clone_from(&shared.stopped);
+        } else if parts.len() > 0 {
             match self.join(&mut parts, self.patience, interrupt) {
                 // They are in parts, and the next run joins them.
                 Err(error) if error.is_another_writer() => outcome.stopped = Some(super::run::chain(&error)),
@@ -194,6 +220,8 @@ impl CatchUp<'_> {
             Some(EmbedError::Interrupted) => outcome.interrupted = true,
             Some(error) => outcome.stopped = Some(super::run::chain(&error)),
         }
+        // Where all are made that is told of sharing alone.
+        outcome.stopped = outcome.stopped.or(unshared.filter(|_| outcome.n_left > 0));
         outcome.interrupted |= interrupt.load(Ordering::Relaxed);
         outcome.elapsed = started.elapsed();
         Ok(outcome)
@@ -353,6 +381,9 @@ struct Batch {
 /// The course of a run, shared by its threads.
 struct Work<'a> {
     catch_up: &'a CatchUp<'a>,
+    trees: &'a [TreeId],
+    /// What was put to where they are kept, if that is not here.
+    put_away: Mutex<Option<Shared>>,
     batching: Batching,
     /// Of those that ask the embedder.
     turns: Turns,
@@ -366,10 +397,12 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    fn new(catch_up: &'a CatchUp<'a>) -> Self {
+    fn new(catch_up: &'a CatchUp<'a>, trees: &'a [TreeId]) -> Self {
         let batching = catch_up.maker.batching();
         Self {
             catch_up,
+            trees,
+            put_away: Mutex::new(None),
             turns: Turns::new(batching.in_flight.max(1)),
             batching,
             n_embedded: AtomicUsize::new(0),
@@ -436,8 +469,14 @@ impl<'a> Work<'a> {
     fn join(&self, stored: Receiver<Part>, parts: &mut Parts, interrupt: &AtomicBool) -> Result<(), CatchUpError> {
         for part in stored {
             parts.add(part);
-            if parts.take_new(JOIN_DOCS)
-                && let Err(error) = self.catch_up.join(parts, Duration::ZERO, interrupt)
+            if !parts.take_new(JOIN_DOCS) {
+                continue;
+            }
+            let stowed = match self.catch_up.is_away {
+                true => self.put_away(parts, interrupt),
+                false => self.catch_up.join(parts, Duration::ZERO, interrupt),
+            };
+            if let Err(error) = stowed
                 // Whoever writes just now is not waited for: there is time until the end of the run.
                 && !error.is_another_writer()
             {
@@ -445,6 +484,20 @@ impl<'a> Work<'a> {
                 return Err(error);
             }
         }
+        Ok(())
+    }
+
+    /// Puts what has come to where it is kept; who cannot do that does not make more.
+    fn put_away(&self, parts: &mut Parts, interrupt: &AtomicBool) -> Result<(), CatchUpError> {
+        let put = self
+            .catch_up
+            .put_away(self.trees, parts, Looks::ForHere, &NoProgress, interrupt);
+        let (put, _) = put?;
+        if put.stopped.is_some() || put.interrupted {
+            self.is_over.store(true, Ordering::Relaxed);
+        }
+        let mut all = self.put_away.lock().unwrap_or_else(PoisonError::into_inner);
+        *all = Some(put.after(all.take()));
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 //! [`Collector::collect`].
 
 mod added;
+mod away;
 mod catch_up;
 mod commits;
 mod compact;
@@ -28,6 +29,7 @@ mod turns;
 mod verify;
 mod wanted;
 
+pub use away::renumber_shared;
 pub use catch_up::{CatchUp, CatchUpError, CaughtUp};
 pub use commits::{ExaminedCommits, GivenCommits, OfferedCommits, PassedOver};
 pub use gc::{Cause, CollectError, CollectOptions, Collected, Collector, Keep, KeptSnapshot, Occasion, Share, Survey};

@@ -17,7 +17,7 @@ use crate::sidecar::{Sidecar, State, Store};
 
 use super::catch_up::{CatchUpError, same_probe};
 use super::on_threads::on_threads;
-use super::parts::PROBE_ENDING;
+use super::parts::{PROBE_ENDING, Parts};
 use super::progress::{Progress, Stage};
 use super::run::chain;
 use super::take::{file_of, keyed_docs};
@@ -38,6 +38,17 @@ pub struct Sharing<'a> {
     pub own_profile: &'a str,
     /// How the documents were made.
     pub recipe: u64,
+    /// Whether they are kept there alone.
+    pub is_away: bool,
+}
+
+/// Which documents are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Looks {
+    /// Those that have a vector here.
+    ForHere,
+    /// The others too: their vectors may be there.
+    ForAll,
 }
 
 /// What a run did.
@@ -59,6 +70,22 @@ pub struct Shared {
     pub elapsed: Duration,
 }
 
+impl Shared {
+    /// The sum of this and what an earlier run did.
+    pub(super) fn after(self, earlier: Option<Self>) -> Self {
+        let Some(earlier) = earlier else { return self };
+        Self {
+            n_put: earlier.n_put + self.n_put,
+            n_found: earlier.n_found + self.n_found,
+            stopped: self.stopped.or(earlier.stopped),
+            interrupted: earlier.interrupted || self.interrupted,
+            elapsed: earlier.elapsed + self.elapsed,
+            n_docs: earlier.n_docs.max(self.n_docs),
+            n_left: self.n_left,
+        }
+    }
+}
+
 /// Why a run ends.
 #[derive(Debug, thiserror::Error)]
 enum Stopped {
@@ -78,12 +105,30 @@ impl Sharing<'_> {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<Shared, CatchUpError> {
+        let Some(_only) = self.sidecar.lock_embedding()? else {
+            return Ok(Shared {
+                stopped: Some("another process is making or sharing vectors".to_owned()),
+                ..Shared::default()
+            });
+        };
+        let looks = match self.is_away {
+            true => Looks::ForAll,
+            false => Looks::ForHere,
+        };
+        self.run_with(trees, &Parts::default(), looks, progress, interrupt)
+    }
+
+    /// The same for who has the lock; what `parts` have is put too.
+    pub(super) fn run_with(
+        &self,
+        trees: &[TreeId],
+        parts: &Parts,
+        looks: Looks,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Shared, CatchUpError> {
         let started = Instant::now();
         let mut outcome = Shared::default();
-        let Some(_only) = self.sidecar.lock_embedding()? else {
-            outcome.stopped = Some("another process is making or sharing vectors".to_owned());
-            return Ok(outcome);
-        };
         let Some(state) = self.sidecar.state()?.filter(|state| state.recipe == self.recipe) else {
             return Ok(outcome);
         };
@@ -93,14 +138,23 @@ impl Sharing<'_> {
             false => segments.with_added(self.sidecar, &state, &self.profile.to_string()),
         };
         let mut wanted = Wanted::of(trees, self.sidecar, &state, &segments)?;
-        for segment in segments.iter() {
-            let rows = self.rows(segment);
-            let has_none = |row: &u32| rows.as_ref().is_none_or(|rows| !rows.has_content(*row));
-            let none = (0..segment.lexical.n_docs()).filter(has_none);
-            none.for_each(|row| wanted.drop_doc(segment.base_doc + row));
+        let here = Here {
+            sharing: self,
+            segments: &segments,
+            parts,
+        };
+        if looks == Looks::ForHere {
+            for segment in segments.iter() {
+                let rows = self.rows(segment);
+                let has_row = |row: u32| rows.as_ref().is_some_and(|rows| rows.has_content(row));
+                let part = |row: u32| parts.find(segment.lexical.key(row));
+                let has_part = |row: u32| part(row).is_some_and(|(rows, row)| rows.has_content(row));
+                let none = (0..segment.lexical.n_docs()).filter(|&row| !has_row(row) && !has_part(row));
+                none.for_each(|row| wanted.drop_doc(segment.base_doc + row));
+            }
         }
         outcome.n_docs = wanted.n_left;
-        let done = self.share(&wanted, &state, &segments, &mut outcome, progress, interrupt);
+        let done = self.share(&wanted, &state, &here, &mut outcome, progress, interrupt);
         match done {
             Ok(()) => {}
             Err(Stopped::Local(error)) => return Err(error),
@@ -158,23 +212,22 @@ impl Sharing<'_> {
         &self,
         wanted: &Wanted,
         state: &State,
-        segments: &Segments,
+        here: &Here<'_>,
         outcome: &mut Shared,
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<(), Stopped> {
         outcome.n_left = wanted.n_left;
-        let Some(dim) = segments
-            .iter()
-            .find_map(|segment| self.rows(segment))
-            .map(|rows| rows.dim())
-        else {
-            return Ok(());
+        let standing = match here.dim() {
+            Some(dim) => Some(self.shared.prepare(dim, interrupt)?),
+            None if self.is_away => self.shared.standing(interrupt)?,
+            None => None,
         };
-        let standing = self.shared.prepare(dim, interrupt)?;
+        let Some(standing) = standing else { return Ok(()) };
+        let dim = here.dim().unwrap_or(standing.dim);
         self.check(&standing, dim, interrupt)?;
         let mut known = self.known(&standing, state)?;
-        let keyed = keyed_docs(segments, |doc| {
+        let keyed = keyed_docs(here.segments, |doc| {
             wanted.docs.contains(doc) && !known.there.docs.contains(doc)
         });
         outcome.n_left = keyed.len();
@@ -199,7 +252,7 @@ impl Sharing<'_> {
             if interrupt.load(Ordering::Relaxed) {
                 return ControlFlow::Break(());
             }
-            let shared = self.share_batch(batch, segments, batching, &course, interrupt);
+            let shared = self.share_batch(batch, here, batching, &course, interrupt);
             batch.iter().for_each(|_| progress.advance(0));
             match shared {
                 Ok(()) => ControlFlow::Continue(()),
@@ -241,11 +294,11 @@ impl Sharing<'_> {
             ));
         }
         // The program's own model is the same wherever its profile is the same.
-        let Some(local) = load_probe(self.sidecar, self.profile).filter(|_| !self.is_own()) else {
+        if self.is_own() {
             return Ok(());
-        };
+        }
         let Some(known) = self.shared.probe(interrupt)? else {
-            return match local.row(0) {
+            return match load_probe(self.sidecar, self.profile).and_then(|local| local.row(0)) {
                 Some(row) => Ok(self.shared.put_probe(&row, interrupt)?),
                 None => Ok(()),
             };
@@ -294,7 +347,7 @@ impl Sharing<'_> {
     fn share_batch(
         &self,
         batch: &[Keyed],
-        segments: &Segments,
+        here: &Here<'_>,
         batching: SharedBatching,
         course: &Mutex<Course>,
         interrupt: &AtomicBool,
@@ -313,17 +366,18 @@ impl Sharing<'_> {
             course.n_found += found.len();
             course.add(&found, self.sidecar).map_err(|error| self.io(error))?;
         }
-        let missing: Vec<Keyed> = of(false).collect();
+        let missing: Vec<(Keyed, RowFile, u32)> = of(false).filter_map(|keyed| here.find(keyed)).collect();
         for part in missing.chunks(batching.max_rows) {
-            let rows: Vec<(ChunkKey, Row)> = part
-                .iter()
-                .filter_map(|&(doc, key)| Some((key, self.row(segments, doc)?)))
+            let rows = part.iter();
+            let rows: Vec<(ChunkKey, Row)> = rows
+                .filter_map(|((_, key), rows, row)| Some((*key, rows.row(*row)?)))
                 .collect();
+            let part: Vec<Keyed> = part.iter().map(|(keyed, ..)| *keyed).collect();
             let put = self.shared.put(&rows, interrupt)?;
             let mut course = locked(course);
             match put {
-                Put::Done => course.add_put(part, self.sidecar).map_err(|error| self.io(error))?,
-                Put::Promised => course.promised.extend_from_slice(part),
+                Put::Done => course.add_put(&part, self.sidecar).map_err(|error| self.io(error))?,
+                Put::Promised => course.promised.extend(part),
             }
         }
         Ok(())
@@ -386,10 +440,29 @@ impl Sharing<'_> {
             false => segment.rows(self.profile),
         }
     }
+}
 
-    fn row(&self, segments: &Segments, doc: u32) -> Option<Row> {
-        let (segment, row) = segments.of_doc(doc)?;
-        self.rows(segment)?.row(row)
+/// The vectors that are here.
+struct Here<'a> {
+    sharing: &'a Sharing<'a>,
+    segments: &'a Segments,
+    parts: &'a Parts,
+}
+
+impl Here<'_> {
+    fn dim(&self) -> Option<usize> {
+        let of_segments = || self.segments.iter().find_map(|segment| self.sharing.rows(segment));
+        of_segments().or(self.parts.like().cloned()).map(|rows| rows.dim())
+    }
+
+    /// Where the vector of a document is, if it has one.
+    fn find(&self, (doc, key): Keyed) -> Option<(Keyed, RowFile, u32)> {
+        let (segment, row) = self.segments.of_doc(doc)?;
+        let of_segment = self.sharing.rows(segment).map(|rows| (rows, row));
+        let of_part = || self.parts.find(key).map(|(rows, row)| (rows.clone(), row));
+        let has_content = |(rows, row): &(RowFile, u32)| rows.has_content(*row);
+        let (rows, row) = of_segment.filter(has_content).or_else(of_part).filter(has_content)?;
+        Some(((doc, key), rows, row))
     }
 }
 

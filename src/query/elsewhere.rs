@@ -1,9 +1,9 @@
-//! An index of vectors in another process.
+//! Vectors in another process: such as are here as well, and such as are not.
 
 use roaring::RoaringBitmap;
 
 use crate::embed::SparseVector;
-use crate::index::dense::{Cosine, DenseError, DenseIndex, FlatIndex};
+use crate::index::dense::{Cosine, DenseError, DenseIndex, DenseStore, FlatIndex};
 use crate::index::sparse::{Impact, ImpactIndex, SparseIndex};
 
 /// What it gives beyond what is wanted: its arithmetic is not ours, so that who is last among the wanted may differ.
@@ -106,5 +106,41 @@ impl SparseElsewhere<'_> {
         best.sort_by(|(a, x), (b, y)| y.0.total_cmp(&x.0).then(a.cmp(b)));
         best.truncate(k);
         best
+    }
+}
+
+/// The documents of the nearest of a model that are asked for by name, where that model is not the one that says which are near.
+const MAX_BY_NAME: usize = 256;
+
+/// The vectors of the model in use where these are not kept here.
+pub struct Away<'a> {
+    /// What has them.
+    pub store: Box<dyn DenseStore + 'a>,
+    /// The documents that it is known to have one of.
+    pub holds: RoaringBitmap,
+}
+
+impl Away<'_> {
+    /// The `k` nearest of `docs`, and a bound: none that is not among them is nearer. If `docs` are too small a part of what is there for
+    /// the best to be found among the best of all, those that `here`, another model's, has nearest to `own` are looked at besides.
+    pub(super) fn nearest(
+        &self,
+        query: &[f32],
+        docs: &RoaringBitmap,
+        k: usize,
+        here: &FlatIndex,
+        own: &[f32],
+    ) -> Result<(Vec<(u32, Cosine)>, f32), DenseError> {
+        let mut nearest = self.store.nearest(query, docs, k)?;
+        let bound = nearest.last().map_or(f32::INFINITY, |(_, cosine)| cosine.0);
+        if nearest.len() < k && (nearest.len() as u64) < docs.len() {
+            let others = docs - nearest.iter().map(|(doc, _)| *doc).collect::<RoaringBitmap>();
+            let likely = here.search(own, &others, MAX_BY_NAME)?;
+            let likely: Vec<u32> = likely.into_iter().map(|(doc, _)| doc).collect();
+            nearest.extend(self.store.score(query, &likely)?);
+            nearest.sort_by(|(a, x), (b, y)| y.0.total_cmp(&x.0).then(a.cmp(b)));
+            nearest.truncate(k);
+        }
+        Ok((nearest, bound))
     }
 }

@@ -9,7 +9,8 @@ use roaring::RoaringBitmap;
 use crate::index::Segments;
 use crate::index::dense::{Cosine, DenseError, DenseIndex, FlatIndex};
 
-use super::elsewhere::DenseElsewhere;
+use super::elsewhere::{Away, DenseElsewhere};
+use super::search::chain;
 
 /// Where even the best document that both models know is less like the query for the built-in one, shares of it would blow up noise.
 const MIN_BEST: f32 = 0.05;
@@ -20,6 +21,8 @@ pub(super) struct Meaning<'a> {
     added: Option<Added>,
     /// Of the model in use.
     pub(super) elsewhere: Option<DenseElsewhere<'a>>,
+    /// Of that model, where its vectors are not here.
+    away: Option<Away<'a>>,
 }
 
 /// Those of another model, where one is in use.
@@ -39,6 +42,19 @@ pub(super) struct Query {
     added: Option<(Vec<f32>, f32)>,
     /// The nearest documents by the model that judges, of those that have a vector of it.
     nearest: Vec<(u32, Cosine)>,
+    /// Where its vectors are not here: no other document is nearer.
+    bound: f32,
+}
+
+impl Query {
+    fn by_own(own: Vec<f32>, nearest: Vec<(u32, Cosine)>) -> Self {
+        Self {
+            own,
+            added: None,
+            nearest,
+            bound: f32::INFINITY,
+        }
+    }
 }
 
 impl<'a> Meaning<'a> {
@@ -59,6 +75,7 @@ impl<'a> Meaning<'a> {
                 own,
                 added: None,
                 elsewhere: None,
+                away: None,
             });
         }
         let (mut without, mut missing) = (RoaringBitmap::new(), RoaringBitmap::new());
@@ -88,6 +105,26 @@ impl<'a> Meaning<'a> {
             own,
             added,
             elsewhere: None,
+            away: None,
+        })
+    }
+
+    /// The same with the vectors of the model in use where `away` says, and not here. `stored` are the documents that could have one.
+    pub(super) fn with_away(
+        self,
+        away: Away<'a>,
+        live: &RoaringBitmap,
+        stored: &RoaringBitmap,
+    ) -> Result<Self, DenseError> {
+        let added = Added {
+            index: FlatIndex::new(Vec::new())?,
+            without: live - &away.holds,
+            n_missing: (stored - &away.holds).len(),
+        };
+        Ok(Self {
+            added: Some(added),
+            away: Some(away),
+            ..self
         })
     }
 
@@ -116,22 +153,39 @@ impl<'a> Meaning<'a> {
                 (Some(elsewhere), None) => elsewhere.nearest(&self.own, &own, scope, k, notes)?,
                 _ => self.own.search(&own, scope, k)?,
             };
-            return Ok(Query {
-                own,
-                added: None,
-                nearest,
-            });
+            return Ok(Query::by_own(own, nearest));
         };
         // By the documents that both know.
         let known = scope - &index.without;
-        let nearest = match &self.elsewhere {
-            Some(elsewhere) => elsewhere.nearest(&index.index, &vector, &known, k, notes)?,
-            None => index.index.search(&vector, &known, k)?,
+        let (nearest, bound) = match (&self.away, &self.elsewhere) {
+            (Some(away), _) => match away.nearest(&vector, &known, k, &self.own, &own) {
+                Ok(found) => found,
+                Err(error) => {
+                    notes.push(format!("{}: meaning is judged by the built-in model", chain(&error)));
+                    let nearest = self.own.search(&own, scope, k)?;
+                    return Ok(Query::by_own(own, nearest));
+                }
+            },
+            (None, Some(elsewhere)) => (
+                elsewhere.nearest(&index.index, &vector, &known, k, notes)?,
+                f32::INFINITY,
+            ),
+            (None, None) => (index.index.search(&vector, &known, k)?, f32::INFINITY),
         };
+        if nearest.is_empty() {
+            // Nothing to stretch cosines by.
+            let nearest = self.own.search(&own, scope, k)?;
+            return Ok(Query::by_own(own, nearest));
+        }
         let best = |found: &[(u32, Cosine)]| found.first().map_or(0.0, |(_, cosine)| cosine.0);
         let best_own = best(&self.own.search(&own, &known, 1)?).max(MIN_BEST);
         let added = Some((vector, best(&nearest) / best_own));
-        Ok(Query { own, added, nearest })
+        Ok(Query {
+            own,
+            added,
+            nearest,
+            bound,
+        })
     }
 
     /// The documents of `scope` that are nearest, best first: as many of it as the query was made for.
@@ -155,11 +209,39 @@ impl<'a> Meaning<'a> {
         Ok(found)
     }
 
-    /// How near each of `docs` is, in their order.
+    /// How near some of `docs` are whose vectors are not here: those that the query has not brought. What is not told is estimated.
+    pub(super) fn score_away(&self, query: &Query, docs: &[u32], notes: &mut Vec<String>) -> Vec<(u32, Cosine)> {
+        let Some((away, (vector, _))) = self.away.as_ref().zip(query.added.as_ref()) else {
+            return Vec::new();
+        };
+        let known: RoaringBitmap = query.nearest.iter().map(|(doc, _)| *doc).collect();
+        let is_asked_for = |doc: &u32| away.holds.contains(*doc) && !known.contains(*doc);
+        let docs: Vec<u32> = docs.iter().copied().filter(is_asked_for).collect();
+        let mut scored = query.nearest.clone();
+        match away.store.score(vector, &docs) {
+            Ok(found) => scored.extend(found),
+            Err(error) => notes.push(format!(
+                "{}: how near {} of the candidates are was judged by the built-in model",
+                chain(&error),
+                docs.len()
+            )),
+        }
+        scored
+    }
+
+    /// How near each of `docs` is, in their order; where the vectors of the model in use are not here, by the built-in model.
     pub(super) fn score(&self, query: &Query, docs: &[u32]) -> Result<Vec<Cosine>, DenseError> {
         let Some(((vector, ratio), added)) = query.added.as_ref().zip(self.added.as_ref()) else {
             return self.own.score(&query.own, docs);
         };
+        if self.away.is_some() {
+            let scores = self.own.score(&query.own, docs)?.into_iter().zip(docs);
+            let estimate = |(own, doc): (Cosine, &u32)| match added.without.contains(*doc) {
+                true => Cosine(own.0 * ratio),
+                false => Cosine((own.0 * ratio).min(query.bound)),
+            };
+            return Ok(scores.map(estimate).collect());
+        }
         let mut scores = added.index.score(vector, docs)?;
         let others: Vec<u32> = docs
             .iter()
@@ -177,9 +259,16 @@ impl<'a> Meaning<'a> {
         Ok(scores)
     }
 
-    /// The vectors of a document: that of the program's own model, and of the other.
-    pub(super) fn vectors(&self, doc: u32) -> Option<(Vec<f32>, Option<Vec<f32>>)> {
+    /// The vectors of a document: that of the program's own model, and of the other. If that cannot be had, a note says so.
+    pub(super) fn vectors(&self, doc: u32, notes: &mut Vec<String>) -> Option<(Vec<f32>, Option<Vec<f32>>)> {
         let own = self.own.vector(doc)?;
+        if let Some(away) = self.away.as_ref().filter(|away| away.holds.contains(doc)) {
+            let vector = away.store.vector(doc).unwrap_or_else(|error| {
+                notes.push(format!("{}: meaning is judged by the built-in model", chain(&error)));
+                None
+            });
+            return Some((own, vector));
+        }
         let added = self.added.as_ref().filter(|added| !added.without.contains(doc));
         Some((own, added.and_then(|added| added.index.vector(doc))))
     }

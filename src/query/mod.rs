@@ -44,7 +44,7 @@ pub use cursor::{CursorError, CursorKey, Judges};
 pub use dates::{day, parse_moment, timestamp};
 pub use definition::{FoundDefinition, kind_by_name, kind_name, kind_names};
 pub use deleted::{DeletedSymbol, RenamedSymbol, deleted_symbols, is_called, renamed_symbols};
-pub use elsewhere::{DenseElsewhere, Elsewhere, SparseElsewhere};
+pub use elsewhere::{Away, DenseElsewhere, Elsewhere, SparseElsewhere};
 pub use exact::{ExactError, ExactText};
 pub use filter::{FileFilter, FilterError, Tests, is_test_path};
 pub use grep::{FileMatches, GrepDetail, GrepLine, GrepOutcome, GrepPosition, GrepRequest, grep};

@@ -16,7 +16,7 @@ use crate::snapshot::{FileId, Place, View};
 use super::analyze::{Analysis, analyze};
 use super::cursor::Judges;
 use super::defining::Defining;
-use super::elsewhere::{DenseElsewhere, SparseElsewhere};
+use super::elsewhere::{Away, DenseElsewhere, SparseElsewhere};
 use super::exact::ExactText;
 use super::features::{FeatureMaker, of_rank};
 use super::filter::FileFilter;
@@ -207,6 +207,17 @@ impl<'a> Searcher<'a> {
         self
     }
 
+    /// Has vectors of the model in use, if it is not the program's own, looked for where `away` says and nowhere else.
+    pub fn with_away(self, away: Away<'a>) -> Result<Self, SearchError> {
+        let mut stored = RoaringBitmap::new();
+        for segment in self.view.segments().iter().filter(|segment| !segment.is_in_memory) {
+            stored.insert_range(segment.base_doc..segment.base_doc + segment.lexical.n_docs());
+        }
+        let stored = (stored & &self.live) - withheld(self.view);
+        let meaning = self.meaning.with_away(away, &self.live, &stored)?;
+        Ok(Self { meaning, ..self })
+    }
+
     /// Likewise sparse vectors, if these count.
     pub fn with_sparse_elsewhere(mut self, elsewhere: SparseElsewhere<'a>) -> Self {
         if let Some(leg) = &mut self.sparse {
@@ -354,7 +365,7 @@ impl<'a> Searcher<'a> {
             sparse: sparse.as_ref().map(|(leg, found)| (*leg, found)),
             exact: &request.exact,
         };
-        self.fused(&legs, scope)
+        self.fused(&legs, scope, notes)
     }
 
     /// The vector that an embedder beside the program's own gives, if one is in use and answers. What is missing is told.
@@ -409,7 +420,7 @@ impl<'a> Searcher<'a> {
         notes: &mut Vec<String>,
     ) -> Result<Vec<Candidate>, SearchError> {
         let named = self.doc_at(query)?;
-        let (own, added) = match named.and_then(|doc| self.meaning.vectors(doc)) {
+        let (own, added) = match named.and_then(|doc| self.meaning.vectors(doc, notes)) {
             Some(vectors) => vectors,
             None => {
                 let own = self.paths.embed_example(query, self.interrupt)?.vector;
@@ -511,10 +522,12 @@ impl<'a> Searcher<'a> {
         candidates.collect()
     }
 
-    fn fused(&self, legs: &Legs<'_>, scope: &Scope) -> Result<Vec<Candidate>, SearchError> {
+    fn fused(&self, legs: &Legs<'_>, scope: &Scope, notes: &mut Vec<String>) -> Result<Vec<Candidate>, SearchError> {
         let defining = self.defining(legs.analysis, scope)?;
         let docs = self.gather(legs, &defining, scope);
-        let cosines = self.cosines(legs, &docs)?;
+        let mut cosines = self.cosines(legs, &docs)?;
+        let away = self.meaning.score_away(legs.query, &docs, notes).into_iter();
+        cosines.extend(away.map(|(doc, cosine)| (doc, cosine.0)));
         let mut features = FeatureMaker::new(self, legs, &defining, &cosines);
         let weights = if legs.analysis.is_name {
             &Weights::NAME

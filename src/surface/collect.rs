@@ -27,7 +27,9 @@ impl Workspace {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<Option<Collected>> {
-        self.with_collector(|collector| Ok(collector.collect(occasion, PATIENCE, progress, interrupt)?))
+        self.renumbering(|| {
+            self.with_collector(|collector| Ok(collector.collect(occasion, PATIENCE, progress, interrupt)?))
+        })
     }
 
     /// Throws away what nothing keeps if that is worth it, is wanted unasked, and no other writer is at work; else `None`. The
@@ -45,10 +47,11 @@ impl Workspace {
             if !collector.is_due()? {
                 return Ok(None);
             }
-            match collector.collect(Occasion::Unasked(used), Duration::ZERO, progress, interrupt) {
+            let collect = || collector.collect(Occasion::Unasked(used), Duration::ZERO, progress, interrupt);
+            self.renumbering(|| match collect() {
                 Err(CollectError::Lock(LockError::Busy { .. })) => Ok(None),
                 collected => Ok(Some(collected?)),
-            }
+            })
         })?;
         Ok(collected.flatten())
     }

@@ -10,10 +10,10 @@ use crate::embed::{Embedder, SparseEmbedder};
 use crate::index::dense::DenseIndex;
 use crate::index::shared::{RepositoryTag, SharedVectors, There};
 use crate::index::sparse::ImpactIndex;
-use crate::index::{RowFile, RowKind};
-use crate::ingest::{Maker, Progress, Shared, Sharing, probe_of};
+use crate::index::{RowFile, RowKind, Segments};
+use crate::ingest::{Maker, Progress, Shared, Sharing, probe_of, renumber_shared};
 use crate::model::TreeId;
-use crate::query::{DenseElsewhere, Elsewhere, LEG_CANDIDATES, Searcher, SparseElsewhere};
+use crate::query::{Away, DenseElsewhere, Elsewhere, LEG_CANDIDATES, Searcher, SparseElsewhere};
 use crate::remote::{Endpoint, Moved, Qdrant, QdrantIndex};
 use crate::sidecar::{RecordError, Sidecar};
 use crate::snapshot::View;
@@ -49,6 +49,13 @@ impl Workspace {
         Ok(self.sharing()?.iter().find(|qdrant| qdrant.kind() == kind))
     }
 
+    /// Whether vectors of a kind are kept with the server and not here: those of a model on another machine, if that is set.
+    pub(crate) fn keeps_away(&self, kind: RowKind) -> bool {
+        let config = &self.config.qdrant;
+        let is_wanted = !config.keep_local.value && config.server.address.value.is_some();
+        is_wanted && kind == RowKind::Dense && self.remote_model().is_some()
+    }
+
     /// Host and port of the server, if one is set.
     pub(crate) fn sharing_host(&self) -> Option<String> {
         let address = self.config.qdrant.server.address.value.as_ref()?;
@@ -79,7 +86,8 @@ impl Workspace {
             return Ok(outcomes);
         };
         let own_profile = self.own_profile();
-        for qdrant in sharing {
+        // What is not kept here was put there when it was made.
+        for qdrant in sharing.iter().filter(|qdrant| !self.keeps_away(qdrant.kind())) {
             let shared = self
                 .sharing_by(qdrant, &sidecar, &own_profile)
                 .run(trees, progress, interrupt)?;
@@ -99,7 +107,35 @@ impl Workspace {
             profile: qdrant.profile(),
             own_profile,
             recipe: self.build_options().recipe,
+            is_away: self.keeps_away(qdrant.kind()),
         }
+    }
+
+    /// Lets `change` give documents other numbers, and gives what is known to be shared these numbers too.
+    pub(super) fn renumbering<T>(&self, change: impl FnOnce() -> Result<T>) -> Result<T> {
+        let opened = || -> Result<Option<(Sidecar, Segments)>> {
+            let Some((sidecar, Some(state))) = self.sidecar()? else {
+                return Ok(None);
+            };
+            let segments = Segments::open_newest(&sidecar, &state, &self.own_profile())?;
+            Ok(Some((sidecar, segments)))
+        };
+        let is_shared = self.config.qdrant.server.address.value.is_some();
+        // What cannot be opened or told is looked for again.
+        let before = is_shared.then(|| opened().ok().flatten()).flatten();
+        let changed = change()?;
+        if let Some((_, before)) = before
+            && let Ok(Some((sidecar, after))) = opened()
+            && before.epoch() != after.epoch()
+        {
+            for qdrant in self.sharing().unwrap_or_default() {
+                let (profile, repository) = (qdrant.profile(), qdrant.repository());
+                if let Err(error) = renumber_shared(&sidecar, profile, repository, &before, &after) {
+                    tracing::warn!("what is shared has to be looked for again: {error}");
+                }
+            }
+        }
+        Ok(changed)
     }
 
     /// How many vectors this clone has shared of chunks that it does not keep any more; `None` if none are shared.
@@ -184,8 +220,14 @@ impl Workspace {
         if let Some(model) = self.remote_sparse() {
             searcher = searcher.with_sparse(model, self.config.sparse.weight());
         }
-        if let Some(elsewhere) = self.elsewhere(view, interrupt)? {
-            searcher = searcher.with_elsewhere(elsewhere);
+        if let Some(elsewhere) = self.shared_index(view, RowKind::Dense, interrupt)? {
+            searcher = match self.keeps_away(RowKind::Dense) {
+                true => searcher.with_away(Away {
+                    store: Box::new(elsewhere.index),
+                    holds: elsewhere.holds,
+                })?,
+                false => searcher.with_elsewhere(elsewhere.map(|index| Box::new(index) as Box<dyn DenseIndex>)),
+            };
         }
         if let Some(elsewhere) = self.sparse_elsewhere(view, interrupt)? {
             searcher = searcher.with_sparse_elsewhere(elsewhere);

@@ -187,7 +187,9 @@ impl Workspace {
 
     /// The profiles of the models that are in use beside the own one.
     pub(crate) fn added_profiles(&self) -> Vec<ProfileId> {
-        self.makers().iter().map(|maker| maker.profile().id()).collect()
+        let makers = self.makers().into_iter();
+        let makers = makers.filter(|maker| !self.keeps_away(maker.kind()));
+        makers.map(|maker| maker.profile().id()).collect()
     }
 
     /// The name of everything that decides whether a record of commits can be taken.

@@ -448,6 +448,7 @@ fn what_another_writer_keeps_from_being_joined_is_joined_by_the_next_run() {
         sidecar: &sidecar,
         maker: Maker::Dense(indexed.workspace.embedder()),
         shared: None,
+        is_away: false,
         own_profile: &indexed.state().segments[0].vectors[0].profile,
         options: indexed.workspace.build_options(),
         patience: Duration::from_millis(50),

@@ -467,6 +467,7 @@ fn whoever_makes_them_the_leg_is_the_same() {
         sidecar: &sidecar,
         maker: Maker::Sparse(&fake),
         shared: None,
+        is_away: false,
         own_profile: &indexed.workspace.static_model().profile().id().to_string(),
         options: indexed.workspace.build_options(),
         patience: Duration::from_secs(60),

@@ -165,6 +165,18 @@ impl QdrantStub {
         }
     }
 
+    /// Puts points that are all like one that is there to its repository, as other clones do.
+    pub(crate) fn crowd(&self, n: usize) {
+        let mut state = self.shared.state.lock().unwrap();
+        for collection in state.collections.values_mut() {
+            let mut points = collection.points.values();
+            let known = points.find(|point| point.payload.contains_key("repository"));
+            let point = known.unwrap().clone();
+            let ids = (0..n).map(|at| format!("{at:08x}-0000-4000-9000-000000000000"));
+            collection.points.extend(ids.map(|id| (id, point.clone())));
+        }
+    }
+
     /// Has it look as if somebody had begun to remove vectors of every repository, and last told of it so many seconds ago.
     pub(crate) fn begin_removal(&self, seconds_ago: u64) {
         let now = std::time::SystemTime::now()

@@ -14,6 +14,18 @@ pub trait DenseIndex: Send + Sync {
     fn search(&self, query: &[f32], live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Cosine)>, DenseError>;
 }
 
+/// Has vectors that are nowhere else.
+pub trait DenseStore: Send + Sync {
+    /// The `k` nearest of `live`, or fewer if that is all that is sure: nothing that is left out is nearer.
+    fn nearest(&self, query: &[f32], live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Cosine)>, DenseError>;
+
+    /// How near some documents are, a thousand at most, as far as their vectors are there.
+    fn score(&self, query: &[f32], docs: &[u32]) -> Result<Vec<(u32, Cosine)>, DenseError>;
+
+    /// The vector of a document.
+    fn vector(&self, doc: u32) -> Result<Option<Vec<f32>>, DenseError>;
+}
+
 /// The cosine of the angle between two vectors: 1 for the same direction, 0 for unrelated. Quantisation can carry it a little
 /// past 1.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]

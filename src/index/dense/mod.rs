@@ -15,7 +15,7 @@ pub(super) mod top_k;
 mod vectors;
 mod writer;
 
-pub use dense_index::{Cosine, DenseError, DenseIndex};
+pub use dense_index::{Cosine, DenseError, DenseIndex, DenseStore};
 pub use flat::FlatIndex;
 pub use hnsw::{BuildError, DEFAULT_HNSW_THRESHOLD, HnswIndex, HnswOptions, SegmentGraph};
 pub use quantise::Quantisation;

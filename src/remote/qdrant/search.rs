@@ -14,10 +14,10 @@ use super::points::generation_of;
 use super::wire::{self, Envelope, Found, Query, Search, Searches, Terms};
 use super::{Counted, LONGEST_QUESTION, PointId, Qdrant, hinted};
 use crate::embed::SparseVector;
-use crate::index::dense::{Cosine, DenseError, DenseIndex};
-use crate::index::shared::There;
+use crate::index::dense::{Cosine, DenseError, DenseIndex, DenseStore};
+use crate::index::shared::{SharedVectors, There};
 use crate::index::sparse::{Impact, ImpactIndex};
-use crate::index::{RowKind, Segments};
+use crate::index::{Row, RowKind, Segments};
 
 /// So few documents are asked for by name.
 const MAX_IDS: u64 = 256;
@@ -89,15 +89,36 @@ impl QdrantIndex<'_> {
         is_like_none: bool,
         live: &RoaringBitmap,
         k: usize,
+        is_part_welcome: bool,
     ) -> Result<Vec<(u32, f32)>, DenseError> {
         let live = live & &self.there.docs;
         if live.is_empty() || k == 0 || is_like_none {
             return Ok(Vec::new());
         }
-        self.nearest(query, &live, k).map_err(|unfit| DenseError::Unavailable {
+        let found = self.nearest(query, &live, k, is_part_welcome);
+        found.map_err(|unfit| self.unavailable(unfit))
+    }
+
+    fn unavailable(&self, unfit: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> DenseError {
+        DenseError::Unavailable {
             backend: self.qdrant.told(),
             source: unfit.into(),
-        })
+        }
+    }
+
+    /// Whether a query is of zeros, if it can be one.
+    fn check(&self, query: &[f32]) -> Result<bool, DenseError> {
+        if query.iter().any(|x| !x.is_finite()) {
+            return Err(DenseError::NotFinite);
+        }
+        let expected = self.there.dim as usize;
+        match query.len() == expected {
+            true => Ok(query.iter().all(|&x| x == 0.0)),
+            false => Err(DenseError::Dimension {
+                found: query.len(),
+                expected,
+            }),
+        }
     }
 
     /// How many results to ask for first.
@@ -107,8 +128,14 @@ impl QdrantIndex<'_> {
     }
 
     /// The best with their scores: of vectors all that are live until there are `k`, of sparse ones those that have anything in common
-    /// with the query.
-    fn nearest(&self, query: Query<'_>, live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, f32)>, Unfit> {
+    /// with the query. Where too many would have to be asked for, those that are sure, if `is_part_welcome`.
+    fn nearest(
+        &self,
+        query: Query<'_>,
+        live: &RoaringBitmap,
+        k: usize,
+        is_part_welcome: bool,
+    ) -> Result<Vec<(u32, f32)>, Unfit> {
         let n_live = live.len();
         let n_wanted = usize::try_from(n_live).unwrap_or(usize::MAX).min(k);
         // Of sparse vectors none need be found, so none is missed either; that some are lost is seen by their number alone.
@@ -134,6 +161,10 @@ impl QdrantIndex<'_> {
                 |docs: &[(u32, f32)]| docs.len() >= n_wanted && docs.last().is_none_or(|(_, worst)| *worst > last);
             if is_all || is_enough(&docs) {
                 return self.check_count(until).map(|()| docs);
+            }
+            if limit >= MAX_RESULTS && is_part_welcome {
+                let sure = docs.into_iter().filter(|(_, score)| *score > last).collect();
+                return self.check_count(until).map(|()| sure);
             }
             if limit >= MAX_RESULTS {
                 return Err(Unfit::TooFew {
@@ -283,19 +314,48 @@ fn odd(what: &str) -> Unfit {
     Unfit::Odd { what }
 }
 
+fn cosines(found: Vec<(u32, f32)>) -> Vec<(u32, Cosine)> {
+    found.into_iter().map(|(doc, score)| (doc, Cosine(score))).collect()
+}
+
 impl DenseIndex for QdrantIndex<'_> {
     fn search(&self, query: &[f32], live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Cosine)>, DenseError> {
-        if query.iter().any(|x| !x.is_finite()) {
-            return Err(DenseError::NotFinite);
+        let is_like_none = self.check(query)?;
+        let found = self.found(Query::Dense(query), is_like_none, live, k, false)?;
+        Ok(cosines(found))
+    }
+}
+
+impl DenseStore for QdrantIndex<'_> {
+    fn nearest(&self, query: &[f32], live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Cosine)>, DenseError> {
+        let is_like_none = self.check(query)?;
+        let found = self.found(Query::Dense(query), is_like_none, live, k, true)?;
+        Ok(cosines(found))
+    }
+
+    fn score(&self, query: &[f32], docs: &[u32]) -> Result<Vec<(u32, Cosine)>, DenseError> {
+        let is_like_none = self.check(query)?;
+        let docs: RoaringBitmap = docs.iter().copied().collect::<RoaringBitmap>() & &self.there.docs;
+        let docs: Vec<u32> = docs.into_iter().collect();
+        let mut scored = Vec::with_capacity(docs.len());
+        for part in docs.chunks(MAX_IDS as usize) {
+            let part: RoaringBitmap = part.iter().copied().collect();
+            let found = self.found(Query::Dense(query), is_like_none, &part, part.len() as usize, false)?;
+            scored.extend(cosines(found));
         }
-        let expected = self.there.dim as usize;
-        if query.len() != expected {
-            let found = query.len();
-            return Err(DenseError::Dimension { found, expected });
-        }
-        let is_like_none = query.iter().all(|&x| x == 0.0);
-        let found = self.found(Query::Dense(query), is_like_none, live, k)?.into_iter();
-        Ok(found.map(|(doc, score)| (doc, Cosine(score))).collect())
+        Ok(scored)
+    }
+
+    fn vector(&self, doc: u32) -> Result<Option<Vec<f32>>, DenseError> {
+        let Some((segment, local)) = self.segments.of_doc(doc) else {
+            return Ok(None);
+        };
+        let found = self.qdrant.fetch(&[segment.lexical.key(local)], self.interrupt);
+        let found = found.map_err(|error| self.unavailable(error))?;
+        Ok(found.into_iter().next().flatten().and_then(|row| match row {
+            Row::Dense(embedding) => Some(embedding.vector),
+            Row::Sparse(_) => None,
+        }))
     }
 }
 
@@ -303,7 +363,7 @@ impl ImpactIndex for QdrantIndex<'_> {
     fn search(&self, query: &SparseVector, live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Impact)>, DenseError> {
         let terms = Terms::of(query);
         let found = self
-            .found(Query::Sparse(&terms), query.is_empty(), live, k)?
+            .found(Query::Sparse(&terms), query.is_empty(), live, k, false)?
             .into_iter();
         Ok(found.map(|(doc, score)| (doc, Impact(score))).collect())
     }

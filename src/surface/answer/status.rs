@@ -92,6 +92,9 @@ pub(crate) struct VectorsOut {
     pub(crate) missing: u64,
     /// Those that have none because they are given to nobody: of files that are changed, or hold secrets by their names.
     pub(crate) withheld: u64,
+    /// Host and port of where they are kept, if that is not here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) kept_at: Option<String>,
 }
 
 impl VectorsOut {
@@ -104,6 +107,7 @@ impl VectorsOut {
             chunks: 0,
             missing: 0,
             withheld: 0,
+            kept_at: None,
         };
         let is_stored = |doc| {
             view.segments()
@@ -137,7 +141,11 @@ impl VectorsOut {
             0 => String::new(),
             withheld => format!("; {withheld} are given to no other model"),
         };
-        format!("{} chunks by {by}{missing}{withheld}", self.chunks)
+        let kept = match &self.kept_at {
+            Some(host) => format!(", kept at {host} and not here"),
+            None => String::new(),
+        };
+        format!("{} chunks by {by}{kept}{missing}{withheld}", self.chunks)
     }
 }
 
@@ -146,9 +154,17 @@ impl StatusBody {
     pub(crate) fn count_vectors(&mut self, workspace: &Workspace, view: &View) {
         let segments = view.segments();
         let server = workspace.remote_model().map(|model| &model.options().endpoint);
-        self.vectors = workspace
-            .added_model()
-            .map(|model| VectorsOut::of(&model.profile().model, server, view, |doc| segments.has_added(doc)));
+        let kept_at = workspace.sharing_host();
+        let kept_at = kept_at.filter(|_| workspace.keeps_away(RowKind::Dense));
+        let there = kept_at.as_ref().and_then(|_| workspace.there(RowKind::Dense).ok()?);
+        let there = there.filter(|there| there.epoch == segments.epoch());
+        let is_there = |doc| there.as_ref().is_some_and(|there| there.docs.contains(doc));
+        self.vectors = workspace.added_model().map(|model| VectorsOut {
+            kept_at,
+            ..VectorsOut::of(&model.profile().model, server, view, |doc| {
+                segments.has_added(doc) || is_there(doc)
+            })
+        });
         self.sparse_vectors = workspace.remote_sparse().map(|model| {
             let options = model.options();
             VectorsOut::of(&options.model, Some(&options.endpoint), view, |doc| {

@@ -10,10 +10,12 @@ use serde::Serialize;
 
 use super::args::{ExportArgs, Global};
 use super::import::{BundleOut, size};
+use super::json::Hinted;
 use super::progress::CliProgress;
 use super::render::{Output, note};
 use super::{Found, INTERRUPTED};
 use crate::bundle::{Kind, SigningKey};
+use crate::index::RowKind;
 use crate::surface::open::Workspace;
 use crate::surface::share::{Packing, write_whole};
 
@@ -51,6 +53,19 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
         true => workspace.added_profiles(),
         false => Vec::new(),
     };
+    if args.vectors && workspace.keeps_away(RowKind::Dense) {
+        let model = &workspace.embedder().profile().model;
+        let kept = format!("vectors of {model} are not kept here (qdrant.keep_local)");
+        if added.is_empty() {
+            return Err(Hinted {
+                message: kept,
+                hint: "codescout config set qdrant.keep_local true, then codescout index, which takes them back"
+                    .to_owned(),
+            }
+            .into());
+        }
+        output.remark(&format!("{kept} and are not in the bundle"));
+    }
     anyhow::ensure!(
         !args.vectors || !added.is_empty(),
         "no model is in use beside the one inside the program: codescout config set embedding.server ADDRESS"

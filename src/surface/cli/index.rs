@@ -13,7 +13,7 @@ use super::render::Output;
 use super::{Found, IDLE, INTERRUPTED};
 use crate::git::{RefKind, is_in_operation};
 use crate::index::RowKind;
-use crate::ingest::{CaughtUp, Maker, TraceOutcome};
+use crate::ingest::{CaughtUp, Maker, Shared, TraceOutcome};
 use crate::model::{CommitId, TreeId};
 use crate::remote::Moved;
 use crate::surface::open::Workspace;
@@ -165,6 +165,44 @@ fn told_vectors(maker: Maker<'_>, caught_up: CaughtUp, output: &mut Output) -> R
     Ok(vectors)
 }
 
+/// Says what became of sharing the vectors of one kind.
+fn tell_shared(
+    workspace: &Workspace,
+    kind: RowKind,
+    shared: Shared,
+    answer: &mut IndexOut,
+    output: &mut Output,
+) -> Result<()> {
+    let told = SharedOut {
+        server: workspace.sharing_host().unwrap_or_default(),
+        chunks: shared.n_docs,
+        new: shared.n_put,
+        found: shared.n_found,
+        missing: shared.n_left,
+        took_ms: shared.elapsed.as_millis() as u64,
+        stopped_because: shared.stopped,
+    };
+    let noun = kind.noun();
+    if !output.json {
+        output.line(&told.told(noun))?;
+    }
+    if let Some(why) = &told.stopped_because {
+        output.remark(&format!("{} {noun} are not shared yet: {why}", told.missing));
+    }
+    if shared.interrupted {
+        if output.json {
+            output.json(&told)?;
+        }
+        output.flush()?;
+        anyhow::bail!("interrupted; the next codescout index goes on with sharing vectors");
+    }
+    match kind {
+        RowKind::Dense => answer.shared = Some(told),
+        RowKind::Sparse => answer.shared_sparse = Some(told),
+    }
+    Ok(())
+}
+
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, output: &mut Output) -> Result<Found> {
     let mut indexer = Indexer {
         workspace,
@@ -311,7 +349,8 @@ impl Indexer<'_> {
     fn catch_up(&self, answer: &mut IndexOut, output: &mut Output) -> Result<()> {
         let trees: Vec<TreeId> = self.done.values().copied().collect();
         output.flush()?;
-        for (maker, caught_up) in self.workspace.catch_up(&trees, &self.progress, &INTERRUPTED)? {
+        for (maker, mut caught_up) in self.workspace.catch_up(&trees, &self.progress, &INTERRUPTED)? {
+            let put_away = caught_up.put_away.take();
             let interrupted = caught_up.interrupted;
             let vectors = told_vectors(maker, caught_up, output)?;
             if interrupted {
@@ -325,45 +364,19 @@ impl Indexer<'_> {
                 Maker::Dense(_) => answer.vectors = Some(vectors),
                 Maker::Sparse(_) => answer.sparse_vectors = Some(vectors),
             }
+            if let Some(shared) = put_away {
+                tell_shared(self.workspace, maker.kind(), shared, answer, output)?;
+            }
         }
         Ok(())
     }
 
     /// Puts vectors to where clones share them. A server that is away is no failure of the index.
     fn share(&self, answer: &mut IndexOut, output: &mut Output) -> Result<()> {
-        let Some(server) = self.workspace.sharing_host() else {
-            return Ok(());
-        };
         let trees: Vec<TreeId> = self.done.values().copied().collect();
         output.flush()?;
         for (kind, shared) in self.workspace.share_vectors(&trees, &self.progress, &INTERRUPTED)? {
-            let told = SharedOut {
-                server: server.clone(),
-                chunks: shared.n_docs,
-                new: shared.n_put,
-                found: shared.n_found,
-                missing: shared.n_left,
-                took_ms: shared.elapsed.as_millis() as u64,
-                stopped_because: shared.stopped,
-            };
-            let noun = kind.noun();
-            if !output.json {
-                output.line(&told.told(noun))?;
-            }
-            if let Some(why) = &told.stopped_because {
-                output.remark(&format!("{} {noun} are not shared yet: {why}", told.missing));
-            }
-            if shared.interrupted {
-                if output.json {
-                    output.json(&told)?;
-                }
-                output.flush()?;
-                anyhow::bail!("interrupted; the next codescout index goes on with sharing vectors");
-            }
-            match kind {
-                RowKind::Dense => answer.shared = Some(told),
-                RowKind::Sparse => answer.shared_sparse = Some(told),
-            }
+            tell_shared(self.workspace, kind, shared, answer, output)?;
         }
         Ok(())
     }

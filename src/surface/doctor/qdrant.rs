@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::checks::destination;
 use super::{Finding, Severity};
+use crate::index::RowKind;
 use crate::index::shared::Standing;
 use crate::remote::{Qdrant, QdrantFound};
 use crate::surface::open::Workspace;
@@ -20,24 +21,39 @@ pub(super) fn examined(workspace: &Workspace) -> Vec<Finding> {
         Ok(sharing) => sharing,
         Err(error) => return vec![finding(Severity::Warning, format!("vectors are not shared: {error:#}"))],
     };
-    let Some(endpoint) = sharing.first().map(|qdrant| &qdrant.options().endpoint) else {
-        return Vec::new();
-    };
+    let is_away = workspace.keeps_away(RowKind::Dense);
     let mut findings = Vec::new();
+    if !workspace.config.qdrant.keep_local.value && !is_away {
+        let needed = "a Qdrant and a model on a server";
+        let told = format!("qdrant.keep_local has no effect: only with {needed} are vectors kept there alone");
+        findings.push(finding(Severity::Note, told));
+    }
+    let Some(endpoint) = sharing.first().map(|qdrant| &qdrant.options().endpoint) else {
+        return findings;
+    };
+    if is_away {
+        let told = format!(
+            "vectors are kept at {} and not here (qdrant.keep_local)",
+            endpoint.host()
+        );
+        findings.push(finding(Severity::Fine, told));
+    }
+    let mut is_told_of = false;
     for qdrant in sharing {
         match qdrant.examine(EXAMINE_WITHIN) {
             Ok(found) => {
-                if findings.is_empty() {
+                if !std::mem::replace(&mut is_told_of, true) {
                     findings.extend(told_of_server(workspace, &endpoint.host(), &found));
                 }
                 findings.extend(told(qdrant, &found));
             }
             Err(error) => {
                 let error = anyhow::Error::new(error);
-                let told = finding(
-                    Severity::Warning,
-                    format!("{error:#}; until it answers vectors are compared on this machine"),
-                );
+                let until = match is_away {
+                    true => "the built-in model judges meaning",
+                    false => "vectors are compared on this machine",
+                };
+                let told = finding(Severity::Warning, format!("{error:#}; until it answers {until}"));
                 findings.push(
                     told.mended_by(
                         "codescout config set qdrant.server ADDRESS, or take it out of .codescout/config.toml",

@@ -70,6 +70,7 @@ impl Workspace {
             sidecar,
             maker,
             shared: self.shared_for(maker),
+            is_away: self.keeps_away(maker.kind()),
             own_profile,
             options: &self.options,
             patience: PATIENCE,

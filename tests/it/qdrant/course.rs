@@ -104,6 +104,19 @@ fn whole_course(url: &str, prefix: &str, key: Option<&str>) {
     assert!(why(&search(&repo, queries[0])).contains("removed or moved"));
     assert_eq!(index(&repo).json()["shared"]["new"], 0);
     ask(&repo);
+
+    // Kept there alone, and taken back.
+    configure(&clone, &settings("keep_local = false\n"));
+    let done = index(&clone).json();
+    assert_eq!(
+        (&done["shared"]["missing"], &done["vectors"]["new"]),
+        (&json!(0), &json!(0)),
+        "{done}"
+    );
+    ask(&clone);
+    configure(&clone, &settings(""));
+    assert_eq!(index(&clone).json()["vectors"]["taken"], n_chunks);
+    assert_eq!(ask(&clone), taken);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! they are like while it fails.
 
 mod answers;
+mod away;
 mod clones;
 mod collections;
 mod course;

@@ -1,0 +1,127 @@
+//! Vectors that are kept where clones share them and not here: what is made goes there, and leaves the disk when it is there.
+
+use std::io;
+use std::sync::atomic::AtomicBool;
+
+use roaring::RoaringBitmap;
+
+use crate::embed::ProfileId;
+use crate::index::shared::{RepositoryTag, There};
+use crate::index::{RowFile, Segment, Segments};
+use crate::model::{ChunkKey, TreeId};
+use crate::sidecar::{Sidecar, Store};
+
+use super::catch_up::{CatchUp, CatchUpError};
+use super::parts::{Part, Parts};
+use super::progress::Progress;
+use super::publish::publish_state;
+use super::share::{Looks, Shared, Sharing};
+use super::sweep::retire_files;
+
+impl CatchUp<'_> {
+    /// Puts what is here to where it is kept, and drops here what is there. Returns the documents of which that is known.
+    pub(super) fn put_away(
+        &self,
+        trees: &[TreeId],
+        parts: &mut Parts,
+        looks: Looks,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<(Shared, RoaringBitmap), CatchUpError> {
+        let Some(shared) = self.shared else {
+            let stopped = Some("it is not known where vectors are kept".to_owned());
+            return Ok((
+                Shared {
+                    stopped,
+                    ..Shared::default()
+                },
+                RoaringBitmap::new(),
+            ));
+        };
+        let sharing = Sharing {
+            sidecar: self.sidecar,
+            shared,
+            profile: self.maker.profile().id(),
+            own_profile: self.own_profile,
+            recipe: self.options.recipe,
+            is_away: true,
+        };
+        let outcome = sharing.run_with(trees, parts, looks, progress, interrupt)?;
+        let there = There::load(self.sidecar, sharing.profile, shared.repository()).map_err(|error| self.io(error))?;
+        let Some(there) = there else {
+            return Ok((outcome, RoaringBitmap::new()));
+        };
+        // What has not been looked at in this run may not be there any more.
+        if outcome.stopped.is_none() && !outcome.interrupted {
+            self.drop_local(parts, &there, interrupt)?;
+        }
+        Ok((outcome, there.docs))
+    }
+
+    /// Drops vectors that are there; others that are in segments become parts.
+    fn drop_local(&self, parts: &mut Parts, there: &There, interrupt: &AtomicBool) -> Result<(), CatchUpError> {
+        let lock = self.sidecar.lock_unless(self.patience, interrupt)?;
+        let Some(mut state) = self.sidecar.state()?.filter(|state| state.epoch == there.epoch) else {
+            return Ok(());
+        };
+        let profile = self.maker.profile().id().to_string();
+        let segments =
+            Segments::open(self.sidecar, &state, self.own_profile)?.with_added(self.sidecar, &state, &profile);
+        let mut dropped = Vec::new();
+        for (entry, segment) in state.segments.iter_mut().zip(segments.iter()) {
+            let Some(at) = entry.vectors.iter().position(|vectors| vectors.profile == profile) else {
+                continue;
+            };
+            if let Some(rows) = segment.rows(self.maker.profile().id()) {
+                let left = self.left_of(segment, &rows, there)?;
+                left.into_iter().for_each(|part| parts.add(part));
+            }
+            dropped.push(entry.vectors.remove(at).file);
+        }
+        if !dropped.is_empty() {
+            publish_state(self.sidecar, &lock, &mut state)?;
+            retire_files(self.sidecar, dropped.iter().map(|file| (Store::Dense, file)));
+        }
+        let is_there = |key| segments.find_doc(key).is_some_and(|doc| there.docs.contains(doc));
+        let removed = parts.remove_done(self.sidecar, &lock, is_there);
+        removed.map_err(|error| self.io(error))
+    }
+
+    /// The rows of a segment that are not there, as a part.
+    fn left_of(&self, segment: &Segment, rows: &RowFile, there: &There) -> Result<Option<Part>, CatchUpError> {
+        let mut writer = rows.writer()?;
+        let mut keys: Vec<ChunkKey> = Vec::new();
+        for row in (0..rows.len()).filter(|&row| rows.has(row) && !there.docs.contains(segment.base_doc + row)) {
+            writer.copy_row(rows, row)?;
+            keys.push(segment.lexical.key(row));
+        }
+        if keys.is_empty() {
+            return Ok(None);
+        }
+        let part = Part::store(self.sidecar, &keys, &writer.finish());
+        part.map(Some).map_err(|error| self.io(error))
+    }
+}
+
+/// Gives what is known to be shared the numbers that documents have in `after`, which were those of `before`.
+pub fn renumber_shared(
+    sidecar: &Sidecar,
+    profile: ProfileId,
+    repository: RepositoryTag,
+    before: &Segments,
+    after: &Segments,
+) -> io::Result<()> {
+    let Some(mut there) = There::load(sidecar, profile, repository)? else {
+        return Ok(());
+    };
+    if there.epoch != before.epoch() || there.epoch == after.epoch() {
+        return Ok(());
+    }
+    let renumbered = there.docs.iter().filter_map(|doc| {
+        let (segment, row) = before.of_doc(doc)?;
+        after.find_doc(segment.lexical.key(row))
+    });
+    there.docs = renumbered.collect();
+    there.epoch = after.epoch();
+    there.store(sidecar, &There::keys(sidecar, profile, repository)?)
+}
