@@ -221,10 +221,12 @@ impl Desk {
         {
             return Ok(Arc::clone(changes));
         }
+        // A comparison that fails leaves no list: the watch is newer than the last one.
+        let last = files.last.take();
         files.watch(&self.workspace.repository);
         let began = Instant::now();
         let found = Arc::new(self.workspace.changes(&mut files.known, interrupt)?);
-        let changes = match files.last.take() {
+        let changes = match last {
             // The same list again, so that views made of it are known by it.
             Some((_, last)) if *last == *found => last,
             _ => found,
@@ -484,4 +486,31 @@ fn build(workspace: &Workspace, bases: &Mutex<Vec<HeldBase>>, job: &Job) -> Resu
     let base = workspace.in_memory(job.target, &job.interrupt)?;
     hold_base(bases, job.target.tree, base, Some(note));
     Ok(Outcome::default())
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::config::Overrides;
+    use crate::support::TestRepo;
+
+    #[test]
+    fn a_call_that_is_given_up_hides_no_edit_from_the_next() {
+        let repo = TestRepo::new("\n//- a.rs\nfn a() {}\n");
+        let desk = Desk::new(Workspace::open(repo.root(), &Overrides::default()).unwrap(), true);
+        let changed = |is_given_up| {
+            let changes = desk.work_tree_changes(&AtomicBool::new(is_given_up));
+            changes.map(|changes| changes.changes.len())
+        };
+        assert_eq!(changed(false).unwrap(), 0);
+        repo.write("a.rs", "fn b() {}\n");
+        // The note of the edit may come a moment later.
+        let began = Instant::now();
+        while changed(true).is_ok() {
+            assert!(began.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(changed(false).unwrap(), 1);
+    }
 }
