@@ -511,6 +511,9 @@ mod tests {
             assert!(began.elapsed() < Duration::from_secs(60));
             std::thread::sleep(Duration::from_millis(5));
         }
+        // Long enough after it for another watch.
+        std::thread::sleep(2 * CALM);
+        changed(true).unwrap_err();
         assert_eq!(changed(false).unwrap(), 1);
     }
 }
