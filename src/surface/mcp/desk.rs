@@ -25,6 +25,8 @@ use crate::surface::open::{Base, Keeping, READ_ONLY_NOTE, Workspace, is_read_onl
 const MAX_VIEWS: usize = 6;
 /// Opened snapshots that views are made from.
 const MAX_BASES: usize = 4;
+/// An index in memory has no more segments: of those before it each may be of a tree that nobody asks about any more.
+const MAX_PARTS: usize = 8;
 /// A snapshot of a partial clone is looked at anew after so long: objects may have come.
 const PARTIAL_FOR: Duration = Duration::from_secs(5);
 /// Whoever waits for less than this wants an answer at once.
@@ -472,6 +474,15 @@ fn hold_base(bases: &Mutex<Vec<HeldBase>>, tree: TreeId, base: Base, note: Optio
     });
 }
 
+/// What the index of another tree in memory is made on top of, so that it takes no more than what is new: all that was made before, unless
+/// that is in too many parts.
+fn newest_in_memory(bases: &Mutex<Vec<HeldBase>>) -> Option<Base> {
+    let bases = locked(bases);
+    let newest = bases.iter().rev().find(|held| held.note.is_some())?;
+    let is_compact = newest.base.segments().iter().count() < MAX_PARTS;
+    is_compact.then(|| newest.base.clone())
+}
+
 /// A build: into the sidecar where that is allowed and possible, else into memory.
 fn build(workspace: &Workspace, bases: &Mutex<Vec<HeldBase>>, job: &Job) -> Result<Outcome> {
     const FOREIGN_NOTE: &str =
@@ -483,7 +494,7 @@ fn build(workspace: &Workspace, bases: &Mutex<Vec<HeldBase>>, job: &Job) -> Resu
             ended => return ended,
         },
     };
-    let base = workspace.in_memory(job.target, &job.interrupt)?;
+    let base = workspace.in_memory(job.target, newest_in_memory(bases), &job.interrupt)?;
     hold_base(bases, job.target.tree, base, Some(note));
     Ok(Outcome::default())
 }

@@ -18,10 +18,11 @@ use crate::model::{BlobId, CommitId, Oid, RepoPath};
 use crate::snapshot::{Change, ListedFile, Manifest, Provenance, View, attributes_of, lay_over_changes, list_changes};
 
 impl Workspace {
-    /// Everything of a tree, from what is stored of others and from git, without writing.
-    pub(crate) fn in_memory(&self, target: Target, interrupt: &AtomicBool) -> Result<Base> {
+    /// Everything of a tree, from what is known of another one, or stored, and from git, without writing.
+    pub(crate) fn in_memory(&self, target: Target, known: Option<Base>, interrupt: &AtomicBool) -> Result<Base> {
         let changes = self.files_of(target)?;
-        let segments = self.any_segments().unwrap_or_default();
+        let known = known.map(|base| base.segments);
+        let segments = known.or_else(|| self.any_segments()).unwrap_or_default();
         self.lay_over(changes, &HashMap::new(), segments, interrupt)
             .map(|(segments, manifest)| Base {
                 segments,

@@ -94,7 +94,7 @@ impl Workspace {
                 }
                 tracing::warn!("{error:#}");
                 provenance.incomplete.push(READ_ONLY_NOTE.to_owned());
-                Ok((self.in_memory(target, interrupt)?, Outcome::default()))
+                Ok((self.in_memory(target, None, interrupt)?, Outcome::default()))
             }
             found => found,
         }
@@ -102,7 +102,7 @@ impl Workspace {
 
     fn newly_stored(&self, target: Target, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<(Base, Outcome)> {
         if self.keeping == Keeping::Nowhere {
-            return Ok((self.in_memory(target, interrupt)?, Outcome::default()));
+            return Ok((self.in_memory(target, None, interrupt)?, Outcome::default()));
         }
         // A collection of garbage may take away again what nothing but this query keeps.
         for _ in 0..MAX_ATTEMPTS {

@@ -205,6 +205,42 @@ fn a_foreign_repository_is_only_read() {
 }
 
 #[test]
+fn an_index_in_memory_on_top_of_others_answers_like_one_of_its_own() {
+    // More than are made on top of one another.
+    const N_COMMITS: usize = 12;
+    let home = project();
+    let other = TestRepo::empty();
+    for number in 0..N_COMMITS {
+        let text =
+            format!("def counted_{number}():\n    \"\"\"Counts packets, way {number}.\"\"\"\n    return {number}\n");
+        other.write("lib.py", &text);
+        other.write(format!("way_{}.py", number % 4), &text);
+        other.commit(&format!("way {number}"));
+    }
+    let root = text(other.root().parent().unwrap()).to_owned();
+    let ask = |client: &mut Client, back: usize| {
+        let reference = format!("HEAD~{back}");
+        let arguments =
+            json!({"query": "where are packets counted", "repo": text(other.root()), "ref": reference, "limit": 0});
+        let answer = client.call_complete("search", arguments);
+        assert!(answer.text.contains("kept in memory"), "{}", answer.text);
+        answer.results().clone()
+    };
+    let mut client = Client::legacy(&home, &["--root", &root]);
+    for back in (0..N_COMMITS).rev() {
+        let told = ask(&mut client, back);
+        assert!(!told.is_empty());
+        if back % 5 == 0 {
+            assert_eq!(
+                told,
+                ask(&mut Client::legacy(&home, &["--root", &root]), back),
+                "{back}"
+            );
+        }
+    }
+}
+
+#[test]
 fn what_a_foreign_repository_takes_from_outside_is_refused() {
     let home = project();
     let roots = tempfile::tempdir().unwrap();
