@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::history::MAX_GIVEN_COMMITS;
 use crate::model::{CommitId, Oid, TreeId};
 use crate::sidecar::{decode, encode};
 
@@ -16,8 +17,6 @@ const MAX_PARTS: usize = 4096;
 const MAX_TREES: usize = 1024;
 /// A dense and a sparse one can be in use.
 const MAX_MODELS: usize = 16;
-/// No batch of commits has more.
-const MAX_BATCH_COMMITS: u32 = 1 << 16;
 /// No entry opens to more; a part is a few dozen megabytes at most.
 pub(super) const MAX_ENTRY_BYTES: u64 = 256 << 20;
 /// The entries together open to no more than so many times their own size, beside a constant for very small bundles.
@@ -324,8 +323,9 @@ impl Header {
         }
         let batches = self.commits.as_ref().map_or(&[][..], |commits| &commits.batches);
         let tips = self.commits.as_ref().map_or(&[][..], |commits| &commits.tips);
-        if batches.len() > MAX_PARTS || tips.len() > MAX_TREES || batches.iter().any(|&n| n > MAX_BATCH_COMMITS) {
-            return Err(odd("too many commits".to_owned()));
+        let is_batch = |n: &u32| (1..=MAX_GIVEN_COMMITS).contains(&(*n as usize));
+        if batches.len() > MAX_PARTS || tips.len() > MAX_TREES || !batches.iter().all(is_batch) {
+            return Err(odd("too many commits, or none".to_owned()));
         }
         if self
             .trees

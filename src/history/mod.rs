@@ -45,7 +45,7 @@ pub use messages::{Messages, MessagesError, is_trailer};
 pub use people::Mailmap;
 pub use plan::{HistoryLimit, Plan, plan};
 pub use record::{Boundary, Change, CommitData, CommitHead, Entry, Origin, PathChange, Who};
-pub use selection::{Selected, select};
+pub use selection::{MAX_GIVEN_COMMITS, Selected, select};
 pub use shape::{Shape, has_life};
 pub use store::{History, HistoryError, Reachable};
 pub use symbol_batch::{SymbolBatch, TracedChange, TracedPaths, symbol_batch_bytes};

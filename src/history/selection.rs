@@ -10,8 +10,10 @@ use super::store::{History, HistoryError, Reachable};
 use super::symbol_batch::{TracedPaths, symbol_batch_bytes};
 use super::writer::BatchWriter;
 
-/// How many commits a batch that is given to others has: few enough for memory, and so many that they are not merged.
-const BATCH_COMMITS: usize = 1 << 13;
+/// How many commits a batch that is given to others has at most: few enough for memory, and so many that they are not merged.
+pub const MAX_GIVEN_COMMITS: usize = 1 << 13;
+/// It also ends before it has more changed paths than this, some 50 MB, unless a single commit has.
+const MAX_GIVEN_CHANGES: usize = 2_000_000;
 
 /// A batch, and the files beside it.
 #[derive(Debug)]
@@ -35,16 +37,17 @@ pub fn select<E: From<HistoryError>>(
     recipe: u64,
     finished: impl FnMut(Selected) -> Result<(), E>,
 ) -> Result<(), E> {
-    select_in(history, lines, wanted, recipe, BATCH_COMMITS, finished)
+    let most = (MAX_GIVEN_COMMITS, MAX_GIVEN_CHANGES);
+    select_in(history, lines, wanted, recipe, most, finished)
 }
 
-/// [`select`] in batches of so many commits.
+/// [`select`] in batches of so many commits and changed paths at most.
 pub(super) fn select_in<E: From<HistoryError>>(
     history: &History,
     lines: &[LineChanges],
     wanted: &Reachable,
     recipe: u64,
-    n_commits: usize,
+    most: (usize, usize),
     mut finished: impl FnMut(Selected) -> Result<(), E>,
 ) -> Result<(), E> {
     let order = in_order(history, wanted)?;
@@ -58,10 +61,26 @@ pub(super) fn select_in<E: From<HistoryError>>(
     for (number, new) in order.iter().zip(0..) {
         selection.numbers[*number as usize] = Some(new);
     }
-    for (numbers, base) in order.chunks(n_commits).zip((0..).step_by(n_commits)) {
-        finished(selection.batch(numbers, base)?)?;
+    let mut base = 0;
+    while base < order.len() {
+        let n_commits = n_first(history, &order[base..], most)?;
+        finished(selection.batch(&order[base..base + n_commits], base as u32)?)?;
+        base += n_commits;
     }
     Ok(())
+}
+
+/// How many of the first commits go into a batch: one at least.
+fn n_first(history: &History, numbers: &[u32], most: (usize, usize)) -> Result<usize, HistoryError> {
+    let (mut n_commits, mut n_changes) = (0, 0);
+    for &number in numbers.iter().take(most.0) {
+        n_changes += history.n_touched(number)?;
+        if n_commits > 0 && n_changes > most.1 {
+            break;
+        }
+        n_commits += 1;
+    }
+    Ok(n_commits)
 }
 
 /// The order in which they would be recorded if none were.

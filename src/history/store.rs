@@ -281,6 +281,12 @@ impl History {
         Ok(heads)
     }
 
+    /// How many paths a commit changed.
+    pub(super) fn n_touched(&self, number: u32) -> Result<usize, HistoryError> {
+        let (batch, local) = self.batch(number);
+        Ok(batch.n_touched(local)?)
+    }
+
     /// The whole message of a commit.
     pub fn message(&self, number: u32) -> Result<String, HistoryError> {
         let (batch, local) = self.batch(number);

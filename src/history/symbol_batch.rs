@@ -151,6 +151,9 @@ impl SymbolBatch {
         if !self.belongs_to(batch) {
             return Err(self.damaged("other commits than its batch"));
         }
+        if !self.names.is_ascending() {
+            return Err(self.damaged("order of names"));
+        }
         let of_path = |changes: &Vec<TracedChange>| changes.iter().map(|change| change.records.len()).sum::<usize>();
         let n_records: usize = self.all(batch)?.values().map(of_path).sum();
         match n_records == self.n_records as usize {
@@ -167,7 +170,7 @@ impl SymbolBatch {
         let n_names = self.names.len() as u64;
         let mut blocks = Blocks::of(self);
         let mut n_left = self.blocks.len().saturating_mul(MAX_RATIO) + RATIO_SLACK;
-        let is_whole = self.belongs_to(batch) && (0..n_names).all(is_name);
+        let is_whole = self.belongs_to(batch) && (0..n_names).all(is_name) && self.names.is_ascending();
         if !is_whole || blocks.n_bytes > n_left {
             return Err(self.damaged("names, or its size"));
         }
@@ -369,6 +372,17 @@ struct StoredRecord {
     goes_on: bool,
 }
 
+impl StoredRecord {
+    /// Whether lines and positions count from 1, and a share is one.
+    fn is_within_bounds(&self) -> bool {
+        let is_range = |(start, end): (u32, u32)| start >= 1 && end < u32::MAX;
+        self.nth >= 1
+            && self.old_lines.is_none_or(is_range)
+            && self.new_lines.is_none_or(is_range)
+            && self.origin.is_none_or(|(.., nth, percent)| nth >= 1 && percent <= 100)
+    }
+}
+
 impl RunReader<'_> {
     fn next(&mut self, is_wanted: &dyn Fn(u64) -> bool) -> Option<TracedChange> {
         let (count, is_unknown) = self.head()?;
@@ -404,7 +418,7 @@ impl RunReader<'_> {
             return None;
         }
         for _ in 0..count {
-            let stored = self.stored()?;
+            let stored = self.stored().filter(StoredRecord::is_within_bounds)?;
             let names = &self.symbols.names;
             let length = |number: u64| Some(names.get(usize::try_from(number).ok()?)?.len());
             let mut n_bytes = RECORD_BYTES + length(stored.name)?;

@@ -391,13 +391,23 @@ fn what_others_get_follows_from_the_commits_alone() {
             all.push((selected.records, selected.symbols, selected.lines));
             Ok::<_, HistoryError>(())
         };
-        super::selection::select_in(&history, &lines, &reached, 7, 7, keep).unwrap();
+        super::selection::select_in(&history, &lines, &reached, 7, (7, usize::MAX), keep).unwrap();
         all
     };
     let files = selected(&in_turns, &[40], &[38, 39]);
     assert_eq!(files.len(), 6);
     assert!(files == selected(&one_after_the_other, &[3, 20, 1, 16], &[38, 39]));
     assert!(files == selected(&in_turns, &[10; 4], &[38, 39]));
+
+    let (history, lines) = recorded(&in_turns, &[40]);
+    let mut sizes = Vec::new();
+    let keep = |selected: Selected| {
+        sizes.push(selected.n_commits);
+        Ok::<_, HistoryError>(())
+    };
+    let all = history.reachable(&[38, 39]);
+    super::selection::select_in(&history, &lines, &all, 7, (40, 15), keep).unwrap();
+    assert_eq!(sizes, [15, 15, 10], "each changes one path");
 
     // One line alone, and everything that is said of it.
     let files = selected(&one_after_the_other, &[13, 13, 13, 1], &[39]);

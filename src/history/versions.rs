@@ -12,16 +12,27 @@ use super::shape::may_have_lives;
 use super::symbols::FileShapes;
 use super::{lines, symbol_batch, writer};
 
+/// Changes with what is recorded of the same commits: renames, what merges made themselves, signatures of lines.
+///
+/// 1: the first.
+const RECORD_VERSION: u64 = 1;
+
 /// Everything that decides what is recorded of definitions: files above `max_bytes` have none.
 pub fn symbol_recipe(max_bytes: u64) -> u64 {
     let numbers = [u64::from(RECIPE_VERSION), u64::from(LINEAGE_VERSION), max_bytes];
     xxh3_64(&numbers.map(u64::to_le_bytes).concat())
 }
 
-/// Everything that decides what a record of commits that was made elsewhere says: [`symbol_recipe`] and the formats.
+/// Everything that decides what a record of commits that was made elsewhere says: [`symbol_recipe`], the rules and the formats.
 pub fn record_recipe(max_bytes: u64) -> u64 {
     let formats = [writer::FORMAT, symbol_batch::FORMAT, lines::FORMAT].map(u64::from);
-    let numbers = [symbol_recipe(max_bytes), formats[0], formats[1], formats[2]];
+    let numbers = [
+        symbol_recipe(max_bytes),
+        RECORD_VERSION,
+        formats[0],
+        formats[1],
+        formats[2],
+    ];
     xxh3_64(&numbers.map(u64::to_le_bytes).concat())
 }
 

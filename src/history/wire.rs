@@ -94,6 +94,11 @@ impl SortedTexts {
         part(&self.bytes, &self.ends, index)
     }
 
+    /// Whether each is above the one before, which nothing can be found without.
+    pub(super) fn is_ascending(&self) -> bool {
+        (1..self.len()).all(|at| self.get(at - 1) < self.get(at))
+    }
+
     /// The first that is not below `text`.
     pub(super) fn lower_bound(&self, text: &[u8]) -> usize {
         let (mut low, mut high) = (0, self.len());

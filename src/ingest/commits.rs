@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::git::ObjectError;
 use crate::history::{
-    Batch, BatchError, Boundary, History, HistoryError, LineChanges, Reachable, Selected, SymbolBatch, TracedPaths,
-    n_traced, record_recipe, select, symbol_batch_bytes, symbol_recipe, trace,
+    Batch, BatchError, Boundary, History, HistoryError, LineChanges, LinesError, Reachable, Selected, SymbolBatch,
+    TracedPaths, n_traced, record_recipe, select, symbol_batch_bytes, symbol_recipe, trace,
 };
 use crate::model::CommitId;
 use crate::sidecar::{Bytes, HistoryEntry, Sidecar, Store};
@@ -82,6 +82,18 @@ pub enum PassedOver {
     /// What is here is as good.
     #[error("as much is recorded here already")]
     Known,
+    /// Something that is recorded here would be gone.
+    #[error("{n_commits} of the commits that are recorded here are not in it")]
+    Fewer {
+        /// How many commits.
+        n_commits: usize,
+    },
+    /// It is not what the repository says, or none that a program writes.
+    #[error("it is not true: {what}")]
+    Untrue {
+        /// What was found.
+        what: String,
+    },
     /// Another process has recorded commits in the meantime.
     #[error("commits were recorded here in the meantime")]
     Busy,
@@ -109,6 +121,10 @@ impl Recorder<'_> {
     /// What is known of everything that `tips` reach, all of which has to be recorded, traced and searchable.
     pub fn give(&self, sidecar: &Sidecar, tips: &[CommitId], max_bytes: u64) -> Result<GivenCommits, RecordError> {
         let incomplete = |what| RecordError::Incomplete { what };
+        if self.repository.is_partial() {
+            // Signatures of lines are empty where a blob is not there, which nothing tells afterwards.
+            return Err(incomplete("objects, being partial"));
+        }
         let state = sidecar.state()?.unwrap_or_default();
         let history = self
             .sound(sidecar, &state)?
@@ -126,7 +142,31 @@ impl Recorder<'_> {
             history,
         };
         given.check()?;
-        Ok(given)
+        match self.ends_in_the_middle(&given)? {
+            true => Err(incomplete("parents that were recorded after their children")),
+            false => Ok(given),
+        }
+    }
+
+    /// Whether the record of a commit ends at the limit although a parent of it has come into the record since: others, who record
+    /// parents first, would say something else of it.
+    fn ends_in_the_middle(&self, given: &GivenCommits) -> Result<bool, RecordError> {
+        let history = &given.history;
+        let mut reader = self.repository.reader();
+        for (number, boundary) in history.boundaries()? {
+            if boundary != Boundary::Limit || !given.reached.has(number) {
+                continue;
+            }
+            let parents = reader.commit(history.id(number)?)?.parents;
+            let numbers = parents.iter().map(|parent| history.number(*parent));
+            let came_since = |(now, then): (Option<u32>, &Option<u32>)| {
+                then.is_none() && now.is_some_and(|number| given.reached.has(number))
+            };
+            if numbers.zip(history.parents(number)).any(came_since) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Looks through what others have recorded: whether it is more than is known here, and about this clone's commits. Without an
@@ -134,6 +174,24 @@ impl Recorder<'_> {
     pub fn examine(
         &self,
         sidecar: &Sidecar,
+        offered: &OfferedCommits,
+        audit: Option<Audit>,
+        max_bytes: u64,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Result<ExaminedCommits, PassedOver>, RecordError> {
+        let state = sidecar.state()?.unwrap_or_default();
+        let own = (self.sound(sidecar, &state)?.unwrap_or_default(), state.history);
+        match self.examined(own, offered, audit, max_bytes, progress, interrupt) {
+            // Only what was offered is read there, so that it is not this clone's fault.
+            Err(error) if is_of_records(&error) => Ok(Err(PassedOver::Untrue { what: chain_of(&error) })),
+            examined => examined,
+        }
+    }
+
+    fn examined(
+        &self,
+        (own, before): (History, Vec<HistoryEntry>),
         offered: &OfferedCommits,
         audit: Option<Audit>,
         max_bytes: u64,
@@ -151,6 +209,11 @@ impl Recorder<'_> {
         if !theirs.iter().map(Batch::n_commits).eq(offered.sizes.iter().copied()) {
             return Err(untrue("other commits than the header says"));
         }
+        let recipe = symbol_recipe(max_bytes);
+        // What costs nothing is asked first.
+        if let Some(why) = of_no_use(&distinct(&theirs)?, &own, recipe)? {
+            return Ok(Err(why));
+        }
         if self.lacks_one(&theirs, interrupt)? {
             return Ok(Err(PassedOver::Absent));
         }
@@ -162,18 +225,17 @@ impl Recorder<'_> {
             };
             history.push(batch)?;
             history.add_symbols(SymbolBatch::from_bytes(files[1].clone())?);
+            let lines = LineChanges::from_bytes(files[2].clone())?;
+            let last = history.batches().last();
+            if last.map(|batch| (batch.base(), batch.n_commits())) != Some((lines.base(), lines.n_commits())) {
+                return Err(untrue("changed lines of other commits"));
+            }
         }
-        let recipe = symbol_recipe(max_bytes);
         if history.n_traced(recipe) != history.n_commits() {
             return Err(untrue("not all of them are traced"));
         }
         if !self.is_current(&history)? {
             return Ok(Err(PassedOver::OtherEnds));
-        }
-        let state = sidecar.state()?.unwrap_or_default();
-        let own = self.sound(sidecar, &state)?.unwrap_or_default();
-        if (own.n_traced(recipe), own.n_commits()) >= (history.n_traced(recipe), history.n_commits()) {
-            return Ok(Err(PassedOver::Known));
         }
         let n_audited = match audit {
             None => 0,
@@ -182,7 +244,7 @@ impl Recorder<'_> {
         Ok(Ok(ExaminedCommits {
             history,
             files: offered.batches.clone(),
-            before: state.history,
+            before,
             n_audited,
         }))
     }
@@ -246,12 +308,9 @@ impl Recorder<'_> {
     ) -> Result<Batch, RecordError> {
         let commit = |local| Ok((theirs.id(local)?, theirs.boundary(local)?));
         let commits: Vec<_> = (0..theirs.n_commits()).map(commit).collect::<Result<_, BatchError>>()?;
-        let distinct: HashSet<CommitId> = commits.iter().map(|(id, _)| *id).collect();
-        let is_ours = |(id, boundary): &(CommitId, Boundary)| {
-            matches!(boundary, Boundary::None | Boundary::Limit) && history.number(*id).is_none()
-        };
-        if distinct.len() != commits.len() || !commits.iter().all(is_ours) {
-            return Err(untrue("commits stand twice, or end where none does"));
+        let is_ours = |(_, boundary): &(CommitId, Boundary)| matches!(boundary, Boundary::None | Boundary::Limit);
+        if !commits.iter().all(is_ours) {
+            return Err(untrue("commits end where none does"));
         }
         progress.begin(Stage::Recording, commits.len());
         let writer = self.batch(history, &commits, &|| progress.advance(0), interrupt)?;
@@ -311,9 +370,6 @@ impl Recorder<'_> {
                 return Err(untrue("definitions"));
             }
             let lines = LineChanges::from_bytes(files[2].clone())?;
-            if (lines.base(), lines.n_commits()) != (batch.base(), batch.n_commits()) {
-                return Err(untrue("changed lines of other commits"));
-            }
             lines.verify(batch)?;
             for &local in &locals {
                 if interrupt.load(Ordering::Relaxed) {
@@ -360,6 +416,55 @@ impl GivenCommits {
 fn as_stored(batch: &Batch, recipe: u64, traced: &TracedPaths) -> Result<TracedPaths, BatchError> {
     let bytes = symbol_batch_bytes(batch, 0, recipe, traced);
     SymbolBatch::from_bytes(bytes)?.all(batch)
+}
+
+/// Why a record of these commits is none that this clone could use, as far as what is recorded here tells it.
+fn of_no_use(theirs: &HashSet<CommitId>, own: &History, recipe: u64) -> Result<Option<PassedOver>, RecordError> {
+    let is_traced = |number| own.is_traced(number, recipe);
+    if theirs.iter().all(|&id| own.number(id).is_some_and(is_traced)) {
+        return Ok(Some(PassedOver::Known));
+    }
+    let ids = (0..own.n_commits()).map(|number| own.id(number));
+    let ids: Vec<CommitId> = ids.collect::<Result<_, _>>()?;
+    let n_commits = ids.iter().filter(|id| !theirs.contains(id)).count();
+    Ok((n_commits > 0).then_some(PassedOver::Fewer { n_commits }))
+}
+
+/// Whether records are at fault, not the repository, the disk or somebody's patience.
+fn is_of_records(error: &RecordError) -> bool {
+    match error {
+        RecordError::Untrue { .. } | RecordError::Batch(_) => true,
+        RecordError::History(error) => !matches!(error, HistoryError::Object(_)),
+        RecordError::Lines(error) => matches!(**error, LinesError::Section(_) | LinesError::Batch(_)),
+        _ => false,
+    }
+}
+
+/// The commits of all batches, each of which stands once: only then is it bounded what they cost to look at.
+fn distinct(batches: &[Batch]) -> Result<HashSet<CommitId>, RecordError> {
+    let mut ids = HashSet::new();
+    for batch in batches {
+        for local in 0..batch.n_commits() {
+            if !ids.insert(batch.id(local)?) {
+                return Err(untrue("commits stand twice"));
+            }
+        }
+    }
+    Ok(ids)
+}
+
+/// An error with all that it comes from.
+fn chain_of(error: &RecordError) -> String {
+    let mut text = match error {
+        RecordError::Untrue { what } => what.clone(),
+        error => error.to_string(),
+    };
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        text.push_str(&format!(": {error}"));
+        source = error.source();
+    }
+    text
 }
 
 fn untrue(what: &str) -> RecordError {

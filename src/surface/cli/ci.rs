@@ -129,7 +129,7 @@ fn run_restore(workspace: &Workspace, global: &Global, args: &RestoreArgs, outpu
             (None, because) => format!("not restored: {}", because.as_deref().unwrap_or_default()),
         })?;
     }
-    Ok(Found::Something)
+    Ok(answer.taken.as_ref().map_or(Found::Something, TakenOut::found))
 }
 
 fn is_no_use(error: &anyhow::Error) -> bool {

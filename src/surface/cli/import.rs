@@ -14,7 +14,7 @@ use super::{Found, INTERRUPTED};
 use crate::bundle::{BundleFile, CommitsPart, Header, Kind, PublicKey, Trust};
 use crate::config::Overrides;
 use crate::embed::ProfileId;
-use crate::ingest::Audit;
+use crate::ingest::{Audit, PassedOver};
 use crate::surface::open::Workspace;
 use crate::surface::share::{ImportOptions, ImportedBundle, TakenCommits, open_plain};
 
@@ -58,6 +58,7 @@ pub(super) struct TakenOut {
     new_commits: u32,
     compared_commits: usize,
     commits_passed_over: Option<String>,
+    commits_untrue: bool,
     indexed_trees: Vec<String>,
     took_ms: u64,
 }
@@ -118,8 +119,17 @@ impl TakenOut {
             new_commits: commits.n_commits,
             compared_commits: commits.n_audited,
             commits_passed_over: passed_over,
+            commits_untrue: matches!(taken.commits, Some(Err(PassedOver::Untrue { .. }))),
             indexed_trees: taken.trees.iter().map(ToString::to_string).collect(),
             took_ms: imported.elapsed.as_millis() as u64,
+        }
+    }
+
+    /// Whether nothing in it was a lie.
+    pub(super) fn found(&self) -> Found {
+        match self.commits_untrue {
+            true => Found::Nothing,
+            false => Found::Something,
         }
     }
 
@@ -193,7 +203,7 @@ pub(super) fn run(global: &Global, args: &ImportArgs, output: &mut Output) -> Re
         true => output.json(&answer)?,
         false => output.line(&answer.taken.text())?,
     }
-    Ok(Found::Something)
+    Ok(answer.taken.found())
 }
 
 fn inspect(args: &ImportArgs, output: &mut Output) -> Result<Found> {

@@ -13,7 +13,7 @@ use super::progress::CliProgress;
 use super::render::Output;
 use super::{Found, INTERRUPTED};
 use crate::git::{BoundError, Bounds, ExchangeError};
-use crate::ingest::{Audit, GivenCommits};
+use crate::ingest::{Audit, GivenCommits, PassedOver};
 use crate::surface::exchange::{Content, Purpose, PushPlan, Remote};
 use crate::surface::open::Workspace;
 use crate::surface::share::{ImportOptions, ImportedBundle, Known};
@@ -51,6 +51,7 @@ struct PullOut {
     new_commits: u32,
     commits_passed_over: Option<String>,
     vectors_passed_over: Option<String>,
+    commits_untrue: bool,
     absent_blobs: usize,
     compared_blobs: usize,
     took_ms: u64,
@@ -204,6 +205,7 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
         new_commits: 0,
         commits_passed_over: None,
         vectors_passed_over: None,
+        commits_untrue: false,
         absent_blobs: 0,
         compared_blobs: 0,
         took_ms: 0,
@@ -243,7 +245,7 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
             _ => "not pulled".to_owned(),
         })?;
     }
-    Ok(match is_wanted && !goes {
+    Ok(match is_wanted && !goes || answer.commits_untrue {
         true => Found::Nothing,
         false => Found::Something,
     })
@@ -252,9 +254,10 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
 impl PullOut {
     fn of_commits(&self) -> String {
         match (&self.commits_passed_over, self.new_commits) {
-            (Some(why), _) => format!("; the record of commits was passed over: {why}"),
+            (Some(why), 0) => format!("; the record of commits was passed over: {why}"),
             (None, 0) => String::new(),
             (None, n) => format!("; the record of {n} commits"),
+            (Some(why), n) => format!("; the record of {n} commits; another was passed over: {why}"),
         }
     }
 
@@ -265,7 +268,10 @@ impl PullOut {
         self.vectors_passed_over = taken.vectors.passed_over.clone().or(self.vectors_passed_over.take());
         match &taken.commits {
             Some(Ok(commits)) => self.new_commits += commits.n_commits,
-            Some(Err(why)) => self.commits_passed_over = Some(why.to_string()),
+            Some(Err(why)) => {
+                self.commits_passed_over = Some(why.to_string());
+                self.commits_untrue |= matches!(why, PassedOver::Untrue { .. });
+            }
             None => {}
         }
         self.absent_blobs += taken.imported.n_absent_blobs;

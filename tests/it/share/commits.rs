@@ -6,6 +6,7 @@ use std::path::Path;
 use codescout::sidecar::{Bytes, SectionFile, SectionWriter};
 use serde_json::Value;
 
+use super::audit::audited;
 use super::hostile::Victim;
 use super::raw::Raw;
 use super::{PRIVATE_KEY, PUBLIC_KEY, project};
@@ -215,6 +216,43 @@ fn a_clone_that_lacks_objects_is_neither_believed_nor_compared() {
 }
 
 #[test]
+fn nothing_that_is_recorded_is_lost() {
+    let repo = past();
+    let old = exported(&repo, &["HEAD~1"]);
+    let clone = repo.clone_with("clone", &[]);
+    // Recorded, and not traced, as it is where a question came first.
+    call_in(clone.root(), &["history", "src/send.rs"], b"").expect(0);
+    let told = call_in(clone.root(), &["import", "-", "--json"], &old).expect(0).json();
+    let why = told["commits_passed_over"].as_str().unwrap_or_default();
+    assert!(why.starts_with("1 of the commits that are recorded here"), "{told}");
+    let told = json(&clone, &["index", "--history", "--json"]);
+    assert_eq!(told["history"]["new_commits"], 0, "{told}");
+}
+
+#[test]
+fn a_record_whose_end_was_passed_by_later_ones_is_given_to_nobody() {
+    let repo = past();
+    let base = repo.git(["rev-parse", "HEAD"]).trim().to_owned();
+    for name in ["a", "b", "c"] {
+        repo.write(format!("src/{name}.rs"), format!("fn {name}() {{}}\n"));
+        repo.commit(name);
+    }
+    fs::write(repo.path(".codescout.toml"), "[history]\nmax_commits = 3\n").unwrap();
+    call_in(repo.root(), &["index", "--history"], b"").expect(0);
+    call_in(repo.root(), &["export", "-", "-q", "--history"], b"").expect(0);
+    repo.git(["checkout", "-q", "-b", "late", &base]);
+    repo.write("src/late.rs", "fn late() {}\n");
+    repo.commit("late");
+    repo.git(["merge", "-q", "--no-ff", "-m", "both", "@{-1}"]);
+    let called = call_in(repo.root(), &["export", "-", "-q", "--history"], b"").expect(2);
+    assert!(
+        called.stderr.contains("recorded after their children"),
+        "{}",
+        called.stderr
+    );
+}
+
+#[test]
 fn ids_of_any_length_travel() {
     let repo = TestRepo::sha256("//- a.rs\nfn long_ids() {}\n");
     repo.write("a.rs", "fn long_ids() { changed() }\n");
@@ -324,6 +362,14 @@ fn section(raw: &mut Raw, stem: &str, wanted: &str, change: impl FnOnce(&mut Vec
     raw.put(at, &writer.finish());
 }
 
+/// The first record's first line becomes 0.
+fn without_lines(mut run: Vec<u8>) -> Vec<u8> {
+    // Commits since, number of records, parts, events, name; then the lines after, if there are none before.
+    assert_eq!(run[2] & 3, 2, "it is added: {:?}", &run[..12]);
+    run[5] = 0;
+    run
+}
+
 fn entry(raw: &mut Raw, stem: &str, bytes: &[u8]) {
     let at = raw
         .header
@@ -336,7 +382,8 @@ fn entry(raw: &mut Raw, stem: &str, bytes: &[u8]) {
 
 type Change = fn(&mut Raw);
 
-const LIES: &[(&str, Change, &str)] = &[
+/// Headers that nobody honest writes: nothing is read behind them.
+const LYING_HEADERS: &[(&str, Change, &str)] = &[
     (
         "a batch too many",
         |raw| raw.header.commits.as_mut().unwrap().2.push(1),
@@ -354,6 +401,11 @@ const LIES: &[(&str, Change, &str)] = &[
         "too many commits",
     ),
     (
+        "a batch of nothing",
+        |raw| raw.header.commits.as_mut().unwrap().2[0] = 0,
+        "or none",
+    ),
+    (
         "very many tips",
         |raw| raw.header.commits.as_mut().unwrap().1 = vec![vec![1; 20]; 2000],
         "too many",
@@ -363,6 +415,10 @@ const LIES: &[(&str, Change, &str)] = &[
         |raw| raw.header.commits.as_mut().unwrap().1[0] = vec![1; 32],
         "object format",
     ),
+];
+
+/// Records that are not true: passed over, and what else is in the bundle is taken.
+const LIES: &[(&str, Change, &str)] = &[
     (
         "another size",
         |raw| raw.header.commits.as_mut().unwrap().2[0] += 1,
@@ -462,6 +518,32 @@ const LIES: &[(&str, Change, &str)] = &[
         "definitions",
     ),
     (
+        "names that no search by halves finds",
+        |raw| {
+            section(raw, "definitions", "names", |names| names.extend(b"!\0\0"));
+            section(raw, "definitions", "name_ends", |ends| {
+                let last = u32::from_le_bytes(ends[ends.len() - 4..].try_into().unwrap());
+                ends.extend((last + 3).to_le_bytes());
+            });
+        },
+        "names",
+    ),
+    (
+        "lines from 0 on",
+        |raw| {
+            let mut n_bytes = 0;
+            section(raw, "definitions", "blocks", |blocks| {
+                let opened = zstd::decode_all(&**blocks).unwrap();
+                *blocks = zstd::encode_all(&*without_lines(opened), 3).unwrap();
+                n_bytes = blocks.len() as u32;
+            });
+            section(raw, "definitions", "block_ends", |ends| {
+                *ends = n_bytes.to_le_bytes().to_vec()
+            });
+        },
+        "a run of records",
+    ),
+    (
         "a kind that is none",
         |raw| section(raw, "definitions", "names", |names| *names.last_mut().unwrap() = 0xfe),
         "names",
@@ -515,10 +597,36 @@ const LIES: &[(&str, Change, &str)] = &[
 #[test]
 fn records_that_lie_are_refused() {
     let victim = Victim::of(&["export", "-", "-q", "--history"]);
-    for (about, change, said) in LIES {
+    for (about, change, said) in LYING_HEADERS {
         let mut raw = victim.honest.clone();
         change(&mut raw);
         victim.refuses(about, &raw.to_bytes(), &[], said);
+    }
+    for (about, change, said) in LIES {
+        let mut raw = victim.honest.clone();
+        change(&mut raw);
+        let (called, outside) = audited(
+            victim.repo.root(),
+            &["import", "-", "--json"],
+            &raw.to_bytes(),
+            &victim.repo.path(".codescout"),
+        );
+        assert!(outside.is_empty(), "{about}: {outside:#?}");
+        let told = called.expect(1).json();
+        assert_eq!(
+            (&told["commits_untrue"], &told["new_commits"]),
+            (&true.into(), &0.into()),
+            "{about}: {told}"
+        );
+        let why = told["commits_passed_over"].as_str().unwrap();
+        assert!(
+            why.starts_with("it is not true") && why.contains(said),
+            "{about}: {why}"
+        );
+        assert!(
+            json(&victim.repo, &["status", "--json"])["history"].is_null(),
+            "{about}"
+        );
     }
     let mut raw = victim.honest.clone();
     raw.header.commits.as_mut().unwrap().0 ^= 1;
