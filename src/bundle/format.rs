@@ -86,11 +86,7 @@ impl CommitsPart {
     pub(super) fn new(recipe: u64, tips: &[CommitId]) -> Self {
         Self {
             recipe,
-            tips: tips
-                .iter()
-                .take(MAX_TREES)
-                .map(|tip| tip.0.as_bytes().to_vec())
-                .collect(),
+            tips: tips.iter().map(|tip| tip.0.as_bytes().to_vec()).collect(),
             batches: Vec::new(),
         }
     }

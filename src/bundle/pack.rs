@@ -94,8 +94,13 @@ impl Contents<'_> {
         sidecar: &Sidecar,
         to: &mut dyn Write,
     ) -> Result<Packed, PackError> {
+        // What is recorded of commits does not depend on these.
+        let (recipe, profile) = match kind == Kind::Added && self.added.is_empty() {
+            true => (0, [0; 16]),
+            false => (self.recipe, self.profile.0),
+        };
         let mut packing = Packing {
-            header: Header::new(kind, self.recipe, self.profile.0, self.id_bytes, self.trees),
+            header: Header::new(kind, recipe, profile, self.id_bytes, self.trees),
             frames: Counted {
                 to: sidecar.staging()?,
                 n_bytes: 0,

@@ -150,6 +150,9 @@ impl<R: Read> BundleFile<R> {
                 text(id_bytes),
             ));
         }
+        if header.kind() == Kind::Added && header.added.is_empty() {
+            return Ok(());
+        }
         if header.recipe != recipe {
             let text = |recipe| format!("{recipe:016x}");
             return Err(other("extraction recipe", text(header.recipe), text(recipe)));

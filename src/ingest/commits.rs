@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::git::ObjectError;
 use crate::history::{
-    Batch, BatchError, Boundary, History, HistoryError, LineChanges, LinesError, Reachable, Selected, SymbolBatch,
-    TracedPaths, n_traced, record_recipe, select, symbol_batch_bytes, symbol_recipe, trace,
+    BATCH_COMMITS, Batch, BatchError, Boundary, History, HistoryError, LineChanges, LinesError, Reachable, Selected,
+    SymbolBatch, TracedPaths, n_traced, record_recipe, select, symbol_batch_bytes, symbol_recipe, trace,
 };
 use crate::model::CommitId;
-use crate::sidecar::{Bytes, HistoryEntry, Sidecar, Store};
+use crate::sidecar::{Bytes, HistoryEntry, LockError, Sidecar, Store};
 
 use super::history::{HISTORY_ENDING, RecordError, Recorder, current_state};
 use super::import::{Audit, chosen};
@@ -22,10 +22,13 @@ use super::sides::LINES_ENDING;
 use super::sweep::retire_history;
 use super::trace::SYMBOLS_ENDING;
 
+/// So many commits that are recorded here and not in what others have recorded are recorded again on top of that.
+const MAX_KEPT_COMMITS: usize = 1024;
+
 /// What is known of the commits that some reach, to be given to others.
 #[derive(Debug)]
 pub struct GivenCommits {
-    /// The commits from which all others are reached.
+    /// The commits from which all others are reached and none of them is, ascending.
     pub tips: Vec<CommitId>,
     /// What decided what the records say.
     pub recipe: u64,
@@ -51,6 +54,8 @@ pub struct OfferedCommits {
 pub struct ExaminedCommits {
     history: History,
     files: Vec<[Bytes; 3]>,
+    /// The records of further batches: what is recorded here and not there.
+    kept: Vec<Vec<u8>>,
     /// What is recorded here until it is taken over.
     before: Vec<HistoryEntry>,
     /// Of how many commits everything was made again to compare; 0 if its maker is trusted.
@@ -58,9 +63,15 @@ pub struct ExaminedCommits {
 }
 
 impl ExaminedCommits {
-    /// How many there are.
+    /// How many others have recorded.
     pub fn n_commits(&self) -> u32 {
-        self.history.n_commits()
+        let theirs = self.history.batches().iter().take(self.files.len());
+        theirs.map(|batch| batch.n_commits()).sum()
+    }
+
+    /// Whether there are others, which nobody has traced.
+    pub fn has_kept(&self) -> bool {
+        !self.kept.is_empty()
     }
 }
 
@@ -94,8 +105,8 @@ pub enum PassedOver {
         /// What was found.
         what: String,
     },
-    /// Another process has recorded commits in the meantime.
-    #[error("commits were recorded here in the meantime")]
+    /// Another process has recorded commits in the meantime, or is writing.
+    #[error("another process was writing here in the meantime")]
     Busy,
 }
 
@@ -109,6 +120,14 @@ impl GivenCommits {
     pub fn has(&self, commit: CommitId) -> bool {
         let number = self.history.number(commit);
         number.is_some_and(|number| self.reached.has(number))
+    }
+
+    /// Whether a record of everything that `tips` reach has all of them.
+    pub fn is_within(&self, tips: &[CommitId]) -> bool {
+        let numbers: Vec<u32> = tips.iter().filter_map(|&tip| self.history.number(tip)).collect();
+        let reached = self.history.reachable(&numbers);
+        let is_reached = |tip: &CommitId| self.history.number(*tip).is_some_and(|number| reached.has(number));
+        self.tips.iter().all(is_reached)
     }
 
     /// Hands on batch by batch; equal commits give equal bytes, however they were recorded.
@@ -133,8 +152,12 @@ impl Recorder<'_> {
         let lines: Option<Vec<LineChanges>> = state.history.iter().map(open_lines).collect();
         let numbers: Option<Vec<u32>> = tips.iter().map(|&tip| history.number(tip)).collect();
         let numbers = numbers.ok_or(incomplete("commits that are recorded"))?;
+        let parents = numbers.iter().flat_map(|&number| history.parents(number)).flatten();
+        let behind = history.reachable(&parents.copied().collect::<Vec<_>>());
+        let ends = tips.iter().zip(&numbers).filter(|(_, number)| !behind.has(**number));
+        let ends: BTreeSet<CommitId> = ends.map(|(tip, _)| *tip).collect();
         let given = GivenCommits {
-            tips: tips.to_vec(),
+            tips: ends.into_iter().collect(),
             recipe: record_recipe(max_bytes),
             symbol_recipe: symbol_recipe(max_bytes),
             reached: history.reachable(&numbers),
@@ -211,8 +234,15 @@ impl Recorder<'_> {
         }
         let recipe = symbol_recipe(max_bytes);
         // What costs nothing is asked first.
-        if let Some(why) = of_no_use(&distinct(&theirs)?, &own, recipe)? {
-            return Ok(Err(why));
+        let ids = distinct(&theirs)?;
+        let is_traced = |number| own.is_traced(number, recipe);
+        if ids.iter().all(|&id| own.number(id).is_some_and(is_traced)) {
+            return Ok(Err(PassedOver::Known));
+        }
+        let missing = self.not_in(&ids, &own)?;
+        if missing.len() > MAX_KEPT_COMMITS {
+            let n_commits = missing.len();
+            return Ok(Err(PassedOver::Fewer { n_commits }));
         }
         if self.lacks_one(&theirs, interrupt)? {
             return Ok(Err(PassedOver::Absent));
@@ -241,8 +271,14 @@ impl Recorder<'_> {
             None => 0,
             Some(audit) => self.audit(&history, offered, audit, max_bytes, progress, interrupt)?,
         };
+        let kept = self.kept(&mut history, &missing, interrupt)?;
+        let n_commits = missing.iter().filter(|id| history.number(**id).is_none()).count();
+        if n_commits > 0 {
+            return Ok(Err(PassedOver::Fewer { n_commits }));
+        }
         Ok(Ok(ExaminedCommits {
             history,
+            kept,
             files: offered.batches.clone(),
             before,
             n_audited,
@@ -256,7 +292,10 @@ impl Recorder<'_> {
         examined: &ExaminedCommits,
         interrupt: &AtomicBool,
     ) -> Result<Result<(), PassedOver>, RecordError> {
-        let lock = sidecar.lock_unless(self.patience, interrupt)?;
+        let lock = match sidecar.lock_unless(self.patience, interrupt) {
+            Err(LockError::Busy { .. }) => return Ok(Err(PassedOver::Busy)),
+            lock => lock?,
+        };
         let mut state = current_state(sidecar)?;
         if state.history != examined.before {
             return Ok(Err(PassedOver::Busy));
@@ -273,11 +312,50 @@ impl Recorder<'_> {
                 lines: Some(put(LINES_ENDING, lines)?),
             });
         }
+        let further = examined.history.batches().iter().skip(entries.len());
+        for (batch, records) in further.zip(&examined.kept) {
+            entries.push(HistoryEntry {
+                base_commit: batch.base(),
+                n_commits: batch.n_commits(),
+                records: store(sidecar, Store::History, HISTORY_ENDING, records)?,
+                symbols: None,
+                messages: None,
+                lines: None,
+            });
+        }
         state.history = entries;
         pass("import.stored", sidecar)?;
         publish_state(sidecar, &lock, &mut state)?;
         retire_history(sidecar, &examined.before);
         Ok(Ok(()))
+    }
+
+    /// The recorded commits that others have not recorded.
+    fn not_in(&self, theirs: &HashSet<CommitId>, own: &History) -> Result<Vec<CommitId>, RecordError> {
+        let ids = (0..own.n_commits()).map(|number| own.id(number));
+        let mut ids: Vec<CommitId> = ids.collect::<Result<_, _>>()?;
+        ids.retain(|id| !theirs.contains(id));
+        Ok(ids)
+    }
+
+    /// Records on top of `history` those of the commits that git still has.
+    fn kept(
+        &self,
+        history: &mut History,
+        commits: &[CommitId],
+        interrupt: &AtomicBool,
+    ) -> Result<Vec<Vec<u8>>, RecordError> {
+        let mut reader = self.repository.reader();
+        let mut commits = commits.to_vec();
+        commits.retain(|commit| reader.commit(*commit).is_ok());
+        let plan = self.plan(history, &commits, interrupt)?;
+        let mut kept = Vec::new();
+        for commits in plan.commits.chunks(BATCH_COMMITS) {
+            let records = self.batch(history, commits, &|| {}, interrupt)?.finish();
+            history.push(Batch::from_bytes(records.clone())?)?;
+            kept.push(records);
+        }
+        Ok(kept)
     }
 
     /// Whether this clone does not have one of the commits. The oldest is asked for first, which a shallow clone lacks.
@@ -416,18 +494,6 @@ impl GivenCommits {
 fn as_stored(batch: &Batch, recipe: u64, traced: &TracedPaths) -> Result<TracedPaths, BatchError> {
     let bytes = symbol_batch_bytes(batch, 0, recipe, traced);
     SymbolBatch::from_bytes(bytes)?.all(batch)
-}
-
-/// Why a record of these commits is none that this clone could use, as far as what is recorded here tells it.
-fn of_no_use(theirs: &HashSet<CommitId>, own: &History, recipe: u64) -> Result<Option<PassedOver>, RecordError> {
-    let is_traced = |number| own.is_traced(number, recipe);
-    if theirs.iter().all(|&id| own.number(id).is_some_and(is_traced)) {
-        return Ok(Some(PassedOver::Known));
-    }
-    let ids = (0..own.n_commits()).map(|number| own.id(number));
-    let ids: Vec<CommitId> = ids.collect::<Result<_, _>>()?;
-    let n_commits = ids.iter().filter(|id| !theirs.contains(id)).count();
-    Ok((n_commits > 0).then_some(PassedOver::Fewer { n_commits }))
 }
 
 /// Whether records are at fault, not the repository, the disk or somebody's patience.

@@ -207,7 +207,7 @@ impl Recorder<'_> {
         Ok(false)
     }
 
-    fn plan(
+    pub(super) fn plan(
         &self,
         history: &History,
         tips: &[CommitId],

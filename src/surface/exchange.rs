@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, HashSet};
 use std::io::{Read, Write};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, Result, ensure};
 
 use super::open::Workspace;
 use super::share::{ImportOptions, ImportedBundle, Known, Packing};
 use crate::artifact::ArtifactKey;
-use crate::bundle::{Kind, SigningKey, decode_keys, encode_keys};
+use crate::bundle::{Kind, SigningKey, Trust, decode_keys, encode_keys};
 use crate::embed::ProfileId;
 use crate::git::{Bounds, Direction, Exchange, ExchangeError, Shelf};
 use crate::index::Segments;
-use crate::ingest::{Progress, has_rows};
+use crate::ingest::{PassedOver, Progress, has_rows};
 use crate::model::{BlobId, CommitId, Lang};
 
 /// Below this stand the indexes of a remote, one for each build and settings.
@@ -135,8 +135,13 @@ impl PushPlan {
 }
 
 /// What a pull would do.
+#[derive(Default)]
 pub(crate) struct PullPlan {
     parts: Vec<Part>,
+    /// What is brought one after the other instead if a part turns out to be of no use.
+    others: Vec<Part>,
+    /// Why nothing of this would be of use.
+    pub(crate) passed_over: Option<PassedOver>,
 }
 
 impl PullPlan {
@@ -268,10 +273,10 @@ impl<'a> Remote<'a> {
         known: &Known,
         sign: Option<&SigningKey>,
     ) -> Result<PushPlan> {
-        let covered: HashSet<ArtifactKey> = self.parts.iter().flat_map(|part| part.keys.iter().copied()).collect();
         if self.content == Content::Commits {
             return self.plan_push_of_commits(workspace, known, sign);
         }
+        let covered: HashSet<ArtifactKey> = self.parts.iter().flat_map(|part| part.keys.iter().copied()).collect();
         let segments = match self.content.profile() {
             None => known.segments().clone(),
             Some(profile) => known.with_added(profile),
@@ -336,7 +341,7 @@ impl<'a> Remote<'a> {
             new: None,
             n_parts: (n_before, n_before),
         };
-        let is_there = |part: &Part| given.tips.iter().all(|tip| part.tips().contains(tip));
+        let is_there = |part: &Part| given.is_within(&part.tips());
         if !plan.replaces && self.parts.iter().any(is_there) {
             return Ok(plan);
         }
@@ -442,9 +447,9 @@ impl<'a> Remote<'a> {
     }
 
     /// The parts that have something about blobs that are here and not known.
-    pub(crate) fn plan_pull(&self, workspace: &Workspace) -> Result<PullPlan> {
+    pub(crate) fn plan_pull(&self, workspace: &Workspace, trust: Trust) -> Result<PullPlan> {
         if self.content == Content::Commits {
-            return self.plan_pull_of_commits(workspace);
+            return self.plan_pull_of_commits(workspace, trust);
         }
         let known = workspace.known_segments(self.content.profile())?;
         let mut reader = workspace.repository.reader();
@@ -463,21 +468,29 @@ impl<'a> Remote<'a> {
             .filter(|part| part.keys.iter().filter(|&key| is_new(key)).count() > 0);
         Ok(PullPlan {
             parts: wanted.cloned().collect(),
+            ..PullPlan::default()
         })
     }
 
     /// The largest record of commits that are here and not recorded.
-    fn plan_pull_of_commits(&self, workspace: &Workspace) -> Result<PullPlan> {
-        let mut parts: Vec<&Part> = self.parts.iter().collect();
-        parts.sort_by_key(|part| std::cmp::Reverse(part.n_bytes));
-        for part in parts {
+    fn plan_pull_of_commits(&self, workspace: &Workspace, trust: Trust) -> Result<PullPlan> {
+        let mut plan = PullPlan::default();
+        if self.parts.is_empty() {
+            return Ok(plan);
+        }
+        plan.passed_over = workspace.takes_no_records(matches!(trust, Trust::Only(_)))?;
+        if plan.passed_over.is_some() {
+            return Ok(plan);
+        }
+        for part in &self.parts {
             if workspace.lacks_records_of(&part.tips())? {
-                return Ok(PullPlan {
-                    parts: vec![part.clone()],
-                });
+                plan.others.push(part.clone());
             }
         }
-        Ok(PullPlan { parts: Vec::new() })
+        plan.others.sort_by_key(|part| std::cmp::Reverse(part.n_bytes));
+        plan.parts
+            .extend((!plan.others.is_empty()).then(|| plan.others.remove(0)));
+        Ok(plan)
     }
 
     /// Brings what was planned and takes it in.
@@ -489,16 +502,46 @@ impl<'a> Remote<'a> {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<Vec<ImportedBundle>> {
+        let mut taken = self.bring(&plan.parts, workspace, options, progress, interrupt);
+        for other in &plan.others {
+            match &taken {
+                Ok(taken) if taken.iter().any(|taken| matches!(taken.commits, Some(Ok(_)))) => break,
+                Err(_) if interrupt.load(Ordering::Relaxed) => break,
+                Err(error) => tracing::warn!("{error:#}: trying the next part"),
+                Ok(_) => {}
+            }
+            let more = self.bring(std::slice::from_ref(other), workspace, options, progress, interrupt);
+            taken = match (taken, more) {
+                (Ok(mut taken), Ok(more)) => {
+                    taken.extend(more);
+                    Ok(taken)
+                }
+                (Err(_), Ok(more)) => Ok(more),
+                (taken, Err(_)) => taken,
+            };
+        }
+        taken
+    }
+
+    fn bring(
+        &self,
+        parts: &[Part],
+        workspace: &Workspace,
+        options: ImportOptions,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Vec<ImportedBundle>> {
         let id_of = |part: &Part| {
             self.shelf
                 .files
                 .get(&format!("{}{PART_ENDING}", part.name))
                 .map(String::as_str)
         };
-        let ids: Vec<&str> = plan.parts.iter().filter_map(id_of).collect();
-        self.exchange.bring(&ids, Some(plan.cost().1))?;
+        let ids: Vec<&str> = parts.iter().filter_map(id_of).collect();
+        self.exchange
+            .bring(&ids, Some(parts.iter().map(|part| part.n_bytes).sum()))?;
         let mut taken = Vec::new();
-        for (part, id) in plan.parts.iter().zip(ids) {
+        for (part, id) in parts.iter().zip(ids) {
             let found = self.exchange.size(id)?;
             ensure!(
                 found == part.n_bytes,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::git::{BlobContent, KnownFiles, OnDisk, WorkTreeChanges, WorkTreeReader};
 use crate::history::{
@@ -173,12 +173,22 @@ impl Workspace {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<GivenCommits> {
+        ensure!(!tips.is_empty(), "a tree has no history: name a commit");
         let sidecar = self.open_or_create_sidecar(interrupt)?;
         let recorder = self.recorder();
         recorder.record(&sidecar, tips, progress, interrupt)?;
         recorder.index_lines(&sidecar, progress, interrupt)?;
         self.trace_history(progress, interrupt)?;
         Ok(recorder.give(&sidecar, tips, self.build_options().max_blob_bytes)?)
+    }
+
+    /// Why no record of commits from others is of use in this clone, whatever stands in it.
+    pub(crate) fn takes_no_records(&self, is_trusted: bool) -> Result<Option<PassedOver>> {
+        Ok(match self.repository.shallow_commits()?.is_empty() {
+            false => Some(PassedOver::Absent),
+            true if self.repository.is_partial() && !is_trusted => Some(PassedOver::Partial),
+            true => None,
+        })
     }
 
     /// Whether these commits are here, and one of them is not recorded or not traced.
@@ -220,6 +230,10 @@ impl Workspace {
         if taken.is_ok() {
             self.recorder()
                 .index_messages(sidecar, self.own_model(), progress, interrupt)?;
+            if examined.has_kept() {
+                self.recorder().index_lines(sidecar, progress, interrupt)?;
+                self.trace_history(progress, interrupt)?;
+            }
         }
         Ok(taken)
     }

@@ -14,7 +14,7 @@ use super::import::{BundleOut, TakenOut, size, trust_of};
 use super::progress::CliProgress;
 use super::render::{Output, note};
 use super::{Found, INTERRUPTED};
-use crate::bundle::{BundleFile, Kind, ReadError, SigningKey};
+use crate::bundle::{BundleFile, Kind, PackError, ReadError, SigningKey};
 use crate::config::Environment;
 use crate::ingest::{Audit, GivenCommits, ImportError, RecordError};
 use crate::model::CommitId;
@@ -182,7 +182,17 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
             commits: commits.as_ref(),
             key: key.as_ref(),
         };
-        let packed = write_whole(&path, |file: &mut File| workspace.pack(&known, packing, file))?;
+        let pack = |packing| write_whole(&path, |file: &mut File| workspace.pack(&known, packing, file));
+        let packed = match pack(packing) {
+            Err(error) if packing.commits.is_some() && is_too_large(&error) => {
+                note(&format!("without the record of commits: {error:#}"));
+                pack(Packing {
+                    commits: None,
+                    ..packing
+                })?
+            }
+            packed => packed?,
+        };
         let shown = BundleOut::of(&packed.header, None);
         (answer.saved, answer.bytes) = (true, packed.n_bytes);
         (answer.blobs, answer.vectors, answer.commits) = (shown.blobs, shown.vectors, shown.commits);
@@ -201,6 +211,10 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
         output.line(&said)?;
     }
     Ok(Found::Something)
+}
+
+fn is_too_large(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(PackError::TooLarge { .. }))
 }
 
 /// What is recorded of commits; nothing where this clone does not have all of them, which is no reason to save nothing.

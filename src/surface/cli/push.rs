@@ -167,7 +167,7 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
     for content in Content::all(workspace, args.history) {
         let remote =
             Remote::open(workspace, &args.remote, content, Purpose::Pull, bounds(args.max_size)).map_err(hinted)?;
-        let plan = remote.plan_pull(workspace)?;
+        let plan = remote.plan_pull(workspace, options.trust)?;
         shelves.push((remote, plan));
     }
     let costs = shelves.iter().map(|(_, plan)| plan.cost());
@@ -210,6 +210,13 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
         compared_blobs: 0,
         took_ms: 0,
     };
+    let of_commits = shelves.iter().find(|(remote, _)| remote.content == Content::Commits);
+    if let Some((remote, plan)) = of_commits {
+        answer.commits_passed_over = match remote.n_parts() {
+            0 => Some("none is there: codescout push --history there makes one".to_owned()),
+            _ => plan.passed_over.as_ref().map(ToString::to_string),
+        };
+    }
     if goes {
         for (remote, plan) in &shelves {
             if remote.content != Content::Records {
@@ -233,7 +240,11 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
                     answer.remote
                 )
             }
-            (0, _) => format!("{} has nothing that is not known here", answer.remote),
+            (0, _) => format!(
+                "{} has nothing that is not known here{}",
+                answer.remote,
+                answer.of_commits()
+            ),
             (_, true) => format!(
                 "pulled {what}: {} new blobs, {} new chunks{}{}",
                 answer.new_blobs,

@@ -220,13 +220,27 @@ fn nothing_that_is_recorded_is_lost() {
     let repo = past();
     let old = exported(&repo, &["HEAD~1"]);
     let clone = repo.clone_with("clone", &[]);
+    let none = repo.clone_with("none", &[]);
     // Recorded, and not traced, as it is where a question came first.
     call_in(clone.root(), &["history", "src/send.rs"], b"").expect(0);
     let told = call_in(clone.root(), &["import", "-", "--json"], &old).expect(0).json();
+    assert_eq!(told["new_commits"], 6, "{told}");
+    let told = json(&clone, &["index", "--history", "--json"]);
+    let (new, traced) = (&told["history"]["new_commits"], &told["history"]["traced_commits"]);
+    assert_eq!((new, traced), (&0.into(), &0.into()), "{told}");
+    assert_eq!(answers(&clone), answers(&repo));
+    call_in(clone.root(), &["verify", "--deep"], b"").expect(0);
+
+    // Unless git does not have it any more.
+    none.write("src/secret.rs", "fn secret() {}\n");
+    none.commit("secret");
+    call_in(none.root(), &["history", "src/secret.rs"], b"").expect(0);
+    none.git(["reset", "-q", "--hard", "HEAD~1"]);
+    none.git(["reflog", "expire", "--expire=now", "--all"]);
+    none.git(["gc", "-q", "--prune=now"]);
+    let told = call_in(none.root(), &["import", "-", "--json"], &old).expect(0).json();
     let why = told["commits_passed_over"].as_str().unwrap_or_default();
     assert!(why.starts_with("1 of the commits that are recorded here"), "{told}");
-    let told = json(&clone, &["index", "--history", "--json"]);
-    assert_eq!(told["history"]["new_commits"], 0, "{told}");
 }
 
 #[test]
@@ -280,6 +294,16 @@ fn the_record_stands_on_the_remote_for_who_asks() {
         (&0.into(), &1.into()),
         "{told}"
     );
+    let told = yes(&clone, &["pull", "--history", "--dry-run"]);
+    let why = told["commits_passed_over"].as_str().unwrap_or_default();
+    assert!(why.starts_with("none is there"), "{told}");
+    let called = call_in(
+        mine.root(),
+        &["push", "--history", "--yes", "origin", "HEAD^{tree}"],
+        b"",
+    )
+    .expect(2);
+    assert!(called.stderr.contains("a tree has no history"), "{}", called.stderr);
     let told = yes(&mine, &["push", "--history"]);
     assert_eq!(
         (&told["commits"], &told["parts_after"]),
@@ -289,6 +313,11 @@ fn the_record_stands_on_the_remote_for_who_asks() {
     assert_eq!(yes(&mine, &["push", "--history"])["pushed"], false);
 
     assert_eq!(yes(&clone, &["pull"])["new_commits"], 0);
+    let shallow = remote.clone_with("shallow", &["--depth=1"]);
+    yes(&shallow, &["pull"]);
+    let told = yes(&shallow, &["pull", "--history"]);
+    let why = told["commits_passed_over"].as_str().unwrap_or_default();
+    assert!(told["parts"] == 0 && why.contains("not all of its commits"), "{told}");
     let told = yes(&clone, &["pull", "--history"]);
     assert_eq!((&told["parts"], &told["new_commits"]), (&1.into(), &7.into()), "{told}");
     assert_eq!(answers(&clone), answers(&mine));
@@ -308,9 +337,14 @@ fn the_record_stands_on_the_remote_for_who_asks() {
     clone.git(["pull", "--quiet"]);
     let told = yes(&clone, &["pull", "--history"]);
     assert_eq!(told["new_commits"], 8, "{told}");
-    // Nobody goes back.
+    // Nobody goes back: what is there has it.
     mine.git(["checkout", "-q", "HEAD~2"]);
-    assert_eq!(yes(&mine, &["push", "--history", "origin", "HEAD"])["parts_after"], 4);
+    let told = yes(&mine, &["push", "--history", "origin", "HEAD"]);
+    assert_eq!(
+        (&told["commits"], &told["parts_after"]),
+        (&0.into(), &3.into()),
+        "{told}"
+    );
 }
 
 const COMMITS: &[&str] = &[
