@@ -127,6 +127,24 @@ pub enum EmbedError {
         /// What was wrong with the answer.
         detail: String,
     },
+    /// It is not the model that it was.
+    #[error("model {backend} gave {detail}")]
+    OtherModel {
+        /// Model or server.
+        backend: String,
+        /// What is different.
+        detail: String,
+    },
+    /// The model does not give as many dimensions as are set.
+    #[error("model {backend} gave vectors of {found} components where {wanted} were asked for")]
+    OtherDimensions {
+        /// Model or server.
+        backend: String,
+        /// What it gives.
+        found: usize,
+        /// What is set.
+        wanted: usize,
+    },
 }
 
 #[cfg(test)]

@@ -262,6 +262,9 @@ impl Client {
 
     /// One request on a thread of its own, so that whoever waits can stop waiting.
     fn exchange(&self, request: &Request, started: Instant, call: &Call<'_>) -> Result<Vec<u8>, Failure> {
+        if call.interrupt.load(Ordering::Relaxed) {
+            return Err(Failure::Interrupted);
+        }
         let limits = &self.shared.limits;
         let left = call
             .deadline

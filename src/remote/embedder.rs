@@ -71,6 +71,7 @@ pub struct RemoteEmbedder {
     server: TextServer,
     options: EmbedderOptions,
     profile: Profile,
+    /// Of the model that is known by its sign.
     dim: OnceLock<usize>,
     sign: Sign,
 }
@@ -113,12 +114,14 @@ impl RemoteEmbedder {
         self.sign.set(known);
     }
 
-    /// Asks for one vector, within `timeout`, and for what the server takes. The model has to be the one that is known, if one is.
-    pub fn examine(&self, timeout: Duration) -> Result<Examined, EmbedError> {
-        let ask = |client: &Client, texts: &[&str], call: &Call<'_>| self.ask(client, texts, call);
-        let check = |shown| self.sign.check(Row::Dense(shown));
+    /// Asks for one vector, within `timeout` or until the flag is set, and for what the server takes. The model has to be the one
+    /// that is known, if one is.
+    pub fn examine(&self, timeout: Duration, interrupt: &AtomicBool) -> Result<Examined, EmbedError> {
+        let dim = self.dim.clone();
+        let ask = |client: &Client, texts: &[&str], call: &Call<'_>| self.ask(&dim, client, texts, call);
+        let check = |shown| self.check(shown);
         let sign = (self.sign.text(&self.options.document_prefix), &check as _);
-        let (embedding, elapsed, limits) = self.server.examine(sign, timeout, &ask)?;
+        let (embedding, elapsed, limits) = self.server.examine(sign, (timeout, interrupt), &ask)?;
         Ok(Examined {
             dim: embedding.vector.len(),
             elapsed,
@@ -126,18 +129,29 @@ impl RemoteEmbedder {
         })
     }
 
-    /// The vectors of some texts by one request.
-    fn ask(&self, client: &Client, texts: &[&str], call: &Call<'_>) -> Result<Vec<Option<Embedding>>, Problem> {
+    /// Whether it is the model that is known; only what such a one gave says how many components there are to be.
+    fn check(&self, shown: Embedding) -> Result<(), String> {
+        let dim = shown.vector.len();
+        self.sign.check(Row::Dense(shown))?;
+        self.dim.get_or_init(|| dim);
+        Ok(())
+    }
+
+    /// The vectors of some texts by one request; the first of the call says what `dim` all others are to have.
+    fn ask(
+        &self,
+        dim: &OnceLock<usize>,
+        client: &Client,
+        texts: &[&str],
+        call: &Call<'_>,
+    ) -> Result<Vec<Option<Embedding>>, Problem> {
         let request = wire::request(&self.options, texts);
         let api = self.options.api;
         let answer = client.send_and_read(&request, call, |answer| wire::vectors(api, answer))?;
         let vectors = answer.of_texts(texts.len()).map_err(Problem::Unusable)?;
-        let dim = *self.dim.get_or_init(|| vectors.first().map_or(0, Vec::len));
-        if self.options.dimensions.is_some_and(|wanted| wanted != dim) {
-            let wanted = self.options.dimensions.unwrap_or_default();
-            return Err(Problem::Unusable(format!(
-                "vectors of {dim} components where {wanted} were asked for"
-            )));
+        let dim = *dim.get_or_init(|| vectors.first().map_or(0, Vec::len));
+        if let Some(wanted) = self.options.dimensions.filter(|wanted| *wanted != dim) {
+            return Err(Problem::OtherDimensions { found: dim, wanted });
         }
         let embeddings = vectors.into_iter().map(|vector| {
             if vector.len() == dim && !vector.iter().all(|x| x.is_finite()) {
@@ -156,11 +170,12 @@ impl Embedder for RemoteEmbedder {
     }
 
     fn embed_documents(&self, texts: &[&str], interrupt: &AtomicBool) -> Result<Vec<Embedding>, EmbedError> {
-        let ask = |client: &Client, texts: &[&str], call: &Call<'_>| self.ask(client, texts, call);
+        let dim = self.dim.clone();
+        let ask = |client: &Client, texts: &[&str], call: &Call<'_>| self.ask(&dim, client, texts, call);
         let embedded = self
             .server
             .documents((&self.options.document_prefix, texts), interrupt, &ask)?;
-        let dim = self.dim.get().copied().or(self.options.dimensions).unwrap_or_default();
+        let dim = dim.get().copied().or(self.options.dimensions).unwrap_or_default();
         let none = || Embedding {
             vector: vec![0.0; dim],
             weight: 0.0,
@@ -190,8 +205,9 @@ impl Embedder for RemoteEmbedder {
 
 impl RemoteEmbedder {
     fn embed_at_once(&self, prefix: &str, text: &str, interrupt: &AtomicBool) -> Result<Embedding, EmbedError> {
-        let ask = |client: &Client, texts: &[&str], call: &Call<'_>| self.ask(client, texts, call);
-        let check = |shown| self.sign.check(Row::Dense(shown));
+        let dim = self.dim.clone();
+        let ask = |client: &Client, texts: &[&str], call: &Call<'_>| self.ask(&dim, client, texts, call);
+        let check = |shown| self.check(shown);
         self.server.query(
             (prefix, text),
             (self.sign.text(&self.options.document_prefix), &check),

@@ -90,11 +90,11 @@ impl RemoteReranker {
         model_of(&self.options)
     }
 
-    /// Has two short texts judged; returns the time that it took.
-    pub fn examine(&self) -> Result<Duration, RerankError> {
+    /// Has two short texts judged, unless the flag is set; returns the time that it took.
+    pub fn examine(&self, interrupt: &AtomicBool) -> Result<Duration, RerankError> {
         let started = Instant::now();
         let texts = ["reads the settings file", "fn main() {}"];
-        self.rerank("where are settings read", &texts, &AtomicBool::new(false))?;
+        self.rerank("where are settings read", &texts, interrupt)?;
         Ok(started.elapsed())
     }
 

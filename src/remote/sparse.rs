@@ -70,11 +70,12 @@ impl RemoteSparse {
         self.sign.set(known);
     }
 
-    /// Asks for one vector, within `timeout`, and for what the server takes. The model has to be the one that is known, if one is.
-    pub fn examine(&self, timeout: Duration) -> Result<Examined, EmbedError> {
+    /// Asks for one vector, within `timeout` or until the flag is set, and for what the server takes. The model has to be the one
+    /// that is known, if one is.
+    pub fn examine(&self, timeout: Duration, interrupt: &AtomicBool) -> Result<Examined, EmbedError> {
         let check = |shown| self.sign.check(Row::Sparse(shown));
         let sign = (self.sign.text(""), &check as _);
-        let (vector, elapsed, limits) = self.server.examine(sign, timeout, &ask)?;
+        let (vector, elapsed, limits) = self.server.examine(sign, (timeout, interrupt), &ask)?;
         Ok(Examined {
             dim: vector.terms().len(),
             elapsed,

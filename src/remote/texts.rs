@@ -52,6 +52,8 @@ pub(super) enum Problem {
     Remote(RemoteError),
     Embed(EmbedError),
     Unusable(String),
+    OtherModel(String),
+    OtherDimensions { found: usize, wanted: usize },
 }
 
 impl From<RemoteError> for Problem {
@@ -158,22 +160,21 @@ impl TextServer {
         };
         let (shown, made) = (both.pop().flatten(), both.pop().flatten());
         let shown = shown.map_or_else(|| self.one(&sign, call, ask), Ok)?;
-        check(shown).map_err(|what| self.told(Problem::Unusable(what)))?;
+        check(shown).map_err(|what| self.told(Problem::OtherModel(what)))?;
         made.map_or_else(|| self.one(query, call, ask), Ok)
     }
 
-    /// The same of a text of ours, once; also the time that it took, and what the server takes.
+    /// The same of a text of ours, once, within a time or until the flag is set; also the time that it took, and what the server takes.
     pub(super) fn examine<T>(
         &self,
         sign: SignOf<'_, T>,
-        within: Duration,
+        (within, interrupt): (Duration, &AtomicBool),
         ask: Ask<'_, T>,
     ) -> Result<(T, Duration, ServerLimits), EmbedError> {
         let started = Instant::now();
-        let never = AtomicBool::new(false);
         let call = Call {
             deadline: Some(started + within),
-            interrupt: &never,
+            interrupt,
             retries: false,
         };
         let made = self.with_sign(EASY_TEXT, sign, &call, ask)?;
@@ -282,6 +283,8 @@ impl TextServer {
         match problem {
             Problem::Embed(error) => error,
             Problem::Unusable(detail) => EmbedError::Unusable { backend, detail },
+            Problem::OtherModel(detail) => EmbedError::OtherModel { backend, detail },
+            Problem::OtherDimensions { found, wanted } => EmbedError::OtherDimensions { backend, found, wanted },
             Problem::Remote(RemoteError {
                 failure: Failure::Interrupted,
                 ..

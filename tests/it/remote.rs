@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use codescout::config::Overrides;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use crate::cli::{Called, call_in, spawn_in};
 use crate::indexed::{Indexed, MODES, NEVER, files_below};
 use crate::mcp::Client;
-use crate::support::model::{openai, tei, texts_of, vector_of};
+use crate::support::model::{openai, tei, tei_sparse, texts_of, vector_of};
 use crate::support::{Reply, Stub, TestRepo};
 
 const DIM: usize = 64;
@@ -610,6 +611,35 @@ fn the_doctor_tells_when_questions_would_not_wait_for_an_answer() {
     configure(&repo, &format!("{}dimensions = 7\n", settings(&stub)));
     let doctor = call_in(repo.root(), &["doctor"], b"").text();
     assert!(doctor.contains("config unset embedding.dimensions"), "{doctor}");
+}
+
+#[test]
+fn the_doctor_asks_all_servers_at_once() {
+    let repo = project(1);
+    let gate = Arc::new((Mutex::new(0), Condvar::new()));
+    let both_are_here = move || {
+        let (n_here, came) = &*gate;
+        *n_here.lock().unwrap() += 1;
+        came.notify_all();
+        let waiting = came.wait_timeout_while(n_here.lock().unwrap(), PATIENCE, |n_here| *n_here < 2);
+        drop(waiting.unwrap());
+    };
+    let wait = both_are_here.clone();
+    let dense = Stub::start(move |seen| {
+        wait();
+        openai(seen, DIM)
+    });
+    let sparse = Stub::start(move |seen| {
+        if seen.path.ends_with("/embed_sparse") {
+            both_are_here();
+        }
+        tei_sparse(seen)
+    });
+    let more = format!("[sparse]\nserver = '{}'\nmodel = 's'\n", sparse.url());
+    configure(&repo, &format!("{}{more}", settings(&dense)));
+    let doctor = call_in(repo.root(), &["doctor"], b"").text();
+    let places = ["with 64 dimensions", "tokens for a word"].map(|told| doctor.find(told));
+    assert!(places[0].is_some() && places.is_sorted(), "{doctor}");
 }
 
 #[test]

@@ -198,6 +198,37 @@ fn a_page_has_the_order_of_the_one_before_or_is_refused() {
 }
 
 #[test]
+fn pages_over_all_that_ever_was_have_one_order_too() {
+    let repo = project(9);
+    let stub = Stub::start(tei);
+    configure(&repo, &settings(&stub, ""));
+    let mut client = Client::legacy(&repo, &[]);
+    client.call_complete("symbol", json!({"name": "packet_1"}));
+    client.call("index", json!({"history": true, "wait": 60}));
+    let mut page = json!({"query": QUESTION, "all_history": true, "limit": 3});
+    client.call_complete("search", page.clone());
+    stub.script([Reply::status(500)]);
+    let mut answer = client.call("search", page.clone());
+    let mut all = answer.all("path");
+    stub.forget();
+    while answer.facts["next_cursor"].is_string() {
+        page["cursor"] = answer.facts["next_cursor"].clone();
+        answer = client.call("search", page.clone());
+        assert!(answer.text.contains("as on the page before"), "{}", answer.text);
+        all.extend(answer.all("path"));
+    }
+    assert!(stub.requests().is_empty(), "who was away is not asked");
+    all.sort_unstable();
+    assert_eq!(
+        all,
+        packets(0..9)
+            .iter()
+            .map(|name| format!("src/{name}"))
+            .collect::<Vec<_>>()
+    );
+}
+
+#[test]
 fn what_must_not_leave_keeps_its_place_and_is_not_sent() {
     let repo = project(4);
     repo.write(
@@ -455,6 +486,11 @@ fn the_program_tells_where_results_are_judged() {
     stub.script([Reply::status(424).body(b"not a reranker")]);
     let doctor = call_in(repo.root(), &["doctor"], b"").text();
     assert!(doctor.contains("is it a model of the right kind?"), "{doctor}");
+    // The setting is named by its own name.
+    let slow = Stub::start(|seen| tei(seen).after(Duration::from_millis(500)));
+    configure(&repo, &settings(&slow, "").replace("20000", "50"));
+    let doctor = call_in(repo.root(), &["doctor"], b"").text();
+    assert!(doctor.contains("config set rerank.timeout_ms 500"), "{doctor}");
 }
 
 #[test]

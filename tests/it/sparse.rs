@@ -416,7 +416,10 @@ fn the_program_tells_what_leaves_and_what_answers() {
     let dense = Stub::start(|_| Reply::status(424).body(b"{\"error\":\"not a SPLADE model\"}"));
     configure(&repo, &settings(&dense));
     let doctor = call_in(repo.root(), &["doctor"], b"").text();
-    assert!(doctor.contains("--pooling splade"), "{doctor}");
+    assert!(
+        doctor.contains("--pooling splade") && !doctor.contains("sparse.revision"),
+        "{doctor}"
+    );
     let done = index(&repo).json();
     let why = done["sparse_vectors"]["stopped_because"].as_str().unwrap();
     assert!(why.contains("--pooling splade"), "{why}");

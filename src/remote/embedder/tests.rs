@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{EmbedderOptions, EmbeddingApi, Encoding, RemoteEmbedder};
 use crate::embed::{EmbedError, Embedder};
@@ -246,12 +246,42 @@ fn a_server_that_begins_to_refuse_everything_is_left() {
 fn another_dimension_in_the_middle_is_refused() {
     let stub = openai_stub();
     let embedder = embedder(&stub, EmbeddingApi::OpenAi);
-    embed(&embedder, &numbers(1)).unwrap();
-    stub.script([Reply::json(&json!({"data": [{"index": 0, "embedding": [1.0, 2.0]}]}))]);
-    let error = embed(&embedder, &numbers(1)).unwrap_err();
+    let odd = || Reply::json(&json!({"data": [{"index": 0, "embedding": [1.0, 2.0]}]}));
+    let four: Vec<Value> = (0..4)
+        .map(|index| json!({"index": index, "embedding": vector_of("", DIM)}))
+        .collect();
+    stub.script([Reply::json(&json!({"data": four})), odd()]);
+    let error = embed(&embedder, &numbers(5)).unwrap_err();
     assert!(
         error.to_string().contains("2 components where 16 were expected"),
         "{error}"
+    );
+}
+
+#[test]
+fn an_odd_answer_says_nothing_about_the_next() {
+    let stub = openai_stub();
+    let embedder = embedder(&stub, EmbeddingApi::OpenAi);
+    for odd in [json!([]), json!([1.0, 2.0])] {
+        let odd = || Reply::json(&json!({"data": [{"index": 0, "embedding": odd}]}));
+        stub.script([odd()]);
+        let _ = embedder.embed_query("first", &NEVER);
+        assert_eq!(embedder.embed_query("next", &NEVER).unwrap().vector.len(), DIM);
+        stub.script([odd()]);
+        let _ = embed(&embedder, &numbers(1));
+        assert_eq!(embed(&embedder, &numbers(1)).unwrap()[0].len(), DIM);
+    }
+}
+
+#[test]
+fn who_looks_at_a_server_stops_when_told_to() {
+    let stub = Stub::start(|seen| openai(seen, DIM).after(Duration::from_secs(60)));
+    let embedder = embedder(&stub, EmbeddingApi::OpenAi);
+    let found = embedder.examine(Duration::from_secs(120), &AtomicBool::new(true));
+    assert!(matches!(found, Err(EmbedError::Interrupted)));
+    assert!(
+        stub.requests().is_empty(),
+        "nothing is sent for a call that was given up"
     );
 }
 

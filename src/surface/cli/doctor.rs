@@ -1,6 +1,8 @@
 //! `codescout doctor`
 
-use anyhow::Result;
+use std::sync::atomic::Ordering;
+
+use anyhow::{Result, bail};
 use serde::Serialize;
 
 use super::args::{DoctorArgs, Global};
@@ -31,11 +33,15 @@ struct FindingOut {
 }
 
 pub(super) fn run(global: &Global, args: &DoctorArgs, output: &mut Output) -> Result<Found> {
-    let mut report = examine(&global.repo);
+    let mut report = examine(&global.repo, &INTERRUPTED);
     let mut mended = Vec::new();
     if args.fix && !report.remedies().is_empty() {
         mended = mend(&report, global)?;
-        report = examine(&global.repo);
+        report = examine(&global.repo, &INTERRUPTED);
+    }
+    // Of servers that were not waited for nothing is known.
+    if INTERRUPTED.load(Ordering::Relaxed) {
+        bail!("interrupted");
     }
     if args.what_leaves {
         report.findings.retain(|finding| finding.area == "privacy");

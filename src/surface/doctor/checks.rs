@@ -1,7 +1,8 @@
 //! What is looked at.
 
 use std::path::Path;
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use super::{Finding, Remedy, Severity};
 use crate::config::{ConfigError, unknown_variables};
@@ -310,25 +311,21 @@ pub(super) fn configuration() -> Vec<Finding> {
 }
 
 /// Whether the server that embeds answers, with what, and soon enough.
-pub(super) fn embedder(workspace: &Workspace) -> Vec<Finding> {
+pub(super) fn embedder(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Finding> {
     let Some(model) = workspace.remote_model() else {
         return Vec::new();
     };
-    workspace.know_models();
     let options = model.options();
     let server = Examinee {
         area: "embedder",
         name: &options.model,
         endpoint: &options.endpoint,
         section: "embedding",
+        patience: "embedding.query_timeout_ms",
         without: "the built-in model does",
     };
-    let found = model.examine(EXAMINE_WITHIN);
+    let found = model.examine(EXAMINE_WITHIN, interrupt);
     let mut findings = server.told(found.map(|found| Answered::of(&found, "dimensions", options.query_timeout)));
-    if let (Some(set), true) = (options.dimensions, findings[0].message.contains("were asked for")) {
-        let mend = format!("codescout config unset embedding.dimensions, which is {set}");
-        findings[0].mend = Some(mend);
-    }
     if options.model.is_empty() && options.api != EmbeddingApi::Tei {
         let unnamed = Finding::new(server.area, Severity::Warning, "no model is named");
         findings.push(unnamed.mended_by("codescout config set embedding.model NAME"));
@@ -337,25 +334,25 @@ pub(super) fn embedder(workspace: &Workspace) -> Vec<Finding> {
 }
 
 /// The same for the one that makes sparse vectors.
-pub(super) fn sparse(workspace: &Workspace) -> Vec<Finding> {
+pub(super) fn sparse(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Finding> {
     let Some(model) = workspace.remote_sparse() else {
         return Vec::new();
     };
-    workspace.know_models();
     let options = model.options();
     let server = Examinee {
         area: "sparse",
         name: &options.model,
         endpoint: &options.endpoint,
         section: "sparse",
+        patience: "sparse.query_timeout_ms",
         without: "sparse vectors do not count",
     };
-    let found = model.examine(EXAMINE_WITHIN);
+    let found = model.examine(EXAMINE_WITHIN, interrupt);
     server.told(found.map(|found| Answered::of(&found, "tokens for a word", options.query_timeout)))
 }
 
 /// Whether the server that reranks answers.
-pub(super) fn reranker(workspace: &Workspace) -> Vec<Finding> {
+pub(super) fn reranker(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Finding> {
     let Some(reranker) = workspace.reranker() else {
         return Vec::new();
     };
@@ -364,13 +361,23 @@ pub(super) fn reranker(workspace: &Workspace) -> Vec<Finding> {
         name: reranker.model(),
         endpoint: &reranker.options().endpoint,
         section: "rerank",
+        patience: "rerank.timeout_ms",
         without: "results are in the order without it",
     };
-    server.told(reranker.examine().map(|elapsed| Answered {
+    let (began, patience) = (Instant::now(), reranker.options().timeout);
+    let found = reranker.examine(interrupt).map(|elapsed| Answered {
         told: in_time(elapsed),
         elapsed,
-        patience: reranker.options().timeout,
-    }))
+        patience,
+    });
+    // It is waited for as long as by questions, and no longer.
+    let is_too_slow = found.is_err() && began.elapsed() >= patience;
+    let mut findings = server.told(found);
+    if is_too_slow {
+        let longer = server.longer(2 * patience);
+        findings[0].mend = Some(format!("{longer}, or: codescout config set rerank.server ADDRESS"));
+    }
+    findings
 }
 
 fn in_time(elapsed: Duration) -> String {
@@ -406,6 +413,8 @@ struct Examinee<'a> {
     endpoint: &'a Endpoint,
     /// Of its settings.
     section: &'static str,
+    /// The setting that says how long questions wait.
+    patience: &'static str,
     /// What happens until it answers.
     without: &'static str,
 }
@@ -425,11 +434,7 @@ impl Examinee<'_> {
                     self.without
                 ),
             )
-            .mended_by(format!(
-                "codescout config set {}.query_timeout_ms {}",
-                self.section,
-                (2 * found.elapsed.as_millis()).next_multiple_of(500)
-            )),
+            .mended_by(self.longer(2 * found.elapsed)),
             Ok(found) => finding(Severity::Fine, format!("{} at {host} {}", self.name, found.told)),
             Err(error) => self.failed(&error.into()),
         }];
@@ -442,6 +447,12 @@ impl Examinee<'_> {
         findings
     }
 
+    /// What makes questions wait for so long.
+    fn longer(&self, patience: Duration) -> String {
+        let in_ms = patience.as_millis().next_multiple_of(500);
+        format!("codescout config set {} {in_ms}", self.patience)
+    }
+
     fn failed(&self, error: &anyhow::Error) -> Finding {
         let finding = |until: &str| {
             let message = format!("{error:#}; until {until} {}", self.without);
@@ -449,8 +460,14 @@ impl Examinee<'_> {
         };
         let section = self.section;
         match error.downcast_ref() {
-            Some(EmbedError::Unusable { .. }) => finding("that is mended").mended_by(format!(
+            Some(EmbedError::OtherModel { .. }) => finding("that is mended").mended_by(format!(
                 "put the model back; if it is to be another: codescout config set {section}.revision NAME, then codescout index"
+            )),
+            Some(EmbedError::OtherDimensions { wanted, .. }) => finding("that is mended").mended_by(format!(
+                "codescout config unset {section}.dimensions, which is {wanted}"
+            )),
+            Some(EmbedError::Unusable { .. }) => finding("that is mended").mended_by(format!(
+                "see which model the server has, and what it logs, or: codescout config unset {section}.server"
             )),
             _ => finding("it answers").mended_by(format!(
                 "codescout config set {section}.server ADDRESS, or: codescout config unset {section}.server"

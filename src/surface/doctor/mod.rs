@@ -8,6 +8,8 @@ mod qdrant;
 mod remedy;
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::thread;
 
 pub(crate) use remedy::Remedy;
 
@@ -42,7 +44,8 @@ impl Severity {
 /// One thing that was looked at.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
-    /// What it is about: `git`, `repository`, `sidecar`, `index`, `hooks`, `configuration`, `embedder`, `sparse`, `privacy`.
+    /// What it is about: `git`, `repository`, `sidecar`, `index`, `hooks`, `configuration`, `embedder`, `sparse`, `reranker`,
+    /// `qdrant`, `privacy`.
     pub(crate) area: &'static str,
     /// How much it matters.
     pub(crate) severity: Severity,
@@ -101,8 +104,8 @@ impl Report {
     }
 }
 
-/// Looks at everything that concerns the repository that `path` lies in.
-pub(crate) fn examine(path: &Path) -> Report {
+/// Looks at everything that concerns the repository that `path` lies in; once the flag is set no server is waited for.
+pub(crate) fn examine(path: &Path, interrupt: &AtomicBool) -> Report {
     let mut findings = vec![checks::git_executable(path)];
     let workspace = match Workspace::open(path, &Overrides::default()) {
         Ok(workspace) => workspace,
@@ -120,13 +123,37 @@ pub(crate) fn examine(path: &Path) -> Report {
     findings.extend(checks::index(&workspace));
     findings.extend(checks::hooks(&workspace));
     findings.extend(checks::configuration());
-    findings.extend(checks::embedder(&workspace));
-    findings.extend(checks::sparse(&workspace));
-    findings.extend(checks::reranker(&workspace));
-    findings.extend(qdrant::examined(&workspace));
+    findings.extend(servers(&workspace, interrupt));
     findings.extend(checks::what_leaves(&workspace));
     Report {
         findings,
         settings: workspace.config.entries(),
     }
+}
+
+/// Looks at all servers side by side: who waits for one waits for none of the others.
+fn servers(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Finding> {
+    workspace.know_models();
+    let looks: [&(dyn Fn() -> Vec<Finding> + Sync); 4] = [
+        &|| checks::embedder(workspace, interrupt),
+        &|| checks::sparse(workspace, interrupt),
+        &|| checks::reranker(workspace, interrupt),
+        &|| qdrant::examined(workspace),
+    ];
+    thread::scope(|scope| {
+        let begun: Vec<_> = looks
+            .iter()
+            .map(|look| {
+                thread::Builder::new()
+                    .name("doctor".to_owned())
+                    .spawn_scoped(scope, look)
+            })
+            .collect();
+        let found = begun.into_iter().zip(looks).flat_map(|(thread, look)| match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            // Where no thread can be started it takes longer.
+            Err(_) => look(),
+        });
+        found.collect()
+    })
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use rmcp::model::ErrorCode;
+use rmcp::model::{ErrorCode, JsonRpcMessage, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -13,6 +13,8 @@ use tokio::task::JoinHandle;
 
 /// A message that is longer is dropped: 64 KiB is the longest text that a tool takes, and a call may hold several.
 const MAX_LINE_BYTES: usize = 8 << 20;
+/// Ids are kept until the answer is written, and stand in it.
+const MAX_ID_BYTES: usize = 256;
 /// Some editors put it before the first line.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -22,6 +24,7 @@ pub(super) struct Lines<R> {
     /// As far as the line was read.
     line: Vec<u8>,
     is_too_long: bool,
+    n_bytes: usize,
 }
 
 /// What a client wrote.
@@ -57,13 +60,20 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             input: BufReader::new(input),
             line: Vec::new(),
             is_too_long: false,
+            n_bytes: 0,
         }
+    }
+
+    /// Bytes of the line that was told last.
+    pub(super) fn n_bytes(&self) -> usize {
+        self.n_bytes
     }
 
     /// The next message, or what came in its place; `None` after the last. If the future is dropped nothing is lost.
     pub(super) async fn next(&mut self) -> io::Result<Option<Received>> {
         while self.read_to_end_of_line().await? {
             let line = std::mem::take(&mut self.line);
+            self.n_bytes = line.len();
             let received = match std::mem::take(&mut self.is_too_long) {
                 true => Some(Err(Fault::new(
                     ErrorCode::INVALID_REQUEST,
@@ -108,7 +118,13 @@ fn message_of(line: &[u8]) -> Option<Received> {
         return None;
     }
     if let Ok(message) = serde_json::from_slice(line) {
-        return Some(Ok(message));
+        return Some(match id_of(&message) {
+            Some(id) if id.len() > MAX_ID_BYTES => Err(Fault::new(
+                ErrorCode::INVALID_REQUEST,
+                format!("an id may have {MAX_ID_BYTES} bytes"),
+            )),
+            _ => Ok(message),
+        });
     }
     let value: Value = match serde_json::from_slice(line) {
         Ok(value) => value,
@@ -120,9 +136,21 @@ fn message_of(line: &[u8]) -> Option<Received> {
         return None;
     }
     let mut fault = Fault::new(ErrorCode::INVALID_REQUEST, "JSON, but no message of JSON-RPC 2.0");
-    let id = value.get("id").filter(|id| is_call && (id.is_string() || id.is_i64()));
+    let is_id = |id: &&Value| id.is_i64() || id.as_str().is_some_and(|id| id.len() <= MAX_ID_BYTES);
+    let id = value.get("id").filter(|id| is_call && is_id(id));
     fault.id = id.cloned().unwrap_or_default();
     Some(Err(fault))
+}
+
+/// The id of a request, if it is a text.
+fn id_of(message: &RxJsonRpcMessage<RoleServer>) -> Option<&str> {
+    match message {
+        JsonRpcMessage::Request(request) => match &request.id {
+            RequestId::String(id) => Some(id),
+            RequestId::Number(_) => None,
+        },
+        _ => None,
+    }
 }
 
 /// Where a client reads.
@@ -150,8 +178,6 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Output<W> {
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
-    use rmcp::model::JsonRpcMessage;
-
     use super::*;
 
     /// Codes and ids of what was answered to lines; messages have the code 0.
@@ -206,6 +232,17 @@ mod tests {
         let lines = ["", " \t\r", "\u{feff}", r#"{"method": "textDocument/didOpen"}"#];
         assert_eq!(told(format!("{}\n", lines.join("\n")).as_bytes()), []);
         assert_eq!(told(b"what has no end was not said"), []);
+    }
+
+    #[test]
+    fn an_id_that_is_too_long_is_not_sent_back() {
+        let (long, longest) = ("a".repeat(MAX_ID_BYTES + 1), "a".repeat(MAX_ID_BYTES));
+        for (id, code, answered) in [(&long, -32600, Value::Null), (&longest, 0, json!(longest))] {
+            let ping = format!("{{\"jsonrpc\": \"2.0\", \"id\": {id:?}, \"method\": \"ping\"}}\n");
+            assert_eq!(told(ping.as_bytes()), [(code, answered.clone())]);
+            let fault = format!("{{\"id\": {id:?}, \"method\": \"ping\"}}\n");
+            assert_eq!(told(fault.as_bytes()), [(-32600, answered)]);
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One client, over standard input and output. Nothing else may write to standard output.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,6 +18,8 @@ use super::server::Server;
 /// Requests, and lines that are none, that may be unanswered before no more are read; their answers are in memory until the client
 /// reads them.
 const MAX_UNANSWERED: usize = 512;
+/// Of the lines of these requests: what is in memory for them is up to sixteen times as much.
+const MAX_UNANSWERED_BYTES: usize = 16 << 20;
 /// A client that reads nothing for so long while it sends is told so instead.
 const STALLED_FOR: Duration = Duration::from_secs(2);
 
@@ -93,7 +95,8 @@ struct Bounded<R, W> {
 /// The requests without an answer.
 #[derive(Default)]
 struct Waiting {
-    ids: Mutex<HashSet<RequestId>>,
+    /// With the bytes of their lines.
+    ids: Mutex<HashMap<RequestId, usize>>,
     /// Lines that are no messages, whose answers are on their way.
     n_faults: AtomicUsize,
     answered: Notify,
@@ -103,12 +106,14 @@ struct Waiting {
 
 impl Waiting {
     fn is_full(&self) -> bool {
-        let n_requests = self.ids.lock().unwrap_or_else(PoisonError::into_inner).len();
-        n_requests + self.n_faults.load(Ordering::Relaxed) >= MAX_UNANSWERED
+        let ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        ids.len() + self.n_faults.load(Ordering::Relaxed) >= MAX_UNANSWERED
+            || ids.values().sum::<usize>() >= MAX_UNANSWERED_BYTES
     }
 
-    fn add(&self, id: RequestId) {
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+    fn add(&self, id: RequestId, n_bytes: usize) {
+        let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        *ids.entry(id).or_default() += n_bytes;
     }
 
     fn remove(&self, id: &RequestId) {
@@ -197,7 +202,9 @@ where
             match &message {
                 JsonRpcMessage::Request(request) if self.waiting.is_full() => {
                     let refused = ErrorData::internal_error(
-                        format!("{MAX_UNANSWERED} requests are unanswered; read the answers first"),
+                        format!(
+                            "{MAX_UNANSWERED} requests are unanswered, or {MAX_UNANSWERED_BYTES} bytes of them; read the answers first"
+                        ),
                         None,
                     );
                     let refusal = TxJsonRpcMessage::<RoleServer>::error(refused, Some(request.id.clone()));
@@ -205,7 +212,7 @@ where
                     drop(self.output.write(&refusal));
                     continue;
                 }
-                JsonRpcMessage::Request(request) => self.waiting.add(request.id.clone()),
+                JsonRpcMessage::Request(request) => self.waiting.add(request.id.clone(), self.input.n_bytes()),
                 JsonRpcMessage::Notification(notification) => {
                     // No answer follows a request that was given up.
                     if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
@@ -222,5 +229,24 @@ where
 
     async fn close(&mut self) -> Result<(), Self::Error> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_is_weighed_and_counted() {
+        let waiting = Waiting::default();
+        let of = |number| RequestId::Number(number);
+        waiting.add(of(1), MAX_UNANSWERED_BYTES - 1);
+        assert!(!waiting.is_full());
+        waiting.add(of(2), 1);
+        assert!(waiting.is_full(), "two requests, but many bytes");
+        waiting.remove(&of(1));
+        assert!(!waiting.is_full());
+        (3..MAX_UNANSWERED as i64 + 2).for_each(|number| waiting.add(of(number), 1));
+        assert!(waiting.is_full());
     }
 }

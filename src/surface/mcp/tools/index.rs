@@ -86,12 +86,17 @@ fn stop(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
             running.partition(|job| named.iter().any(|wanted| wanted.is_of(job)))
         }
     };
-    if !call.arguments.flag("dry_run") {
-        jobs.stop(&meant);
-    }
+    let is_dry_run = call.arguments.flag("dry_run");
+    let told = match is_dry_run {
+        true => "would be told",
+        false => {
+            jobs.stop(&meant);
+            "told"
+        }
+    };
     let mut draft = Draft::new(call, asked.characters);
     draft.note(&format!(
-        "{} builds told to stop; what was indexed is kept",
+        "{} builds {told} to stop; what was indexed is kept",
         meant.len()
     ));
     for job in meant.iter().chain(&others) {
@@ -112,7 +117,7 @@ fn stop(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     Ok(draft.finish(
         beside(call, asked).as_ref(),
         None,
-        &json!({"op": "stop", "stopped": meant.len(), "kept": others.len()}),
+        &json!({"op": "stop", "dry_run": is_dry_run, "stopped": meant.len(), "kept": others.len()}),
     ))
 }
 

@@ -295,6 +295,7 @@ fn over_past(call: &Call<'_>, query: &str) -> Result<Reply> {
         limit: question.asked.limit,
         skip: after.map_or(0, |(n_told, _)| n_told as usize),
         rerank: rerank(call),
+        as_before: after.and_then(|(_, judges)| Judges::from_number(judges)),
         ..Request::default()
     };
     let mut page = ranked_in_past(
