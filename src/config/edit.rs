@@ -229,15 +229,23 @@ fn literal(key: &str, value: &str) -> Result<String, EditError> {
 /// else in a new table at the end. Without a literal, the text without that line.
 fn with_setting(text: &str, key: &str, literal: Option<&str>) -> String {
     let (table, name) = split(key);
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let setting = literal.map(|literal| format!("{name} = {literal}"));
+    // Lines keep the ends that they have.
+    let mut lines: Vec<String> = text
+        .strip_suffix('\n')
+        .unwrap_or(text)
+        .split('\n')
+        .map(str::to_owned)
+        .collect();
+    lines.retain(|_| !text.is_empty());
+    let end = if text.contains("\r\n") { "\r" } else { "" };
+    let setting = literal.map(|literal| format!("{name} = {literal}{end}"));
     match lines.iter().position(|line| table_of(line) == Some(table)) {
         None if literal.is_none() => {}
         None => {
             if lines.last().is_some_and(|last| !last.trim().is_empty()) {
-                lines.push(String::new());
+                lines.push(end.to_owned());
             }
-            lines.push(format!("[{table}]"));
+            lines.push(format!("[{table}]{end}"));
             lines.extend(setting);
         }
         Some(header) => {
@@ -285,6 +293,18 @@ mod tests {
             (Some(20), Some(7))
         );
         assert_eq!(settings.embedding.model, Some(PathBuf::from("/models/a \"b\"")));
+    }
+
+    #[test]
+    fn lines_keep_their_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        std::fs::write(&path, "# mine\r\n[search]\r\nlimit = 3\r\n").unwrap();
+        set(&path, "search.limit", "7").unwrap();
+        set(&path, "gc.auto", "false").unwrap();
+        let found = std::fs::read_to_string(&path).unwrap();
+        let expected = "# mine\r\n[search]\r\nlimit = 7\r\n\r\n[gc]\r\nauto = false\r\n";
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -108,10 +108,19 @@ pub enum CommitSearchError {
     Vectors(#[from] DenseError),
     /// The vector of the query.
     #[error(transparent)]
-    Embed(#[from] EmbedError),
+    Embed(EmbedError),
     /// The caller's flag was set.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl From<EmbedError> for CommitSearchError {
+    fn from(error: EmbedError) -> Self {
+        match error {
+            EmbedError::Interrupted => Self::Interrupted,
+            error => Self::Embed(error),
+        }
+    }
 }
 
 /// A commit's number with the lines of its message that match.

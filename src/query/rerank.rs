@@ -108,8 +108,9 @@ impl<'a> Searcher<'a> {
         for (at, candidate) in candidates.iter().enumerate().take(n_judged).skip(n_exact) {
             judged.extend(texts.of(candidate, opened)?.map(|text| (at, text)));
         }
+        // The order is what it would make of it.
         if judged.len() < 2 {
-            return Ok(false);
+            return Ok(true);
         }
         let sent: Vec<&str> = judged.iter().map(|(_, text)| text.as_str()).collect();
         match reranking.reranker.rerank(query, &sent, reranking.interrupt) {

@@ -198,6 +198,22 @@ fn a_page_has_the_order_of_the_one_before_or_is_refused() {
 }
 
 #[test]
+fn where_there_is_nothing_to_judge_nothing_is_missed() {
+    let repo = project(9);
+    let stub = Stub::start(tei);
+    configure(&repo, &settings(&stub, "candidates = 1"));
+    let first = search(&repo, &[QUESTION, "-n", "3"]).expect(0).json();
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let second = search(&repo, &[QUESTION, "-n", "3", "--cursor", cursor])
+        .expect(0)
+        .json();
+    for page in [&first, &second] {
+        assert_eq!(page["complete"], json!(true), "{page}");
+    }
+    assert!(stub.requests().is_empty());
+}
+
+#[test]
 fn pages_over_all_that_ever_was_have_one_order_too() {
     let repo = project(9);
     let stub = Stub::start(tei);

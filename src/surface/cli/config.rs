@@ -5,10 +5,11 @@ use serde::Serialize;
 
 use super::args::{ConfigArgs, ConfigCommand, Global};
 use super::json::Hinted;
-use super::render::{FAINT, Output, STRONG, note, one_line};
+use super::render::{FAINT, Output, STRONG, one_line};
 use super::{Found, INTERRUPTED};
 use crate::config::{KEYS, Overrides, set, unset};
 use crate::query::nearest;
+use crate::sidecar::write_atomic;
 use crate::surface::open::{PATIENCE, Workspace};
 
 #[derive(Debug, Serialize)]
@@ -95,13 +96,12 @@ fn change(global: &Global, key: &str, value: Option<&str>, output: &mut Output) 
         Ok(now) => now.config.entries(),
         // It was not for this that nothing could be opened.
         Err(error) if !was_usable => {
-            note(&format!("this is still in the way: {error:#}"));
-            Vec::new()
+            return Err(error.context(format!("{} is written, but this is in the way", path.display())));
         }
         // A value of the right kind may still be none that a command can start with.
         Err(error) => {
             match before {
-                Some(bytes) => std::fs::write(&path, bytes),
+                Some(bytes) => write_atomic(&path, &bytes),
                 None => std::fs::remove_file(&path),
             }
             .with_context(|| format!("cannot put {} back as it was", path.display()))?;

@@ -483,8 +483,8 @@ pub(super) fn what_leaves(workspace: &Workspace) -> Vec<Finding> {
     let sparse = workspace.remote_sparse().map(|model| model.options());
     let mut findings = Vec::new();
     let mut tell = |message: String| findings.push(finding(Severity::Note, message));
-    let chunks = "the text of every chunk of the revisions that are indexed, with the names around it; no paths, no history, \
-                  nothing of files that hold secrets by their names";
+    let chunks = "the text of every chunk of the revisions that are indexed, or that codescout eval asks about, with the names around it; \
+                  no paths, no history, nothing of files that hold secrets by their names";
     let struck = "what looks like a key, token or password in either is struck out first; other secrets are not known";
     let model = |name: &str| (!name.is_empty()).then(|| format!("the name of the model: {name}"));
     if let Some(options) = dense {

@@ -383,16 +383,18 @@ impl Desk {
         let mut found: Vec<(TreeId, usize)> = Vec::new();
         let mut note = |tree: TreeId, segments: &Segments| {
             let known = found.iter().position(|(other, _)| *other == tree);
-            let before = known.map_or(0, |position| found.remove(position).1);
-            found.push((tree, segments.n_bytes_in_memory().max(before)));
+            // A view may have more than what it stands on: files that are not committed.
+            let n_bytes = known.map_or_else(|| segments.n_bytes_in_memory(), |position| found.remove(position).1);
+            found.push((tree, n_bytes));
         };
+        for held in locked(&self.bases).iter() {
+            note(held.tree, held.base.segments());
+        }
+        // What answers a call is a view, often without a look at what it stands on.
         for seen in locked(&self.views).iter() {
             if let Some(target) = seen.target {
                 note(target.tree, seen.view.segments());
             }
-        }
-        for held in locked(&self.bases).iter() {
-            note(held.tree, held.base.segments());
         }
         found.retain(|(_, n_bytes)| *n_bytes > 0);
         found
