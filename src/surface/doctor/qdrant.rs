@@ -56,7 +56,7 @@ pub(super) fn examined(workspace: &Workspace) -> Vec<Finding> {
                 let told = finding(Severity::Warning, format!("{error:#}; until it answers {until}"));
                 findings.push(
                     told.mended_by(
-                        "codescout config set qdrant.server ADDRESS, or take it out of .codescout/config.toml",
+                        "codescout config set qdrant.server ADDRESS, or: codescout config unset qdrant.server",
                     ),
                 );
                 break;
