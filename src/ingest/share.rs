@@ -189,6 +189,12 @@ impl Sharing<'_> {
         let gone = self.gone()?;
         let removed = match self.shared.standing(interrupt) {
             Ok(Some(_)) if !gone.is_empty() => self.shared.remove(&gone, interrupt),
+            // They are still where they were put.
+            Ok(None) if !gone.is_empty() => {
+                let why =
+                    "nothing of this repository is there: were they put to another server, or under another prefix?";
+                return Ok((gone.len(), Some(why.to_owned())));
+            }
             standing => standing.map(drop),
         };
         if let Err(error) = removed {
@@ -218,13 +224,17 @@ impl Sharing<'_> {
         interrupt: &AtomicBool,
     ) -> Result<(), Stopped> {
         outcome.n_left = wanted.n_left;
-        let standing = match here.dim() {
+        let dim = match (here.dim(), self.is_away) {
+            (None, true) => self.known_dim()?,
+            (dim, _) => dim,
+        };
+        let standing = match dim {
             Some(dim) => Some(self.shared.prepare(dim, interrupt)?),
             None if self.is_away => self.shared.standing(interrupt)?,
             None => None,
         };
         let Some(standing) = standing else { return Ok(()) };
-        let dim = here.dim().unwrap_or(standing.dim);
+        let dim = dim.unwrap_or(standing.dim);
         self.check(&standing, dim, interrupt)?;
         let mut known = self.known(&standing, state)?;
         let keyed = keyed_docs(here.segments, |doc| {
@@ -310,6 +320,13 @@ impl Sharing<'_> {
         let known = RowFile::open(Arc::new(bytes.clone())).map_err(|error| unusable(error.to_string()))?;
         let same = same_probe(self.sidecar, &known, &bytes).map_err(|error| self.io(error))?;
         same.map_err(unusable)
+    }
+
+    /// The dimension of what was known to be there, which may all be gone.
+    fn known_dim(&self) -> Result<Option<usize>, Stopped> {
+        let there = There::load(self.sidecar, self.profile, self.shared.repository());
+        let there = there.map_err(|error| self.io(error))?;
+        Ok(there.map(|there| there.dim as usize))
     }
 
     /// What is known to be there; nothing if it may have gone since, or numbers are others.
@@ -415,7 +432,7 @@ impl Sharing<'_> {
         if !interrupt.load(Ordering::Relaxed)
             && let Ok(Some(now)) = self.shared.standing(interrupt)
         {
-            if now.generation != before.generation || now.n_vectors < before.n_vectors {
+            if now.generation != before.generation || now.is_removing || now.n_vectors < before.n_vectors {
                 return Err(Stopped::Told(
                     "vectors were removed, moved or lost there meanwhile; the next codescout index looks again",
                 ));

@@ -301,3 +301,30 @@ fn a_small_part_of_a_large_repository_is_asked_for_by_name() {
     assert!(by_name.count() > 0);
     assert!(requests.iter().all(|seen| seen.body.len() < 20_000));
 }
+
+#[test]
+fn what_is_nowhere_any_more_is_made_again() {
+    let (embedder, qdrant, other) = (openai_stub(), QdrantStub::start(), QdrantStub::start());
+    let repo = project(10);
+    let configure_at = |qdrant: &QdrantStub| configure(&repo, &(with_embedder(&embedder) + &away(&qdrant.url())));
+    configure_at(&qdrant);
+    index(&repo);
+    qdrant.drop_all();
+    let answer = search(&repo, QUERIES[0]);
+    assert!(why(&answer).contains("judged by the built-in model"), "{answer}");
+    let made_again = || {
+        let done = index(&repo).json();
+        assert_eq!(
+            (&done["vectors"]["new"], &done["vectors"]["missing"]),
+            (&json!(10), &json!(0)),
+            "{done}"
+        );
+        assert_eq!(why(&search(&repo, QUERIES[0])), "");
+    };
+    made_again();
+    assert_eq!(qdrant.n_vectors(), 10);
+    // Another server has none of them either.
+    configure_at(&other);
+    made_again();
+    assert_eq!((qdrant.n_vectors(), other.n_vectors()), (10, 10));
+}
