@@ -371,7 +371,7 @@ impl Client {
     }
 
     /// The beginning of an answer, without the key.
-    fn excerpt(&self, bytes: &[u8]) -> String {
+    pub(super) fn excerpt(&self, bytes: &[u8]) -> String {
         let beginning = &bytes[..bytes.len().min(16 << 10)];
         let text = self.endpoint().without_key(&String::from_utf8_lossy(beginning));
         excerpt(text.as_bytes())

@@ -179,18 +179,18 @@ impl QdrantStub {
 
     /// Has it look as if somebody had begun to remove vectors of every repository, and last told of it so many seconds ago.
     pub(crate) fn begin_removal(&self, seconds_ago: u64) {
-        let now = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .unwrap();
-        let told_at = json!(now.as_secs() - seconds_ago);
-        let mut state = self.shared.state.lock().unwrap();
-        let points = state
-            .collections
-            .values_mut()
-            .flat_map(|collection| collection.points.values_mut());
-        for point in points.filter(|point| point.payload.contains_key("generation")) {
-            point.payload.insert("removing_0123".to_owned(), told_at.clone());
-        }
+        self.shared.begin_removal(seconds_ago);
+    }
+
+    /// What begins to remove vectors of every repository.
+    pub(crate) fn removing(&self) -> impl Fn() + Send + Sync + 'static {
+        let shared = Arc::clone(&self.shared);
+        move || shared.begin_removal(0)
+    }
+
+    /// What each alias stands for.
+    pub(crate) fn aliases(&self) -> BTreeMap<String, String> {
+        self.shared.state.lock().unwrap().aliases.clone()
     }
 
     /// Has whoever removes vectors last told of it so many seconds sooner; returns how many do.
@@ -262,6 +262,21 @@ impl QdrantStub {
 }
 
 impl Shared {
+    fn begin_removal(&self, seconds_ago: u64) {
+        let now = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap();
+        let told_at = json!(now.as_secs() - seconds_ago);
+        let mut state = self.state.lock().unwrap();
+        let points = state
+            .collections
+            .values_mut()
+            .flat_map(|collection| collection.points.values_mut());
+        for point in points.filter(|point| point.payload.contains_key("generation")) {
+            point.payload.insert("removing_0123".to_owned(), told_at.clone());
+        }
+    }
+
     fn answer(&self, seen: &Seen) -> Reply {
         if let Some(reply) = self.fault.lock().unwrap().as_ref().and_then(|fault| fault(seen)) {
             return reply;

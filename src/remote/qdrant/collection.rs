@@ -1,8 +1,6 @@
 //! The collection of a profile: how it is made, and how another takes its place.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -11,7 +9,7 @@ use super::super::client::{Call, Request};
 use super::super::failure::RemoteError;
 use super::points::random;
 use super::wire::{self, Aliases, Collection, DENSE, SPARSE, Scrolled, Server, Update};
-use super::{Qdrant, to_hex};
+use super::{FEW_BYTES, Qdrant, to_hex};
 use crate::index::RowKind;
 use crate::index::shared::{SharedBatching, SharedError, SharedVectors, Standing};
 
@@ -43,46 +41,28 @@ pub struct Moved {
 impl Qdrant {
     /// Looks at the server, which has `timeout` for the first answer, and as much again for all others.
     pub fn examine(&self, timeout: Duration) -> Result<QdrantFound, SharedError> {
-        let is_over = &AtomicBool::new(false);
-        let (done, end) = mpsc::channel::<()>();
-        let found = thread::scope(|threads| {
-            threads.spawn(move || {
-                if end.recv_timeout(timeout * 2) == Err(RecvTimeoutError::Timeout) {
-                    is_over.store(true, Ordering::Relaxed);
-                }
-            });
-            let found = self.examine_until(timeout, is_over);
-            drop(done);
-            found
-        });
-        match found {
-            Err(SharedError::Interrupted) => Err(self.unusable(format!(
-                "not all that was asked for within {} s",
-                (timeout * 2).as_secs()
-            ))),
-            found => found,
-        }
-    }
-
-    fn examine_until(&self, timeout: Duration, is_over: &AtomicBool) -> Result<QdrantFound, SharedError> {
         let started = Instant::now();
+        let (never, until) = (&AtomicBool::new(false), Some(started + timeout * 2));
         let call = Call {
             deadline: Some(started + timeout),
-            interrupt: is_over,
+            interrupt: never,
             retries: false,
         };
         // Not in an envelope like all others.
         let server: Server = self
             .client
-            .send(&Request::get("/"), &call)
+            .send(&Request::get("/").answered_within(FEW_BYTES), &call)
             .map_err(|error| self.failed(error))?;
         let elapsed = started.elapsed();
-        let collection = self.collection(is_over).map_err(|error| self.failed(error))?;
+        let collection = self.collection(until, never).map_err(|error| self.failed(error))?;
+        let standing = collection
+            .as_ref()
+            .map(|collection| self.standing_in(collection, until, never));
         Ok(QdrantFound {
-            version: server.version,
+            version: self.excerpt(&server.version),
             elapsed,
-            collection: collection.map(|collection| collection.status),
-            standing: self.standing(is_over)?,
+            collection: collection.as_ref().map(|collection| self.excerpt(&collection.status)),
+            standing: standing.transpose()?.flatten(),
         })
     }
 
@@ -93,7 +73,7 @@ impl Qdrant {
         let Some(old) = self.target(interrupt).map_err(failed)? else {
             return Ok(None);
         };
-        let Some(collection) = self.collection(interrupt).map_err(failed)? else {
+        let Some(collection) = self.collection(None, interrupt).map_err(failed)? else {
             return Err(self.unusable("no collection behind its alias"));
         };
         let dim = self.dim_of(&collection)?;
@@ -125,7 +105,9 @@ impl Qdrant {
         let kept = |why: &str| self.unusable(format!("{why}: {old} stays in use as it is"));
         self.make_collection(new, dim, interrupt).map_err(failed)?;
         let n_points = self.copy_points(old, new, dim, interrupt)?;
-        if !self.comes_true(interrupt, || Ok(self.count(new, &json!({}), interrupt)? == n_points))? {
+        if !self.comes_true(None, interrupt, || {
+            Ok(self.count(new, &json!({}), interrupt)? == n_points)
+        })? {
             return Err(kept("a promise to take copied vectors and does not have them"));
         }
         // What others put to the old one from here on is lost: all look again as soon as the new one is there.
@@ -135,7 +117,7 @@ impl Qdrant {
             { "is_empty": { "key": wire::GENERATION } },
             { "key": wire::GENERATION, "match": { "value": generation } },
         ] });
-        if !self.comes_true(interrupt, || Ok(self.count(new, &is_old, interrupt)? == 0))? {
+        if !self.comes_true(None, interrupt, || Ok(self.count(new, &is_old, interrupt)? == 0))? {
             return Err(kept("a promise to renew generations and has the former ones"));
         }
         let all = json!({});
@@ -149,18 +131,25 @@ impl Qdrant {
         Ok(n_points)
     }
 
-    /// Makes the first collection if there is none.
+    /// Makes the first collection. Where others have made it meanwhile, and another perhaps that took its place, theirs stays.
     pub(super) fn make_first(&self, dim: usize, interrupt: &AtomicBool) -> Result<(), RemoteError> {
         let name = format!("{}-1", self.alias());
         self.make_collection(&name, dim, interrupt)?;
-        self.point_alias(&name, interrupt)
+        match self.target(interrupt)? {
+            Some(_) => Ok(()),
+            None => self.point_alias(&name, interrupt),
+        }
     }
 
     /// What the collection is, if there is one.
-    pub(super) fn collection(&self, interrupt: &AtomicBool) -> Result<Option<Collection>, RemoteError> {
+    pub(super) fn collection(
+        &self,
+        deadline: Option<Instant>,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<Collection>, RemoteError> {
         // Is asked first by all, so it is what shows that the server is away.
-        let deadline = Some(Instant::now() + LONGEST_WAIT);
-        match self.send_until(deadline, &Request::get(&self.path("")), interrupt) {
+        let deadline = deadline.unwrap_or_else(|| Instant::now() + LONGEST_WAIT);
+        match self.send_until(Some(deadline), &Request::get(&self.path("")), interrupt) {
             Err(error) if error.status() == Some(404) => Ok(None),
             found => found.map(Some),
         }
@@ -242,7 +231,8 @@ impl Qdrant {
             let path = self.consistent(format!("/collections/{from}/points/scroll"));
             let request = Request::post(&path, &body);
             let page: Scrolled = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
-            if !page.points.is_empty() {
+            let is_empty = page.points.is_empty();
+            if !is_empty {
                 n_points += page.points.len() as u64;
                 let points = json!({ "points": page.points });
                 let request = Request::put(&format!("/collections/{to}/points?wait=true"), &points);
@@ -250,6 +240,9 @@ impl Qdrant {
             }
             match page.next_page_offset {
                 None | Some(Value::Null) => return Ok(n_points),
+                Some(next) if is_empty || next == offset => {
+                    return Err(self.unusable("pages without an end"));
+                }
                 Some(next) => offset = next,
             }
         }

@@ -33,6 +33,12 @@ use wire::Envelope;
 
 /// No question takes longer, whoever asks: what was on its way when a removal was announced is answered by then.
 const LONGEST_QUESTION: Duration = Duration::from_secs(10);
+/// No answer is larger: some of what a request with vectors holds, written at length.
+const MAX_ANSWER_BYTES: u64 = 16 << 20;
+/// Of an answer about one point, or of the end of a larger one,
+const FEW_BYTES: u64 = 64 << 10;
+/// and for each point without its vector.
+const POINT_BYTES: u64 = 256;
 /// Whether something is done yet is looked at so often.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// An interrupt is noticed so soon.
@@ -112,6 +118,7 @@ impl Qdrant {
         let limits = Limits {
             request_timeout: options.timeout,
             connect_timeout: Limits::default().connect_timeout.min(options.timeout),
+            max_answer_bytes: MAX_ANSWER_BYTES,
             ..Limits::default()
         };
         Self {
@@ -173,13 +180,15 @@ impl Qdrant {
         }
     }
 
-    /// Looks whether something that was promised is done, for as long as one request may take.
+    /// Looks whether something that was promised is done, for as long as one request may take, and not behind a deadline.
     fn comes_true(
         &self,
+        deadline: Option<Instant>,
         interrupt: &AtomicBool,
         mut is_true: impl FnMut() -> Result<bool, SharedError>,
     ) -> Result<bool, SharedError> {
         let until = Instant::now() + self.options.timeout;
+        let until = deadline.map_or(until, |deadline| deadline.min(until));
         while !is_true()? {
             if Instant::now() >= until {
                 return Ok(false);
@@ -231,6 +240,11 @@ impl Qdrant {
         }
     }
 
+    /// The beginning of what the server said, without the key.
+    fn excerpt(&self, said: &str) -> String {
+        self.client.excerpt(said.as_bytes())
+    }
+
     fn point_of(&self, key: ChunkKey) -> PointId {
         PointId(std::array::from_fn(|at| key.0[at] ^ self.repository.0[at]))
     }
@@ -279,6 +293,11 @@ impl std::fmt::Display for PointId {
         }
         Ok(())
     }
+}
+
+/// What an answer with points without their vectors may have.
+fn bytes_of(n_points: usize) -> u64 {
+    n_points as u64 * POINT_BYTES + FEW_BYTES
 }
 
 impl PointId {

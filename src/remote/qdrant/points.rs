@@ -10,9 +10,10 @@ use super::super::client::Request;
 use super::super::failure::RemoteError;
 use super::collection::LONGEST_WAIT;
 use super::wire::{
-    self, Count, GENERATION, NamedVector, NewPoint, Points, REMOVING, REPOSITORY, Record, Update, VectorPoint, Vectors,
+    self, Collection, Count, GENERATION, NamedVector, NewPoint, Points, REMOVING, REPOSITORY, Record, Update,
+    VectorPoint, Vectors,
 };
-use super::{LONGEST_QUESTION, PointId, Qdrant, from_hex, pause, to_hex};
+use super::{FEW_BYTES, LONGEST_QUESTION, MAX_ANSWER_BYTES, PointId, Qdrant, bytes_of, from_hex, pause, to_hex};
 use crate::embed::{EmbedError, Embedding, SparseVector};
 use crate::index::shared::{Put, RepositoryTag, SharedBatching, SharedError, SharedVectors, Standing};
 use crate::index::{Row, RowKind};
@@ -26,6 +27,8 @@ const MAX_VECTOR_BYTES: usize = 3 << 20;
 const LEASE: Duration = Duration::from_secs(300);
 /// and so long a step of it takes at most. The rest is for clocks that do not agree.
 const STEP: Duration = Duration::from_secs(120);
+/// A clock that is ahead of ours by more is wrong: what it says is not believed.
+const MAX_AHEAD: Duration = Duration::from_secs(3600);
 /// A number of a vector as text, with its comma.
 const NUMBER_BYTES: usize = 13;
 /// A number of a token likewise.
@@ -53,21 +56,8 @@ impl SharedVectors for Qdrant {
     }
 
     fn standing(&self, interrupt: &AtomicBool) -> Result<Option<Standing>, SharedError> {
-        let Some(collection) = self.collection(interrupt).map_err(|error| self.failed(error))? else {
-            return Ok(None);
-        };
-        let dim = self.dim_of(&collection)?;
-        let Some(own) = self.own_point(interrupt)? else {
-            return Ok(None);
-        };
-        let (generation, is_removing) = generation_of(&own).ok_or_else(|| self.unusable("no generation"))?;
-        let n_vectors = self.count(&self.alias(), &wire::filter(&self.tag(), None), interrupt)?;
-        Ok(Some(Standing {
-            generation,
-            is_removing,
-            dim,
-            n_vectors,
-        }))
+        let collection = self.collection(None, interrupt).map_err(|error| self.failed(error))?;
+        collection.map_or(Ok(None), |collection| self.standing_in(&collection, None, interrupt))
     }
 
     fn prepare(&self, dim: usize, interrupt: &AtomicBool) -> Result<Standing, SharedError> {
@@ -75,7 +65,7 @@ impl SharedVectors for Qdrant {
             return Ok(standing);
         }
         let failed = |error| self.failed(error);
-        if self.collection(interrupt).map_err(failed)?.is_none() {
+        if self.collection(None, interrupt).map_err(failed)?.is_none() {
             self.make_first(dim, interrupt).map_err(failed)?;
         }
         // Of two clones that do this at once one is told another generation than is there then, and looks again.
@@ -85,12 +75,12 @@ impl SharedVectors for Qdrant {
     }
 
     fn contains(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<bool>, SharedError> {
-        let found = self.records(keys, false, interrupt)?;
+        let found = self.records(keys, false, None, interrupt)?;
         Ok(keys.iter().map(|key| found.contains_key(key)).collect())
     }
 
     fn fetch(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<Option<Row>>, SharedError> {
-        let mut found = self.records(keys, true, interrupt)?;
+        let mut found = self.records(keys, true, None, interrupt)?;
         let mut dim = None;
         keys.iter()
             .map(|key| {
@@ -132,32 +122,19 @@ impl SharedVectors for Qdrant {
     fn remove(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<(), SharedError> {
         // Whoever removes at the same time has a field of its own.
         let field = format!("{REMOVING}{}", to_hex(&random()[..8]));
-        let mut lease = match self.announce(&field, interrupt) {
-            Ok(lease) => lease,
-            Err(error) => {
-                // Nothing is being deleted yet, so nobody has to wait for it.
-                let until = Some(Instant::now() + LONGEST_WAIT);
-                if let Err(left) = self.drop_fields(&[field], until, &AtomicBool::new(false)) {
-                    tracing::warn!("that vectors are being removed is told for five more minutes: {left}");
-                }
-                return Err(error);
-            }
-        };
+        let given_up = |error| self.give_up(&field, error);
+        let mut lease = self.announce(&field, interrupt).map_err(given_up)?;
         for keys in keys.chunks(MAX_KEYS) {
             lease = match lease.is_held() {
-                true => self.renew(&field, interrupt)?,
+                true => self.tell(&field, interrupt),
                 // The machine slept, and others may have gone on: they look again.
-                false => self.announce(&field, interrupt)?,
-            };
+                false => self.announce(&field, interrupt),
+            }
+            .map_err(given_up)?;
+            // What gets no answer may still be done.
             self.delete_points(keys, lease.deadline(), interrupt)?;
         }
-        self.change_payload(&json!({ (GENERATION): to_hex(&random()) }), None, interrupt)?;
-        let fields = self.own_point(interrupt)?.unwrap_or_default();
-        let is_over = |(name, since): &(&String, &Value)| {
-            name.starts_with(REMOVING) && (**name == field || !is_told(since, seconds_now()))
-        };
-        let ended: Vec<String> = fields.iter().filter(is_over).map(|(name, _)| name.clone()).collect();
-        self.drop_fields(&ended, None, interrupt)
+        self.end_removal(&field, None, interrupt)
     }
 }
 
@@ -175,10 +152,40 @@ impl Qdrant {
         self.point_of(ChunkKey(*b"repository point"))
     }
 
-    fn own_point(&self, interrupt: &AtomicBool) -> Result<Option<Map<String, Value>>, SharedError> {
-        let request = Request::post(&self.reading("/points"), &wire::by_ids(&[self.own_id()], None, true));
-        let found: Vec<Record> = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
+    fn own_point(
+        &self,
+        deadline: Option<Instant>,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<Map<String, Value>>, SharedError> {
+        let request = Request::post(&self.reading("/points"), &wire::by_ids(&[self.own_id()], None, true))
+            .answered_within(FEW_BYTES);
+        let found: Vec<Record> = self
+            .send_until(deadline, &request, interrupt)
+            .map_err(|error| self.failed(error))?;
         Ok(found.into_iter().next().and_then(|record| record.payload))
+    }
+
+    /// How things stand in the collection.
+    pub(super) fn standing_in(
+        &self,
+        collection: &Collection,
+        deadline: Option<Instant>,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<Standing>, SharedError> {
+        let dim = self.dim_of(collection)?;
+        let Some(own) = self.own_point(deadline, interrupt)? else {
+            return Ok(None);
+        };
+        let (generation, is_removing) = generation_of(&own).ok_or_else(|| self.unusable("no generation"))?;
+        let n_vectors = self
+            .count_until(deadline, &self.alias(), &wire::filter(&self.tag(), None), interrupt)
+            .map_err(|error| self.failed(error))?;
+        Ok(Some(Standing {
+            generation,
+            is_removing,
+            dim,
+            n_vectors,
+        }))
     }
 
     /// Puts the repository's own point.
@@ -194,18 +201,38 @@ impl Qdrant {
 
     /// Tells everybody that vectors are being removed, and waits until all have heard it.
     fn announce(&self, field: &str, interrupt: &AtomicBool) -> Result<Lease, SharedError> {
-        let begun = json!({ (GENERATION): to_hex(&random()), (field): seconds_now() });
-        let lease = Lease::begin();
-        self.change_payload(&begun, Some(lease.deadline()), interrupt)?;
+        let lease = self.tell(field, interrupt)?;
         pause(LONGEST_QUESTION, interrupt)?;
         Ok(lease)
     }
 
-    /// Tells that they still are.
-    fn renew(&self, field: &str, interrupt: &AtomicBool) -> Result<Lease, SharedError> {
+    /// Tells that they are, or still are. Each time under a new generation: the collection may be another, whose former one somebody has
+    /// looked under.
+    fn tell(&self, field: &str, interrupt: &AtomicBool) -> Result<Lease, SharedError> {
         let lease = Lease::begin();
-        self.change_payload(&json!({ (field): seconds_now() }), Some(lease.deadline()), interrupt)?;
+        let told = json!({ (GENERATION): to_hex(&random()), (field): seconds_now() });
+        self.change_payload(&told, Some(lease.deadline()), interrupt)?;
         Ok(lease)
+    }
+
+    /// Tells that nothing is being deleted any more, of those included who were killed at it.
+    fn end_removal(&self, field: &str, deadline: Option<Instant>, interrupt: &AtomicBool) -> Result<(), SharedError> {
+        self.change_payload(&json!({ (GENERATION): to_hex(&random()) }), deadline, interrupt)?;
+        let fields = self.own_point(deadline, interrupt)?.unwrap_or_default();
+        let is_over = |(name, since): &(&String, &Value)| {
+            name.starts_with(REMOVING) && (**name == *field || !is_told(since, seconds_now()))
+        };
+        let ended: Vec<String> = fields.iter().filter(is_over).map(|(name, _)| name.clone()).collect();
+        self.drop_fields(&ended, deadline, interrupt)
+    }
+
+    /// Ends a removal of which no step is under way, so that nobody has to wait for it. Returns the cause.
+    fn give_up(&self, field: &str, cause: SharedError) -> SharedError {
+        let until = Some(Instant::now() + LONGEST_WAIT);
+        if let Err(left) = self.end_removal(field, until, &AtomicBool::new(false)) {
+            tracing::warn!("that vectors are being removed is told for five more minutes: {left}");
+        }
+        cause
     }
 
     /// Changes fields of the repository's own point and leaves its others.
@@ -243,7 +270,10 @@ impl Qdrant {
             .map_err(|error| self.failed(error))?
         {
             update if update.status == "completed" => Ok(()),
-            update => Err(self.unusable(format!("{:?} for a change that has to be done", update.status))),
+            update => Err(self.unusable(format!(
+                "{:?} for a change that has to be done",
+                self.excerpt(&update.status)
+            ))),
         }
     }
 
@@ -254,8 +284,9 @@ impl Qdrant {
         let update: Update = self
             .send_until(Some(deadline), &request, interrupt)
             .map_err(|error| self.failed(error))?;
-        let are_gone = || Ok(self.records(keys, false, interrupt)?.is_empty());
-        if update.status == "completed" || self.comes_true(interrupt, are_gone)? {
+        let deadline = Some(deadline);
+        let are_gone = || Ok(self.records(keys, false, deadline, interrupt)?.is_empty());
+        if update.status == "completed" || self.comes_true(deadline, interrupt, are_gone)? {
             return Ok(());
         }
         Err(self.unusable("a promise to delete vectors and still has them"))
@@ -286,7 +317,7 @@ impl Qdrant {
         match update.status.as_str() {
             "completed" => Ok(Put::Done),
             "acknowledged" => Ok(Put::Promised),
-            other => Err(self.unusable(format!("the status {other:?} for points that were put"))),
+            other => Err(self.unusable(format!("the status {:?} for points that were put", self.excerpt(other)))),
         }
     }
 
@@ -295,16 +326,25 @@ impl Qdrant {
         &self,
         keys: &[ChunkKey],
         wants_vectors: bool,
+        deadline: Option<Instant>,
         interrupt: &AtomicBool,
     ) -> Result<HashMap<ChunkKey, Record>, SharedError> {
         let ids: Vec<PointId> = keys.iter().map(|key| self.point_of(*key)).collect();
         let wanted = wants_vectors.then_some(self.kind);
+        let max_bytes = if wants_vectors {
+            MAX_ANSWER_BYTES
+        } else {
+            bytes_of(ids.len())
+        };
         let request = Request::post(&self.reading("/points"), &wire::by_ids(&ids, wanted, false));
-        let found: Vec<Record> = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
+        let found: Vec<Record> = self
+            .send_until(deadline, &request.answered_within(max_bytes), interrupt)
+            .map_err(|error| self.failed(error))?;
         let mut records = HashMap::with_capacity(found.len());
         for record in found {
             let point = record.id.as_str().and_then(PointId::parse);
-            let point = point.ok_or_else(|| self.unusable(format!("the id {}", record.id)))?;
+            let point =
+                point.ok_or_else(|| self.unusable(format!("the id {}", self.excerpt(&record.id.to_string()))))?;
             records.insert(self.key_of(point), record);
         }
         Ok(records)
@@ -346,7 +386,7 @@ pub(super) fn generation_of(payload: &Map<String, Value>) -> Option<([u8; 16], b
 fn is_told(since: &Value, now: u64) -> bool {
     since
         .as_u64()
-        .is_some_and(|since| now <= since.saturating_add(LEASE.as_secs()))
+        .is_some_and(|since| since <= now + MAX_AHEAD.as_secs() && now <= since + LEASE.as_secs())
 }
 
 /// The time within which a step of a removal ends, from before it was told of.
@@ -405,6 +445,8 @@ mod tests {
             (json!(now - 301), false),
             // By a clock that is ahead.
             (json!(now + 200), true),
+            (json!(now + 3601), false),
+            (json!(u64::MAX), false),
             (json!(1), false),
             (json!("x"), false),
             (Value::Null, false),

@@ -12,7 +12,7 @@ use super::super::client::{Call, Request};
 use super::super::failure::RemoteError;
 use super::points::generation_of;
 use super::wire::{self, Envelope, Found, Query, Search, Searches, Terms};
-use super::{Counted, LONGEST_QUESTION, PointId, Qdrant, hinted};
+use super::{Counted, LONGEST_QUESTION, PointId, Qdrant, bytes_of, hinted};
 use crate::embed::SparseVector;
 use crate::index::dense::{Cosine, DenseError, DenseIndex, DenseStore};
 use crate::index::shared::{SharedVectors, There};
@@ -238,7 +238,8 @@ impl QdrantIndex<'_> {
         let request = Request::post(
             &qdrant.reading("/points/query/batch"),
             &Searches { searches: [best, own] },
-        );
+        )
+        .answered_within(bytes_of(limit));
         let answer: Envelope<Vec<Found>> = qdrant.client.send(&request, &call)?;
         let Ok([best, own]) = <[Found; 2]>::try_from(answer.result) else {
             return Err(odd("another number of results than was asked for"));
@@ -255,7 +256,7 @@ impl QdrantIndex<'_> {
         let mut found = Vec::with_capacity(best.points.len());
         for scored in best.points {
             let point = scored.id.as_str().and_then(PointId::parse);
-            let point = point.ok_or_else(|| odd(&format!("the id {}", scored.id)))?;
+            let point = point.ok_or_else(|| odd(&format!("the id {}", qdrant.excerpt(&scored.id.to_string()))))?;
             if !scored.score.is_finite() {
                 return Err(odd("a score that is not a number"));
             }

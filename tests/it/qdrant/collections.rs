@@ -1,5 +1,7 @@
 //! A collection that takes the place of another.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::json;
 
 use super::{QUERIES, answers, index, project, search, why, with_qdrant};
@@ -37,6 +39,18 @@ fn a_collection_that_was_not_copied_whole_takes_nobodys_place() {
     });
     refused("other vectors than were copied");
     assert_eq!(qdrant.collections(), before);
+    for page in [
+        json!([]),
+        json!([{ "id": "f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff", "vector": {} }]),
+    ] {
+        qdrant.fail(move |seen| {
+            let scrolls = seen.path.ends_with("/points/scroll");
+            scrolls.then(|| Reply::json(&json!({ "result": { "points": page, "next_page_offset": "7" } })))
+        });
+        let called = call_in(repo.root(), &["index", "--new-collection"], b"").expect(2);
+        assert!(called.stderr.contains("pages without an end"), "{}", called.stderr);
+        assert_eq!(qdrant.collections(), before);
+    }
     qdrant.mend();
     assert_eq!(why(&search(&repo, QUERIES[0])), "");
 
@@ -65,28 +79,50 @@ fn a_collection_that_was_not_copied_whole_takes_nobodys_place() {
 }
 
 #[test]
+fn who_makes_the_first_collection_later_leaves_what_took_its_place() {
+    let repo = project(10);
+    let qdrant = QdrantStub::start();
+    configure(&repo, &with_qdrant(&qdrant.url()));
+    index(&repo);
+    qdrant.moving()();
+    // A clone that has looked before there was any.
+    let clone = repo.clone_with("clone", &[]);
+    configure(&clone, &with_qdrant(&qdrant.url()));
+    let is_late = AtomicBool::new(true);
+    qdrant.fail(move |seen| {
+        let makes = seen.method == "PUT" && seen.path.ends_with("-1");
+        is_late.fetch_and(!makes, Ordering::SeqCst);
+        let looks = seen.method == "GET" && seen.path.starts_with("/collections/");
+        (looks && is_late.load(Ordering::SeqCst)).then(|| Reply::status(404))
+    });
+    let done = index(&clone).json();
+    assert_eq!(done["shared"]["missing"], 0, "{done}");
+    let target = qdrant.aliases().into_values().next().unwrap();
+    assert!(target.ends_with("-2"), "{target}");
+}
+
+#[test]
 fn what_is_moved_while_vectors_are_put_is_looked_at_again() {
     let repo = project(20);
     let before = answers(&repo);
     let qdrant = QdrantStub::start();
     configure(&repo, &with_qdrant(&qdrant.url()));
-    let renew = qdrant.renewing();
-    qdrant.fail(move |seen| {
-        // After the generation was read, before vectors are put.
-        if seen.json()["ids"].as_array().is_some_and(|ids| ids.len() > 1) {
-            renew();
-        }
-        None
-    });
-    let done = index(&repo).json();
-    assert!(
-        done["shared"]["stopped_because"]
-            .as_str()
-            .unwrap()
-            .contains("meanwhile"),
-        "{done}"
-    );
-    qdrant.mend();
+    // After the generation was read, before vectors are put.
+    let changed_meanwhile = |change: Box<dyn Fn() + Send + Sync>| {
+        qdrant.fail(move |seen| {
+            if seen.json()["ids"].as_array().is_some_and(|ids| ids.len() > 1) {
+                change();
+            }
+            None
+        });
+        let done = index(&repo).json();
+        let why = done["shared"]["stopped_because"].as_str().unwrap().to_owned();
+        assert!(why.contains("meanwhile"), "{done}");
+        qdrant.mend();
+    };
+    changed_meanwhile(Box::new(qdrant.removing()));
+    qdrant.age_removals(301);
+    changed_meanwhile(Box::new(qdrant.renewing()));
     let answer = search(&repo, QUERIES[0]);
     assert_eq!(answer["results"], before[0]);
     let done = index(&repo).json();

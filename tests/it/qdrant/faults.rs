@@ -43,6 +43,10 @@ fn while_it_is_away_slow_or_wrong_answers_are_local_and_say_so() {
         ("not the JSON", Box::new(move |_| Some(html()))),
         ("another number of results", Box::new(move |_| Some(other_vector()))),
         ("not the JSON", Box::new(move |seen| Some(not_a_number(seen)))),
+        (
+            "an answer of more than",
+            Box::new(|_| Some(Reply::status(200).body(&vec![b' '; 1 << 20]))),
+        ),
     ];
     for (told, fault) in faults {
         qdrant.fail(fault);
@@ -79,6 +83,34 @@ fn while_it_is_away_slow_or_wrong_answers_are_local_and_say_so() {
             .contains("no connection"),
         "{done}"
     );
+}
+
+#[test]
+fn little_of_what_it_says_is_told() {
+    let repo = project(10);
+    let qdrant = QdrantStub::start();
+    configure(&repo, &with_qdrant(&qdrant.url()));
+    index(&repo);
+    write_packet(&repo, 40);
+    repo.commit("more");
+    let long = "\u{1b}[2J".repeat(5000);
+    for asked in ["ids", "points"] {
+        let said = json!({ "result": match asked {
+            "ids" => json!([{ "id": long }]),
+            _ => json!({ "status": long }),
+        } });
+        qdrant.fail(move |seen| {
+            let is_vector = seen.json()[asked].is_array() && !seen.json().to_string().contains("generation");
+            let is_own = seen.json()["with_payload"] == true;
+            (is_vector && !is_own).then(|| Reply::json(&said))
+        });
+        let done = index(&repo).json();
+        let why = done["shared"]["stopped_because"].as_str().unwrap().to_owned();
+        assert!(
+            why.contains("[2J") && why.len() < 1000 && !why.contains('\u{1b}'),
+            "{why}"
+        );
+    }
 }
 
 #[test]

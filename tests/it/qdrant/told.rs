@@ -109,6 +109,6 @@ fn the_doctor_does_not_wait_for_a_server_that_falls_silent() {
     configure(&repo, &with_qdrant(&silent.url()));
     let started = Instant::now();
     let doctor = call_in(repo.root(), &["doctor"], b"").text();
-    assert!(doctor.contains("not all that was asked for within 10 s"), "{doctor}");
+    assert!(doctor.contains("no answer within"), "{doctor}");
     assert!(started.elapsed() < Duration::from_secs(50), "{:?}", started.elapsed());
 }
