@@ -215,7 +215,12 @@ impl Workspace {
     ) -> Result<Result<ExaminedCommits, PassedOver>> {
         let max_bytes = self.build_options().max_blob_bytes;
         let recorder = self.recorder();
-        Ok(recorder.examine(sidecar, offered, audit, max_bytes, progress, interrupt)?)
+        let examined = recorder.examine(sidecar, offered, audit, max_bytes, progress, interrupt);
+        ensure!(
+            !matches!(examined, Err(RecordError::Interrupted)),
+            "interrupted; nothing was taken over"
+        );
+        Ok(examined?)
     }
 
     /// Takes over what was looked through, and indexes what its messages say.
@@ -228,6 +233,10 @@ impl Workspace {
     ) -> Result<Result<(), PassedOver>> {
         let taken = self.recorder().take_over(sidecar, examined, interrupt)?;
         if taken.is_ok() {
+            let (n_commits, most) = (examined.n_commits(), self.recorder().limit.max_commits);
+            if most != 0 && n_commits as usize > most {
+                tracing::warn!("{n_commits} commits are recorded now, although history.max_commits is {most}");
+            }
             self.recorder()
                 .index_messages(sidecar, self.own_model(), progress, interrupt)?;
             if examined.has_kept() {

@@ -244,6 +244,17 @@ fn nothing_that_is_recorded_is_lost() {
 }
 
 #[test]
+fn more_than_the_limit_lets_is_taken_and_said() {
+    let repo = past();
+    let bundle = exported(&repo, &[]);
+    fs::write(repo.path(".codescout.toml"), "[history]\nmax_commits = 2\n").unwrap();
+    fs::remove_dir_all(repo.path(".codescout")).unwrap();
+    let called = call_in(repo.root(), &["import", "-", "--json"], &bundle).expect(0);
+    assert!(called.stderr.contains("history.max_commits is 2"), "{}", called.stderr);
+    assert_eq!(called.json()["new_commits"], 7);
+}
+
+#[test]
 fn a_record_whose_end_was_passed_by_later_ones_is_given_to_nobody() {
     let repo = past();
     let base = repo.git(["rev-parse", "HEAD"]).trim().to_owned();
