@@ -244,6 +244,22 @@ fn nothing_that_is_recorded_is_lost() {
 }
 
 #[test]
+fn a_record_alone_does_not_depend_on_how_files_are_read() {
+    let repo = past();
+    let mut raw = Raw::parse(&exported(&repo, &[]));
+    let n_files = 2 * raw.header.parts.len();
+    raw.header.entries.drain(..n_files);
+    raw.frames.drain(..n_files);
+    raw.header.parts.clear();
+    (raw.header.kind, raw.header.recipe, raw.header.profile) = (2, 0, [0; 16]);
+    let clone = repo.clone_with("clone", &[]);
+    let told = call_in(clone.root(), &["import", "-", "--json"], &raw.to_bytes())
+        .expect(0)
+        .json();
+    assert_eq!(told["new_commits"], 7, "{told}");
+}
+
+#[test]
 fn more_than_the_limit_lets_is_taken_and_said() {
     let repo = past();
     let bundle = exported(&repo, &[]);
