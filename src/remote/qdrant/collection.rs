@@ -39,13 +39,13 @@ pub struct Moved {
 }
 
 impl Qdrant {
-    /// Looks at the server, which has `timeout` for the first answer, and as much again for all others.
-    pub fn examine(&self, timeout: Duration) -> Result<QdrantFound, SharedError> {
+    /// Looks at the server, which has `timeout` for the first answer, and as much again for all others; until the flag is set.
+    pub fn examine(&self, timeout: Duration, interrupt: &AtomicBool) -> Result<QdrantFound, SharedError> {
         let started = Instant::now();
-        let (never, until) = (&AtomicBool::new(false), Some(started + timeout * 2));
+        let until = Some(started + timeout * 2);
         let call = Call {
             deadline: Some(started + timeout),
-            interrupt: never,
+            interrupt,
             retries: false,
         };
         // Not in an envelope like all others.
@@ -54,10 +54,10 @@ impl Qdrant {
             .send(&Request::get("/").answered_within(FEW_BYTES), &call)
             .map_err(|error| self.failed(error))?;
         let elapsed = started.elapsed();
-        let collection = self.collection(until, never).map_err(|error| self.failed(error))?;
+        let collection = self.collection(until, interrupt).map_err(|error| self.failed(error))?;
         let standing = collection
             .as_ref()
-            .map(|collection| self.standing_in(collection, until, never));
+            .map(|collection| self.standing_in(collection, until, interrupt));
         Ok(QdrantFound {
             version: self.excerpt(&server.version),
             elapsed,

@@ -326,11 +326,11 @@ fn from_hex<const N: usize>(digits: &str) -> Option<[u8; N]> {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use crate::support::{Reply, Stub};
 
-    #[test]
-    fn points_are_keys_and_keys_are_points() {
+    fn qdrant(server: &str, tag: u8) -> Qdrant {
         let options = QdrantOptions {
-            endpoint: Endpoint::new("http://127.0.0.1:6333").unwrap(),
+            endpoint: Endpoint::new(server).unwrap(),
             prefix: "codescout".to_owned(),
             collection: CollectionOptions::default(),
             exact: true,
@@ -339,14 +339,20 @@ mod tests {
             timeout: Duration::from_secs(1),
             in_flight: 1,
         };
-        let of = |tag| {
-            Qdrant::new(
-                options.clone(),
-                ProfileId([7; 16]),
-                RowKind::Dense,
-                RepositoryTag([tag; 16]),
-            )
-        };
+        Qdrant::new(options, ProfileId([7; 16]), RowKind::Dense, RepositoryTag([tag; 16]))
+    }
+
+    #[test]
+    fn who_looks_at_it_stops_when_told_to() {
+        let stub = Stub::start(|_| Reply::json(&serde_json::json!({"version": "1"})).after(Duration::from_secs(60)));
+        let found = qdrant(&stub.url(), 1).examine(Duration::from_secs(120), &AtomicBool::new(true));
+        assert!(matches!(found, Err(SharedError::Interrupted)));
+        assert!(stub.requests().is_empty());
+    }
+
+    #[test]
+    fn points_are_keys_and_keys_are_points() {
+        let of = |tag| qdrant("http://127.0.0.1:6333", tag);
         let (ours, theirs) = (of(0xf0), of(0x0f));
         let key = ChunkKey(std::array::from_fn(|at| at as u8));
         let point = ours.point_of(key);

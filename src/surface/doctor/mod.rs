@@ -138,7 +138,7 @@ fn servers(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Finding> {
         &|| checks::embedder(workspace, interrupt),
         &|| checks::sparse(workspace, interrupt),
         &|| checks::reranker(workspace, interrupt),
-        &|| qdrant::examined(workspace),
+        &|| qdrant::examined(workspace, interrupt),
     ];
     thread::scope(|scope| {
         let begun: Vec<_> = looks

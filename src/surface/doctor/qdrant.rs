@@ -1,5 +1,6 @@
 //! Whether the Qdrant that vectors are shared by answers, and what it is given.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::checks::destination;
@@ -16,7 +17,7 @@ fn finding(severity: Severity, message: String) -> Finding {
 }
 
 /// How it is with the server.
-pub(super) fn examined(workspace: &Workspace) -> Vec<Finding> {
+pub(super) fn examined(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Finding> {
     let sharing = match workspace.sharing() {
         Ok(sharing) => sharing,
         Err(error) => return vec![finding(Severity::Warning, format!("vectors are not shared: {error:#}"))],
@@ -40,7 +41,7 @@ pub(super) fn examined(workspace: &Workspace) -> Vec<Finding> {
     }
     let mut is_told_of = false;
     for qdrant in sharing {
-        match qdrant.examine(EXAMINE_WITHIN) {
+        match qdrant.examine(EXAMINE_WITHIN, interrupt) {
             Ok(found) => {
                 if !std::mem::replace(&mut is_told_of, true) {
                     findings.extend(told_of_server(workspace, &endpoint.host(), &found));
