@@ -874,6 +874,14 @@ fn a_setting_that_no_command_could_start_with_is_not_made() {
             .text(),
         "tei\n"
     );
+    // With the server its model's name goes, which would be a folder's.
+    configure(
+        &repo,
+        "[embedding]\nserver = 'http://127.0.0.1:7997'\nmodel = 'minilm'\n",
+    );
+    call_in(repo.root(), &["config", "unset", "embedding.server"], b"").expect(0);
+    let left = call_in(repo.root(), &["config", "get", "embedding.model"], b"").expect(0);
+    assert_eq!(left.text(), "built-in\n");
 }
 
 #[test]

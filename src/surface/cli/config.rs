@@ -90,7 +90,14 @@ fn change(global: &Global, key: &str, value: Option<&str>, output: &mut Output) 
     let before = std::fs::read(&path).ok();
     let is_changed = match value {
         Some(value) => set(&path, key, value).map(|()| true)?,
-        None => unset(&path, key)?,
+        None => {
+            let is_changed = unset(&path, key)?;
+            // A model's name is its server's: without that it would be a folder's.
+            if is_changed && *key == "embedding.server" {
+                unset(&path, "embedding.model")?;
+            }
+            is_changed
+        }
     };
     let now = match opened() {
         Ok(now) => now.config.entries(),

@@ -51,8 +51,11 @@ fn while_it_is_away_slow_or_wrong_answers_are_local_and_say_so() {
     for (told, fault) in faults {
         qdrant.fail(fault);
         qdrant.stub().forget();
-        let timeout = with_qdrant(&qdrant.url()).replace("20000", "1500");
-        configure(&repo, &timeout);
+        let patience = match told {
+            "no answer within" => "1500",
+            _ => "10000",
+        };
+        configure(&repo, &with_qdrant(&qdrant.url()).replace("20000", patience));
         let started = Instant::now();
         let answer = search(&repo, QUERIES[0]);
         assert_eq!(answer["results"], before[0], "{told}");
