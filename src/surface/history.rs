@@ -129,15 +129,21 @@ impl Workspace {
         let mut outcome = recorder.record(&sidecar, tips, progress, interrupt)?;
         recorder.index_messages(&sidecar, self.own_model(), progress, interrupt)?;
         recorder.index_lines(&sidecar, progress, interrupt)?;
-        let (history, _) = self.stored_history()?.unwrap_or_default();
-        let gone = gone_files(&history, self.config.gc_deleted_files.value)?;
-        outcome.n_deleted_files = gone.len();
-        self.writer(&sidecar).index_gone(gone, progress, interrupt)?;
+        outcome.n_deleted_files = self.index_gone(&sidecar, progress, interrupt)?;
         let state = sidecar.state()?.unwrap_or_default();
         let all: u64 = state.history.iter().map(HistoryEntry::n_bytes).sum();
         outcome.n_search_bytes = all.saturating_sub(outcome.n_bytes);
         outcome.searchable_after = started.elapsed();
         Ok(outcome)
+    }
+
+    /// Makes last versions of deleted files searchable; how many files these are.
+    fn index_gone(&self, sidecar: &Sidecar, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<usize> {
+        let (history, _) = self.stored_history()?.unwrap_or_default();
+        let gone = gone_files(&history, self.config.gc_deleted_files.value)?;
+        let n_files = gone.len();
+        self.writer(sidecar).index_gone(gone, progress, interrupt)?;
+        Ok(n_files)
     }
 
     /// Records what `tips` reach if commits are recorded here already, and traces definitions through them if that was done
@@ -243,6 +249,7 @@ impl Workspace {
                 self.recorder().index_lines(sidecar, progress, interrupt)?;
                 self.trace_history(progress, interrupt)?;
             }
+            self.index_gone(sidecar, progress, interrupt)?;
         }
         Ok(taken)
     }

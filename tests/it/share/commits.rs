@@ -119,6 +119,26 @@ fn a_clone_has_the_past_without_recording_it() {
 }
 
 #[test]
+fn what_is_gone_is_found_by_what_it_was_about() {
+    let repo = project();
+    let clone = repo.clone_with("clone", &[]);
+    repo.write(
+        "src/bucket.rs",
+        "/// Fills the bucket with tokens.\npub fn fill_bucket() {}\n",
+    );
+    repo.commit("bucket: fill it");
+    repo.git(["rm", "-q", "src/bucket.rs"]);
+    repo.commit("bucket: not needed any more");
+    call_in(repo.root(), &["index", "--history"], b"").expect(0);
+    clone.git(["pull", "-q"]);
+    call_in(clone.root(), &["import", "-"], &exported(&repo, &[])).expect(0);
+    let asked = ["history", "--json", "--deleted", "how are tokens put into the bucket"];
+    let found = json(&repo, &asked)["results"].clone();
+    assert!(found[0].to_string().contains("fill_bucket"), "{found}");
+    assert_eq!(json(&clone, &asked)["results"], found);
+}
+
+#[test]
 fn a_maker_who_is_trusted_is_believed() {
     let repo = past();
     let (key, archive) = (repo.beside("key.pem"), repo.beside("cache/index.bundle"));
