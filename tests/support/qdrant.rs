@@ -111,25 +111,22 @@ impl QdrantStub {
 
     /// How many points with a sparse vector are of a repository.
     pub(crate) fn n_sparse(&self) -> usize {
-        let state = self.shared.state.lock().unwrap();
-        let points = state
-            .collections
-            .values()
-            .flat_map(|collection| collection.points.values());
-        points
-            .filter(|point| point.sparse.is_some() && point.payload.contains_key("repository"))
-            .count()
+        self.n_points(|point| point.sparse.is_some())
     }
 
     /// How many points with a dense vector are of a repository.
     pub(crate) fn n_vectors(&self) -> usize {
+        self.n_points(|point| point.dense.is_some())
+    }
+
+    fn n_points(&self, is_meant: impl Fn(&Point) -> bool) -> usize {
         let state = self.shared.state.lock().unwrap();
         let points = state
             .collections
             .values()
             .flat_map(|collection| collection.points.values());
         points
-            .filter(|point| point.dense.is_some() && point.payload.contains_key("repository"))
+            .filter(|point| is_meant(point) && point.payload.contains_key("repository"))
             .count()
     }
 

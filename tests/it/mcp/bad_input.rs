@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{Client, command, project};
+use super::{Client, building, command, project};
 use crate::support::TestRepo;
 
 fn ready() -> (TestRepo, Client) {
@@ -194,13 +194,7 @@ fn cursors_of_others_are_refused() {
 
 #[test]
 fn a_cancelled_build_stops_and_its_call_is_not_answered() {
-    let repo = TestRepo::new("//- README.md\n# Sample\n");
-    super::write_much(&repo);
-    let mut client = Client::legacy(&repo, &[]);
-    let params = json!({"name": "index", "arguments": {"wait": 100}, "_meta": {"progressToken": 1}});
-    let id = client.begin("tools/call", params);
-    // The build has begun when it tells how far it is.
-    while client.next()["method"] != "notifications/progress" {}
+    let (_repo, mut client, id) = building();
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
     let began = Instant::now();
     loop {

@@ -240,6 +240,18 @@ impl Answer {
     }
 }
 
+/// A server that has begun a build, and the call that waits for it.
+pub(super) fn building() -> (TestRepo, Client, i64) {
+    let repo = TestRepo::new("//- README.md\n# Sample\n");
+    write_much(&repo);
+    let mut client = Client::legacy(&repo, &[]);
+    let params = json!({"name": "index", "arguments": {"wait": 100}, "_meta": {"progressToken": 1}});
+    let id = client.begin("tools/call", params);
+    // It has begun when it tells how far it is.
+    while client.next()["method"] != "notifications/progress" {}
+    (repo, client, id)
+}
+
 /// A small project with a bit of everything.
 pub(super) fn project() -> TestRepo {
     let repo = TestRepo::new(

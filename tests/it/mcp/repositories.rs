@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use super::{Answer, Client, project};
+use super::{Answer, Client, building, project};
 use crate::support::TestRepo;
 
 fn text(path: &std::path::Path) -> &str {
@@ -443,12 +443,7 @@ fn reading_through_revisions_begins_no_builds() {
 
 #[test]
 fn one_call_does_not_end_the_build_that_another_wants() {
-    let repo = TestRepo::new("//- README.md\n# Sample\n");
-    super::write_much(&repo);
-    let mut client = Client::legacy(&repo, &[]);
-    let params = json!({"name": "index", "arguments": {"wait": 100}, "_meta": {"progressToken": 1}});
-    let id = client.begin("tools/call", params);
-    while client.next()["method"] != "notifications/progress" {}
+    let (_repo, mut client, id) = building();
     let answer = client.call("search", json!({"query": "f_1_1", "ref": "HEAD"}));
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
     // Unless it was faster than the cancellation.
@@ -461,12 +456,7 @@ fn one_call_does_not_end_the_build_that_another_wants() {
 
 #[test]
 fn stopping_builds_leaves_those_that_a_call_waits_for_unless_they_are_named() {
-    let repo = TestRepo::new("//- README.md\n# Sample\n");
-    super::write_much(&repo);
-    let mut client = Client::legacy(&repo, &[]);
-    let params = json!({"name": "index", "arguments": {"wait": 100}, "_meta": {"progressToken": 1}});
-    let id = client.begin("tools/call", params);
-    while client.next()["method"] != "notifications/progress" {}
+    let (_repo, mut client, id) = building();
     for arguments in [json!({"op": "stop"}), json!({"op": "stop", "refs": ["HEAD~1"]})] {
         let kept = client.call("index", arguments);
         assert_eq!(
