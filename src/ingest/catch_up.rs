@@ -261,7 +261,7 @@ impl CatchUp<'_> {
             Err(Stopped::Broken(error)) => Err(error),
             Err(Stopped::Failed(error)) => Err(CatchUpError::Outside {
                 what: format!(
-                    "whether the model in use here has made them cannot be told: {}",
+                    "whether the model in use here has made them cannot be told until it answers, and then they can be taken in again: {}",
                     super::run::chain(&error)
                 ),
             }),

@@ -469,7 +469,7 @@ impl GivenCommits {
         let incomplete = |what| Err(RecordError::Incomplete { what });
         for number in (0..self.history.n_commits()).filter(|number| self.reached.has(*number)) {
             if matches!(self.history.boundary(number)?, Boundary::Shallow | Boundary::Missing) {
-                return incomplete("older commits");
+                return incomplete("older commits, which git fetch --unshallow brings");
             }
             if !self.history.is_traced(number, self.symbol_recipe) {
                 return incomplete("definitions that are traced");

@@ -135,11 +135,11 @@ impl Gaps {
     pub fn sentences(&self) -> Vec<String> {
         let sentence = |(name, n_commits): (&&str, &u32)| {
             let why = match *name {
-                name if name == Boundary::Shallow.name() => "this clone is shallow: older changes are not known beyond",
+                name if name == Boundary::Shallow.name() => "this clone is shallow: nothing is known before its oldest",
                 name if name == Boundary::Missing.name() => {
-                    "parents are not in this repository: nothing is known beyond"
+                    "parents are not in this repository: nothing is known before"
                 }
-                name if name == Boundary::Limit.name() => "older commits were not recorded: nothing is known beyond",
+                name if name == Boundary::Limit.name() => "older commits were not recorded: nothing is known before",
                 _ => "trees are not in this repository: nothing is known of the changes of",
             };
             format!("{why} {n_commits} commits")

@@ -1,7 +1,7 @@
 //! `codescout ci`
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -105,6 +105,10 @@ fn run_restore(workspace: &Workspace, global: &Global, args: &RestoreArgs, outpu
         audit: Audit::default(),
     };
     let opened = open_plain(&path);
+    if args.file.is_none() && opened.is_ok() {
+        // Caches may keep the archive alone. A folder that cannot be written into is read all the same.
+        let _ = make_folder(&path, true);
+    }
     let (taken, because) = match opened {
         Err(error) if error.kind() == io::ErrorKind::NotFound => (None, Some("there is no archive yet".to_owned())),
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
@@ -175,7 +179,7 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
             true => commits_of(workspace, &known, global)?,
             false => None,
         };
-        make_folder(&path)?;
+        make_folder(&path, args.file.is_none())?;
         let packing = Packing {
             kind: Kind::Ready,
             added: &workspace.added_profiles(),
@@ -199,7 +203,19 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
     }
     answer.took_ms = started.elapsed().as_millis() as u64;
     let said = match &answer.because {
-        None => format!("saved: {} blobs in {}", answer.blobs, size(answer.bytes)),
+        None => {
+            let counted = [
+                (answer.blobs, "blobs"),
+                (answer.vectors, "vectors of other models"),
+                (answer.commits, "commits"),
+            ];
+            let there = counted
+                .iter()
+                .filter(|(n, _)| *n > 0)
+                .map(|(n, what)| format!("{n} {what}"));
+            let there: Vec<String> = there.collect();
+            format!("saved: {} in {}", there.join(", "), size(answer.bytes))
+        }
         Some(because) => format!("not saved: {because}"),
     };
     if output.json {
@@ -281,15 +297,18 @@ fn path_of(workspace: &Workspace, named: Option<&Path>) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Makes the archive's folder, which git is not to see: an archive is nothing to commit.
-fn make_folder(path: &Path) -> Result<()> {
-    let Some(folder) = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty() && !folder.exists())
-    else {
+/// Makes the archive's folder. If it is new, or ours, git is not to see it: an archive is nothing to commit.
+fn make_folder(path: &Path, is_ours: bool) -> Result<()> {
+    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
         return Ok(());
     };
-    fs::create_dir_all(folder)
-        .and_then(|()| fs::write(folder.join(".gitignore"), "*\n"))
-        .with_context(|| format!("cannot make {}", folder.display()))
+    if folder.exists() && !is_ours {
+        return Ok(());
+    }
+    let hidden = fs::create_dir_all(folder).and_then(|()| File::create_new(folder.join(".gitignore")));
+    match hidden {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        hidden => hidden.and_then(|mut file| file.write_all(b"*\n")),
+    }
+    .with_context(|| format!("cannot make {}", folder.display()))
 }

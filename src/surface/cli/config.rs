@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::args::{ConfigArgs, ConfigCommand, Global};
 use super::json::Hinted;
-use super::render::{FAINT, Output, STRONG, one_line};
+use super::render::{FAINT, Output, STRONG, note, one_line};
 use super::{Found, INTERRUPTED};
 use crate::config::{KEYS, Overrides, set, unset};
 use crate::query::nearest;
@@ -116,6 +116,9 @@ fn change(global: &Global, key: &str, value: Option<&str>, output: &mut Output) 
         }
     };
     drop(lock);
+    if !is_changed {
+        note(&format!("{key} is not set in {}", path.display()));
+    }
     if output.json {
         let results = now.into_iter().filter(|(known, _, _)| known == key);
         output.json(&ConfigOut {

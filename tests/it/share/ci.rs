@@ -163,6 +163,22 @@ fn archives_of_other_builds_are_passed_over_and_bad_ones_are_not() {
 }
 
 #[test]
+fn an_archive_that_a_cache_kept_alone_is_no_file_of_the_work_tree() {
+    let repo = project();
+    let said = call_in(repo.root(), &["ci", "save"], b"").expect(0);
+    assert!(said.stdout.starts_with(b"saved: 6 blobs in "), "{}", said.text());
+    let clone = repo.clone_with("clone", &[]);
+    fs::create_dir(clone.path(".codescout-ci")).unwrap();
+    fs::copy(
+        repo.path(".codescout-ci/index.bundle"),
+        clone.path(".codescout-ci/index.bundle"),
+    )
+    .unwrap();
+    call_in(clone.root(), &["ci", "restore"], b"").expect(0);
+    assert_eq!(clone.git(["status", "--porcelain"]), "");
+}
+
+#[test]
 fn an_archive_of_which_nothing_is_left_is_passed_over() {
     let repo = project();
     call_in(repo.root(), &["ci", "save", "../archive"], b"").expect(0);
