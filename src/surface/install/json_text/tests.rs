@@ -196,7 +196,8 @@ proptest! {
         let taken = take(&edited.text, "s", "me", edited.made_section).unwrap().unwrap();
         let left = value(&taken).unwrap().unwrap();
         prop_assert_eq!(left, Value::Object(before));
-        let comments = |text: &str| (text.matches("/*").count(), text.matches("//").count());
+        // With what it says: a comment's end beside the next one's beginning is no comment.
+        let comments = |text: &str| (text.matches("/* c").count(), text.matches("// c").count());
         prop_assert_eq!(comments(&taken), comments(&text));
     }
 }
