@@ -21,7 +21,7 @@ use crate::index::{
     BuildOptions, PROBE_TEXT, Row, RowFile, RowWriter, Segment, SegmentError, Segments, check_probe, document_texts,
     probe_file,
 };
-use crate::model::{ChunkKey, TreeId};
+use crate::model::{ChunkKey, TreeId, chain};
 use crate::sidecar::{LockError, Sidecar, StateError, Store, StoredFile, VectorEntry};
 use crate::snapshot::{Blobs, ManifestError};
 
@@ -211,14 +211,14 @@ impl CatchUp<'_> {
         } else if parts.len() > 0 {
             match self.join(&mut parts, self.patience, interrupt) {
                 // They are in parts, and the next run joins them.
-                Err(error) if error.is_another_writer() => outcome.stopped = Some(super::run::chain(&error)),
+                Err(error) if error.is_another_writer() => outcome.stopped = Some(chain(&error)),
                 joined => joined?,
             }
         }
         match work.into_failure() {
             None => {}
             Some(EmbedError::Interrupted) => outcome.interrupted = true,
-            Some(error) => outcome.stopped = Some(super::run::chain(&error)),
+            Some(error) => outcome.stopped = Some(chain(&error)),
         }
         // Where all are made that is told of sharing alone.
         outcome.stopped = outcome.stopped.or(unshared.filter(|_| outcome.n_left > 0));
@@ -262,7 +262,7 @@ impl CatchUp<'_> {
             Err(Stopped::Failed(error)) => Err(CatchUpError::Outside {
                 what: format!(
                     "whether the model in use here has made them cannot be told until it answers, and then they can be taken in again: {}",
-                    super::run::chain(&error)
+                    chain(&error)
                 ),
             }),
         }

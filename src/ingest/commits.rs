@@ -11,7 +11,7 @@ use crate::history::{
     BATCH_COMMITS, Batch, BatchError, Boundary, History, HistoryError, LineChanges, LinesError, Reachable, Selected,
     SymbolBatch, TracedPaths, n_traced, record_recipe, select, symbol_batch_bytes, symbol_recipe, trace,
 };
-use crate::model::CommitId;
+use crate::model::{CommitId, chain};
 use crate::sidecar::{Bytes, HistoryEntry, LockError, Sidecar, Store};
 
 use super::history::{HISTORY_ENDING, RecordError, Recorder, current_state};
@@ -207,7 +207,8 @@ impl Recorder<'_> {
         let own = (self.sound(sidecar, &state)?.unwrap_or_default(), state.history);
         match self.examined(own, offered, audit, max_bytes, progress, interrupt) {
             // Only what was offered is read there, so that it is not this clone's fault.
-            Err(error) if is_of_records(&error) => Ok(Err(PassedOver::Untrue { what: chain_of(&error) })),
+            Err(RecordError::Untrue { what }) => Ok(Err(PassedOver::Untrue { what })),
+            Err(error) if is_of_records(&error) => Ok(Err(PassedOver::Untrue { what: chain(&error) })),
             examined => examined,
         }
     }
@@ -499,7 +500,7 @@ fn as_stored(batch: &Batch, recipe: u64, traced: &TracedPaths) -> Result<TracedP
 /// Whether records are at fault, not the repository, the disk or somebody's patience.
 fn is_of_records(error: &RecordError) -> bool {
     match error {
-        RecordError::Untrue { .. } | RecordError::Batch(_) => true,
+        RecordError::Batch(_) => true,
         RecordError::History(error) => !matches!(error, HistoryError::Object(_)),
         RecordError::Lines(error) => matches!(**error, LinesError::Section(_) | LinesError::Batch(_)),
         _ => false,
@@ -517,20 +518,6 @@ fn distinct(batches: &[Batch]) -> Result<HashSet<CommitId>, RecordError> {
         }
     }
     Ok(ids)
-}
-
-/// An error with all that it comes from.
-fn chain_of(error: &RecordError) -> String {
-    let mut text = match error {
-        RecordError::Untrue { what } => what.clone(),
-        error => error.to_string(),
-    };
-    let mut source = std::error::Error::source(error);
-    while let Some(error) = source {
-        text.push_str(&format!(": {error}"));
-        source = error.source();
-    }
-    text
 }
 
 fn untrue(what: &str) -> RecordError {

@@ -19,17 +19,6 @@ use super::parts::{Part, Parts, n_rows_of, probe_name};
 /// A part is closed at so many rows.
 const MAX_PART: usize = 16_384;
 
-/// What was taken over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TakenRows {
-    /// Chunks that have a row now and had none.
-    pub n_new: usize,
-    /// Chunks that had one.
-    pub n_known: usize,
-    /// Chunks that are not known here.
-    pub n_absent: usize,
-}
-
 /// What a model has made elsewhere, as it came.
 #[derive(Clone, Debug)]
 pub struct OfferedRows {
@@ -161,8 +150,8 @@ impl CatchUp<'_> {
     }
 
     /// Takes them over as far as they are about chunks that are known here and have nothing yet. What the model in use here says of the
-    /// fixed text decides whether it has made them: where it was never asked, it is now.
-    pub fn take_over(&self, examined: &ExaminedRows, interrupt: &AtomicBool) -> Result<TakenRows, CatchUpError> {
+    /// fixed text decides whether it has made them: where it was never asked, it is now. Returns how many these are.
+    pub fn take_over(&self, examined: &ExaminedRows, interrupt: &AtomicBool) -> Result<usize, CatchUpError> {
         let ExaminedRows { like, probe, parts } = examined;
         let _only = self.sidecar.lock_embedding()?;
         if _only.is_none() {
@@ -189,46 +178,34 @@ impl CatchUp<'_> {
         let same = same_probe(self.sidecar, like, probe).map_err(|error| self.io(error))?;
         same.map_err(|difference| outside(&format!("{difference}: another model of this name has made them")))?;
         let mut here = Parts::load(self.sidecar, profile).map_err(|error| self.io(error))?;
-        let mut taken = TakenRows::default();
+        let mut n_new = 0;
         for part in parts {
-            self.keep_new(&opened(part)?, &segments, &mut here, &mut taken)?;
+            n_new += self.keep_new(&opened(part)?, &segments, &mut here)?;
         }
         self.join(&mut here, self.patience, interrupt)?;
-        Ok(taken)
+        Ok(n_new)
     }
 
-    /// Stores the rows of a part of which nothing is here.
-    fn keep_new(
-        &self,
-        part: &Part,
-        segments: &Segments,
-        here: &mut Parts,
-        taken: &mut TakenRows,
-    ) -> Result<(), CatchUpError> {
+    /// Stores the rows of a part of which nothing is here; how many.
+    fn keep_new(&self, part: &Part, segments: &Segments, here: &mut Parts) -> Result<usize, CatchUpError> {
         let profile = self.maker.profile().id();
         let (mut writer, mut keys) = (part.rows.writer()?, Vec::<ChunkKey>::new());
         let mut seen = HashSet::new();
         for (&key, row) in part.keys.iter().zip(0u32..) {
-            let found = segments.find_doc(key).and_then(|doc| segments.of_doc(doc));
-            match found {
-                None => taken.n_absent += 1,
-                Some((segment, local)) if segment.rows(profile).is_some_and(|rows| rows.has(local)) => {
-                    taken.n_known += 1;
-                }
-                Some(_) if here.find(key).is_some() || !seen.insert(key) => taken.n_known += 1,
-                Some(_) if !part.rows.has(row) => taken.n_absent += 1,
-                Some(_) => {
-                    writer.copy_row(&part.rows, row)?;
-                    keys.push(key);
-                }
+            let Some((segment, local)) = segments.find_doc(key).and_then(|doc| segments.of_doc(doc)) else {
+                continue;
+            };
+            let has_one = here.find(key).is_some() || segment.rows(profile).is_some_and(|rows| rows.has(local));
+            if !has_one && part.rows.has(row) && seen.insert(key) {
+                writer.copy_row(&part.rows, row)?;
+                keys.push(key);
             }
         }
         if !keys.is_empty() {
-            taken.n_new += keys.len();
             let stored = Part::store(self.sidecar, &keys, &writer.finish());
             here.add(stored.map_err(|error| self.io(error))?);
         }
-        Ok(())
+        Ok(keys.len())
     }
 }
 

@@ -33,7 +33,7 @@ pub use away::renumber_shared;
 pub use catch_up::{CatchUp, CatchUpError, CaughtUp};
 pub use commits::{ExaminedCommits, GivenCommits, OfferedCommits, PassedOver};
 pub use gc::{Cause, CollectError, CollectOptions, Collected, Collector, Keep, KeptSnapshot, Occasion, Share, Survey};
-pub use handed::{ExaminedRows, OfferedRows, TakenRows, gather_rows, has_rows, n_rows, probe_of};
+pub use handed::{ExaminedRows, OfferedRows, gather_rows, has_rows, n_rows, probe_of};
 pub use history::{RecordError, RecordOutcome, Recorder};
 pub use import::{Audit, ImportError, Imported};
 pub use maker::Maker;

@@ -9,7 +9,7 @@ use crate::extract;
 use crate::git::{Attributes, ObjectError, ObjectReader, Repository, TreeChange, TreeFile, is_rules_file};
 use crate::history::GoneFile;
 use crate::index::{Build, BuildError, BuildOptions, SegmentError, Segments};
-use crate::model::{CommitId, TreeId};
+use crate::model::{CommitId, TreeId, chain};
 use crate::sidecar::{HistoryEntry, LockError, Sidecar, State, StateError, WriterLock};
 use crate::snapshot::{
     Blobs, Difference, ListedFile, Manifest, ManifestError, SnapshotStore, attributes_of, can_be_completed,
@@ -428,12 +428,6 @@ pub(super) fn listed_gone(gone: GoneFile) -> ListedFile {
         lang,
         left_out,
     }
-}
-
-/// An error with its causes on one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |told, cause| format!("{told}: {cause}"))
 }
 
 /// Whether a difference to `whole` is worth storing in the place of a whole manifest.

@@ -12,14 +12,13 @@ use std::time::{Duration, Instant};
 use crate::embed::ProfileId;
 use crate::index::shared::{Put, SharedBatching, SharedError, SharedVectors, Standing, There};
 use crate::index::{Row, RowFile, Segment, Segments};
-use crate::model::{ChunkKey, TreeId};
+use crate::model::{ChunkKey, TreeId, chain};
 use crate::sidecar::{Sidecar, State, Store};
 
 use super::catch_up::{CatchUpError, same_probe};
 use super::on_threads::on_threads;
 use super::parts::{PROBE_ENDING, Parts};
 use super::progress::{Progress, Stage};
-use super::run::chain;
 use super::take::{file_of, keyed_docs};
 use super::wanted::Wanted;
 

@@ -8,14 +8,13 @@ use crate::embed::ProfileId;
 use crate::index::dense::WriteError;
 use crate::index::shared::{SharedError, SharedVectors};
 use crate::index::{Row, RowFile, RowWriter, Segments};
-use crate::model::ChunkKey;
+use crate::model::{ChunkKey, chain};
 use crate::sidecar::Sidecar;
 
 use super::catch_up::{CatchUpError, same_probe};
 use super::on_threads::on_threads;
 use super::parts::{Part, Parts};
 use super::progress::Progress;
-use super::run::chain;
 use super::wanted::Wanted;
 
 /// Takes what is wanted and there.

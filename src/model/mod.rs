@@ -3,12 +3,14 @@
 //! Only what three rooms name, or two that may not name one another, lives here; a type with one producer stays with its producer.
 
 mod base64;
+mod chain;
 mod id;
 mod lang;
 mod path;
 mod span;
 
 pub use base64::from_base64;
+pub use chain::chain;
 pub use id::{BlobId, ChunkKey, CommitId, Oid, OidError, TreeId};
 pub use lang::Lang;
 pub use path::RepoPath;

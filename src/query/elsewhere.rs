@@ -5,6 +5,7 @@ use roaring::RoaringBitmap;
 use crate::embed::SparseVector;
 use crate::index::dense::{Cosine, DenseError, DenseIndex, DenseStore, FlatIndex};
 use crate::index::sparse::{Impact, ImpactIndex, SparseIndex};
+use crate::model::chain;
 
 /// What it gives beyond what is wanted: its arithmetic is not ours, so that who is last among the wanted may differ.
 fn spare(k: usize) -> usize {
@@ -51,7 +52,7 @@ impl<I> Elsewhere<I> {
         match search(&held) {
             Ok(found) => Some((found.into_iter().map(|(doc, _)| doc).collect(), docs - held)),
             Err(error) => {
-                let error = super::search::chain(&error);
+                let error = chain(&error);
                 notes.push(format!("{error}: vectors were compared on this machine"));
                 None
             }

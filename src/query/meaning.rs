@@ -10,7 +10,7 @@ use crate::index::Segments;
 use crate::index::dense::{Cosine, DenseError, DenseIndex, FlatIndex};
 
 use super::elsewhere::{Away, DenseElsewhere};
-use super::search::chain;
+use crate::model::chain;
 
 /// Where even the best document that both models know is less like the query for the built-in one, shares of it would blow up noise.
 const MIN_BEST: f32 = 0.05;

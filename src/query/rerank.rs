@@ -12,8 +12,9 @@ use crate::snapshot::FileId;
 
 use super::analyze::analyze;
 use super::hit::Opened;
-use super::search::{Candidate, Mode, Request, SearchError, Searcher, chain};
+use super::search::{Candidate, Mode, Request, SearchError, Searcher};
 use super::source::{Source, SourceReader, Sources};
+use crate::model::chain;
 
 /// Judges how well texts answer a query: better than what found them, and too dear for all.
 pub trait Reranker: Send + Sync {

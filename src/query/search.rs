@@ -11,6 +11,7 @@ use crate::extract::is_credential;
 use crate::index::dense::{Cosine, DenseError};
 use crate::index::lexical::LexicalError;
 use crate::index::lexical::bm25::Params;
+use crate::model::chain;
 use crate::snapshot::{FileId, Place, View};
 
 use super::analyze::{Analysis, analyze};
@@ -673,12 +674,6 @@ impl Scope {
 pub fn withheld(view: &View) -> RoaringBitmap {
     let files = view.files().filter(|(_, file)| is_credential(file.path));
     files.flat_map(|(id, _)| view.docs(id)).collect()
-}
-
-/// An error with its causes on one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |told, cause| format!("{told}: {cause}"))
 }
 
 /// The files in scope by BM25, best first.

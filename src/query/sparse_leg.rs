@@ -9,7 +9,7 @@ use crate::index::Segments;
 use crate::index::sparse::{Impact, SparseIndex};
 
 use super::elsewhere::SparseElsewhere;
-use super::search::chain;
+use crate::model::chain;
 
 /// The sparse vectors of a view, and who makes that of a query.
 pub(super) struct SparseLeg<'a> {

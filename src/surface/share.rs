@@ -54,10 +54,6 @@ pub(crate) struct ImportedBundle {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TakenVectors {
     pub(crate) n_new: usize,
-    /// Chunks that had one.
-    pub(crate) n_known: usize,
-    /// Chunks that are not known here.
-    pub(crate) n_absent: usize,
     /// Why some were not taken over.
     pub(crate) passed_over: Option<String>,
 }
@@ -158,12 +154,7 @@ impl Workspace {
 
     /// Writes what is known to `to`.
     pub(crate) fn pack(&self, known: &Known, packing: Packing<'_>, to: &mut dyn Write) -> Result<Packed> {
-        let contents = Contents {
-            added: packing.added,
-            commits: packing.commits,
-            ..self.contents(known, &known.keys, &known.trees)
-        };
-        Ok(contents.write(packing.kind, packing.key, &known.sidecar, to)?)
+        self.pack_keys(known, &known.keys, packing, to)
     }
 
     /// Writes what is known of some blobs to `to`.
@@ -346,11 +337,7 @@ impl Workspace {
                 .catching_up(sidecar, *maker, &own_profile)
                 .take_over(rows, interrupt)
             {
-                Ok(rows) => {
-                    taken.n_new += rows.n_new;
-                    taken.n_known += rows.n_known;
-                    taken.n_absent += rows.n_absent;
-                }
+                Ok(n_new) => taken.n_new += n_new,
                 Err(error @ CatchUpError::Outside { .. }) if header.kind() != Kind::Added => {
                     taken.passed_over = Some(error.to_string());
                 }

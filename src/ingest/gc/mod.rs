@@ -27,7 +27,7 @@ use crate::index::dense::WriteError;
 use crate::index::{
     MergeError, Ranks, Segment, SegmentError, Segments, Survivors, rewrite_artifacts, rewrite_segments,
 };
-use crate::model::TreeId;
+use crate::model::{TreeId, chain};
 use crate::sidecar::{
     HistoryEntry, LastCollection, LockError, RecordError, SegmentEntry, Sidecar, State, StateError, Store, WriterLock,
     failpoint,
@@ -42,7 +42,7 @@ use super::compact::{GRACE, MAX_MERGED_BYTES, tidy};
 use super::parts;
 use super::progress::{Progress, Stage};
 use super::publish::{ARTIFACTS_ENDING, PublishError, publish_state, store, store_segment};
-use super::run::{chain, listed_gone, new_epoch};
+use super::run::{listed_gone, new_epoch};
 use super::sweep::{Grace, retire, retire_manifests, sweep};
 use keep::keep_list;
 use manifests::Rewriting;

@@ -6,13 +6,12 @@ use std::io;
 use crate::artifact::{ArtifactKey, SkipReason};
 use crate::git::Repository;
 use crate::index::{NumberSet, Segment, Segments};
-use crate::model::TreeId;
+use crate::model::{TreeId, chain};
 use crate::sidecar::{SectionError, SegmentEntry, Sidecar, State};
 use crate::snapshot::{FileStatus, Manifest, ManifestError, SnapshotStore, StoredManifest};
 
 use super::CollectError;
 use super::keep::{Cause, Keep};
-use crate::ingest::run::chain;
 use crate::ingest::sweep;
 
 /// What an entry costs in a file beside its records or its text: a blob's line in the tables, a document's vector and postings.

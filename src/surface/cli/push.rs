@@ -80,16 +80,16 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &PushArgs, outpu
         shelves.push((remote, plan));
     }
     let is_empty = shelves.iter().all(|(_, plan)| plan.is_empty());
-    let is_wanted = !is_empty && !args.dry_run;
+    let is_wanted = !is_empty && !args.consent.dry_run;
     let question = format!("Push the index of {}?", PushOut::of(&shelves, &known).what());
-    let goes = is_wanted && may(&question, args.yes, output)?;
+    let goes = is_wanted && may(&question, args.consent.yes, output)?;
     if goes {
         for (remote, plan) in shelves.iter_mut().filter(|(_, plan)| !plan.is_empty()) {
             remote.push_until_done(plan, workspace, &known, key.as_ref())?;
         }
     }
     let answer = PushOut {
-        dry_run: args.dry_run,
+        dry_run: args.consent.dry_run,
         pushed: goes,
         took_ms: started.elapsed().as_millis() as u64,
         ..PushOut::of(&shelves, &known)
@@ -105,7 +105,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &PushArgs, outpu
             ),
             (true, _) => format!("{} has all of it", answer.remote),
             (_, true) => format!("pushed the index of {what}; parts there now: {}", answer.parts_after),
-            _ if args.dry_run => format!("would push the index of {what}"),
+            _ if args.consent.dry_run => format!("would push the index of {what}"),
             _ => "not pushed".to_owned(),
         })?;
     }
@@ -189,12 +189,12 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
         if parts == 1 { "" } else { "s" },
         size(bytes),
     );
-    let is_wanted = parts > 0 && !args.dry_run;
-    let goes = is_wanted && may(&format!("Pull {what}?"), args.yes, output)?;
+    let is_wanted = parts > 0 && !args.consent.dry_run;
+    let goes = is_wanted && may(&format!("Pull {what}?"), args.consent.yes, output)?;
     let progress = CliProgress::new(global.quiet);
     let mut answer = PullOut {
         remote: address,
-        dry_run: args.dry_run,
+        dry_run: args.consent.dry_run,
         pulled: goes,
         parts,
         parts_there: shelves.iter().map(|(remote, _)| remote.n_parts()).sum(),
@@ -252,7 +252,7 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
                 of_vectors(answer.new_vectors, answer.vectors_passed_over.as_deref()),
                 answer.of_commits()
             ),
-            _ if args.dry_run => format!("would pull {what}"),
+            _ if args.consent.dry_run => format!("would pull {what}"),
             _ => "not pulled".to_owned(),
         })?;
     }

@@ -80,12 +80,8 @@ pub(crate) struct PushArgs {
     /// What to push the index of: commits, branches or tags; what `--ref` says if there are none
     #[arg(value_name = "REV")]
     pub(crate) revisions: Vec<String>,
-    /// Only show what would be sent
-    #[arg(short = 'n', long)]
-    pub(crate) dry_run: bool,
-    /// Do it without asking
-    #[arg(short, long)]
-    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) consent: ConsentArgs,
     /// Also the record of commits, which is made first where it is missing: what `index --history` makes
     #[arg(long)]
     pub(crate) history: bool,
@@ -106,12 +102,8 @@ pub(crate) struct PullArgs {
     /// The remote, by its name or its address
     #[arg(default_value = "origin")]
     pub(crate) remote: String,
-    /// Only show what would be brought
-    #[arg(short = 'n', long)]
-    pub(crate) dry_run: bool,
-    /// Do it without asking
-    #[arg(short, long)]
-    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) consent: ConsentArgs,
     /// Also the record of commits, if one is there of commits that are here
     #[arg(long)]
     pub(crate) history: bool,
@@ -124,6 +116,17 @@ pub(crate) struct PullArgs {
     /// No more than so many bytes may come; with K, M or G behind
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = size)]
     pub(crate) max_size: u64,
+}
+
+/// Whether something is to be sent or brought.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ConsentArgs {
+    /// Only show what would be sent or brought
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+    /// Do it without asking
+    #[arg(short, long)]
+    pub(crate) yes: bool,
 }
 
 /// Bytes as people write them.
