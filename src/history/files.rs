@@ -1,10 +1,10 @@
 //! The life of a file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::model::RepoPath;
 
-use super::follow::{ABSENT, Followed, Step, Timeline, follow, last_step};
+use super::follow::{ABSENT, Followed, Step, Timeline, follow, last_step, name_at};
 use super::record::{Entry, PathChange};
 use super::store::{History, HistoryError, Reachable};
 
@@ -24,14 +24,13 @@ pub struct FileLife {
     pub changes: Vec<FileChange>,
     /// What the commit has at the path; `None` if it is no longer there.
     pub now: Option<Entry>,
+    /// The lives of the files that stood at the path before this one was moved there, the latest first, each in the order of `changes`.
+    pub earlier: Vec<Vec<FileChange>>,
 }
 
 /// The life of `path` as the commit `tip` sees it. A path that is no longer there is followed from its last deletion.
 pub fn file_life(history: &History, tip: u32, reached: &Reachable, path: &RepoPath) -> Result<FileLife, HistoryError> {
-    let mut files = Files {
-        history,
-        changes: HashMap::new(),
-    };
+    let mut files = Files::new(history);
     let steps = files.steps(path)?;
     let start = match state_at(history, tip, &steps) {
         ABSENT => last_deletion(reached, &steps),
@@ -40,14 +39,30 @@ pub fn file_life(history: &History, tip: u32, reached: &Reachable, path: &RepoPa
     let Some(start) = start else {
         return Ok(FileLife::default());
     };
-    let mut found = follow(history, start, path, &mut files)?;
-    found.sort_by_key(|followed| std::cmp::Reverse(history.order_of(followed.step.commit)));
-    let changes = found.iter().map(|followed| files.change(followed)).collect::<Vec<_>>();
+    let mut seen = HashSet::new();
+    let changes = files.life(start, path, &mut seen)?;
+    let mut lives = vec![changes];
+    // What was moved to the path came after what stood there before.
+    while let Some(earlier) = files.earlier(path, lives.last().map_or(&[], Vec::as_slice), &steps, &mut seen)? {
+        lives.push(earlier);
+    }
+    let changes = lives.remove(0);
     let is_there = start == tip && !changes.is_empty();
     Ok(FileLife {
         now: changes.first().filter(|_| is_there).and_then(|first| first.change.new),
         changes,
+        earlier: lives,
     })
+}
+
+/// What the parent `parent` of the merge `number` calls the file that the merge has at `path`; `None` if it does not have it, or
+/// calls it the same.
+pub(super) fn path_at(
+    history: &History,
+    (number, parent): (u32, u32),
+    path: &RepoPath,
+) -> Result<Option<RepoPath>, HistoryError> {
+    name_at(history, (number, parent), path, &mut Files::new(history))
 }
 
 /// What a thing with these steps stands for at a commit.
@@ -70,7 +85,56 @@ struct Files<'a> {
     changes: HashMap<RepoPath, Vec<PathChange>>,
 }
 
-impl Files<'_> {
+impl<'a> Files<'a> {
+    fn new(history: &'a History) -> Self {
+        Self {
+            history,
+            changes: HashMap::new(),
+        }
+    }
+
+    /// The changes that made a file what it is at a commit, less those that were seen.
+    fn life(
+        &mut self,
+        start: u32,
+        path: &RepoPath,
+        seen: &mut HashSet<(RepoPath, u32)>,
+    ) -> Result<Vec<FileChange>, HistoryError> {
+        let history = self.history;
+        let mut found = follow(history, start, path, self)?;
+        found.retain(|followed| seen.insert((followed.key.clone(), followed.step.commit)));
+        found.sort_by_key(|followed| std::cmp::Reverse(history.order_of(followed.step.commit)));
+        Ok(found.iter().map(|followed| self.change(followed)).collect())
+    }
+
+    /// The life of the file that stood at a path before `later` moved another one there.
+    fn earlier(
+        &mut self,
+        path: &RepoPath,
+        later: &[FileChange],
+        steps: &[Step<RepoPath>],
+        seen: &mut HashSet<(RepoPath, u32)>,
+    ) -> Result<Option<Vec<FileChange>>, HistoryError> {
+        let moves = later
+            .iter()
+            .filter(|found| found.path == *path && found.change.origin.is_some());
+        for moved in moves.map(|found| found.change.commit).collect::<Vec<u32>>() {
+            let before = self.history.parents(moved).first().copied().flatten();
+            let reached = self.history.reachable(before.as_slice());
+            let mut deletions = steps
+                .iter()
+                .rev()
+                .filter(|step| step.new == ABSENT && reached.has(step.commit));
+            if let Some(deletion) = deletions.next() {
+                let life = self.life(deletion.commit, path, seen)?;
+                if !life.is_empty() {
+                    return Ok(Some(life));
+                }
+            }
+        }
+        Ok(None)
+    }
+
     fn change(&self, followed: &Followed<RepoPath>) -> FileChange {
         let of_path = self.changes.get(&followed.key).map(Vec::as_slice).unwrap_or_default();
         let at = of_path.binary_search_by_key(&followed.step.commit, |change| change.commit);
@@ -100,6 +164,12 @@ impl Timeline for Files<'_> {
 
     fn origin(&mut self, _path: &RepoPath, step: &Step<RepoPath>) -> Result<Option<RepoPath>, HistoryError> {
         Ok(step.origin.clone())
+    }
+
+    fn successors(&mut self, path: &RepoPath, number: u32) -> Result<Vec<RepoPath>, HistoryError> {
+        let changes = self.history.changes_at(number)?.into_iter();
+        let moved = changes.filter(|change| change.origin.as_ref().is_some_and(|origin| origin.path == *path));
+        Ok(moved.map(|change| change.path).collect())
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Source: "History Simplification" in git's `rev-list` page, default mode: a merge that has the thing as one of its parents
 //! has it is passed over towards that parent alone; one that differs from all is told, and all parents are followed. Beyond
-//! it, a thing that a commit added from elsewhere is followed to where it was.
+//! it, a thing that a commit added from elsewhere is followed to where it was, and so is one that a merge has under a name that only one of
+//! its sides gave it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,6 +13,8 @@ use super::store::History;
 pub const ABSENT: u64 = 0;
 /// The state before the first recorded change.
 pub const UNKNOWN: u64 = 1;
+/// A thing is followed across so many names to find what a side of a merge calls it.
+const MAX_NAMES: usize = 64;
 
 /// A change of a thing against the commit's first parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +41,9 @@ pub trait Timeline {
 
     /// Where a thing was in the commit's first parent, if `step` added it and it came from elsewhere.
     fn origin(&mut self, key: &Self::Key, step: &Step<Self::Key>) -> Result<Option<Self::Key>, Self::Error>;
+
+    /// Where a thing went in the commit `number`, which took it away from `key`; empty if it was deleted.
+    fn successors(&mut self, key: &Self::Key, number: u32) -> Result<Vec<Self::Key>, Self::Error>;
 }
 
 /// A change in the life of a thing.
@@ -47,6 +53,8 @@ pub struct Followed<K> {
     pub key: K,
     /// The change.
     pub step: Step<K>,
+    /// Whether it is a merge that only joins a name which the thing has in one parent with the content that it has in another.
+    pub is_join: bool,
 }
 
 /// The changes that made `key` what it is at `tip`, children before parents. O(steps²) for each name it had, and one pass
@@ -57,15 +65,7 @@ pub fn follow<T: Timeline>(
     key: &T::Key,
     timeline: &mut T,
 ) -> Result<Vec<Followed<T::Key>>, T::Error> {
-    let mut walk = Walk {
-        history,
-        timeline,
-        lines: Vec::new(),
-        names: HashMap::new(),
-        waiting: BTreeMap::new(),
-        seen: HashSet::new(),
-        found: Vec::new(),
-    };
+    let mut walk = Walk::new(history, timeline);
     walk.wait(tip, key)?;
     while let Some((number, lines)) = walk.waiting.pop_last() {
         for line in lines {
@@ -75,11 +75,32 @@ pub fn follow<T: Timeline>(
     Ok(walk.found)
 }
 
+/// The name under which the parent `parent` of the merge `number` has what the merge has as `key`; `None` if it has no such thing or calls
+/// it the same.
+pub(super) fn name_at<T: Timeline>(
+    history: &History,
+    (number, parent): (u32, u32),
+    key: &T::Key,
+    timeline: &mut T,
+) -> Result<Option<T::Key>, T::Error> {
+    let mut walk = Walk::new(history, timeline);
+    let line = walk.line(key)?;
+    let name = walk.name_at((number, parent), line)?;
+    Ok(name.map(|line| walk.lines[line].key.clone()))
+}
+
 /// The last of some steps at or before a commit on the line of its first parents.
 pub(super) fn last_step<'s, K>(history: &History, steps: &'s [Step<K>], number: u32) -> Option<&'s Step<K>> {
     let n_before = steps.partition_point(|step| step.commit <= number);
     let mut before = steps[..n_before].iter().rev();
     before.find(|step| history.is_first_ancestor(step.commit, number))
+}
+
+/// The last of some steps at or before a commit on the line of its first parents that put something where nothing was.
+fn addition<'s, K>(history: &History, steps: &'s [Step<K>], number: u32) -> Option<&'s Step<K>> {
+    let n_before = steps.partition_point(|step| step.commit <= number);
+    let mut before = steps[..n_before].iter().rev();
+    before.find(|step| step.old == ABSENT && history.is_first_ancestor(step.commit, number))
 }
 
 /// One name with its changes.
@@ -112,9 +133,24 @@ struct Walk<'a, T: Timeline> {
     waiting: BTreeMap<u32, Vec<usize>>,
     seen: HashSet<(u32, usize)>,
     found: Vec<Followed<T::Key>>,
+    /// Where what a step of a line added came from.
+    origins: HashMap<(usize, u32), Option<T::Key>>,
 }
 
-impl<T: Timeline> Walk<'_, T> {
+impl<'a, T: Timeline> Walk<'a, T> {
+    fn new(history: &'a History, timeline: &'a mut T) -> Self {
+        Self {
+            history,
+            timeline,
+            lines: Vec::new(),
+            names: HashMap::new(),
+            waiting: BTreeMap::new(),
+            seen: HashSet::new(),
+            found: Vec::new(),
+            origins: HashMap::new(),
+        }
+    }
+
     fn line(&mut self, key: &T::Key) -> Result<usize, T::Error> {
         if let Some(line) = self.names.get(key) {
             return Ok(*line);
@@ -153,7 +189,7 @@ impl<T: Timeline> Walk<'_, T> {
         if self.history.parents(number).len() > 1 {
             return self.visit_merge(number, line);
         }
-        let has_origin = self.found(line, &step)?;
+        let has_origin = self.found(line, &step, false)?;
         match self.history.parents(number).first() {
             // What is new here may have been there before, as after a revert; not if something else stood in its place.
             Some(Some(parent)) if !has_origin && !self.is_replacement(line, &step, *parent) => {
@@ -178,31 +214,139 @@ impl<T: Timeline> Walk<'_, T> {
             self.wait_line(same, line);
             return Ok(());
         }
-        let has_origin = match of_line.step(number).cloned() {
-            Some(step) => self.found(line, &step)?,
-            None => false,
-        };
-        for parent in parents.into_iter().skip(usize::from(has_origin)) {
-            self.wait_line(parent, line);
+        let step = of_line.step(number).cloned();
+        let is_called_so = parents
+            .iter()
+            .any(|parent| of_line.state(self.history, *parent) != ABSENT);
+        let mut is_join = false;
+        for (at, parent) in parents.into_iter().enumerate() {
+            let origin = match &step {
+                Some(step) if at == 0 => self.origin(line, step)?,
+                _ => None,
+            };
+            let other = match &origin {
+                Some(origin) => Some(self.line(origin)?),
+                None if state == ABSENT => None,
+                None => self.name_at((number, parent), line)?,
+            };
+            if origin.is_none() {
+                self.wait_line(parent, line);
+            }
+            if let Some(other) = other {
+                self.wait_line(parent, other);
+                is_join |= is_called_so && self.lines[other].state(self.history, parent) == state;
+            }
+        }
+        if let Some(step) = step {
+            self.found(line, &step, is_join)?;
         }
         Ok(())
     }
 
-    /// Tells a step, and goes on where the thing came from, if it came from elsewhere.
-    fn found(&mut self, line: usize, step: &Step<T::Key>) -> Result<bool, T::Error> {
-        let key = self.lines[line].key.clone();
-        let mut step = step.clone();
-        if step.old == ABSENT {
-            if step.origin.is_none() {
-                step.origin = self.timeline.origin(&key, &step)?;
-            }
-            if let (Some(origin), Some(Some(parent))) = (&step.origin, self.history.parents(step.commit).first()) {
-                let origin = origin.clone();
-                self.wait(*parent, &origin)?;
+    /// The line under which a parent of a merge has what the merge has under `line`, if the parent calls it otherwise: a name that the thing had
+    /// before on the side of another parent, or what such a thing became on the side of this one.
+    fn name_at(&mut self, (merge, parent): (u32, u32), line: usize) -> Result<Option<usize>, T::Error> {
+        if self.lines[line].state(self.history, parent) != ABSENT {
+            return Ok(None);
+        }
+        let parents: Vec<u32> = self.history.parents(merge).iter().copied().flatten().collect();
+        for (at, other) in parents.into_iter().enumerate().filter(|(_, other)| *other != parent) {
+            let origin = match self.lines[line].step(merge).cloned() {
+                Some(step) if at == 0 => self.origin(line, &step)?,
+                _ => None,
+            };
+            let mut before = match origin {
+                Some(origin) => Some((other, self.line(&origin)?)),
+                None => self.name_before(other, line)?,
+            };
+            for _ in 0..MAX_NAMES {
+                let Some((number, name)) = before else { break };
+                if let Some(name) = self.name_of((other, parent), name)? {
+                    return Ok(Some(name));
+                }
+                before = self.name_before(number, name)?;
             }
         }
+        Ok(None)
+    }
+
+    /// The line under which a parent of a merge has what another parent `other` had under `line`.
+    fn name_of(&mut self, (other, parent): (u32, u32), line: usize) -> Result<Option<usize>, T::Error> {
+        let of_line = &self.lines[line];
+        if of_line.state(self.history, parent) == ABSENT {
+            let gone = last_step(self.history, &of_line.steps, parent).map(|step| step.commit);
+            return gone.map_or(Ok(None), |gone| self.name_after((gone, parent), line));
+        }
+        // One that came after the sides had parted is something else of that name.
+        let added = addition(self.history, &of_line.steps, parent).map(|step| step.commit);
+        let is_other = added
+            .is_some_and(|added| self.history.parents(added).len() < 2 && !self.history.reachable(&[other]).has(added));
+        Ok((!is_other).then_some(line))
+    }
+
+    /// The name that the thing which stands under `line` at a commit had before that one, and the commit where it had it last.
+    fn name_before(&mut self, mut number: u32, line: usize) -> Result<Option<(u32, usize)>, T::Error> {
+        while let Some(step) = addition(self.history, &self.lines[line].steps, number).cloned() {
+            let parents: Vec<u32> = self.history.parents(step.commit).iter().copied().flatten().collect();
+            if let (Some(origin), Some(parent)) = (self.origin(line, &step)?, parents.first()) {
+                let origin = self.line(&origin)?;
+                return Ok(Some((*parent, origin)));
+            }
+            // A merge took it from a side.
+            let has = |side: &&u32| self.lines[line].state(self.history, **side) > UNKNOWN;
+            let Some(side) = parents.iter().skip(1).find(has) else {
+                break;
+            };
+            number = *side;
+        }
+        Ok(None)
+    }
+
+    /// The line under which a commit has what went away from `line` in the commit `gone`, which is on its line of first parents.
+    fn name_after(&mut self, (mut gone, number): (u32, u32), mut line: usize) -> Result<Option<usize>, T::Error> {
+        for _ in 0..MAX_NAMES {
+            let key = self.lines[line].key.clone();
+            let mut went = None;
+            for successor in self.timeline.successors(&key, gone)? {
+                let next = self.line(&successor)?;
+                if self.lines[next].state(self.history, number) != ABSENT {
+                    return Ok(Some(next));
+                }
+                let last = last_step(self.history, &self.lines[next].steps, number);
+                went = went.or(last.filter(|step| step.commit > gone).map(|step| (step.commit, next)));
+            }
+            match went {
+                Some(next) => (gone, line) = next,
+                None => break,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where a step that added something took it from, if it came from elsewhere.
+    fn origin(&mut self, line: usize, step: &Step<T::Key>) -> Result<Option<T::Key>, T::Error> {
+        if step.old != ABSENT || step.origin.is_some() {
+            return Ok(step.origin.clone());
+        }
+        if let Some(origin) = self.origins.get(&(line, step.commit)) {
+            return Ok(origin.clone());
+        }
+        let origin = self.timeline.origin(&self.lines[line].key, step)?;
+        self.origins.insert((line, step.commit), origin.clone());
+        Ok(origin)
+    }
+
+    /// Tells a step, and goes on where the thing came from, if it came from elsewhere.
+    fn found(&mut self, line: usize, step: &Step<T::Key>, is_join: bool) -> Result<bool, T::Error> {
+        let key = self.lines[line].key.clone();
+        let mut step = step.clone();
+        step.origin = self.origin(line, &step)?;
+        if let (Some(origin), Some(Some(parent))) = (&step.origin, self.history.parents(step.commit).first()) {
+            let origin = origin.clone();
+            self.wait(*parent, &origin)?;
+        }
         let has_origin = step.origin.is_some();
-        self.found.push(Followed { key, step });
+        self.found.push(Followed { key, step, is_join });
         Ok(has_origin)
     }
 }

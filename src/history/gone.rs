@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::git::FileMode;
 use crate::model::{Oid, RepoPath};
 
+use super::files::path_at;
 use super::record::{Entry, PathChange};
 use super::store::{History, HistoryError, Reachable};
 
@@ -129,12 +130,19 @@ pub fn text_life<E: From<HistoryError>>(
             break;
         };
         life.first = Some(first.commit);
-        let mut sides = history.parents(first.commit).iter().skip(1).flatten();
-        let at_side = sides.find_map(|side| line_back(history, &changes, *side).next());
+        let merge = first.commit;
+        let sides: Vec<u32> = history.parents(merge).iter().skip(1).copied().flatten().collect();
+        let at_side = sides.iter().find_map(|side| line_back(history, &changes, *side).next());
         if let Some(at_side) = at_side
             && has(at_side)?
         {
             from = at_side.commit;
+            continue;
+        }
+        if let Some((name, at_side)) = renamed_side(history, (merge, &sides), reached, life.paths.last(), &mut has)? {
+            from = at_side;
+            changes = reached_changes(history, reached, &name)?;
+            life.paths.push(name);
             continue;
         }
         let (Some(origin), Some(Some(parent))) = (&first.origin, history.parents(first.commit).first()) else {
@@ -152,6 +160,30 @@ pub fn text_life<E: From<HistoryError>>(
         changes = older;
     }
     Ok(life)
+}
+
+/// What a side of a merge calls a file that another side has renamed, and its last change there, if that has the text.
+fn renamed_side<E: From<HistoryError>>(
+    history: &History,
+    (merge, sides): (u32, &[u32]),
+    reached: &Reachable,
+    path: Option<&RepoPath>,
+    has: &mut dyn FnMut(&PathChange) -> Result<bool, E>,
+) -> Result<Option<(RepoPath, u32)>, E> {
+    for side in sides {
+        let name = path
+            .map(|path| path_at(history, (merge, *side), path))
+            .transpose()?
+            .flatten();
+        let Some(name) = name else { continue };
+        let changes = reached_changes(history, reached, &name)?;
+        if let Some(last) = line_back(history, &changes, *side).next()
+            && has(last)?
+        {
+            return Ok(Some((name, last.commit)));
+        }
+    }
+    Ok(None)
 }
 
 /// The commit that took a text away, which stands in a file after the commit `from`, and the parent of it that has the text.

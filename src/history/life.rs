@@ -12,7 +12,7 @@ use crate::model::{Oid, RepoPath};
 use super::files::{last_deletion, state_at};
 use super::follow::{ABSENT, Followed, Step, Timeline, UNKNOWN, follow};
 use super::lineage::{FileRecords, MAX_SEARCHED_FILES, SymbolRecord, file_records, settle};
-use super::record::{Entry, PathChange};
+use super::record::{Change, Entry, PathChange};
 use super::store::{History, HistoryError, Reachable};
 use super::symbols::{FileShapes, SymbolEvents, SymbolKey};
 use super::versions::{Versions, is_traced, symbol_recipe};
@@ -142,7 +142,7 @@ impl<'a> Lives<'a> {
         if let Some(start) = start {
             let mut found = follow(history, start, key, self)?;
             found.sort_by_key(|followed| std::cmp::Reverse(history.order_of(followed.step.commit)));
-            for followed in found {
+            for followed in found.into_iter().filter(|followed| !followed.is_join) {
                 changes.extend(self.change(followed)?);
             }
         }
@@ -284,20 +284,46 @@ impl<'a> Lives<'a> {
         Ok(Some(file_records(path, before, after.as_deref(), keeps)))
     }
 
+    /// What a commit did to the definitions of a path, searched for across the files that it changed, among which are `touched`.
+    fn records_at(
+        &mut self,
+        path: &RepoPath,
+        commit: u32,
+        touched: &[RepoPath],
+    ) -> Result<Vec<SymbolRecord>, HistoryError> {
+        if self.history.is_traced(commit, self.recipe) {
+            let kept = self.history.traced_changes(path, None, self.recipe)?.remove(&commit);
+            match kept {
+                Some(kept) if kept.is_unknown => {}
+                kept => return Ok(kept.map_or_else(Vec::new, |kept| kept.records)),
+            }
+        }
+        let mut files = self.files_at(commit, touched)?;
+        settle(&mut files);
+        let own = files.into_iter().find(|(other, _)| other == path);
+        Ok(own.map_or_else(Vec::new, |(_, file)| file.records))
+    }
+
+    /// What a commit did to the definitions of each path, before it is settled what moved.
+    fn files_at(&mut self, commit: u32, touched: &[RepoPath]) -> Result<Vec<(RepoPath, FileRecords)>, HistoryError> {
+        let mut files = Vec::new();
+        for path in touched.iter().filter(|path| is_traced(path)) {
+            let Some(change) = self.change_at(path, commit)? else {
+                continue;
+            };
+            let file = self.file_records(path, &change, touched.len() > 1)?;
+            files.extend(file.map(|file| (path.clone(), file)));
+        }
+        Ok(files)
+    }
+
     /// Looks through all files of a commit for where what it added was before.
     fn settle(&mut self, commit: u32, key: &SymbolKey) -> Result<(), HistoryError> {
         let touched = self.history.touched(commit)?;
         if !(2..=MAX_SEARCHED_FILES).contains(&touched.len()) {
             return Ok(());
         }
-        let mut files = Vec::new();
-        for path in touched.into_iter().filter(is_traced) {
-            let Some(change) = self.change_at(&path, commit)? else {
-                continue;
-            };
-            let file = self.file_records(&path, &change, true)?;
-            files.extend(file.map(|file| (path, file)));
-        }
+        let mut files = self.files_at(commit, &touched)?;
         settle(&mut files);
         let own = files.into_iter().find(|(path, _)| *path == key.path);
         let record = own.and_then(|(_, file)| record_of(file.records, key));
@@ -307,7 +333,7 @@ impl<'a> Lives<'a> {
     }
 
     fn change(&mut self, followed: Followed<SymbolKey>) -> Result<Option<SymbolChange>, HistoryError> {
-        let Followed { key, step } = followed;
+        let Followed { key, step, .. } = followed;
         let Some(change) = self.change_at(&key.path, step.commit)? else {
             return Ok(None);
         };
@@ -406,5 +432,24 @@ impl Timeline for Lives<'_> {
         }
         let record = self.records.get(&name);
         Ok(record.and_then(|record| Some(record.origin.as_ref()?.0.clone())))
+    }
+
+    fn successors(&mut self, key: &SymbolKey, number: u32) -> Result<Vec<SymbolKey>, HistoryError> {
+        let changes = self.history.changes_at(number)?;
+        let is_near = |path: &RepoPath, change: &Change| {
+            change.path == *path || change.origin.as_ref().is_some_and(|origin| origin.path == *path)
+        };
+        let is_searched = changes.len() <= MAX_SEARCHED_FILES;
+        let touched = changes
+            .iter()
+            .filter(|change| is_searched || is_near(&key.path, change));
+        let touched: Vec<RepoPath> = touched.map(|change| change.path.clone()).collect();
+        let mut found = Vec::new();
+        for path in &touched {
+            let records = self.records_at(path, number, &touched)?.into_iter();
+            let went = records.filter(|record| record.origin.as_ref().is_some_and(|(origin, _)| origin == key));
+            found.extend(went.map(|record| record.key(path)));
+        }
+        Ok(found)
     }
 }

@@ -82,12 +82,14 @@ pub struct FileLogEntry {
     pub is_merge: bool,
     /// What it changed of what was asked for: one file, or those of a folder.
     pub changes: Vec<FileChange>,
+    /// 0 for what was asked for; 1 for the file that was at its path before it was moved there, 2 for the one before that, and so on.
+    pub n_before: u32,
 }
 
 /// The life of a file or folder.
 #[derive(Clone, Debug, Default)]
 pub struct FileLog {
-    /// Children before parents.
+    /// Children before parents; then in the same order those of earlier files at the path, the latest file first.
     pub entries: Vec<FileLogEntry>,
     /// Whether the commit that was asked about has it.
     pub is_there: bool,
@@ -158,14 +160,13 @@ pub fn file_log(
 ) -> Result<FileLog, HistoryError> {
     let life = file_life(history, tip, reached, path)?;
     let is_there = life.now.is_some();
-    let by_commit = life
-        .changes
-        .into_iter()
-        .map(|change| (change.change.commit, vec![change]));
-    Ok(FileLog {
-        entries: entries(history, by_commit.collect(), mailmap)?,
-        is_there,
-    })
+    let mut all = Vec::new();
+    for (n_before, changes) in (0..).zip(std::iter::once(life.changes).chain(life.earlier)) {
+        let by_commit = changes.into_iter().map(|change| (change.change.commit, vec![change]));
+        let of_life = entries(history, by_commit.collect(), mailmap)?.into_iter();
+        all.extend(of_life.map(|entry| FileLogEntry { n_before, ..entry }));
+    }
+    Ok(FileLog { entries: all, is_there })
 }
 
 /// The commits that changed anything below a folder, merges only where they differ from every parent.
@@ -217,6 +218,7 @@ fn entries(
             head,
             is_merge: history.parents(number).len() > 1,
             changes,
+            n_before: 0,
         })
     };
     Ok(changes.into_iter().filter_map(entry).collect())

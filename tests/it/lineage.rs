@@ -314,6 +314,72 @@ impl Script {
     }
 }
 
+impl Script {
+    /// Two branches, of which one moves a file and the other changes functions in it; then a merge of either into the other.
+    fn fork_moved(&mut self, repo: &TestRepo) {
+        let start = repo.rev_parse("HEAD");
+        let paths: Vec<String> = self.files.keys().cloned().collect();
+        let path = paths[self.dice.roll(paths.len())].clone();
+        let target = format!("joined{}/{}", self.n_made, path.rsplit('/').next().unwrap());
+        self.n_made += 1;
+        let n_functions = self.files[&path].len();
+        let (mine, theirs) = (self.dice.roll(n_functions), self.dice.roll(n_functions));
+        let has_edit = self.dice.roll(2) == 0 && mine != theirs;
+        let before = self.files.clone();
+        let is_mover_first = self.dice.roll(2) == 0;
+        let mut sides = BTreeMap::new();
+        for is_mover in [is_mover_first, !is_mover_first] {
+            self.files = before.clone();
+            let steps = if is_mover { 1 + usize::from(has_edit) } else { 1 };
+            for step in 0..steps {
+                let line = self.line();
+                let done = match (is_mover, step) {
+                    (true, 0) => {
+                        let functions = self.files.remove(&path).unwrap();
+                        let moved = |function: &Function| {
+                            (
+                                function.identity,
+                                Some((path.clone(), function.name.clone())),
+                                ["moved"].into(),
+                            )
+                        };
+                        let done = functions.iter().map(moved).collect();
+                        self.files.insert(target.clone(), functions);
+                        done
+                    }
+                    _ => {
+                        let (path, at) = if is_mover { (&target, mine) } else { (&path, theirs) };
+                        let function = &mut self.files.get_mut(path).unwrap()[at];
+                        function.body.push(line);
+                        vec![(function.identity, None, BTreeSet::from(["body"]))]
+                    }
+                };
+                self.write(repo);
+                let commit = repo.commit("on a side");
+                self.remember(&commit, done);
+            }
+            if is_mover == is_mover_first {
+                repo.git(["branch", "-f", "first"]);
+                repo.git(["checkout", "--quiet", "--detach", &start]);
+            } else {
+                repo.git(["branch", "-f", "second"]);
+            }
+            let of_side = if is_mover { &target } else { &path };
+            sides.insert(is_mover, self.files[of_side].clone());
+        }
+        let mut joined = sides[&true].clone();
+        joined[theirs].body.clone_from(&sides[&false][theirs].body);
+        self.files = before;
+        self.files.remove(&path);
+        self.files.insert(target, joined);
+        repo.checkout("main");
+        repo.git(["reset", "--quiet", "--hard", "first"]);
+        repo.git(["merge", "--quiet", "--no-commit", "--no-ff", "-s", "ours", "second"]);
+        self.write(repo);
+        repo.commit("merge");
+    }
+}
+
 /// What came of comparing told lives with true ones.
 #[derive(Debug, Default)]
 struct Score {
@@ -419,12 +485,13 @@ fn judge(repo: &TestRepo, script: &Script, score: &mut Score) {
 #[test]
 fn nearly_every_step_of_every_life_is_right_and_none_is_surely_wrong() {
     let mut score = Score::default();
-    for (seed, dialect) in [
-        (11, Dialect::Rust),
-        (12, Dialect::Python),
-        (13, Dialect::Rust),
-        (14, Dialect::Python),
-    ] {
+    let n_seeds = if std::env::var_os("CODESCOUT_LONG_TESTS").is_some() {
+        40
+    } else {
+        4
+    };
+    for seed in 11..11 + n_seeds {
+        let dialect = if seed % 2 == 1 { Dialect::Rust } else { Dialect::Python };
         let repo = TestRepo::empty();
         let mut script = Script::new(seed, dialect);
         script.write(&repo);
@@ -439,6 +506,7 @@ fn nearly_every_step_of_every_life_is_right_and_none_is_surely_wrong() {
         for n in 0..45 {
             match n % 9 {
                 8 => script.fork(&repo),
+                4 => script.fork_moved(&repo),
                 _ => script.commit(&repo),
             }
         }
@@ -512,4 +580,60 @@ fn what_is_gone_is_followed_from_where_it_was_removed() {
     let subjects: Vec<&str> = told.iter().map(|(subject, _)| subject.as_str()).collect();
     assert_eq!(subjects, ["remove", "edit", "start"]);
     assert!(life_of(&repo, "a.py", "never").is_empty());
+}
+
+/// The subjects of the commits in the life of a definition, not traced and traced.
+fn subjects_of(repo: &TestRepo, path: &str, name: &str) -> BTreeSet<String> {
+    let (repository, history, tip) = recorded(repo);
+    let key = SymbolKey {
+        path: RepoPath::from(path),
+        name: name.to_owned(),
+        nth: 1,
+    };
+    let reached = history.reachable(&[tip]);
+    let mut reader = repository.reader();
+    let life = symbol_life(&history, tip, &reached, &key, &mut reader, 1 << 20).unwrap();
+    for traced in traced(&repository, &history) {
+        let again = symbol_life(&traced, tip, &reached, &key, &mut reader, 1 << 20).unwrap();
+        assert_eq!(life, again);
+    }
+    let numbers: Vec<u32> = life.changes.iter().map(|change| change.commit).collect();
+    let heads = history.heads(&numbers).unwrap();
+    heads.values().map(|head| head.subject.clone()).collect()
+}
+
+#[test]
+fn what_both_sides_of_a_merge_renamed_is_followed_on_both() {
+    let body = |n: u32| {
+        let lines: String = (0..12)
+            .map(|line| format!("    step_{line}(input, {line})\n"))
+            .collect();
+        format!("{lines}    last({n})\n")
+    };
+    let text = |name: &str, n: u32| format!("def {name}(input):\n{}\n\ndef other():\n    pass\n", body(n));
+    for is_swapped in [false, true] {
+        let repo = TestRepo::empty();
+        repo.write("a.py", text("old", 0));
+        repo.commit("add");
+        repo.branch("side");
+        // One side moves the file and changes the function, the other renames the function and changes it.
+        repo.rename("a.py", "src/a.py");
+        repo.commit("move");
+        repo.write("src/a.py", text("old", 1));
+        repo.commit("edit one");
+        repo.checkout("side");
+        repo.write("a.py", text("new", 0));
+        repo.commit("rename");
+        repo.write("a.py", text("new", 2));
+        repo.commit("edit two");
+        let (into, from) = if is_swapped { ("side", "main") } else { ("main", "side") };
+        repo.checkout(into);
+        repo.git(["merge", "--quiet", "--no-commit", "--no-ff", "-s", "ours", from]);
+        repo.git(["rm", "-r", "-q", "-f", "--ignore-unmatch", "."]);
+        repo.write("src/a.py", text("new", 3));
+        repo.commit("merge");
+        let told = subjects_of(&repo, "src/a.py", "new");
+        let all = ["add", "move", "edit one", "rename", "edit two", "merge"];
+        assert_eq!(told, all.map(str::to_owned).into(), "swapped: {is_swapped}");
+    }
 }

@@ -124,6 +124,9 @@ pub(crate) struct EntryOut {
     pub(crate) commit_date: Option<String>,
     pub(crate) subject: Option<String>,
     pub(crate) merge: bool,
+    /// Of a file that was at the path before the one that was asked about was moved there: 1, of the one before that 2, and so on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) earlier_file: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) symbol: Option<SymbolChangeOut>,
     pub(crate) changes: Vec<ChangeOut>,
@@ -157,6 +160,16 @@ impl HistoryBody {
             true => format!("{:?} was never there", self.target.path),
             false => format!("{:?} is not known to have been there", self.target.path),
         }
+    }
+}
+
+impl EntryOut {
+    /// What is told before an entry of an earlier file at the path, unless the entry before it was of the same.
+    pub(crate) fn heading(&self, before: Option<&Self>) -> Option<String> {
+        let is_first = before.is_none_or(|before| before.earlier_file != self.earlier_file);
+        let path = &self.changes.first().filter(|_| is_first)?.path;
+        self.earlier_file
+            .map(|_| format!("another file that was {path} before:"))
     }
 }
 
@@ -492,6 +505,9 @@ impl Question<'_> {
         if self.args.op == HistoryOp::LastSeen {
             answer.last_seen = Some(self.last_seen(answer.target.present, &committed)?);
         }
+        if self.args.op != HistoryOp::Log {
+            committed.retain(|entry| entry.n_before == 0);
+        }
         if self.args.op == HistoryOp::Introduced {
             committed.drain(..committed.len().saturating_sub(1));
         }
@@ -613,6 +629,7 @@ impl Question<'_> {
                 head,
                 is_merge: history.parents(change.change.commit).len() > 1,
                 changes: vec![change.clone()],
+                n_before: 0,
             }));
         }
         Ok(())
@@ -738,6 +755,7 @@ fn not_committed() -> EntryOut {
         commit_date: None,
         subject: None,
         merge: false,
+        earlier_file: None,
         symbol: None,
         changes: Vec::new(),
     }
@@ -751,6 +769,7 @@ fn head_out(head: &CommitHead, author: &Who, is_merge: bool) -> EntryOut {
         commit_date: Some(timestamp(head.commit_time, 0)),
         subject: Some(head.subject.clone()),
         merge: is_merge,
+        earlier_file: None,
         symbol: None,
         changes: Vec::new(),
     }
@@ -759,6 +778,7 @@ fn head_out(head: &CommitHead, author: &Who, is_merge: bool) -> EntryOut {
 fn entry_out(entry: &FileLogEntry) -> EntryOut {
     EntryOut {
         changes: entry.changes.iter().map(change_out).collect(),
+        earlier_file: Some(entry.n_before).filter(|n_before| *n_before > 0),
         ..head_out(&entry.head, &entry.author, entry.is_merge)
     }
 }

@@ -113,7 +113,11 @@ fn question(args: &HistoryArgs) -> HistoryQuestion {
 }
 
 fn show(answer: &HistoryBody, provenance: &ProvenanceOut, args: &HistoryArgs, output: &mut Output) -> Result<()> {
-    for entry in &answer.results {
+    for (number, entry) in answer.results.iter().enumerate() {
+        let before = number.checked_sub(1).and_then(|before| answer.results.get(before));
+        if let Some(heading) = entry.heading(before) {
+            output.line(&one_line(&heading))?;
+        }
         let when = entry
             .date
             .as_deref()

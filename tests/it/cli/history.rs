@@ -1,6 +1,6 @@
 //! `codescout history` against git itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
@@ -155,6 +155,202 @@ fn a_renamed_file_is_followed_as_git_follows_it() {
         let percent = printed.lines().next().unwrap().split_whitespace().next().unwrap();
         percent.trim_start_matches(['R', '0']).to_owned()
     });
+}
+
+/// A repository of branches that edit lines of files that the other moves, merged now and then; and the commits of each file, by the name
+/// that it has at last.
+fn moving(seed: u64) -> (TestRepo, BTreeMap<String, BTreeSet<String>>) {
+    let repo = TestRepo::empty();
+    let mut dice = Dice(seed);
+    let line =
+        |file: u64, line: u64, n: u64| format!("file {file} line {line} at first {n} and {}\n", n * 7 + line * file);
+    let whole = |file: u64| (0..40).map(|at| line(file, at, 0)).collect::<String>();
+    // By file: its name on each of the branches, and its commits.
+    let mut names: Vec<[String; 2]> = Vec::new();
+    for file in 0..4 {
+        let name = format!("f{file}.txt");
+        repo.write(&name, whole(file));
+        names.push([name.clone(), name]);
+    }
+    let first = repo.commit("start");
+    let mut truth = vec![BTreeSet::from([first]); names.len()];
+    repo.branch("side");
+    // Since the last merge a file is moved by one branch at most, and each branch edits lines of its own.
+    let mut has_moved = vec![false; names.len()];
+    for n in 1..40 {
+        let at = dice.roll(2) as usize;
+        repo.checkout(["main", "side"][at]);
+        let file = dice.roll(names.len() as u64) as usize;
+        let name = names[file][at].clone();
+        if dice.roll(4) == 0 && !has_moved[file] {
+            names[file][at] = format!("moved{n}/f{file}.txt");
+            repo.rename(&name, &names[file][at]);
+            has_moved[file] = true;
+        } else {
+            let text = String::from_utf8(repo.read(&name)).unwrap();
+            let changed = 8 * dice.roll(5) + 4 * at as u64;
+            let lines = text
+                .split_inclusive('\n')
+                .enumerate()
+                .map(|(number, old)| match number as u64 == changed {
+                    true => line(file as u64, changed, n),
+                    false => old.to_owned(),
+                });
+            repo.write(&name, lines.collect::<String>());
+        }
+        let commit = repo.commit(&format!("step {n}"));
+        truth[file].insert(commit);
+        if dice.roll(5) == 0 || n == 39 {
+            let other = ["side", "main"][at];
+            repo.merge(other);
+            repo.git(["branch", "-f", other]);
+            for (names, has_moved) in names.iter_mut().zip(&mut has_moved) {
+                let moved = names.iter().position(|name| repo.path(name).exists());
+                let name = names[moved.unwrap()].clone();
+                *names = [name.clone(), name];
+                *has_moved = false;
+            }
+        }
+    }
+    repo.git(["checkout", "--quiet", "-B", "main"]);
+    let named = names.into_iter().map(|names| names[0].clone());
+    (repo, named.zip(truth).collect())
+}
+
+#[test]
+fn merges_of_moved_files_lose_no_commit_of_either_side() {
+    let n_seeds = if std::env::var_os("CODESCOUT_LONG_TESTS").is_some() {
+        60
+    } else {
+        3
+    };
+    for seed in 0..n_seeds {
+        let (repo, truth) = moving(seed * 31 + 5);
+        let is_merge = |commit: &&String| repo.git(["rev-list", "--parents", "-n1", commit]).split(' ').count() > 2;
+        for (file, wanted) in truth {
+            let answer = history(&repo, &[&file]);
+            let told: BTreeSet<String> = commits(&answer, None).into_iter().collect();
+            let own: BTreeSet<String> = told.iter().filter(|commit| !is_merge(commit)).cloned().collect();
+            assert_eq!(own, wanted, "seed {seed}, {file}");
+            let followed = git_log(&repo, &["--follow", "HEAD", "--", &file]);
+            assert!(
+                followed.iter().all(|commit| told.contains(commit)),
+                "seed {seed}, {file}"
+            );
+            let blamed = repo.git(["blame", "--line-porcelain", "HEAD", "--", &file]);
+            let is_commit = |line: &&str| line.len() > 41 && line.as_bytes()[..40].iter().all(u8::is_ascii_hexdigit);
+            for line in blamed.lines().filter(is_commit) {
+                assert!(told.contains(&line[..40]), "seed {seed}, {file}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_edit_on_one_side_of_a_merge_of_which_the_other_moved_the_file_is_told() {
+    let text = |last: &str| {
+        let lines: String = (0..12)
+            .map(|line| format!("    step_{line}(input, {line})\n"))
+            .collect();
+        format!("def run(input):\n{lines}    {last}\n\n\ndef other():\n    pass\n")
+    };
+    for (into, from) in [("main", "maint"), ("maint", "main")] {
+        let repo = TestRepo::empty();
+        repo.write("cli.py", text("first()"));
+        let added = repo.commit("add");
+        repo.branch("maint");
+        repo.rename("cli.py", "src/cli.py");
+        let moved = repo.commit("move");
+        repo.checkout("maint");
+        repo.write("cli.py", text("second()"));
+        let edited = repo.commit("edit");
+        repo.checkout(into);
+        repo.merge(from);
+        let wanted = BTreeSet::from([added, moved, edited.clone()]);
+        let told = |args: &[&str]| -> BTreeSet<String> {
+            let told = commits(&history(&repo, args), None).into_iter();
+            told.filter(|commit| *commit != repo.rev_parse("HEAD")).collect()
+        };
+        for is_traced in [false, true] {
+            if is_traced {
+                call(&repo, &["index", "--history"]).expect(0);
+            }
+            assert_eq!(told(&["src/cli.py"]), wanted, "{into}, traced: {is_traced}");
+            assert_eq!(told(&["src/cli.py#run"]), wanted, "{into}, traced: {is_traced}");
+        }
+        let blamed = call(&repo, &["blame", "src/cli.py#run", "--json"]).expect(0).json();
+        assert_eq!(blamed["symbols"][0]["last"]["commit"], edited.as_str());
+        let found = call(&repo, &["search", "--all-history", "--json", "second"])
+            .expect(0)
+            .json();
+        assert_eq!(
+            found["results"][0]["life"]["first"]["commit"],
+            edited.as_str(),
+            "{into}"
+        );
+        repo.remove("src/cli.py");
+        let deletion = repo.commit("delete");
+        let wanted: BTreeSet<String> = wanted.into_iter().chain([deletion]).collect();
+        let told = |target: &str| -> BTreeSet<String> {
+            let told = commits(&history(&repo, &[target]), None).into_iter();
+            told.filter(|commit| *commit != repo.rev_parse("HEAD~1")).collect()
+        };
+        assert_eq!(told("src/cli.py"), wanted, "{into}");
+        assert_eq!(told("src/cli.py#run"), wanted, "{into}");
+    }
+}
+
+#[test]
+fn a_file_that_was_at_the_path_before_another_was_moved_there_is_told_after_it() {
+    let text = |name: &str| (0..20).map(|n| format!("{name} {n} {}\n", n * n)).collect::<String>();
+    let repo = TestRepo::empty();
+    repo.write("a.txt", text("old"));
+    repo.write("b.txt", text("new"));
+    repo.commit("start");
+    repo.write("a.txt", text("old") + "more\n");
+    let edit = repo.commit("edit of the first");
+    repo.remove("a.txt");
+    let deletion = repo.commit("deletion of the first");
+    repo.write("b.txt", text("new") + "more\n");
+    repo.commit("edit of the second");
+    repo.rename("b.txt", "a.txt");
+    let moved = repo.commit("move of the second");
+    repo.write("a.txt", text("new") + "more and more\n");
+    repo.commit("last edit");
+    let answer = history(&repo, &["a.txt"]);
+    let told = commits(&answer, None);
+    let wanted = git_log(&repo, &["HEAD", "--", "a.txt"]);
+    assert!(wanted.iter().all(|commit| told.contains(commit)), "{told:?}");
+    let earlier = |entry: &Value| entry["earlier_file"].as_u64();
+    let results = answer["results"].as_array().unwrap();
+    let kinds: Vec<_> = results
+        .iter()
+        .map(|entry| (entry["subject"].as_str().unwrap(), earlier(entry)))
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            ("last edit", None),
+            ("move of the second", None),
+            ("edit of the second", None),
+            ("start", None),
+            ("deletion of the first", Some(1)),
+            ("edit of the first", Some(1)),
+            ("start", Some(1)),
+        ]
+    );
+    assert_eq!((&told[4], &told[5]), (&deletion, &edit));
+    let printed = call(&repo, &["history", "a.txt"]).expect(0).stdout;
+    let printed = String::from_utf8(printed).unwrap();
+    assert_eq!(
+        printed.matches("another file that was a.txt before:").count(),
+        1,
+        "{printed}"
+    );
+    // What is asked about is the file that is there.
+    let first = history(&repo, &["a.txt", "--introduced"]);
+    assert_eq!(first["results"][0]["changes"][0]["path"], "b.txt");
+    assert_eq!(history(&repo, &["a.txt", "--ref", &moved, "--cochange"])["total"], 3);
 }
 
 #[test]

@@ -205,7 +205,10 @@ fn say(body: &HistoryBody, op: HistoryOp, draft: &mut Draft) {
 
 /// Tells commits as long as they fit; how many did.
 fn tell(entries: &mut [EntryOut], detail: Detail, draft: &mut Draft) -> usize {
-    for (number, entry) in entries.iter_mut().enumerate() {
+    for number in 0..entries.len() {
+        let (before, entry) = entries[..=number].split_at_mut(number);
+        let entry = &mut entry[0];
+        let heading = entry.heading(before.last());
         let mut is_cut = false;
         if detail == Detail::Full && number == 0 {
             for diff in diffs(entry) {
@@ -218,6 +221,9 @@ fn tell(entries: &mut [EntryOut], detail: Detail, draft: &mut Draft) -> usize {
             Detail::Ids => head(entry),
             _ => line(entry),
         };
+        if let Some(heading) = heading {
+            text = format!("{heading}\n{text}");
+        }
         if draft.has_text() {
             diffs(entry).for_each(|diff| text.push_str(&format!("\n{}", diff.trim_end())));
         }
