@@ -92,6 +92,11 @@ impl SymbolEvents {
         self == Self::default()
     }
 
+    /// Whether what the definition says is another, or it came or went: more than a move, a rename or another formatting.
+    pub fn is_of_content(self) -> bool {
+        self.added || self.removed || self.signature || self.body || self.doc
+    }
+
     /// Their names in answers.
     pub fn names(self) -> Vec<&'static str> {
         let all = self.all().into_iter();

@@ -9,7 +9,7 @@ use super::Hinted;
 use super::history::{CandidateOut, PersonOut, candidates_out, person_out};
 use super::target::{Target, Targets};
 use crate::git::{Blame, BlameOptions, BlamedCommit};
-use crate::history::{Boundary, CommitHead, FileShapes, Shape, SymbolKey, Who, lines_of, symbol_lives};
+use crate::history::{Boundary, CommitHead, FileShapes, Shape, SymbolChange, SymbolKey, Who, lines_of, symbol_lives};
 use crate::model::{CommitId, RepoPath};
 use crate::query::{
     BlamedLine, Gaps, Owner, SymbolBlame, blame_by_symbol, blame_over_changes, change_owners, folder_owners, kind_name,
@@ -32,6 +32,8 @@ pub(crate) enum BlameBy {
 pub(crate) struct BlameQuestion {
     /// By what; without it by what fits the target.
     pub(crate) by: Option<BlameBy>,
+    /// Whether commits count that only moved, renamed or reformatted a definition.
+    pub(crate) counts_moves: bool,
     pub(crate) ignores_blanks: bool,
     pub(crate) follows_moves: bool,
     /// How far copies are followed, as `git blame -C` counts it.
@@ -47,7 +49,8 @@ pub(crate) struct BlameQuestion {
 pub(crate) struct BlameBody {
     pub(crate) target: BlameTargetOut,
     pub(crate) by: &'static str,
-    /// Of definitions: `changes`, the commits that changed each; `lines`, those that its lines come from.
+    /// Of definitions: `changes`, the commits that changed each; `all_changes`, those that only moved, renamed or reformatted it too;
+    /// `lines`, those that its lines come from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) basis: Option<&'static str>,
     pub(crate) notes: Vec<String>,
@@ -115,6 +118,19 @@ pub(crate) struct OwnerOut {
     pub(crate) commits: u32,
     pub(crate) share: f64,
     pub(crate) last: String,
+}
+
+impl BlameBody {
+    /// By what definitions are blamed, in words.
+    pub(crate) fn basis_sentence(&self) -> Option<&'static str> {
+        Some(match self.basis? {
+            "changes" => {
+                "the last commit that changed each definition; a move, a rename or other formatting alone does not count"
+            }
+            "all_changes" => "the last commit that did anything to each definition",
+            _ => "the last commit that a line of each definition comes from, by git blame",
+        })
+    }
 }
 
 impl SymbolOut {
@@ -241,7 +257,10 @@ impl Question<'_> {
     /// Each definition by the commits that changed it.
     fn add_changes(&self, answer: &mut BlameBody, path: &RepoPath, symbol: Option<&SymbolKey>) -> Result<()> {
         answer.by = "symbol";
-        answer.basis = Some("changes");
+        answer.basis = Some(match self.args.counts_moves {
+            true => "all_changes",
+            false => "changes",
+        });
         answer.target.path = symbol.map_or_else(|| path.to_string(), SymbolKey::id);
         let opened = self.targets.opened;
         let (Some(tip), Some(file)) = (opened.tip, self.targets.shapes(path)?) else {
@@ -259,12 +278,14 @@ impl Question<'_> {
         let lives = symbol_lives(history, tip, reached, &keys, &mut reader, max_bytes)?;
         let numbers = lives.iter().flat_map(|life| &life.changes).map(|change| change.commit);
         let heads = history.heads(&numbers.collect::<Vec<_>>())?;
+        let counts = |change: &&SymbolChange| self.args.counts_moves || change.events.is_of_content();
         let told = shapes.iter().zip(&keys).zip(&lives);
         let told = told.map(|((shape, key), life)| {
             let (start_line, end_line) = lines_of(&file.bytes, shape.range);
             let changes: Vec<&CommitHead> = life
                 .changes
                 .iter()
+                .filter(counts)
                 .filter_map(|change| heads.get(&change.commit))
                 .collect();
             SymbolOut {
@@ -312,6 +333,11 @@ impl Question<'_> {
             answer.incomplete = gaps.sentences();
         }
         let args = self.args;
+        if args.counts_moves {
+            let why = "commits that only moved, renamed or reformatted a definition are known where definitions are traced through all \
+                       commits (codescout index --history) and no option asks for lines";
+            answer.notes.push(why.to_owned());
+        }
         let is_changed = self.targets.uncommitted.iter().any(|change| change.path == *path);
         if is_changed && (args.ignores_blanks || args.follows_moves || args.follows_copies > 0) {
             let why = "the file is not as committed: lines that differ in anything are not committed, as blanks, moves and copies \

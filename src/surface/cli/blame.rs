@@ -55,6 +55,7 @@ fn question(args: &BlameArgs) -> BlameQuestion {
             args::BlameBy::Line => BlameBy::Line,
             args::BlameBy::Owner => BlameBy::Owner,
         }),
+        counts_moves: args.all_changes,
         ignores_blanks: args.ignore_whitespace,
         follows_moves: args.moved,
         follows_copies: args.copied,
@@ -80,6 +81,9 @@ fn show(answer: &BlameBody, provenance: &ProvenanceOut, output: &mut Output) -> 
             line.line,
             one_line(&line.text)
         ))?;
+    }
+    if let Some(basis) = answer.basis_sentence() {
+        output.line(&output.styled(FAINT, basis))?;
     }
     for symbol in answer.symbols.iter().flatten() {
         let place = output.styled(FAINT, &format!("{}-{}", symbol.start_line, symbol.end_line));

@@ -283,6 +283,47 @@ fn a_version_that_was_not_there_is_read_when_it_is() {
 }
 
 #[test]
+fn a_move_a_rename_or_other_formatting_alone_is_not_the_last_change() {
+    let text = |name: &str, body: &str| {
+        let lines: String = (0..14).map(|n| format!("    step_{n}(input, {n})\n")).collect();
+        format!("def {name}(input):\n{lines}    {body}\n\n\ndef other():\n    return 1\n")
+    };
+    let repo = TestRepo::empty();
+    repo.write("a.py", text("first", "end(input, 1)"));
+    repo.commit("add");
+    repo.write("a.py", text("first", "end(input, 2)"));
+    let changed = repo.commit("change");
+    repo.rename("a.py", "src/b.py");
+    repo.commit("move the file");
+    repo.write("src/b.py", text("second", "end(input, 2)"));
+    repo.commit("rename");
+    repo.write("src/b.py", text("second", "end(input,\n        2)  # said at length"));
+    let formatted = repo.commit("format");
+    let blame = |args: &[&str]| json(&repo, &[&["blame", "src/b.py"], args].concat());
+    let last = |answer: &Value| answer["symbols"][0]["last"]["commit"].as_str().unwrap().to_owned();
+    assert_eq!(blame(&[])["basis"], "lines");
+    call(&repo, &["index", "--history"]).expect(0);
+    let answer = blame(&[]);
+    assert_eq!((answer["basis"].as_str(), last(&answer)), (Some("changes"), changed));
+    assert_eq!(answer["symbols"][0]["commits"], 2);
+    let answer = blame(&["--all-changes"]);
+    assert_eq!(
+        (answer["basis"].as_str(), last(&answer)),
+        (Some("all_changes"), formatted)
+    );
+    assert_eq!(answer["symbols"][0]["commits"], 5);
+    let first_line = |args: &[&str]| {
+        let printed = call(&repo, &[&["blame", "src/b.py"], args].concat()).expect(0).text();
+        printed.lines().next().unwrap().to_owned()
+    };
+    assert!(first_line(&[]).contains("that changed each definition"));
+    assert!(first_line(&["--all-changes"]).contains("did anything"));
+    assert!(first_line(&["-w"]).contains("git blame"));
+    let answer = blame(&["-w", "--all-changes"]);
+    assert!(answer["notes"][0].as_str().unwrap().contains("traced"), "{answer}");
+}
+
+#[test]
 fn a_limit_bounds_what_is_recorded_and_says_so() {
     let repo = TestRepo::empty();
     for n in 1..=6 {

@@ -66,6 +66,9 @@ pub(crate) struct BlameArgs {
     /// By what; without it by definition for a file, by line for lines, by owner for a folder
     #[arg(long, value_enum)]
     pub(crate) by: Option<BlameBy>,
+    /// Also count commits that only moved, renamed or reformatted a definition
+    #[arg(long)]
+    pub(crate) all_changes: bool,
     /// Blanks do not count
     #[arg(short = 'w', long)]
     pub(crate) ignore_whitespace: bool,

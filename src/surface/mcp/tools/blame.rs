@@ -31,6 +31,7 @@ pub(super) const TOOL: Tool = Tool {
         Parameter::new("target", Kind::Text, "path, path:5-9, path#name or name").required(),
         Parameter::new("by", Kind::Choice(&["symbol", "line", "owner"]), ""),
         Parameter::new("ignore_revs", Kind::Texts, "commits to pass over"),
+        Parameter::new("all_changes", Kind::Flag, "also mere moves, renames and reformatting"),
     ],
     common: &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR],
     output,
@@ -47,6 +48,8 @@ fn output() -> Value {
 struct Own<'a> {
     target: &'a BlameTargetOut,
     by: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    basis: Option<&'static str>,
     candidates: &'a [CandidateOut],
     total: usize,
 }
@@ -60,6 +63,7 @@ fn run(call: &Call<'_>) -> Result<Reply> {
             Some("owner") => Some(BlameBy::Owner),
             _ => None,
         },
+        counts_moves: call.arguments.flag("all_changes"),
         ignored: call.arguments.texts("ignore_revs"),
         ..BlameQuestion::default()
     };
@@ -81,6 +85,9 @@ fn run(call: &Call<'_>) -> Result<Reply> {
             draft.note(&format!("{} {} line {}", candidate.id, candidate.kind, candidate.line));
         }
     }
+    if let Some(basis) = body.basis_sentence() {
+        draft.note(basis);
+    }
     let rows = rows(&body);
     let skip = asked.n_told(past.state())?;
     // Lines are short: without a limit the size of the answer is limit enough.
@@ -100,6 +107,7 @@ fn run(call: &Call<'_>) -> Result<Reply> {
     let own = Own {
         target: &body.target,
         by: body.by,
+        basis: body.basis,
         candidates: &body.candidates,
         total: rows.len(),
     };
