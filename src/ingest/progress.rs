@@ -39,6 +39,19 @@ pub enum Stage {
     Collecting,
 }
 
+impl Stage {
+    /// Returns what `advance` counts, in the plural.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Recording | Self::Messages => "commits",
+            Self::Lines => "paths",
+            Self::Tracing => "changed paths",
+            Self::Embedding | Self::Sharing => "chunks",
+            _ => "files",
+        }
+    }
+}
+
 /// Tells nobody.
 #[derive(Clone, Copy, Debug)]
 pub struct NoProgress;

@@ -40,6 +40,14 @@ struct Turn {
     is_again: bool,
 }
 
+impl Turn {
+    /// Changed paths that it looks at.
+    fn n_changes(&self, history: &History) -> Result<usize, RecordError> {
+        let batch = &history.batches()[self.entry];
+        Ok(n_traced(batch, &|local| (self.start..self.end).contains(&local))?)
+    }
+}
+
 impl Recorder<'_> {
     /// Traces definitions through all recorded commits. Publishes as it goes: who stops it loses the turn at hand.
     pub fn trace(
@@ -52,32 +60,35 @@ impl Recorder<'_> {
         let started = Instant::now();
         let recipe = symbol_recipe(max_bytes);
         let mut outcome = TraceOutcome::default();
-        let mut has_begun = false;
+        let mut is_counted = false;
         let mut seen = HashSet::new();
         loop {
             let state = sidecar.state()?.unwrap_or_default();
             let Some(history) = self.sound(sidecar, &state)? else {
                 break;
             };
-            if !has_begun {
-                progress.begin(Stage::Tracing, n_ahead(&history, recipe)?);
-                has_begun = true;
-            }
             let turn = match next_turn(&history, recipe) {
                 Some(turn) => Some(turn),
                 None => self.turn_again(&history, recipe, &mut seen)?,
             };
             let Some(turn) = turn else { break };
+            // A turn that is repeated was not among those that were counted ahead.
+            if turn.is_again {
+                progress.begin(Stage::Tracing, turn.n_changes(&history)?);
+            } else if !is_counted {
+                progress.begin(Stage::Tracing, n_ahead(&history, recipe)?);
+                is_counted = true;
+            }
             let advance = || progress.advance(0);
             let (n_changes, bytes) = self.traced(&history, &turn, max_bytes, &advance, interrupt)?;
             if self.publish_symbols(sidecar, &state.history[turn.entry], &bytes, interrupt)? {
                 outcome.n_new_commits += turn.end - turn.start;
                 outcome.n_changes += n_changes;
+            } else {
+                is_counted = false;
             }
         }
-        if has_begun {
-            progress.end();
-        }
+        progress.end();
         let state = sidecar.state()?.unwrap_or_default();
         let files = state.history.iter().filter_map(|entry| entry.symbols.as_ref());
         outcome.n_bytes = files.map(|file| file.length).sum();
@@ -121,7 +132,7 @@ impl Recorder<'_> {
     ) -> Result<(usize, Vec<u8>), RecordError> {
         let recipe = symbol_recipe(max_bytes);
         let batch = &history.batches()[turn.entry];
-        let n_changes = n_traced(batch, &|local| (turn.start..turn.end).contains(&local))?;
+        let n_changes = turn.n_changes(history)?;
         let locals = (turn.start..turn.end).collect();
         let mut paths = trace(self.repository, batch, &locals, max_bytes, advance, interrupt)?;
         let known = match history.symbols(turn.entry, recipe).filter(|_| !turn.is_again) {

@@ -254,10 +254,7 @@ impl Ingest<'_> {
             }
         };
         let state = state.unwrap_or_default();
-        progress.begin(
-            Stage::Verifying,
-            3 * state.segments.len() + state.history.len() + manifests.len(),
-        );
+        progress.begin(Stage::Verifying, state.files().count() + manifests.len());
         let segments = self.check_segments(&state, &mut found, progress, limits);
         for name in &manifests {
             progress.advance(0);

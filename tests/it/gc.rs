@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use codescout::config::Overrides;
-use codescout::ingest::{Cause, Collected, NoProgress, Occasion, Progress, Stage, Survey};
+use codescout::ingest::{Cause, Collected, Occasion, Progress, Stage, Survey};
 use codescout::sidecar::{Sidecar, State};
 use codescout::snapshot::{SnapshotStore, View};
 use codescout::surface::Workspace;
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::cli::call;
 use crate::incremental::{commit_something, compare};
-use crate::indexed::{Answer, Dice, Indexed, NEVER, files_below};
+use crate::indexed::{Answer, CheckedProgress, Dice, Indexed, NEVER, files_below};
 use crate::support::TestRepo;
 
 const QUERIES: [&str; 5] = [
@@ -79,7 +79,9 @@ fn indexed(repo: &TestRepo, name: &str, settings: &str) -> Indexed {
 }
 
 fn collect(indexed: &Indexed) -> Collected {
-    let collected = indexed.workspace.collect(Occasion::Asked, &NoProgress, &NEVER);
+    let collected = indexed
+        .workspace
+        .collect(Occasion::Asked, &CheckedProgress::default(), &NEVER);
     collected.unwrap().unwrap()
 }
 
@@ -137,7 +139,9 @@ fn what_was_set_aside_goes_when_somebody_asks() {
     let aside = repo.beside("sidecar/damaged");
     std::fs::create_dir(&aside).unwrap();
     std::fs::write(aside.join("old.vec"), "old").unwrap();
-    let unasked = indexed.workspace.collect(Occasion::Unasked(&[]), &NoProgress, &NEVER);
+    let unasked = indexed
+        .workspace
+        .collect(Occasion::Unasked(&[]), &CheckedProgress::default(), &NEVER);
     unasked.unwrap().unwrap();
     assert!(aside.join("old.vec").exists());
     collect(&indexed);
@@ -509,7 +513,10 @@ fn a_store_over_its_limit_loses_the_least_important_first() {
         max_bytes -= of(cause);
     }
     let hopeless = fill("hopeless", 1);
-    hopeless.workspace.pin("v1", &NoProgress, &NEVER).unwrap();
+    hopeless
+        .workspace
+        .pin("v1", &CheckedProgress::default(), &NEVER)
+        .unwrap();
     let done = collect(&hopeless);
     assert!(!done.fits);
     assert_eq!(stored(&repo.beside("hopeless")), trees(&repo, &["v1", "HEAD"]));
@@ -542,7 +549,7 @@ fn unasked_only_what_is_old_goes_and_what_goes_waits() {
     let unasked = || {
         grown
             .workspace
-            .collect(Occasion::Unasked(&[]), &NoProgress, &NEVER)
+            .collect(Occasion::Unasked(&[]), &CheckedProgress::default(), &NEVER)
             .unwrap()
             .unwrap()
     };
@@ -560,7 +567,13 @@ fn unasked_only_what_is_old_goes_and_what_goes_waits() {
     assert!(done.rewrote && done.waiting.n > 0, "{done:?}");
     assert_eq!(collect(&grown).waiting.n, 0);
     // A busy writer is not waited for, and few snapshots are no reason.
-    assert_eq!(grown.workspace.collect_if_due(&[], &NoProgress, &NEVER).unwrap(), None);
+    assert_eq!(
+        grown
+            .workspace
+            .collect_if_due(&[], &CheckedProgress::default(), &NEVER)
+            .unwrap(),
+        None
+    );
 }
 
 /// Ends the run at one of its steps, as a kill would.
@@ -598,7 +611,10 @@ fn killed_at_any_step_the_old_or_the_new_stands() {
         for reference in ["v1", "side", "other", "v2", "HEAD"] {
             grown.view(reference);
         }
-        grown.workspace.pin("other", &NoProgress, &NEVER).unwrap();
+        grown
+            .workspace
+            .pin("other", &CheckedProgress::default(), &NEVER)
+            .unwrap();
         let left = ["v2", "HEAD", pinned.as_str()];
         let before = left.map(|reference| answers(&grown, &known_view(&grown, reference)));
         repo.git(["branch", "--quiet", "-D", "other"]);
@@ -655,7 +671,7 @@ fn an_interrupted_collection_leaves_everything_as_it_was() {
     let interrupt = AtomicBool::new(true);
     let done = grown
         .workspace
-        .collect(Occasion::Asked, &NoProgress, &interrupt)
+        .collect(Occasion::Asked, &CheckedProgress::default(), &interrupt)
         .unwrap()
         .unwrap();
     assert!(done.interrupted && !done.rewrote);
@@ -707,7 +723,7 @@ fn writers_and_readers_at_once_lose_nothing() {
                         assert_eq!(view.provenance().commit.unwrap().to_string(), *commit);
                         writer
                             .workspace
-                            .collect(Occasion::Aggressive, &NoProgress, &NEVER)
+                            .collect(Occasion::Aggressive, &CheckedProgress::default(), &NEVER)
                             .unwrap();
                     }
                 })
@@ -747,7 +763,10 @@ fn after_any_events_it_is_as_if_made_at_once() {
             }
             if dice.below(2) == 0 {
                 let occasion = *dice.one_of(&[Occasion::Asked, Occasion::Aggressive]);
-                grown.workspace.collect(occasion, &NoProgress, &NEVER).unwrap();
+                grown
+                    .workspace
+                    .collect(occasion, &CheckedProgress::default(), &NEVER)
+                    .unwrap();
                 assert_eq!(survey(&grown).dead_blobs.n, 0, "{about}");
             }
             if dice.below(3) == 0 {
@@ -769,7 +788,12 @@ fn without_a_sidecar_there_is_nothing_to_collect() {
         ..Overrides::default()
     };
     let workspace = Workspace::open(repo.root(), &overrides).unwrap();
-    assert_eq!(workspace.collect(Occasion::Asked, &NoProgress, &NEVER).unwrap(), None);
+    assert_eq!(
+        workspace
+            .collect(Occasion::Asked, &CheckedProgress::default(), &NEVER)
+            .unwrap(),
+        None
+    );
     assert_eq!(workspace.survey().unwrap(), None);
     assert!(!repo.beside("none").exists());
 }
@@ -817,7 +841,13 @@ fn a_damaged_note_of_the_last_collection_counts_as_none() {
     let note = repo.beside("grown").join("gc");
     let good = std::fs::read(&note).unwrap();
     std::fs::write(&note, &good[..good.len() - 1]).unwrap();
-    assert_eq!(grown.workspace.collect_if_due(&[], &NoProgress, &NEVER).unwrap(), None);
+    assert_eq!(
+        grown
+            .workspace
+            .collect_if_due(&[], &CheckedProgress::default(), &NEVER)
+            .unwrap(),
+        None
+    );
     collect(&grown);
     assert_eq!(std::fs::read(&note).unwrap().len(), good.len());
 }

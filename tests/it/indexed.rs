@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use codescout::config::Overrides;
-use codescout::ingest::{NoProgress, Outcome};
+use codescout::ingest::{NoProgress, Outcome, Progress, Stage};
 use codescout::model::ChunkKey;
 use codescout::query::{Hit, Mode, Request, SearchOutcome};
 use codescout::snapshot::{Coverage, FileStatus, View};
@@ -15,6 +16,25 @@ use codescout::surface::{Opened, Workspace};
 pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
 
 pub(crate) const MODES: [Mode; 4] = [Mode::Auto, Mode::Hybrid, Mode::Semantic, Mode::Keyword];
+
+/// Fails when a stage advances further than it announced.
+#[derive(Debug, Default)]
+pub(crate) struct CheckedProgress(Mutex<Option<(Stage, usize, usize)>>);
+
+impl Progress for CheckedProgress {
+    fn begin(&self, stage: Stage, n_ahead: usize) {
+        *self.0.lock().unwrap() = Some((stage, n_ahead, 0));
+    }
+
+    fn advance(&self, _n_bytes: u64) {
+        let mut at = self.0.lock().unwrap();
+        let (stage, n_ahead, n_done) = at.as_mut().expect("a stage has begun");
+        *n_done += 1;
+        assert!(*n_done <= *n_ahead, "{n_done} of {n_ahead} in {stage:?}");
+    }
+
+    fn end(&self) {}
+}
 
 /// A workspace on a test's repository.
 pub(crate) struct Indexed {

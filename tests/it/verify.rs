@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use codescout::ingest::{Depth, Limits, NoProgress, Repair, Verification};
+use codescout::ingest::{Depth, Limits, Repair, Verification};
 use codescout::sidecar::{Sidecar, Store, StoredFile};
 use std::time::{Duration, Instant};
 
 use crate::cli::call;
-use crate::indexed::{Answer, Indexed, NEVER, files_below};
+use crate::indexed::{Answer, CheckedProgress, Indexed, NEVER, files_below};
 use crate::support::TestRepo;
 
 const DEEP: Depth = Depth {
@@ -44,7 +44,7 @@ pub(crate) fn verify(index: &Indexed, depth: Depth) -> Verification {
     index
         .workspace
         .writer(&sidecar)
-        .verify(depth, &NoProgress, NO_LIMITS)
+        .verify(depth, &CheckedProgress::default(), NO_LIMITS)
         .unwrap()
 }
 
@@ -53,7 +53,7 @@ fn repair(index: &Indexed, depth: Depth) -> Repair {
     index
         .workspace
         .writer(&sidecar)
-        .repair(depth, &NoProgress, NO_LIMITS)
+        .repair(depth, &CheckedProgress::default(), NO_LIMITS)
         .unwrap()
 }
 
@@ -75,6 +75,16 @@ fn indexed() -> (TestRepo, Indexed) {
 
 fn answers(index: &Indexed) -> Vec<Answer> {
     index.answers(&index.view("HEAD"), &["parse_header", "a broken packet"])
+}
+
+#[test]
+fn verifying_commits_counts_every_file_once() {
+    let (repo, index) = indexed();
+    let head = index.workspace.target("HEAD").unwrap().unwrap().commit.unwrap();
+    let progress = CheckedProgress::default();
+    index.workspace.record_history(&[head], &progress, &NEVER).unwrap();
+    assert!(verify(&index, DEEP).is_sound());
+    drop(repo);
 }
 
 #[test]
@@ -127,7 +137,7 @@ fn a_sample_and_a_limit_say_what_was_not_looked_at() {
     let found = index
         .workspace
         .writer(&sidecar)
-        .verify(DEEP, &NoProgress, over)
+        .verify(DEEP, &CheckedProgress::default(), over)
         .unwrap();
     assert!(found.is_sound() && found.n_unread > 11, "{found:?}");
     let derived = found.derived.unwrap();

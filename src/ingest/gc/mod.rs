@@ -411,7 +411,12 @@ impl Run<'_> {
         let kept: Vec<TreeId> = marked.survey.kept.iter().map(|kept| kept.keep.tree).collect();
         let groups = self.groups(marked);
         let rewrites = self.is_worth_rewriting(&marked.survey, groups.len());
-        let n_steps = kept.len() + if rewrites { groups.len() } else { 0 };
+        let n_steps = match (rewrites, marked.dead_manifests.len()) {
+            // And the state.
+            (true, _) => groups.len() + kept.len() + 1,
+            (false, 0) => 0,
+            (false, n_dead) => kept.len() + n_dead,
+        };
         self.progress.begin(Stage::Collecting, n_steps);
         let finished = match rewrites {
             true => self.rewrite(marked, &kept, groups),
@@ -658,7 +663,6 @@ impl Run<'_> {
                 path: self.sidecar().root().join(&folder),
                 source,
             })?;
-            self.progress.advance(0);
         }
         let last = LastCollection {
             ended_at: seconds_now(),

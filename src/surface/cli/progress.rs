@@ -49,6 +49,7 @@ impl CliProgress {
 
 impl Progress for CliProgress {
     fn begin(&self, stage: Stage, n_blobs: usize) {
+        self.end();
         let now = Instant::now();
         if let Ok(mut state) = self.state.lock() {
             *state = Some(Running {
@@ -98,7 +99,7 @@ impl Running {
         if self.stage != Stage::Waiting && self.last_line.elapsed() > LINE_EVERY {
             self.last_line = Instant::now();
             let rate = self.n_bytes as f64 / 1e6 / self.began.elapsed().as_secs_f64();
-            let (doing, unit) = (doing(self.stage), unit(self.stage));
+            let (doing, unit) = (doing(self.stage), self.stage.unit());
             let speed = match self.stage {
                 Stage::Recording | Stage::Messages | Stage::Lines | Stage::Tracing => String::new(),
                 _ => format!(", {rate:.1} MB/s"),
@@ -125,23 +126,12 @@ fn doing(stage: Stage) -> &'static str {
     }
 }
 
-/// What comes one by one.
-fn unit(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Recording | Stage::Messages => "commits",
-        Stage::Lines => "paths",
-        Stage::Tracing => "changed paths",
-        Stage::Embedding | Stage::Sharing => "chunks",
-        _ => "files",
-    }
-}
-
 fn new_bar(stage: Stage, n_blobs: u64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(n_blobs), ProgressDrawTarget::stderr());
     let template = format!(
         "{} {{bar:30}} {{pos}}/{{len}} {}, {{eta}} left",
         doing(stage),
-        unit(stage)
+        stage.unit()
     );
     let style = ProgressStyle::with_template(&template);
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));

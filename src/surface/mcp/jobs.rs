@@ -96,11 +96,20 @@ pub(super) struct Job {
     n_waiting: AtomicUsize,
     started: Instant,
     has_begun: AtomicBool,
-    is_waiting: AtomicBool,
-    n_blobs: AtomicUsize,
-    n_done: AtomicUsize,
+    course: Mutex<Course>,
     end: Mutex<Option<End>>,
     ended: Condvar,
+}
+
+/// The stage of a build that runs, and those before it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Course {
+    /// `None` before the first and between two of them.
+    stage: Option<Stage>,
+    n_ahead: usize,
+    n_done: usize,
+    /// Steps of the stages before.
+    n_before: usize,
 }
 
 /// How a build ended.
@@ -121,28 +130,32 @@ pub(super) struct Advance {
     pub(super) task: Task,
     /// Whether its turn has come.
     pub(super) has_begun: bool,
-    /// Files or commits to be read; 0 while that is not known.
-    pub(super) n_blobs: usize,
-    /// Those that were read.
+    /// The stage that runs; `None` before the first and between two of them.
+    pub(super) stage: Option<Stage>,
+    /// Steps of that stage; 0 while their number is not known.
+    pub(super) n_ahead: usize,
+    /// Those of them that are done.
     pub(super) n_done: usize,
+    /// Steps of the stages before it.
+    pub(super) n_before: usize,
     /// How long it has been running.
     pub(super) elapsed: Duration,
-    /// Whether another writer is at work first.
-    pub(super) is_waiting: bool,
 }
 
 impl Advance {
     /// In words.
     pub(super) fn to_text(self) -> String {
-        let what = match self.task {
+        let listed = match self.task {
             Task::Index => "files",
             Task::Record | Task::Searchable => "commits",
         };
-        match (self.has_begun, self.is_waiting, self.n_blobs) {
-            (false, ..) => "waiting for other builds".to_owned(),
-            (_, true, _) => "waiting for another writer".to_owned(),
-            (.., 0) => format!("listing {what}"),
-            (.., n_blobs) => format!("{} of {n_blobs} {what} read", self.n_done),
+        match (self.has_begun, self.stage) {
+            (false, _) => "waiting for other builds".to_owned(),
+            (_, Some(Stage::Waiting)) => "waiting for another writer".to_owned(),
+            (_, Some(stage)) if self.n_ahead > 0 => {
+                format!("{} of {} {} read", self.n_done, self.n_ahead, stage.unit())
+            }
+            _ => format!("listing {listed}"),
         }
     }
 }
@@ -178,9 +191,7 @@ impl Jobs {
             n_waiting: AtomicUsize::new(0),
             started: Instant::now(),
             has_begun: AtomicBool::new(false),
-            is_waiting: AtomicBool::new(false),
-            n_blobs: AtomicUsize::new(0),
-            n_done: AtomicUsize::new(0),
+            course: Mutex::default(),
             end: Mutex::new(None),
             ended: Condvar::new(),
         });
@@ -298,14 +309,20 @@ impl Job {
 
     /// How far it is.
     pub(super) fn advance(&self) -> Advance {
+        let course = *self.course();
         Advance {
             task: self.task,
             has_begun: self.has_begun.load(Ordering::Relaxed),
-            n_blobs: self.n_blobs.load(Ordering::Relaxed),
-            n_done: self.n_done.load(Ordering::Relaxed),
+            stage: course.stage,
+            n_ahead: course.n_ahead,
+            n_done: course.n_done,
+            n_before: course.n_before,
             elapsed: self.started.elapsed(),
-            is_waiting: self.is_waiting.load(Ordering::Relaxed),
         }
+    }
+
+    fn course(&self) -> MutexGuard<'_, Course> {
+        self.course.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for its end for so long at most, telling how far it is; none if it goes on, or the caller is to stop.
@@ -358,16 +375,24 @@ impl Job {
 
 impl Progress for Job {
     fn begin(&self, stage: Stage, n_blobs: usize) {
-        self.is_waiting.store(stage == Stage::Waiting, Ordering::Relaxed);
-        self.n_blobs.store(n_blobs, Ordering::Relaxed);
+        let mut course = self.course();
+        *course = Course {
+            stage: Some(stage),
+            n_ahead: n_blobs,
+            n_done: 0,
+            n_before: course.n_before + course.n_done,
+        };
     }
 
     fn advance(&self, _: u64) {
-        self.n_done.fetch_add(1, Ordering::Relaxed);
+        self.course().n_done += 1;
     }
 
     fn end(&self) {
-        self.is_waiting.store(false, Ordering::Relaxed);
+        let mut course = self.course();
+        if course.stage == Some(Stage::Waiting) {
+            course.stage = None;
+        }
     }
 }
 
@@ -411,6 +436,38 @@ mod tests {
         let order: Vec<u8> = (0..3).map(|_| has_begun.recv_timeout(LONG).unwrap()).collect();
         assert_eq!(order, [2, 4, 3]);
         assert!(matches!(first.0.end(), Some(End::Done(_))));
+    }
+
+    #[test]
+    fn each_stage_is_counted_from_its_beginning() {
+        let jobs = Jobs::default();
+        let (tell, told) = mpsc::channel();
+        let run = move |job: &Job| {
+            let steps: [&dyn Fn(); 4] = [
+                &|| job.begin(Stage::Recording, 3),
+                &|| (0..3).for_each(|_| Progress::advance(job, 0)),
+                &|| job.begin(Stage::Lines, 2),
+                &|| Progress::advance(job, 0),
+            ];
+            for step in steps {
+                step();
+                tell.send(job.advance())?;
+            }
+            Ok(Made::Index(Outcome::default()))
+        };
+        jobs.ensure(Task::Searchable, "one", target(1), run);
+        let counted = |_| {
+            let advance: Advance = told.recv_timeout(LONG).unwrap();
+            (advance.to_text(), advance.n_before + advance.n_done)
+        };
+        let counted: Vec<(String, usize)> = (0..4).map(counted).collect();
+        let expected = [
+            ("0 of 3 commits read", 0),
+            ("3 of 3 commits read", 3),
+            ("0 of 2 paths read", 3),
+            ("1 of 2 paths read", 4),
+        ];
+        assert_eq!(counted, expected.map(|(text, n_all)| (text.to_owned(), n_all)));
     }
 
     #[test]

@@ -164,12 +164,12 @@ async fn report(peer: Peer<RoleServer>, token: ProgressToken, mut told: watch::R
         let advance = *told.borrow_and_update();
         let Some(advance) = advance else { continue };
         // Before files are counted the seconds that pass are progress, of less than a file.
-        let progress = advance.n_done as f64 + (advance.elapsed.as_secs_f64() / 1e4).min(0.9);
+        let progress = (advance.n_before + advance.n_done) as f64 + (advance.elapsed.as_secs_f64() / 1e4).min(0.9);
         if progress > last {
             last = progress;
             let mut param = ProgressNotificationParam::new(token.clone(), progress).with_message(advance.to_text());
-            if advance.n_blobs > 0 {
-                param = param.with_total((advance.n_blobs + 1) as f64);
+            if advance.n_ahead > 0 {
+                param = param.with_total((advance.n_before + advance.n_ahead + 1) as f64);
             }
             if peer.notify_progress(param).await.is_err() {
                 return;

@@ -233,13 +233,13 @@ fn waited(
     // Numbers of progress grow over all builds of a call.
     let told_of = |advance: Advance| {
         (call.progress)(Advance {
-            n_blobs: n_before.get() + advance.n_blobs,
-            n_done: n_before.get() + advance.n_done,
+            n_before: n_before.get() + advance.n_before,
             ..advance
         });
     };
     let end = call.seat.away(|| job.wait(patience, call.interrupt, &told_of));
-    n_before.set(n_before.get() + job.advance().n_blobs);
+    let advance = job.advance();
+    n_before.set(n_before.get() + advance.n_before + advance.n_done);
     if call.interrupt.load(Ordering::Relaxed) {
         // A build that others have asked for too goes on.
         job.give_up();
@@ -267,7 +267,7 @@ fn told(reference: &str, job: &Job, end: Option<End>) -> (Value, String) {
     };
     let line = match end {
         None => {
-            facts["files"] = advance.n_blobs.into();
+            facts["files"] = advance.n_ahead.into();
             facts["done"] = advance.n_done.into();
             format!(
                 "still {state}, {}; status op=jobs tells how far it is",

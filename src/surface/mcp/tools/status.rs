@@ -146,7 +146,7 @@ fn jobs(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
             "task": job.task.name(),
             "tree": job.target.tree.to_string(),
             "state": state,
-            "files": advance.n_blobs,
+            "files": advance.n_ahead,
             "done": advance.n_done,
             "detail": more,
         });
