@@ -16,6 +16,7 @@ The tools of the MCP server codescout (or the command `codescout`, same names) k
 - A name: `symbol` gives every definition of it, and on request its body and what mentions it.
 - Every line that matches a pattern: `search` with mode `regex`; complete for the revision asked about.
 - What is in the repository, a folder or a file: `outline`. Exact lines of a file: `read` with `path:10-40`.
+- How did it come to be: `history` of a name, path or lines; `blame` by definition, line or owner; `diff` of two revisions by definition.
 - Each takes `ref`: a commit, branch or tag. Without it files count as they are on disk, uncommitted edits included.
 - Look at `complete`: when it is false, `incomplete_because` says what is missing, and not found does not mean not there.
 ";
@@ -88,8 +89,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_short() {
-        assert!(block(&["codex"]).lines().count() <= 15);
+    fn it_is_short_and_names_every_tool_that_answers() {
+        let block = block(&["codex"]);
+        assert!(block.lines().count() <= 15);
+        for tool in ["search", "symbol", "outline", "read", "history", "blame", "diff"] {
+            assert!(block.contains(&format!("`{tool}`")), "{tool}");
+        }
     }
 
     #[test]

@@ -37,17 +37,19 @@ const PROMPTS: &[Known] = &[
         title: "Review a branch",
         about: "What a branch changes against another one, and what that may break",
         argument: Some(("base", "the branch that it was made from", false)),
-        text: "Review the branch that is checked out against {}. List the files that differ (git diff --stat), look at each changed \
-               definition with codescout symbol at ref={} and ref=WORKTREE, and find who mentions it with include=[\"refs\"]. \
-               Report faults first, with path and line, then risks, then tests that are missing.",
+        text: "Review the branch that is checked out against {}. Use codescout: diff from={}...HEAD lists the changed \
+               definitions of each file, level=text their lines; diff without from adds what is not committed. For each changed \
+               definition, symbol with include=[\"body\", \"refs\"] shows it and who mentions it; history and blame tell why the old \
+               code was as it was. Report faults first, with path and line, then risks, then tests that are missing.",
     },
     Known {
         name: "explain-history",
         title: "Explain how something came to be",
         about: "How a symbol or file came to be what it is",
         argument: Some(("target", "a symbol or a path", false)),
-        text: "Explain how {} came to be what it is. Find it with codescout symbol or read, list the commits that touched it \
-               (git log), and compare it at those commits by calling symbol or read with ref. Tell why it changed, not only what.",
+        text: "Explain how {} came to be what it is. Use codescout: history target={} lists the commits that changed it, \
+               across renames and moves; blame tells who last changed each part; diff between two of those commits, or read with ref, \
+               shows what was there; search in=commits finds what their messages say. Tell why it changed, not only what.",
     },
 ];
 
@@ -162,4 +164,20 @@ fn paths(
         .files()
         .map(|(_, file)| String::from_utf8_lossy(file.path).into_owned());
     Ok(paths.filter(|path| path.starts_with(begin)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prompts_about_the_past_use_the_tools_for_it() {
+        for name in ["review-branch", "explain-history"] {
+            let prompt = PROMPTS.iter().find(|prompt| prompt.name == name);
+            let text = prompt.map_or("", |prompt| prompt.text);
+            for tool in ["diff", "history", "blame"] {
+                assert!(text.contains(tool), "{name} does not name {tool}");
+            }
+        }
+    }
 }
