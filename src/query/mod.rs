@@ -20,6 +20,7 @@ mod hit;
 mod lexical_leg;
 mod lines;
 mod meaning;
+mod mentions;
 mod near;
 mod outline;
 mod pattern;

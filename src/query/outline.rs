@@ -1,17 +1,18 @@
 //! What is in a repository, a folder or a file: in numbers, as a tree, as definitions, or as a map within a budget.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rayon::prelude::*;
 
 use crate::artifact::ReadError as ArtifactError;
-use crate::extract::{self, DefinitionKind, Extraction, Heading, Import};
+use crate::extract::{self, DefinitionKind, Heading, Import};
 use crate::model::Lang;
 use crate::snapshot::{FileId, View};
 
 use super::definition::{FileDefinitions, FoundDefinition};
 use super::filter::{FileFilter, is_test_path};
 use super::lines::LineStarts;
+use super::mentions::{self, Mentioning};
 use super::source::{Source, SourceError, Sources};
 
 /// A token is about so many bytes of code.
@@ -344,8 +345,8 @@ pub fn imports_of(sources: &Sources<'_>, files: &[FileId]) -> Result<Vec<FileImp
 
 /// The definitions that most files refer to, as many as fit into about `max_tokens`. The same files give the same map.
 ///
-/// A definition counts for the files, other than its own, that mention its name, shared among all definitions of that name. Those of
-/// `kinds` are told; without any, functions and types.
+/// A definition counts for the other files that mention its name and can mean it (`mentions.rs`), shared among all definitions of that
+/// name. Those of `kinds` are listed; without any, functions and types.
 pub fn map(
     sources: &Sources<'_>,
     files: &[FileId],
@@ -362,28 +363,15 @@ pub fn map(
         .copied()
         .filter(|&file| !is_test_path(&path_of(view, file)))
         .collect();
-    let mentions = mentions(sources, &files)?;
-    let mut n_named: HashMap<&str, u32> = HashMap::new();
-    let extractions = extractions(sources, &files)?;
-    for (_, extraction) in &extractions {
-        for definition in extraction.definitions.iter().filter(|known| is_wanted(known.kind)) {
-            *n_named.entry(&definition.name).or_default() += 1;
-        }
-    }
-    let mut ranked: Vec<(f32, bool, FileId, u32)> = Vec::new();
-    for (file, extraction) in &extractions {
-        for (index, definition) in extraction.definitions.iter().enumerate() {
-            if !is_wanted(definition.kind) {
-                continue;
-            }
-            let n_files = mentions
-                .get(definition.name.as_str())
-                .map_or(0, |by| by.len() - usize::from(by.contains(file)));
-            let n_named = n_named.get(definition.name.as_str()).copied().unwrap_or(1);
-            let score = weight(definition.kind) * n_files as f32 / n_named as f32;
-            ranked.push((score, definition.kind.is_type(), *file, index as u32));
-        }
-    }
+    let read = mentions::read(sources, &files)?;
+    let mut ranked: Vec<(f32, bool, FileId, u32)> = mentions::weighed(&read, is_wanted)
+        .into_iter()
+        .map(|(at, index, weight)| {
+            let Mentioning { file, extraction, .. } = &read[at];
+            let is_type = extraction.definitions[index as usize].kind.is_type();
+            (weight, is_type, *file, index)
+        })
+        .collect();
     ranked.sort_by(|a, b| {
         b.0.total_cmp(&a.0)
             .then(b.1.cmp(&a.1))
@@ -457,40 +445,6 @@ fn line_bytes(level: u32, found: &FoundDefinition) -> usize {
     8 + 2 * level as usize + found.signature.len()
 }
 
-/// By name the files that refer to it.
-fn mentions(sources: &Sources<'_>, files: &[FileId]) -> Result<HashMap<String, HashSet<FileId>>, OutlineError> {
-    let view = sources.view();
-    let of_each = files
-        .par_iter()
-        .map(|&file| {
-            sources.go_on()?;
-            let place = view.file(file).blob.and_then(|blob| view.segments().of_blob(blob));
-            let Some((segment, local)) = place else {
-                return Ok((file, HashSet::new()));
-            };
-            let references = segment.artifacts.references(local)?;
-            Ok((file, references.into_iter().map(|reference| reference.name).collect()))
-        })
-        .collect::<Result<Vec<(FileId, HashSet<String>)>, OutlineError>>()?;
-    let mut mentions: HashMap<String, HashSet<FileId>> = HashMap::new();
-    for (file, names) in of_each {
-        for name in names {
-            mentions.entry(name).or_default().insert(file);
-        }
-    }
-    Ok(mentions)
-}
-
-fn extractions(sources: &Sources<'_>, files: &[FileId]) -> Result<Vec<(FileId, Extraction)>, OutlineError> {
-    let of_each = files.par_iter().map(|&file| {
-        sources.go_on()?;
-        let extraction = sources.view().extraction(file).transpose()?;
-        Ok(extraction.map(|extraction| (file, extraction)))
-    });
-    let all: Vec<Option<_>> = of_each.collect::<Result<_, OutlineError>>()?;
-    Ok(all.into_iter().flatten().collect())
-}
-
 /// Whether a definition is one to know a repository by.
 fn is_landmark(kind: DefinitionKind) -> bool {
     use DefinitionKind::{Constant, Constructor, Field, Function, Impl, Macro, Method, Property, Table, Variant};
@@ -499,11 +453,6 @@ fn is_landmark(kind: DefinitionKind) -> bool {
         Function | Method | Macro | Constant | Table => true,
         kind => kind.is_type(),
     }
-}
-
-/// What a mention of such a name tells: methods share their names with those of foreign types.
-fn weight(kind: DefinitionKind) -> f32 {
-    if kind == DefinitionKind::Method { 0.3 } else { 1.0 }
 }
 
 fn of_each<T: Send>(
@@ -576,7 +525,7 @@ fn language_name(lang: Lang) -> &'static str {
     extract::language(lang).map_or("text", |language| language.name)
 }
 
-fn path_of(view: &View, file: FileId) -> String {
+pub(super) fn path_of(view: &View, file: FileId) -> String {
     String::from_utf8_lossy(view.file(file).path).into_owned()
 }
 

@@ -280,3 +280,39 @@ fn text_in_quotes_is_found_as_it_stands() {
     assert!(answer["results"].as_array().is_some_and(|results| !results.is_empty()));
     assert_eq!(search(&["lex"], 0).get("absent"), None);
 }
+
+#[test]
+fn the_map_counts_mentions_that_can_mean_the_definition() {
+    let repo = TestRepo::new(
+        "
+        //- app/engine.py
+        class Engine:
+            def start(self):
+                pass
+        //- app/format.py
+        def format(text):
+            return text
+        //- examples/blog.py
+        def update():
+            pass
+        //- web/filter.js
+        function filter() {}
+        ",
+    );
+    for number in 0..6 {
+        let imports = if number < 3 {
+            "from app.engine import Engine\n"
+        } else {
+            ""
+        };
+        let body = "def use(x):\n    x.update()\n    filter(x)\n    return format(Engine)\n";
+        repo.write(format!("lib/part_{number}.py"), format!("{imports}{body}"));
+    }
+    repo.commit("start");
+    let map = call(&repo, &["outline", "--view", "map", "--json"]).expect(0).json();
+    assert_eq!(strings(&map["results"], "path")[0], "app/engine.py", "{map}");
+    let small = call(&repo, &["outline", "--view", "map", "--max-tokens", "12"])
+        .expect(0)
+        .text();
+    assert!(small.contains("class Engine") && !small.contains("update"), "{small}");
+}
