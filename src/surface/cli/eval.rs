@@ -1,9 +1,10 @@
 //! `codescout eval`
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -31,8 +32,17 @@ const N_RESULTS: usize = 10;
 struct EvalOut {
     queries: usize,
     repositories: usize,
+    complete: bool,
+    not_evaluated: Vec<NotEvaluatedOut>,
     settings: Vec<SettingOut>,
     differences: Vec<DifferenceOut>,
+}
+
+/// A judged repository that is not part of the measures.
+#[derive(Debug, Serialize)]
+struct NotEvaluatedOut {
+    repository: String,
+    reason: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -113,23 +123,28 @@ pub(super) fn run(global: &Global, args: &EvalArgs, output: &mut Output) -> Resu
         )),
         None => None,
     };
+    let mut missing = Vec::new();
     let rows = match &args.judgements {
-        Some(folder) => judged_rows(global, args, folder, &mut features)?,
+        Some(folder) => judged_rows(global, args, folder, &mut features, &mut missing)?,
         None => history_rows(global, args, &mut features)?,
     };
+    let is_partial = !missing.is_empty();
     if let Some(mut file) = features {
         file.flush()?;
+    }
+    if rows.is_empty() && is_partial {
+        bail!("none of the judged repositories could be evaluated");
     }
     if rows.is_empty() {
         return Ok(Found::Nothing);
     }
-    let answer = summarise(args, &rows);
+    let answer = summarise(args, &rows, missing);
     if output.json {
         output.json(&answer)?;
     } else {
         show(&answer, output)?;
     }
-    Ok(Found::Something)
+    Ok(if is_partial { Found::Nothing } else { Found::Something })
 }
 
 fn judged_rows(
@@ -137,19 +152,20 @@ fn judged_rows(
     args: &EvalArgs,
     folder: &Path,
     features: &mut Option<BufWriter<File>>,
+    missing: &mut Vec<NotEvaluatedOut>,
 ) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for judgements in read_folder(folder)? {
-        let clone = find_clone(args, &judgements)?;
-        let overrides = Overrides {
-            sidecar: args
-                .index_dir
-                .as_ref()
-                .map(|dir| dir.join(judgements.repository.replace('/', "+"))),
-            ..Overrides::default()
+        let (workspace, view) = match opened(global, args, &judgements) {
+            Err(error) if !INTERRUPTED.load(Ordering::Relaxed) => {
+                let repository = judgements.repository.clone();
+                let reason = format!("{error:#}");
+                note(&format!("{repository} is not evaluated: {}", one_line(&reason)));
+                missing.push(NotEvaluatedOut { repository, reason });
+                continue;
+            }
+            opened => opened?,
         };
-        let workspace = Workspace::open(&clone, &overrides)?;
-        let view = complete_view(&workspace, &judgements.commit, &CliProgress::new(global.quiet))?;
         let sources = Sources::new(&view, &workspace.repository);
         let mut corpus = Corpus::new(&judgements.repository, &judgements.language, &workspace, &view)?;
         let wanted = judgements.queries.iter().filter(|judged| match args.ids {
@@ -209,28 +225,54 @@ fn complete_view(workspace: &Workspace, reference: &str, progress: &CliProgress)
     Ok(workspace.view(reference, progress, &INTERRUPTED)?.view)
 }
 
+/// Opens the clone of a judged repository, at the judged commit.
+fn opened(global: &Global, args: &EvalArgs, judgements: &Judgements) -> Result<(Workspace, View)> {
+    let clone = find_clone(args, judgements)?;
+    let index_dir = args.index_dir.as_ref();
+    let overrides = Overrides {
+        sidecar: index_dir.map(|dir| dir.join(judgements.repository.replace('/', "+"))),
+        ..Overrides::default()
+    };
+    let workspace = Workspace::open(&clone, &overrides)?;
+    let view = complete_view(&workspace, &judgements.commit, &CliProgress::new(global.quiet))?;
+    Ok((workspace, view))
+}
+
 fn find_clone(args: &EvalArgs, judgements: &Judgements) -> Result<PathBuf> {
     let folder = args.clones.clone().unwrap_or_else(|| PathBuf::from("."));
-    let name = &judgements.repository;
+    let name = judgements.repository.as_str();
     let short = name.rsplit('/').next().unwrap_or(name);
-    let places = [
-        name.clone(),
-        short.to_owned(),
-        format!("{}/repo", name.replace('/', "+")),
-    ];
-    let mut candidates = places.iter().map(|place| folder.join(place));
-    if let Some(found) = candidates.find(|place| place.is_dir()) {
-        return Ok(found);
-    }
-    // Names on hosting sites do not care about case; folders here may.
-    let wanted = name.replace('/', "+").to_lowercase();
-    for entry in std::fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {
-        let entry = entry?;
-        if entry.file_name().to_string_lossy().to_lowercase() == wanted {
-            return Ok(entry.path().join("repo"));
+    for place in [name, short, &format!("{}/repo", name.replace('/', "+"))] {
+        let found = below(&folder, place).with_context(|| format!("cannot read {}", folder.display()))?;
+        if let Some(found) = found {
+            return Ok(found);
         }
     }
     bail!("no clone of {name} below {}", folder.display())
+}
+
+/// The folder at `place` below `folder`. Hosting sites ignore the case of names, so another case is taken where there is no exact match.
+fn below(folder: &Path, place: &str) -> io::Result<Option<PathBuf>> {
+    let mut found = folder.to_owned();
+    for name in place.split('/') {
+        let exact = found.join(name);
+        if exact.is_dir() {
+            found = exact;
+            continue;
+        }
+        let entries = fs::read_dir(&found)?.collect::<io::Result<Vec<_>>>()?;
+        let is_it = |entry: &fs::DirEntry| entry.file_name().eq_ignore_ascii_case(name) && entry.path().is_dir();
+        match entries
+            .iter()
+            .filter(|entry| is_it(entry))
+            .map(fs::DirEntry::path)
+            .min()
+        {
+            Some(other_case) => found = other_case,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(found))
 }
 
 fn request(judged: &Judged, root: &str) -> Result<Request> {
@@ -362,7 +404,7 @@ fn write_features(file: &mut impl Write, corpus: &mut Corpus<'_>, judged: &Judge
     Ok(())
 }
 
-fn summarise(args: &EvalArgs, rows: &[Row]) -> EvalOut {
+fn summarise(args: &EvalArgs, rows: &[Row], not_evaluated: Vec<NotEvaluatedOut>) -> EvalOut {
     let asked = Setting::all(args);
     let settings = asked.iter().enumerate().map(|(index, setting)| {
         let of = |pick: &dyn Fn(&&Row) -> bool| measures_out(&rows.iter().filter(pick).collect::<Vec<_>>(), index);
@@ -410,6 +452,8 @@ fn summarise(args: &EvalArgs, rows: &[Row]) -> EvalOut {
     EvalOut {
         queries: rows.len(),
         repositories: grouped(&everything, |_| 0.0).len(),
+        complete: not_evaluated.is_empty(),
+        not_evaluated,
         settings: settings.collect(),
         differences: differences.collect(),
     }
@@ -447,6 +491,11 @@ fn show(answer: &EvalOut, output: &mut Output) -> Result<()> {
         "{} queries over {} repositories; NDCG@10 with 95 % intervals",
         answer.queries, answer.repositories
     ))?;
+    if !answer.complete {
+        let missing = answer.not_evaluated.iter().map(|missing| missing.repository.as_str());
+        let missing = missing.collect::<Vec<_>>().join(", ");
+        output.line(&format!("partial: without {}", one_line(&missing)))?;
+    }
     for setting in &answer.settings {
         output.line("")?;
         output.line(&format!("{} (median {:.1} ms)", setting.setting, setting.median_ms))?;

@@ -282,6 +282,48 @@ fn text_in_quotes_is_found_as_it_stands() {
 }
 
 #[test]
+fn eval_reports_a_missing_clone_and_measures_the_others() {
+    let repo = project();
+    let head = repo.rev_parse("HEAD");
+    let judged = |name: &str, id: &str| {
+        let relevant = json!([{"path": "src/lexer.rs", "start": 1, "end": 7, "grade": 2}]);
+        let query = json!({"id": id, "category": "symbol", "query": "lex", "relevant": relevant});
+        let file = json!({"repository": name, "commit": head, "language": "rust", "root": ".", "queries": [query]});
+        repo.write(format!(".git/judged/{id}.json"), file.to_string());
+    };
+    judged("Some/Gone", "a-1");
+    judged("Some/Project", "b-1");
+    judged("Other/Flat", "c-1");
+    for clone in [".git/clones/some+project/repo", ".git/clones/FLAT"] {
+        repo.git(["clone", "--quiet", ".", clone]);
+    }
+    let args = [
+        "eval",
+        "--judgements",
+        ".git/judged",
+        "--clones",
+        ".git/clones",
+        "--settings",
+        "auto",
+    ];
+    let partial = call(&repo, &[&args[..], &["--json"]].concat()).expect(1).json();
+    assert_eq!(partial["complete"], false);
+    assert_eq!(strings(&partial["not_evaluated"], "repository"), ["Some/Gone"]);
+    assert_eq!((&partial["queries"], &partial["repositories"]), (&json!(2), &json!(2)));
+    let text = call(&repo, &args).expect(1);
+    assert!(text.text().contains("partial: without Some/Gone"), "{}", text.text());
+    assert!(text.stderr.contains("no clone of Some/Gone"), "{}", text.stderr);
+
+    std::fs::remove_dir_all(repo.path(".git/clones")).unwrap();
+    std::fs::create_dir(repo.path(".git/clones")).unwrap();
+    call(&repo, &args).expect(2);
+    repo.git(["clone", "--quiet", ".", ".git/clones/gone"]);
+    std::fs::remove_file(repo.path(".git/judged/b-1.json")).unwrap();
+    std::fs::remove_file(repo.path(".git/judged/c-1.json")).unwrap();
+    call(&repo, &args).expect(0);
+}
+
+#[test]
 fn the_map_counts_mentions_that_can_mean_the_definition() {
     let repo = TestRepo::new(
         "
