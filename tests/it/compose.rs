@@ -154,6 +154,14 @@ fn each_kind_of_machine_gets_everything_and_no_port_is_taken_twice() {
     let on_gpu = with_profiles(&["gpu"]);
     let has_gpu = |(name, service): &(String, String)| name == "qdrant" || service.contains("deploy: *gpu");
     assert!(on_gpu.iter().all(has_gpu));
+    // A tag without a prefix is built for one generation of cards; this one has the binaries of all and picks one at the start.
+    for (name, service) in on_gpu.iter().filter(|(name, _)| name != "qdrant") {
+        let image = value(service, "image:").unwrap();
+        assert!(
+            image.contains(":cuda-"),
+            "{name}: {image} runs on one generation of GPUs"
+        );
+    }
 }
 
 #[test]
