@@ -19,7 +19,8 @@ use super::share::{Looks, Shared, Sharing};
 use super::sweep::retire_files;
 
 impl CatchUp<'_> {
-    /// Puts what is here to where it is kept, and drops here what is there. Returns the documents of which that is known.
+    /// Puts what is here to where it is kept, and drops here what is there. Returns the documents of which that is known, or of which the
+    /// model makes nothing.
     pub(super) fn put_away(
         &self,
         trees: &[TreeId],
@@ -48,9 +49,10 @@ impl CatchUp<'_> {
         };
         let outcome = sharing.run_with(trees, parts, looks, progress, interrupt)?;
         let there = There::load(self.sidecar, sharing.profile, shared.repository()).map_err(|error| self.io(error))?;
-        let Some(there) = there else {
+        let Some(mut there) = there else {
             return Ok((outcome, RoaringBitmap::new()));
         };
+        there.docs |= &there.empty;
         // What has not been looked at in this run may not be there any more.
         if outcome.stopped.is_none() && !outcome.interrupted {
             self.drop_local(parts, &there, interrupt)?;
@@ -117,11 +119,14 @@ pub fn renumber_shared(
     if there.epoch != before.epoch() || there.epoch == after.epoch() {
         return Ok(());
     }
-    let renumbered = there.docs.iter().filter_map(|doc| {
-        let (segment, row) = before.of_doc(doc)?;
-        after.find_doc(segment.lexical.key(row))
-    });
-    there.docs = renumbered.collect();
+    let renumbered = |docs: &RoaringBitmap| -> RoaringBitmap {
+        let number = |doc| {
+            let (segment, row) = before.of_doc(doc)?;
+            after.find_doc(segment.lexical.key(row))
+        };
+        docs.iter().filter_map(number).collect()
+    };
+    (there.docs, there.empty) = (renumbered(&there.docs), renumbered(&there.empty));
     there.epoch = after.epoch();
     there.store(sidecar, &There::keys(sidecar, profile, repository)?)
 }

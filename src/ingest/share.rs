@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use roaring::RoaringBitmap;
+
 use crate::embed::ProfileId;
 use crate::index::shared::{Put, SharedBatching, SharedError, SharedVectors, Standing, There};
 use crate::index::{Row, RowFile, Segment, Segments};
@@ -141,17 +143,8 @@ impl Sharing<'_> {
             sharing: self,
             segments: &segments,
             parts,
+            empty: self.drop_unfit(&mut wanted, &segments, parts, looks),
         };
-        if looks == Looks::ForHere {
-            for segment in segments.iter() {
-                let rows = self.rows(segment);
-                let has_row = |row: u32| rows.as_ref().is_some_and(|rows| rows.has_content(row));
-                let part = |row: u32| parts.find(segment.lexical.key(row));
-                let has_part = |row: u32| part(row).is_some_and(|(rows, row)| rows.has_content(row));
-                let none = (0..segment.lexical.n_docs()).filter(|&row| !has_row(row) && !has_part(row));
-                none.for_each(|row| wanted.drop_doc(segment.base_doc + row));
-            }
-        }
         outcome.n_docs = wanted.n_left;
         let done = self.share(&wanted, &state, &here, &mut outcome, progress, interrupt);
         match done {
@@ -164,6 +157,35 @@ impl Sharing<'_> {
         outcome.interrupted |= interrupt.load(Ordering::Relaxed);
         outcome.elapsed = started.elapsed();
         Ok(outcome)
+    }
+
+    /// Takes those documents out of `wanted` that have nothing to be put, and returns the ones of which the model makes nothing.
+    fn drop_unfit(&self, wanted: &mut Wanted, segments: &Segments, parts: &Parts, looks: Looks) -> RoaringBitmap {
+        let mut empty = RoaringBitmap::new();
+        for segment in segments.iter() {
+            let rows = self.rows(segment);
+            for row in 0..segment.lexical.n_docs() {
+                let doc = segment.base_doc + row;
+                if !wanted.docs.contains(doc) {
+                    continue;
+                }
+                // The built-in model has looked at every document.
+                let stored = rows.as_ref().filter(|rows| self.is_own() || rows.has(row));
+                let known = stored
+                    .map(|rows| (rows, row))
+                    .or_else(|| parts.find(segment.lexical.key(row)));
+                match known.map(|(rows, row)| rows.has_content(row)) {
+                    Some(true) => {}
+                    Some(false) => {
+                        empty.insert(doc);
+                        wanted.drop_doc(doc);
+                    }
+                    None if looks == Looks::ForHere => wanted.drop_doc(doc),
+                    None => {}
+                }
+            }
+        }
+        empty
     }
 
     /// The chunks whose vectors this clone has put or found there and that are in nothing any more that it keeps.
@@ -236,8 +258,10 @@ impl Sharing<'_> {
         let dim = dim.unwrap_or(standing.dim);
         self.check(&standing, dim, interrupt)?;
         let mut known = self.known(&standing, state)?;
+        known.is_changed |= !here.empty.is_subset(&known.there.empty);
+        known.there.empty |= &here.empty;
         let keyed = keyed_docs(here.segments, |doc| {
-            wanted.docs.contains(doc) && !known.there.docs.contains(doc)
+            wanted.docs.contains(doc) && !known.there.docs.contains(doc) && !known.there.empty.contains(doc)
         });
         outcome.n_left = keyed.len();
         if keyed.is_empty() {
@@ -336,6 +360,9 @@ impl Sharing<'_> {
             Ok((there, There::keys(self.sidecar, self.profile, repository)?))
         };
         let (there, keys) = load().map_err(|error| self.io(error))?;
+        // What the model makes of a text does not depend on what is there.
+        let empty = there.as_ref().filter(|there| there.epoch == state.epoch);
+        let empty = empty.map(|there| there.empty.clone()).unwrap_or_default();
         let there = there.filter(|there| {
             // Under one generation they only become more: if not, some are lost.
             let has_all = standing.n_vectors >= there.n_vectors.max(there.docs.len());
@@ -353,6 +380,7 @@ impl Sharing<'_> {
                 n_vectors: standing.n_vectors,
                 dim: standing.dim as u32,
                 docs: there.map(|there| there.docs).unwrap_or_default(),
+                empty,
             },
             keys,
             is_changed,
@@ -463,6 +491,8 @@ struct Here<'a> {
     sharing: &'a Sharing<'a>,
     segments: &'a Segments,
     parts: &'a Parts,
+    /// Documents of which the model makes nothing.
+    empty: RoaringBitmap,
 }
 
 impl Here<'_> {

@@ -119,6 +119,8 @@ pub struct Away<'a> {
     pub store: Box<dyn DenseStore + 'a>,
     /// The documents that it is known to have one of.
     pub holds: RoaringBitmap,
+    /// Documents of which the model makes nothing.
+    pub empty: RoaringBitmap,
 }
 
 impl Away<'_> {

@@ -119,7 +119,7 @@ impl<'a> Meaning<'a> {
         let added = Added {
             index: FlatIndex::new(Vec::new())?,
             without: live - &away.holds,
-            n_missing: (stored - &away.holds).len(),
+            n_missing: (stored - &away.holds - &away.empty).len(),
         };
         Ok(Self {
             added: Some(added),

@@ -223,6 +223,7 @@ impl Workspace {
         if let Some(elsewhere) = self.shared_index(view, RowKind::Dense, interrupt)? {
             searcher = match self.keeps_away(RowKind::Dense) {
                 true => searcher.with_away(Away {
+                    empty: elsewhere.index.empty().clone(),
                     store: Box::new(elsewhere.index),
                     holds: elsewhere.holds,
                 })?,

@@ -12,8 +12,8 @@ use crate::sidecar::{Bytes, Sidecar, Store};
 /// Of the file's name.
 pub const THERE_ENDING: &str = "there";
 const MAGIC: &[u8; 4] = b"CSTH";
-/// 1: the first.
-const FORMAT: u32 = 1;
+/// 1: the first; 2: with documents of which the model makes nothing.
+const FORMAT: u32 = 2;
 const HEADER_BYTES: usize = 128;
 /// The part of the header that its checksum covers.
 const HASHED: usize = 112;
@@ -27,9 +27,9 @@ const KEY_BYTES: usize = 16;
 /// | offset | bytes | content |
 /// | --- | --- | --- |
 /// | 0 | 4 | `CSTH` |
-/// | 4 | u32 | format version = 1 |
+/// | 4 | u32 | format version = 2 |
 /// | 8 | u32 | number of keys n |
-/// | 12 | u32 | bytes of the bitmap b |
+/// | 12 | u32 | bytes of both bitmaps b |
 /// | 16 | 16 | id of the embedding profile |
 /// | 32 | 16 | tag of the repository |
 /// | 48 | 16 | generation of what the keeper has |
@@ -37,8 +37,8 @@ const KEY_BYTES: usize = 16;
 /// | 80 | u64 | vectors of the repository that the keeper had, those of other clones included |
 /// | 88 | u32 | dim, 0 for sparse vectors |
 /// | 92 | 20 | zero |
-/// | 112 | 16 | first bytes of BLAKE3 of the bytes 0..112 and the bitmap |
-/// | 128 | b | numbers of the documents, as a portable roaring bitmap |
+/// | 112 | 16 | first bytes of BLAKE3 of the bytes 0..112 and the bitmaps |
+/// | 128 | b | portable roaring bitmaps: numbers of the documents that are there, then of those of which the model makes nothing |
 /// | | n × 16 | keys of the chunks, in order |
 /// | | 16 | first bytes of BLAKE3 of the keys |
 #[derive(Clone, Debug, PartialEq)]
@@ -57,6 +57,8 @@ pub struct There {
     pub dim: u32,
     /// Documents whose vectors are there.
     pub docs: RoaringBitmap,
+    /// Documents of which the model makes nothing, such as files of white space: there is nothing to put.
+    pub empty: RoaringBitmap,
 }
 
 impl There {
@@ -89,6 +91,7 @@ impl There {
     pub fn store(&self, sidecar: &Sidecar, keys: &[ChunkKey]) -> io::Result<()> {
         let mut bytes = vec![0; HEADER_BYTES];
         self.docs.serialize_into(&mut bytes)?;
+        self.empty.serialize_into(&mut bytes)?;
         let n_bitmap = bytes.len() - HEADER_BYTES;
         bytes[..4].copy_from_slice(MAGIC);
         for (at, number) in [
@@ -125,8 +128,8 @@ impl There {
             return None;
         }
         let end = HEADER_BYTES + number(12) as usize;
-        let bitmap = bytes.get(HEADER_BYTES..end)?;
-        if id(HASHED) != head_hash(&header[..HASHED], bitmap) {
+        let mut bitmaps = bytes.get(HEADER_BYTES..end)?;
+        if id(HASHED) != head_hash(&header[..HASHED], bitmaps) {
             return None;
         }
         let there = Self {
@@ -136,7 +139,8 @@ impl There {
             epoch: id(64),
             n_vectors: u64::from_le_bytes(header[80..88].try_into().expect("eight")),
             dim: number(88),
-            docs: RoaringBitmap::deserialize_from(bitmap).ok()?,
+            docs: RoaringBitmap::deserialize_from(&mut bitmaps).ok()?,
+            empty: RoaringBitmap::deserialize_from(&mut bitmaps).ok()?,
         };
         Some((there, end))
     }
@@ -153,9 +157,9 @@ fn parsed_keys(bytes: &[u8]) -> Option<Vec<ChunkKey>> {
     Some(keys.chunks_exact(KEY_BYTES).map(key).collect())
 }
 
-fn head_hash(header: &[u8], bitmap: &[u8]) -> [u8; 16] {
+fn head_hash(header: &[u8], bitmaps: &[u8]) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(header).update(bitmap);
+    hasher.update(header).update(bitmaps);
     hasher.finalize().as_bytes()[..16].try_into().expect("sixteen")
 }
 
@@ -194,6 +198,7 @@ mod tests {
             n_vectors: 5_000_000_000,
             dim: 384,
             docs: (10..5000).collect(),
+            empty: (5000..5003).collect(),
         };
         let keys: Vec<ChunkKey> = (0..9).map(|n| ChunkKey([n; 16])).collect();
         there.store(&sidecar, &keys).unwrap();

@@ -78,6 +78,11 @@ impl Qdrant {
 }
 
 impl QdrantIndex<'_> {
+    /// Documents of which the model makes nothing.
+    pub fn empty(&self) -> &RoaringBitmap {
+        &self.there.empty
+    }
+
     /// From how many live documents on it is worth asking for the best `k` of the repository.
     pub fn min_live(&self, k: usize) -> u64 {
         (self.there.n_vectors as f64 * k as f64 * SPARE / MAX_FIRST) as u64

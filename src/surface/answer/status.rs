@@ -158,7 +158,10 @@ impl StatusBody {
         let kept_at = kept_at.filter(|_| workspace.keeps_away(RowKind::Dense));
         let there = kept_at.as_ref().and_then(|_| workspace.there(RowKind::Dense).ok()?);
         let there = there.filter(|there| there.epoch == segments.epoch());
-        let is_there = |doc| there.as_ref().is_some_and(|there| there.docs.contains(doc));
+        let is_there = |doc| {
+            let there = there.as_ref();
+            there.is_some_and(|there| there.docs.contains(doc) || there.empty.contains(doc))
+        };
         self.vectors = workspace.added_model().map(|model| VectorsOut {
             kept_at,
             ..VectorsOut::of(&model.profile().model, server, view, |doc| {
@@ -190,7 +193,7 @@ pub(crate) struct SharedOut {
     pub(crate) server: String,
     /// Chunks of the revision whose vectors are there.
     pub(crate) chunks: u64,
-    /// The others.
+    /// The others, less those that have no vector or are given to nobody.
     pub(crate) missing: u64,
 }
 
@@ -214,11 +217,11 @@ fn shared(workspace: &Workspace, view: &View, kind: RowKind) -> Result<Option<Sh
     let live = view.live().to_bitmap();
     let there = workspace.there(kind)?;
     let there = there.filter(|there| there.epoch == view.segments().epoch());
-    let chunks = there.map_or(0, |there| live.intersection_len(&there.docs));
+    let (docs, empty) = there.map(|there| (there.docs, there.empty)).unwrap_or_default();
     Ok(Some(SharedOut {
         server,
-        chunks,
-        missing: live.len() - chunks,
+        chunks: live.intersection_len(&docs),
+        missing: (live - docs - empty - withheld(view)).len(),
     }))
 }
 

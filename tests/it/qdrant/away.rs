@@ -7,12 +7,13 @@ use codescout::query::Mode;
 use serde_json::{Value, json};
 
 use super::{
-    QUERIES, found, index, large_project, openai_stub, project, search, why, with_embedder, with_qdrant, write_packet,
+    DIM, QUERIES, found, index, large_project, openai_stub, project, search, why, with_embedder, with_qdrant,
+    write_packet,
 };
 use crate::cli::call_in;
 use crate::indexed::Indexed;
 use crate::remote::configure;
-use crate::support::model::texts_of;
+use crate::support::model::{openai, texts_of};
 use crate::support::qdrant::QdrantStub;
 use crate::support::{Reply, Stub, TestRepo};
 
@@ -327,4 +328,55 @@ fn what_is_nowhere_any_more_is_made_again() {
     configure_at(&other);
     made_again();
     assert_eq!((qdrant.n_vectors(), other.n_vectors()), (10, 10));
+}
+
+#[test]
+fn texts_of_which_nothing_is_made_leave_nothing_incomplete() {
+    let embedder = Stub::start(
+        |seen| match texts_of(seen).iter().any(|text| text.contains("unspeakable")) {
+            true => Reply::status(400),
+            false => openai(seen, DIM),
+        },
+    );
+    let qdrant = QdrantStub::start();
+    let repo = project(5);
+    repo.write("blank.txt", "  \n\n\t\n");
+    repo.write("src/odd.rs", "pub fn unspeakable() {}\n");
+    repo.commit("odd ones");
+    for settings in [away(&qdrant.url()), with_qdrant(&qdrant.url())] {
+        configure(&repo, &(with_embedder(&embedder) + &settings));
+        for is_first in [true, false] {
+            embedder.forget();
+            let done = index(&repo).json();
+            assert_eq!(
+                (&done["vectors"]["missing"], &done["shared"]["missing"]),
+                (&json!(0), &json!(0)),
+                "{settings}: {done}"
+            );
+            assert!(is_first || n_documents(&embedder) == 0, "{settings}");
+            assert_eq!(why(&search(&repo, QUERIES[0])), "", "{settings}");
+            let status = call_in(repo.root(), &["status", "--json"], b"").expect(0).json();
+            assert_eq!(
+                (
+                    &status["vectors"]["missing"],
+                    &status["shared"]["missing"],
+                    &status["shared"]["chunks"]
+                ),
+                (&json!(0), &json!(0), &json!(5)),
+                "{settings}: {status}"
+            );
+        }
+        call_in(repo.root(), &["verify"], b"").expect(0);
+    }
+    // Others have removed something: all is looked at again, and nothing is asked for again.
+    configure(&repo, &(with_embedder(&embedder) + &away(&qdrant.url())));
+    index(&repo);
+    qdrant.renewing()();
+    embedder.forget();
+    index(&repo);
+    assert_eq!(n_documents(&embedder), 0);
+    assert_eq!(
+        (why(&search(&repo, QUERIES[0])), n_local(&repo)),
+        (String::new(), (0, 0))
+    );
 }

@@ -66,7 +66,7 @@ fn what_leaves_and_what_is_there_are_told() {
     let status = call_in(repo.root(), &["status", "--json"], b"").expect(0).json();
     assert_eq!(
         (&status["shared"]["chunks"], &status["shared"]["missing"]),
-        (&json!(5), &json!(1)),
+        (&json!(5), &json!(0)),
         "{status}"
     );
     assert_eq!(qdrant.n_vectors(), 5, "nothing of the credentials");
