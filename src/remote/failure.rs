@@ -1,5 +1,6 @@
 //! What can go wrong with a call, and what to do about it.
 
+use std::error::Error;
 use std::time::Duration;
 
 /// Characters of an answer that are quoted.
@@ -87,6 +88,35 @@ pub enum Failure {
     },
 }
 
+/// A failure in words, with a hint.
+#[derive(Debug, thiserror::Error)]
+#[error("{told}")]
+pub(super) struct Hinted {
+    told: String,
+    is_about_key: bool,
+}
+
+impl Hinted {
+    /// `told`, the words for `error`, with `hint` in parentheses.
+    pub(super) fn boxed(
+        error: &RemoteError,
+        mut told: String,
+        hint: Option<&'static str>,
+    ) -> Box<dyn Error + Send + Sync> {
+        if let Some(hint) = hint {
+            told.push_str(&format!(" ({hint})"));
+        }
+        let is_about_key = matches!(error.status(), Some(401 | 403));
+        Box::new(Self { told, is_about_key })
+    }
+}
+
+/// Returns true if a server answered that the key is missing or wrong, or lacks the right; false if it could not be reached.
+pub fn is_about_key(error: &(dyn Error + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(error), |cause| (*cause).source());
+    causes.any(|cause| cause.downcast_ref::<Hinted>().is_some_and(|hinted| hinted.is_about_key))
+}
+
 impl RemoteError {
     /// The status, if the server answered with one that is a failure.
     pub fn status(&self) -> Option<u16> {
@@ -111,11 +141,9 @@ impl RemoteError {
     }
 
     /// The failure as a cause of an error that names the host, with what to do next.
-    pub(super) fn with_hint(self) -> Box<dyn std::error::Error + Send + Sync> {
-        match self.hint() {
-            Some(hint) => format!("{} ({hint})", self.failure).into(),
-            None => Box::new(self.failure),
-        }
+    pub(super) fn with_hint(self) -> Box<dyn Error + Send + Sync> {
+        let (told, hint) = (self.failure.to_string(), self.hint());
+        Hinted::boxed(&self, told, hint)
     }
 
     /// What to do next, where that can be told.

@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 
 use super::client::{Call, Client, Limits, Request};
 use super::endpoint::Endpoint;
-use super::failure::{Failure, RemoteError};
+use super::failure::{Failure, Hinted, RemoteError};
 use crate::embed::ProfileId;
 use crate::index::RowKind;
 use crate::index::shared::{RepositoryTag, SharedError};
@@ -273,10 +273,7 @@ fn hinted(error: RemoteError) -> Box<dyn std::error::Error + Send + Sync> {
         Some(413) => Some("the server takes less at once than is usual: see its max_request_size_mb"),
         _ => error.hint(),
     };
-    match hint {
-        Some(hint) => format!("{error} ({hint})").into(),
-        None => Box::new(error),
-    }
+    Hinted::boxed(&error, error.to_string(), hint)
 }
 
 /// Names a point: any 16 bytes, written as a UUID.

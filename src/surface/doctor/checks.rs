@@ -9,7 +9,7 @@ use crate::config::{ConfigError, unknown_variables};
 use crate::embed::EmbedError;
 use crate::git::{GitVersion, Repository, RepositoryKind, git_version};
 use crate::index::Segments;
-use crate::remote::{EmbeddingApi, Endpoint, Examined};
+use crate::remote::{EmbeddingApi, Endpoint, Examined, is_about_key};
 use crate::sidecar::{OpenError, Sidecar, State, volume};
 use crate::surface::answer::{Door, hint, sizes};
 use crate::surface::hooks::{self, Foreign, HookState, HookStatus, RunOutcome, Trial};
@@ -469,10 +469,19 @@ impl Examinee<'_> {
             Some(EmbedError::Unusable { .. }) => finding("that is mended").mended_by(format!(
                 "see which model the server has, and what it logs, or: codescout config unset {section}.server"
             )),
-            _ => finding("it answers").mended_by(format!(
-                "codescout config set {section}.server ADDRESS, or: codescout config unset {section}.server"
-            )),
+            _ => finding("it answers").mended_by(reached(section, error)),
         }
+    }
+}
+
+/// What to do about a server, set in `section`, that gives no answer.
+pub(super) fn reached(section: &str, error: &anyhow::Error) -> String {
+    match is_about_key(error.as_ref()) {
+        true => format!(
+            "codescout config set {section}.key_file PATH, of a file with the right key, or set the variable that \
+             {section}.key_variable names (codescout config)"
+        ),
+        false => format!("codescout config set {section}.server ADDRESS, or: codescout config unset {section}.server"),
     }
 }
 
