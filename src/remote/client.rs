@@ -70,6 +70,11 @@ impl Request {
         Self::new(Method::PUT, path, Some(json(body)))
     }
 
+    /// Sends JSON that changes what stands at a place.
+    pub fn patch(path: &str, body: &impl Serialize) -> Self {
+        Self::new(Method::PATCH, path, Some(json(body)))
+    }
+
     /// Asks for the removal of what stands at `path`.
     pub fn delete(path: &str) -> Self {
         Self::new(Method::DELETE, path, None)

@@ -14,7 +14,7 @@ use crate::index::{RowFile, RowKind, Segments};
 use crate::ingest::{Maker, Progress, Shared, Sharing, probe_of, renumber_shared};
 use crate::model::TreeId;
 use crate::query::{Away, DenseElsewhere, Elsewhere, LEG_CANDIDATES, Searcher, SparseElsewhere};
-use crate::remote::{Endpoint, Moved, Qdrant, QdrantIndex};
+use crate::remote::{Endpoint, Qdrant, QdrantIndex, Resettled};
 use crate::sidecar::{RecordError, Sidecar};
 use crate::snapshot::View;
 
@@ -175,22 +175,22 @@ impl Workspace {
         Ok(removed)
     }
 
-    /// Has all shared vectors of the models in use move to new collections, made as it is set now.
-    pub(crate) fn move_collections(&self, interrupt: &AtomicBool) -> Result<Vec<Moved>> {
+    /// Gives the collections of the models in use the settings that are set now.
+    pub(crate) fn resettle_collections(&self, interrupt: &AtomicBool) -> Result<Vec<Resettled>> {
         let sharing = self.sharing()?;
         ensure!(
             !sharing.is_empty(),
             "no Qdrant is set: codescout config set qdrant.server ADDRESS"
         );
-        let mut moved = Vec::new();
+        let mut resettled = Vec::new();
         for qdrant in sharing {
-            moved.extend(qdrant.move_collection(interrupt)?);
+            resettled.extend(qdrant.resettle(interrupt)?);
         }
         ensure!(
-            !moved.is_empty(),
-            "there is no collection that could be moved: codescout index makes one"
+            !resettled.is_empty(),
+            "there is no collection yet: codescout index makes one"
         );
-        Ok(moved)
+        Ok(resettled)
     }
 
     /// Where the vectors of a maker may be already.

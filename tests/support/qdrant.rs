@@ -30,6 +30,8 @@ struct Shared {
 struct State {
     collections: BTreeMap<String, Collection>,
     aliases: BTreeMap<String, String>,
+    /// New collections refuse filters by fields without an index.
+    is_strict: bool,
 }
 
 #[derive(Clone, Default)]
@@ -37,6 +39,9 @@ struct Collection {
     config: Value,
     indexed: Vec<Value>,
     points: BTreeMap<String, Point>,
+    is_strict: bool,
+    /// Its optimizers have something to do: told once, then they are done.
+    is_optimizing: bool,
 }
 
 #[derive(Clone, Default)]
@@ -77,6 +82,36 @@ impl QdrantStub {
     /// Answers rightly again.
     pub(crate) fn mend(&self) {
         *self.shared.fault.lock().unwrap() = None;
+    }
+
+    /// Makes new collections in strict mode (`unindexed_filtering_retrieve` and `unindexed_filtering_update` false), as a server whose
+    /// configuration says so does.
+    pub(crate) fn be_strict(&self) {
+        self.shared.state.lock().unwrap().is_strict = true;
+    }
+
+    /// What puts `n` points to the collection that stood behind each alias when this was called, as clones do that have found it there.
+    pub(crate) fn putting(&self, n: usize) -> impl Fn() + Send + Sync + 'static {
+        let shared = Arc::clone(&self.shared);
+        let old: Vec<String> = self.aliases().into_values().collect();
+        move || {
+            let mut state = shared.state.lock().unwrap();
+            for collection in old
+                .iter()
+                .filter_map(|name| state.collections.get_mut(name).map(|_| name.clone()))
+                .collect::<Vec<_>>()
+            {
+                let collection = state.collections.get_mut(&collection).unwrap();
+                let known = collection
+                    .points
+                    .values()
+                    .find(|point| point.payload.contains_key("repository"));
+                let point = known.unwrap().clone();
+                let from = collection.points.len();
+                let ids = (from..from + n).map(|at| format!("{at:08x}-0000-4000-a000-000000000000"));
+                collection.points.extend(ids.map(|id| (id, point.clone())));
+            }
+        }
     }
 
     /// Lets in only who has this key.
@@ -330,6 +365,11 @@ impl State {
             }
             ("POST", ["collections", "aliases"]) => self.change_aliases(&body),
             ("PUT", ["collections", name]) => self.make(name, body),
+            // An alias will not do here.
+            ("PATCH", ["collections", name]) => match self.collections.get_mut(*name) {
+                Some(collection) => collection.change(&body),
+                None => Err((404, format!("Not found: Collection `{name}` doesn't exist!"))),
+            },
             ("DELETE", ["collections", name]) => {
                 self.aliases.retain(|_, target| target != name);
                 Ok(json!(self.collections.remove(*name).is_some()))
@@ -360,6 +400,7 @@ impl State {
         }
         let collection = Collection {
             config,
+            is_strict: self.is_strict,
             ..Collection::default()
         };
         self.collections.insert(name.to_owned(), collection);
@@ -389,14 +430,26 @@ impl Collection {
     fn answer(&mut self, method: &str, rest: &[&str], body: &Value) -> Result<Value, Refused> {
         let done = json!({ "operation_id": 1, "status": "completed" });
         match (method, rest) {
-            ("GET", []) => Ok(json!({
-                "status": "green",
-                "points_count": self.points.len(),
-                "config": { "params": {
-                    "vectors": self.config["vectors"],
-                    "sparse_vectors": self.config["sparse_vectors"],
-                } },
-            })),
+            ("GET", []) => {
+                let number = |name: &str| self.config[name].as_u64().unwrap_or(1);
+                let is_optimizing = std::mem::take(&mut self.is_optimizing);
+                Ok(json!({
+                    "status": if is_optimizing { "yellow" } else { "green" },
+                    "optimizer_status": "ok",
+                    "points_count": self.points.len(),
+                    "config": {
+                        "params": {
+                            "vectors": self.config["vectors"],
+                            "sparse_vectors": self.config["sparse_vectors"],
+                            "shard_number": number("shard_number"),
+                            "replication_factor": number("replication_factor"),
+                            "write_consistency_factor": number("write_consistency_factor"),
+                        },
+                        "hnsw_config": { "m": 16, "ef_construct": 100, "full_scan_threshold": 10_000 },
+                        "quantization_config": self.config["quantization_config"],
+                    },
+                }))
+            }
             ("PUT", ["index"]) => {
                 self.indexed.push(body.clone());
                 Ok(done)
@@ -444,6 +497,37 @@ impl Collection {
             }
             _ => Err((404, String::new())),
         }
+    }
+
+    /// Other settings: what is given of each; an index is made anew where they say so.
+    fn change(&mut self, body: &Value) -> Result<Value, Refused> {
+        for of in ["vectors", "sparse_vectors"] {
+            for (name, diff) in body[of].as_object().into_iter().flatten() {
+                let known = &mut self.config[of][name];
+                if known.is_null() {
+                    return Err((400, format!("Wrong input: Not existing vector name error: {name}")));
+                }
+                for (key, value) in diff.as_object().into_iter().flatten() {
+                    match (known[key].as_object_mut(), value.as_object()) {
+                        (Some(known), Some(value)) => known.extend(value.clone()),
+                        _ => known[key] = value.clone(),
+                    }
+                }
+            }
+        }
+        for (name, number) in body["params"].as_object().into_iter().flatten() {
+            self.config[name] = number.clone();
+        }
+        match &body["quantization_config"] {
+            Value::Null => {}
+            Value::String(word) if word == "Disabled" => self.config["quantization_config"] = Value::Null,
+            given => self.config["quantization_config"] = given.clone(),
+        }
+        if body.get("shard_number").is_some() {
+            return Err((400, "the number of shards is not changed like this".to_owned()));
+        }
+        self.is_optimizing = true;
+        Ok(json!(true))
     }
 
     fn upsert(&mut self, body: &Value) -> Result<(), Refused> {
@@ -503,6 +587,22 @@ impl Collection {
     }
 
     fn passing(&self, filter: &Value) -> Result<Vec<(&String, &Point)>, Refused> {
+        let conditions = ["must", "must_not"]
+            .into_iter()
+            .filter_map(|name| filter[name].as_array());
+        for condition in conditions.flatten().filter(|_| self.is_strict) {
+            let key = condition["key"].as_str().or(condition["is_empty"]["key"].as_str());
+            let is_indexed = |key: &str| self.indexed.iter().any(|index| index["field_name"] == key);
+            if let Some(key) = key.filter(|key| !is_indexed(key)) {
+                return Err((
+                    400,
+                    format!(
+                        "Bad request: Index required but not found for \"{key}\" of one of the following types: [keyword]. \
+                         Help: Create an index for this key or use a different filter."
+                    ),
+                ));
+            }
+        }
         let mut passing = Vec::new();
         for (id, point) in &self.points {
             let holds = |name: &str| -> Result<Vec<bool>, Refused> {

@@ -1,17 +1,19 @@
 //! The collection of a profile: how it is made, and how another takes its place.
 
+use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::super::client::{Call, Request};
 use super::super::failure::RemoteError;
 use super::points::random;
-use super::wire::{self, Aliases, Collection, DENSE, SPARSE, Scrolled, Server, Update};
-use super::{FEW_BYTES, Qdrant, to_hex};
+use super::wire::{self, Aliases, Collection, CollectionConfig, DENSE, GENERATION, SPARSE, Scrolled, Server, Update};
+use super::{FEW_BYTES, PointId, Qdrant, to_hex};
 use crate::index::RowKind;
-use crate::index::shared::{SharedBatching, SharedError, SharedVectors, Standing};
+use crate::index::shared::{SharedError, SharedVectors, Standing};
 
 /// For the first answer of a run, and for leaving no trace of one that failed.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -25,18 +27,35 @@ pub struct QdrantFound {
     pub elapsed: Duration,
     /// `green`, or what is the matter with the collection; `None` if there is none.
     pub collection: Option<String>,
+    /// Components of the vectors that the collection takes, 0 for sparse ones; `None` if there is none.
+    pub dim: Option<usize>,
+    /// Returns false if the collection was made with other settings than these.
+    pub is_as_set: bool,
     /// How things stand, if anything was put.
     pub standing: Option<Standing>,
 }
 
-/// A collection whose points were moved to a new one.
+/// A collection that has other settings now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moved {
-    /// The name of the new one.
-    pub collection: String,
-    /// Points, those of other repositories included.
-    pub n_points: u64,
+pub enum Resettled {
+    /// It was changed where it is.
+    InPlace {
+        /// Its name.
+        collection: String,
+    },
+    /// Its points were copied to a new one.
+    Copied {
+        /// The name of the new one.
+        collection: String,
+        /// Points, those of other repositories included.
+        n_points: usize,
+    },
 }
+
+/// How often what others have changed meanwhile is copied too, before the new collection takes the place of the old one all the same.
+const MAX_ROUNDS: usize = 8;
+/// Points of which the ids are asked for at once.
+const IDS_PER_PAGE: usize = 1000;
 
 impl Qdrant {
     /// Looks at the server, which has `timeout` for the first answer, and as much again for all others; until the flag is set.
@@ -58,17 +77,22 @@ impl Qdrant {
         let standing = collection
             .as_ref()
             .map(|collection| self.standing_in(collection, until, interrupt));
+        let dim = collection.as_ref().map(|collection| self.dim_of(collection));
         Ok(QdrantFound {
             version: self.excerpt(&server.version),
             elapsed,
             collection: collection.as_ref().map(|collection| self.excerpt(&collection.status)),
+            dim: dim.transpose()?,
+            is_as_set: collection
+                .as_ref()
+                .is_none_or(|collection| self.is_as_set(&collection.config)),
             standing: standing.transpose()?.flatten(),
         })
     }
 
-    /// Makes all points of the profile stand in a new collection, made as the options say now, which then takes the place of the old
-    /// one in a single step. `None` if there is none.
-    pub fn move_collection(&self, interrupt: &AtomicBool) -> Result<Option<Moved>, SharedError> {
+    /// Gives the collection of the profile the settings of the options: in place, or, where it has another number of shards, by a copy
+    /// that takes its place in a single step. `None` if there is no collection.
+    pub fn resettle(&self, interrupt: &AtomicBool) -> Result<Option<Resettled>, SharedError> {
         let failed = |error| self.failed(error);
         let Some(old) = self.target(interrupt).map_err(failed)? else {
             return Ok(None);
@@ -77,58 +101,66 @@ impl Qdrant {
             return Err(self.unusable("no collection behind its alias"));
         };
         let dim = self.dim_of(&collection)?;
+        let shards = self.options.collection.shards;
+        if shards.is_none_or(|shards| collection.config.params.shard_number == Some(shards)) {
+            let body = wire::changed_collection(self.kind, &self.options);
+            let request = Request::patch(&format!("/collections/{old}"), &body);
+            self.send::<Value>(&request, interrupt).map_err(failed)?;
+            return Ok(Some(Resettled::InPlace { collection: old }));
+        }
         // Nobody else makes one of this name, so nobody else's is ever filled or deleted.
         let new = format!("{}-{}", self.alias(), to_hex(&random()[..8]));
-        let n_points = match self.fill(&old, &new, dim, interrupt) {
-            Ok(n_points) => n_points,
-            Err(error) => {
-                if let Err(left) =
-                    self.delete_collection(&new, Some(Instant::now() + LONGEST_WAIT), &AtomicBool::new(false))
-                {
-                    tracing::warn!("the collection {new} is of no use and still there: {left}");
-                }
-                return Err(error);
-            }
+        let mut copy = Copying {
+            qdrant: self,
+            from: &old,
+            to: &new,
+            max_rows: self.batching(dim).max_rows,
+            generation: to_hex(&random()),
+            copied: HashSet::new(),
         };
+        if let Err(error) = self.fill(&mut copy, dim, interrupt) {
+            if let Err(left) =
+                self.delete_collection(&new, Some(Instant::now() + LONGEST_WAIT), &AtomicBool::new(false))
+            {
+                tracing::warn!("the collection {new} is of no use and still there: {left}");
+            }
+            return Err(error);
+        }
         // Who gets no answer to this does not know which of the two is in use: both stay.
         self.point_alias(&new, interrupt).map_err(failed)?;
+        // Who had read the alias before may have put more. Whoever did looks again, as the generation is another.
+        copy.round(Stage::InUse, interrupt)?;
+        let n_points = copy.copied.len();
         self.delete_collection(&old, None, interrupt).map_err(failed)?;
-        Ok(Some(Moved {
+        Ok(Some(Resettled::Copied {
             collection: new,
             n_points,
         }))
     }
 
-    /// Makes a collection `new` with all that `old` has, ready to take its place. Returns how many points that is.
-    fn fill(&self, old: &str, new: &str, dim: usize, interrupt: &AtomicBool) -> Result<u64, SharedError> {
+    /// Makes the collection that a copy goes to, with all that the old one has, ready to take its place.
+    fn fill(&self, copy: &mut Copying<'_>, dim: usize, interrupt: &AtomicBool) -> Result<(), SharedError> {
         let failed = |error| self.failed(error);
+        let (old, new) = (copy.from, copy.to);
         let kept = |why: &str| self.unusable(format!("{why}: {old} stays in use as it is"));
         self.make_collection(new, dim, interrupt).map_err(failed)?;
-        let n_points = self.copy_points(old, new, dim, interrupt)?;
+        for _ in 0..MAX_ROUNDS {
+            if copy.round(Stage::Aside, interrupt)? == 0 {
+                break;
+            }
+        }
+        // Nobody else writes to it yet.
         if !self.comes_true(None, interrupt, || {
-            Ok(self.count(new, &json!({}), interrupt)? == n_points)
+            Ok(self.count(new, &json!({}), interrupt)? == copy.copied.len() as u64)
         })? {
             return Err(kept("a promise to take copied vectors and does not have them"));
         }
-        // What others put to the old one from here on is lost: all look again as soon as the new one is there.
-        let generation = to_hex(&random());
-        self.renew_generations(new, &generation, interrupt).map_err(failed)?;
-        let is_old = json!({ "must_not": [
-            { "is_empty": { "key": wire::GENERATION } },
-            { "key": wire::GENERATION, "match": { "value": generation } },
-        ] });
-        if !self.comes_true(None, interrupt, || Ok(self.count(new, &is_old, interrupt)? == 0))? {
-            return Err(kept("a promise to renew generations and has the former ones"));
-        }
-        let all = json!({});
-        if self.count(old, &all, interrupt)? != self.count(new, &all, interrupt)?
-            || self.target(interrupt).map_err(failed)?.as_deref() != Some(old)
-        {
+        if self.target(interrupt).map_err(failed)?.as_deref() != Some(old) {
             return Err(kept(
-                "other vectors than were copied, as somebody changed them meanwhile",
+                "another collection in its place, as somebody else copied it meanwhile",
             ));
         }
-        Ok(n_points)
+        Ok(())
     }
 
     /// Makes the first collection. Where others have made it meanwhile, and another perhaps that took its place, theirs stays.
@@ -155,6 +187,12 @@ impl Qdrant {
         }
     }
 
+    fn is_as_set(&self, config: &CollectionConfig) -> bool {
+        let shards = self.options.collection.shards;
+        let has_shards = shards.is_none_or(|shards| config.params.shard_number == Some(shards));
+        has_shards && wire::is_as_set(self.kind, config, &self.options)
+    }
+
     /// The dimension of a collection's vectors, if they are of our kind; 0 for sparse ones.
     pub(super) fn dim_of(&self, collection: &Collection) -> Result<usize, SharedError> {
         let params = &collection.config.params;
@@ -179,7 +217,7 @@ impl Qdrant {
 
     /// Two clones may make it at once: it is the same.
     fn make_collection(&self, name: &str, dim: usize, interrupt: &AtomicBool) -> Result<(), RemoteError> {
-        let body = wire::new_collection(self.kind, dim, &self.options.collection);
+        let body = wire::new_collection(self.kind, dim, &self.options);
         match self.send::<Value>(&Request::put(&format!("/collections/{name}"), &body), interrupt) {
             Err(error) if is_there_already(&error) => {}
             made => _ = made?,
@@ -221,39 +259,107 @@ impl Qdrant {
         let found = all.aliases.into_iter().find(|known| known.alias_name == alias);
         Ok(found.map(|known| known.collection_name))
     }
+}
 
-    /// Copies points as they are, whoever's they are and whatever vectors they have.
-    fn copy_points(&self, from: &str, to: &str, dim: usize, interrupt: &AtomicBool) -> Result<u64, SharedError> {
-        let SharedBatching { max_rows, .. } = self.batching(dim);
-        let (mut n_points, mut offset) = (0, Value::Null);
+/// What a copy is made for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The new collection is nobody's yet.
+    Aside,
+    /// It is in use, so nothing in it is changed: only what is missing is put.
+    InUse,
+}
+
+/// A collection that is copied to another while others change it.
+struct Copying<'a> {
+    qdrant: &'a Qdrant,
+    from: &'a str,
+    to: &'a str,
+    max_rows: usize,
+    /// What all repositories have in the new one, so that everybody looks again at what is there.
+    generation: String,
+    copied: HashSet<PointId>,
+}
+
+impl Copying<'_> {
+    /// Copies what the one has and the other has not, whoever's it is and whatever vectors it has, and deletes what is gone. Returns how
+    /// many points that were. Filters nothing, so that no server asks for an index of what is filtered by.
+    fn round(&mut self, stage: Stage, interrupt: &AtomicBool) -> Result<usize, SharedError> {
+        let (mut found, mut n_changed) = (HashSet::new(), 0);
+        let mut offset = Value::Null;
         loop {
-            let body = json!({ "limit": max_rows, "offset": offset, "with_payload": true, "with_vector": true });
-            let path = self.consistent(format!("/collections/{from}/points/scroll"));
-            let request = Request::post(&path, &body);
-            let page: Scrolled = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
-            let is_empty = page.points.is_empty();
-            if !is_empty {
-                n_points += page.points.len() as u64;
-                let points = json!({ "points": page.points });
-                let request = Request::put(&format!("/collections/{to}/points?wait=true"), &points);
-                let _: Update = self.send(&request, interrupt).map_err(|error| self.failed(error))?;
+            let body = json!({ "limit": IDS_PER_PAGE, "offset": offset, "with_payload": true, "with_vector": false });
+            let page: Scrolled = self.ask(self.from, "scroll", &body, interrupt)?;
+            let mut wanted = Vec::new();
+            for record in &page.points {
+                let id = self.qdrant.point_id(&record.id)?;
+                let is_new = self.copied.insert(id);
+                let is_own = record
+                    .payload
+                    .as_ref()
+                    .is_some_and(|payload| payload.contains_key(GENERATION));
+                n_changed += usize::from(is_new);
+                found.insert(id);
+                // What it says of a repository may be another by now.
+                if is_new || is_own && stage == Stage::Aside {
+                    wanted.push(id);
+                }
+            }
+            for ids in wanted.chunks(self.max_rows) {
+                self.put(ids, interrupt)?;
             }
             match page.next_page_offset {
-                None | Some(Value::Null) => return Ok(n_points),
-                Some(next) if is_empty || next == offset => {
-                    return Err(self.unusable("pages without an end"));
+                None | Some(Value::Null) => break,
+                Some(next) if page.points.is_empty() || next == offset => {
+                    return Err(self.qdrant.unusable("pages without an end"));
                 }
                 Some(next) => offset = next,
             }
         }
+        let gone: Vec<PointId> = self.copied.difference(&found).copied().collect();
+        if stage == Stage::Aside && !gone.is_empty() {
+            for ids in gone.chunks(IDS_PER_PAGE) {
+                let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+                let _: Update = self.ask(self.to, "delete?wait=true", &json!({ "points": ids }), interrupt)?;
+            }
+            n_changed += gone.len();
+            self.copied = found;
+        }
+        Ok(n_changed)
     }
 
-    /// Gives all repositories of a collection new generations.
-    fn renew_generations(&self, name: &str, generation: &str, interrupt: &AtomicBool) -> Result<(), RemoteError> {
-        let filter = json!({ "must_not": [{ "is_empty": { "key": wire::GENERATION } }] });
-        let body = json!({ "payload": { (wire::GENERATION): generation }, "filter": filter });
-        let request = Request::post(&format!("/collections/{name}/points/payload?wait=true"), &body);
-        self.send::<Update>(&request, interrupt).map(drop)
+    fn put(&self, ids: &[PointId], interrupt: &AtomicBool) -> Result<(), SharedError> {
+        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        let body = json!({ "ids": ids, "with_payload": true, "with_vector": true });
+        let mut points: Vec<Value> = self.ask(self.from, "", &body, interrupt)?;
+        for point in &mut points {
+            if let Some(generation) = point.pointer_mut("/payload/generation") {
+                *generation = self.generation.as_str().into();
+            }
+        }
+        let request = Request::put(
+            &format!("/collections/{}/points?wait=true", self.to),
+            &json!({ "points": points }),
+        );
+        let put = self.qdrant.send::<Update>(&request, interrupt);
+        put.map(drop).map_err(|error| self.qdrant.failed(error))
+    }
+
+    /// Posts to a path behind `/points/` of a collection.
+    fn ask<A: DeserializeOwned>(
+        &self,
+        collection: &str,
+        rest: &str,
+        body: &Value,
+        interrupt: &AtomicBool,
+    ) -> Result<A, SharedError> {
+        let path = format!("/collections/{collection}/points/{rest}");
+        let path = match rest.contains('?') {
+            true => path,
+            false => self.qdrant.consistent(path.trim_end_matches('/').to_owned()),
+        };
+        let answer = self.qdrant.send(&Request::post(&path, body), interrupt);
+        answer.map_err(|error| self.qdrant.failed(error))
     }
 }
 

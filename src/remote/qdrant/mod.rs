@@ -27,7 +27,7 @@ use crate::index::RowKind;
 use crate::index::shared::{RepositoryTag, SharedError};
 use crate::model::ChunkKey;
 
-pub use collection::{Moved, QdrantFound};
+pub use collection::{QdrantFound, Resettled};
 pub use search::QdrantIndex;
 use wire::Envelope;
 
@@ -277,7 +277,7 @@ fn hinted(error: RemoteError) -> Box<dyn std::error::Error + Send + Sync> {
 }
 
 /// Names a point: any 16 bytes, written as a UUID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct PointId([u8; 16]);
 
 impl std::fmt::Display for PointId {

@@ -342,12 +342,15 @@ impl Qdrant {
             .map_err(|error| self.failed(error))?;
         let mut records = HashMap::with_capacity(found.len());
         for record in found {
-            let point = record.id.as_str().and_then(PointId::parse);
-            let point =
-                point.ok_or_else(|| self.unusable(format!("the id {}", self.excerpt(&record.id.to_string()))))?;
-            records.insert(self.key_of(point), record);
+            records.insert(self.key_of(self.point_id(&record.id)?), record);
         }
         Ok(records)
+    }
+
+    /// The id of a point as a server tells it.
+    pub(super) fn point_id(&self, id: &Value) -> Result<PointId, SharedError> {
+        let point = id.as_str().and_then(PointId::parse);
+        point.ok_or_else(|| self.unusable(format!("the id {}", self.excerpt(&id.to_string()))))
     }
 
     /// The vector of our kind, if there is one: of finite numbers, and a dense one of the dimension of those before it and of unit length.

@@ -222,7 +222,10 @@ impl QdrantIndex<'_> {
             filter: wire::filter(&qdrant.tag(), only),
             limit,
             // Sparse vectors are always all compared.
-            params: Some(json!({ "exact": only.is_some() || qdrant.options.exact })),
+            params: Some(wire::search_params(
+                only.is_some() || qdrant.options.exact,
+                &qdrant.options,
+            )),
             with_payload: false,
             with_vector: false,
         };

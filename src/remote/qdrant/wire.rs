@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{CollectionOptions, Compression, PointId};
+use super::{CollectionOptions, Compression, PointId, QdrantOptions};
 use crate::embed::SparseVector;
 use crate::index::{Row, RowKind};
 
@@ -17,6 +17,10 @@ pub(super) const SPARSE: &str = "sparse";
 pub(super) const REPOSITORY: &str = "repository";
 /// The field of a repository's own point with its generation.
 pub(super) const GENERATION: &str = "generation";
+/// Edges of each vector in a graph: the server's default.
+const GRAPH_EDGES: u64 = 16;
+/// So many times as many vectors as are wanted are compared by themselves, where the others are compared by their short forms only.
+const OVERSAMPLING: f64 = 2.0;
 /// Fields of that point begin so while vectors are being removed.
 pub(super) const REMOVING: &str = "removing_";
 
@@ -42,18 +46,33 @@ pub(super) struct Collection {
 #[derive(Deserialize)]
 pub(super) struct CollectionConfig {
     pub(super) params: CollectionParams,
+    #[serde(default)]
+    hnsw_config: Hnsw,
+    quantization_config: Option<Map<String, Value>>,
 }
 
 #[derive(Deserialize)]
 pub(super) struct CollectionParams {
     pub(super) vectors: Option<BTreeMap<String, VectorParams>>,
     pub(super) sparse_vectors: Option<BTreeMap<String, Value>>,
+    pub(super) shard_number: Option<u32>,
+    replication_factor: Option<u32>,
+    write_consistency_factor: Option<u32>,
 }
 
 #[derive(Deserialize)]
 pub(super) struct VectorParams {
     pub(super) size: usize,
     pub(super) distance: String,
+    on_disk: Option<bool>,
+    hnsw_config: Option<Hnsw>,
+}
+
+/// The graph that a server follows from vector to vector.
+#[derive(Clone, Copy, Default, Deserialize)]
+struct Hnsw {
+    /// Edges of each vector; none is built with 0.
+    m: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -81,7 +100,7 @@ pub(super) struct Update {
 /// A page of points, and where the next begins.
 #[derive(Deserialize)]
 pub(super) struct Scrolled {
-    pub(super) points: Vec<Value>,
+    pub(super) points: Vec<Record>,
     pub(super) next_page_offset: Option<Value>,
 }
 
@@ -185,37 +204,113 @@ pub(super) fn name_of(kind: RowKind) -> &'static str {
 }
 
 /// How a collection for a kind of vectors is made.
-pub(super) fn new_collection(kind: RowKind, dim: usize, options: &CollectionOptions) -> Value {
+pub(super) fn new_collection(kind: RowKind, dim: usize, options: &QdrantOptions) -> Value {
+    let collection = &options.collection;
     let mut body = match kind {
-        RowKind::Dense => json!({
-            "vectors": { DENSE: { "size": dim, "distance": "Cosine", "on_disk": options.on_disk } },
-        }),
-        RowKind::Sparse => json!({
-            "vectors": {},
-            "sparse_vectors": { SPARSE: { "index": { "on_disk": options.on_disk } } },
-        }),
+        RowKind::Dense => {
+            let mut dense = dense_params(options);
+            dense["size"] = dim.into();
+            dense["distance"] = "Cosine".into();
+            json!({ "vectors": { DENSE: dense } })
+        }
+        RowKind::Sparse => json!({ "vectors": {}, "sparse_vectors": sparse_params(options) }),
     };
     body["on_disk_payload"] = true.into();
-    let numbers = [
-        ("shard_number", options.shards),
-        ("replication_factor", options.replication),
-        ("write_consistency_factor", options.write_consistency),
-    ];
-    for (name, number) in numbers {
-        if let Some(number) = number {
-            body[name] = number.into();
-        }
+    if let Some(shards) = collection.shards {
+        body["shard_number"] = shards.into();
     }
-    let compression = match options.compression {
-        // The server has none for sparse vectors.
-        _ if kind == RowKind::Sparse => return body,
-        Compression::None => return body,
+    for (name, number) in copies(collection) {
+        body[name] = number.into();
+    }
+    if let Some(quantization) = quantization(kind, options) {
+        body["quantization_config"] = quantization;
+    }
+    body
+}
+
+/// What makes a collection that is there as a new one would be, but for the number of its shards.
+pub(super) fn changed_collection(kind: RowKind, options: &QdrantOptions) -> Value {
+    let mut body = match kind {
+        RowKind::Dense => json!({
+            "vectors": { DENSE: dense_params(options) },
+            "quantization_config": quantization(kind, options).unwrap_or("Disabled".into()),
+        }),
+        RowKind::Sparse => json!({ "sparse_vectors": sparse_params(options) }),
+    };
+    let copies: Map<String, Value> = copies(&options.collection)
+        .map(|(name, n)| (name.to_owned(), n.into()))
+        .collect();
+    if !copies.is_empty() {
+        body["params"] = copies.into();
+    }
+    body
+}
+
+/// Returns true if [`changed_collection`] would change nothing.
+pub(super) fn is_as_set(kind: RowKind, found: &CollectionConfig, options: &QdrantOptions) -> bool {
+    let params = &found.params;
+    let found_copies = |name| match name {
+        REPLICATION => params.replication_factor,
+        _ => params.write_consistency_factor,
+    };
+    let has_copies = copies(&options.collection).all(|(name, number)| found_copies(name) == Some(number));
+    let dense = params.vectors.as_ref().and_then(|vectors| vectors.get(DENSE));
+    let Some(dense) = dense.filter(|_| kind == RowKind::Dense) else {
+        return has_copies;
+    };
+    let m = dense.hnsw_config.and_then(|hnsw| hnsw.m).or(found.hnsw_config.m);
+    let kind_of = |quantization: &Map<String, Value>| quantization.keys().next().cloned();
+    let wanted = quantization(kind, options);
+    has_copies
+        && (m == Some(0)) == options.exact
+        && dense.on_disk.unwrap_or_default() == options.collection.on_disk
+        && found.quantization_config.as_ref().and_then(kind_of)
+            == wanted.as_ref().and_then(Value::as_object).and_then(kind_of)
+}
+
+const REPLICATION: &str = "replication_factor";
+const CONSISTENCY: &str = "write_consistency_factor";
+
+/// The numbers of copies that are set.
+fn copies(collection: &CollectionOptions) -> impl Iterator<Item = (&'static str, u32)> {
+    let numbers = [
+        (REPLICATION, collection.replication),
+        (CONSISTENCY, collection.write_consistency),
+    ];
+    numbers.into_iter().filter_map(|(name, number)| Some((name, number?)))
+}
+
+/// Where all vectors are compared a graph would never be followed, and to build one takes most of the time of a server that is filled.
+fn dense_params(options: &QdrantOptions) -> Value {
+    let m = if options.exact { 0 } else { GRAPH_EDGES };
+    json!({ "on_disk": options.collection.on_disk, "hnsw_config": { "m": m, "payload_m": m } })
+}
+
+fn sparse_params(options: &QdrantOptions) -> Value {
+    json!({ SPARSE: { "index": { "on_disk": options.collection.on_disk } } })
+}
+
+/// How vectors are compressed: not where all are compared, as they are compared themselves, and not sparse ones.
+fn quantization(kind: RowKind, options: &QdrantOptions) -> Option<Value> {
+    if kind == RowKind::Sparse || options.exact {
+        return None;
+    }
+    Some(match options.collection.compression {
+        Compression::None => return None,
         Compression::Scalar => json!({ "scalar": { "type": "int8", "always_ram": true } }),
         Compression::Binary => json!({ "binary": { "always_ram": true } }),
         Compression::Product => json!({ "product": { "compression": "x16", "always_ram": true } }),
-    };
-    body["quantization_config"] = compression;
-    body
+    })
+}
+
+/// How dense vectors are searched; all of them are compared with the question's if `is_exact`.
+pub(super) fn search_params(is_exact: bool, options: &QdrantOptions) -> Value {
+    match options.collection.compression {
+        Compression::None => json!({ "exact": is_exact }),
+        _ if is_exact => json!({ "exact": true }),
+        // The best by their short forms, compared again by themselves.
+        _ => json!({ "exact": false, "quantization": { "rescore": true, "oversampling": OVERSAMPLING } }),
+    }
 }
 
 /// The index over the field that says whose a point is.

@@ -15,7 +15,7 @@ use crate::git::{RefKind, is_in_operation};
 use crate::index::RowKind;
 use crate::ingest::{CaughtUp, Maker, Shared, TraceOutcome};
 use crate::model::{CommitId, TreeId};
-use crate::remote::Moved;
+use crate::remote::Resettled;
 use crate::surface::open::Workspace;
 
 /// Refs move in bursts, as in a rebase or fetch: the index follows when they have been still for so long.
@@ -212,11 +212,13 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
         done: HashMap::new(),
     };
     if args.new_collection {
-        let moved = workspace.move_collections(&INTERRUPTED)?;
-        if !output.json {
-            for Moved { collection, n_points } in moved {
-                output.line(&format!("{n_points} vectors moved to {collection}"))?;
-            }
+        let resettled = workspace.resettle_collections(&INTERRUPTED)?;
+        let is_quiet = output.json;
+        for resettled in resettled.iter().filter(|_| !is_quiet) {
+            output.line(&match resettled {
+                Resettled::InPlace { collection } => format!("settings of {collection} changed"),
+                Resettled::Copied { collection, n_points } => format!("{n_points} vectors moved to {collection}"),
+            })?;
         }
     }
     if !args.watch {

@@ -3,11 +3,11 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::checks::destination;
+use super::checks::{destination, reached};
 use super::{Finding, Severity};
 use crate::index::RowKind;
-use crate::index::shared::Standing;
-use crate::remote::{Qdrant, QdrantFound};
+use crate::index::shared::{SharedError, Standing};
+use crate::remote::{Compression, Qdrant, QdrantFound};
 use crate::surface::open::Workspace;
 
 const EXAMINE_WITHIN: Duration = Duration::from_secs(5);
@@ -29,6 +29,11 @@ pub(super) fn examined(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
         let told = format!("qdrant.keep_local has no effect: only with {needed} are vectors kept there alone");
         findings.push(finding(Severity::Note, told));
     }
+    let options = sharing.first().map(Qdrant::options);
+    if options.is_some_and(|options| options.exact && options.collection.compression != Compression::None) {
+        let told = "qdrant.compression has no effect while qdrant.exact is true: all vectors are compared as they are";
+        findings.push(finding(Severity::Note, told.to_owned()));
+    }
     let Some(endpoint) = sharing.first().map(|qdrant| &qdrant.options().endpoint) else {
         return findings;
     };
@@ -47,6 +52,7 @@ pub(super) fn examined(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
                     findings.extend(told_of_server(workspace, &endpoint.host(), &found));
                 }
                 findings.extend(told(qdrant, &found));
+                findings.extend(other_dimension(workspace, qdrant, &found, interrupt));
             }
             Err(error) => {
                 let error = anyhow::Error::new(error);
@@ -55,11 +61,11 @@ pub(super) fn examined(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
                     false => "vectors are compared on this machine",
                 };
                 let told = finding(Severity::Warning, format!("{error:#}; until it answers {until}"));
-                findings.push(
-                    told.mended_by(
-                        "codescout config set qdrant.server ADDRESS, or: codescout config unset qdrant.server",
-                    ),
-                );
+                let is_unusable = matches!(error.downcast_ref(), Some(SharedError::Unusable { .. }));
+                findings.push(told.mended_by(match is_unusable {
+                    true => "codescout config set qdrant.prefix NAME, which nobody else uses".to_owned(),
+                    false => reached("qdrant", &error),
+                }));
                 break;
             }
         }
@@ -99,6 +105,10 @@ fn told(qdrant: &Qdrant, found: &QdrantFound) -> Vec<Finding> {
     if let Some(status) = found.collection.as_ref().filter(|status| *status != "green") {
         findings.push(finding(Severity::Note, format!("the collection {alias} is {status}")));
     }
+    if !found.is_as_set {
+        let message = format!("the collection {alias} was made with other settings than are set here");
+        findings.push(finding(Severity::Note, message).mended_by("codescout index --new-collection"));
+    }
     findings.push(match &found.standing {
         Some(Standing { is_removing: true, .. }) => finding(
             Severity::Warning,
@@ -116,6 +126,32 @@ fn told(qdrant: &Qdrant, found: &QdrantFound) -> Vec<Finding> {
         .mended_by("codescout index"),
     });
     findings
+}
+
+/// A warning if the collection takes vectors of another dimension than the model gives.
+fn other_dimension(
+    workspace: &Workspace,
+    qdrant: &Qdrant,
+    found: &QdrantFound,
+    interrupt: &AtomicBool,
+) -> Option<Finding> {
+    let dim = found.dim.filter(|_| qdrant.kind() == RowKind::Dense)?;
+    let model = workspace.embedder().profile();
+    let given = match (model.dim, workspace.remote_model()) {
+        // A server that does not answer is reported with the embedder.
+        (0, Some(server)) => server.examine(EXAMINE_WITHIN, interrupt).ok()?.dim,
+        (dim, _) => dim,
+    };
+    let message = format!(
+        "the collection {} takes vectors of {dim} components and {} gives {given}: no vectors are shared",
+        qdrant.alias(),
+        model.model
+    );
+    (given != dim).then(|| {
+        finding(Severity::Warning, message).mended_by(
+            "codescout config set embedding.revision NAME, for a collection of its own, then codescout index",
+        )
+    })
 }
 
 /// What leaves for the server; nothing if there is none.

@@ -94,12 +94,21 @@ fn whole_course(url: &str, prefix: &str, key: Option<&str>) {
     assert_eq!(done["shared_sparse"]["new"], n_removed, "{done}");
     assert_eq!(ask(&clone), taken);
 
-    // Another collection takes the place of the first.
-    configure(&clone, &settings("compression = 'scalar'\n"));
+    // Other settings are made in place, and where that cannot be another collection takes the place of the first.
+    let compressed = "exact = false\ncompression = 'scalar'\n";
+    configure(&clone, &settings(compressed));
+    let changed = call_in(clone.root(), &["index", "--new-collection"], b"")
+        .expect(0)
+        .text();
+    assert_eq!(changed.matches("settings of").count(), 2, "{changed}");
+    ask(&clone);
+    assert_eq!(why(&search(&repo, queries[0])), "");
+    configure(&clone, &settings(&format!("{compressed}shards = 2\n")));
     let moved = call_in(clone.root(), &["index", "--new-collection"], b"")
         .expect(0)
         .text();
     assert_eq!(moved.matches("vectors moved to").count(), 2, "{moved}");
+    configure(&clone, &settings(""));
     assert_eq!(ask(&clone), taken);
     assert!(why(&search(&repo, queries[0])).contains("removed or moved"));
     assert_eq!(index(&repo).json()["shared"]["new"], 0);

@@ -267,6 +267,7 @@ fn what_is_removed_or_moved_or_of_another_model_is_so_for_sparse_ones_too() {
     index(&clone);
     assert_eq!(why(&search(&clone, QUERIES[0])), "");
 
+    configure(&clone, &(settings.clone() + "shards = 2\n"));
     let moved = call_in(clone.root(), &["index", "--new-collection"], b"")
         .expect(0)
         .text();

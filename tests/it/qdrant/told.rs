@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{index, project, search, why, with_qdrant};
+use super::{DIM, index, openai_stub, project, search, why, with_embedder, with_qdrant};
 use crate::cli::call_in;
 use crate::remote::configure;
+use crate::support::model::openai;
 use crate::support::qdrant::QdrantStub;
 use crate::support::{Reply, Stub};
 
@@ -111,4 +112,54 @@ fn the_doctor_does_not_wait_for_a_server_that_falls_silent() {
     let doctor = call_in(repo.root(), &["doctor"], b"").text();
     assert!(doctor.contains("no answer within"), "{doctor}");
     assert!(started.elapsed() < Duration::from_secs(50), "{:?}", started.elapsed());
+}
+
+#[test]
+fn the_doctor_tells_a_wrong_key_from_a_server_that_is_away() {
+    let repo = project(2);
+    let (embedder, qdrant) = (Stub::start(|_| Reply::status(403)), QdrantStub::start());
+    qdrant.want_key("sesame");
+    configure(&repo, &(with_embedder(&embedder) + &with_qdrant(&qdrant.url())));
+    let mends = || {
+        let doctor = call_in(repo.root(), &["doctor", "--json"], b"").json();
+        let findings = doctor["findings"].as_array().unwrap().iter();
+        let servers = findings.filter(|found| ["embedder", "qdrant"].contains(&found["area"].as_str().unwrap()));
+        let mends: Vec<String> = servers
+            .filter_map(|found| Some(found["mend"].as_str()?.to_owned()))
+            .collect();
+        mends
+    };
+    let told = mends();
+    assert!(
+        told.len() == 2
+            && told
+                .iter()
+                .all(|mend| mend.contains(".key_file") && !mend.contains(".server")),
+        "{told:?}"
+    );
+    drop((embedder, qdrant));
+    let told = mends();
+    assert!(
+        told.len() == 2 && told.iter().all(|mend| mend.contains(".server ADDRESS")),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn the_doctor_finds_a_collection_of_another_dimension() {
+    let (embedder, qdrant) = (openai_stub(), QdrantStub::start());
+    let repo = project(3);
+    configure(&repo, &(with_embedder(&embedder) + &with_qdrant(&qdrant.url())));
+    index(&repo);
+    let doctor = call_in(repo.root(), &["doctor"], b"").text();
+    assert!(!doctor.contains("components"), "{doctor}");
+    // The same name, another model.
+    let other = Stub::start(|seen| openai(seen, DIM / 2));
+    let clone = repo.clone_with("clone", &[]);
+    configure(&clone, &(with_embedder(&other) + &with_qdrant(&qdrant.url())));
+    let doctor = call_in(clone.root(), &["doctor"], b"").text();
+    assert!(
+        doctor.contains("takes vectors of 64 components and m gives 32") && doctor.contains("embedding.revision"),
+        "{doctor}"
+    );
 }

@@ -23,8 +23,8 @@ pub(crate) struct IndexArgs {
     /// looks at them
     #[arg(long)]
     pub(crate) watch: bool,
-    /// First move all vectors that are shared by a Qdrant to a new collection, made as it is set now, which then takes the place of
-    /// the old one
+    /// First give the Qdrant collection by which vectors are shared the settings that are set now: in place, or, for another number
+    /// of shards, by a copy that takes its place
     #[arg(long, conflicts_with = "watch")]
     pub(crate) new_collection: bool,
 }
