@@ -403,12 +403,12 @@ impl SegmentBuilder {
     }
 }
 
-/// Whether a recorded row is what `vector` becomes when it is stored.
+/// Whether a recorded row is what `vector` becomes when it is stored, to the bit: the own model gives the same on every machine.
 fn is_vector_of(file: &VectorFile, row: u32, vector: &[f32], weight: f32) -> Result<bool, WriteError> {
     let mut writer = VectorWriter::new(file.dim(), file.quantisation(), file.profile())?;
     writer.push(vector, weight)?;
     let stored = VectorFile::open(std::sync::Arc::new(writer.finish()));
-    Ok(stored.is_ok_and(|stored| file.has_like_row(row, &stored, 0)))
+    Ok(stored.is_ok_and(|stored| file.has_same_row(row, &stored, 0)))
 }
 
 fn add_documents(

@@ -75,7 +75,7 @@ impl Row {
 }
 
 impl RowFile {
-    /// Opens a file, whichever it is, and compares it with its checksum.
+    /// Opens a file, whichever it is, compares it with its checksum and checks that its values are in range.
     pub fn open(bytes: SharedBytes) -> Result<Self, VectorFileError> {
         let file = match SparseFile::open(Arc::clone(&bytes)) {
             Err(VectorFileError::OtherKind) => Self::Dense(VectorFile::open(bytes)?),
@@ -86,14 +86,6 @@ impl RowFile {
             Self::Sparse(file) => file.verify()?,
         }
         Ok(file)
-    }
-
-    /// Whether it is such as is written here, whoever made it.
-    pub fn has_sound_form(&self) -> bool {
-        match self {
-            Self::Dense(file) => file.has_sound_form(),
-            Self::Sparse(file) => file.has_sound_form(),
-        }
     }
 
     /// Number of rows.

@@ -460,8 +460,29 @@ impl Recorder<'_> {
             }
         }
         progress.end();
+        if audit == Audit::All {
+            is_laid_out_alike(history, offered, recipe)?;
+        }
         Ok(n_audited)
     }
+}
+
+/// Compares the bytes of what is true with what would be given to others: nothing is stored then that was not made here.
+fn is_laid_out_alike(history: &History, offered: &OfferedCommits, recipe: u64) -> Result<(), RecordError> {
+    let numbers: Vec<u32> = (0..history.n_commits()).collect();
+    let lines = offered
+        .batches
+        .iter()
+        .map(|files| LineChanges::from_bytes(files[2].clone()));
+    let lines: Vec<LineChanges> = lines.collect::<Result<_, _>>()?;
+    let mut batches = offered.batches.iter();
+    select(history, &lines, &history.reachable(&numbers), recipe, |made| {
+        let [records, symbols, lines] = batches.next().ok_or_else(|| untrue("its batches"))?;
+        match made.records == **records && made.symbols == **symbols && made.lines == **lines {
+            true => Ok(()),
+            false => Err(untrue("order, or what no reader of it looks at")),
+        }
+    })
 }
 
 impl GivenCommits {

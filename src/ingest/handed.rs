@@ -122,7 +122,7 @@ impl CatchUp<'_> {
                 (RowFile::Dense(_), Maker::Dense(_)) | (RowFile::Sparse(_), Maker::Sparse(_))
             )
         };
-        let like = rows.filter(|rows| rows.profile() == profile && rows.len() == 1 && rows.has_sound_form());
+        let like = rows.filter(|rows| rows.profile() == profile && rows.len() == 1);
         let like = like.filter(is_of_maker);
         let like = like.ok_or_else(|| outside("the probe is none"))?;
         if offered.parts.len() != offered.sizes.len() {
@@ -134,9 +134,6 @@ impl CatchUp<'_> {
                 return Err(outside("another number of them than is said"));
             }
             let part = opened(bytes)?;
-            if !part.rows.has_sound_form() {
-                return Err(outside("they are damaged"));
-            }
             let is_like = part.rows.is_empty() || like.writer()?.copy_row(&part.rows, 0).is_ok();
             if part.rows.profile() != profile || !is_like {
                 return Err(outside("they are of different kinds"));

@@ -135,6 +135,8 @@ impl Ingest<'_> {
             return Err(ImportError::OtherRepository { n_blobs: n_looked_for });
         }
         let audited = audited(&keys, audit);
+        // First, so that no text that they share with others is taken from these without a comparison.
+        keys.sort_by_key(|key| !audited.contains(key));
         let mut imported = Imported {
             n_known_blobs,
             n_absent_blobs,

@@ -58,6 +58,17 @@ pub(crate) struct TakenVectors {
     pub(crate) passed_over: Option<String>,
 }
 
+impl TakenVectors {
+    /// Nothing of a bundle all of which is to be compared: to compare them is to make them.
+    fn not_compared(header: &Header) -> Self {
+        let why = "only the model can tell whether they are true; codescout index has it make them";
+        Self {
+            n_new: 0,
+            passed_over: (!header.added.is_empty()).then(|| why.to_owned()),
+        }
+    }
+}
+
 /// What a model that is in use here has made elsewhere.
 struct MadeElsewhere<'a> {
     maker: Maker<'a>,
@@ -247,7 +258,10 @@ impl Workspace {
                 Some(self.examine_commits(&sidecar, &offered, audit, progress, interrupt)?)
             }
         };
-        let made = self.examine_rows(&header, &files, &sidecar)?;
+        let made = match options.audit {
+            Audit::All => Vec::new(),
+            Audit::Sample => self.examine_rows(&header, &files, &sidecar)?,
+        };
         let imported = self.take_in(
             &header,
             &files,
@@ -277,7 +291,10 @@ impl Workspace {
             self.ingest(target, progress, interrupt)?;
             trees.push(tree);
         }
-        let vectors = self.take_rows(&header, &made, &sidecar, interrupt)?;
+        let vectors = match options.audit {
+            Audit::All => TakenVectors::not_compared(&header),
+            Audit::Sample => self.take_rows(&header, &made, &sidecar, interrupt)?,
+        };
         let commits = match examined {
             Some(Ok(examined)) => {
                 let taken = self.take_commits(&sidecar, &examined, progress, interrupt)?;

@@ -14,6 +14,11 @@ pub(super) fn encode(value: f32) -> u16 {
     ((shifted + halfway_to_even) >> 13) as u16
 }
 
+/// Whether `half` is one that [`encode`] gives: no sign, no infinity, no NaN.
+pub(super) fn is_finite(half: u16) -> bool {
+    half < 0x7c00
+}
+
 /// The number that `half` stands for. Total: the sign bit is ignored, and what would be infinite or NaN is a number above
 /// [`MAX`], so nothing read from a damaged file can poison a comparison.
 #[inline(always)]

@@ -5,6 +5,8 @@
 //! (Gao, Long, "RaBitQ", SIGMOD 2024). For the same reason the step of the integers is chosen for the best angle between q and
 //! x, not for the smallest error.
 
+use std::ops::RangeInclusive;
+
 use super::half;
 
 /// How many bits a component has.
@@ -44,7 +46,29 @@ impl Quantisation {
             Self::Int8 => dim,
         }
     }
+
+    /// The factors that [`encode`] can give for a row with these codes: 1 / (|q| · cos(q, x)) for some unit vector x.
+    ///
+    /// Int8 takes the cosine for 1. With the sixteen levels of Int4, none of which is 0, it is smallest where one component is all
+    /// of x: then q has 15 there and 1 everywhere else.
+    pub(super) fn factor_range(self, row: &[u8], dim: usize) -> RangeInclusive<f32> {
+        let square = |level: i8| i32::from(level) * i32::from(level);
+        let (squares, largest): (i32, f32) = match self {
+            Self::Int4 => {
+                let low: i32 = row.iter().map(|byte| square(level(byte & 15))).sum();
+                let high = &row[..dim - row.len()];
+                let high: i32 = high.iter().map(|byte| square(level(byte >> 4))).sum();
+                (low + high, ((dim + 224) as f32).sqrt() / 15.0)
+            }
+            Self::Int8 => (row.iter().map(|&byte| square(byte as i8)).sum(), 1.0),
+        };
+        let length = (squares as f32).sqrt();
+        (1.0 - ROUNDING) / length..=largest * (1.0 + ROUNDING) / length
+    }
 }
+
+/// More than rounding to a half changes a factor by.
+const ROUNDING: f32 = 1.0 / 512.0;
 
 /// Appends the codes of `unit` to `codes` and returns the factor as a half; 0 for the zero vector.
 ///
@@ -188,6 +212,46 @@ mod tests {
             let mut codes_again = Vec::new();
             prop_assert_eq!(encode(Quantisation::Int8, &again, &mut codes_again), factor);
             prop_assert_eq!(codes_again, codes);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn factors_are_in_the_range_of_their_codes(
+            mut raw in prop::collection::vec(-1f32..1.0, 1..600),
+            power in 0i32..9,
+            spikes in 0usize..3,
+        ) {
+            // From even vectors to those of a few components.
+            raw.iter_mut().for_each(|x| *x = x.powi(2 * power + 1));
+            let n = raw.len();
+            (0..spikes).for_each(|at| raw[at * 7 % n] += 30.0);
+            for quantisation in [Quantisation::Int4, Quantisation::Int8] {
+                let mut codes = Vec::new();
+                let factor = half::decode(encode(quantisation, &unit(&raw), &mut codes));
+                let range = quantisation.factor_range(&codes, n);
+                prop_assert!(factor == 0.0 || range.contains(&factor), "{factor} {range:?}");
+                prop_assert!(!range.contains(&(2.0 * factor)) || (quantisation, n > 450) == (Quantisation::Int4, true));
+                prop_assert!(!range.contains(&(factor / 2.0)) || (quantisation, n > 450) == (Quantisation::Int4, true));
+            }
+        }
+    }
+
+    #[test]
+    fn the_factor_of_a_single_component_is_in_range() {
+        for (quantisation, dim) in [
+            (Quantisation::Int4, 1),
+            (Quantisation::Int4, 257),
+            (Quantisation::Int8, 1 << 14),
+        ] {
+            let mut unit = vec![0.0; dim];
+            unit[dim / 2] = 1.0;
+            let mut codes = Vec::new();
+            let factor = half::decode(encode(quantisation, &unit, &mut codes));
+            assert!(
+                quantisation.factor_range(&codes, dim).contains(&factor),
+                "{quantisation:?} {dim}"
+            );
         }
     }
 

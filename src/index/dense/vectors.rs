@@ -31,8 +31,8 @@ pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 /// | | n × u16 | factors, as halves without sign: cos(x, y) ≈ factor · Σ level(x) · y for unit y; 0 for the zero vector |
 /// | | n × u16 | weights, as halves: how much each text holds, see `embed::Embedding::weight` |
 ///
-/// Opening checks the header and the sizes only, in constant time. Damage further on changes scores but breaks nothing;
-/// [`Self::verify`] finds it.
+/// Opening checks the header and the sizes only, in constant time. What follows can change scores but break nothing; [`Self::verify`]
+/// finds damage there, and values out of range.
 #[derive(Clone)]
 pub struct VectorFile {
     bytes: SharedBytes,
@@ -46,12 +46,27 @@ impl VectorFile {
         Ok(Self { bytes, header })
     }
 
-    /// Reads the whole file and compares it with its checksum: about a gigabyte per second and more.
+    /// Reads the whole file, compares it with its checksum and checks that each row is one that [`VectorWriter`] could have written:
+    /// a checksum says nothing about who made the file. About a gigabyte per second.
+    ///
+    /// [`VectorWriter`]: super::VectorWriter
     pub fn verify(&self) -> Result<(), VectorFileError> {
-        match blake3::hash(&self.all()[HEADER_BYTES..]) == self.header.body_hash {
+        let is_sound = blake3::hash(&self.all()[HEADER_BYTES..]) == self.header.body_hash
+            && (0..self.len() as usize).all(|row| self.is_row_in_range(row));
+        match is_sound {
             true => Ok(()),
             false => Err(VectorFileError::Damaged),
         }
+    }
+
+    /// Whether factor and weight are finite and the factor is one that [`quantise::encode`] gives for such codes.
+    fn is_row_in_range(&self, row: usize) -> bool {
+        let (factor, weight) = (self.factors().get(row), self.weights().get(row));
+        let is_factor = || {
+            let range = self.quantisation().factor_range(self.row(row), self.dim());
+            factor == 0 || range.contains(&half::decode(factor))
+        };
+        half::is_finite(factor) && half::is_finite(weight) && is_factor()
     }
 
     /// Number of rows.
@@ -97,13 +112,6 @@ impl VectorFile {
         row < self.len() && self.factors().get(row as usize) != 0
     }
 
-    /// Whether its factors and weights are numbers, which a checksum says nothing about if a stranger has made the file.
-    pub fn has_sound_form(&self) -> bool {
-        let are_numbers =
-            |halves: Halves<'_>| (0..self.len()).all(|row| half::decode(halves.get(row as usize)).is_finite());
-        are_numbers(self.factors()) && are_numbers(self.weights())
-    }
-
     /// The vector of `row` as far as it is known, unit length or zero. `None` outside the file.
     pub fn vector(&self, row: u32) -> Option<Vec<f32>> {
         if row >= self.len() {
@@ -132,19 +140,6 @@ impl VectorFile {
         self.row(at) == other.row(other_at)
             && self.factors().get(at) == other.factors().get(other_at)
             && self.weights().get(at) == other.weights().get(other_at)
-    }
-
-    /// Whether a row can stand for the same text as a row of another file: the same but for what rounding does to it.
-    pub fn has_like_row(&self, row: u32, other: &Self, other_row: u32) -> bool {
-        if self.has_same_row(row, other, other_row) {
-            return true;
-        }
-        let (Some(ours), Some(theirs)) = (self.vector(row), other.vector(other_row)) else {
-            return false;
-        };
-        let dot: f32 = ours.iter().zip(&theirs).map(|(x, y)| x * y).sum();
-        let (weight, other_weight) = (self.weight(row), other.weight(other_row));
-        dot >= MIN_LIKENESS && (weight - other_weight).abs() <= 0.02 * weight.max(other_weight)
     }
 
     /// All codes.
@@ -225,8 +220,6 @@ pub enum VectorFileError {
     Damaged,
 }
 
-/// Two machines may round a component otherwise; another text gives a vector that is further away.
-const MIN_LIKENESS: f32 = 0.98;
 const MAGIC: &[u8; 4] = b"CSVF";
 /// 1: the first.
 pub const VERSION: u32 = header::VERSION;

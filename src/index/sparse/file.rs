@@ -82,27 +82,59 @@ impl SparseFile {
         }
     }
 
-    /// Reads the whole file and compares it with its checksum: about a gigabyte per second and more.
+    /// Reads the whole file, compares it with its checksum and checks that it is one that [`SparseWriter`] could have written: a
+    /// checksum says nothing about who made the file.
+    ///
+    /// [`SparseWriter`]: super::SparseWriter
     pub fn verify(&self) -> Result<(), VectorFileError> {
-        match blake3::hash(&self.all()[HEADER_BYTES..]) == self.header.body_hash {
+        let is_whole = blake3::hash(&self.all()[HEADER_BYTES..]) == self.header.body_hash;
+        match is_whole && self.are_tables_in_order() && self.are_rows_in_range() {
             true => Ok(()),
             false => Err(VectorFileError::Damaged),
         }
     }
 
-    /// Whether its tables are such as are written here, which a checksum says nothing about if a stranger has made the file.
-    pub fn has_sound_form(&self) -> bool {
+    fn are_tables_in_order(&self) -> bool {
         let [n_rows, n_tokens, n_postings] = self.header.numbers;
         let tokens = || self.tokens().iter().map(|entry| first_of(*entry));
         let ends = || self.tokens().iter().map(|entry| second_of(*entry));
-        let is_scale = |scale: &[u8; 4]| (0.0..=SparseVector::MAX_WEIGHT).contains(&f32::from_le_bytes(*scale));
-        let mut postings = (0..n_tokens as usize).flat_map(|at| self.postings_at(at));
+        let row_of = |four: &[u8; 4]| Term(u32::from_le_bytes(*four)).number();
+        let are_rows = |postings: &[[u8; 4]]| {
+            postings.is_sorted_by(|a, b| row_of(a) < row_of(b))
+                && postings.last().is_none_or(|last| row_of(last) < n_rows)
+        };
         tokens().is_sorted_by(|a, b| a < b)
             && tokens().all(|token| token < SparseVector::N_TOKENS)
             && ends().is_sorted()
             && ends().next_back().unwrap_or(0) == n_postings
-            && self.scales().iter().all(is_scale)
-            && postings.all(|four| Term(u32::from_le_bytes(*four)).number() < n_rows)
+            && (0..n_tokens as usize).all(|at| are_rows(self.postings_at(at)))
+    }
+
+    /// Whether the largest step of each row is 255, so that its scale says how heavy its heaviest token is, and that is within bounds.
+    ///
+    /// Counts by itself: putting the rows together takes more memory than a file that is only opened is worth.
+    fn are_rows_in_range(&self) -> bool {
+        let mut rows = vec![(0u32, u32::MAX, 0u32); self.len() as usize];
+        for posting in (0..self.tokens().len()).flat_map(|at| self.postings_at(at)) {
+            let posting = Term(u32::from_le_bytes(*posting));
+            let Some((n_terms, least, most)) = rows.get_mut(posting.number() as usize) else {
+                return false;
+            };
+            *n_terms += 1;
+            (*least, *most) = ((*least).min(posting.step()), (*most).max(posting.step()));
+        }
+        // A scale may have been rounded up.
+        let largest = SparseVector::MAX_WEIGHT / 255.0 * 1.0001;
+        let is_in_range = |(&(n_terms, least, most), scale): (&(u32, u32, u32), &[u8; 4])| {
+            let scale = f32::from_le_bytes(*scale);
+            let is_scale = if most == 0 {
+                scale == 0.0 || scale == NO_SCALE
+            } else {
+                (NO_SCALE..=largest).contains(&scale)
+            };
+            is_scale && least > 0 && (scale <= NO_SCALE || most == 255) && n_terms as usize <= SparseVector::MAX_TERMS
+        };
+        rows.iter().zip(self.scales()).all(is_in_range)
     }
 
     /// Number of rows.
@@ -284,7 +316,16 @@ mod tests {
             writer.push(&SparseVector::from_foreign(terms, "m").unwrap()).unwrap();
         }
         let bytes = writer.finish();
-        let is_sound = |bytes: &[u8]| SparseFile::open(Arc::new(bytes.to_vec())).unwrap().has_sound_form();
+        let is_sound = |bytes: &[u8]| {
+            let mut bytes = bytes.to_vec();
+            let body_hash = blake3::hash(&bytes[HEADER_BYTES..]);
+            let header = RowsHeader {
+                body_hash,
+                ..RowsHeader::parse(MAGIC, &bytes).unwrap()
+            };
+            bytes[..HEADER_BYTES].copy_from_slice(&header.write(MAGIC));
+            SparseFile::open(Arc::new(bytes)).unwrap().verify().is_ok()
+        };
         assert!(is_sound(&bytes));
         let (scales, tokens) = (HEADER_BYTES, HEADER_BYTES + 3 * 4);
         let postings = tokens + 4 * 8;
@@ -293,13 +334,16 @@ mod tests {
             bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
             is_sound(&bytes)
         };
-        for scale in [f32::INFINITY, f32::NAN, -1.0] {
+        for scale in [f32::INFINITY, f32::NAN, -1.0, 0.0, 1e-40, 3930.0] {
             assert!(!patched(scales, scale.to_bits()), "{scale}");
         }
         assert!(!patched(tokens, 2), "tokens that do not ascend");
         assert!(!patched(tokens + 3 * 8, u32::MAX), "a token out of bounds");
         assert!(!patched(tokens + 4, 6), "ends that do not ascend");
         assert!(!patched(tokens + 3 * 8 + 4, 5), "postings of no token");
-        assert!(!patched(postings, 3 << 8 | 1), "a row that is not there");
+        assert!(!patched(postings, 3 << 8 | 255), "a row that is not there");
+        assert!(!patched(postings + 4, 254), "a row without its largest step");
+        assert!(!patched(postings + 4, 0), "a step of nothing");
+        assert!(!patched(postings + 8, 255), "a row twice for one token");
     }
 }

@@ -12,15 +12,15 @@ use crate::indexed::files_below;
 use crate::support::{Reply, Stub, TestRepo};
 
 /// A clone, and the bare repository that it comes from with an index that is honest so far.
-struct Trap {
+pub(super) struct Trap {
     remote: TestRepo,
     reference: String,
     files: String,
-    clone: TestRepo,
+    pub(super) clone: TestRepo,
 }
 
 impl Trap {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let repo = project();
         let remote = repo.bare_clone("remote.git");
         remote.git(["config", "uploadpack.allowFilter", "true"]);
@@ -58,6 +58,18 @@ impl Trap {
         line.split([' ', '\t']).nth(2).unwrap().to_owned()
     }
 
+    /// The bundle on it.
+    pub(super) fn part(&self) -> Vec<u8> {
+        self.remote.git_bytes(["cat-file", "blob", &self.id_of(".bundle")])
+    }
+
+    /// Puts another bundle in its place.
+    pub(super) fn put_part(&self, bytes: &[u8]) {
+        let part = self.part().len();
+        let files = self.files.replace(&self.id_of(".bundle"), &self.blob(bytes));
+        self.put(&files.replace(&format!("-{part}."), &format!("-{}.", bytes.len())));
+    }
+
     fn start(&self, args: &[&str]) -> Child {
         let mut command = Command::new(env!("CARGO_BIN_EXE_codescout"));
         command.args(args).current_dir(self.clone.root()).env_clear();
@@ -75,7 +87,7 @@ impl Trap {
 
     /// Runs a call that has to be refused with these words, and leaves nothing behind. What it said.
     #[track_caller]
-    fn refuses(&self, about: &str, args: &[&str], said: &str) -> String {
+    pub(super) fn refuses(&self, about: &str, args: &[&str], said: &str) -> String {
         let output = self.start(args).wait_with_output().unwrap();
         let text = [output.stdout, output.stderr].concat();
         let text = String::from_utf8_lossy(&text).into_owned();

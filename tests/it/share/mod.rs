@@ -6,6 +6,7 @@ mod commits;
 mod exchange;
 mod hostile;
 mod hostile_remote;
+mod poison;
 mod raw;
 mod sharing;
 mod templates;

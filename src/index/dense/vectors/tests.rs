@@ -126,6 +126,44 @@ fn every_single_bit_flip_is_noticed() {
     }
 }
 
+/// What a stranger makes, with the checksums that it has to have.
+#[test]
+fn values_out_of_range_are_damage_whatever_the_checksum_says() {
+    for (quantisation, row_bytes) in [(Quantisation::Int4, 4), (Quantisation::Int8, 8)] {
+        let sound = sample(quantisation, 3, 8);
+        let factors = 128 + 3 * row_bytes;
+        let patched = |at: usize, half: u16| {
+            let mut file = sound.clone();
+            file[at..at + 2].copy_from_slice(&half.to_le_bytes());
+            let body_hash = blake3::hash(&file[128..]);
+            let header = Header {
+                body_hash,
+                ..Header::parse(&file).unwrap()
+            };
+            file[..128].copy_from_slice(&header.write());
+            open(file).unwrap().verify()
+        };
+        let factor = u16::from_le_bytes([sound[factors], sound[factors + 1]]);
+        patched(factors, factor).unwrap();
+        let scaled = |by: f32| half::encode(half::decode(factor) * by);
+        for half in [
+            0x7c00,
+            0x7e00,
+            0xffff,
+            factor | 0x8000,
+            scaled(1000.0),
+            scaled(2.0),
+            scaled(0.5),
+            1,
+        ] {
+            assert!(patched(factors, half).is_err(), "factor {half:#x}");
+        }
+        for half in [0x7c00, 0x7e00, 0x8001] {
+            assert!(patched(factors + 6, half).is_err(), "weight {half:#x}");
+        }
+    }
+}
+
 #[test]
 fn a_later_format_is_named() {
     let mut file = sample(Quantisation::Int8, 1, 8);
