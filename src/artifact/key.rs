@@ -47,7 +47,7 @@ pub enum SkipReason {
     Symlink = 9,
     /// Another repository.
     Submodule = 10,
-    /// The object is not in this clone (partial clone).
+    /// The object is not in this clone, or damaged.
     Missing = 11,
     /// The file on disk cannot be read.
     Unreadable = 12,

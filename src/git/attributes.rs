@@ -98,7 +98,9 @@ impl Attributes {
             };
             match reader.blob(blob, MAX_RULES_BYTES)? {
                 BlobContent::Content(bytes) => sources.push((file.path.clone(), bytes)),
-                BlobContent::TooLarge { .. } | BlobContent::Missing => unread.push(file.path.clone()),
+                BlobContent::TooLarge { .. } | BlobContent::Missing | BlobContent::Damaged => {
+                    unread.push(file.path.clone())
+                }
             }
         }
         Ok(Self::new(sources, unread))

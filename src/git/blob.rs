@@ -5,7 +5,7 @@ use gix::odb::Header;
 use super::object_id::{from_gix, to_gix};
 use super::open::ObjectFormat;
 use super::reader::{ObjectError, ObjectReader, kind_name};
-use crate::model::BlobId;
+use crate::model::{BlobId, chain};
 
 /// What reading a blob gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,23 +17,37 @@ pub enum BlobContent {
         /// Its size in bytes.
         size: u64,
     },
-    /// Not in the repository: a partial clone left it with the remote. It is not fetched.
+    /// Not in the repository: a partial clone left it with the remote, or it is lost. It is not fetched.
     Missing,
+    /// In the repository, but unreadable, or no blob.
+    Damaged,
 }
 
 impl ObjectReader {
-    /// Reads the blob unless it is larger than `max_bytes`.
+    /// Reads the blob unless it is larger than `max_bytes`. One that cannot be had is an answer, so that it stops nothing else.
     pub fn blob(&mut self, id: BlobId, max_bytes: u64) -> Result<BlobContent, ObjectError> {
-        match self.blob_size(id)? {
-            None => return Ok(BlobContent::Missing),
-            Some(size) if size > max_bytes => return Ok(BlobContent::TooLarge { size }),
-            Some(_) => {}
-        }
-        match self.read(id.0, gix::objs::Kind::Blob) {
-            Ok(bytes) => Ok(BlobContent::Content(bytes)),
+        match self.blob_or_error(id, max_bytes) {
             Err(ObjectError::Missing { .. }) => Ok(BlobContent::Missing),
-            Err(error) => Err(error),
+            Err(error @ (ObjectError::Damaged { .. } | ObjectError::WrongKind { .. })) => {
+                tracing::warn!("{}", chain(&error));
+                Ok(BlobContent::Damaged)
+            }
+            read => read,
         }
+    }
+
+    fn blob_or_error(&mut self, id: BlobId, max_bytes: u64) -> Result<BlobContent, ObjectError> {
+        match self.blob_size(id)? {
+            None => Ok(BlobContent::Missing),
+            Some(size) if size > max_bytes => Ok(BlobContent::TooLarge { size }),
+            Some(_) => Ok(BlobContent::Content(self.read(id.0, gix::objs::Kind::Blob)?)),
+        }
+    }
+
+    /// Whether [`Self::blob`] gives its content or its size: a blob that was missing or damaged may have come back.
+    pub fn has_blob(&mut self, id: BlobId, max_bytes: u64) -> bool {
+        let found = self.blob(id, max_bytes);
+        matches!(found, Ok(BlobContent::Content(_) | BlobContent::TooLarge { .. }))
     }
 
     /// How many bytes the blob has, without unpacking it; `None` if it is not in the repository.

@@ -6,7 +6,7 @@
 //! meta          u32 base, u32 n, u32 changed paths, u32 bytes of an id: 20 or 32
 //! ids           n ids
 //! by_id         n × u32: the order of `ids`
-//! flags         n × u8: low four bits the boundary, 16 if the changes could not be told
+//! flags         n × u8: low four bits the boundary, 16 if the changes, or inexact renames among them, could not all be told
 //! times         n × i64: the committer's seconds since 1970
 //! parents       u32 numbers of parents, 2³² − 1 for one that is not recorded; parent_ends: n × u32
 //! people        record: list of (name, address)
@@ -277,7 +277,8 @@ impl Batch {
         Ok(boundary.ok_or_else(|| self.damaged("flags"))?)
     }
 
-    pub(super) fn is_unknown(&self, local: u32) -> bool {
+    /// Whether the changes of a commit could not all be told.
+    pub fn is_unknown(&self, local: u32) -> bool {
         self.flags.get(local as usize).is_some_and(|flags| flags & 16 != 0)
     }
 

@@ -88,9 +88,11 @@ fn commit_data(reader: &mut ObjectReader, id: CommitId, boundary: Boundary) -> R
         info.parents.clear();
     }
     let (changes, is_unknown) = match changes_of(reader, info.tree, &info.parents) {
-        Ok(changes) => (changes, false),
-        // A partial clone without trees, or a parent that is gone.
-        Err(ObjectError::Missing { .. }) => (Vec::new(), true),
+        Ok((changes, has_all_renames)) => (changes, !has_all_renames),
+        // A partial clone without trees, a parent that is gone, or damage.
+        Err(ObjectError::Missing { .. } | ObjectError::Damaged { .. } | ObjectError::WrongKind { .. }) => {
+            (Vec::new(), true)
+        }
         Err(error) => return Err(error),
     };
     Ok(CommitData {
@@ -106,14 +108,19 @@ fn commit_data(reader: &mut ObjectReader, id: CommitId, boundary: Boundary) -> R
     })
 }
 
-fn changes_of(reader: &mut ObjectReader, tree: TreeId, parents: &[CommitId]) -> Result<Vec<Change>, ObjectError> {
+/// What a commit changed, and whether every rename that it may have made could be looked for.
+fn changes_of(
+    reader: &mut ObjectReader,
+    tree: TreeId,
+    parents: &[CommitId],
+) -> Result<(Vec<Change>, bool), ObjectError> {
     let mut trees = Vec::with_capacity(parents.len());
     for parent in parents {
         trees.push(reader.commit(*parent)?.tree);
     }
-    let mut changes = changes_between(reader, trees.first().copied(), tree)?;
+    let (mut changes, has_all_renames) = changes_between(reader, trees.first().copied(), tree)?;
     mark_combined(reader, tree, trees.get(1..).unwrap_or_default(), &mut changes)?;
-    Ok(changes)
+    Ok((changes, has_all_renames))
 }
 
 /// The changes with renames found among them.
@@ -123,14 +130,18 @@ pub fn with_renames(reader: &mut ObjectReader, mut changes: Vec<Change>) -> Resu
 }
 
 /// What differs between two trees, renames found; ascending by path.
-fn changes_between(reader: &mut ObjectReader, from: Option<TreeId>, to: TreeId) -> Result<Vec<Change>, ObjectError> {
+fn changes_between(
+    reader: &mut ObjectReader,
+    from: Option<TreeId>,
+    to: TreeId,
+) -> Result<(Vec<Change>, bool), ObjectError> {
     let changed = reader.diff_trees(from, to)?;
     let mut changes: Vec<Change> = changed.into_iter().map(to_change).collect();
     changes.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     // A file that became a folder, or the other way round, is told once for each; a path is not told twice.
     changes.dedup_by(|later, earlier| later.path == earlier.path && merge_halves(earlier, later));
-    find_renames(reader, &mut changes)?;
-    Ok(changes)
+    let has_all_renames = find_renames(reader, &mut changes)?;
+    Ok((changes, has_all_renames))
 }
 
 fn to_change(change: TreeChange) -> Change {

@@ -163,7 +163,7 @@ fn content(reader: &mut ObjectReader, entry: Option<Entry>) -> Result<Option<Vec
         }
         Some(entry) => match reader.blob(BlobId(entry.oid), MAX_BYTES)? {
             BlobContent::Content(bytes) => Ok(Some(bytes)),
-            BlobContent::TooLarge { .. } | BlobContent::Missing => Ok(None),
+            BlobContent::TooLarge { .. } | BlobContent::Missing | BlobContent::Damaged => Ok(None),
         },
     }
 }

@@ -102,7 +102,7 @@ fn gather(
         }
         let info = match reader.commit(id) {
             Ok(info) => info,
-            Err(ObjectError::Missing { .. }) => {
+            Err(ObjectError::Missing { .. } | ObjectError::Damaged { .. } | ObjectError::WrongKind { .. }) => {
                 is_absent.insert(id, true);
                 continue;
             }

@@ -23,8 +23,8 @@ const MAX_BYTES: u64 = 4 << 20;
 /// git: `NUM_CANDIDATE_PER_DST`.
 const CANDIDATES_A_TARGET: usize = 4;
 
-/// Gives added files of `changes` the deleted file that they were.
-pub(super) fn find_renames(reader: &mut ObjectReader, changes: &mut [Change]) -> Result<(), ObjectError> {
+/// Gives added files of `changes` the deleted file that they were. Returns whether all that were to be compared could be read.
+pub(super) fn find_renames(reader: &mut ObjectReader, changes: &mut [Change]) -> Result<bool, ObjectError> {
     let is_file = |entry: &Option<Entry>| entry.as_ref().is_some_and(|entry| entry.mode != FileMode::Submodule);
     let pick = |is_wanted: &dyn Fn(&Change) -> bool| -> Vec<usize> {
         (0..changes.len()).filter(|&at| is_wanted(&changes[at])).collect()
@@ -32,7 +32,7 @@ pub(super) fn find_renames(reader: &mut ObjectReader, changes: &mut [Change]) ->
     let sources = pick(&|change| change.new.is_none() && is_file(&change.old));
     let targets = pick(&|change| change.old.is_none() && is_file(&change.new));
     if sources.is_empty() || targets.is_empty() {
-        return Ok(());
+        return Ok(true);
     }
     let mut finder = Finder {
         reader,
@@ -41,18 +41,19 @@ pub(super) fn find_renames(reader: &mut ObjectReader, changes: &mut [Change]) ->
         targets,
         found: Vec::new(),
         sketches: HashMap::new(),
+        has_read_all: true,
     };
     finder.equal_content();
     finder.namesakes()?;
     finder.most_similar()?;
-    let found = std::mem::take(&mut finder.found);
+    let (found, has_read_all) = (std::mem::take(&mut finder.found), finder.has_read_all);
     for (source, target, score) in found {
         changes[target].origin = Some(Origin {
             path: changes[source].path.clone(),
             similarity: (score * 100 / MAX_SCORE) as u8,
         });
     }
-    Ok(())
+    Ok(has_read_all)
 }
 
 struct Finder<'a> {
@@ -64,6 +65,8 @@ struct Finder<'a> {
     targets: Vec<usize>,
     found: Vec<(usize, usize, u64)>,
     sketches: HashMap<Oid, Option<Sketch>>,
+    /// Whether no version was missing or damaged.
+    has_read_all: bool,
 }
 
 impl Finder<'_> {
@@ -194,7 +197,11 @@ impl Finder<'_> {
         }
         let sketch = match self.reader.blob(BlobId(oid), MAX_BYTES)? {
             BlobContent::Content(bytes) => Some(Sketch::of(&bytes)),
-            BlobContent::TooLarge { .. } | BlobContent::Missing => None,
+            BlobContent::TooLarge { .. } => None,
+            BlobContent::Missing | BlobContent::Damaged => {
+                self.has_read_all = false;
+                None
+            }
         };
         self.sketches.insert(oid, sketch);
         Ok(())

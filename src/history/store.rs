@@ -282,7 +282,7 @@ impl History {
     }
 
     /// How many paths a commit changed.
-    pub(super) fn n_touched(&self, number: u32) -> Result<usize, HistoryError> {
+    pub fn n_touched(&self, number: u32) -> Result<usize, HistoryError> {
         let (batch, local) = self.batch(number);
         Ok(batch.n_touched(local)?)
     }

@@ -18,8 +18,6 @@ use super::versions::{Versions, is_traced};
 
 /// Versions of a path that are kept for the next of its changes: on several branches it goes to and fro.
 const KEPT_VERSIONS: usize = 4;
-/// So many changes of which a version was not there are asked for it again.
-const MAX_TRIED: usize = 64;
 
 /// Why a batch could not be traced.
 #[derive(Debug, thiserror::Error)]
@@ -91,8 +89,8 @@ fn paths_of(batch: &Batch, is_wanted: &dyn Fn(u32) -> bool) -> Result<Vec<Change
     Ok(paths)
 }
 
-/// The versions of each change of which one was not in the repository, of the newest.
-pub fn unread(batch: &Batch, symbols: &SymbolBatch) -> Result<Vec<Vec<Oid>>, BatchError> {
+/// The versions of each change of which one was missing or damaged, with the commit's number in the batch.
+pub fn unread(batch: &Batch, symbols: &SymbolBatch) -> Result<Vec<(u32, Vec<Oid>)>, BatchError> {
     let mut found = Vec::new();
     for (path, traced) in symbols.all(batch)? {
         let changes = batch.changes_of(batch.path(path).unwrap_or_default())?;
@@ -118,9 +116,7 @@ pub fn unread(batch: &Batch, symbols: &SymbolBatch) -> Result<Vec<Vec<Oid>>, Bat
             found.push((local, versions.map(|entry| entry.oid).collect()));
         }
     }
-    found.sort_by_key(|(local, _): &(u32, Vec<Oid>)| std::cmp::Reverse(*local));
-    found.truncate(MAX_TRIED);
-    Ok(found.into_iter().map(|(_, versions)| versions).collect())
+    Ok(found)
 }
 
 /// What one commit did to one path; `None` where a version is not in the repository.

@@ -67,7 +67,7 @@ impl<R: std::borrow::BorrowMut<ObjectReader>> Versions<R> {
             match self.reader.borrow_mut().blob(BlobId(entry.oid), self.max_bytes)? {
                 BlobContent::Content(bytes) => Some(bytes),
                 BlobContent::TooLarge { .. } => Some(Vec::new()),
-                BlobContent::Missing => None,
+                BlobContent::Missing | BlobContent::Damaged => None,
             },
         )
     }

@@ -498,7 +498,7 @@ impl GivenCommits {
             }
         }
         if self.history.unknown().iter().any(|number| self.reached.has(*number)) {
-            return incomplete("folders of older commits");
+            return incomplete("folders or versions of files of older commits");
         }
         let symbols = |at| self.history.symbols(at, self.symbol_recipe);
         let n_unread: u32 = (0..self.history.batches().len())

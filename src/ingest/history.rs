@@ -136,6 +136,7 @@ impl Recorder<'_> {
     ) -> Result<RecordOutcome, RecordError> {
         let started = Instant::now();
         let mut outcome = RecordOutcome::default();
+        self.mend(sidecar, interrupt)?;
         // Another recorder may publish meanwhile; then the rest is looked at anew.
         while !self.record_from_here(sidecar, tips, &mut outcome, progress, interrupt)? {}
         self.tidy(sidecar, interrupt)?;
@@ -182,12 +183,101 @@ impl Recorder<'_> {
                 tracing::info!("the clone is less shallow than it was: recording commits anew");
                 return Ok(false);
             }
+            if boundary == Boundary::Missing && self.has_parents(history, number)? {
+                tracing::info!("commits that were missing are there now: recording commits anew");
+                return Ok(false);
+            }
             if boundary == Boundary::Limit && self.lets_more(history, number)? {
                 tracing::info!("more commits are to be recorded than before: recording them anew");
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// Whether all parents of a commit can be read.
+    fn has_parents(&self, history: &History, number: u32) -> Result<bool, RecordError> {
+        let mut reader = self.repository.reader();
+        let Ok(info) = reader.commit(history.id(number)?) else {
+            return Ok(false);
+        };
+        Ok(info.parents.iter().all(|parent| reader.commit(*parent).is_ok()))
+    }
+
+    /// Records batches anew of which objects that were missing or damaged are there now. What stood beside them but for messages is
+    /// made again by who traces and indexes lines.
+    fn mend(&self, sidecar: &Sidecar, interrupt: &AtomicBool) -> Result<(), RecordError> {
+        let state = sidecar.state()?.unwrap_or_default();
+        let Some(history) = self
+            .sound(sidecar, &state)?
+            .filter(|history| !history.unknown().is_empty())
+        else {
+            return Ok(());
+        };
+        let mut before = History::default();
+        for (batch, entry) in history.batches().iter().zip(&state.history) {
+            if self.can_be_mended(batch, interrupt)? {
+                let commit = |local| Ok((batch.id(local)?, batch.boundary(local)?));
+                let commits = (0..batch.n_commits()).map(commit);
+                let commits: Vec<_> = commits.collect::<Result<_, BatchError>>()?;
+                match self.batch(&before, &commits, &|| {}, interrupt) {
+                    Ok(writer) => self.publish_mended(sidecar, entry, &writer.finish(), interrupt)?,
+                    // git has removed a commit since, of which more is known than could be told now.
+                    Err(RecordError::Object(error)) => tracing::info!(%error, "commits are not recorded anew"),
+                    Err(error) => return Err(error),
+                }
+            }
+            before.push(Batch::open(sidecar, &entry.records.name)?)?;
+        }
+        Ok(())
+    }
+
+    /// Whether more can be told now of a commit of a batch; of a partial clone, where objects come a few at a time, of all that
+    /// lack something.
+    fn can_be_mended(&self, batch: &Batch, interrupt: &AtomicBool) -> Result<bool, RecordError> {
+        let mut can_one = false;
+        for local in (0..batch.n_commits()).filter(|local| batch.is_unknown(*local)) {
+            let commit = (batch.id(local)?, batch.boundary(local)?);
+            let can_this = match collect(self.repository, &[commit], 1, &|| {}, interrupt) {
+                Ok(now) => now.iter().all(|data| !data.is_unknown),
+                Err(CollectError::Object(_)) => false,
+                Err(error) => return Err(error.into()),
+            };
+            if can_this != self.repository.is_partial() {
+                return Ok(can_this);
+            }
+            can_one |= can_this;
+        }
+        Ok(can_one)
+    }
+
+    fn publish_mended(
+        &self,
+        sidecar: &Sidecar,
+        entry: &HistoryEntry,
+        bytes: &[u8],
+        interrupt: &AtomicBool,
+    ) -> Result<(), RecordError> {
+        let lock = sidecar.lock_unless(self.patience, interrupt)?;
+        let Some(mut state) = sidecar.state()? else {
+            return Ok(());
+        };
+        let Some(current) = state.history.iter_mut().find(|known| *known == entry) else {
+            return Ok(());
+        };
+        *current = HistoryEntry {
+            records: store(sidecar, Store::History, HISTORY_ENDING, bytes)?,
+            symbols: None,
+            lines: None,
+            ..entry.clone()
+        };
+        publish_state(sidecar, &lock, &mut state)?;
+        let replaced = HistoryEntry {
+            messages: None,
+            ..entry.clone()
+        };
+        retire_history(sidecar, &[replaced]);
+        Ok(())
     }
 
     /// Whether a parent of a commit at which the record ends would be recorded now.

@@ -81,7 +81,12 @@ impl Ingest<'_> {
             repair.n_trees += 1;
             self.pass("repair.rebuilt")?;
         }
-        repair.after = self.verify(Depth::default(), progress, limits)?;
+        // All of it: what was made again is said to be sound.
+        let no_deadline = Limits {
+            deadline: None,
+            ..limits
+        };
+        repair.after = self.verify(Depth::default(), progress, no_deadline)?;
         Ok(repair)
     }
 

@@ -121,7 +121,9 @@ impl Ingest<'_> {
         let (mut state, known) = self.sound_state(&lock)?;
         let snapshots = SnapshotStore::new(self.sidecar, state.epoch, state.recipe);
         match snapshots.load(target.tree) {
-            Ok(Some(layers)) if !can_be_completed(&layers, self.repository) => return Ok(Outcome::default()),
+            Ok(Some(layers)) if !can_be_completed(&layers, self.repository, self.options.max_blob_bytes) => {
+                return Ok(Outcome::default());
+            }
             Ok(_) => {}
             Err(error) => {
                 tracing::warn!("{}: written anew", chain(&error));
@@ -293,7 +295,7 @@ impl Ingest<'_> {
                 continue;
             };
             // A difference does not tell of files that were missing and are there now.
-            if can_be_completed(&layers, self.repository) {
+            if can_be_completed(&layers, self.repository, self.options.max_blob_bytes) {
                 continue;
             }
             // Its objects may be gone from the repository; then it is no start either.

@@ -1,11 +1,11 @@
 //! Traces definitions through recorded commits, the newest first, so that a question about one need not read versions of files.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crate::history::{History, SymbolBatch, TracedPaths, n_traced, symbol_batch_bytes, symbol_recipe, trace, unread};
-use crate::model::{BlobId, Oid};
+use crate::model::BlobId;
 use crate::sidecar::{HistoryEntry, Sidecar, Store};
 
 use super::history::{RecordError, Recorder};
@@ -31,12 +31,14 @@ pub struct TraceOutcome {
     pub elapsed: Duration,
 }
 
-/// The commits to trace next: those of an entry between two of its numbers.
+/// The commits to trace next, of one entry.
 struct Turn {
     entry: usize,
-    start: u32,
-    end: u32,
-    /// Whether they are traced although they have been, as what was not in the repository is now.
+    /// The first that is traced once they are.
+    first: u32,
+    /// By their numbers in the batch.
+    locals: BTreeSet<u32>,
+    /// Whether they have been traced before, without what was not in the repository and is now.
     is_again: bool,
 }
 
@@ -44,7 +46,7 @@ impl Turn {
     /// Changed paths that it looks at.
     fn n_changes(&self, history: &History) -> Result<usize, RecordError> {
         let batch = &history.batches()[self.entry];
-        Ok(n_traced(batch, &|local| (self.start..self.end).contains(&local))?)
+        Ok(n_traced(batch, &|local| self.locals.contains(&local))?)
     }
 }
 
@@ -69,7 +71,7 @@ impl Recorder<'_> {
             };
             let turn = match next_turn(&history, recipe) {
                 Some(turn) => Some(turn),
-                None => self.turn_again(&history, recipe, &mut seen)?,
+                None => self.turn_again(&history, max_bytes, &mut seen)?,
             };
             let Some(turn) = turn else { break };
             // A turn that is repeated was not among those that were counted ahead.
@@ -82,7 +84,7 @@ impl Recorder<'_> {
             let advance = || progress.advance(0);
             let (n_changes, bytes) = self.traced(&history, &turn, max_bytes, &advance, interrupt)?;
             if self.publish_symbols(sidecar, &state.history[turn.entry], &bytes, interrupt)? {
-                outcome.n_new_commits += turn.end - turn.start;
+                outcome.n_new_commits += turn.locals.len() as u32;
                 outcome.n_changes += n_changes;
             } else {
                 is_counted = false;
@@ -96,26 +98,35 @@ impl Recorder<'_> {
         Ok(outcome)
     }
 
-    /// The newest commits of a batch in which versions were not there that are there now, each batch once.
-    fn turn_again(&self, history: &History, recipe: u64, seen: &mut HashSet<u32>) -> Result<Option<Turn>, RecordError> {
+    /// The commits of a batch of which a version was missing or damaged and all can be read now, each batch once.
+    fn turn_again(
+        &self,
+        history: &History,
+        max_bytes: u64,
+        seen: &mut HashSet<u32>,
+    ) -> Result<Option<Turn>, RecordError> {
         let mut reader = self.repository.reader();
         for (entry, batch) in history.batches().iter().enumerate().rev() {
-            let symbols = history.symbols(entry, recipe).filter(|symbols| symbols.n_unread() > 0);
-            let Some(symbols) = symbols.filter(|_| seen.insert(batch.base())) else {
+            let symbols = history.symbols(entry, symbol_recipe(max_bytes));
+            let Some(symbols) = symbols.filter(|symbols| symbols.n_unread() > 0 && seen.insert(batch.base())) else {
                 continue;
             };
-            for versions in unread(batch, symbols)? {
-                let mut is_there = |version: &Oid| reader.blob_size(BlobId(*version)).map(|size| size.is_some());
-                let there = versions.iter().map(&mut is_there).collect::<Result<Vec<bool>, _>>()?;
-                if there.into_iter().all(|is_there| is_there) {
-                    let end = batch.n_commits();
-                    return Ok(Some(Turn {
-                        entry,
-                        start: end.saturating_sub(COMMITS_A_TURN),
-                        end,
-                        is_again: true,
-                    }));
+            let mut locals = BTreeSet::new();
+            for (local, versions) in unread(batch, symbols)? {
+                if versions
+                    .iter()
+                    .all(|version| reader.has_blob(BlobId(*version), max_bytes))
+                {
+                    locals.insert(local);
                 }
+            }
+            if !locals.is_empty() {
+                return Ok(Some(Turn {
+                    entry,
+                    first: symbols.first(),
+                    locals,
+                    is_again: true,
+                }));
             }
         }
         Ok(None)
@@ -133,16 +144,20 @@ impl Recorder<'_> {
         let recipe = symbol_recipe(max_bytes);
         let batch = &history.batches()[turn.entry];
         let n_changes = turn.n_changes(history)?;
-        let locals = (turn.start..turn.end).collect();
-        let mut paths = trace(self.repository, batch, &locals, max_bytes, advance, interrupt)?;
-        let known = match history.symbols(turn.entry, recipe).filter(|_| !turn.is_again) {
+        let mut paths = trace(self.repository, batch, &turn.locals, max_bytes, advance, interrupt)?;
+        let known = match history.symbols(turn.entry, recipe) {
             Some(symbols) => symbols.all(batch)?,
             None => TracedPaths::new(),
         };
-        for (path, changes) in known {
-            paths.entry(path).or_default().extend(changes);
+        for (path, mut changes) in known {
+            changes.retain(|change| !turn.locals.contains(&change.local));
+            if !changes.is_empty() {
+                let all = paths.entry(path).or_default();
+                all.extend(changes);
+                all.sort_by_key(|change| change.local);
+            }
         }
-        Ok((n_changes, symbol_batch_bytes(batch, turn.start, recipe, &paths)))
+        Ok((n_changes, symbol_batch_bytes(batch, turn.first, recipe, &paths)))
     }
 
     /// Publishes what is known of a batch; `false` if it has been replaced meanwhile.
@@ -183,10 +198,11 @@ fn next_turn(history: &History, recipe: u64) -> Option<Turn> {
         .rev()
         .find(|entry| first_traced(history, *entry, recipe) > 0)?;
     let end = first_traced(history, entry, recipe);
+    let first = end.saturating_sub(COMMITS_A_TURN);
     Some(Turn {
         entry,
-        start: end.saturating_sub(COMMITS_A_TURN),
-        end,
+        first,
+        locals: (first..end).collect(),
         is_again: false,
     })
 }

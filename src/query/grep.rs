@@ -227,7 +227,7 @@ fn search_file(reader: &mut SourceReader<'_>, file: FileId, request: &GrepReques
     match reader.read(file) {
         Ok(Source::Bytes(bytes)) => search_bytes(file, &bytes, request),
         Ok(Source::Submodule) => Searched::Nothing,
-        Ok(Source::Missing) => Searched::Unread(file, "its content is not in this clone".to_owned()),
+        Ok(Source::Missing) => Searched::Unread(file, "its content is missing or damaged in git".to_owned()),
         Ok(Source::Refused(reason)) => Searched::Unread(file, reason),
         Err(error) => Searched::Unread(file, error.to_string()),
     }

@@ -122,13 +122,14 @@ impl Gaps {
                 *gaps.boundaries.entry(boundary.name()).or_default() += 1;
             }
         }
-        let n_unknown = history
-            .unknown()
-            .into_iter()
-            .filter(|number| reached.has(*number))
-            .count();
-        if n_unknown > 0 {
-            gaps.boundaries.insert("unknown", n_unknown as u32);
+        for number in history.unknown().into_iter().filter(|number| reached.has(*number)) {
+            // Where something of a commit is known, trees were there and versions of files were not.
+            let what = if history.n_touched(number)? == 0 {
+                "unknown"
+            } else {
+                "renames"
+            };
+            *gaps.boundaries.entry(what).or_default() += 1;
         }
         Ok(gaps)
     }
@@ -142,9 +143,14 @@ impl Gaps {
                     "parents are not in this repository: nothing is known before"
                 }
                 name if name == Boundary::Limit.name() => "older commits were not recorded: nothing is known before",
-                _ => "trees are not in this repository: nothing is known of the changes of",
+                "renames" => "contents of files are missing or damaged: inexact renames are not known in",
+                _ => "trees are missing or damaged: nothing is known of the changes of",
             };
-            format!("{why} {n_commits} commits")
+            let how = match *name {
+                "renames" | "unknown" => " (codescout doctor tells how to get them)",
+                _ => "",
+            };
+            format!("{why} {n_commits} commits{how}")
         };
         self.boundaries.iter().map(sentence).collect()
     }
@@ -327,7 +333,7 @@ pub fn patch_of(
             .blob(BlobId(entry.oid), MAX_PATCH_BYTES)
             .map(|content| match content {
                 BlobContent::Content(bytes) => Some(bytes),
-                BlobContent::TooLarge { .. } | BlobContent::Missing => None,
+                BlobContent::TooLarge { .. } | BlobContent::Missing | BlobContent::Damaged => None,
             }),
     };
     let (Some(old), Some(new)) = (read(old)?, read(new)?) else {

@@ -91,7 +91,7 @@ pub enum ReadError {
         path: String,
     },
     /// Its bytes are not here.
-    #[error("the content of {path:?} is not in this clone")]
+    #[error("the content of {path:?} is missing or damaged in git")]
     Missing {
         /// Its path.
         path: String,

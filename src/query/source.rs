@@ -106,7 +106,7 @@ impl SourceReader<'_> {
         }
         Ok(match self.view.read(file, &mut self.objects, u64::MAX)? {
             BlobContent::Content(bytes) => Source::Bytes(bytes),
-            BlobContent::Missing | BlobContent::TooLarge { .. } => Source::Missing,
+            BlobContent::Missing | BlobContent::Damaged | BlobContent::TooLarge { .. } => Source::Missing,
         })
     }
 

@@ -61,7 +61,7 @@ impl BlobReader for BlobsReader<'_> {
         match self.reader.blob(key.blob, self.max_bytes) {
             Ok(BlobContent::Content(bytes)) => SourceBlob::Content(bytes),
             Ok(BlobContent::TooLarge { .. }) => SourceBlob::Skipped(SkipReason::TooLarge),
-            Ok(BlobContent::Missing) => SourceBlob::Absent,
+            Ok(BlobContent::Missing | BlobContent::Damaged) => SourceBlob::Absent,
             Err(error) => {
                 tracing::warn!(blob = %key.blob, %error, "blob cannot be read");
                 SourceBlob::Absent

@@ -135,17 +135,18 @@ const MAX_LOOKUPS: usize = 1_000;
 /// Whether the repository has got a blob that was missing when the manifest was made, so that it is to be made anew.
 ///
 /// Of very many missing blobs an even sample is looked at.
-pub fn can_be_completed(layers: &[Manifest], repository: &Repository) -> bool {
+pub fn can_be_completed(layers: &[Manifest], repository: &Repository, max_blob_bytes: u64) -> bool {
     let missing = missing_blobs(layers);
     if missing.is_empty() {
         return false;
     }
     let mut reader = repository.reader();
     let mut sample = missing.iter().step_by(missing.len().div_ceil(MAX_LOOKUPS));
-    sample.any(|&blob| matches!(reader.blob_size(blob), Ok(Some(_))))
+    sample.any(|(_, blob)| reader.has_blob(*blob, max_blob_bytes))
 }
 
-fn missing_blobs(layers: &[Manifest]) -> Vec<BlobId> {
+/// The files of a snapshot whose blobs could not be had when it was made.
+pub fn missing_blobs(layers: &[Manifest]) -> Vec<(RepoPath, BlobId)> {
     let mut blobs = Vec::new();
     for (number, layer) in layers.iter().enumerate() {
         for index in (0..layer.n_files()).filter(|&index| layer.blob(index).is_none()) {
@@ -156,7 +157,7 @@ fn missing_blobs(layers: &[Manifest]) -> Vec<BlobId> {
                     .any(|above| above.names(entry.path.as_bytes()))
             };
             if entry.status == FileStatus::Skipped(SkipReason::Missing) && !is_hidden() {
-                blobs.push(BlobId(entry.oid));
+                blobs.push((entry.path, BlobId(entry.oid)));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Opens the recorded history for a command, recording first what is missing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -10,20 +10,23 @@ use anyhow::{Context, Result, ensure};
 
 use crate::git::{BlobContent, KnownFiles, OnDisk, WorkTreeChanges, WorkTreeReader};
 use crate::history::{
-    Batch, Entry, History, LineChanges, Mailmap, Messages, Reachable, gone_files, record_recipe, symbol_recipe,
+    Batch, Entry, History, LineChanges, Mailmap, Messages, Reachable, gone_files, record_recipe, symbol_recipe, unread,
 };
 use crate::ingest::{
     Audit, ExaminedCommits, GivenCommits, OfferedCommits, PassedOver, Progress, RecordError, RecordOutcome, Recorder,
     Target, TraceOutcome,
 };
 use crate::model::{BlobId, CommitId, Oid, RepoPath, TreeId};
-use crate::sidecar::{HistoryEntry, Sidecar, State, StateError};
+use crate::sidecar::{HistoryEntry, Sidecar, State, StateError, Store};
+use crate::snapshot::missing_blobs;
 use crate::surface::open::{PATIENCE, Workspace, is_read_only};
 
 /// Records that could not be kept.
 const IN_MEMORY_NOTE: &str = "the index cannot be written here; commits were recorded in memory";
 /// Through so many new commits definitions are traced before an answer; more are left to the next run that indexes.
 const MAX_TRACED_FIRST: u32 = 256;
+/// Of so many commits whose changes are not all known the versions are looked for.
+const MAX_UNKNOWN: usize = 1_000;
 /// A mailmap is a small file.
 const MAX_MAILMAP_BYTES: u64 = 4 << 20;
 
@@ -43,6 +46,13 @@ pub struct OpenedHistory {
     pub mailmap: Mailmap,
     /// What is to be said about the answer.
     pub notes: Vec<String>,
+}
+
+/// Which records of commits there are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Recorded {
+    has_commits: bool,
+    is_traced: bool,
 }
 
 /// Recorded commits, and what the state says of their batches.
@@ -159,10 +169,49 @@ impl Workspace {
         }
         let is_traced = self.is_traced();
         let outcome = self.record_history(tips, progress, interrupt)?;
-        if is_traced && outcome.n_new_commits > 0 {
+        // Without new commits too: objects that were missing or damaged may be there now.
+        if is_traced {
             self.trace_history(progress, interrupt)?;
         }
         Ok(Some(outcome))
+    }
+
+    /// What is recorded of commits, to be recorded again once damage is set aside; from the names of files where the state cannot
+    /// tell.
+    pub(crate) fn recorded(&self, sidecar: &Sidecar) -> Recorded {
+        if let Ok(Some(state)) = sidecar.state() {
+            return Recorded {
+                has_commits: !state.history.is_empty(),
+                is_traced: state.history.iter().any(|entry| entry.symbols.is_some()),
+            };
+        }
+        let files = std::fs::read_dir(sidecar.folder(Store::History)).into_iter().flatten();
+        let names: Vec<_> = files.filter_map(|file| Some(file.ok()?.path())).collect();
+        let has = |ending: &str| {
+            names
+                .iter()
+                .any(|name| name.extension().is_some_and(|found| found == ending))
+        };
+        Recorded {
+            has_commits: has("hist"),
+            is_traced: has("sym"),
+        }
+    }
+
+    /// Records again what was recorded before.
+    pub(crate) fn record_again(
+        &self,
+        recorded: Recorded,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<()> {
+        if recorded.has_commits {
+            self.record_history(&self.branch_tips()?, progress, interrupt)?;
+        }
+        if recorded.is_traced {
+            self.trace_history(progress, interrupt)?;
+        }
+        Ok(())
     }
 
     /// Traces definitions through all recorded commits.
@@ -252,6 +301,50 @@ impl Workspace {
             self.index_gone(sidecar, progress, interrupt)?;
         }
         Ok(taken)
+    }
+
+    /// The objects of which something was to be read and could not be: files of HEAD with their blobs, and versions of files in
+    /// recorded commits, each once. They may have come back since.
+    pub(crate) fn unread_objects(&self) -> Result<Vec<(Option<RepoPath>, Oid)>> {
+        let mut found = Vec::new();
+        if let Some(target) = self.target("HEAD")? {
+            let files = self.stored_tree(target.tree).map(|layers| missing_blobs(&layers));
+            found.extend(files.into_iter().flatten().map(|(path, blob)| (Some(path), blob.0)));
+        }
+        let (history, _) = self.stored_history()?.unwrap_or_default();
+        for (at, batch) in history.batches().iter().enumerate() {
+            let symbols = history.symbols(at, self.symbol_recipe());
+            if let Some(symbols) = symbols.filter(|symbols| symbols.n_unread() > 0) {
+                let versions = unread(batch, symbols)?.into_iter().flat_map(|(_, versions)| versions);
+                found.extend(versions.map(|oid| (None, oid)));
+            }
+        }
+        for number in history.unknown().into_iter().take(MAX_UNKNOWN) {
+            let changes = history.changes_at(number)?.into_iter();
+            let compared = changes.filter(|change| change.old.is_none() || change.new.is_none());
+            found.extend(compared.filter_map(|change| Some((None, change.old.or(change.new)?.oid))));
+        }
+        let mut seen = HashSet::new();
+        found.retain(|(_, oid)| seen.insert(*oid));
+        Ok(found)
+    }
+
+    /// That files of a revision are not searched because their blobs cannot be had.
+    pub(crate) fn unread_files(&self, target: Option<Target>) -> Option<String> {
+        let layers = self.stored_tree(target?.tree)?;
+        let n_files = Some(missing_blobs(&layers).len()).filter(|&n_files| n_files > 0)?;
+        Some(format!(
+            "{n_files} files of this revision are missing or damaged: definitions in them are not known; {}",
+            self.how_to_get_objects()
+        ))
+    }
+
+    /// What is to be done where objects are missing or damaged.
+    pub(crate) fn how_to_get_objects(&self) -> &'static str {
+        match self.repository.is_partial() {
+            true => "git fetch --refetch --no-filter and then codescout index complete the answer",
+            false => "codescout doctor names them and says how to get them back",
+        }
     }
 
     /// What definitions are traced by here.

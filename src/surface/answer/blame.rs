@@ -382,8 +382,15 @@ impl Question<'_> {
             hint: format!("history {} tells what became of it", path.to_text()),
         };
         let not_here = || Hinted {
-            message: format!("the content of {:?} is not in this repository", path.to_text()),
-            hint: format!("git fetch brings it; history {} tells what is known", path.to_text()),
+            message: format!(
+                "the content of {:?} is missing or damaged in this repository",
+                path.to_text()
+            ),
+            hint: format!(
+                "{}; history {} tells what is known",
+                targets.workspace.how_to_get_objects(),
+                path.to_text()
+            ),
         };
         let changed = targets.uncommitted.iter().find(|change| change.path == *path);
         let file = match (targets.shapes(path)?, changed) {

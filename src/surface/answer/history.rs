@@ -158,7 +158,7 @@ impl HistoryBody {
     pub(crate) fn nowhere(&self) -> String {
         match self.incomplete.is_empty() {
             true => format!("{:?} was never there", self.target.path),
-            false => format!("{:?} is not known to have been there", self.target.path),
+            false => format!("it is not known whether {:?} was ever there", self.target.path),
         }
     }
 }
@@ -283,7 +283,12 @@ impl Question<'_> {
             self.path = path.clone();
         }
         let is_nowhere = matches!(target, Target::Unknown(..));
-        answer.incomplete.extend(self.targets.untraced().filter(|_| is_nowhere));
+        if is_nowhere {
+            answer
+                .incomplete
+                .extend(self.workspace.unread_files(self.opened.target));
+            answer.incomplete.extend(self.targets.untraced());
+        }
         if self.args.op == HistoryOp::Deleted {
             answer.target.kind = if is_nowhere { "symbol" } else { "folder" };
             match is_nowhere {
@@ -419,15 +424,19 @@ impl Question<'_> {
         let life = symbols.life(own.as_ref().map_or(key, |own| &own.committed))?;
         answer.target.present = match &own {
             Some(own) => own.is_there,
-            None => life.is_there,
+            // What no commit is known to have brought can be there all the same.
+            None => life.is_there || (life.n_missing > 0 && self.is_defined(key)?),
         };
         let is_taken = own.as_ref().is_some_and(|own| !own.is_there) && life.is_there;
         if life.changes.is_empty() && !answer.target.present && !is_taken {
             answer.target.kind = "unknown";
         }
         if life.n_missing > 0 {
-            let why = format!("{} versions of its file are not in this repository", life.n_missing);
-            answer.incomplete.push(why);
+            answer.incomplete.push(format!(
+                "{} versions of its file are missing or damaged, and so may be the commits that changed it; {}",
+                life.n_missing,
+                self.workspace.how_to_get_objects()
+            ));
         }
         let history = &self.opened.history;
         let numbers: Vec<u32> = life.changes.iter().map(|change| change.commit).collect();
@@ -484,6 +493,12 @@ impl Question<'_> {
             answer.results.push(told);
         }
         Ok(())
+    }
+
+    /// Whether the definition stands in its file as it is now.
+    fn is_defined(&self, key: &SymbolKey) -> Result<bool> {
+        let file = self.targets.shapes(&key.path)?;
+        Ok(file.is_some_and(|file| file.find(&key.name, key.nth).is_some()))
     }
 
     /// What is not committed of the target.

@@ -196,7 +196,7 @@ impl Past {
                 let range = hit.lines(bytes).map_or(place.range, |(_, _, range)| range);
                 bytes.get(range.as_usize()).unwrap_or_default()
             }
-            BlobContent::TooLarge { .. } | BlobContent::Missing => &[],
+            BlobContent::TooLarge { .. } | BlobContent::Missing | BlobContent::Damaged => &[],
         };
         // What stands around it says when the lines behind it came, not when it did.
         let finder = memchr::memmem::Finder::new(text.trim_ascii());

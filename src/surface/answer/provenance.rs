@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::artifact::SkipReason;
 use crate::ingest::Target;
 use crate::snapshot::View;
 use crate::surface::open::Workspace;
@@ -35,12 +36,24 @@ struct CoverageOut {
     skipped: BTreeMap<String, u32>,
 }
 
+/// Why an answer about files of which so many are not there is partial.
+fn missing(n_files: u32) -> String {
+    format!("{n_files} files are missing or damaged in git and not searched; codescout doctor tells how to get them")
+}
+
 impl ProvenanceOut {
     /// Of a view.
     pub(crate) fn of(view: &View) -> Self {
         let provenance = view.provenance();
         let coverage = view.coverage();
         let withheld = (view.n_withheld() > 0).then(|| ("credentials".to_owned(), view.n_withheld()));
+        let n_missing = coverage.skipped.get(&SkipReason::Missing).copied();
+        let incomplete: Vec<String> = provenance
+            .incomplete
+            .iter()
+            .cloned()
+            .chain(n_missing.map(missing))
+            .collect();
         Self {
             repo: provenance.repo.display().to_string(),
             reference: provenance.reference.clone(),
@@ -58,8 +71,8 @@ impl ProvenanceOut {
                     .collect(),
             }),
             profile: provenance.profile.clone(),
-            complete: provenance.incomplete.is_empty(),
-            incomplete_because: provenance.incomplete.clone(),
+            complete: incomplete.is_empty(),
+            incomplete_because: incomplete,
             notes: Vec::new(),
         }
     }
@@ -135,6 +148,8 @@ impl ProvenanceOut {
             && let Some(n_files) = coverage.skipped.remove("missing")
         {
             coverage.skipped.insert("not_indexed_yet".to_owned(), n_files);
+            self.incomplete_because.retain(|why| *why != missing(n_files));
+            self.complete = self.incomplete_because.is_empty();
         }
     }
 

@@ -477,7 +477,7 @@ fn result_out(view: &View, reader: &mut ObjectReader, hit: &Hit, explain: bool) 
     };
     let bytes = match view.read(place.file, reader, u64::MAX)? {
         BlobContent::Content(bytes) => bytes,
-        BlobContent::TooLarge { .. } | BlobContent::Missing => Vec::new(),
+        BlobContent::TooLarge { .. } | BlobContent::Missing | BlobContent::Damaged => Vec::new(),
     };
     let (start_line, end_line, range) = hit
         .lines(&bytes)

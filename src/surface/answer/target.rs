@@ -9,7 +9,7 @@ use bstr::ByteSlice;
 
 use super::{Hinted, inside};
 use crate::extract::{DefinitionKind, Extractor, Options};
-use crate::history::{FileShapes, Shape, SymbolKey, lines_of};
+use crate::history::{FileShapes, Shape, SymbolBatch, SymbolKey, lines_of};
 use crate::model::RepoPath;
 use crate::query::{
     DeletedSymbol, FileFilter, PartQuery, Sources, SymbolQuery, SymbolRequest, deleted_symbols, is_called, kind_name,
@@ -246,15 +246,25 @@ impl Targets<'_> {
     }
 
     /// Why definitions that are no longer there may not be found by name.
-    pub(crate) fn untraced(&self) -> Option<String> {
-        let history = &self.opened.history;
-        let (n_traced, n_commits) = (history.n_traced(self.workspace.symbol_recipe()), history.n_commits());
-        (n_traced < n_commits).then(|| {
-            format!(
+    pub(crate) fn untraced(&self) -> Vec<String> {
+        let (history, recipe) = (&self.opened.history, self.workspace.symbol_recipe());
+        let (n_traced, n_commits) = (history.n_traced(recipe), history.n_commits());
+        let symbols = (0..history.batches().len()).filter_map(|at| history.symbols(at, recipe));
+        let n_unread: u32 = symbols.map(SymbolBatch::n_unread).sum();
+        let mut why = Vec::new();
+        if n_traced + n_unread < n_commits {
+            why.push(format!(
                 "definitions that are gone are found by name through {n_traced} of {n_commits} recorded commits; \
                  codescout index --history traces the rest"
-            )
-        })
+            ));
+        }
+        if n_unread > 0 {
+            why.push(format!(
+                "versions of files that {n_unread} commits changed are missing or damaged: definitions in them are not known; {}",
+                self.workspace.how_to_get_objects()
+            ));
+        }
+        why
     }
 
     /// What stands at a path: on disk or staged if it differs there, else in the commit.

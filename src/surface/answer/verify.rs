@@ -1,16 +1,20 @@
 //! Whether what is stored is sound.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use anyhow::Result;
 use serde::Serialize;
 
 use crate::ingest::{Depth, Derived, Finding, Limits, Loose, Progress, Repair, Verification};
+use crate::sidecar::Sidecar;
+use crate::snapshot::missing_blobs;
 use crate::surface::open::Workspace;
 
 /// What a check has found.
 #[derive(Debug, Serialize)]
 pub(crate) struct VerifyOut {
     pub(crate) sidecar: String,
-    /// `none`, `sound`, `partial`, `damaged`, `repaired`
+    /// `none`, `sound`, `partial`, `damaged`, `repaired`, `unfinished`
     pub(crate) health: &'static str,
     pub(crate) checked: CheckedOut,
     pub(crate) from_blobs: Option<DerivedOut>,
@@ -65,6 +69,8 @@ pub(crate) struct RepairOut {
     pub(crate) rebuilt_snapshots: usize,
     pub(crate) lost_snapshots: usize,
     pub(crate) is_sound: bool,
+    /// What was there and is not made again.
+    pub(crate) left: Vec<String>,
 }
 
 /// Checks what is stored, and mends it if that is wanted.
@@ -79,15 +85,30 @@ pub(crate) fn verified(
     let answer = match workspace.sidecar_to_check()? {
         None => VerifyOut::new(sidecar, "none", &Verification::default()),
         Some(opened) if repairs => {
-            let repair = workspace.writer(&opened).repair(depth, progress, limits)?;
+            let (recorded, vectors) = (workspace.recorded(&opened), n_vectors(workspace, &opened));
+            let mut repair = workspace.writer(&opened).repair(depth, progress, limits)?;
+            let mut left = Vec::new();
+            if !repair.before.is_sound() {
+                workspace.record_again(recorded, progress, limits.interrupt)?;
+                left = what_is_left(workspace, &opened, &repair.before, &vectors);
+                repair.after = workspace.writer(&opened).verify(
+                    Depth::default(),
+                    progress,
+                    Limits {
+                        deadline: None,
+                        ..limits
+                    },
+                )?;
+            }
             let health = match (repair.before.is_sound(), repair.after.is_sound()) {
                 (true, _) => sound_or_partial(&repair.before, depth),
-                (false, true) => "repaired",
+                (false, true) if left.is_empty() => "repaired",
+                (false, true) => "unfinished",
                 (false, false) => "damaged",
             };
             VerifyOut {
                 is_seen_shallowly: depth.from_blobs && repair.after.derived.is_none(),
-                repair: (!repair.before.is_sound()).then(|| RepairOut::new(&repair)),
+                repair: (!repair.before.is_sound()).then(|| RepairOut::new(&repair, left)),
                 ..VerifyOut::new(sidecar, health, &repair.before)
             }
         }
@@ -101,6 +122,54 @@ pub(crate) fn verified(
         }
     };
     Ok(answer)
+}
+
+/// For how many documents there are vectors of each model, but for the one inside the program; `None` if the state cannot be read.
+type VectorCounts = Option<BTreeMap<String, u64>>;
+
+fn n_vectors(workspace: &Workspace, sidecar: &Sidecar) -> VectorCounts {
+    let state = sidecar.state().ok()??;
+    let own = workspace.own_profile();
+    let mut counts = BTreeMap::new();
+    for entry in &state.segments {
+        for vectors in entry.vectors.iter().filter(|vectors| vectors.profile != own) {
+            *counts.entry(vectors.profile.clone()).or_default() += u64::from(entry.n_docs);
+        }
+    }
+    Some(counts)
+}
+
+/// What mending has not brought back, with what does.
+fn what_is_left(
+    workspace: &Workspace,
+    sidecar: &Sidecar,
+    before: &Verification,
+    vectors: &VectorCounts,
+) -> Vec<String> {
+    let mut left = Vec::new();
+    let now = n_vectors(workspace, sidecar).unwrap_or_default();
+    let is_lost = |(profile, n_docs): (&String, &u64)| now.get(profile).is_none_or(|n_now| n_now < n_docs);
+    // Where nobody knows what there was, what is in use may be lost.
+    let has_lost = match vectors {
+        Some(vectors) => vectors.iter().any(is_lost),
+        None => !workspace.added_profiles().is_empty(),
+    };
+    if has_lost {
+        left.push("vectors of other models: codescout index has them made again".to_owned());
+    }
+    let layers = before.trees.iter().filter_map(|tree| workspace.stored_tree(*tree));
+    let unread: BTreeSet<_> = layers
+        .flat_map(|layers| missing_blobs(&layers))
+        .map(|(_, blob)| blob)
+        .collect();
+    if !unread.is_empty() {
+        let how = workspace.how_to_get_objects();
+        left.push(format!(
+            "what needs {} blobs that are missing or damaged in git: {how}",
+            unread.len()
+        ));
+    }
+    left
 }
 
 /// Without damage so far: was everything looked at that was asked for? A sample is meant to leave something out.
@@ -173,12 +242,13 @@ impl LooseOut {
 }
 
 impl RepairOut {
-    fn new(repair: &Repair) -> Self {
+    fn new(repair: &Repair, left: Vec<String>) -> Self {
         Self {
             set_aside_files: repair.n_set_aside,
             rebuilt_snapshots: repair.n_trees,
             lost_snapshots: repair.n_lost_trees,
             is_sound: repair.after.is_sound(),
+            left,
         }
     }
 }

@@ -58,6 +58,8 @@ enum Found {
     Something,
     /// Exit code 1.
     Nothing,
+    /// Exit code 2: what is left to do was said.
+    Unfinished,
 }
 
 /// Runs the program: 0 found, 1 nothing found, 2 failed, 130 interrupted, 143 asked to end.
@@ -75,6 +77,7 @@ pub fn main(args: impl Iterator<Item = OsString>, doors: Doors) -> ExitCode {
     {
         Ok(Found::Something) => ExitCode::SUCCESS,
         Ok(Found::Nothing) => ExitCode::from(1),
+        Ok(Found::Unfinished) => ExitCode::from(2),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(_) if INTERRUPTED.load(Ordering::Relaxed) => ExitCode::from(signals::exit_code()),
         Err(error) => {

@@ -32,6 +32,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &VerifyArgs, out
     }
     Ok(match answer.health {
         "none" | "sound" | "partial" => Found::Something,
+        "unfinished" => Found::Unfinished,
         _ => Found::Nothing,
     })
 }
@@ -86,6 +87,9 @@ fn show(answer: &VerifyOut, output: &mut Output) -> Result<()> {
             "repaired    {} files set aside, {} snapshots made again{lost}",
             repair.set_aside_files, repair.rebuilt_snapshots
         ))?;
+        for left in &repair.left {
+            output.line(&format!("left        {left}"))?;
+        }
     }
     output.line(match (answer.health, &answer.repair) {
         ("sound", _) => "all is well",
@@ -94,6 +98,7 @@ fn show(answer: &VerifyOut, output: &mut Output) -> Result<()> {
             "mended; what was written is whole: codescout verify --deep compares it with git again"
         }
         ("repaired", _) => "all is well again",
+        ("unfinished", _) => "no damage is left, but not everything that was there is made again",
         (_, Some(_)) => "damaged again: is the disk failing? CODESCOUT_SIDECAR keeps the index elsewhere",
         _ => "damaged: codescout verify --repair makes it again from git",
     })?;

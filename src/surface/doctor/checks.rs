@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use super::{Finding, Remedy, Severity};
 use crate::config::{ConfigError, unknown_variables};
 use crate::embed::EmbedError;
-use crate::git::{GitVersion, Repository, RepositoryKind, git_version};
+use crate::git::{BlobContent, GitVersion, Repository, RepositoryKind, git_version};
 use crate::index::Segments;
+use crate::model::BlobId;
 use crate::remote::{EmbeddingApi, Endpoint, Examined, is_about_key};
 use crate::sidecar::{OpenError, Sidecar, State, volume};
 use crate::surface::answer::{Door, hint, sizes};
@@ -179,6 +180,73 @@ fn stored(workspace: &Workspace, sidecar: &Sidecar, state: &State) -> Vec<Findin
         finding(Severity::Problem, format!("damaged: {error:#}")).with(Remedy::Repair)
     });
     std::iter::once(size).chain(damage).collect()
+}
+
+/// So many objects that could not be read are looked at again, and so many of these are named.
+const MAX_LOOKED_AT: usize = 1_000;
+const MAX_NAMED: usize = 3;
+
+/// Objects that could not be read when files were indexed or commits recorded; git fsck looks at all.
+pub(super) fn objects(workspace: &Workspace) -> Vec<Finding> {
+    let finding = |severity, message: String| Finding::new("objects", severity, message);
+    let met = match workspace.unread_objects() {
+        Ok(met) => met,
+        Err(error) => return vec![finding(Severity::Warning, format!("{error:#}"))],
+    };
+    let mut reader = workspace.repository.reader();
+    let (mut damaged, mut missing, mut is_back) = (Vec::new(), Vec::new(), false);
+    for (path, oid) in met.iter().take(MAX_LOOKED_AT) {
+        let name = match path {
+            Some(path) => format!("{oid} ({})", path.to_text()),
+            None => oid.to_string(),
+        };
+        match reader.blob(BlobId(*oid), workspace.build_options().max_blob_bytes) {
+            Ok(BlobContent::Missing) => missing.push(name),
+            Ok(BlobContent::Damaged) | Err(_) => damaged.push(name),
+            Ok(BlobContent::Content(_) | BlobContent::TooLarge { .. }) => is_back = true,
+        }
+    }
+    let told = |names: &[String], what: &str| {
+        let (named, n_more) = (
+            &names[..names.len().min(MAX_NAMED)],
+            names.len().saturating_sub(MAX_NAMED),
+        );
+        let more = if n_more > 0 {
+            format!(" and {n_more} more")
+        } else {
+            String::new()
+        };
+        let blobs = if names.len() == 1 { "blob" } else { "blobs" };
+        format!(
+            "{} {what} {blobs} that answers need: {}{more}",
+            names.len(),
+            named.join(", ")
+        )
+    };
+    let mut findings = Vec::new();
+    if !damaged.is_empty() {
+        findings.push(finding(Severity::Problem, told(&damaged, "damaged")).mended_by(
+            "git fsck tells which files hold them: move these out of the folder of objects, then git fetch --refetch, then codescout index",
+        ));
+    }
+    // Of a partial clone that is as it should be, and said already.
+    if !missing.is_empty() && !workspace.repository.is_partial() {
+        findings.push(
+            finding(Severity::Problem, told(&missing, "missing"))
+                .mended_by("git fetch --refetch, or copy the objects from another clone; then codescout index"),
+        );
+    }
+    // With a lost version the one that it would be compared with is not recorded either: it was there all the time.
+    if is_back && damaged.is_empty() && missing.is_empty() {
+        findings.push(
+            finding(
+                Severity::Note,
+                "blobs are there again that were missing or damaged".to_owned(),
+            )
+            .mended_by("codescout index"),
+        );
+    }
+    findings
 }
 
 pub(super) fn index(workspace: &Workspace) -> Option<Finding> {

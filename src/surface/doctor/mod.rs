@@ -44,7 +44,7 @@ impl Severity {
 /// One thing that was looked at.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
-    /// What it is about: `git`, `repository`, `sidecar`, `index`, `hooks`, `configuration`, `embedder`, `sparse`, `reranker`,
+    /// What it is about: `git`, `repository`, `sidecar`, `index`, `objects`, `hooks`, `configuration`, `embedder`, `sparse`, `reranker`,
     /// `qdrant`, `privacy`.
     pub(crate) area: &'static str,
     /// How much it matters.
@@ -121,6 +121,7 @@ pub(crate) fn examine(path: &Path, interrupt: &AtomicBool) -> Report {
     findings.extend(checks::repository(&workspace.repository));
     findings.extend(checks::sidecar(&workspace));
     findings.extend(checks::index(&workspace));
+    findings.extend(checks::objects(&workspace));
     findings.extend(checks::hooks(&workspace));
     findings.extend(checks::configuration());
     findings.extend(servers(&workspace, interrupt));

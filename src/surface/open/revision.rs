@@ -67,10 +67,6 @@ impl Workspace {
     /// What an answer about a revision says of itself.
     pub(crate) fn provenance(&self, reference: &str, target: Option<Target>) -> Provenance {
         let repo = self.repository.place();
-        let mut incomplete = Vec::new();
-        if self.repository.is_partial() {
-            incomplete.push("partial clone: files whose objects are not here are not searched".to_owned());
-        }
         Provenance {
             repo: repo.to_owned(),
             reference: reference.to_owned(),
@@ -78,7 +74,7 @@ impl Workspace {
             tree: target.map(|target| target.tree),
             n_dirty_files: 0,
             profile: self.embedder().profile().id().to_string(),
-            incomplete,
+            incomplete: Vec::new(),
         }
     }
 }

@@ -96,7 +96,7 @@ impl Workspace {
             Ok(None) => return Stored::Partial,
             Err(error) => return Stored::Damaged(error.into()),
         };
-        if can_be_completed(&layers, &self.repository) {
+        if can_be_completed(&layers, &self.repository, self.options.max_blob_bytes) {
             return Stored::Partial;
         }
         // A manifest is published after the state that it needs. One that was published since the state was read may name

@@ -7,6 +7,7 @@ mod diff;
 mod docs;
 mod doctor;
 mod history;
+mod lost_objects;
 mod paging;
 mod reading;
 mod search_time;

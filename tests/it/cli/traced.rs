@@ -137,9 +137,7 @@ fn what_is_damaged_of_definitions_is_dropped_and_made_again() {
     }
     call(&repo, &["verify", "--repair"]).expect(1);
     let status = json(&repo, &["status"])["history"].clone();
-    assert_eq!((&status["commits"], &status["traced"]), (&9.into(), &0.into()));
-    call(&repo, &["index", "--history"]).expect(0);
-    assert_eq!(json(&repo, &["status"])["history"]["traced"], 9);
+    assert_eq!((&status["commits"], &status["traced"]), (&9.into(), &9.into()));
     let told: Vec<Value> = QUESTIONS.iter().map(|question| results(&repo, question)).collect();
     assert_eq!(told, wanted);
 }
@@ -517,7 +515,7 @@ fn a_name_from_before_a_rename_leads_to_what_it_is_now() {
     assert_eq!(untraced["complete"], false);
     let said = call(&repo, &["history", "alpha"]).expect(1).stderr;
     assert!(
-        !said.contains("never there") && said.contains("not known to have been"),
+        !said.contains("never there") && said.contains("it is not known whether"),
         "{said}"
     );
     call(&repo, &["index", "--history"]).expect(0);

@@ -1,7 +1,7 @@
 //! Trees, tree diffs, blobs and commits, in every shape of repository.
 
 use codescout::git::{BlobContent, FileMode, ObjectError, ObjectFormat, Repository, RepositoryKind, hash_blob};
-use codescout::model::{BlobId, RepoPath, TreeId};
+use codescout::model::{BlobId, CommitId, RepoPath, TreeId};
 
 use super::oracle::{commit_id, diff_tree, ls_tree, oid, open, tree_files, tree_of};
 use crate::support::TestRepo;
@@ -301,9 +301,12 @@ fn size_limit_is_checked_before_reading() {
 #[test]
 fn asking_for_the_wrong_kind_is_an_error() {
     let repo = TestRepo::new(FILES);
-    let tree = tree_of(&repo, "HEAD");
-    let failure = open(&repo).reader().blob(BlobId(tree.0), 100).unwrap_err();
+    let (tree, blob) = (tree_of(&repo, "HEAD"), oid(&repo.rev_parse("HEAD:README.md")));
+    let mut reader = open(&repo).reader();
+    let failure = reader.commit(CommitId(blob)).unwrap_err();
     assert!(matches!(failure, ObjectError::WrongKind { .. }), "{failure}");
+    // An answer, so that a tree that names something else as a file stops nothing.
+    assert_eq!(reader.blob(BlobId(tree.0), 100).unwrap(), BlobContent::Damaged);
 }
 
 #[test]

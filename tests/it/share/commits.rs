@@ -727,3 +727,30 @@ fn records_that_lie_are_refused() {
     .json();
     assert_eq!(told["new_commits"], 3, "{told}");
 }
+
+/// Names that no record has: nothing that is said of commits is wrong, and yet they were not made here.
+#[test]
+fn what_nothing_reads_is_refused_where_all_is_compared() {
+    let victim = Victim::of(&["export", "-", "-q", "--history"]);
+    let mut raw = victim.honest.clone();
+    section(&mut raw, "definitions", "names", |names| names.extend(b"~\0\0"));
+    section(&mut raw, "definitions", "name_ends", |ends| {
+        let last = u32::from_le_bytes(ends[ends.len() - 4..].try_into().unwrap());
+        ends.extend((last + 3).to_le_bytes());
+    });
+    let args = ["import", "-", "--compare-all", "--json"];
+    let told = call_in(victim.repo.root(), &args, &raw.to_bytes()).expect(1).json();
+    assert_eq!(
+        (&told["commits_untrue"], &told["new_commits"]),
+        (&true.into(), &0.into()),
+        "{told}"
+    );
+    let told = call_in(victim.repo.root(), &args, &victim.honest.to_bytes())
+        .expect(0)
+        .json();
+    assert_eq!(
+        (&told["new_commits"], &told["compared_commits"]),
+        (&3.into(), &3.into()),
+        "{told}"
+    );
+}

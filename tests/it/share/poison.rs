@@ -231,7 +231,7 @@ const BLOBS: &[(&str, OfBlobs)] = &[
 ];
 
 /// A row of a vector file in the format of docs/formats.md.
-struct Row<'a> {
+pub(super) struct Row<'a> {
     codes: &'a mut [u8],
     factor: &'a mut [u8; 2],
     weight: &'a mut [u8; 2],
@@ -239,7 +239,7 @@ struct Row<'a> {
 
 impl Row<'_> {
     /// Multiplies the factor, a half, by a power of two.
-    fn scale(&mut self, exponent: u16) {
+    pub(super) fn scale(&mut self, exponent: u16) {
         *self.factor = (u16::from_le_bytes(*self.factor) + (exponent << 10)).to_le_bytes();
     }
 }
@@ -263,7 +263,7 @@ const VECTORS: &[(&str, OfVectors)] = &[
     }),
 ];
 
-fn with_vectors(mut bytes: Vec<u8>, change: impl Fn(&mut Row<'_>)) -> Vec<u8> {
+pub(super) fn with_vectors(mut bytes: Vec<u8>, change: impl Fn(&mut Row<'_>)) -> Vec<u8> {
     let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
     let (n, row_bytes) = (number(8), (number(12) * number(16)).div_ceil(8));
     {
@@ -321,7 +321,13 @@ fn every_value_that_is_changed_is_found_where_all_is_compared() {
     let repo = rich_project();
     let clone = repo.clone_with("clone", &[]);
     let honest = Raw::parse(&call_in(repo.root(), &["export", "-", "-q"], b"").expect(0).stdout);
-    for (about, raw) in poisons(&honest) {
+    // Each is a process.
+    let step = if std::env::var_os("CODESCOUT_LONG_TESTS").is_some() {
+        1
+    } else {
+        5
+    };
+    for (about, raw) in poisons(&honest).into_iter().step_by(step) {
         let called = call_in(clone.root(), &["import", "-", "--compare-all"], &raw.to_bytes());
         assert_eq!(called.code, 2, "{about}: {}{}", called.text(), called.stderr);
         assert!(!called.stderr.contains("panicked"), "{about}: {}", called.stderr);
@@ -368,7 +374,7 @@ fn an_archive_or_a_part_on_a_remote_is_compared_in_the_same_way() {
     let trap = Trap::new();
     let index = trap.part();
     // One of each kind: both come by the way of `import`.
-    for (about, change) in VECTORS.iter().step_by(5) {
+    for (about, change) in VECTORS.iter().step_by(10) {
         let mut raw = honest.clone();
         raw.put(1, &with_vectors(honest.opened(1), change));
         std::fs::write(&archive, raw.to_bytes()).unwrap();

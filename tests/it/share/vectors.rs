@@ -6,6 +6,7 @@ use codescout::embed::ProfileId;
 use codescout::index::dense::{Quantisation, VectorWriter};
 use serde_json::Value;
 
+use super::poison::with_vectors;
 use super::raw::Raw;
 use super::{PRIVATE_KEY, PUBLIC_KEY, QUERIES, project};
 use crate::cli::call_in;
@@ -190,6 +191,27 @@ fn vectors_that_do_not_fit_are_refused() {
         &|raw| raw.put(3, &part(rows(DIM, ProfileId([7; 16]), n_keys))),
         "different kinds",
     );
+    let scaled = |rows: Vec<u8>| with_vectors(rows, |row| row.scale(10));
+    refuses(
+        "factors a thousandfold",
+        &|raw| raw.put(3, &part(scaled(honest.opened(3)[16 + 16 * n_keys..].to_vec()))),
+        "damaged",
+    );
+    refuses("a scaled probe", &|raw| raw.put(2, &scaled(honest.opened(2))), "probe");
+    // Whether they are true only the model can tell, which makes them itself just as well.
+    let other = repo.clone_with("compared", &[]);
+    with_server(&other, &stub);
+    let args = ["import", "-", "--compare-all", "--json"];
+    let told = call_in(other.root(), &args, &honest.to_bytes()).expect(0).json();
+    assert_eq!(told["new_vectors"], 0, "{told}");
+    assert!(
+        told["vectors_passed_over"]
+            .as_str()
+            .is_some_and(|why| why.contains("codescout index")),
+        "{told}"
+    );
+    assert_eq!(indexed(&other)["missing"], 0);
+
     refuses("another order", &|raw| raw.header.entries.swap(2, 3), "other entries");
     refuses("a file too many", &|raw| raw.header.added[0].1.push(1), "other entries");
     refuses(

@@ -1,0 +1,286 @@
+//! Objects that git has lost or cannot read: what else there is is answered, what lacks is said, and it is completed once they are back.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::call;
+use crate::support::TestRepo;
+
+fn json(repo: &TestRepo, args: &[&str]) -> Value {
+    let called = call(repo, &[args, &["--json"]].concat());
+    assert!(called.code < 2, "{args:?}: {}", called.stderr);
+    called.json()
+}
+
+/// Commits and what they did, of a name or path.
+fn past(repo: &TestRepo, target: &str) -> Vec<String> {
+    let told = json(repo, &["history", "-n", "0", target]);
+    let entries = told["results"].as_array().unwrap().iter();
+    entries
+        .map(|entry| format!("{} {}", entry["subject"], entry["changes"]))
+        .collect()
+}
+
+fn incomplete(repo: &TestRepo, target: &str) -> String {
+    let told = json(repo, &["history", target]);
+    told["incomplete_because"].to_string()
+}
+
+/// The findings of `doctor` about objects.
+fn objects(repo: &TestRepo) -> String {
+    let told = call(repo, &["doctor", "--json"]).json();
+    let findings = told["findings"].as_array().unwrap().iter();
+    let about = findings.filter(|finding| finding["area"] == "objects");
+    about
+        .map(|finding| {
+            format!(
+                "{}: {} ({})\n",
+                finding["severity"], finding["message"], finding["mend"]
+            )
+        })
+        .collect()
+}
+
+fn body(name: &str, n: u32) -> String {
+    let steps: String = (0..n)
+        .map(|at| format!("    let step_{at} = measure({at}, {name}_{at});\n"))
+        .collect();
+    format!("pub fn {name}(input: &str) -> usize {{\n{steps}    input.len() + {n}\n}}\n")
+}
+
+/// Two files with two versions each; then one is renamed while it is edited.
+fn edited() -> TestRepo {
+    let repo = TestRepo::empty();
+    repo.write("src/alpha.rs", body("alpha", 12));
+    repo.write("src/beta.rs", body("beta", 12));
+    repo.commit("both");
+    repo.write("src/alpha.rs", body("alpha", 13));
+    repo.commit("alpha again");
+    repo.write("src/beta.rs", body("beta", 13));
+    repo.commit("beta again");
+    repo.remove("src/alpha.rs");
+    repo.write("lib/first.rs", body("alpha", 14));
+    repo.commit("alpha elsewhere");
+    repo
+}
+
+/// Where git keeps a version of a file, as an object of its own.
+fn object(repo: &TestRepo, version: &str) -> (String, PathBuf) {
+    let id = repo.rev_parse(version);
+    let path = repo.path(format!(".git/objects/{}/{}", &id[..2], &id[2..]));
+    (id, path)
+}
+
+/// Makes the file of an object something else; what it was.
+fn break_object(path: &Path) -> Vec<u8> {
+    let good = fs::read(path).unwrap();
+    let mut bad = good.clone();
+    let at = bad.len() / 2;
+    bad[at..].fill(0xa5);
+    fs::remove_file(path).unwrap();
+    fs::write(path, bad).unwrap();
+    good
+}
+
+#[test]
+fn a_damaged_version_stops_nothing_else_and_counts_once_it_is_mended() {
+    let repo = edited();
+    let intact = repo.clone_with("intact", &[]);
+    call(&intact, &["index", "--history"]).expect(0);
+    let (id, path) = object(&repo, "HEAD~3:src/alpha.rs");
+    let good = break_object(&path);
+    call(&repo, &["index", "--history"]).expect(0);
+    assert_eq!(past(&repo, "beta"), past(&intact, "beta"));
+    assert_eq!(past(&repo, "src/beta.rs"), past(&intact, "src/beta.rs"));
+    assert!(past(&repo, "alpha").len() < past(&intact, "alpha").len());
+    let why = incomplete(&repo, "alpha");
+    assert!(
+        why.contains("missing or damaged") && why.contains("codescout doctor"),
+        "{why}"
+    );
+    let told = objects(&repo);
+    assert!(
+        told.contains("problem") && told.contains("1 damaged blob") && told.contains(&id),
+        "{told}"
+    );
+    assert!(told.contains("git fsck"), "{told}");
+
+    fs::remove_file(&path).unwrap();
+    let told = objects(&repo);
+    assert!(
+        told.contains("1 missing blob") && told.contains("git fetch --refetch"),
+        "{told}"
+    );
+    fs::write(&path, good).unwrap();
+    assert!(objects(&repo).contains("are there again"), "{}", objects(&repo));
+    call(&repo, &["index"]).expect(0);
+    for target in ["alpha", "beta", "lib/first.rs"] {
+        assert_eq!(past(&repo, target), past(&intact, target), "{target}");
+    }
+    assert_eq!(incomplete(&repo, "alpha"), "null");
+    assert_eq!(objects(&repo), "");
+}
+
+#[test]
+fn a_damaged_file_of_head_is_said_and_searched_once_it_is_mended() {
+    let repo = edited();
+    let (id, path) = object(&repo, "HEAD:src/beta.rs");
+    let good = break_object(&path);
+    call(&repo, &["index"]).expect(0);
+    let found = |repo: &TestRepo| json(repo, &["search", "--ref", "HEAD", "beta"])["results"].to_string();
+    assert!(!found(&repo).contains("src/beta.rs"));
+    let grep = call(&repo, &["grep", "--ref", "HEAD", "alpha_3", "--json"]).json();
+    assert!(grep["results"].to_string().contains("lib/first.rs"), "{grep}");
+    assert_eq!(grep["complete"], false, "{grep}");
+    let told = objects(&repo);
+    assert!(told.contains(&id) && told.contains("src/beta.rs"), "{told}");
+    // What is damaged is not taken for mended each time that it is looked at.
+    let again = json(&repo, &["index"]);
+    assert_eq!(again["revisions"][0]["looked_at_files"], 0, "{again}");
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, good).unwrap();
+    call(&repo, &["index"]).expect(0);
+    assert!(found(&repo).contains("src/beta.rs"));
+    assert_eq!(objects(&repo), "");
+}
+
+#[test]
+fn a_rename_that_could_not_be_seen_is_recorded_when_its_versions_are_back() {
+    let repo = edited();
+    let intact = repo.clone_with("intact", &[]);
+    call(&intact, &["index", "--history"]).expect(0);
+    let clone = repo.clone_with("clone", &[]);
+    // Out of its pack, so that one can be lost.
+    let packs = clone.path(".git/objects/pack");
+    let kept = clone.beside("kept");
+    fs::rename(&packs, &kept).unwrap();
+    fs::create_dir(&packs).unwrap();
+    for file in fs::read_dir(&kept).unwrap() {
+        let file = file.unwrap().path();
+        if file.extension().is_some_and(|ending| ending == "pack") {
+            clone.git_with_input(["unpack-objects", "-q"], &fs::read(file).unwrap());
+        }
+    }
+    let (_, path) = object(&clone, "HEAD~1:src/alpha.rs");
+    fs::remove_file(path).unwrap();
+    call(&clone, &["index", "--history"]).expect(0);
+    assert_eq!(past(&clone, "lib/first.rs").len(), 1);
+    assert!(
+        incomplete(&clone, "lib/first.rs").contains("renames are not known"),
+        "{}",
+        incomplete(&clone, "lib/first.rs")
+    );
+    clone.git(["fetch", "--quiet", "--refetch", "origin"]);
+    call(&clone, &["index"]).expect(0);
+    for target in ["alpha", "lib/first.rs", "beta"] {
+        assert_eq!(past(&clone, target), past(&intact, target), "{target}");
+    }
+    assert_eq!(incomplete(&clone, "lib/first.rs"), "null");
+    call(&clone, &["verify", "--deep"]).expect(0);
+}
+
+#[test]
+fn a_commit_that_was_lost_is_recorded_when_it_is_back() {
+    let repo = edited();
+    let (_, path) = object(&repo, "HEAD~2");
+    let good = break_object(&path);
+    call(&repo, &["index", "--history"]).expect(0);
+    assert!(incomplete(&repo, "src/beta.rs").contains("nothing is known before"));
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, good).unwrap();
+    call(&repo, &["index", "--history"]).expect(0);
+    assert_eq!(past(&repo, "src/beta.rs").len(), 2);
+    assert_eq!(incomplete(&repo, "src/beta.rs"), "null");
+}
+
+#[test]
+fn of_a_partial_clone_nothing_is_said_to_be_absent_that_is_not_known_to_be() {
+    let repo = edited();
+    repo.git(["config", "uploadpack.allowFilter", "true"]);
+    let clone = repo.clone_with("partial", &["--filter=blob:none"]);
+    let bare = repo.clone_with("bare.git", &["--filter=blob:none", "--bare"]);
+    for target in ["alpha", "lib/first.rs#alpha", "beta"] {
+        let told = json(&clone, &["history", target]);
+        assert_eq!(
+            (&told["target"]["kind"], &told["target"]["present"]),
+            (&"symbol".into(), &true.into()),
+            "{told}"
+        );
+        let why = incomplete(&clone, target);
+        let says = if target == "beta" {
+            "git fetch --refetch --no-filter"
+        } else {
+            "codescout doctor"
+        };
+        assert!(why.contains(says), "{why}");
+        let text = call(&clone, &["history", target]);
+        assert!(
+            !text.stderr.contains("was ever there") && !text.stderr.contains("was never there"),
+            "{}",
+            text.stderr
+        );
+    }
+    for target in ["alpha", "never_was"] {
+        let called = call(&bare, &["history", target]);
+        assert!(
+            called.stderr.contains("it is not known whether"),
+            "{target}: {}",
+            called.stderr
+        );
+        let why = json(&bare, &["history", target])["incomplete_because"].to_string();
+        assert!(
+            why.contains("files of this revision") && why.contains("--refetch"),
+            "{why}"
+        );
+    }
+    clone.git(["fetch", "--quiet", "--refetch", "--no-filter", "origin"]);
+    call(&clone, &["index", "--history"]).expect(0);
+    assert_eq!(past(&clone, "alpha").len(), 3);
+}
+
+#[test]
+fn mending_makes_everything_again_or_says_what_is_left() {
+    let repo = edited();
+    call(&repo, &["index", "--history"]).expect(0);
+    let counted = |repo: &TestRepo| {
+        let told = json(repo, &["status"]);
+        (
+            told["history"]["commits"].clone(),
+            told["history"]["traced"].clone(),
+            told["blobs"].clone(),
+        )
+    };
+    let before = (counted(&repo), past(&repo, "alpha"));
+    let damage = || {
+        for store in ["history-v1", "lexical-v1"] {
+            for file in fs::read_dir(repo.path(".codescout").join(store)).unwrap() {
+                fs::write(file.unwrap().path(), "nothing").unwrap();
+            }
+        }
+    };
+    damage();
+    let told = call(&repo, &["verify", "--repair", "--json"]).expect(1).json();
+    assert_eq!(
+        (&told["health"], &told["repair"]["left"]),
+        (&"repaired".into(), &Value::Array(Vec::new())),
+        "{told}"
+    );
+    assert_eq!((counted(&repo), past(&repo, "alpha")), before);
+
+    // What git has lost since cannot be made again.
+    damage();
+    let (_, path) = object(&repo, "HEAD:src/beta.rs");
+    fs::remove_file(path).unwrap();
+    let called = call(&repo, &["verify", "--repair", "--json"]).expect(2);
+    let told = called.json();
+    assert_eq!(told["health"], "unfinished", "{told}");
+    assert!(
+        told["repair"]["left"][0]
+            .as_str()
+            .is_some_and(|left| left.contains("codescout doctor")),
+        "{told}"
+    );
+    call(&repo, &["verify"]).expect(0);
+}
