@@ -158,12 +158,7 @@ pub fn unset(path: &Path, key: &str) -> Result<bool, EditError> {
 /// What a file says; nothing if it is not there.
 fn text_of(path: &Path) -> Result<String, EditError> {
     // A file that cannot be used now would be none the better for one line more or less.
-    file::read(path)?;
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-        Err(error) => Err(io_error(path)(error)),
-    }
+    Ok(file::read_linked(path)?.map(|(_, text)| text).unwrap_or_default())
 }
 
 fn write(path: &Path, text: &str) -> Result<(), EditError> {
@@ -287,7 +282,7 @@ mod tests {
         let expected = "# mine\n[index] # sizes\nmax_blob_bytes = 7\n\n[search]\nlimit = 3\n\n[embedding]\nmodel = ";
         assert!(found.starts_with(expected), "{found}");
         set(&path, "search.limit", "20").unwrap();
-        let settings = file::read(&path).unwrap().unwrap();
+        let (settings, _) = file::read(&path).unwrap().unwrap();
         assert_eq!(
             (settings.search.limit, settings.index.max_blob_bytes),
             (Some(20), Some(7))

@@ -92,6 +92,14 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "set by GitLab CI: likewise in a job of a merge request",
     ),
     ("NO_COLOR", "any value turns colours off"),
+    (
+        "XDG_CONFIG_HOME",
+        "where codescout/config.toml stands, the user's own settings; else .config in HOME",
+    ),
+    (
+        "XDG_STATE_HOME",
+        "where codescout/trusted stands, the record of settings files that the user wrote; else .local/state in HOME",
+    ),
 ];
 
 /// The values that are set.
@@ -131,6 +139,10 @@ pub struct Environment {
     pub hook_trial: Option<String>,
     /// `CODESCOUT_FAIL_AT`
     pub fail_at: Option<String>,
+    /// The user's own settings file, below `XDG_CONFIG_HOME` or `HOME`.
+    pub user_file: Option<PathBuf>,
+    /// The folder that records settings files which the user wrote, below `XDG_STATE_HOME` or `HOME`.
+    pub trusted: Option<PathBuf>,
     /// `GITHUB_EVENT_NAME` or `CI_MERGE_REQUEST_IID` with its value, if it says that the job runs what was only proposed.
     pub untrusted_job: Option<String>,
 }
@@ -157,12 +169,23 @@ impl Environment {
             log: value("CODESCOUT_LOG").and_then(|value| value.into_string().ok()),
             hook_trial: value("CODESCOUT_HOOK_TRIAL").and_then(|value| value.into_string().ok()),
             fail_at: value("CODESCOUT_FAIL_AT").and_then(|value| value.into_string().ok()),
+            user_file: user_folder(value("XDG_CONFIG_HOME"), value("HOME"), ".config")
+                .map(|folder| folder.join("codescout/config.toml")),
+            trusted: user_folder(value("XDG_STATE_HOME"), value("HOME"), ".local/state")
+                .map(|folder| folder.join("codescout/trusted")),
             untrusted_job: untrusted_job(
                 value("GITHUB_EVENT_NAME").and_then(|value| value.into_string().ok()),
                 value("CI_MERGE_REQUEST_IID").and_then(|value| value.into_string().ok()),
             ),
         }
     }
+}
+
+/// A relative path is passed over: https://specifications.freedesktop.org/basedir-spec/
+fn user_folder(moved: Option<OsString>, home: Option<OsString>, default: &str) -> Option<PathBuf> {
+    let is_usable = |path: &PathBuf| path.is_absolute();
+    let moved = moved.map(PathBuf::from).filter(is_usable);
+    moved.or_else(|| Some(PathBuf::from(home?).join(default)).filter(is_usable))
 }
 
 fn untrusted_job(github_event: Option<String>, gitlab_request: Option<String>) -> Option<String> {

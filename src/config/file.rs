@@ -194,13 +194,22 @@ pub enum FileError {
     },
 }
 
-/// Reads a file of settings; none if it is not there.
-pub(super) fn read(path: &Path) -> Result<Option<Settings>, FileError> {
+/// Reads a file of settings, with its text; none if it is not there. A symbolic link counts as no file.
+pub(super) fn read(path: &Path) -> Result<Option<(Settings, String)>, FileError> {
+    read_where(path, std::fs::symlink_metadata(path))
+}
+
+/// [`read`] for the user's own file, which may be a link.
+pub(super) fn read_linked(path: &Path) -> Result<Option<(Settings, String)>, FileError> {
+    read_where(path, std::fs::metadata(path))
+}
+
+fn read_where(path: &Path, found: io::Result<std::fs::Metadata>) -> Result<Option<(Settings, String)>, FileError> {
     let io_error = |source| FileError::Io {
         path: path.to_owned(),
         source,
     };
-    let metadata = match std::fs::symlink_metadata(path) {
+    let metadata = match found {
         Ok(metadata) if metadata.is_file() => metadata,
         Ok(_) => return Ok(None),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -215,7 +224,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Settings>, FileError> {
         });
     }
     let text = std::fs::read_to_string(path).map_err(io_error)?;
-    check(path, &text).map(Some)
+    Ok(Some((check(path, &text)?, text)))
 }
 
 /// The settings that `text` sets; `path` is for messages.

@@ -93,12 +93,12 @@ impl RerankConfig {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use crate::config::{Config, Overrides};
+    use crate::config::{Config, Overrides, RepositoryFiles};
 
     #[test]
     fn variables_set_one_up_and_without_an_address_there_is_none() {
         let resolve = |environment: &Environment| {
-            let config = Config::resolve(&Overrides::default(), environment, None, None).unwrap();
+            let config = Config::resolve(&Overrides::default(), environment, &RepositoryFiles::default()).unwrap();
             config.rerank.options()
         };
         assert!(resolve(&Environment::default()).unwrap().is_none());

@@ -19,6 +19,7 @@ use super::file::{self, FileError, Settings};
 use super::qdrant::QdrantConfig;
 use super::rerank::RerankConfig;
 use super::sparse::SparseConfig;
+use super::trust::Trusted;
 
 /// Files with more bytes are left out by default: what is larger is data, seldom code.
 const DEFAULT_MAX_BLOB_BYTES: u64 = 1 << 20;
@@ -73,6 +74,17 @@ pub struct Overrides {
     pub limit: Option<usize>,
     /// Where the sidecar is, in place of everything else.
     pub sidecar: Option<PathBuf>,
+}
+
+/// Settings files that lie with a repository.
+#[derive(Clone, Debug, Default)]
+pub struct RepositoryFiles {
+    /// `config.toml` in its sidecar.
+    pub machine: Option<PathBuf>,
+    /// `.codescout.toml` in its work tree.
+    pub committed: Option<PathBuf>,
+    /// Whether the repository lies inside another one, and so may have come with that one.
+    pub is_inside_another: bool,
 }
 
 /// Every setting, resolved.
@@ -138,12 +150,29 @@ pub enum ConfigError {
         source: EndpointError,
     },
     /// A repository's own file sets what only the user may.
-    #[error("{}: {key} can only be set in .codescout/config.toml or the environment", .path.display())]
+    #[error("{}: {key} can only be set by codescout config or the environment", .path.display())]
     NotForRepositories {
         /// The file.
         path: PathBuf,
         /// The key.
         key: &'static str,
+    },
+    /// A file in a sidecar names a server, a key or a root, and may have come with the repository.
+    #[error("{} sets {key} and is not recorded as written by this user", .path.display())]
+    NotTrusted {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        key: &'static str,
+    },
+    /// The record of the user's files cannot be written.
+    #[error("cannot record that {} is this user's", .path.display())]
+    NotRecorded {
+        /// The settings file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
     },
 }
 
@@ -156,25 +185,13 @@ impl Config {
         }
     }
 
-    /// Resolves every setting. `machine` is the sidecar's `config.toml`, `repository` the `.codescout.toml` of the work tree.
+    /// Resolves every setting.
     pub fn resolve(
         overrides: &Overrides,
         environment: &Environment,
-        machine: Option<&Path>,
-        repository: Option<&Path>,
+        files: &RepositoryFiles,
     ) -> Result<Self, ConfigError> {
-        let mut layers = Vec::new();
-        for path in [machine, repository].into_iter().flatten() {
-            if let Some(settings) = file::read(path)? {
-                if Some(path) == repository
-                    && let Some(key) = not_for_repositories(&settings)
-                {
-                    let path = path.to_owned();
-                    return Err(ConfigError::NotForRepositories { path, key });
-                }
-                layers.push((path.to_owned(), settings));
-            }
-        }
+        let layers = layers(environment, files)?;
         let bytes = "a number of bytes";
         let max_blob_bytes = from_variable("CODESCOUT_MAX_BLOB_BYTES", environment.max_blob_bytes.as_ref(), bytes)?
             .or_else(|| from_files(&layers, |settings| settings.index.max_blob_bytes));
@@ -331,21 +348,65 @@ impl Config {
     }
 }
 
+/// What the files say, the one that decides first.
+fn layers(environment: &Environment, files: &RepositoryFiles) -> Result<Vec<(PathBuf, Settings)>, ConfigError> {
+    let mut layers = Vec::new();
+    if let Some(path) = &files.machine
+        && let Some((settings, text)) = file::read(path)?
+    {
+        let is_trusted = Trusted::new(environment).contains(path, &text);
+        match names_servers(&settings) {
+            _ if is_trusted => layers.push((path.clone(), settings)),
+            _ if files.is_inside_another => passed_over(path),
+            Some(key) => {
+                let path = path.clone();
+                return Err(ConfigError::NotTrusted { path, key });
+            }
+            None => layers.push((path.clone(), settings)),
+        }
+    }
+    if let Some(path) = &files.committed
+        && let Some((settings, _)) = file::read(path)?
+    {
+        match not_for_repositories(&settings) {
+            _ if files.is_inside_another => passed_over(path),
+            Some(key) => {
+                let path = path.clone();
+                return Err(ConfigError::NotForRepositories { path, key });
+            }
+            None => layers.push((path.clone(), settings)),
+        }
+    }
+    if let Some(path) = &environment.user_file
+        && let Some((settings, _)) = file::read_linked(path)?
+    {
+        layers.push((path.clone(), settings));
+    }
+    Ok(layers)
+}
+
+fn passed_over(path: &Path) {
+    tracing::warn!(
+        "{} is passed over: a repository inside another one does not configure itself",
+        path.display()
+    );
+}
+
 /// What a file sets that a repository may not: what is run, and what becomes of this machine's disk.
 fn not_for_repositories(settings: &Settings) -> Option<&'static str> {
+    names_servers(settings).or_else(|| (settings.gc != file::GcSettings::default()).then_some("gc"))
+}
+
+/// The first key of a file that is about servers, keys, models or roots.
+pub(super) fn names_servers(settings: &Settings) -> Option<&'static str> {
     let servers = [
         settings.embedding.first_set(),
         settings.sparse.first_set(),
         settings.rerank.first_set(),
         settings.qdrant.first_set(),
     ];
-    if let Some(key) = servers.into_iter().flatten().next() {
-        return Some(key);
-    }
-    if settings.serve.roots.is_some() {
-        return Some("serve.roots");
-    }
-    (settings.gc != file::GcSettings::default()).then_some("gc")
+    let roots = settings.serve.roots.as_ref().map(|_| "serve.roots");
+    servers.into_iter().flatten().next().or(roots)
 }
 
 /// `Some(None)` for always; `None` for what is no moment.
@@ -462,6 +523,7 @@ pub(super) fn or_default<T>(setting: Option<Setting<T>>, default: T) -> Setting<
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use crate::config::{trust, untrusted_key};
 
     #[test]
     fn nearer_wins_and_says_so() {
@@ -471,7 +533,12 @@ mod tests {
         std::fs::write(&machine, "[index]\nmax_blob_bytes = 10").unwrap();
         std::fs::write(&repository, "[index]\nmax_blob_bytes = 20\n[search]\nlimit = 3").unwrap();
         let resolve = |overrides: &Overrides, environment: &Environment| {
-            Config::resolve(overrides, environment, Some(&machine), Some(&repository)).unwrap()
+            let files = RepositoryFiles {
+                machine: Some(machine.clone()),
+                committed: Some(repository.clone()),
+                is_inside_another: false,
+            };
+            Config::resolve(overrides, environment, &files).unwrap()
         };
         let config = resolve(&Overrides::default(), &Environment::default());
         assert_eq!((config.max_blob_bytes.value, config.limit.value), (10, 3));
@@ -494,7 +561,9 @@ mod tests {
 
     #[test]
     fn settings_of_the_collector_are_numbers_and_a_switch() {
-        let resolve = |environment: &Environment| Config::resolve(&Overrides::default(), environment, None, None);
+        let resolve = |environment: &Environment| {
+            Config::resolve(&Overrides::default(), environment, &RepositoryFiles::default())
+        };
         let config = resolve(&Environment::default()).unwrap();
         let options = config.collect_options();
         assert_eq!(
@@ -539,8 +608,82 @@ mod tests {
             "[serve]\nroots = '/'",
         ] {
             std::fs::write(&repository, text).unwrap();
-            let resolved = Config::resolve(&Overrides::default(), &Environment::default(), None, Some(&repository));
+            let files = RepositoryFiles {
+                committed: Some(repository.clone()),
+                ..RepositoryFiles::default()
+            };
+            let resolved = Config::resolve(&Overrides::default(), &Environment::default(), &files);
             assert!(matches!(resolved, Err(ConfigError::NotForRepositories { .. })));
         }
+    }
+
+    #[test]
+    fn a_file_in_a_sidecar_names_servers_if_the_user_wrote_just_that() {
+        let folder = tempfile::tempdir().unwrap();
+        let machine = folder.path().join("config.toml");
+        let environment = Environment {
+            trusted: Some(folder.path().join("state/trusted")),
+            ..Environment::default()
+        };
+        let resolve = |environment: &Environment, is_inside_another| {
+            let files = RepositoryFiles {
+                machine: Some(machine.clone()),
+                committed: None,
+                is_inside_another,
+            };
+            Config::resolve(&Overrides::default(), environment, &files)
+        };
+        for text in [
+            "[embedding]\nserver = 'https://evil.example'",
+            "[rerank]\nkey_file = '/etc/passwd'",
+            "[sparse]\nkey_variable = 'AWS_SECRET_ACCESS_KEY'",
+            "[qdrant]\nproxy = 'http://evil.example'",
+            "[serve]\nroots = '/'",
+        ] {
+            std::fs::write(&machine, format!("{text}\n[search]\nlimit = 3\n")).unwrap();
+            assert!(
+                matches!(resolve(&environment, false), Err(ConfigError::NotTrusted { .. })),
+                "{text}"
+            );
+            assert_eq!(
+                resolve(&environment, true).unwrap().limit.value,
+                DEFAULT_LIMIT,
+                "{text}"
+            );
+            assert!(untrusted_key(&machine, &environment).unwrap().is_some(), "{text}");
+            trust(&machine, &environment).unwrap();
+            assert_eq!(resolve(&environment, false).unwrap().limit.value, 3, "{text}");
+            assert_eq!(resolve(&environment, true).unwrap().limit.value, 3, "{text}");
+            assert!(resolve(&Environment::default(), false).is_err(), "{text}");
+        }
+        // Without servers it needs no record, but not where somebody else may have put it.
+        std::fs::write(&machine, "[search]\nlimit = 3\n").unwrap();
+        assert_eq!(resolve(&environment, false).unwrap().limit.value, 3);
+        assert_eq!(resolve(&environment, true).unwrap().limit.value, DEFAULT_LIMIT);
+    }
+
+    #[test]
+    fn the_users_own_file_comes_after_those_of_the_repository() {
+        let folder = tempfile::tempdir().unwrap();
+        let [real, link, committed] =
+            ["real.toml", "link.toml", ".codescout.toml"].map(|name| folder.path().join(name));
+        std::fs::write(&real, "[search]\nlimit = 4\n[rerank]\nserver = 'http://localhost:1'\n").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let environment = Environment {
+            user_file: Some(link.clone()),
+            ..Environment::default()
+        };
+        let files = RepositoryFiles {
+            committed: Some(committed.clone()),
+            ..RepositoryFiles::default()
+        };
+        let limit = || {
+            Config::resolve(&Overrides::default(), &environment, &files)
+                .unwrap()
+                .limit
+        };
+        assert_eq!((limit().value, limit().origin), (4, Origin::File(link)));
+        std::fs::write(&committed, "[search]\nlimit = 5\n").unwrap();
+        assert_eq!(limit().value, 5);
     }
 }

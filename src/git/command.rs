@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Settings that would make git run something, switched off.
@@ -82,6 +82,28 @@ pub(super) fn git<S: AsRef<OsStr>>(git_dir: &Path, operation: &str, arguments: &
         operation: operation.to_owned(),
         message: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
     })
+}
+
+/// The folder that `GIT_DIR` names, if that is set. It puts no repository in the place of another; it says that this one was asked for.
+pub(super) fn named_git_dir() -> Option<PathBuf> {
+    std::fs::canonicalize(std::env::var_os("GIT_DIR")?).ok()
+}
+
+/// Whether git is told to work in no bare repository that is not named: `safe.bareRepository` as it stands where no repository has a say,
+/// in the files of the machine and the user and in the variables that stand for `git -c`. Without a git there is nobody who set it.
+pub(super) fn refuses_bare_repositories() -> bool {
+    let mut command = Command::new("git");
+    command.args(["config", "--show-scope", "--get-all", "safe.bareRepository"]);
+    // Where there is no repository, as far as one can know; that of a root folder is told by its scope.
+    command.current_dir("/").stdin(Stdio::null());
+    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_CONFIG"] {
+        command.env_remove(name);
+    }
+    let printed = command.output().map(|output| output.stdout).unwrap_or_default();
+    let printed = String::from_utf8_lossy(&printed).to_lowercase();
+    let mut scoped = printed.lines().filter_map(|line| line.split_once('\t'));
+    let of_user = |(scope, _): &(&str, &str)| !matches!(*scope, "local" | "worktree");
+    scoped.rfind(of_user).is_some_and(|(_, value)| value == "explicit")
 }
 
 /// A version of git; the patch level changes nothing that matters here.

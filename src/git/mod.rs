@@ -30,6 +30,7 @@ mod revision;
 mod roots;
 mod scan;
 mod stillness;
+mod surroundings;
 mod tracked;
 mod tree;
 mod untracked;

@@ -7,6 +7,7 @@ use bstr::{BString, ByteSlice};
 
 use super::Cause;
 use super::reader::ObjectReader;
+use super::surroundings::check_bare;
 
 /// An opened repository: a handle that is cheap to clone and can be shared between threads.
 ///
@@ -92,6 +93,12 @@ pub enum OpenError {
         /// What `safe.directory` would have to name.
         path: PathBuf,
     },
+    /// A bare repository that was not named by `GIT_DIR`, and `safe.bareRepository` is `explicit`.
+    #[error("the repository at {} is bare, and safe.bareRepository is explicit", .path.display())]
+    Bare {
+        /// The git directory.
+        path: PathBuf,
+    },
     /// A newer repository format than is understood.
     #[error("the repository at {} has format version {version}, supported are 0 and 1", .path.display())]
     UnsupportedVersion {
@@ -131,6 +138,10 @@ impl OpenError {
         match self {
             Self::Untrusted { path } => Some(format!(
                 "if you trust it: git config --global --add safe.directory {}",
+                shell_quoted(&path.to_string_lossy())
+            )),
+            Self::Bare { path } => Some(format!(
+                "if you trust it: GIT_DIR={} codescout …",
                 shell_quoted(&path.to_string_lossy())
             )),
             Self::NotARepository { .. } => Some("run it inside a clone, or make one with git init".to_owned()),
@@ -173,7 +184,9 @@ impl Repository {
         let shared =
             gix::ThreadSafeRepository::discover_opts(&start, gix::discover::upwards::Options::default(), trust)
                 .map_err(|source| open_error(&start, source))?;
-        Self::from_shared(shared, includes)
+        let repository = Self::from_shared(shared, includes)?;
+        check_bare(&start, repository.git_dir())?;
+        Ok(repository)
     }
 
     /// Opens the repository at exactly `path`, a work tree's root or a git directory.

@@ -19,7 +19,7 @@ pub use self::views::Opened;
 pub(crate) use self::views::{Base, READ_ONLY_NOTE};
 pub(crate) use self::writing::{PATIENCE, is_read_only};
 use super::place::{check_place, default_sidecar_root, owner_of, refuse_tracked, sidecar_root_of};
-use crate::config::{Config, Environment, Overrides};
+use crate::config::{Config, Environment, Overrides, RepositoryFiles};
 use crate::embed::{Embedder, StaticModel, open_model2vec};
 use crate::git::Repository;
 use crate::index::BuildOptions;
@@ -63,16 +63,19 @@ impl Workspace {
     pub(crate) fn open_without_settings(path: &Path) -> Result<Self> {
         let repository = Repository::discover(path)?;
         let location = location(&repository, &Overrides::default(), &Environment::read())?;
-        let config = Config::resolve(&Overrides::default(), &Environment::default(), None, None)?;
+        let config = Config::resolve(
+            &Overrides::default(),
+            &Environment::default(),
+            &RepositoryFiles::default(),
+        )?;
         Self::with(repository, location, config)
     }
 
     fn of(repository: Repository, overrides: &Overrides) -> Result<Self> {
         let environment = Environment::read();
         let location = location(&repository, overrides, &environment)?;
-        let machine = location.root.join("config.toml");
-        let own = repository.work_dir().map(|root| root.join(".codescout.toml"));
-        let config = Config::resolve(overrides, &environment, Some(&machine), own.as_deref())?;
+        let files = settings_files(&repository, &location);
+        let config = Config::resolve(overrides, &environment, &files)?;
         Self::with(repository, location, config)
     }
 
@@ -187,6 +190,21 @@ fn location(repository: &Repository, overrides: &Overrides, environment: &Enviro
     };
     check_place(repository, &location)?;
     Ok(location)
+}
+
+/// The settings files that lie with the repository.
+fn settings_files(repository: &Repository, location: &Location) -> RepositoryFiles {
+    let machine = location.root.join("config.toml");
+    let committed = repository.work_dir().map(|root| root.join(".codescout.toml"));
+    let is_any_there = [Some(&machine), committed.as_ref()]
+        .into_iter()
+        .flatten()
+        .any(|path| path.symlink_metadata().is_ok());
+    RepositoryFiles {
+        machine: Some(machine),
+        committed,
+        is_inside_another: is_any_there && repository.is_inside_another(),
+    }
 }
 
 /// Starts the pool that rooms share, with one thread where there is no room for more. Left to itself it would panic.

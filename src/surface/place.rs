@@ -34,13 +34,10 @@ pub(super) fn check_place(repository: &Repository, location: &Location) -> Resul
     }
 }
 
-/// Refuses a sidecar in the main work tree of which anything is tracked, whether it is there now or not.
+/// Refuses a sidecar of which anything is tracked, whether it is there now or not: by this repository, or by one around it, whose checkout
+/// can hold a bare repository with everything in it.
 pub(super) fn refuse_tracked(repository: &Repository, root: &Path) -> Result<()> {
-    let main = repository.main_work_dir();
-    let Some(path) = main.as_deref().and_then(|main| root.strip_prefix(main).ok()) else {
-        return Ok(());
-    };
-    match repository.tracks(path.as_os_str().as_encoded_bytes())? {
+    match repository.tracks_at(root)? {
         true => Err(OpenError::Tracked { root: root.to_owned() }.into()),
         false => Ok(()),
     }

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use codescout::artifact::SkipReason;
-use codescout::config::{Config, Environment, Overrides};
+use codescout::config::{Config, Environment, Overrides, RepositoryFiles};
 use codescout::extract;
 use codescout::model::RepoPath;
 use codescout::query::Mode;
@@ -149,9 +149,13 @@ fn hostile_texts_are_extracted_without_losing_a_byte() {
         ("blank.go", vec![b'\n'; 300_000]),
         ("spaces.yaml", vec![b' '; 300_000]),
     ];
-    let options = Config::resolve(&Overrides::default(), &Environment::default(), None, None)
-        .unwrap()
-        .build_options();
+    let options = Config::resolve(
+        &Overrides::default(),
+        &Environment::default(),
+        &RepositoryFiles::default(),
+    )
+    .unwrap()
+    .build_options();
     for (path, text) in texts {
         let lang = extract::lang_of_path(&RepoPath::from(path));
         let extraction = extract::extract(&text, lang, &options.extract);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use codescout::config::{Config, Environment, Overrides, VARIABLES};
+use codescout::config::{Config, Environment, Overrides, RepositoryFiles, VARIABLES};
 
 /// Paths of one machine. Put together here so that this file does not hold them itself.
 const MACHINE_PATHS: &[&str] = &[concat!("/", "work/"), concat!("/", "root/"), concat!("/", "home/")];
@@ -169,7 +169,12 @@ fn broken_links_are_told_from_good_ones() {
 #[test]
 fn every_variable_and_key_is_documented() {
     let text = read("docs/configuration.md");
-    let config = Config::resolve(&Overrides::default(), &Environment::default(), None, None).unwrap();
+    let config = Config::resolve(
+        &Overrides::default(),
+        &Environment::default(),
+        &RepositoryFiles::default(),
+    )
+    .unwrap();
     let keys = config.entries().into_iter().map(|(key, _, _)| key);
     let names = VARIABLES.iter().map(|(name, _)| *name).chain(keys);
     let missing: Vec<&str> = names.filter(|name| !text.contains(&format!("`{name}`"))).collect();

@@ -32,4 +32,5 @@ mod remote;
 mod rerank;
 mod share;
 mod sparse;
+mod trust;
 mod verify;

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use codescout::config::Overrides;
+use codescout::config::{Environment, Overrides, trust};
 use codescout::ingest::{CatchUp, CaughtUp, CollectOptions, Collector, Maker, NoProgress, Occasion};
 use codescout::model::TreeId;
 use codescout::query::{Mode, Request, SearchError};
@@ -48,6 +48,7 @@ pub(crate) fn configure(repo: &TestRepo, settings: &str) {
             .unwrap();
     }
     std::fs::write(sidecar.join("config.toml"), settings).unwrap();
+    trust(&sidecar.join("config.toml"), &Environment::read()).unwrap();
 }
 
 fn settings(stub: &Stub) -> String {
@@ -925,7 +926,7 @@ fn settings_that_are_wrong_are_refused_without_their_secrets() {
     std::fs::remove_file(repo.path(".codescout/config.toml")).unwrap();
     repo.write(".codescout.toml", settings(&stub));
     let called = call_in(repo.root(), &["index"], b"").expect(2);
-    assert!(called.stderr.contains("can only be set in"), "{}", called.stderr);
+    assert!(called.stderr.contains("can only be set by"), "{}", called.stderr);
     assert!(stub.requests().is_empty());
     assert!(Indexed::with(repo.root(), Overrides::default()).is_err());
 }

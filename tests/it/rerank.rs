@@ -538,7 +538,7 @@ fn settings_that_are_wrong_are_refused_without_their_secrets() {
     for text in [settings(&stub, ""), "[rerank]\ncandidates = 3\n".to_owned()] {
         repo.write(".codescout.toml", text);
         let called = call_in(repo.root(), &["search", QUESTION], b"").expect(2);
-        assert!(called.stderr.contains("can only be set in"), "{}", called.stderr);
+        assert!(called.stderr.contains("can only be set by"), "{}", called.stderr);
     }
     assert!(stub.requests().is_empty());
 }

@@ -428,7 +428,7 @@ fn the_program_tells_what_leaves_and_what_answers() {
     repo.write(".codescout.toml", settings(&stub));
     stub.forget();
     let called = call_in(repo.root(), &["search", "packet"], b"").expect(2);
-    assert!(called.stderr.contains("can only be set in"), "{}", called.stderr);
+    assert!(called.stderr.contains("can only be set by"), "{}", called.stderr);
     assert!(stub.requests().is_empty());
 }
 

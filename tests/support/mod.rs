@@ -17,6 +17,12 @@ pub(crate) use repo::TestRepo;
 #[allow(unused_imports, reason = "each test binary uses its own part of it")]
 pub(crate) use stub::{Reply, Seen, Stub};
 
+/// The variable by which a program that is called finds what this process records of the user's settings files (`.cargo/config.toml`).
+pub(crate) fn user_state() -> Option<(&'static str, std::ffi::OsString)> {
+    const NAME: &str = "XDG_STATE_HOME";
+    Some((NAME, std::env::var_os(NAME)?))
+}
+
 /// Makes a file that can be run. Another process writes it: what is open for writing cannot be run, and what is open here is so for a
 /// moment in every program too that another test is about to begin.
 #[track_caller]

@@ -62,6 +62,21 @@ pub(crate) fn hint(error: &anyhow::Error, door: Door) -> Option<String> {
                 "codescout config set {key} VALUE, or: codescout config unset {key}"
             ));
         }
+        match cause.downcast_ref() {
+            Some(ConfigError::NotTrusted { path, .. }) => {
+                return Some(format!(
+                    "if you wrote it: codescout config trust; else delete {}, it may have come with the repository",
+                    path.display()
+                ));
+            }
+            Some(ConfigError::NotForRepositories { .. }) => {
+                return Some("take it out of the file; for yourself: codescout config set KEY VALUE, or with --user for all your repositories".to_owned());
+            }
+            Some(ConfigError::NotRecorded { .. }) => {
+                return Some("set it for all your repositories: codescout config set --user KEY VALUE".to_owned());
+            }
+            _ => {}
+        }
         if let Some(error) = cause.downcast_ref::<Hinted>() {
             return Some(error.hint.clone());
         }

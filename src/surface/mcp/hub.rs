@@ -13,7 +13,7 @@ use anyhow::Result;
 
 use super::desk::Desk;
 use super::failure::Failure;
-use crate::config::Overrides;
+use crate::config::{Environment, Overrides};
 use crate::git::{OpenError, Repository};
 use crate::surface::open::Workspace;
 
@@ -340,9 +340,12 @@ impl Hub {
             Err(error @ (OpenError::NotARepository { .. } | OpenError::Untrusted { .. })) => return Err(error.into()),
             found => found.map_err(|_| self.refused(named, "it cannot be opened as a repository"))?,
         };
-        let is_family = home.is_some_and(|home| home.common_dir() == repository.common_dir());
-        if is_family {
+        if home.is_some_and(|home| repository.is_work_tree_of(&home)) {
             return Ok(Desk::new(Workspace::open(folder, &Overrides::default())?, true));
+        }
+        // A clone below the work tree, a submodule, or a bare repository that came among its files is another one.
+        if !self.is_allowed(folder) {
+            return Err(self.refused(named, "it is not the repository that the server was started in"));
         }
         let roots = self.roots();
         let is_allowed = |part: &Path| roots.iter().any(|root| part.starts_with(root)) || self.is_relative(part);
@@ -390,6 +393,7 @@ fn marks(workspace: &Workspace) -> Vec<Mark> {
         repository.common_dir().join("objects/info/alternates"),
         workspace.sidecar_root().join("config.toml"),
     ];
+    paths.extend(Environment::read().user_file);
     if let Some(root) = repository.work_dir() {
         paths.push(root.join(".git"));
         paths.push(root.join(".codescout.toml"));

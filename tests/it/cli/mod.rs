@@ -21,7 +21,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::TestRepo;
+use crate::support::{TestRepo, user_state};
 
 /// What a call gave.
 pub(crate) struct Called {
@@ -60,7 +60,8 @@ fn command_in<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Command {
         .current_dir(folder)
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .env("HOME", folder);
+        .env("HOME", folder)
+        .envs(user_state());
     command
 }
 

@@ -44,6 +44,7 @@ fn cut_off(command: &mut Command, folder: &Path) {
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("HOME", folder.parent().unwrap())
+        .envs(crate::support::user_state())
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .stdin(Stdio::null())

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::TestRepo;
+use crate::support::{TestRepo, user_state};
 
 /// Nothing here takes longer unless something is wrong.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
@@ -31,7 +31,8 @@ pub(super) fn command(folder: &Path, args: &[&str]) -> Command {
         .current_dir(folder)
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .env("HOME", folder);
+        .env("HOME", folder)
+        .envs(user_state());
     command
 }
 

@@ -41,7 +41,7 @@ fn a_key_is_shown_to_the_server_and_to_nobody_else() {
     repo.write(".codescout.toml", with_qdrant(&qdrant.url()));
     let called = call_in(repo.root(), &["index"], b"").expect(2);
     assert!(
-        called.stderr.contains("qdrant.server can only be set in"),
+        called.stderr.contains("qdrant.server can only be set by"),
         "{}",
         called.stderr
     );

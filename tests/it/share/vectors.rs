@@ -11,6 +11,7 @@ use super::raw::Raw;
 use super::{PRIVATE_KEY, PUBLIC_KEY, QUERIES, project};
 use crate::cli::call_in;
 use crate::indexed::Indexed;
+use crate::remote::configure;
 use crate::support::model::{openai, tei_sparse, texts_of};
 use crate::support::{Stub, TestRepo};
 
@@ -23,9 +24,8 @@ fn with_server(repo: &TestRepo, stub: &Stub) {
 }
 
 fn set_server(repo: &TestRepo, stub: &Stub) {
-    fs::create_dir_all(repo.path(".codescout")).unwrap();
     let settings = format!("[embedding]\nserver = '{}'\nmodel = 'm'\n", stub.url());
-    fs::write(repo.path(".codescout/config.toml"), settings).unwrap();
+    configure(repo, &settings);
 }
 
 fn indexed(repo: &TestRepo) -> Value {
@@ -295,7 +295,7 @@ fn a_job_asks_only_for_what_is_new() {
         let path = repo.path(".codescout/config.toml");
         let settings = fs::read_to_string(&path).unwrap();
         let sparse = format!("[sparse]\nserver = '{}'\nmodel = 's'\n", weights.url());
-        fs::write(path, settings + &sparse).unwrap();
+        configure(repo, &(settings + &sparse));
     };
     with_both(&repo);
     call_in(repo.root(), &["ci", "save", archive], b"").expect(0);

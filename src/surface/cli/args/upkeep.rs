@@ -188,7 +188,9 @@ pub(crate) enum HooksCommand {
   codescout config                     every setting, and where it was set
   codescout config get search.limit
   codescout config set search.limit 20
-  codescout config unset search.limit")]
+  codescout config set --user search.limit 20
+  codescout config unset search.limit
+  codescout config trust")]
 pub(crate) struct ConfigArgs {
     #[command(subcommand)]
     pub(crate) command: Option<ConfigCommand>,
@@ -209,10 +211,18 @@ pub(crate) enum ConfigCommand {
         key: String,
         /// What it shall be
         value: String,
+        /// Write it into your own file, for all repositories
+        #[arg(long)]
+        user: bool,
     },
     /// Take a setting out of .codescout/config.toml
     Unset {
         /// As in the list
         key: String,
+        /// Take it out of your own file
+        #[arg(long)]
+        user: bool,
     },
+    /// Record .codescout/config.toml, as it is, as a file that you wrote: what it says of servers and keys then counts
+    Trust,
 }

@@ -1,0 +1,96 @@
+//! Repositories inside other repositories, and bare ones that git was not asked for by name.
+//!
+//! A checkout can hold a complete bare repository as ordinary files, and an archive any repository at all. So a repository that lies in
+//! another one may have been made by whoever made the other.
+
+use std::path::{Path, PathBuf};
+
+use super::command;
+use super::open::{OpenError, Repository};
+use super::worktree::WorkTreeError;
+
+impl Repository {
+    /// Whether `other` is a work tree of the same repository. The `commondir` file of a folder is not enough: anybody can write one.
+    pub fn is_work_tree_of(&self, other: &Self) -> bool {
+        let common = self.common_dir();
+        let is_listed = self.git_dir() == common || self.git_dir().parent() == Some(&common.join("worktrees"));
+        common == other.common_dir() && is_listed
+    }
+
+    /// Whether a part of this repository lies inside another one: a submodule, a clone below a work tree, a bare repository among its files.
+    pub fn is_inside_another(&self) -> bool {
+        let places = [Some(self.git_dir()), self.work_dir()];
+        let around = places.into_iter().flatten().flat_map(repositories_around);
+        // What cannot be opened is no work tree of this one.
+        around
+            .into_iter()
+            .any(|found| !found.is_ok_and(|other| self.is_work_tree_of(&other)))
+    }
+
+    /// Whether the index of the family's main work tree has an entry at the absolute `path` or below it, or that of a work tree around it
+    /// whose repository this one lies in.
+    pub fn tracks_at(&self, path: &Path) -> Result<bool, WorkTreeError> {
+        let main = self.main_work_dir();
+        let mut above = path;
+        if let Some((main, inside)) = main
+            .as_deref()
+            .and_then(|main| Some((main, path.strip_prefix(main).ok()?)))
+        {
+            if self.tracks(inside.as_os_str().as_encoded_bytes())? {
+                return Ok(true);
+            }
+            above = main;
+        }
+        for other in repositories_around(above).flatten() {
+            let inside = other.work_dir().and_then(|root| path.strip_prefix(root).ok());
+            if let Some(inside) = inside
+                && other.tracks_here(inside.as_os_str().as_encoded_bytes())?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The repositories that the folders above `path` lie in, the nearest first; those that cannot be opened as errors.
+fn repositories_around(path: &Path) -> impl Iterator<Item = Result<Repository, OpenError>> {
+    let mut next = path.parent().map(Path::to_owned);
+    std::iter::from_fn(move || {
+        let from = next.take()?;
+        let found = Repository::discover(&from);
+        next = match &found {
+            Err(OpenError::NotARepository { .. }) => return None,
+            Err(_) => from.parent(),
+            Ok(other) => {
+                let places = [other.work_dir(), Some(other.git_dir())].into_iter().flatten();
+                let top = places
+                    .filter(|place| from.starts_with(place))
+                    .min_by_key(|place| place.as_os_str().len());
+                top.unwrap_or(&from).parent()
+            }
+        }
+        .map(Path::to_owned);
+        Some(found)
+    })
+}
+
+/// Refuses a bare repository that was come upon, not named, where the user's `safe.bareRepository` says so.
+///
+/// Source: `is_implicit_bare_repo` in git's `setup.c`: a `.git` folder, that of a work tree or that of a submodule is none.
+pub(super) fn check_bare(start: &Path, git_dir: &Path) -> Result<(), OpenError> {
+    let text = git_dir.to_string_lossy();
+    let is_part_of_another = ["/.git/worktrees/", "/.git/modules/"]
+        .iter()
+        .any(|part| text.contains(part));
+    if !start.starts_with(git_dir) || git_dir.ends_with(".git") || is_part_of_another {
+        return Ok(());
+    }
+    let is_named = command::named_git_dir().is_some_and(|named: PathBuf| named == git_dir);
+    match !is_named && command::refuses_bare_repositories() {
+        true => Err(OpenError::Bare {
+            path: git_dir.to_owned(),
+        }),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,336 @@
+//! Who may say which servers are asked and with which keys: the user, and nobody whose files were checked out or unpacked.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use codescout::git::{OpenError, Repository};
+use serde_json::json;
+
+use crate::cli::call_in;
+use crate::mcp::Client;
+use crate::support::{Reply, Stub, TestRepo};
+
+const QUESTION: &str = "how is the header of a packet parsed";
+const FIXTURE: &str = "
+    //- packet.py
+    def parse_header(packet):
+        \"\"\"Parses the header of a packet.\"\"\"
+        return packet[0]
+";
+
+/// A clone that holds a bare repository as ordinary files in `tools`, with settings of its own.
+struct Planted {
+    clone: TestRepo,
+    stub: Stub,
+}
+
+impl Planted {
+    fn new() -> Self {
+        let stub = Stub::start(|_| Reply::status(500));
+        let outer = TestRepo::new(FIXTURE);
+        let bare = outer.bare_clone("bare");
+        copy(bare.root(), &outer.path("tools"));
+        let url = stub.url();
+        let settings = format!(
+            "[rerank]\nserver = '{url}'\napi = 'tei'\nkey_variable = 'TEST_SECRET'\n\
+             [embedding]\nserver = '{url}'\nmodel = 'm'\nkey_file = '/etc/passwd'\n\
+             [serve]\nroots = '/'\n"
+        );
+        outer.write("tools/codescout/config.toml", settings);
+        for folder in ["tools/refs/heads", "tools/objects/info"] {
+            outer.write(format!("{folder}/.keep"), "");
+        }
+        outer.commit("with a repository among the files");
+        let clone = outer.clone_with("clone", &[]);
+        Self { clone, stub }
+    }
+
+    fn tools(&self) -> PathBuf {
+        self.clone.path("tools")
+    }
+
+    #[track_caller]
+    fn assert_nothing_was_sent(&self) {
+        assert!(self.stub.requests().is_empty(), "{:?}", self.stub.requests());
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    assert!(
+        Command::new("cp")
+            .arg("-R")
+            .arg(from)
+            .arg(to)
+            .status()
+            .unwrap()
+            .success()
+    );
+}
+
+/// A call in a folder with variables set, and a home beside it.
+fn call_with(folder: &Path, home: &Path, args: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_codescout"));
+    command.args(args).current_dir(folder).env_clear();
+    command.env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", home);
+    command.env("TEST_SECRET", "canary").envs(variables.iter().copied());
+    command.output().unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_repository_among_the_files_of_a_clone_does_not_configure_itself() {
+    let planted = Planted::new();
+    let home = planted.clone.beside("home");
+    for args in [&["search", QUESTION][..], &["index"], &["config"]] {
+        let output = call_with(&planted.tools(), &home, args, &[]);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(stderr(&output).contains("is tracked"), "{args:?}: {}", stderr(&output));
+    }
+    // Also if what was checked out is tracked no more.
+    planted.clone.git(["rm", "-r", "-q", "--cached", "tools"]);
+    for args in [&["search", QUESTION][..], &["index"]] {
+        let output = call_with(&planted.tools(), &home, args, &[]);
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
+        assert!(
+            stderr(&output).contains("is passed over"),
+            "{args:?}: {}",
+            stderr(&output)
+        );
+    }
+    // With a work tree elsewhere, or a sidecar.
+    let elsewhere = planted.clone.path("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::rename(planted.tools().join("codescout"), elsewhere.join(".codescout")).unwrap();
+    let config = planted.tools().join("config");
+    let text = fs::read_to_string(&config)
+        .unwrap()
+        .replace("bare = true", "bare = false");
+    fs::write(&config, format!("{text}[core]\n\tworktree = {}\n", elsewhere.display())).unwrap();
+    let output = call_with(&planted.tools(), &home, &["search", QUESTION, "--ref", "HEAD"], &[]);
+    assert!(stderr(&output).contains("is passed over"), "{}", stderr(&output));
+    planted.assert_nothing_was_sent();
+}
+
+#[test]
+fn what_was_unpacked_names_no_server() {
+    let planted = Planted::new();
+    // As from an archive: nothing around it is a repository.
+    let unpacked = planted.clone.beside("unpacked");
+    copy(&planted.tools(), &unpacked);
+    let home = planted.clone.beside("home");
+    let settings = unpacked.join("codescout/config.toml");
+    for args in [&["search", QUESTION][..], &["index"]] {
+        let output = call_with(&unpacked, &home, args, &[]);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let told = stderr(&output);
+        assert!(
+            told.contains("not recorded") && told.contains("config trust"),
+            "{args:?}: {told}"
+        );
+    }
+    let mut client = Client::start(&unpacked, &[]);
+    client.initialize("test");
+    let told = client.call("search", json!({"query": QUESTION})).failure();
+    assert!(told.contains("not recorded"), "{told}");
+    // One setting more of the user's own does not make the others the user's.
+    let set = call_with(&unpacked, &home, &["config", "set", "search.limit", "3"], &[]);
+    assert!(stderr(&set).contains("this is in the way"), "{}", stderr(&set));
+    let output = call_with(&unpacked, &home, &["search", QUESTION], &[]);
+    assert_eq!(output.status.code(), Some(2));
+    planted.assert_nothing_was_sent();
+    // Who has looked at the file, and changed what does not fit, may approve it as it is.
+    let text = fs::read_to_string(&settings).unwrap();
+    fs::write(&settings, text.replace("key_file = '/etc/passwd'", "")).unwrap();
+    let trusted = call_with(&unpacked, &home, &["config", "trust"], &[]);
+    let told = String::from_utf8_lossy(&trusted.stdout).into_owned();
+    assert!(
+        told.contains("rerank.server") && told.contains("TEST_SECRET"),
+        "{told}{}",
+        stderr(&trusted)
+    );
+    assert!(!told.contains("gc.auto"), "{told}");
+    call_with(&unpacked, &home, &["search", QUESTION, "--rerank"], &[]);
+    assert!(!planted.stub.requests().is_empty());
+    let n_requests = planted.stub.requests().len();
+    let text = fs::read_to_string(&settings).unwrap();
+    fs::write(&settings, text + "# changed\n").unwrap();
+    assert_eq!(
+        call_with(&unpacked, &home, &["search", QUESTION], &[]).status.code(),
+        Some(2)
+    );
+    assert_eq!(planted.stub.requests().len(), n_requests);
+}
+
+#[test]
+fn what_the_user_sets_counts_for_one_repository_or_for_all() {
+    let repo = TestRepo::new(FIXTURE);
+    let other = repo.clone_with("other", &[]);
+    let home = repo.beside("home");
+    let stub = Stub::start(|_| Reply::status(500));
+    let call = |folder: &Path, args: &[&str]| call_with(folder, &home, args, &[]);
+    let get = |folder: &Path, key: &str| {
+        let output = call(folder, &["config", "--json"]);
+        let told: serde_json::Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+        let setting = told["results"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|setting| setting["key"] == key);
+        let setting = setting.unwrap();
+        (
+            setting["value"].as_str().unwrap().to_owned(),
+            setting["origin"].as_str().unwrap().to_owned(),
+        )
+    };
+    assert!(
+        call(repo.root(), &["config", "set", "rerank.server", &stub.url()])
+            .status
+            .success()
+    );
+    assert_eq!(get(repo.root(), "rerank.server").0, stub.url());
+    assert_eq!(get(other.root(), "rerank.server").0, "none");
+    // Outside of any repository, too.
+    let file = home.join(".config/codescout/config.toml");
+    assert!(
+        call(
+            Path::new("/"),
+            &["config", "set", "--user", "embedding.key_file", "/my/key"]
+        )
+        .status
+        .success()
+    );
+    assert!(
+        call(other.root(), &["config", "set", "--user", "search.limit", "7"])
+            .status
+            .success()
+    );
+    let expected = ("7".to_owned(), file.display().to_string());
+    assert_eq!(
+        (get(repo.root(), "search.limit"), get(other.root(), "search.limit")),
+        (expected.clone(), expected)
+    );
+    assert_eq!(get(other.root(), "embedding.key_file").0, "/my/key");
+    call(repo.root(), &["config", "set", "search.limit", "8"]);
+    assert_eq!(
+        (get(repo.root(), "search.limit").0, get(other.root(), "search.limit").0),
+        ("8".into(), "7".into())
+    );
+    assert_eq!(get(repo.root(), "rerank.server").0, stub.url());
+    let wrong = call(Path::new("/"), &["config", "set", "--user", "gc.auto", "perhaps"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(
+        call(Path::new("/"), &["config", "unset", "--user", "search.limit"])
+            .status
+            .success()
+    );
+    assert_eq!(get(other.root(), "search.limit").0, "10");
+    // A clone inside another repository is indexed as any other, and set up by the user alone.
+    let nested = repo.path("nested");
+    copy(other.root(), &nested);
+    fs::write(nested.join(".codescout.toml"), "[search]\nlimit = 1\n").unwrap();
+    assert_eq!(get(&nested, "search.limit").0, "10");
+    assert!(call(&nested, &["config", "set", "search.limit", "5"]).status.success());
+    assert_eq!(get(&nested, "search.limit").0, "5");
+    assert!(call(&nested, &["search", "parse_header"]).status.success());
+    // A work tree inside another one of the same repository is not another repository.
+    repo.git(["worktree", "add", "-q", repo.path("linked").to_str().unwrap()]);
+    assert_eq!(get(&repo.path("linked"), "search.limit").0, "8");
+}
+
+#[test]
+fn bare_repositories_are_come_upon_only_where_git_is_told_so() {
+    let repo = TestRepo::new(FIXTURE);
+    let bare = repo.bare_clone("bare");
+    let home = repo.beside("home");
+    fs::create_dir(&home).unwrap();
+    let explicit = [
+        ("GIT_CONFIG_COUNT", "1"),
+        ("GIT_CONFIG_KEY_0", "safe.bareRepository"),
+        ("GIT_CONFIG_VALUE_0", "explicit"),
+    ];
+    let status = |folder: &Path, variables: &[(&str, &str)]| {
+        let output = call_with(folder, &home, &["status"], variables);
+        if !output.status.success() {
+            assert!(stderr(&output).contains("safe.bareRepository"), "{}", stderr(&output));
+        }
+        output.status.success()
+    };
+    assert!(status(bare.root(), &[]));
+    assert!(!status(bare.root(), &explicit));
+    assert!(!status(&bare.path("objects"), &explicit));
+    assert!(!status(
+        bare.root(),
+        &[("GIT_CONFIG_PARAMETERS", "'safe.barerepository'='explicit'")]
+    ));
+    // Named, as git's hooks name theirs; and what belongs to a work tree is not bare.
+    let named = [&explicit[..], &[("GIT_DIR", bare.root().to_str().unwrap())]].concat();
+    assert!(status(bare.root(), &named));
+    assert!(status(repo.root(), &explicit) && status(&repo.path(".git"), &explicit));
+    // The repository's own settings have no say, the user's have.
+    bare.git(["config", "safe.bareRepository", "explicit"]);
+    assert!(status(bare.root(), &[]));
+    let global = repo.beside("global");
+    fs::write(&global, "[safe]\n\tbareRepository = explicit\n").unwrap();
+    assert!(!status(bare.root(), &[("GIT_CONFIG_GLOBAL", global.to_str().unwrap())]));
+    fs::copy(&global, home.join(".gitconfig")).unwrap();
+    bare.git(["config", "safe.bareRepository", "all"]);
+    assert!(!status(bare.root(), &[]));
+}
+
+#[test]
+fn a_server_without_roots_speaks_of_its_own_repository_alone() {
+    let planted = Planted::new();
+    let clone = &planted.clone;
+    let nested = clone.path("nested");
+    copy(TestRepo::new(FIXTURE).root(), &nested);
+    // What says of itself that it is a work tree of the clone, with files elsewhere.
+    let outside = TestRepo::new("//- secret.txt\nhidden\n");
+    let claims = clone.path("claims");
+    fs::create_dir_all(claims.join("objects")).unwrap();
+    fs::create_dir_all(claims.join("refs")).unwrap();
+    fs::write(claims.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    fs::write(claims.join("commondir"), "../.git\n").unwrap();
+    fs::write(claims.join("gitdir"), format!("{}\n", outside.path(".git").display())).unwrap();
+    let linked = clone.worktree("linked");
+    let mut client = Client::legacy(clone, &[]);
+    for repo in [planted.tools(), nested.clone(), claims, outside.root().to_owned()] {
+        for target in ["packet.py", "secret.txt"] {
+            let answer = client.call("read", json!({"target": target, "repo": repo}));
+            assert!(
+                answer.failure().contains("is refused"),
+                "{}: {answer:?}",
+                repo.display()
+            );
+        }
+    }
+    for repo in [linked.root(), &clone.path(".git"), clone.root()] {
+        let answer = client.call("read", json!({"target": "packet.py", "repo": repo}));
+        assert!(answer.text.contains("parse_header"), "{}: {answer:?}", repo.display());
+    }
+    let mut client = Client::legacy(clone, &["--root", nested.to_str().unwrap()]);
+    let answer = client.call("read", json!({"target": "packet.py", "repo": nested}));
+    assert!(answer.text.contains("parse_header"), "{answer:?}");
+    planted.assert_nothing_was_sent();
+}
+
+#[test]
+fn only_what_git_lists_is_a_work_tree_of_a_repository() {
+    let repo = TestRepo::new(FIXTURE);
+    let linked = repo.worktree("linked");
+    let [main, work_tree] = [repo.root(), linked.root()].map(|root| Repository::discover(root).unwrap());
+    assert!(work_tree.is_work_tree_of(&main) && main.is_work_tree_of(&work_tree));
+    assert!(!main.is_inside_another() && !work_tree.is_inside_another());
+    let bare = repo.bare_clone("repo/inside.git");
+    let inside = Repository::discover(bare.root()).unwrap();
+    assert!(inside.is_inside_another() && !inside.is_work_tree_of(&main));
+    assert!(matches!(
+        Repository::discover(&repo.beside("")),
+        Err(OpenError::NotARepository { .. })
+    ));
+    call_in(bare.root(), &["index"], b"").expect(0);
+}
