@@ -20,6 +20,9 @@ use crate::model::{RepoPath, TreeId};
 const ATTRIBUTES_FILE: &[u8] = b".gitattributes";
 const IGNORE_FILE: &[u8] = b".codescoutignore";
 
+/// The names of [files of rules](is_rules_file).
+pub const RULES_FILES: [&[u8]; 2] = [ATTRIBUTES_FILE, IGNORE_FILE];
+
 /// Larger files of rules are left out: whoever reads ten thousand rules for every path waits too long.
 const MAX_RULES_BYTES: u64 = 1 << 20;
 
@@ -72,7 +75,7 @@ struct Rules {
 /// Whether the file at `path` says something about other files: if it changes, ask again about all files beside and below
 /// it.
 pub fn is_rules_file(path: &RepoPath) -> bool {
-    matches!(path.file_name(), ATTRIBUTES_FILE | IGNORE_FILE)
+    RULES_FILES.contains(&path.file_name())
 }
 
 impl Attributes {

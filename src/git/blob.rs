@@ -4,7 +4,7 @@ use gix::odb::Header;
 
 use super::object_id::{from_gix, to_gix};
 use super::open::ObjectFormat;
-use super::reader::{ObjectError, ObjectReader, kind_name};
+use super::reader::{MAX_OBJECT_BYTES, ObjectError, ObjectReader, kind_name};
 use crate::model::{BlobId, chain};
 
 /// What reading a blob gave.
@@ -12,7 +12,7 @@ use crate::model::{BlobId, chain};
 pub enum BlobContent {
     /// All of its bytes.
     Content(Vec<u8>),
-    /// Over the limit; nothing of it was unpacked.
+    /// Over the limit, or stored as a difference to something that is; nothing of it was unpacked.
     TooLarge {
         /// Its size in bytes.
         size: u64,
@@ -24,7 +24,7 @@ pub enum BlobContent {
 }
 
 impl ObjectReader {
-    /// Reads the blob unless it is larger than `max_bytes`. One that cannot be had is an answer, so that it stops nothing else.
+    /// Reads the blob unless it is larger than `max_bytes` or [`MAX_OBJECT_BYTES`]. One that cannot be had is an answer, so that it stops nothing else.
     pub fn blob(&mut self, id: BlobId, max_bytes: u64) -> Result<BlobContent, ObjectError> {
         match self.blob_or_error(id, max_bytes) {
             Err(ObjectError::Missing { .. }) => Ok(BlobContent::Missing),
@@ -37,10 +37,14 @@ impl ObjectReader {
     }
 
     fn blob_or_error(&mut self, id: BlobId, max_bytes: u64) -> Result<BlobContent, ObjectError> {
-        match self.blob_size(id)? {
-            None => Ok(BlobContent::Missing),
-            Some(size) if size > max_bytes => Ok(BlobContent::TooLarge { size }),
-            Some(_) => Ok(BlobContent::Content(self.read(id.0, gix::objs::Kind::Blob)?)),
+        let size = match self.blob_size(id)? {
+            None => return Ok(BlobContent::Missing),
+            Some(size) if size > max_bytes.min(MAX_OBJECT_BYTES) => return Ok(BlobContent::TooLarge { size }),
+            Some(size) => size,
+        };
+        match self.read(id.0, gix::objs::Kind::Blob) {
+            Err(ObjectError::BeyondLimit { .. }) => Ok(BlobContent::TooLarge { size }),
+            read => Ok(BlobContent::Content(read?)),
         }
     }
 

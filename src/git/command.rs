@@ -37,6 +37,9 @@ const KEPT_VARIABLES: [&str; 9] = [
     "TEMP",
 ];
 
+/// No single allocation of git's may be larger, so that a blob of some gigabytes ends it instead of filling the memory.
+const MAX_ALLOCATION: &str = "512m";
+
 /// What a call beyond this machine needs besides.
 const NETWORK_VARIABLES: [&str; 10] = [
     "SSH_AUTH_SOCK",
@@ -73,7 +76,10 @@ pub enum CommandError {
 /// switch off git's check of who owns it.
 pub(super) fn git<S: AsRef<OsStr>>(git_dir: &Path, operation: &str, arguments: &[S]) -> Result<Vec<u8>, CommandError> {
     let mut command = hardened(git_dir);
-    command.arg(operation).args(arguments);
+    command
+        .env("GIT_ALLOC_LIMIT", MAX_ALLOCATION)
+        .arg(operation)
+        .args(arguments);
     let output = command.output().map_err(CommandError::NotRun)?;
     if output.status.success() {
         return Ok(output.stdout);

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::reader::{ObjectError, ObjectReader};
-use super::tree::{Entry, EntryKind, FileMode, MAX_DEPTH, TreeLevel, check_limit};
+use super::tree::{Allowance, Entry, EntryKind, FileMode, TreeLevel};
 use crate::model::{BlobId, Oid, RepoPath, TreeId};
 
 /// A path at which two trees differ. At least one of `old` and `new` is there.
@@ -58,6 +58,26 @@ impl ObjectReader {
         Ok(changes)
     }
 
+    /// Like [`Self::diff_trees`], of what is `places`, paths of files and folders, or below them.
+    pub fn diff_trees_below(
+        &mut self,
+        from: Option<TreeId>,
+        to: TreeId,
+        places: &[RepoPath],
+    ) -> Result<Vec<TreeChange>, ObjectError> {
+        let is_below = |path: &[u8], place: &RepoPath| {
+            let rest = path.strip_prefix(place.as_bytes());
+            rest.is_some_and(|rest| place.as_bytes().is_empty() || rest.is_empty() || rest.starts_with(b"/"))
+        };
+        let leads_there = |folder: &[u8]| {
+            let mut places = places.iter();
+            places.any(|place| place.as_bytes().starts_with(folder) || is_below(folder, place))
+        };
+        let mut changes = self.diff_folders(from, to, &leads_there)?;
+        changes.retain(|change| places.iter().any(|place| is_below(change.path.as_bytes(), place)));
+        Ok(changes)
+    }
+
     /// Looks into the folders for which `enter`, asked with their path and a slash, says so.
     fn diff_folders(
         &mut self,
@@ -66,18 +86,21 @@ impl ObjectReader {
         enter: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Vec<TreeChange>, ObjectError> {
         let mut changes = Vec::new();
+        let mut n_unusable = 0;
         if from == Some(to) {
             return Ok(changes);
         }
         let mut prefix = Vec::new();
+        let mut allowance = Allowance::of(to, self.max_entries);
         let mut levels = vec![Pair::open(self, from.map(|tree| tree.0), Some(to.0), 0)?];
         while let Some(pair) = levels.last_mut() {
             prefix.truncate(pair.old.prefix_len);
-            match pair.step(&mut prefix, &mut changes)? {
+            allowance.spend(prefix.len())?;
+            match pair.step(&mut prefix, &mut changes, &mut n_unusable)? {
                 Step::Next => {}
                 Step::Done => levels.pop().into_iter().for_each(|pair| pair.close(self)),
                 Step::Into { old, new } => {
-                    check_limit(levels.len(), MAX_DEPTH, "levels", to)?;
+                    allowance.check_depth(levels.len())?;
                     prefix.push(b'/');
                     if !enter(&prefix) {
                         continue;
@@ -86,6 +109,9 @@ impl ObjectReader {
                     levels.push(sub);
                 }
             }
+        }
+        if n_unusable > 0 && from.is_none() {
+            tracing::warn!("tree {to}: left out {n_unusable} entries whose names cannot stand in a path");
         }
         Ok(changes)
     }
@@ -125,7 +151,12 @@ impl Pair {
     /// not, and appends its name to `prefix`.
     ///
     /// A file that became a directory thus counts as two entries, each in its own place of the order.
-    fn step(&mut self, prefix: &mut Vec<u8>, changes: &mut Vec<TreeChange>) -> Result<Step, ObjectError> {
+    fn step(
+        &mut self,
+        prefix: &mut Vec<u8>,
+        changes: &mut Vec<TreeChange>,
+        n_unusable: &mut usize,
+    ) -> Result<Step, ObjectError> {
         let (mut old, mut new) = (self.old.peek()?, self.new.peek()?);
         match compare(&old, &new) {
             Ordering::Less => new = None,
@@ -138,6 +169,7 @@ impl Pair {
         let (old_len, new_len) = (old.map_or(0, |entry| entry.len), new.map_or(0, |entry| entry.len));
         let is_same = matches!((&old, &new), (Some(a), Some(b)) if a.kind == b.kind && a.oid == b.oid);
         let mut step = Step::Next;
+        *n_unusable += usize::from(!either.is_usable());
         if !is_same && either.is_usable() {
             prefix.extend_from_slice(either.name);
             match either.kind {

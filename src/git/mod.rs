@@ -37,7 +37,7 @@ mod untracked;
 mod watch;
 mod worktree;
 
-pub use attributes::{AttributeMatcher, Attributes, PathAttributes, is_rules_file};
+pub use attributes::{AttributeMatcher, Attributes, PathAttributes, RULES_FILES, is_rules_file};
 pub use blame::{Blame, BlameLine, BlameOptions, BlamedCommit};
 pub use blob::{BlobContent, hash_blob};
 pub use bounded::{BoundError, Bounds};
@@ -52,7 +52,7 @@ pub use line_diff::{LineHunk, diff_lines};
 pub use mailmap::ConfiguredMailmaps;
 pub use open::{ObjectFormat, OpenError, Repository, RepositoryKind};
 pub use operation::is_in_operation;
-pub use reader::{ObjectError, ObjectReader};
+pub use reader::{MAX_OBJECT_BYTES, ObjectError, ObjectReader};
 pub use refs::{Head, LogTip, Ref, RefError, RefKind};
 pub use revision::{Candidate, Resolved, RevisionError};
 pub use roots::{Root, RootKind};

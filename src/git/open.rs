@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bstr::{BString, ByteSlice};
 
 use super::Cause;
-use super::reader::ObjectReader;
+use super::reader::{LargeObjects, ObjectReader};
 use super::surroundings::check_bare;
 
 /// An opened repository: a handle that is cheap to clone and can be shared between threads.
@@ -25,7 +25,8 @@ pub(super) struct Places {
     git_dir: PathBuf,
     common_dir: PathBuf,
     pub(super) refs: RefStorage,
-    is_partial: bool,
+    pub(super) large_objects: LargeObjects,
+    pub(super) is_partial: bool,
     includes: Includes,
 }
 
@@ -212,6 +213,7 @@ impl Repository {
             git_dir,
             common_dir,
             refs: format.refs,
+            large_objects: LargeObjects::default(),
             is_partial: format.is_partial,
             includes,
         };
@@ -280,7 +282,7 @@ impl Repository {
 
     /// A reader of objects, for one thread.
     pub fn reader(&self) -> ObjectReader {
-        ObjectReader::new(self.local(), self.is_partial())
+        ObjectReader::new(self.local(), Arc::clone(&self.places))
     }
 
     /// This thread's handle. Replacement refs are off: an id always describes the object that has it.
@@ -313,7 +315,12 @@ fn open_options(includes: Includes) -> gix::open::Options {
     gix::open::Options::default()
         .permissions(permissions)
         .bail_if_untrusted(true)
-        .cli_overrides(["core.fsmonitor=false", "core.useReplaceRefs=false"])
+        .cli_overrides([
+            "core.fsmonitor=false",
+            "core.useReplaceRefs=false",
+            // Per allocation; `ObjectReader::read` retries above it, one object at a time.
+            "gitoxide.objects.allocLimit=64m",
+        ])
 }
 
 fn canonical(path: &Path) -> Result<PathBuf, OpenError> {

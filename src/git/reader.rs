@@ -2,8 +2,13 @@
 
 use gix::prelude::Find;
 
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use super::Cause;
 use super::object_id::{from_gix, to_gix};
+use super::open::Places;
+use super::tree::MAX_ENTRIES;
 use crate::model::Oid;
 
 /// Reads objects. One per thread: making one is cheap, sharing one is not possible.
@@ -12,7 +17,9 @@ use crate::model::Oid;
 /// was missing, new packs are no longer looked for: with every blob missing, that would be most of the work.
 pub struct ObjectReader {
     pub(super) repo: gix::Repository,
-    is_partial: bool,
+    places: Arc<Places>,
+    /// How many entries a walk through trees may meet.
+    pub(super) max_entries: usize,
     spare: Vec<Vec<u8>>,
 }
 
@@ -46,10 +53,11 @@ pub enum ObjectError {
         #[source]
         source: Cause,
     },
-    /// A tree nested deeper than git itself accepts, or with more files than any honest one has.
-    #[error("tree {id} is beyond the limit of {limit} {what}")]
+    /// A tree nested deeper than git itself accepts, or with more entries than any honest one has; an object of more bytes than are
+    /// read at once.
+    #[error("object {id} has more than {limit} {what}")]
     BeyondLimit {
-        /// The tree that was being read.
+        /// The object that was being read.
         id: Oid,
         /// What there is too much of.
         what: &'static str,
@@ -59,10 +67,11 @@ pub enum ObjectError {
 }
 
 impl ObjectReader {
-    pub(super) fn new(repo: gix::Repository, is_partial: bool) -> Self {
+    pub(super) fn new(repo: gix::Repository, places: Arc<Places>) -> Self {
         Self {
             repo,
-            is_partial,
+            places,
+            max_entries: MAX_ENTRIES,
             spare: Vec::new(),
         }
     }
@@ -74,7 +83,7 @@ impl ObjectReader {
     }
 
     pub(super) fn note_missing(&mut self) {
-        if self.is_partial {
+        if self.places.is_partial {
             self.repo.objects.refresh_never();
         }
     }
@@ -94,6 +103,10 @@ impl ObjectReader {
                     id,
                     kind: kind_name(expected),
                 });
+            }
+            Err(source) if source.is_resource_exhausted() => {
+                let objects = self.repo.objects.store_ref().path();
+                (self.places.large_objects).read(objects, self.object_hash(), id, &mut buffer)?
             }
             Err(source) => {
                 return Err(ObjectError::Damaged {
@@ -115,6 +128,59 @@ impl ObjectReader {
     pub(super) fn recycle(&mut self, mut buffer: Vec<u8>) {
         buffer.clear();
         self.spare.push(buffer);
+    }
+}
+
+/// The most bytes of an object that are read; larger files are named in answers and not searched. Every file that GitHub takes is
+/// smaller (100 MB).
+pub const MAX_OBJECT_BYTES: u64 = 128 << 20;
+
+/// What unpacking an object may allocate at once: itself, what it is stored as a difference to, and the difference.
+const MAX_UNPACKING_BYTES: usize = 3 * MAX_OBJECT_BYTES as usize;
+
+/// Reads objects that take more memory than threads may use side by side: one at a time in a repository.
+#[derive(Default)]
+pub(super) struct LargeObjects {
+    store: Mutex<Option<gix::odb::Handle>>,
+}
+
+impl LargeObjects {
+    fn read(
+        &self,
+        objects: &Path,
+        hash: gix::hash::Kind,
+        id: Oid,
+        buffer: &mut Vec<u8>,
+    ) -> Result<gix::objs::Kind, ObjectError> {
+        let damaged = |source: Cause| ObjectError::Damaged { id, source };
+        let too_large = ObjectError::BeyondLimit {
+            id,
+            what: "bytes",
+            limit: MAX_OBJECT_BYTES as usize,
+        };
+        // A panic leaves nothing half done in a store, which only reads.
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        if store.is_none() {
+            let options = gix::odb::store::init::Options {
+                alloc_limit_bytes: Some(MAX_UNPACKING_BYTES),
+                ..Default::default()
+            };
+            let opened = gix::odb::at_opts(objects, hash, None, options);
+            *store = Some(opened.map_err(|source| damaged(source.into()))?);
+        }
+        let store = store.as_ref().expect("opened above");
+        let kind = match store.try_find(&to_gix(id), buffer) {
+            Ok(Some(data)) => data.kind,
+            Ok(None) => return Err(ObjectError::Missing { id, kind: "object" }),
+            Err(source) if source.is_resource_exhausted() => return Err(too_large),
+            Err(source) => return Err(damaged(source.into())),
+        };
+        // What it was unpacked in is larger than the object.
+        buffer.shrink_to_fit();
+        match buffer.len() as u64 > MAX_OBJECT_BYTES {
+            true => Err(too_large),
+            false => Ok(kind),
+        }
     }
 }
 

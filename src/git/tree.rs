@@ -8,9 +8,12 @@ use crate::model::{BlobId, Oid, RepoPath, TreeId};
 /// How deep trees may nest; git's own default (`core.maxTreeDepth`).
 pub(super) const MAX_DEPTH: usize = 2048;
 
-/// How many files a tree may have. A few small trees that name each other many times over can stand for any number of
-/// files; no honest tree comes near this.
-const MAX_FILES: usize = 10_000_000;
+/// How many entries, files and folders, a walk through trees meets. A few small trees that name each other many times over can
+/// stand for any number of them.
+pub(super) const MAX_ENTRIES: usize = 2_000_000;
+
+/// How many bytes the paths of these entries have together.
+const MAX_PATH_BYTES: usize = 256 << 20;
 
 /// What an entry of a tree is, of the kinds that are no directories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,7 +59,7 @@ pub struct TreeOutcome {
 impl ObjectReader {
     /// Calls `visit` with every file of the tree, in the order of the git index: by the bytes of the full path.
     pub fn tree_files(&mut self, tree: TreeId, visit: &mut dyn FnMut(TreeFile)) -> Result<TreeOutcome, ObjectError> {
-        self.walk_tree(tree, MAX_FILES, &mut |_, _| true, visit)
+        self.tree_files_in(tree, &mut |_, _| true, visit)
     }
 
     /// Like [`Self::tree_files`], without the folders for which `enter` says no. It is asked with the folder's path, a
@@ -67,18 +70,9 @@ impl ObjectReader {
         enter: &mut dyn FnMut(&[u8], Oid) -> bool,
         visit: &mut dyn FnMut(TreeFile),
     ) -> Result<TreeOutcome, ObjectError> {
-        self.walk_tree(tree, MAX_FILES, enter, visit)
-    }
-
-    fn walk_tree(
-        &mut self,
-        tree: TreeId,
-        max_files: usize,
-        enter: &mut dyn FnMut(&[u8], Oid) -> bool,
-        visit: &mut dyn FnMut(TreeFile),
-    ) -> Result<TreeOutcome, ObjectError> {
         let mut outcome = TreeOutcome::default();
         let mut prefix = Vec::new();
+        let mut allowance = Allowance::of(tree, self.max_entries);
         let mut levels = vec![TreeLevel::open(self, Some(tree.0), 0)?];
         while let Some(level) = levels.last_mut() {
             prefix.truncate(level.prefix_len);
@@ -86,6 +80,7 @@ impl ObjectReader {
                 levels.pop().into_iter().for_each(|level| level.close(self));
                 continue;
             };
+            allowance.spend(prefix.len() + entry.name.len())?;
             if !entry.is_usable() {
                 outcome.n_unusable += 1;
                 continue;
@@ -94,7 +89,7 @@ impl ObjectReader {
             let (kind, oid) = (entry.kind, entry.oid);
             match kind {
                 EntryKind::Tree => {
-                    check_limit(levels.len(), MAX_DEPTH, "levels", tree)?;
+                    allowance.check_depth(levels.len())?;
                     prefix.push(b'/');
                     if enter(&prefix, oid) {
                         let sub = TreeLevel::open(self, Some(oid), prefix.len())?;
@@ -102,7 +97,6 @@ impl ObjectReader {
                     }
                 }
                 EntryKind::File(mode) => {
-                    check_limit(outcome.n_files, max_files, "files", tree)?;
                     outcome.n_files += 1;
                     visit(TreeFile {
                         path: RepoPath::new(prefix.as_slice()),
@@ -116,15 +110,45 @@ impl ObjectReader {
     }
 }
 
-pub(super) fn check_limit(count: usize, limit: usize, what: &'static str, tree: TreeId) -> Result<(), ObjectError> {
-    if count < limit {
-        return Ok(());
+/// What a walk through a tree may still meet.
+pub(super) struct Allowance {
+    tree: TreeId,
+    max_entries: usize,
+    n_entries: usize,
+    n_bytes: usize,
+}
+
+impl Allowance {
+    /// For a walk through `tree`.
+    pub(super) fn of(tree: TreeId, max_entries: usize) -> Self {
+        Self {
+            tree,
+            max_entries,
+            n_entries: 0,
+            n_bytes: 0,
+        }
     }
-    Err(ObjectError::BeyondLimit {
-        id: tree.0,
-        what,
-        limit,
-    })
+
+    /// Takes an entry with a path of this length.
+    pub(super) fn spend(&mut self, n_bytes: usize) -> Result<(), ObjectError> {
+        self.n_entries += 1;
+        self.n_bytes += n_bytes;
+        self.check(self.n_entries, self.max_entries, "files and folders")?;
+        self.check(self.n_bytes, MAX_PATH_BYTES, "bytes of paths")
+    }
+
+    /// Fails where `n_levels` folders stand above another one.
+    pub(super) fn check_depth(&self, n_levels: usize) -> Result<(), ObjectError> {
+        self.check(n_levels, MAX_DEPTH - 1, "nested folders")
+    }
+
+    fn check(&self, count: usize, limit: usize, what: &'static str) -> Result<(), ObjectError> {
+        let id = self.tree.0;
+        match count > limit {
+            true => Err(ObjectError::BeyondLimit { id, what, limit }),
+            false => Ok(()),
+        }
+    }
 }
 
 /// One tree object that is being walked through, and where its paths begin.
@@ -277,11 +301,27 @@ mod tests {
         }
         let tree = TreeId(Oid::from_hex(&id).expect("git printed an id"));
         let repository = Repository::discover(repo.root()).expect("a repository");
-        let outcome = repository.reader().walk_tree(tree, 1000, &mut |_, _| true, &mut |_| {});
-        assert!(
-            matches!(outcome, Err(ObjectError::BeyondLimit { what: "files", .. })),
-            "{outcome:?}"
-        );
+        let mut reader = repository.reader();
+        reader.max_entries = 1000;
+        let walked = reader.tree_files(tree, &mut |_| {}).map(|_| ());
+        let listed = reader.diff_trees(None, tree).map(|_| ());
+        for outcome in [walked, listed] {
+            assert!(
+                matches!(
+                    outcome,
+                    Err(ObjectError::BeyondLimit {
+                        what: "files and folders",
+                        ..
+                    })
+                ),
+                "{outcome:?}"
+            );
+        }
+        let path = RepoPath::from("f/e/d/c/b/a/9/8/7/6/5/4");
+        let found = reader
+            .diff_trees_at(None, tree, &[&path])
+            .expect("the path is walked to");
+        assert_eq!(found.len(), 1);
     }
 
     proptest::proptest! {

@@ -91,7 +91,7 @@ pub(super) struct FileDefinitions<'a> {
     pub(super) file: FileId,
     pub(super) path: &'a str,
     pub(super) bytes: &'a [u8],
-    pub(super) lines: &'a LineStarts,
+    pub(super) lines: &'a LineStarts<'a>,
     pub(super) extraction: &'a Extraction,
 }
 

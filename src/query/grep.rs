@@ -8,15 +8,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use crate::git::FileMode;
+use crate::git::{FileMode, MAX_OBJECT_BYTES};
 use crate::snapshot::{FileId, View};
 
 use super::filter::FileFilter;
 use super::pattern::{LineAt, Pattern};
-use super::source::{Source, SourceReader, Sources};
+use super::source::{Source, SourceReader, Sources, too_large};
 
 /// Files are searched in parallel by so many at a time, and answered in order.
 const BLOCK_FILES: usize = 256;
+/// Files up to this size are searched in parallel, larger ones one after another.
+const MAX_PARALLEL_BYTES: u64 = 8 << 20;
+/// How much of a file that is searched in parallel is held until its turn comes; one with more is searched again then.
+const MAX_HELD: Held = Held {
+    lines: 4096,
+    bytes: 1 << 20,
+};
+/// How much of one file is told.
+const MAX_TOLD: Held = Held {
+    lines: 2_000_000,
+    bytes: MAX_OBJECT_BYTES as usize,
+};
 /// git looks this far for a NUL byte (`FIRST_FEW_BYTES` in its `xdiff-interface.c`).
 const BINARY_HEAD: usize = 8_000;
 
@@ -122,9 +134,20 @@ pub fn grep(
         }
         let searched: Vec<Searched> = block
             .par_iter()
-            .map_init(|| sources.reader(), |reader, &file| search_file(reader, file, request))
+            .map_init(
+                || sources.reader(),
+                |reader, &file| search_file(reader, file, request, MAX_PARALLEL_BYTES, MAX_HELD),
+            )
             .collect();
         for searched in searched {
+            let searched = match searched {
+                Searched::Large(_) if interrupt.load(Ordering::Relaxed) => {
+                    tally.outcome.interrupted = true;
+                    return tally.outcome;
+                }
+                Searched::Large(file) => search_file(&mut sources.reader(), file, request, MAX_OBJECT_BYTES, MAX_TOLD),
+                small => small,
+            };
             if tally.take(searched, found).is_break() {
                 return tally.outcome;
             }
@@ -135,6 +158,8 @@ pub fn grep(
 
 enum Searched {
     Nothing,
+    /// It, or what matches in it, is too large to be held beside others.
+    Large(FileId),
     Unread(FileId, String),
     Found(FileMatches),
 }
@@ -151,6 +176,11 @@ impl Tally {
     fn take(&mut self, searched: Searched, found: &mut dyn FnMut(FileMatches) -> ControlFlow<()>) -> ControlFlow<()> {
         let mut matches = match searched {
             Searched::Nothing => return ControlFlow::Continue(()),
+            Searched::Large(file) => {
+                let reason = format!("more than {} lines of it match", MAX_TOLD.lines);
+                self.outcome.unread.push((file, reason));
+                return ControlFlow::Continue(());
+            }
             Searched::Unread(file, reason) => {
                 self.outcome.unread.push((file, reason));
                 return ControlFlow::Continue(());
@@ -223,9 +253,26 @@ fn may_match(view: &View, file: FileId, pattern: &Pattern) -> bool {
     }
 }
 
-fn search_file(reader: &mut SourceReader<'_>, file: FileId, request: &GrepRequest) -> Searched {
-    match reader.read(file) {
-        Ok(Source::Bytes(bytes)) => search_bytes(file, &bytes, request),
+/// How many matching lines, and bytes of them, are held.
+#[derive(Clone, Copy)]
+struct Held {
+    lines: usize,
+    bytes: usize,
+}
+
+fn search_file(
+    reader: &mut SourceReader<'_>,
+    file: FileId,
+    request: &GrepRequest,
+    max_bytes: u64,
+    max_held: Held,
+) -> Searched {
+    match reader.read_up_to(file, max_bytes) {
+        Ok(Source::Bytes(bytes)) => search_bytes(file, &bytes, request, max_held),
+        Ok(Source::TooLarge { size }) if size <= MAX_OBJECT_BYTES && max_bytes < MAX_OBJECT_BYTES => {
+            Searched::Large(file)
+        }
+        Ok(Source::TooLarge { size }) => Searched::Unread(file, too_large(size)),
         Ok(Source::Submodule) => Searched::Nothing,
         Ok(Source::Missing) => Searched::Unread(file, "its content is missing or damaged in git".to_owned()),
         Ok(Source::Refused(reason)) => Searched::Unread(file, reason),
@@ -233,7 +280,7 @@ fn search_file(reader: &mut SourceReader<'_>, file: FileId, request: &GrepReques
     }
 }
 
-fn search_bytes(file: FileId, bytes: &[u8], request: &GrepRequest) -> Searched {
+fn search_bytes(file: FileId, bytes: &[u8], request: &GrepRequest, max_held: Held) -> Searched {
     let is_binary = memchr::memchr(0, &bytes[..bytes.len().min(BINARY_HEAD)]).is_some();
     let max_lines = match request.detail {
         GrepDetail::Counts => usize::MAX,
@@ -245,17 +292,21 @@ fn search_bytes(file: FileId, bytes: &[u8], request: &GrepRequest) -> Searched {
         .filter(|position| position.file == file)
         .map_or(0, |position| position.line);
     let mut lines = Vec::new();
-    let mut n_matching_lines = 0;
+    let (mut n_matching_lines, mut n_bytes) = (0, 0);
     request.pattern.for_each_line(bytes, |line| {
         if line.number <= skipped_up_to {
             return true;
         }
         n_matching_lines += 1;
         if request.detail == GrepDetail::Lines && !is_binary {
+            n_bytes += line.end - line.start;
             lines.push(line);
         }
-        (n_matching_lines as usize) < max_lines
+        (n_matching_lines as usize) < max_lines && lines.len() <= max_held.lines && n_bytes <= max_held.bytes
     });
+    if lines.len() > max_held.lines || n_bytes > max_held.bytes {
+        return Searched::Large(file);
+    }
     if n_matching_lines == 0 {
         return Searched::Nothing;
     }
@@ -363,7 +414,7 @@ mod tests {
 
     #[test]
     fn context_lines_come_once() {
-        let found = search_bytes(FileId(0), b"a\nx\nb\nx\nc\nd\ne\nx", &request(usize::MAX, 1));
+        let found = search_bytes(FileId(0), b"a\nx\nb\nx\nc\nd\ne\nx", &request(usize::MAX, 1), MAX_TOLD);
         let expected = [
             (1, false),
             (2, true),
@@ -388,7 +439,7 @@ mod tests {
                 detail: request.detail,
                 last: None,
             };
-            let _ = tally.take(search_bytes(FileId(0), bytes, &request), &mut |matches| {
+            let _ = tally.take(search_bytes(FileId(0), bytes, &request, MAX_TOLD), &mut |matches| {
                 told.extend(matches.lines.iter().map(|line| line.number));
                 ControlFlow::Continue(())
             });

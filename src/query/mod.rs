@@ -64,8 +64,8 @@ pub use pattern::{Pattern, PatternError, PatternOptions};
 pub use pickaxe::{DiffHit, DiffSearch, DiffsOutcome};
 pub use rank::{FEATURES, Features, N_FEATURES, Weights};
 pub use read::{
-    Part, PartQuery, ReadError, ReadOutcome, ReadTarget, is_folder, parse_lines, read, read_target, split_position,
-    unknown_path,
+    Part, PartQuery, ReadError, ReadOutcome, ReadTarget, is_folder, parse_lines, paths_in_target, read, read_target,
+    split_position, unknown_path,
 };
 pub use rerank::{Rerank, RerankError, Reranker, Reranking};
 pub use scope::CommitFilter;

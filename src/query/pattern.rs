@@ -15,6 +15,8 @@ const MAX_PATTERN_BYTES: usize = 64 << 10;
 const MAX_PROGRAM_BYTES: usize = 64 << 20;
 /// The lazy automaton may keep so many states before it begins anew.
 const MAX_AUTOMATON_BYTES: usize = 16 << 20;
+/// So many matches in one line are marked.
+const MAX_SPANS: usize = 100_000;
 /// Patterns up to this length are shown with a caret below the place that is wrong.
 const MAX_SHOWN_CHARS: usize = 120;
 
@@ -142,14 +144,18 @@ impl Pattern {
     /// The matches in one line, as byte ranges within it.
     pub(super) fn spans(&self, line: &[u8]) -> Vec<(u32, u32)> {
         if !self.whole_words {
-            let matches = self.regex.find_iter(line).filter(|found| !found.is_empty());
+            let matches = self
+                .regex
+                .find_iter(line)
+                .filter(|found| !found.is_empty())
+                .take(MAX_SPANS);
             return matches
                 .map(|found| (found.start() as u32, found.end() as u32))
                 .collect();
         }
         let mut spans = Vec::new();
         let mut at = 0;
-        while let Some((start, end)) = self.next_word(line, at) {
+        while let Some((start, end)) = self.next_word(line, at).filter(|_| spans.len() < MAX_SPANS) {
             spans.push((start as u32, end as u32));
             at = end;
         }

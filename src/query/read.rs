@@ -6,12 +6,13 @@ use crate::artifact::ReadError as ArtifactError;
 use crate::extract::{self, DefinitionKind, Extraction};
 use crate::git::FileMode;
 use crate::index::lexical::normal_name;
+use crate::model::RepoPath;
 use crate::snapshot::{FileId, View};
 
 use super::definition::{FileDefinitions, FoundDefinition, qualified_name};
 use super::lines::LineStarts;
 use super::near::Near;
-use super::source::{Source, SourceError, Sources};
+use super::source::{Source, SourceError, Sources, too_large};
 
 /// A file that is asked for, perhaps with a place in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,12 +97,12 @@ pub enum ReadError {
         /// Its path.
         path: String,
     },
-    /// The system refuses.
+    /// It is over the limit, or the system refuses.
     #[error("{path:?} cannot be read: {reason}")]
     Refused {
         /// Its path.
         path: String,
-        /// In the system's words.
+        /// What is in the way.
         reason: String,
     },
     /// It has no such lines.
@@ -159,6 +160,17 @@ pub fn read_target(view: &View, text: &str) -> Result<ReadTarget, ReadError> {
         Some((file, part)) => Ok(ReadTarget { file, part: Some(part) }),
         None => Err(unknown_path(view, trimmed)),
     }
+}
+
+/// The paths that a target may name, ascending: what [`read_target`] looks for in a view.
+pub fn paths_in_target(text: &str) -> Vec<RepoPath> {
+    let trimmed = text.trim_start_matches("./");
+    let ends = trimmed.rmatch_indices(':').take(2).chain(trimmed.rmatch_indices('#'));
+    let ends = ends.map(|(at, _)| at).chain([trimmed.len()]);
+    let mut paths: Vec<RepoPath> = ends.map(|end| RepoPath::from(&trimmed[..end])).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    paths
 }
 
 /// `path:line` or `path:line:column` taken apart; both are 1-based.
@@ -253,6 +265,10 @@ pub fn read(sources: &Sources<'_>, file: FileId, queries: &[PartQuery]) -> Resul
         Source::Bytes(bytes) => bytes,
         Source::Submodule => return Err(ReadError::Submodule { path }),
         Source::Missing => return Err(ReadError::Missing { path }),
+        Source::TooLarge { size } => {
+            let reason = too_large(size);
+            return Err(ReadError::Refused { path, reason });
+        }
         Source::Refused(reason) => return Err(ReadError::Refused { path, reason }),
     };
     let lines = LineStarts::of(&bytes);
@@ -292,7 +308,7 @@ fn facts(view: &View, file: FileId, bytes: &[u8], queries: &[PartQuery]) -> Resu
     }
 }
 
-fn part(title: Option<String>, range: Range<usize>, bytes: &[u8], lines: &LineStarts) -> Part {
+fn part(title: Option<String>, range: Range<usize>, bytes: &[u8], lines: &LineStarts<'_>) -> Part {
     let (start_line, end_line) = match range.is_empty() {
         true => (0, 0),
         false => (
@@ -313,7 +329,7 @@ struct Text<'a> {
     file: FileId,
     path: &'a str,
     bytes: &'a [u8],
-    lines: &'a LineStarts,
+    lines: &'a LineStarts<'a>,
     extraction: Extraction,
 }
 

@@ -2,7 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::git::{BlobContent, FileMode, ObjectError, ObjectReader, Repository, Unread, WorkTreeError, WorkTreeReader};
+use crate::git::{
+    BlobContent, FileMode, MAX_OBJECT_BYTES, ObjectError, ObjectReader, Repository, Unread, WorkTreeError,
+    WorkTreeReader,
+};
 use crate::model::{Oid, RepoPath};
 use crate::snapshot::{FileId, View};
 
@@ -31,8 +34,24 @@ pub enum Source {
     Submodule,
     /// Its object is not in this clone, or the file has gone from disk since the view was made.
     Missing,
+    /// It has more bytes than were to be read.
+    TooLarge {
+        /// Its size in bytes.
+        size: u64,
+    },
     /// The system refuses, in its words.
     Refused(String),
+}
+
+/// Why a file of `size` bytes is left out, and what reads it.
+pub(super) fn too_large(size: u64) -> String {
+    let limit = MAX_OBJECT_BYTES >> 20;
+    match size > MAX_OBJECT_BYTES {
+        true => format!("it has {size} bytes and files over {limit} MiB are not read; git show and git grep read it"),
+        false => {
+            format!("it is stored as a difference to an object of more than {limit} MiB; git show and git grep read it")
+        }
+    }
 }
 
 /// Why the files of a view cannot be read.
@@ -95,29 +114,36 @@ impl<'a> Sources<'a> {
 }
 
 impl SourceReader<'_> {
-    /// Reads a file, however large it is.
+    /// Reads a file of up to [`MAX_OBJECT_BYTES`].
     pub fn read(&mut self, file: FileId) -> Result<Source, SourceError> {
+        self.read_up_to(file, MAX_OBJECT_BYTES)
+    }
+
+    /// Reads a file of up to `max_bytes`.
+    pub(super) fn read_up_to(&mut self, file: FileId, max_bytes: u64) -> Result<Source, SourceError> {
         let entry = self.view.file(file).entry();
         if entry.mode == FileMode::Submodule {
             return Ok(Source::Submodule);
         }
         if is_only_on_disk(&entry.oid) {
-            return self.read_from_disk(&entry.path);
+            return self.read_from_disk(&entry.path, max_bytes);
         }
-        Ok(match self.view.read(file, &mut self.objects, u64::MAX)? {
+        Ok(match self.view.read(file, &mut self.objects, max_bytes)? {
             BlobContent::Content(bytes) => Source::Bytes(bytes),
-            BlobContent::Missing | BlobContent::Damaged | BlobContent::TooLarge { .. } => Source::Missing,
+            BlobContent::TooLarge { size } => Source::TooLarge { size },
+            BlobContent::Missing | BlobContent::Damaged => Source::Missing,
         })
     }
 
-    fn read_from_disk(&mut self, path: &RepoPath) -> Result<Source, SourceError> {
+    fn read_from_disk(&mut self, path: &RepoPath, max_bytes: u64) -> Result<Source, SourceError> {
         let reader = match &mut self.disk {
             Some(reader) => reader,
             none => none.insert(self.repository.work_tree_reader()?),
         };
-        Ok(match reader.read(path, u64::MAX) {
+        Ok(match reader.read(path, max_bytes) {
             Ok(file) => Source::Bytes(file.bytes),
-            Err(Unread::Absent | Unread::TooLarge { .. }) => Source::Missing,
+            Err(Unread::Absent) => Source::Missing,
+            Err(Unread::TooLarge { size }) => Source::TooLarge { size },
             Err(Unread::Refused { reason }) => Source::Refused(reason),
         })
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::artifact::{ArtifactKey, SkipReason, Status};
 use crate::extract;
 use crate::git::{
-    AttributeMatcher, Attributes, FileMode, ObjectError, ObjectReader, Repository, TreeFile, is_rules_file,
+    AttributeMatcher, Attributes, FileMode, ObjectError, ObjectReader, RULES_FILES, Repository, TreeFile, is_rules_file,
 };
 use crate::index::Segments;
 use crate::model::{BlobId, Lang, Oid, RepoPath, TreeId};
@@ -113,9 +113,17 @@ pub fn attributes_of(layers: &[Manifest], reader: &mut ObjectReader) -> Result<A
     Attributes::for_files(reader, rules.values())
 }
 
+/// The paths of the files that can say something about the one at `path`.
+pub fn rules_for(path: &RepoPath) -> impl Iterator<Item = RepoPath> {
+    let bytes = path.as_bytes();
+    let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+    let folders = std::iter::once(0).chain(slashes.map(|(at, _)| at + 1));
+    folders.flat_map(|end| RULES_FILES.map(|name| RepoPath::new([&bytes[..end], name].concat())))
+}
+
 /// [`is_rules_file`] without making a path of every name.
 fn is_rules_path(path: &[u8]) -> bool {
-    (path.ends_with(b".gitattributes") || path.ends_with(b".codescoutignore")) && is_rules_file(&RepoPath::new(path))
+    RULES_FILES.iter().any(|name| path.ends_with(name)) && is_rules_file(&RepoPath::new(path))
 }
 
 /// The artifacts that `files` need and `segments` do not have, each once, in the order of the files.

@@ -11,7 +11,9 @@ mod store;
 mod view;
 
 pub use blobs::Blobs;
-pub use listing::{Difference, ListedFile, attributes_of, can_be_completed, missing_artifacts, missing_blobs};
+pub use listing::{
+    Difference, ListedFile, attributes_of, can_be_completed, missing_artifacts, missing_blobs, rules_for,
+};
 pub use manifest::{FileEntry, FileStatus, Manifest, ManifestWriter};
 pub use overlay::{Change, OverlayError, lay_over_changes, list_changes};
 pub use store::{ManifestError, SnapshotStore, StoredManifest, tree_of_file};

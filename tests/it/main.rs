@@ -7,6 +7,7 @@ mod support;
 
 mod architecture;
 mod bad_input;
+mod bombs;
 mod cli;
 mod compact;
 mod compose;

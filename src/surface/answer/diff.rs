@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::target::typed_path;
 use super::{Hinted, ProvenanceOut};
 use crate::extract::{Extractor, Options};
-use crate::git::{FileMode, WorkTreeReader, diff_lines};
+use crate::git::{FileMode, ObjectError, WorkTreeReader, diff_lines};
 use crate::history::{Change, Entry, FilePair, FileShapes, SymbolDelta, SymbolKey, symbol_deltas, with_renames};
 use crate::ingest::Target;
 use crate::model::{RepoPath, TreeId};
@@ -226,11 +226,23 @@ fn side(workspace: &Workspace, reference: &str, interrupt: &AtomicBool) -> Resul
 
 /// The files that differ, those that are asked for, ascending by path.
 fn changes(workspace: &Workspace, from: &Side, to: &Side, args: &DiffQuestion) -> Result<Vec<Change>> {
+    let wanted: Vec<RepoPath> = args
+        .paths
+        .iter()
+        .map(|path| typed_path(workspace, path.as_ref()))
+        .collect();
     let mut reader = workspace.repository.reader();
     let tree = |side: &Side| side.target.map(|target| target.tree);
     let mut both: BTreeMap<RepoPath, (Option<Entry>, Option<Entry>)> = BTreeMap::new();
     if let Some(new) = tree(to) {
-        for change in reader.diff_trees(tree(from), new)? {
+        let differing = match reader.diff_trees(tree(from), new) {
+            // Renames from elsewhere are not seen then.
+            Err(ObjectError::BeyondLimit { .. }) if !wanted.is_empty() => {
+                reader.diff_trees_below(tree(from), new, &wanted)?
+            }
+            differing => differing?,
+        };
+        for change in differing {
             let entry = both.entry(change.path).or_default();
             entry.0 = entry.0.or(change.old.map(Into::into));
             entry.1 = entry.1.or(change.new.map(Into::into));
@@ -278,11 +290,6 @@ fn changes(workspace: &Workspace, from: &Side, to: &Side, args: &DiffQuestion) -
         }
     }
     changes.retain(|change| change.new.is_some() || !renamed.contains(&change.path));
-    let wanted: Vec<RepoPath> = args
-        .paths
-        .iter()
-        .map(|path| typed_path(workspace, path.as_ref()))
-        .collect();
     changes.retain(|change| wanted.is_empty() || wanted.iter().any(|folder| is_at_or_below(&change.path, folder)));
     Ok(changes)
 }

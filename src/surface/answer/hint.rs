@@ -1,7 +1,8 @@
 //! What to do about an error.
 
 use crate::config::{ConfigError, Origin};
-use crate::git::{OpenError, RevisionError};
+use crate::git::{ObjectError, OpenError, RevisionError};
+use crate::ingest::IngestError;
 use crate::query::{CursorError, PatternError, ReadError, SearchError};
 
 /// An error of a request itself, with what to do about it.
@@ -51,6 +52,16 @@ pub(crate) fn hint(error: &anyhow::Error, door: Door) -> Option<String> {
                 return Some(format!("it could be {}", list.join(", ")));
             }
             _ => {}
+        }
+        let object = match cause.downcast_ref::<IngestError>() {
+            Some(IngestError::Object(error)) => Some(error),
+            _ => cause.downcast_ref::<ObjectError>(),
+        };
+        if let Some(ObjectError::BeyondLimit { .. }) = object {
+            return Some(door.pick(
+                "codescout read PATH --ref REVISION reads one file without listing the tree; so do outline, blame and diff",
+                "read with a path and a ref reads one file without listing the tree; so do blame and diff",
+            ));
         }
         if let Some(ConfigError::Server {
             key,

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::artifact::ArtifactKey;
 use crate::extract;
-use crate::git::{BlobContent, ObjectReader};
+use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
 use crate::history::{text_life, versions};
 use crate::ingest::Progress;
 use crate::model::{BlobId, Oid, RepoPath};
@@ -190,7 +190,7 @@ impl Past {
         let Some(place) = hit.places.first() else {
             bail!("a hit without a place")
         };
-        let content = self.view.read(place.file, reader, u64::MAX)?;
+        let content = self.view.read(place.file, reader, MAX_OBJECT_BYTES)?;
         let text = match &content {
             BlobContent::Content(bytes) => {
                 let range = hit.lines(bytes).map_or(place.range, |(_, _, range)| range);

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::hint::Hinted;
 use super::past::{LifeOut, Past};
 use crate::extract::{self, DefinitionKind};
-use crate::git::{BlobContent, ObjectReader};
+use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
 use crate::model::ChunkKey;
 use crate::query::{
     ExactText, FEATURES, FileFilter, FileMatches, GrepDetail, GrepLine, GrepPosition, GrepRequest, Hit, Judges, Mode,
@@ -475,7 +475,7 @@ fn result_out(view: &View, reader: &mut ObjectReader, hit: &Hit, explain: bool) 
     let [place, others @ ..] = hit.places.as_slice() else {
         bail!("a hit without a place");
     };
-    let bytes = match view.read(place.file, reader, u64::MAX)? {
+    let bytes = match view.read(place.file, reader, MAX_OBJECT_BYTES)? {
         BlobContent::Content(bytes) => bytes,
         BlobContent::TooLarge { .. } | BlobContent::Missing | BlobContent::Damaged => Vec::new(),
     };

@@ -20,7 +20,7 @@ use crate::evaluate::{
     Category, HistoryOptions, Interval, Judged, Judgements, Measures, Ranked, bootstrap_mean, measure,
     paired_difference, read_folder, sample_history,
 };
-use crate::git::{BlobContent, ObjectReader};
+use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
 use crate::query::{ExactText, FileFilter, Hit, Request, Searcher, Sources, Tests};
 use crate::snapshot::View;
 use crate::surface::open::Workspace;
@@ -351,7 +351,7 @@ fn row(corpus: &mut Corpus<'_>, judged: &Judged, request: &Request, args: &EvalA
 fn ranked(view: &View, reader: &mut ObjectReader, hit: &Hit) -> Option<Ranked> {
     let place = hit.places.first()?;
     // Only a focus needs the text; without it the lines are known.
-    let bytes = match hit.focus.map(|_| view.read(place.file, reader, u64::MAX)) {
+    let bytes = match hit.focus.map(|_| view.read(place.file, reader, MAX_OBJECT_BYTES)) {
         Some(Ok(BlobContent::Content(bytes))) => bytes,
         _ => Vec::new(),
     };

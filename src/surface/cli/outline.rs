@@ -11,6 +11,7 @@ use super::progress::CliProgress;
 use super::render::{FAINT, Output, PATH, STRONG, note, one_line};
 use super::search::filter;
 use super::{Found, INTERRUPTED};
+use crate::model::RepoPath;
 use crate::query::Sources;
 use crate::surface::answer::{
     FileSymbolsOut, NodeOut, OutlineBody, OutlineKind, OutlineQuestion, SummaryOut, inside, outline, outline_path,
@@ -30,12 +31,20 @@ struct OutlineOut {
 
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &OutlineArgs, output: &mut Output) -> Result<Found> {
     let filter = filter(&args.filter)?;
-    let opened = workspace.view(&global.reference, &CliProgress::new(global.quiet), &INTERRUPTED)?;
-    let view = &opened.view;
+    let file = outline_path(inside(workspace, args.path.as_deref().unwrap_or_default()));
+    let view = match workspace.view_of_files(&global.reference, &[RepoPath::from(file.as_str())], &INTERRUPTED)? {
+        Some(view) => view,
+        None => {
+            workspace
+                .view(&global.reference, &CliProgress::new(global.quiet), &INTERRUPTED)?
+                .view
+        }
+    };
+    let view = &view;
     let started = Instant::now();
     let question = OutlineQuestion {
         kinds: Vec::new(),
-        path: outline_path(inside(workspace, args.path.as_deref().unwrap_or_default())),
+        path: file,
         kind: args.view.map(OutlineView::kind),
         depth: args.depth,
         max_tokens: args.max_tokens,

@@ -10,7 +10,7 @@ use super::json::ProvenanceOut;
 use super::progress::CliProgress;
 use super::render::{Output, note, sanitize};
 use super::{Found, INTERRUPTED};
-use crate::query::{PartQuery, ReadOutcome, Sources, read, read_target};
+use crate::query::{PartQuery, ReadOutcome, Sources, paths_in_target, read, read_target};
 use crate::snapshot::View;
 use crate::surface::answer::{ReadBody, inside, lines_query, read_body};
 use crate::surface::open::Workspace;
@@ -26,8 +26,16 @@ struct ReadOut {
 
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &ReadArgs, output: &mut Output) -> Result<Found> {
     let queries = queries(args)?;
-    let opened = workspace.view(&global.reference, &CliProgress::new(global.quiet), &INTERRUPTED)?;
-    let view = &opened.view;
+    let paths = paths_in_target(inside(workspace, &args.target));
+    let view = match workspace.view_of_files(&global.reference, &paths, &INTERRUPTED)? {
+        Some(view) => view,
+        None => {
+            workspace
+                .view(&global.reference, &CliProgress::new(global.quiet), &INTERRUPTED)?
+                .view
+        }
+    };
+    let view = &view;
     let started = Instant::now();
     let target = read_target(view, inside(workspace, &args.target))?;
     let queries: Vec<PartQuery> = target.part.into_iter().chain(queries).collect();

@@ -15,12 +15,14 @@ use crate::git::{
 use crate::index::Segments;
 use crate::ingest::Target;
 use crate::model::{BlobId, CommitId, Oid, RepoPath};
-use crate::snapshot::{Change, ListedFile, Manifest, Provenance, View, attributes_of, lay_over_changes, list_changes};
+use crate::snapshot::{
+    Change, ListedFile, Manifest, Provenance, View, attributes_of, lay_over_changes, list_changes, rules_for,
+};
 
 impl Workspace {
     /// Everything of a tree, from what is known of another one, or stored, and from git, without writing.
     pub(crate) fn in_memory(&self, target: Target, known: Option<Base>, interrupt: &AtomicBool) -> Result<Base> {
-        let changes = self.files_of(target)?;
+        let changes = self.files_of(target, None)?;
         let known = known.map(|base| base.segments);
         let segments = known.or_else(|| self.any_segments()).unwrap_or_default();
         self.lay_over(changes, &HashMap::new(), segments, interrupt)
@@ -32,7 +34,7 @@ impl Workspace {
 
     /// A tree's files with what is known of them already; nothing is read. What is not known yet counts as missing.
     pub(crate) fn listed(&self, target: Target) -> Result<Base> {
-        let changes = self.files_of(target)?;
+        let changes = self.files_of(target, None)?;
         let segments = self.any_segments().unwrap_or_default();
         let manifest = list_changes(changes, &segments, &self.options)?;
         Ok(Base {
@@ -41,9 +43,36 @@ impl Workspace {
         })
     }
 
-    fn files_of(&self, target: Target) -> Result<Vec<Change>> {
+    /// The files of a tree at `paths`, which ascend, without listing the rest of it; `None` if there is none.
+    pub(super) fn files_in_memory(
+        &self,
+        target: Target,
+        paths: &[RepoPath],
+        interrupt: &AtomicBool,
+    ) -> Result<Option<Base>> {
+        let mut changes = self.files_of(target, Some(paths))?;
+        changes.retain(|change| matches!(change, Change::Present(file) if paths.binary_search(&file.path).is_ok()));
+        if changes.is_empty() {
+            return Ok(None);
+        }
+        let segments = self.any_segments().unwrap_or_default();
+        let (segments, manifest) = self.lay_over(changes, &HashMap::new(), segments, interrupt)?;
+        let layers = vec![manifest];
+        Ok(Some(Base { segments, layers }))
+    }
+
+    /// The files of a tree: all, or those at some paths and the rules for them.
+    fn files_of(&self, target: Target, paths: Option<&[RepoPath]>) -> Result<Vec<Change>> {
         let mut reader = self.repository.reader();
-        let files = reader.diff_trees(None, target.tree)?;
+        let files = match paths {
+            None => reader.diff_trees(None, target.tree)?,
+            Some(paths) => {
+                let mut wanted: Vec<RepoPath> = paths.iter().flat_map(rules_for).chain(paths.iter().cloned()).collect();
+                wanted.sort_unstable();
+                wanted.dedup();
+                reader.diff_trees_at(None, target.tree, &wanted.iter().collect::<Vec<_>>())?
+            }
+        };
         let files: Vec<TreeFile> = files
             .iter()
             .filter_map(|change| {

@@ -11,6 +11,7 @@ use super::writing::is_read_only;
 use super::{Keeping, Workspace};
 use crate::index::Segments;
 use crate::ingest::{Outcome, Progress, Target};
+use crate::model::RepoPath;
 use crate::snapshot::{Manifest, Provenance, View};
 
 /// A tree without manifest is served from memory when the sidecar cannot be written.
@@ -41,6 +42,29 @@ impl Workspace {
                 Some(_) => return Ok(None),
             };
             self.with_changes(base, provenance, interrupt).map(Some)
+        })
+    }
+
+    /// A view for a question about the files at `paths`, ascending, of a commit: the stored one, or else one of these files alone, for
+    /// which the tree is not listed and nothing is written. `None` where there is neither.
+    pub(crate) fn view_of_files(
+        &self,
+        reference: &str,
+        paths: &[RepoPath],
+        interrupt: &AtomicBool,
+    ) -> Result<Option<View>> {
+        while_objects_vanish(|| {
+            let (Some(target), provenance) = self.asked(reference)? else {
+                return Ok(None);
+            };
+            if matches!(provenance.reference.as_str(), "WORKTREE" | "INDEX") {
+                return Ok(None);
+            }
+            if let Some(base) = self.stored_whole(target.tree)? {
+                return Ok(Some(base.view(provenance)));
+            }
+            let base = self.files_in_memory(target, paths, interrupt)?;
+            Ok(base.map(|base| base.view(provenance)))
         })
     }
 

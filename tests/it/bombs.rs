@@ -1,0 +1,256 @@
+//! Repositories of some kilobytes that stand for gigabytes or for billions of files.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use codescout::git::{BlobContent, MAX_OBJECT_BYTES, Repository};
+use codescout::model::{BlobId, Oid};
+use codescout::query::{
+    FileFilter, GrepDetail, GrepOutcome, GrepRequest, Pattern, PatternOptions, Sources, grep, read,
+};
+use codescout::snapshot::View;
+
+use crate::cli::call;
+use crate::indexed::{Indexed, NEVER};
+use crate::support::TestRepo;
+
+/// More than threads may unpack side by side.
+const LARGE: u64 = 70 << 20;
+
+fn write_zeros(repo: &TestRepo, path: &str, n_bytes: u64, end: &[u8]) {
+    use std::io::{Seek, Write};
+    let mut file = std::fs::File::create(repo.path(path)).unwrap();
+    file.set_len(n_bytes).unwrap();
+    file.seek(std::io::SeekFrom::End(0)).unwrap();
+    file.write_all(end).unwrap();
+}
+
+fn add_streamed(repo: &TestRepo) {
+    repo.git([
+        "-c",
+        "core.compression=1",
+        "-c",
+        "core.bigFileThreshold=1m",
+        "add",
+        "--all",
+    ]);
+}
+
+fn grep_all(index: &Indexed, view: &View, pattern: &str) -> (Vec<String>, GrepOutcome) {
+    let request = GrepRequest {
+        pattern: Pattern::new(pattern, PatternOptions::default()).unwrap(),
+        filter: FileFilter::default(),
+        detail: GrepDetail::Lines,
+        before: 0,
+        after: 0,
+        limit: usize::MAX,
+        from: None,
+    };
+    let mut found = Vec::new();
+    let sources = Sources::new(view, &index.workspace.repository);
+    let outcome = grep(&sources, &request, &NEVER, &mut |matches| {
+        let path = String::from_utf8_lossy(view.file(matches.file).path).into_owned();
+        found.push(format!("{path} {} {}", matches.is_binary, matches.n_matching_lines));
+        ControlFlow::Continue(())
+    });
+    (found, outcome)
+}
+
+#[test]
+fn large_blobs_are_read_up_to_a_limit() {
+    let repo = TestRepo::new("//- a.rs\nfn needle() {}\n");
+    write_zeros(&repo, "base", LARGE, b"needle");
+    write_zeros(&repo, "delta", LARGE, b"needle, and a little more");
+    add_streamed(&repo);
+    repo.commit_index("large");
+    repo.git([
+        "-c",
+        "core.bigFileThreshold=1g",
+        "repack",
+        "-adfq",
+        "--window=2",
+        "--threads=1",
+    ]);
+    write_zeros(&repo, "bomb", MAX_OBJECT_BYTES, b"needle");
+    add_streamed(&repo);
+    repo.commit_index("bomb");
+
+    let mut reader = Repository::discover(repo.root()).unwrap().reader();
+    let mut size = |path: &str| {
+        let id = BlobId(Oid::from_hex(&repo.rev_parse(&format!("HEAD:{path}"))).unwrap());
+        match reader.blob(id, u64::MAX).unwrap() {
+            // What it was unpacked in is given back.
+            BlobContent::Content(bytes) => Ok((bytes.len() as u64, bytes.capacity() - bytes.len())),
+            other => Err(other),
+        }
+    };
+    assert_eq!(size("base"), Ok((LARGE + 6, 0)));
+    assert_eq!(size("delta"), Ok((LARGE + 25, 0)));
+    let n_bytes = MAX_OBJECT_BYTES + 6;
+    assert_eq!(size("bomb"), Err(BlobContent::TooLarge { size: n_bytes }));
+
+    write_zeros(&repo, "bomb", MAX_OBJECT_BYTES, b"needle too");
+    write_zeros(&repo, "untracked", MAX_OBJECT_BYTES, b"needle too");
+    let index = Indexed::new(repo.root());
+    for reference in ["HEAD", "WORKTREE"] {
+        let view = index.view(reference);
+        let (found, outcome) = grep_all(&index, &view, "needle");
+        assert_eq!(found, ["a.rs false 1", "base true 1", "delta true 1"], "{reference}");
+        let unread: Vec<&str> = outcome.unread.iter().map(|(_, reason)| reason.as_str()).collect();
+        assert_eq!(unread.len(), if reference == "HEAD" { 1 } else { 2 }, "{unread:?}");
+        assert!(
+            unread.iter().all(|reason| reason.contains("over 128 MiB")),
+            "{unread:?}"
+        );
+        let sources = Sources::new(&view, &index.workspace.repository);
+        let error = read(&sources, view.find(b"bomb").unwrap(), &[]).unwrap_err();
+        assert!(error.to_string().contains("over 128 MiB"), "{error}");
+    }
+}
+
+#[test]
+fn what_matches_in_a_large_file_is_told_in_order() {
+    let repo = TestRepo::new("//- b.txt\nneedle\n");
+    // More than is held of a file that is searched beside others.
+    repo.write("a.txt", "needle\n".repeat(10_000));
+    repo.commit("many");
+    let index = Indexed::new(repo.root());
+    let (found, outcome) = grep_all(&index, &index.view("HEAD"), "needle");
+    assert_eq!(found, ["a.txt false 10000", "b.txt false 1"]);
+    assert_eq!((outcome.n_lines, outcome.unread.len()), (10_001, 0));
+}
+
+/// A commit of `tree`.
+fn commit_tree(repo: &TestRepo, tree: &str) {
+    let commit = repo.git(["commit-tree", "-m", "made", tree]);
+    repo.git(["update-ref", "refs/heads/made", commit.trim()]);
+}
+
+fn write_tree(repo: &TestRepo, entries: &[(&str, &[u8], &str)]) -> String {
+    let mut raw = Vec::new();
+    for (mode, name, id) in entries {
+        raw.extend_from_slice(mode.as_bytes());
+        raw.push(b' ');
+        raw.extend_from_slice(name);
+        raw.push(0);
+        raw.extend_from_slice(Oid::from_hex(id).unwrap().as_bytes());
+    }
+    let printed = repo.git_with_input(["hash-object", "-t", "tree", "-w", "--stdin", "--literally"], &raw);
+    String::from_utf8(printed).unwrap().trim().to_owned()
+}
+
+/// Ten folders in each of ten folders, and so on.
+fn tree_bomb(repo: &TestRepo) {
+    let blob = repo.rev_parse("HEAD:a.rs");
+    let mut below = ("100644", blob);
+    for depth in 0..10 {
+        let names: Vec<String> = (0..10)
+            .map(|n| format!("{n}{}", if depth == 0 { ".rs" } else { "" }))
+            .collect();
+        let entries = names.iter().map(|name| (below.0, name.as_bytes(), below.1.as_str()));
+        let entries: Vec<(&str, &[u8], &str)> = entries.collect();
+        below = ("40000", write_tree(repo, &entries));
+    }
+    commit_tree(repo, &below.1);
+}
+
+#[test]
+fn a_file_is_read_without_listing_the_tree() {
+    let repo = TestRepo::new("//- a.rs\nfn needle() {}\n");
+    tree_bomb(&repo);
+    let path = "3/1/4/1/5/9/2/6/5/3.rs";
+    let (place, definition) = (format!("{path}:1"), format!("{path}#needle"));
+    for target in [path, &place, &definition] {
+        let answer = call(&repo, &["read", target, "--ref", "made"]).expect(0);
+        assert_eq!(answer.text().trim_end(), "fn needle() {}", "{target}");
+    }
+    call(&repo, &["outline", path, "--ref", "made"]).expect(0);
+    assert!(!repo.path(".codescout").exists(), "nothing was indexed");
+}
+
+#[test]
+fn a_tree_of_too_many_files_is_refused_with_what_to_do() {
+    if std::env::var_os("CODESCOUT_LONG_TESTS").is_none() {
+        return;
+    }
+    let repo = TestRepo::new("//- a.rs\nfn needle() {}\n");
+    tree_bomb(&repo);
+    for args in [
+        &["grep", "needle", "--ref", "made"][..],
+        &["search", "needle", "--ref", "made"],
+        &["read", "nowhere", "--ref", "made"],
+        &["index", "made"],
+    ] {
+        let answer = call(&repo, args).expect(2);
+        assert!(
+            answer.stderr.contains("more than 2000000 files and folders"),
+            "{}",
+            answer.stderr
+        );
+        assert!(answer.stderr.contains("hint: codescout read PATH"), "{}", answer.stderr);
+    }
+    // A path is enough for these.
+    call(&repo, &["diff", "HEAD", "made", "--path", "3/1/4/1/5/9/2/6/5/3.rs"]).expect(0);
+    call(&repo, &["blame", "3/1/4/1/5/9/2/6/5/3.rs", "--ref", "made"]).expect(0);
+}
+
+#[test]
+fn folders_may_nest_as_deep_as_git_lets_them() {
+    let repo = TestRepo::new("//- a.rs\nfn needle() {}\n");
+    let path = format!("{}f.rs", "d/".repeat(3000));
+    let stream = format!(
+        "commit refs/heads/made\ncommitter a <a@b> 0 +0000\ndata 0\nM 100644 inline shallow.rs\ndata 11\nfn top() {{}}\n\
+         M 100644 inline {path}\ndata 12\nfn deep() {{}}\n"
+    );
+    repo.git_with_input(["fast-import", "--quiet"], stream.as_bytes());
+    let answer = call(&repo, &["grep", "fn", "--ref", "made"]).expect(2);
+    assert!(
+        answer.stderr.contains("more than 2047 nested folders"),
+        "{}",
+        answer.stderr
+    );
+    assert!(answer.stderr.contains("hint: codescout read PATH"), "{}", answer.stderr);
+    let answer = call(&repo, &["read", "shallow.rs", "--ref", "made"]).expect(0);
+    assert_eq!(answer.text().trim_end(), "fn top() {}");
+    call(&repo, &["read", &path, "--ref", "made"]).expect(2);
+}
+
+#[test]
+fn names_that_no_checkout_could_have_are_left_out() {
+    let repo = TestRepo::new("//- a.rs\nfn needle() {}\n");
+    let blob = repo.rev_parse("HEAD:a.rs");
+    let below = write_tree(&repo, &[("100644", b"x.rs", &blob)]);
+    let names: [&[u8]; 9] = [
+        b"z",
+        b"",
+        b".",
+        b"..",
+        b".git",
+        b".GIT",
+        b"/etc/passwd",
+        b"../up",
+        b"a/b",
+    ];
+    let mut entries: Vec<(&str, &[u8], &str)> = names.iter().map(|name| ("100644", *name, blob.as_str())).collect();
+    entries.extend(names[1..].iter().map(|name| ("40000", *name, below.as_str())));
+    // Twice the same, and once a folder.
+    entries.extend([
+        ("100644", &b"twice"[..], blob.as_str()),
+        ("100644", b"twice", &blob),
+        ("40000", b"twice", &below),
+    ]);
+    commit_tree(&repo, &write_tree(&repo, &entries));
+    let answer = call(&repo, &["grep", "needle", "--ref", "made"]).expect(0);
+    let found = answer.text();
+    let paths: Vec<&str> = found.lines().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(paths, ["twice", "twice/x.rs", "z"]);
+    assert!(
+        answer.stderr.contains("names cannot stand in a path"),
+        "{}",
+        answer.stderr
+    );
+    for path in ["../up", ".git", "/etc/passwd"] {
+        call(&repo, &["read", path, "--ref", "made"]).expect(2);
+    }
+    assert!(!Path::new(&repo.beside("up")).exists());
+}
