@@ -13,8 +13,8 @@ use super::symbols::{FileShapes, SymbolEvents, SymbolKey, lines_of};
 
 /// A commit that changes more files is not searched for where something came from.
 pub(super) const MAX_SEARCHED_FILES: usize = 100;
-/// Raised when other records are made of the same versions.
-pub(super) const LINEAGE_VERSION: u32 = 3;
+/// Raised when other records are made of the same versions. 4: clauses that name a package have no life.
+pub(super) const LINEAGE_VERSION: u32 = 4;
 /// Bodies with fewer tokens are alike by chance.
 const MIN_TOKENS: u32 = 12;
 /// How alike a definition of another name has to be in the same file, and in another one.

@@ -194,8 +194,18 @@ fn words_of(doc: &[u8]) -> u64 {
     }
 }
 
-/// Whether a definition has a life of its own: those of data, and the parts that a type lists, live with what they belong to.
-pub fn has_life(kind: DefinitionKind) -> bool {
+/// Whether a definition has a life of its own: those of data, and the parts that a type lists, live with what they belong to. The
+/// clause that says which package a file belongs to is none.
+pub fn has_life(kind: DefinitionKind, lang: Lang) -> bool {
+    let is_clause = |language: &extract::Language| {
+        matches!(
+            language.name,
+            "go" | "java" | "kotlin" | "scala" | "dart" | "php" | "csharp"
+        )
+    };
+    if kind == DefinitionKind::Module {
+        return !extract::language(lang).is_some_and(is_clause);
+    }
     !matches!(
         kind,
         DefinitionKind::Key
@@ -229,7 +239,7 @@ pub(super) fn shapes(bytes: &Arc<Vec<u8>>, lang: Lang, extraction: &Extraction) 
         let qualified = qualified_name(definitions, definition);
         let nth = n_named.entry(qualified.clone()).or_default();
         *nth += 1;
-        if !has_life(definition.kind) {
+        if !has_life(definition.kind, lang) {
             continue;
         }
         shapes.push(Shape {
@@ -238,7 +248,7 @@ pub(super) fn shapes(bytes: &Arc<Vec<u8>>, lang: Lang, extraction: &Extraction) 
             nth: *nth,
             kind: definition.kind,
             range: definition.range,
-            own: own_ranges(definitions, index),
+            own: own_ranges(definitions, index, lang),
             signature: definition.signature,
             doc: definition.doc,
             source: Arc::clone(&source),
@@ -266,7 +276,7 @@ fn qualified_name(definitions: &[Definition], definition: &Definition) -> String
 
 /// The item without the members that have a life of their own, where it is not a callable: what is inside of a function is
 /// the function.
-fn own_ranges(definitions: &[Definition], index: usize) -> Vec<Range<usize>> {
+fn own_ranges(definitions: &[Definition], index: usize, lang: Lang) -> Vec<Range<usize>> {
     let definition = &definitions[index];
     let whole = definition.range.as_usize();
     if definition.kind.is_callable() {
@@ -276,7 +286,7 @@ fn own_ranges(definitions: &[Definition], index: usize) -> Vec<Range<usize>> {
         .iter()
         .take_while(|other| other.range.start < definition.range.end);
     let (mut own, mut at) = (Vec::new(), whole.start);
-    for other in inner.filter(|other| has_life(other.kind) && definition.range.contains(other.range)) {
+    for other in inner.filter(|other| has_life(other.kind, lang) && definition.range.contains(other.range)) {
         let range = other.range.as_usize();
         if range.start > at {
             own.push(at..range.start);

@@ -85,7 +85,7 @@ impl Targets<'_> {
         }
         let path = typed_path(self.workspace, typed);
         if let Some(key) = self.symbol_of_file(&path)? {
-            return Ok(Target::Symbol(key));
+            return self.member(key);
         }
         if let Some((file, lines)) = path.as_bytes().rsplit_once_str(":")
             && let Some(Target::File(file)) = self.path(&RepoPath::new(file))?
@@ -105,6 +105,37 @@ impl Targets<'_> {
             }
         }
         Ok(bytes.find_byte(b'#').map(key))
+    }
+
+    /// The definition of a file with this qualified name; else those whose name ends in it, there or no longer there.
+    fn member(&self, key: SymbolKey) -> Result<Target> {
+        let file = self.shapes(&key.path)?;
+        let shapes = file.iter().flat_map(|file| &file.shapes);
+        let recipe = self.workspace.symbol_recipe();
+        let is_known = || {
+            let changes = self.opened.history.traced_changes(&key.path, Some(&key.name), recipe)?;
+            anyhow::Ok(!changes.is_empty())
+        };
+        let is_there = file
+            .as_ref()
+            .is_some_and(|file| file.find(&key.name, key.nth).is_some());
+        if is_there || key.nth != 1 || is_known()? {
+            return Ok(Target::Symbol(key));
+        }
+        let lines = |shape: &Shape| file.as_ref().map_or(1, |file| lines_of(&file.bytes, shape.range).0);
+        let mut candidates: Vec<CandidateTarget> = shapes
+            .filter(|shape| is_called(shape.qualified.as_bytes(), &key.name))
+            .map(|shape| candidate(shape.key(&key.path), shape.kind, lines(shape)))
+            .collect();
+        if candidates.is_empty() {
+            let gone = self.deleted(&key.name)?;
+            candidates.extend(gone.iter().filter(|gone| gone.key.path == key.path).map(candidate_of));
+        }
+        Ok(match candidates.len() {
+            0 => Target::Symbol(key),
+            1 => Target::Symbol(candidates.remove(0).key),
+            _ => Target::Many(candidates),
+        })
     }
 
     /// What is looked for among what is gone: a path that is or was there, else a name that nothing need have any more.
@@ -308,7 +339,7 @@ pub(crate) fn named(workspace: &Workspace, view: &View, name: &str) -> Result<Na
     let mut candidates: Vec<CandidateTarget> = outcome
         .definitions
         .iter()
-        .filter(|found| crate::history::has_life(found.kind))
+        .filter(|found| crate::history::has_life(found.kind, view.file(found.file).entry().lang))
         .filter_map(|found| {
             let bytes = view.file(found.file).path;
             let path = String::from_utf8_lossy(bytes).into_owned();

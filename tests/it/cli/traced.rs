@@ -281,6 +281,75 @@ fn a_version_that_was_not_there_is_read_when_it_is() {
 }
 
 #[test]
+fn a_clause_that_names_a_package_has_no_life() {
+    let repo = TestRepo::empty();
+    let text = |package: &str| {
+        format!("package {package}\n\n// Cut cuts.\nfunc Cut(text string) string {{\n\treturn text[1:]\n}}\n")
+    };
+    repo.write("cut.go", text("cutter"));
+    repo.commit("add");
+    repo.write("cut.go", text("knife"));
+    repo.commit("another package");
+    call(&repo, &["index", "--history"]).expect(0);
+    let told = json(&repo, &["blame", "cut.go"]);
+    let names: Vec<&str> = told["symbols"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["Cut"]);
+    assert_eq!(json(&repo, &["history", "--deleted", "cutter"])["total"], 0);
+    assert_eq!(json(&repo, &["history", "cut.go#knife"])["target"]["kind"], "unknown");
+    assert_eq!(json(&repo, &["history", "knife"])["target"]["kind"], "unknown");
+    assert_eq!(json(&repo, &["history", "cut.go:1"])["target"]["kind"], "lines");
+}
+
+#[test]
+fn a_member_of_a_file_is_found_by_its_name_alone() {
+    let method = |class: &str, name: &str, n: u32| {
+        format!("class {class}:\n    def {name}(self, item):\n        self.items.append(item * {n})\n\n\n")
+    };
+    let repo = TestRepo::empty();
+    repo.write(
+        "p.py",
+        method("A", "push", 1) + &method("B", "pop", 2) + &method("C", "pop", 3) + &method("D", "drop", 4),
+    );
+    repo.commit("add");
+    repo.write(
+        "p.py",
+        method("A", "push", 5) + &method("B", "pop", 2) + &method("C", "pop", 3),
+    );
+    repo.commit("edit");
+    for is_traced in [false, true] {
+        if is_traced {
+            call(&repo, &["index", "--history"]).expect(0);
+        }
+        let told = json(&repo, &["history", "p.py#push"]);
+        assert_eq!(
+            (&told["target"]["path"], &told["total"]),
+            (&"p.py#A.push".into(), &2.into())
+        );
+        assert_eq!(json(&repo, &["blame", "p.py#push"])["symbols"][0]["id"], "p.py#A.push");
+        let told = json(&repo, &["history", "p.py#pop"]);
+        assert_eq!(told["target"]["kind"], "many");
+        let ids: Vec<&str> = told["candidates"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["id"].as_str().unwrap())
+            .collect();
+        assert_eq!(ids, ["p.py#B.pop", "p.py#C.pop"]);
+        assert_eq!(json(&repo, &["history", "p.py#nothing"])["target"]["kind"], "unknown");
+    }
+    let told = json(&repo, &["history", "p.py#drop"]);
+    assert_eq!(
+        (&told["target"]["path"], &told["target"]["present"]),
+        (&"p.py#D.drop".into(), &false.into())
+    );
+}
+
+#[test]
 fn a_move_a_rename_or_other_formatting_alone_is_not_the_last_change() {
     let text = |name: &str, body: &str| {
         let lines: String = (0..14).map(|n| format!("    step_{n}(input, {n})\n")).collect();
