@@ -4,19 +4,20 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::git::FileMode;
 use crate::model::{Oid, RepoPath};
+use crate::sidecar::PastVersions;
 
 use super::files::path_at;
 use super::record::{Entry, PathChange};
 use super::store::{History, HistoryError, Reachable};
 
-/// A file that a commit deleted.
+/// A version of a file that stood there once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GoneFile {
+pub struct PastFile {
     /// Where it was.
     pub path: RepoPath,
-    /// What it was at last.
+    /// The version.
     pub entry: Entry,
-    /// The commit that deleted it.
+    /// The last commit that brought, replaced or deleted it.
     pub commit: u32,
 }
 
@@ -36,10 +37,72 @@ pub struct TextLife {
     pub paths: Vec<RepoPath>,
 }
 
-/// The last version of each file that a commit deleted and did not move, the latest deletion first, at most `limit`. Depends on the
-/// records alone.
-pub fn gone_files(history: &History, limit: usize) -> Result<Vec<GoneFile>, HistoryError> {
-    let mut gone: Vec<GoneFile> = Vec::new();
+/// The versions of files that are to be found although no revision has them: every one, or the last version of each file that was deleted
+/// and of each definition that was removed from its file, of either at most `limit`. The latest come first. Depends on the records alone.
+pub fn past_files(history: &History, versions: PastVersions, limit: usize) -> Result<Vec<PastFile>, HistoryError> {
+    let mut found = match versions {
+        PastVersions::All => all_files(history)?,
+        PastVersions::Last => {
+            let mut gone = gone_files(history)?;
+            gone.truncate(limit);
+            let mut reduced = reduced_files(history)?;
+            reduced.truncate(limit);
+            gone.append(&mut reduced);
+            gone
+        }
+    };
+    latest_first(history, &mut found);
+    Ok(found)
+}
+
+/// Puts the latest first, and leaves out what stands there twice.
+fn latest_first(history: &History, files: &mut Vec<PastFile>) {
+    files.sort_by(|a, b| (history.order_of(b.commit), &a.path).cmp(&(history.order_of(a.commit), &b.path)));
+    let mut seen = HashSet::new();
+    files.retain(|file| seen.insert((file.entry.oid, file.path.clone())));
+}
+
+/// What stood at a path, if that was a file.
+fn past_file(path: &[u8], entry: Option<Entry>, commit: u32) -> Option<PastFile> {
+    Some(PastFile {
+        path: RepoPath::new(path),
+        entry: entry.filter(Entry::is_file)?,
+        commit,
+    })
+}
+
+/// Every version that a commit had.
+fn all_files(history: &History) -> Result<Vec<PastFile>, HistoryError> {
+    let mut found = Vec::new();
+    for batch in history.batches() {
+        for (path, run) in batch.runs()? {
+            let both = run
+                .iter()
+                .flat_map(|change| [(change.commit, change.old), (change.commit, change.new)]);
+            found.extend(both.filter_map(|(commit, entry)| past_file(path, entry, commit)));
+        }
+        // One that went to and fro stands there more than once.
+        latest_first(history, &mut found);
+    }
+    Ok(found)
+}
+
+/// The last version of each file that had a definition which a commit removed from it, the latest first.
+fn reduced_files(history: &History) -> Result<Vec<PastFile>, HistoryError> {
+    let removals = history.removals()?.into_iter();
+    // What a merge took over was removed on its side.
+    let is_own = |change: &PathChange| history.parents(change.commit).len() < 2 || change.is_combined;
+    let mut found = removals
+        .filter(|(_, change)| is_own(change))
+        .filter_map(|(path, change)| past_file(path.as_bytes(), change.old, change.commit))
+        .collect();
+    latest_first(history, &mut found);
+    Ok(found)
+}
+
+/// The last version of each file that a commit deleted and did not move, the latest deletion first.
+fn gone_files(history: &History) -> Result<Vec<PastFile>, HistoryError> {
+    let mut gone: Vec<PastFile> = Vec::new();
     for batch in history.batches() {
         let runs = batch.runs()?;
         let changes = || {
@@ -51,38 +114,29 @@ pub fn gone_files(history: &History, limit: usize) -> Result<Vec<GoneFile>, Hist
         let moved: HashSet<(u32, &[u8])> = origins.collect();
         let is_deletion = |change: &PathChange| change.new.is_none() && history.parents(change.commit).len() < 2;
         for (path, change) in changes().filter(|(_, change)| is_deletion(change)) {
-            let entry = change
-                .old
-                .filter(|old| matches!(old.mode, FileMode::File | FileMode::Executable));
-            if let Some(entry) = entry.filter(|_| !moved.contains(&(change.commit, path))) {
-                gone.push(GoneFile {
-                    path: RepoPath::new(path),
-                    entry,
-                    commit: change.commit,
-                });
+            if !moved.contains(&(change.commit, path)) {
+                gone.extend(past_file(path, change.old, change.commit));
             }
         }
     }
-    gone.sort_by_key(|gone| std::cmp::Reverse(history.order_of(gone.commit)));
-    let mut seen = HashSet::new();
-    gone.retain(|gone| seen.insert((gone.entry.oid, gone.path.clone())));
-    gone.truncate(limit);
+    latest_first(history, &mut gone);
     Ok(gone)
 }
 
-/// Every version of every file in commits among `reached` whose blob `is_wanted`, each once, ascending by path.
+/// Every version that `is_wanted` of every file in commits among `reached`, each once, ascending by path.
 pub fn versions(
     history: &History,
     reached: &Reachable,
-    is_wanted: &dyn Fn(Oid) -> bool,
+    is_wanted: &dyn Fn(&RepoPath, Entry) -> bool,
 ) -> Result<BTreeMap<(RepoPath, Oid), FileMode>, HistoryError> {
     let mut found = BTreeMap::new();
     for batch in history.batches() {
         for (path, run) in batch.runs()? {
+            let path = RepoPath::new(path);
             for change in run.iter().filter(|change| reached.has(change.commit)) {
                 for entry in [change.old, change.new].into_iter().flatten() {
-                    if is_wanted(entry.oid) {
-                        found.insert((RepoPath::new(path), entry.oid), entry.mode);
+                    if is_wanted(&path, entry) {
+                        found.insert((path.clone(), entry.oid), entry.mode);
                     }
                 }
             }

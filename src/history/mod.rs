@@ -36,7 +36,7 @@ pub use collect::{CollectError, collect, with_renames};
 pub use delta::{FilePair, SymbolDelta, symbol_deltas};
 pub use files::{FileChange, FileLife, file_life};
 pub use follow::{ABSENT, Followed, Step, Timeline, UNKNOWN, follow};
-pub use gone::{GoneFile, TextLife, gone_files, text_life, versions};
+pub use gone::{PastFile, TextLife, past_files, text_life, versions};
 pub use life::{SymbolChange, SymbolLife, SymbolVersion, symbol_life, symbol_lives};
 pub use lineage::SymbolRecord;
 pub use lines::{ChangedLines, LineChanges, LineDiff, LinesError, NumberedLines, changed_lines, compared};

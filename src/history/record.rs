@@ -71,6 +71,13 @@ pub struct Entry {
     pub oid: Oid,
 }
 
+impl Entry {
+    /// Whether it is an ordinary file, no link and no submodule.
+    pub fn is_file(&self) -> bool {
+        matches!(self.mode, FileMode::File | FileMode::Executable)
+    }
+}
+
 impl From<TreeEntry> for Entry {
     fn from(entry: TreeEntry) -> Self {
         Self {

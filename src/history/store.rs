@@ -373,6 +373,23 @@ impl History {
         })
     }
 
+    /// The paths and commits that removed a definition which did not go on elsewhere, as far as definitions are traced, by whatever recipe.
+    pub(super) fn removals(&self) -> Result<Vec<(RepoPath, PathChange)>, HistoryError> {
+        let mut found = Vec::new();
+        for (batch, symbols) in self.batches.iter().zip(&self.symbols) {
+            let Some(symbols) = symbols else { continue };
+            let removals = symbols.removals(batch)?;
+            for of_path in removals.chunk_by(|(one, _), (other, _)| one == other) {
+                let commits: Vec<u32> = of_path.iter().map(|(_, local)| batch.base() + local).collect();
+                let mut changes = batch.run(of_path[0].0 as usize)?;
+                changes.retain(|change| commits.binary_search(&change.commit).is_ok());
+                let path = RepoPath::new(batch.path(of_path[0].0).unwrap_or_default());
+                found.extend(changes.into_iter().map(|change| (path.clone(), change)));
+            }
+        }
+        Ok(found)
+    }
+
     /// Whether definitions were traced through a commit.
     pub fn is_traced(&self, number: u32, recipe: u64) -> bool {
         let at = self.batches.partition_point(|batch| batch.base() <= number) - 1;

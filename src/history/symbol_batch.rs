@@ -231,6 +231,23 @@ impl SymbolBatch {
         }
     }
 
+    /// The commits that removed a definition which did not go on elsewhere, by path; ascending. Each has the number of the path and that of
+    /// the commit within the batch.
+    pub fn removals(&self, batch: &Batch) -> Result<Vec<(u32, u32)>, BatchError> {
+        let mut blocks = Blocks::of(self);
+        let mut found = Vec::new();
+        for path in 0..batch.n_paths() {
+            let run = blocks.run(path)?;
+            let mut reader = self.reader(batch, path, &run);
+            while !reader.scan.is_over() {
+                if reader.removes().ok_or_else(|| self.damaged("a run of records"))? {
+                    found.push((path, reader.local));
+                }
+            }
+        }
+        Ok(found)
+    }
+
     fn select(&self, batch: &Batch, is_wanted: &dyn Fn(u64) -> bool) -> Result<TracedPaths, BatchError> {
         let mut blocks = Blocks::of(self);
         let mut all = TracedPaths::new();
@@ -398,6 +415,17 @@ impl RunReader<'_> {
             is_unknown,
             records,
         })
+    }
+
+    /// Passes over what one commit did: whether it removed a definition that did not go on elsewhere.
+    fn removes(&mut self) -> Option<bool> {
+        let (count, _) = self.head()?;
+        let mut is_removal = false;
+        for _ in 0..count {
+            let stored = self.stored()?;
+            is_removal |= SymbolEvents::from_bits(stored.events).removed && !stored.goes_on;
+        }
+        Some(is_removal)
     }
 
     /// Goes on to the next commit: how many records it has, and whether a version was not there.

@@ -46,8 +46,6 @@ pub struct RecordOutcome {
     pub n_bytes: u64,
     /// How large is what makes them searchable, if that was asked for.
     pub n_search_bytes: u64,
-    /// Of how many deleted files the last version is searchable, if that was asked for.
-    pub n_deleted_files: usize,
     /// How long it took until they were, if that was asked for.
     pub searchable_after: Duration,
     /// How many older commits were left out.

@@ -4,7 +4,9 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::index::{RowWriter, SegmentData};
-use crate::sidecar::{SegmentEntry, Sidecar, State, Store, StoredFile, VectorEntry, WriterLock, failpoint};
+use crate::sidecar::{
+    PastVersions, SegmentEntry, Sidecar, State, Store, StoredFile, VectorEntry, WriterLock, failpoint,
+};
 
 /// What the names of a segment's files end in.
 pub(super) const ARTIFACTS_ENDING: &str = "art";
@@ -74,6 +76,20 @@ pub(super) fn publish_state(sidecar: &Sidecar, lock: &WriterLock, state: &mut St
         path: sidecar.root().to_owned(),
         source,
     })
+}
+
+/// Notes which past versions of files are indexed.
+pub(super) fn note_past_versions(
+    sidecar: &Sidecar,
+    lock: &WriterLock,
+    versions: PastVersions,
+) -> Result<(), PublishError> {
+    sidecar
+        .set_past_versions(versions, lock)
+        .map_err(|source| PublishError {
+            path: sidecar.root().to_owned(),
+            source,
+        })
 }
 
 /// A fail point of the writer.

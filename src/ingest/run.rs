@@ -7,10 +7,10 @@ use crate::artifact::{ArtifactKey, SkipReason};
 use crate::embed::Embedder;
 use crate::extract;
 use crate::git::{Attributes, ObjectError, ObjectReader, Repository, TreeChange, TreeFile, is_rules_file};
-use crate::history::GoneFile;
+use crate::history::PastFile;
 use crate::index::{Build, BuildError, BuildOptions, SegmentError, Segments};
 use crate::model::{CommitId, TreeId, chain};
-use crate::sidecar::{HistoryEntry, LockError, Sidecar, State, StateError, WriterLock};
+use crate::sidecar::{HistoryEntry, LockError, PastVersions, Sidecar, State, StateError, WriterLock};
 use crate::snapshot::{
     Blobs, Difference, ListedFile, Manifest, ManifestError, SnapshotStore, attributes_of, can_be_completed,
     missing_artifacts,
@@ -19,7 +19,7 @@ use crate::snapshot::{
 use super::added::set_vectors_by;
 use super::compact::tidy;
 use super::progress::{Progress, Stage};
-use super::publish::{PublishError, pass, publish_segment, publish_state};
+use super::publish::{PublishError, note_past_versions, pass, publish_segment, publish_state};
 
 /// A manifest is stored as a difference while it names fewer paths than this, or fewer than an eighth of its base.
 const MAX_DIFFERENCE: usize = 1000;
@@ -135,16 +135,20 @@ impl Ingest<'_> {
         Ok(outcome)
     }
 
-    /// Indexes the last versions of deleted files, in no snapshot. Returns how many blobs are new.
-    pub fn index_gone(
+    /// Indexes past versions of files, in no snapshot, and notes which they are. Returns how many blobs are new.
+    pub fn index_past(
         &self,
-        gone: Vec<GoneFile>,
+        past: Vec<PastFile>,
+        versions: PastVersions,
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<Outcome, IngestError> {
         let started = Instant::now();
-        let files: Vec<ListedFile> = gone.into_iter().map(listed_gone).collect();
+        let files: Vec<ListedFile> = past.into_iter().map(listed_past).collect();
         let lock = self.sidecar.lock_unless(self.patience, interrupt)?;
+        if self.sidecar.past_versions().ok() != Some(versions) {
+            note_past_versions(self.sidecar, &lock, versions)?;
+        }
         let (mut state, known) = self.sound_state(&lock)?;
         let missing = missing_artifacts(&files, &known);
         let mut outcome = Outcome {
@@ -415,18 +419,18 @@ fn manifest_bytes(
         .to_manifest(state.epoch, state.recipe, None, Some(target))
 }
 
-/// A deleted file as one to be indexed. The rules that its commit had are not looked up: names and modes alone decide.
-pub(super) fn listed_gone(gone: GoneFile) -> ListedFile {
-    let lang = extract::lang_of_path(&gone.path);
+/// A past version of a file as one to be indexed. The rules that its commit had are not looked up: names and modes alone decide.
+pub(super) fn listed_past(past: PastFile) -> ListedFile {
+    let lang = extract::lang_of_path(&past.path);
     let left_out = match () {
-        () if extract::is_vendored(&gone.path) => Some(SkipReason::Vendored),
-        () if extract::is_lock_file(&gone.path) => Some(SkipReason::LockFile),
+        () if extract::is_vendored(&past.path) => Some(SkipReason::Vendored),
+        () if extract::is_lock_file(&past.path) => Some(SkipReason::LockFile),
         () => None,
     };
     ListedFile {
-        path: gone.path,
-        mode: gone.entry.mode,
-        oid: gone.entry.oid,
+        path: past.path,
+        mode: past.entry.mode,
+        oid: past.entry.oid,
         lang,
         left_out,
     }

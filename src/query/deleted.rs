@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::extract::DefinitionKind;
-use crate::git::FileMode;
 use crate::history::{Entry, History, HistoryError, Reachable, SymbolKey, SymbolRecord, TracedChange};
 
 /// A definition that a commit's history had and the commit has not.
@@ -56,7 +55,7 @@ pub fn deleted_symbols(
         let changes = history.changes_of(key.path.as_bytes())?;
         let change = changes.into_iter().find(|change| change.commit == commit);
         let version = change.and_then(|change| change.old);
-        let version = version.filter(|entry| matches!(entry.mode, FileMode::File | FileMode::Executable));
+        let version = version.filter(Entry::is_file);
         if let (Some(lines), Some(version)) = (record.old_lines, version) {
             deleted.push(DeletedSymbol {
                 key,

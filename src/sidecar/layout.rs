@@ -25,7 +25,7 @@ const STATE_NAME: &str = "state";
 /// Where damaged files are set aside.
 const DAMAGED_NAME: &str = "damaged";
 /// What stands beside `FORMAT` and the stores.
-pub(super) const OWN_FILES: [&str; 9] = [
+pub(super) const OWN_FILES: [&str; 10] = [
     ".gitignore",
     "config.toml",
     "embedding-lock",
@@ -35,6 +35,7 @@ pub(super) const OWN_FILES: [&str; 9] = [
     "repository",
     "serve-token",
     STATE_NAME,
+    "versions",
 ];
 pub(super) const OWN_FOLDERS: [&str; 3] = [DAMAGED_NAME, "log", "memories"];
 /// What is set aside is kept for a person to look at; more than this is not.

@@ -14,6 +14,7 @@ mod identity;
 mod layout;
 mod location;
 mod lock;
+mod past;
 mod pins;
 mod record;
 mod sections;
@@ -29,6 +30,7 @@ pub use compress::{CompressError, compress, compress_into, decompress, decompres
 pub use layout::{FORMAT_VERSION, Sidecar, Store};
 pub use location::{Location, OpenError};
 pub use lock::{FileLock, LockError, WriterLock};
+pub use past::PastVersions;
 pub use pins::Pin;
 pub use record::RecordError;
 pub use sections::{Bytes, SectionError, SectionFile, SectionWriter};

@@ -10,14 +10,14 @@ use anyhow::{Context, Result, ensure};
 
 use crate::git::{BlobContent, KnownFiles, OnDisk, WorkTreeChanges, WorkTreeReader};
 use crate::history::{
-    Batch, Entry, History, LineChanges, Mailmap, Messages, Reachable, gone_files, record_recipe, symbol_recipe, unread,
+    Batch, Entry, History, LineChanges, Mailmap, Messages, Reachable, past_files, record_recipe, symbol_recipe, unread,
 };
 use crate::ingest::{
-    Audit, ExaminedCommits, GivenCommits, OfferedCommits, PassedOver, Progress, RecordError, RecordOutcome, Recorder,
-    Target, TraceOutcome,
+    Audit, ExaminedCommits, GivenCommits, OfferedCommits, Outcome, PassedOver, Progress, RecordError, RecordOutcome,
+    Recorder, Target, TraceOutcome,
 };
 use crate::model::{BlobId, CommitId, Oid, RepoPath, TreeId};
-use crate::sidecar::{HistoryEntry, Sidecar, State, StateError, Store};
+use crate::sidecar::{HistoryEntry, PastVersions, Sidecar, State, StateError, Store};
 use crate::snapshot::missing_blobs;
 use crate::surface::open::{PATIENCE, Workspace, is_read_only};
 
@@ -139,7 +139,6 @@ impl Workspace {
         let mut outcome = recorder.record(&sidecar, tips, progress, interrupt)?;
         recorder.index_messages(&sidecar, self.own_model(), progress, interrupt)?;
         recorder.index_lines(&sidecar, progress, interrupt)?;
-        outcome.n_deleted_files = self.index_gone(&sidecar, progress, interrupt)?;
         let state = sidecar.state()?.unwrap_or_default();
         let all: u64 = state.history.iter().map(HistoryEntry::n_bytes).sum();
         outcome.n_search_bytes = all.saturating_sub(outcome.n_bytes);
@@ -147,13 +146,21 @@ impl Workspace {
         Ok(outcome)
     }
 
-    /// Makes last versions of deleted files searchable; how many files these are.
-    fn index_gone(&self, sidecar: &Sidecar, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<usize> {
+    /// Makes past versions of files searchable: those asked for, else those that were before.
+    pub(crate) fn index_past(
+        &self,
+        versions: Option<PastVersions>,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Outcome> {
+        let sidecar = self.open_or_create_sidecar(interrupt)?;
         let (history, _) = self.stored_history()?.unwrap_or_default();
-        let gone = gone_files(&history, self.config.gc_deleted_files.value)?;
-        let n_files = gone.len();
-        self.writer(sidecar).index_gone(gone, progress, interrupt)?;
-        Ok(n_files)
+        let versions = match versions {
+            Some(versions) => versions,
+            None => sidecar.past_versions()?,
+        };
+        let past = past_files(&history, versions, self.config.gc_deleted_files.value)?;
+        Ok(self.writer(&sidecar).index_past(past, versions, progress, interrupt)?)
     }
 
     /// Records what `tips` reach if commits are recorded here already, and traces definitions through them if that was done
@@ -173,6 +180,7 @@ impl Workspace {
         if is_traced {
             self.trace_history(progress, interrupt)?;
         }
+        self.index_past(None, progress, interrupt)?;
         Ok(Some(outcome))
     }
 
@@ -298,7 +306,7 @@ impl Workspace {
                 self.recorder().index_lines(sidecar, progress, interrupt)?;
                 self.trace_history(progress, interrupt)?;
             }
-            self.index_gone(sidecar, progress, interrupt)?;
+            self.index_past(None, progress, interrupt)?;
         }
         Ok(taken)
     }

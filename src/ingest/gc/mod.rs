@@ -22,15 +22,15 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::artifact::ArtifactKey;
 use crate::git::{RefError, Repository};
-use crate::history::{History, gone_files};
+use crate::history::{History, past_files};
 use crate::index::dense::WriteError;
 use crate::index::{
     MergeError, Ranks, Segment, SegmentError, Segments, Survivors, rewrite_artifacts, rewrite_segments,
 };
 use crate::model::{TreeId, chain};
 use crate::sidecar::{
-    HistoryEntry, LastCollection, LockError, RecordError, SegmentEntry, Sidecar, State, StateError, Store, WriterLock,
-    failpoint,
+    HistoryEntry, LastCollection, LockError, PastVersions, RecordError, SegmentEntry, Sidecar, State, StateError,
+    Store, WriterLock, failpoint,
 };
 use crate::snapshot::{ManifestError, SnapshotStore};
 
@@ -42,7 +42,7 @@ use super::compact::{GRACE, MAX_MERGED_BYTES, tidy};
 use super::parts;
 use super::progress::{Progress, Stage};
 use super::publish::{ARTIFACTS_ENDING, PublishError, publish_state, store, store_segment};
-use super::run::{listed_gone, new_epoch};
+use super::run::{listed_past, new_epoch};
 use super::sweep::{Grace, retire, retire_manifests, sweep};
 use keep::keep_list;
 use manifests::Rewriting;
@@ -85,7 +85,8 @@ pub struct CollectOptions {
     pub max_bytes: Option<u64>,
     /// Segments are rewritten when so many of a hundred bytes in use belong to nothing that is kept.
     pub dead_percent: u32,
-    /// The last versions of so many deleted files stay, the latest deleted first, as long as commits are recorded.
+    /// The last versions of so many deleted files stay, and so many that had a definition which was removed, the latest first, as long as
+    /// commits are recorded.
     pub deleted_files: usize,
 }
 
@@ -325,18 +326,22 @@ impl Collector<'_> {
             Occasion::Asked | Occasion::Aggressive => Vec::new(),
         };
         let keep = keep_list(roots, &pins, &recent);
-        let gone = self.gone(state);
-        mark(self.repository, self.sidecar, state, segments, (keep, &gone), max_bytes)
+        let past = self.past(state);
+        mark(self.repository, self.sidecar, state, segments, (keep, &past), max_bytes)
     }
 
-    /// Last versions of deleted files. Records that cannot be read keep nothing: they are made anew, and so is what they keep.
-    fn gone(&self, state: &State) -> Vec<ArtifactKey> {
-        let gone = History::open(self.sidecar, &state.history)
-            .and_then(|history| gone_files(&history, self.options.deleted_files));
-        match gone {
-            Ok(gone) => gone.into_iter().map(|file| listed_gone(file).key()).collect(),
+    /// Past versions of files. Records that cannot be read keep nothing: they are made anew, and so is what they keep.
+    fn past(&self, state: &State) -> Vec<ArtifactKey> {
+        let versions = self.sidecar.past_versions().unwrap_or_else(|error| {
+            tracing::warn!("{}: only last versions are kept", chain(&error));
+            PastVersions::Last
+        });
+        let past = History::open(self.sidecar, &state.history)
+            .and_then(|history| past_files(&history, versions, self.options.deleted_files));
+        match past {
+            Ok(past) => past.into_iter().map(|file| listed_past(file).key()).collect(),
             Err(error) => {
-                tracing::warn!("{}: deleted files are not kept", chain(&error));
+                tracing::warn!("{}: past versions of files are not kept", chain(&error));
                 Vec::new()
             }
         }

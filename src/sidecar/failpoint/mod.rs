@@ -39,6 +39,7 @@ pub const KINDS: &[&str] = &[
     "tips",
     "toml",
     "vec",
+    "versions",
 ];
 
 /// What happens to each of them, in this order. `half`: with half of its bytes.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::artifact::ArtifactKey;
 use crate::extract;
 use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
-use crate::history::{text_life, versions};
+use crate::history::{SymbolKey, symbol_life, text_life, versions};
 use crate::ingest::Progress;
 use crate::model::{BlobId, Oid, RepoPath};
 use crate::query::{Gaps, Hit, timestamp};
@@ -21,7 +21,8 @@ use crate::surface::open::Workspace;
 /// Larger versions are not looked at.
 const MAX_VERSION_BYTES: u64 = 8 << 20;
 /// What is said where nothing was indexed but what revisions have.
-const NOT_INDEXED_NOTE: &str = "files that were deleted are searched only as far as they are indexed; codescout index --history adds their last versions";
+const NOT_INDEXED_NOTE: &str =
+    "what was removed is searched only as far as it is indexed; codescout index --history adds the last versions";
 
 /// The files of all commits that a revision reaches, as far as they are indexed.
 pub(crate) struct Past {
@@ -31,9 +32,17 @@ pub(crate) struct Past {
     now: View,
     documents: Documents,
     opened: OpenedHistory,
+    /// By what all commits are traced, if they are.
+    traced: Option<Tracing>,
     /// Versions of files in the commits that the revision reaches, and how many of them are indexed.
     n_versions: usize,
     n_indexed: usize,
+}
+
+/// By what definitions are traced.
+struct Tracing {
+    recipe: u64,
+    max_bytes: u64,
 }
 
 /// When a text lived.
@@ -49,6 +58,17 @@ pub(crate) struct LifeOut {
     pub(crate) gone_in: Option<MomentOut>,
     /// Where it stood.
     pub(crate) paths: Vec<String>,
+    /// When the definition lived that it is a version of; null where that is not traced.
+    pub(crate) definition: Option<DefinitionLifeOut>,
+}
+
+/// The commits between which a definition lived, however it was changed meanwhile.
+#[derive(Debug, Serialize)]
+pub(crate) struct DefinitionLifeOut {
+    /// The commit that added it.
+    pub(crate) added_in: MomentOut,
+    /// The commit that removed it; null if the revision has it.
+    pub(crate) removed_in: Option<MomentOut>,
 }
 
 impl LifeOut {
@@ -59,10 +79,23 @@ impl LifeOut {
             format!("{} {day}", &moment.commit[..moment.commit.len().min(10)])
         };
         let first = self.first.as_ref().map_or("uncommitted".to_owned(), moment);
-        match &self.gone_in {
+        let text = match &self.gone_in {
             Some(gone) => format!("from {first}, gone in {} {}", moment(gone), gone.subject),
             None if self.present => format!("from {first}, still there"),
             None => format!("from {first}"),
+        };
+        match &self.definition {
+            Some(DefinitionLifeOut { added_in, removed_in }) => {
+                let removed = removed_in
+                    .as_ref()
+                    .map(|removed| format!(", removed in {}", moment(removed)));
+                format!(
+                    "{text}; the definition was added in {}{}",
+                    moment(added_in),
+                    removed.unwrap_or_default()
+                )
+            }
+            None => text,
         }
     }
 }
@@ -101,9 +134,12 @@ impl Workspace {
             entries.push(entry);
         }
         let contents: RefCell<HashSet<Oid>> = RefCell::default();
-        let recorded = versions(&opened.history, &opened.reached, &|oid| {
-            contents.borrow_mut().insert(oid);
-            indexed.contains(&oid)
+        let recorded = versions(&opened.history, &opened.reached, &|path, entry| {
+            let is_searched = entry.is_file() && !extract::is_vendored(path) && !extract::is_lock_file(path);
+            if is_searched {
+                contents.borrow_mut().insert(entry.oid);
+            }
+            is_searched && indexed.contains(&entry.oid)
         })?;
         let contents = contents.into_inner();
         let n_indexed = contents.intersection(&indexed).count();
@@ -125,6 +161,10 @@ impl Workspace {
         }
         entries.sort_by(|a, b| (&a.path, a.oid).cmp(&(&b.path, b.oid)));
         Ok(Past {
+            traced: (opened.history.n_traced(self.symbol_recipe()) == opened.history.n_commits()).then(|| Tracing {
+                recipe: self.symbol_recipe(),
+                max_bytes: self.build_options().max_blob_bytes,
+            }),
             view: now.with_files(&entries, documents)?,
             now,
             documents,
@@ -145,8 +185,8 @@ impl Past {
         }
         if !self.is_whole() {
             notes.push(format!(
-                "{} of {} recorded versions of files are indexed, the others are not looked through; search --in diffs finds the \
-                 commits that added or removed a line",
+                "{} of {} recorded versions of files are indexed, the others are not looked through; codescout index --history=all \
+                 indexes every one, and search --in diffs finds the commits that added or removed a line",
                 self.n_indexed, self.n_versions
             ));
         }
@@ -226,7 +266,43 @@ impl Past {
             last: self.moment(last)?,
             gone_in: self.moment(gone.map(|(gone, _)| gone))?,
             paths: paths.into_iter().collect(),
+            definition: self.definition_life(reader, hit)?,
         })
+    }
+
+    /// When the definition lived of which a version was found. Nothing is said of one of several of a name in its file, and of one that went
+    /// on elsewhere.
+    fn definition_life(&self, reader: &mut ObjectReader, hit: &Hit) -> Result<Option<DefinitionLifeOut>> {
+        let history = &self.opened.history;
+        let (Some(traced), Some(symbol), Some(place)) = (&self.traced, &hit.symbol, hit.places.first()) else {
+            return Ok(None);
+        };
+        let key = SymbolKey {
+            path: self.view.file(place.file).entry().path,
+            name: symbol.qualified_name.clone(),
+            nth: 1,
+        };
+        let changes = history.traced_changes(&key.path, Some(&key.name), traced.recipe)?;
+        let mut records = changes.values().flat_map(|change| &change.records);
+        let Some(tip) = self
+            .opened
+            .tip
+            .filter(|_| records.all(|record| record.nth == 1 && !record.goes_on))
+        else {
+            return Ok(None);
+        };
+        let life = symbol_life(history, tip, &self.opened.reached, &key, reader, traced.max_bytes)?;
+        let added = life.changes.last().filter(|change| change.events.added);
+        let removed = life
+            .changes
+            .first()
+            .filter(|change| change.events.removed && !life.is_there);
+        if removed.is_none() && !life.is_there {
+            return Ok(None);
+        }
+        let removed_in = self.moment(removed.map(|change| change.commit))?;
+        let added_in = self.moment(added.map(|change| change.commit))?;
+        Ok(added_in.map(|added_in| DefinitionLifeOut { added_in, removed_in }))
     }
 
     fn moment(&self, number: Option<u32>) -> Result<Option<MomentOut>> {

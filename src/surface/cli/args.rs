@@ -21,7 +21,8 @@ pub(super) use self::sharing::{
     CiArgs, CiCommand, ExportArgs, ImportArgs, KeyArgs, PullArgs, PushArgs, RestoreArgs, SaveArgs,
 };
 pub(super) use self::upkeep::{
-    ConfigArgs, ConfigCommand, DoctorArgs, GcArgs, HooksArgs, HooksCommand, IndexArgs, InitArgs, StatusArgs, VerifyArgs,
+    ConfigArgs, ConfigCommand, DoctorArgs, GcArgs, HistoryVersions, HooksArgs, HooksCommand, IndexArgs, InitArgs,
+    StatusArgs, VerifyArgs,
 };
 use crate::query::{CursorError, CursorKey};
 

@@ -7,15 +7,16 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::args::{Global, IndexArgs};
+use super::args::{Global, HistoryVersions, IndexArgs};
 use super::progress::CliProgress;
 use super::render::Output;
 use super::{Found, IDLE, INTERRUPTED};
 use crate::git::{RefKind, is_in_operation};
 use crate::index::RowKind;
-use crate::ingest::{CaughtUp, Maker, Shared, TraceOutcome};
+use crate::ingest::{CaughtUp, Maker, Outcome, Shared, TraceOutcome};
 use crate::model::{CommitId, TreeId};
 use crate::remote::Resettled;
+use crate::sidecar::PastVersions;
 use crate::surface::open::Workspace;
 
 /// Refs move in bursts, as in a rebase or fetch: the index follows when they have been still for so long.
@@ -74,7 +75,9 @@ struct HistoryOut {
     bytes: u64,
     took_ms: u64,
     search_bytes: u64,
-    deleted_files: usize,
+    past_versions: usize,
+    new_past_versions: usize,
+    past_took_ms: u64,
     searchable_after_ms: u64,
     traced_commits: u32,
     traced_changes: usize,
@@ -207,7 +210,12 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
     let mut indexer = Indexer {
         workspace,
         progress: CliProgress::new(global.quiet),
-        wants_history: args.history,
+        history: args.history.map(|versions| {
+            versions.map(|versions| match versions {
+                HistoryVersions::Last => PastVersions::Last,
+                HistoryVersions::All => PastVersions::All,
+            })
+        }),
         records_branches: args.revisions.is_empty() && global.reference == "WORKTREE",
         done: HashMap::new(),
     };
@@ -271,7 +279,8 @@ fn revisions(workspace: &Workspace, global: &Global, args: &IndexArgs) -> Result
 struct Indexer<'w> {
     workspace: &'w Workspace,
     progress: CliProgress,
-    wants_history: bool,
+    /// Whether history is asked for, and with which past versions of files.
+    history: Option<Option<PastVersions>>,
     /// Whether no revision was named, so that history is that of all local branches.
     records_branches: bool,
     /// The tree that each revision had when it was last told about.
@@ -385,7 +394,7 @@ impl Indexer<'_> {
 
     /// Records commits: when it is asked for, and where it was asked for before.
     fn record(&self, mut tips: Vec<CommitId>, output: &mut Output) -> Result<Option<HistoryOut>> {
-        let recorded = if self.wants_history {
+        let recorded = if self.history.is_some() {
             if self.records_branches {
                 tips.extend(self.workspace.branch_tips()?);
             }
@@ -396,11 +405,12 @@ impl Indexer<'_> {
         let Some(outcome) = recorded else {
             return Ok(None);
         };
-        let traced = match self.wants_history {
-            true => self.workspace.trace_history(&self.progress, &INTERRUPTED)?,
-            false => TraceOutcome::default(),
-        };
-        if !output.json && (self.wants_history || outcome.n_new_commits > 0) {
+        let (mut traced, mut past) = (TraceOutcome::default(), Outcome::default());
+        if let Some(versions) = self.history {
+            traced = self.workspace.trace_history(&self.progress, &INTERRUPTED)?;
+            past = self.workspace.index_past(versions, &self.progress, &INTERRUPTED)?;
+        }
+        if !output.json && (self.history.is_some() || outcome.n_new_commits > 0) {
             let seconds = outcome.elapsed.as_secs_f64();
             output.line(&format!(
                 "history: {} new commits with {} changed paths in {seconds:.2} s ({:.0} commits/s), searchable after {:.2} s; \
@@ -423,6 +433,15 @@ impl Indexer<'_> {
                 traced.n_bytes as f64 / 1e6,
             ))?;
         }
+        if !output.json && past.n_new_blobs > 0 {
+            output.line(&format!(
+                "past versions: {} new of {} with {} new chunks in {:.2} s",
+                past.n_new_blobs,
+                past.n_files,
+                past.n_new_chunks,
+                past.elapsed.as_secs_f64(),
+            ))?;
+        }
         Ok(Some(HistoryOut {
             new_commits: outcome.n_new_commits,
             new_changes: outcome.n_new_changes,
@@ -430,7 +449,9 @@ impl Indexer<'_> {
             bytes: outcome.n_bytes,
             took_ms: outcome.elapsed.as_millis() as u64,
             search_bytes: outcome.n_search_bytes,
-            deleted_files: outcome.n_deleted_files,
+            past_versions: past.n_files,
+            new_past_versions: past.n_new_blobs,
+            past_took_ms: past.elapsed.as_millis() as u64,
             searchable_after_ms: outcome.searchable_after.as_millis() as u64,
             traced_commits: traced.n_new_commits,
             traced_changes: traced.n_changes,

@@ -129,7 +129,12 @@ fn record(workspace: &Workspace, records: &Mutex<Option<History>>, job: &Job) ->
     };
     if workspace.keeping() == Keeping::Sidecar {
         let recorded = match job.task {
-            Task::Searchable => workspace.record_history(&[commit], job, &job.interrupt),
+            Task::Searchable => workspace
+                .record_history(&[commit], job, &job.interrupt)
+                .and_then(|outcome| {
+                    workspace.index_past(None, job, &job.interrupt)?;
+                    Ok(outcome)
+                }),
             Task::Record | Task::Index => workspace.record_commits(&[commit], job, &job.interrupt),
         };
         match recorded {

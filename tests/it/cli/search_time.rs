@@ -449,11 +449,11 @@ fn code_that_is_gone_is_found_with_the_commits_that_it_lived_through() {
 
 #[test]
 fn versions_that_are_not_indexed_are_not_called_empty() {
-    let repo = TestRepo::new("//- a.rs\npub fn early_bird() -> u32 { 1 }\n");
-    repo.write("a.rs", "pub fn late_riser() -> u32 { 2 }\n");
+    let repo = TestRepo::new("//- a.rs\npub fn bird() -> u32 { early_worm() }\n");
+    repo.write("a.rs", "pub fn bird() -> u32 { late_riser() }\n");
     repo.commit("later");
     call(&repo, &["index", "--history", "--quiet"]).expect(0);
-    let ask = || search(&repo, &["--all-history", "\"early_bird\""]);
+    let ask = || search(&repo, &["--all-history", "\"early_worm\""]);
     let answer = ask();
     assert_eq!(answer["complete"], false);
     assert_eq!(answer["absent"], Value::Null);
@@ -463,8 +463,76 @@ fn versions_that_are_not_indexed_are_not_called_empty() {
     // Where all are indexed it is known.
     call(&repo, &["index", "--quiet", "HEAD~1"]).expect(0);
     let answer = ask();
-    assert_eq!(answer["results"][0]["symbol"], "early_bird");
+    assert_eq!(answer["results"][0]["symbol"], "bird");
     assert_eq!(answer["complete"], true);
+}
+
+#[test]
+fn the_last_version_of_a_removed_definition_is_found_and_every_version_if_asked_for() {
+    let text = |functions: &[(&str, &str)]| -> String {
+        // So long that each is a chunk of its own.
+        let function = |(name, body): &(&str, &str)| {
+            let rest: String = (0..25)
+                .map(|n| format!("    {name}.step_{n}(request, {n})\n"))
+                .collect();
+            format!("def {name}(request):\n    {body}\n{rest}    return request\n\n\n")
+        };
+        functions.iter().map(function).collect()
+    };
+    let repo = TestRepo::empty();
+    let kept = ("kept", "log.debug('kept in place')");
+    repo.write("app.py", text(&[kept, ("throttle", "bucket.begin_slowly()")]));
+    let added = repo.commit("add");
+    repo.write("app.py", text(&[kept, ("throttle", "bucket.refill_tokens()")]));
+    let edited = repo.commit("edit");
+    repo.write("other.py", text(&[("unrelated", "nothing()")]));
+    let before = repo.commit("something else");
+    repo.write("app.py", text(&[kept]));
+    let removed = repo.commit("remove");
+    call(&repo, &["index", "--history", "--quiet"]).expect(0);
+    let ask = |query: &str| search(&repo, &["--all-history", query]);
+    let found = ask("throttle");
+    let first = &found["results"][0];
+    assert_eq!(first["symbol"], "throttle");
+    let life = &first["life"];
+    let moments = ["first", "last", "gone_in"].map(|moment| life[moment]["commit"].as_str().unwrap());
+    assert_eq!(moments, [&edited, &before, &removed]);
+    let definition = &life["definition"];
+    let moments = ["added_in", "removed_in"].map(|moment| definition[moment]["commit"].as_str().unwrap());
+    assert_eq!(moments, [&added, &removed]);
+    assert_eq!(ask("\"refill_tokens\"")["results"][0]["symbol"], "throttle");
+    let printed = call(&repo, &["search", "--all-history", "throttle"]).expect(0).text();
+    let wanted = format!("the definition was added in {}", &added[..10]);
+    assert!(printed.contains(&wanted), "{printed}");
+    let described = call(
+        &repo,
+        &["history", "--deleted", "--json", "refill the tokens of a bucket"],
+    )
+    .json();
+    assert_eq!(described["results"][0]["symbol"], "throttle", "{described}");
+    // A version in between is indexed if all are asked for; a collection keeps them, and later runs go on with it.
+    let of_versions = |answer: &Value| answer["complete"] == true && !answer["results"].as_array().unwrap().is_empty();
+    assert!(!of_versions(&ask("\"begin_slowly\"")));
+    let told = call(&repo, &["index", "--history=all", "--json"]).expect(0).json();
+    assert_eq!(
+        (&told["history"]["past_versions"], &told["history"]["new_past_versions"]),
+        (&4.into(), &1.into())
+    );
+    assert!(of_versions(&ask("\"begin_slowly\"")));
+    call(&repo, &["gc", "--aggressive", "--quiet"]).expect(0);
+    call(&repo, &["verify"]).expect(0);
+    assert!(of_versions(&ask("\"begin_slowly\"")));
+    for body in ["passing_by()", "at_last()"] {
+        repo.write("other.py", text(&[("unrelated", body)]));
+        repo.commit("edit");
+    }
+    call(&repo, &["index", "--quiet"]).expect(0);
+    assert!(of_versions(&ask("\"passing_by\"")));
+    // Until the last versions are enough.
+    call(&repo, &["index", "--history=last", "--quiet"]).expect(0);
+    call(&repo, &["gc", "--aggressive", "--quiet"]).expect(0);
+    assert!(!of_versions(&ask("\"begin_slowly\"")));
+    assert_eq!(ask("\"refill_tokens\"")["results"][0]["symbol"], "throttle");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What makes, keeps and checks the index, and settings.
 
-use clap::{Args as ClapArgs, Subcommand};
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
@@ -16,9 +16,10 @@ pub(crate) struct IndexArgs {
     #[arg(long)]
     pub(crate) all_branches: bool,
     /// Record what each commit changed, of the revisions that are named (or --ref), without any of every local branch, and what it
-    /// did to definitions; from then on every index run goes on with it
-    #[arg(long)]
-    pub(crate) history: bool,
+    /// did to definitions; from then on every index run goes on with it. Versions of files that no revision has are indexed for search
+    /// --all-history: the last of each file and definition that was removed, or with =all every one
+    #[arg(long, value_enum, value_name = "VERSIONS", num_args = 0..=1, require_equals = true)]
+    pub(crate) history: Option<Option<HistoryVersions>>,
     /// Stay, and index again whenever refs move, until interrupted. Uncommitted edits need none of this: every query
     /// looks at them
     #[arg(long)]
@@ -27,6 +28,14 @@ pub(crate) struct IndexArgs {
     /// of shards, by a copy that takes its place
     #[arg(long, conflicts_with = "watch")]
     pub(crate) new_collection: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HistoryVersions {
+    /// The last version of each file and definition that was removed
+    Last,
+    /// Every version of every file
+    All,
 }
 
 #[derive(Debug, ClapArgs)]
