@@ -153,15 +153,12 @@ fn what_was_unpacked_names_no_server() {
         stderr(&trusted)
     );
     assert!(!told.contains("gc.auto"), "{told}");
-    call_with(&unpacked, &home, &["search", QUESTION, "--rerank"], &[]);
+    call_with(&unpacked, &home, &["index"], &[]);
     assert!(!planted.stub.requests().is_empty());
     let n_requests = planted.stub.requests().len();
     let text = fs::read_to_string(&settings).unwrap();
     fs::write(&settings, text + "# changed\n").unwrap();
-    assert_eq!(
-        call_with(&unpacked, &home, &["search", QUESTION], &[]).status.code(),
-        Some(2)
-    );
+    assert_eq!(call_with(&unpacked, &home, &["index"], &[]).status.code(), Some(2));
     assert_eq!(planted.stub.requests().len(), n_requests);
 }
 
