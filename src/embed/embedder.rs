@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use super::profile::Profile;
 
@@ -54,6 +55,8 @@ pub struct Batching {
     pub max_bytes: usize,
     /// Calls at once, each from a thread of its own.
     pub in_flight: usize,
+    /// A call takes no longer.
+    pub timeout: Duration,
 }
 
 impl Default for Batching {
@@ -62,6 +65,7 @@ impl Default for Batching {
             max_texts: 64,
             max_bytes: 1 << 20,
             in_flight: 1,
+            timeout: Duration::from_secs(60),
         }
     }
 }
@@ -114,6 +118,14 @@ pub enum EmbedError {
     /// The model cannot be reached, or refuses for now: trying again later may help.
     #[error("model {backend} is unavailable")]
     Unavailable {
+        /// Model or server.
+        backend: String,
+        /// What happened.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// It did not answer in the time that a call has; fewer texts may be done in it.
+    #[error("model {backend} is too slow")]
+    TooSlow {
         /// Model or server.
         backend: String,
         /// What happened.

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use super::breaker::Breaker;
 use super::endpoint::Endpoint;
 use super::failure::{Failure, RemoteError, excerpt};
-use super::retry::{RetryStore, asked_pause, pause};
+use super::retry::{Hold, asked_pause, pause};
 
 /// How often a flag is looked at while an answer is waited for.
 const TICK: Duration = Duration::from_millis(20);
@@ -30,8 +30,8 @@ pub struct Limits {
     pub request_timeout: Duration,
     /// Of an answer. Default 64 MiB.
     pub max_answer_bytes: u64,
-    /// Requests for one call, the first included. Default 5.
-    pub max_requests: u32,
+    /// For how long a call that tries again does so after its first failure. Default 60 s.
+    pub patience: Duration,
 }
 
 impl Default for Limits {
@@ -40,7 +40,7 @@ impl Default for Limits {
             connect_timeout: Duration::from_secs(5),
             request_timeout: Duration::from_secs(60),
             max_answer_bytes: 64 << 20,
-            max_requests: 5,
+            patience: Duration::from_secs(60),
         }
     }
 }
@@ -114,14 +114,15 @@ pub struct Call<'a> {
     pub deadline: Option<Instant>,
     /// When it is set, waiting ends at once.
     pub interrupt: &'a AtomicBool,
-    /// Whether what failed is tried again.
+    /// Tries again for a while where the server cannot be reached or asks for it: for work that is worth waiting for. A question takes
+    /// the answer that there is without the server instead.
     pub retries: bool,
 }
 
-/// Speaks with one server. Cheap to clone; clones share connections, retries and the memory of failures.
+/// Speaks with one server. Cheap to clone; clones share connections and the memory of failures.
 ///
-/// Blocks; may be called from many threads, and from threads of an asynchronous runtime that may block. Requests are tried again
-/// after failures of the network and the statuses 408, 429, 502, 503 and 504, so they must do no harm when they arrive twice.
+/// Blocks; may be called from many threads, and from threads of an asynchronous runtime that may block. A call that says so is tried
+/// again after failures of the network and the statuses 408, 429, 502, 503 and 504, so it must do no harm when it arrives twice.
 /// Redirects are not followed, and no proxy is used but the endpoint's own.
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -133,8 +134,10 @@ struct Shared {
     endpoint: Endpoint,
     limits: Limits,
     http: OnceLock<Http>,
-    retries: RetryStore,
+    hold: Hold,
     breaker: Breaker,
+    /// A call has waited in vain for as long as one may; until an answer comes no other waits.
+    is_given_up: AtomicBool,
 }
 
 impl Shared {
@@ -157,8 +160,9 @@ impl Client {
                 endpoint,
                 limits,
                 http: OnceLock::new(),
-                retries: RetryStore::default(),
+                hold: Hold::default(),
                 breaker: Breaker::default(),
+                is_given_up: AtomicBool::new(false),
             }),
         }
     }
@@ -202,9 +206,9 @@ impl Client {
         if let Err(again_in) = shared.breaker.admit(started) {
             return Err(self.error(Failure::LeftAlone { again_in }, 0));
         }
-        let mut n_requests = 0;
+        let (mut n_requests, mut give_up_at) = (0, None);
         let failure = loop {
-            if let Some(until) = shared.retries.not_before() {
+            if let Some(until) = shared.hold.not_before() {
                 let now = Instant::now();
                 if call.deadline.is_some_and(|deadline| deadline > now && deadline < until) {
                     break Failure::Paused { again_in: until - now };
@@ -217,20 +221,26 @@ impl Client {
             match self.exchange(request, started, call) {
                 Ok(bytes) => {
                     shared.breaker.succeeded();
-                    shared.retries.give_back();
+                    shared.is_given_up.store(false, Ordering::Relaxed);
                     return Ok((bytes, n_requests));
                 }
                 Err(failure) => {
                     // Whether or not this call goes on: all that follow keep to what the server asked for.
-                    let next = Instant::now() + self.pause_after(&failure, n_requests);
-                    let goes_on = failure.is_temporary()
-                        && call.retries
-                        && n_requests < shared.limits.max_requests
-                        && shared.retries.take();
-                    if !goes_on {
+                    let now = Instant::now();
+                    let next = now + self.pause_after(&failure, n_requests);
+                    if !call.retries || !failure.is_temporary() || shared.is_given_up.load(Ordering::Relaxed) {
                         break failure;
                     }
-                    tracing::debug!(host = self.endpoint().host(), n_requests, %failure, "once more");
+                    let patience = shared.limits.patience;
+                    if next > *give_up_at.get_or_insert(now + patience) {
+                        shared.is_given_up.store(true, Ordering::Relaxed);
+                        break failure;
+                    }
+                    let host = self.endpoint().host();
+                    match n_requests {
+                        1 => tracing::warn!("{host}: {failure}; trying again for up to {} s", patience.as_secs()),
+                        _ => tracing::debug!(host, n_requests, %failure, "once more"),
+                    }
                     // Waiting in vain until the deadline would hide what happened.
                     if call.deadline.is_some_and(|deadline| deadline <= next) {
                         break failure;
@@ -243,7 +253,7 @@ impl Client {
         };
         match &failure {
             Failure::Interrupted | Failure::Paused { .. } => {}
-            failure if failure.is_temporary() || matches!(failure, Failure::TooLate { .. }) => {
+            failure if failure.is_temporary() || matches!(failure, Failure::TooLate { .. } | Failure::Slow { .. }) => {
                 shared.breaker.failed(Instant::now());
             }
             // It is there and answers.
@@ -260,7 +270,7 @@ impl Client {
         };
         let pause = pause(n_requests, asked);
         if asked.is_some() {
-            self.shared.retries.hold(Instant::now() + pause);
+            self.shared.hold.until(Instant::now() + pause);
         }
         pause
     }
@@ -298,8 +308,7 @@ impl Client {
                     return Err(Failure::Interrupted);
                 }
                 Err(mpsc::RecvTimeoutError::Timeout) if Instant::now() > until => {
-                    let what = format!("nothing within {} ms", timeout.as_millis());
-                    return Err(self.or_too_late(Failure::Broken { what }, started, call));
+                    return Err(self.or_too_late(Failure::Slow { within: timeout }, started, call));
                 }
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
             }
@@ -309,7 +318,7 @@ impl Client {
     /// Names the caller's own deadline as the cause where it is.
     fn or_too_late(&self, failure: Failure, started: Instant, call: &Call<'_>) -> Failure {
         match failure {
-            Failure::Broken { .. } | Failure::Unreachable { .. }
+            Failure::Broken { .. } | Failure::Unreachable { .. } | Failure::Slow { .. }
                 if call.deadline.is_some_and(|deadline| deadline <= Instant::now()) =>
             {
                 too_late(started)
@@ -331,10 +340,11 @@ impl Client {
         if let Some(body) = &request.body {
             builder = builder.header(CONTENT_TYPE, "application/json").body(body.clone());
         }
-        let answer = builder.send().map_err(|error| failure_of(&error))?;
+        let answer = builder.send().map_err(|error| failure_of(&error, timeout))?;
         let status = answer.status();
         if status.is_success() {
-            return self.body_of(answer, shared.limits.max_answer_bytes.min(request.max_answer_bytes));
+            let max_bytes = shared.limits.max_answer_bytes.min(request.max_answer_bytes);
+            return self.body_of(answer, max_bytes, timeout);
         }
         let retry_after = answer
             .headers()
@@ -351,7 +361,7 @@ impl Client {
         })
     }
 
-    fn body_of(&self, answer: Response, max_bytes: u64) -> Result<Vec<u8>, Failure> {
+    fn body_of(&self, answer: Response, max_bytes: u64, timeout: Duration) -> Result<Vec<u8>, Failure> {
         if answer.content_length().is_some_and(|length| length > max_bytes) {
             return Err(Failure::TooLarge { max_bytes });
         }
@@ -365,10 +375,12 @@ impl Client {
             return Err(Failure::NotJson { what, excerpt });
         }
         let mut bytes = Vec::new();
-        answer
-            .take(max_bytes + 1)
-            .read_to_end(&mut bytes)
-            .map_err(|error| Failure::Broken { what: chain(&error) })?;
+        answer.take(max_bytes + 1).read_to_end(&mut bytes).map_err(|error| {
+            match error.get_ref().and_then(|cause| cause.downcast_ref()) {
+                Some(cause) => failure_of(cause, timeout),
+                None => Failure::Broken { what: chain(&error) },
+            }
+        })?;
         match bytes.len() as u64 > max_bytes {
             true => Err(Failure::TooLarge { max_bytes }),
             false => Ok(bytes),
@@ -435,13 +447,17 @@ fn too_late(started: Instant) -> Failure {
     }
 }
 
-fn failure_of(error: &reqwest::Error) -> Failure {
+/// What happened to a request that had `timeout`.
+fn failure_of(error: &reqwest::Error, timeout: Duration) -> Failure {
     let what = chain(error);
     if error.is_connect() {
         return Failure::Unreachable { what };
     }
     if error.is_builder() {
         return Failure::Request { what };
+    }
+    if error.is_timeout() {
+        return Failure::Slow { within: timeout };
     }
     Failure::Broken { what }
 }

@@ -48,7 +48,13 @@ pub enum Failure {
         /// What the system said.
         what: String,
     },
-    /// The connection ended, or a part of the answer did not come in time.
+    /// The request had all its time.
+    #[error("no answer within {} ms", .within.as_millis())]
+    Slow {
+        /// How long that was.
+        within: Duration,
+    },
+    /// The connection ended.
     #[error("the answer broke off: {what}")]
     Broken {
         /// What the system said.
@@ -136,7 +142,7 @@ impl RemoteError {
         self.failure.is_temporary()
             || matches!(
                 self.failure,
-                Failure::TooLate { .. } | Failure::LeftAlone { .. } | Failure::Paused { .. }
+                Failure::TooLate { .. } | Failure::Slow { .. } | Failure::LeftAlone { .. } | Failure::Paused { .. }
             )
     }
 
@@ -153,6 +159,7 @@ impl RemoteError {
             Failure::Broken { .. } | Failure::TooLate { .. } | Failure::LeftAlone { .. } | Failure::Paused { .. } => {
                 "is the server overloaded? it is asked again later"
             }
+            Failure::Slow { .. } => "is the server overloaded? if it only needs longer: set a longer timeout_s",
             Failure::Status { status: 401 | 403, .. } => {
                 "the key is missing, wrong or lacks rights: see the server's key settings"
             }

@@ -12,10 +12,8 @@ use super::failure::{Failure, RemoteError};
 use super::redact::redact;
 use super::rerank_wire as wire;
 
-/// Requests for one reranking, halves of refused ones included; tries after failures come on top.
+/// Requests for one reranking, halves of refused ones included.
 const MAX_REQUESTS: usize = 12;
-/// One try more after a failure: somebody waits.
-const MAX_TRIES: u32 = 2;
 /// Some servers give the texts back.
 const MAX_ANSWER_BYTES: u64 = 4 << 20;
 
@@ -70,7 +68,7 @@ impl RemoteReranker {
             request_timeout: options.timeout,
             connect_timeout: Limits::default().connect_timeout.min(options.timeout),
             max_answer_bytes: MAX_ANSWER_BYTES,
-            max_requests: MAX_TRIES,
+            ..Limits::default()
         };
         Self {
             client: Client::new(options.endpoint.clone(), limits),
@@ -177,7 +175,7 @@ impl Reranker for RemoteReranker {
         let call = Call {
             deadline: Some(started + self.options.timeout),
             interrupt,
-            retries: true,
+            retries: false,
         };
         let admitted = self.breaker.admit(started).map_err(|again_in| RemoteError {
             host: self.options.endpoint.host(),

@@ -1,4 +1,4 @@
-//! How often and when something is tried again.
+//! When something is tried again.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,50 +7,19 @@ use crate::query::parse_moment;
 
 /// The first pause is at most this long; each further one may be twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// A server that asks for more than this is away.
 const LONGEST_ASKED: Duration = Duration::from_secs(60);
-/// How many retries a client has in store at most, and what each answer gives back.
-const FULL_STORE: f64 = 10.0;
-const PER_ANSWER: f64 = 0.1;
 
-/// The retries that all calls of a client share: a server that fails gets at most so many requests more than without retries,
-/// plus one for every ten that it answers.
-#[derive(Debug)]
-pub(super) struct RetryStore {
-    left: Mutex<f64>,
-    /// No request before then: a server that asked for a pause asked all.
+/// A pause that a server asked for: it asked all calls.
+#[derive(Debug, Default)]
+pub(super) struct Hold {
     not_before: Mutex<Option<Instant>>,
 }
 
-impl Default for RetryStore {
-    fn default() -> Self {
-        Self {
-            left: Mutex::new(FULL_STORE),
-            not_before: Mutex::new(None),
-        }
-    }
-}
-
-impl RetryStore {
-    /// Takes one, if there is one.
-    pub(super) fn take(&self) -> bool {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_there = *left >= 1.0;
-        if is_there {
-            *left -= 1.0;
-        }
-        is_there
-    }
-
-    /// An answer came.
-    pub(super) fn give_back(&self) {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        *left = (*left + PER_ANSWER).min(FULL_STORE);
-    }
-
+impl Hold {
     /// Keeps all calls back for a while.
-    pub(super) fn hold(&self, until: Instant) {
+    pub(super) fn until(&self, until: Instant) {
         let mut held = self.not_before.lock().unwrap_or_else(PoisonError::into_inner);
         *held = Some(held.map_or(until, |held| held.max(until)));
     }
@@ -140,13 +109,5 @@ mod tests {
         assert!(some.iter().any(|pause| *pause != some[0]), "{some:?}");
         let asked = pause(1, Some(Duration::from_secs(3600)));
         assert!(asked >= LONGEST_ASKED && asked <= LONGEST_ASKED + FIRST_PAUSE);
-    }
-
-    #[test]
-    fn retries_run_out_and_come_back_with_answers() {
-        let store = RetryStore::default();
-        assert_eq!((0..100).filter(|_| store.take()).count(), 10);
-        (0..11).for_each(|_| store.give_back());
-        assert!(store.take() && !store.take());
     }
 }

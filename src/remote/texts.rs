@@ -27,7 +27,34 @@ pub(super) struct TextServer {
     in_flight: usize,
     limits: OnceLock<ServerLimits>,
     has_answered: AtomicBool,
+    pace: Pace,
     counts: Counts,
+}
+
+/// How much the server makes of in a part of the time that a request has, by the last answer; no request holds more, so that a slow
+/// server gets small ones and no work is lost because it came too late.
+struct Pace {
+    /// For one request.
+    target: Duration,
+    max_bytes: AtomicUsize,
+    is_known: AtomicBool,
+}
+
+/// A request shall take that part of the time that it has: texts, and what else the server has to do, differ.
+const SHARE_OF_TIMEOUT: u32 = 4;
+
+impl Pace {
+    /// Takes in that `n_bytes` took so long, of `in_flight` requests at a time.
+    fn note(&self, n_bytes: usize, took: Duration, in_flight: usize) {
+        // The first is alone with the server; those after it will not be.
+        let n_others = match self.is_known.swap(true, Ordering::Relaxed) {
+            true => 1,
+            false => in_flight.max(1),
+        };
+        let in_time = n_bytes as f64 * self.target.as_secs_f64() / took.as_secs_f64().max(1e-6);
+        self.max_bytes
+            .store((in_time / n_others as f64) as usize, Ordering::Relaxed);
+    }
 }
 
 /// What a server says that it takes.
@@ -54,6 +81,12 @@ pub(super) enum Problem {
     Unusable(String),
     OtherModel(String),
     OtherDimensions { found: usize, wanted: usize },
+}
+
+impl Problem {
+    fn is_slow(&self) -> bool {
+        matches!(self, Self::Remote(error) if matches!(error.failure, Failure::Slow { .. }))
+    }
 }
 
 impl From<RemoteError> for Problem {
@@ -83,6 +116,7 @@ impl TextServer {
         let limits = Limits {
             request_timeout: timeout,
             connect_timeout: Limits::default().connect_timeout.min(timeout),
+            patience: timeout,
             ..Limits::default()
         };
         Self {
@@ -93,6 +127,11 @@ impl TextServer {
             in_flight,
             limits: OnceLock::new(),
             has_answered: AtomicBool::new(false),
+            pace: Pace {
+                target: timeout / SHARE_OF_TIMEOUT,
+                max_bytes: AtomicUsize::new(usize::MAX),
+                is_known: AtomicBool::new(false),
+            },
             counts: Counts::default(),
         }
     }
@@ -115,14 +154,19 @@ impl TextServer {
         let full: Vec<usize> = (0..texts.len()).filter(|&at| !texts[at].trim().is_empty()).collect();
         for part in self.parts(&full, &sent) {
             let texts: Vec<&str> = part.iter().map(|&at| sent[at].as_str()).collect();
-            let answers = self.halved(&texts, &call, ask).map_err(|problem| self.told(problem))?;
+            let (n_bytes, asked) = (texts.iter().map(|text| text.len()).sum(), Instant::now());
+            let answers = self.halved(&texts, &call, ask);
+            if !matches!(&answers, Err(problem) if !problem.is_slow()) {
+                self.pace.note(n_bytes, asked.elapsed(), self.in_flight);
+            }
+            let answers = answers.map_err(|problem| self.told(problem))?;
             self.count_truncated(&texts, &call);
             part.iter().zip(answers).for_each(|(&at, answer)| made[at] = answer);
         }
         Ok(made)
     }
 
-    /// What is asked for of one text behind a prefix, with all retries within a time, or until the flag is set. If the server is to show a sign, that is
+    /// What is asked for of one text behind a prefix, within a time, or until the flag is set. If the server is to show a sign, that is
     /// asked for in the same request and looked at by `check`; what it has against the answer is an error.
     pub(super) fn query<T>(
         &self,
@@ -134,7 +178,7 @@ impl TextServer {
         let call = Call {
             deadline: Some(Instant::now() + within),
             interrupt,
-            retries: true,
+            retries: false,
         };
         self.with_sign(&self.sent(prefix, text), sign, &call, ask)
     }
@@ -186,8 +230,9 @@ impl TextServer {
         let known = self.limits.get().and_then(|limits| limits.max_texts);
         Batching {
             max_texts: self.batch.or(known).unwrap_or(wire::max_texts(self.api)),
-            max_bytes: wire::max_bytes(self.api),
+            max_bytes: wire::max_bytes(self.api).min(self.pace.max_bytes.load(Ordering::Relaxed)),
             in_flight: self.in_flight,
+            timeout: self.pace.target * SHARE_OF_TIMEOUT,
         }
     }
 
@@ -289,6 +334,10 @@ impl TextServer {
                 failure: Failure::Interrupted,
                 ..
             }) => EmbedError::Interrupted,
+            Problem::Remote(error) if matches!(error.failure, Failure::Slow { .. }) => EmbedError::TooSlow {
+                backend,
+                source: error.with_hint(),
+            },
             Problem::Remote(error) => EmbedError::Unavailable {
                 backend,
                 source: error.with_hint(),

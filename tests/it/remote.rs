@@ -234,7 +234,8 @@ fn an_index_is_made_while_the_server_is_away_and_catches_up_later() {
     let repo = project(6);
     let stub = openai_stub();
     let gone = Stub::start(|_| Reply::status(503));
-    let indexed = with_server(&repo, &gone);
+    configure(&repo, &format!("{}timeout_s = 1\n", settings(&gone)));
+    let indexed = Indexed::new(repo.root());
     let done = indexed.caught_up();
     assert_eq!((done.n_embedded, done.n_left), (0, 6));
     assert!(done.stopped.unwrap().contains("503"));

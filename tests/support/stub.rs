@@ -120,7 +120,12 @@ impl Reply {
 impl Stub {
     /// Starts a server that answers by `handler` what no script is left for.
     pub(crate) fn start(handler: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), handler)
+    }
+
+    /// The same at an address.
+    pub(crate) fn start_at(address: SocketAddr, handler: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared {
             handler: Box::new(handler),

@@ -19,6 +19,14 @@ fn client_with(stub: &Stub, limits: Limits) -> Client {
     Client::new(Endpoint::new(&stub.url()).unwrap(), limits)
 }
 
+/// What waits a second for a server.
+fn brief() -> Limits {
+    Limits {
+        patience: Duration::from_secs(1),
+        ..Limits::default()
+    }
+}
+
 fn patient() -> Call<'static> {
     Call {
         deadline: None,
@@ -101,22 +109,49 @@ fn a_redirect_takes_no_key_elsewhere() {
 }
 
 #[test]
-fn busy_for_ever_is_no_storm() {
+fn a_server_that_stays_away_is_waited_for_once_and_for_no_longer_than_it_may_take() {
     let stub = Stub::start(|_| Reply::status(429).with("retry-after", "0"));
-    let client = client(&stub);
-    for _ in 0..3 {
+    let client = client_with(&stub, brief());
+    assert_eq!(ask(&client, &patient()).unwrap_err().status(), Some(429));
+    // Some requests of the first call, and one of each other until it is left alone.
+    let n_first = stub.requests().len();
+    assert!((2..=20).contains(&n_first), "{n_first}");
+    for _ in 0..2 {
         assert_eq!(ask(&client, &patient()).unwrap_err().status(), Some(429));
     }
-    // Five requests a call, and ten retries in all.
-    let n_requests = stub.requests().len();
-    assert!((11..=13).contains(&n_requests), "{n_requests}");
+    assert_eq!(stub.requests().len(), n_first + 2);
     for _ in 0..100 {
         assert!(matches!(
             ask(&client, &patient()).unwrap_err().failure,
             Failure::LeftAlone { .. }
         ));
     }
-    assert_eq!(stub.requests().len(), n_requests);
+    assert_eq!(stub.requests().len(), n_first + 2);
+}
+
+#[test]
+fn a_server_that_is_restarted_is_waited_for_by_work_and_not_by_questions() {
+    let address = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let endpoint = Endpoint::new(&format!("http://{address}")).unwrap();
+    let question = Call {
+        retries: false,
+        ..within(Duration::from_secs(60))
+    };
+    let error = ask(&Client::new(endpoint.clone(), Limits::default()), &question).unwrap_err();
+    assert!(matches!(error.failure, Failure::Unreachable { .. }), "{error}");
+    assert_eq!(error.n_requests, 1);
+    let client = Client::new(endpoint, Limits::default());
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| ask(&client, &patient()));
+        // Refused a few times before there is somebody.
+        std::thread::sleep(Duration::from_millis(300));
+        let stub = Stub::start_at(address, |request| Reply::json(&request.json()));
+        assert_eq!(asked.join().unwrap().unwrap(), json!({"q": 1}));
+        assert_eq!(stub.requests().len(), 1);
+    });
 }
 
 #[test]
@@ -164,14 +199,20 @@ fn a_deadline_holds_whatever_the_server_does() {
 }
 
 #[test]
-fn a_request_that_hangs_is_given_up_and_sent_again() {
-    let stub = echo();
-    stub.script([Reply::json(&json!({})).after(Duration::from_secs(60))]);
-    let limits = Limits {
-        request_timeout: Duration::from_millis(300),
-        ..Limits::default()
-    };
-    assert_eq!(ask(&client_with(&stub, limits), &patient()).unwrap(), json!({"q": 1}));
+fn a_request_that_has_had_all_its_time_is_given_up() {
+    for reply in [
+        Reply::json(&json!({})).after(Duration::from_secs(60)),
+        Reply::json(&json!({"long": "answer that drips"})).slowly(Duration::from_millis(100)),
+    ] {
+        let stub = Stub::start(move |_| reply.clone());
+        let limits = Limits {
+            request_timeout: Duration::from_millis(300),
+            ..Limits::default()
+        };
+        let error = ask(&client_with(&stub, limits), &patient()).unwrap_err();
+        assert!(matches!(error.failure, Failure::Slow { .. }), "{error:?}");
+        assert_eq!(stub.requests().len(), 1);
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::{FEW_BYTES, PointId, Qdrant, to_hex};
 use crate::index::RowKind;
 use crate::index::shared::{SharedError, SharedVectors, Standing};
 
-/// For the first answer of a run, and for leaving no trace of one that failed.
+/// For leaving no trace of a run that failed.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// What a server said when it was looked at.
@@ -179,9 +179,7 @@ impl Qdrant {
         deadline: Option<Instant>,
         interrupt: &AtomicBool,
     ) -> Result<Option<Collection>, RemoteError> {
-        // Is asked first by all, so it is what shows that the server is away.
-        let deadline = deadline.unwrap_or_else(|| Instant::now() + LONGEST_WAIT);
-        match self.send_until(Some(deadline), &Request::get(&self.path("")), interrupt) {
+        match self.send_until(deadline, &Request::get(&self.path("")), interrupt) {
             Err(error) if error.status() == Some(404) => Ok(None),
             found => found.map(Some),
         }

@@ -119,7 +119,7 @@ impl Qdrant {
             request_timeout: options.timeout,
             connect_timeout: Limits::default().connect_timeout.min(options.timeout),
             max_answer_bytes: MAX_ANSWER_BYTES,
-            ..Limits::default()
+            patience: options.timeout,
         };
         Self {
             client: Client::new(options.endpoint.clone(), limits),
@@ -209,12 +209,11 @@ impl Qdrant {
         request: &Request,
         interrupt: &AtomicBool,
     ) -> Result<A, RemoteError> {
-        let call = Call {
-            deadline,
-            interrupt,
-            retries: true,
-        };
-        let answer: Envelope<A> = self.client.send(request, &call)?;
+        self.send_by(&patient(deadline, interrupt), request)
+    }
+
+    fn send_by<A: DeserializeOwned>(&self, call: &Call<'_>, request: &Request) -> Result<A, RemoteError> {
+        let answer: Envelope<A> = self.client.send(request, call)?;
         Ok(answer.result)
     }
 
@@ -251,6 +250,15 @@ impl Qdrant {
 
     fn key_of(&self, point: PointId) -> ChunkKey {
         ChunkKey(self.point_of(ChunkKey(point.0)).0)
+    }
+}
+
+/// A call of a command that puts, takes or removes: it waits for a server that is restarted.
+fn patient(deadline: Option<Instant>, interrupt: &AtomicBool) -> Call<'_> {
+    Call {
+        deadline,
+        interrupt,
+        retries: true,
     }
 }
 

@@ -6,14 +6,16 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
 
-use super::super::client::Request;
+use super::super::client::{Call, Request};
 use super::super::failure::RemoteError;
 use super::collection::LONGEST_WAIT;
 use super::wire::{
     self, Collection, Count, GENERATION, NamedVector, NewPoint, Points, REMOVING, REPOSITORY, Record, Update,
     VectorPoint, Vectors,
 };
-use super::{FEW_BYTES, LONGEST_QUESTION, MAX_ANSWER_BYTES, PointId, Qdrant, bytes_of, from_hex, pause, to_hex};
+use super::{
+    FEW_BYTES, LONGEST_QUESTION, MAX_ANSWER_BYTES, PointId, Qdrant, bytes_of, from_hex, patient, pause, to_hex,
+};
 use crate::embed::{EmbedError, Embedding, SparseVector};
 use crate::index::shared::{Put, RepositoryTag, SharedBatching, SharedError, SharedVectors, Standing};
 use crate::index::{Row, RowKind};
@@ -75,19 +77,12 @@ impl SharedVectors for Qdrant {
     }
 
     fn contains(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<bool>, SharedError> {
-        let found = self.records(keys, false, None, interrupt)?;
+        let found = self.records(keys, false, &patient(None, interrupt))?;
         Ok(keys.iter().map(|key| found.contains_key(key)).collect())
     }
 
     fn fetch(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<Option<Row>>, SharedError> {
-        let mut found = self.records(keys, true, None, interrupt)?;
-        let mut dim = None;
-        keys.iter()
-            .map(|key| {
-                let vectors = found.remove(key).and_then(|record| record.vector);
-                vectors.map_or(Ok(None), |vectors| self.checked(vectors, &mut dim))
-            })
-            .collect()
+        self.fetch_by(keys, &patient(None, interrupt))
     }
 
     fn put(&self, rows: &[(ChunkKey, Row)], interrupt: &AtomicBool) -> Result<Put, SharedError> {
@@ -178,7 +173,11 @@ impl Qdrant {
         };
         let (generation, is_removing) = generation_of(&own).ok_or_else(|| self.unusable("no generation"))?;
         let n_vectors = self
-            .count_until(deadline, &self.alias(), &wire::filter(&self.tag(), None), interrupt)
+            .count_by(
+                &patient(deadline, interrupt),
+                &self.alias(),
+                &wire::filter(&self.tag(), None),
+            )
             .map_err(|error| self.failed(error))?;
         Ok(Some(Standing {
             generation,
@@ -285,7 +284,7 @@ impl Qdrant {
             .send_until(Some(deadline), &request, interrupt)
             .map_err(|error| self.failed(error))?;
         let deadline = Some(deadline);
-        let are_gone = || Ok(self.records(keys, false, deadline, interrupt)?.is_empty());
+        let are_gone = || Ok(self.records(keys, false, &patient(deadline, interrupt))?.is_empty());
         if update.status == "completed" || self.comes_true(deadline, interrupt, are_gone)? {
             return Ok(());
         }
@@ -294,20 +293,14 @@ impl Qdrant {
 
     /// How many points of a collection a filter lets through.
     pub(super) fn count(&self, name: &str, filter: &Value, interrupt: &AtomicBool) -> Result<u64, SharedError> {
-        self.count_until(None, name, filter, interrupt)
+        self.count_by(&patient(None, interrupt), name, filter)
             .map_err(|error| self.failed(error))
     }
 
-    pub(super) fn count_until(
-        &self,
-        deadline: Option<Instant>,
-        name: &str,
-        filter: &Value,
-        interrupt: &AtomicBool,
-    ) -> Result<u64, RemoteError> {
+    pub(super) fn count_by(&self, call: &Call<'_>, name: &str, filter: &Value) -> Result<u64, RemoteError> {
         let path = self.consistent(format!("/collections/{name}/points/count"));
         let request = Request::post(&path, &json!({ "filter": filter, "exact": true }));
-        let count: Count = self.send_until(deadline, &request, interrupt)?;
+        let count: Count = self.send_by(call, &request)?;
         Ok(count.count)
     }
 
@@ -321,13 +314,24 @@ impl Qdrant {
         }
     }
 
+    /// The vectors of some chunks.
+    pub(super) fn fetch_by(&self, keys: &[ChunkKey], call: &Call<'_>) -> Result<Vec<Option<Row>>, SharedError> {
+        let mut found = self.records(keys, true, call)?;
+        let mut dim = None;
+        keys.iter()
+            .map(|key| {
+                let vectors = found.remove(key).and_then(|record| record.vector);
+                vectors.map_or(Ok(None), |vectors| self.checked(vectors, &mut dim))
+            })
+            .collect()
+    }
+
     /// What is there of some chunks.
     fn records(
         &self,
         keys: &[ChunkKey],
         wants_vectors: bool,
-        deadline: Option<Instant>,
-        interrupt: &AtomicBool,
+        call: &Call<'_>,
     ) -> Result<HashMap<ChunkKey, Record>, SharedError> {
         let ids: Vec<PointId> = keys.iter().map(|key| self.point_of(*key)).collect();
         let wanted = wants_vectors.then_some(self.kind);
@@ -338,7 +342,7 @@ impl Qdrant {
         };
         let request = Request::post(&self.reading("/points"), &wire::by_ids(&ids, wanted, false));
         let found: Vec<Record> = self
-            .send_until(deadline, &request.answered_within(max_bytes), interrupt)
+            .send_by(call, &request.answered_within(max_bytes))
             .map_err(|error| self.failed(error))?;
         let mut records = HashMap::with_capacity(found.len());
         for record in found {

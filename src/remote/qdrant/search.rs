@@ -15,7 +15,7 @@ use super::wire::{self, Envelope, Found, Query, Search, Searches, Terms};
 use super::{Counted, LONGEST_QUESTION, PointId, Qdrant, bytes_of, hinted};
 use crate::embed::SparseVector;
 use crate::index::dense::{Cosine, DenseError, DenseIndex, DenseStore};
-use crate::index::shared::{SharedVectors, There};
+use crate::index::shared::There;
 use crate::index::sparse::{Impact, ImpactIndex};
 use crate::index::{Row, RowKind, Segments};
 
@@ -81,6 +81,15 @@ impl QdrantIndex<'_> {
     /// Documents of which the model makes nothing.
     pub fn empty(&self) -> &RoaringBitmap {
         &self.there.empty
+    }
+
+    /// A call of a question, which has an answer without the server.
+    fn question(&self, until: Instant) -> Call<'_> {
+        Call {
+            deadline: Some(until),
+            interrupt: self.interrupt,
+            retries: false,
+        }
     }
 
     /// From how many live documents on it is worth asking for the best `k` of the repository.
@@ -238,11 +247,7 @@ impl QdrantIndex<'_> {
             with_payload: true,
             with_vector: false,
         };
-        let call = Call {
-            deadline: Some(until),
-            interrupt: self.interrupt,
-            retries: true,
-        };
+        let call = self.question(until);
         let request = Request::post(
             &qdrant.reading("/points/query/batch"),
             &Searches { searches: [best, own] },
@@ -288,12 +293,8 @@ impl QdrantIndex<'_> {
         if counted().as_ref().is_some_and(is_enough) {
             return Ok(());
         }
-        let n_found = qdrant.count_until(
-            Some(until),
-            &qdrant.alias(),
-            &wire::filter(&qdrant.tag(), None),
-            self.interrupt,
-        )?;
+        let all = wire::filter(&qdrant.tag(), None);
+        let n_found = qdrant.count_by(&self.question(until), &qdrant.alias(), &all)?;
         if n_found < there.n_vectors {
             let n_known = there.n_vectors;
             return Err(Unfit::Fewer { n_found, n_known });
@@ -359,7 +360,10 @@ impl DenseStore for QdrantIndex<'_> {
         let Some((segment, local)) = self.segments.of_doc(doc) else {
             return Ok(None);
         };
-        let found = self.qdrant.fetch(&[segment.lexical.key(local)], self.interrupt);
+        let until = Instant::now() + self.qdrant.options.query_timeout.min(LONGEST_QUESTION);
+        let found = self
+            .qdrant
+            .fetch_by(&[segment.lexical.key(local)], &self.question(until));
         let found = found.map_err(|error| self.unavailable(error))?;
         Ok(found.into_iter().next().flatten().and_then(|row| match row {
             Row::Dense(embedding) => Some(embedding.vector),

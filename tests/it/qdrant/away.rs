@@ -192,7 +192,7 @@ fn while_the_server_is_away_the_built_in_model_judges_and_nothing_is_made() {
     let (embedder, qdrant) = (openai_stub(), QdrantStub::start());
     let repo = project(12);
     let built_in: Vec<Value> = QUERIES.iter().map(|query| found(&repo, query)).collect();
-    let settings = with_embedder(&embedder) + &away(&qdrant.url());
+    let settings = with_embedder(&embedder) + &away(&qdrant.url()) + "timeout_s = 2\n";
     configure(&repo, &settings);
     index(&repo);
     assert_eq!(why(&search(&repo, QUERIES[0])), "");

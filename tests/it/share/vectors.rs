@@ -24,7 +24,8 @@ fn with_server(repo: &TestRepo, stub: &Stub) {
 }
 
 fn set_server(repo: &TestRepo, stub: &Stub) {
-    let settings = format!("[embedding]\nserver = '{}'\nmodel = 'm'\n", stub.url());
+    // A server that is gone is not waited for.
+    let settings = format!("[embedding]\nserver = '{}'\nmodel = 'm'\ntimeout_s = 3\n", stub.url());
     configure(repo, &settings);
 }
 
