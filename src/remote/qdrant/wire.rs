@@ -19,8 +19,10 @@ pub(super) const REPOSITORY: &str = "repository";
 pub(super) const GENERATION: &str = "generation";
 /// Edges of each vector in a graph: the server's default.
 const GRAPH_EDGES: u64 = 16;
-/// So many times as many vectors as are wanted are compared by themselves, where the others are compared by their short forms only.
+/// So many times as many vectors as are wanted are compared by themselves, where the others are compared by a byte a component,
 const OVERSAMPLING: f64 = 2.0;
+/// and where they are compared by less (docs/evaluation.md).
+const OVERSAMPLING_OF_SHORTER: f64 = 4.0;
 /// Fields of that point begin so while vectors are being removed.
 pub(super) const REMOVING: &str = "removing_";
 
@@ -305,12 +307,14 @@ fn quantization(kind: RowKind, options: &QdrantOptions) -> Option<Value> {
 
 /// How dense vectors are searched; all of them are compared with the question's if `is_exact`.
 pub(super) fn search_params(is_exact: bool, options: &QdrantOptions) -> Value {
-    match options.collection.compression {
-        Compression::None => json!({ "exact": is_exact }),
-        _ if is_exact => json!({ "exact": true }),
-        // The best by their short forms, compared again by themselves.
-        _ => json!({ "exact": false, "quantization": { "rescore": true, "oversampling": OVERSAMPLING } }),
-    }
+    let oversampling = match options.collection.compression {
+        _ if is_exact => return json!({ "exact": true }),
+        Compression::None => return json!({ "exact": false }),
+        Compression::Scalar => OVERSAMPLING,
+        Compression::Binary | Compression::Product => OVERSAMPLING_OF_SHORTER,
+    };
+    // The best by their short forms, compared again by themselves.
+    json!({ "exact": false, "quantization": { "rescore": true, "oversampling": oversampling } })
 }
 
 /// The index over the field that says whose a point is.
