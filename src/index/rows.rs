@@ -11,7 +11,7 @@ use super::sparse::{SparseFile, SparseWriter};
 const QUANTISATION: Quantisation = Quantisation::Int8;
 
 /// Which kind rows are of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RowKind {
     /// Directions.
     Dense,

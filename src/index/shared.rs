@@ -6,6 +6,7 @@ mod there;
 
 use std::error::Error;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use super::rows::Row;
 use crate::model::ChunkKey;
@@ -40,6 +41,23 @@ pub trait SharedVectors: Send + Sync {
 
     /// Puts vectors; dense ones of unit length.
     fn put(&self, rows: &[(ChunkKey, Row)], interrupt: &AtomicBool) -> Result<Put, SharedError>;
+
+    /// Tells others for `lease` that the vectors of `keys` are being made here, less those that others have claimed and, unless
+    /// `is_again`, those that are there. Saves work and no more: a clone that was killed keeps nobody waiting for longer, and two
+    /// clones may make the same vector.
+    fn claim(
+        &self,
+        keys: &[ChunkKey],
+        is_again: bool,
+        lease: Duration,
+        interrupt: &AtomicBool,
+    ) -> Result<Claim, SharedError>;
+
+    /// Takes a claim back: the vectors are there, or are not made.
+    fn release(&self, claim: &Claim);
+
+    /// Whether others have claimed each of `keys`.
+    fn claimed(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<bool>, SharedError>;
 
     /// The vector of the text by which models are told apart, if one was put.
     fn probe(&self, interrupt: &AtomicBool) -> Result<Option<Row>, SharedError>;
@@ -77,6 +95,15 @@ pub struct Standing {
     pub dim: usize,
     /// Vectors of the repository.
     pub n_vectors: u64,
+}
+
+/// Vectors that are being made here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Claim {
+    /// Whether each of the keys is claimed.
+    pub ours: Vec<bool>,
+    /// What the keeper knows the claim by, and others that are over.
+    pub names: Vec<String>,
 }
 
 /// What became of vectors that were put.

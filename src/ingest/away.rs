@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use roaring::RoaringBitmap;
 
 use crate::embed::ProfileId;
-use crate::index::shared::{RepositoryTag, There};
+use crate::index::shared::{RepositoryTag, SharedVectors, There};
 use crate::index::{RowFile, Segment, Segments};
 use crate::model::{ChunkKey, TreeId};
 use crate::sidecar::{Sidecar, Store};
@@ -39,14 +39,7 @@ impl CatchUp<'_> {
                 RoaringBitmap::new(),
             ));
         };
-        let sharing = Sharing {
-            sidecar: self.sidecar,
-            shared,
-            profile: self.maker.profile().id(),
-            own_profile: self.own_profile,
-            recipe: self.options.recipe,
-            is_away: true,
-        };
+        let sharing = self.sharing(shared);
         let outcome = sharing.run_with(trees, parts, looks, progress, interrupt)?;
         let there = There::load(self.sidecar, sharing.profile, shared.repository()).map_err(|error| self.io(error))?;
         let Some(mut there) = there else {
@@ -58,6 +51,17 @@ impl CatchUp<'_> {
             self.drop_local(parts, &there, interrupt)?;
         }
         Ok((outcome, there.docs))
+    }
+
+    pub(super) fn sharing<'s>(&'s self, shared: &'s dyn SharedVectors) -> Sharing<'s> {
+        Sharing {
+            sidecar: self.sidecar,
+            shared,
+            profile: self.maker.profile().id(),
+            own_profile: self.own_profile,
+            recipe: self.options.recipe,
+            is_away: self.is_away,
+        }
     }
 
     /// Drops vectors that are there; others that are in segments become parts.

@@ -5,6 +5,7 @@
 //! comes is kept at once ([`Part`]) and joined to segments in steps, so that who is killed has lost no answer. No lock that others
 //! wait for is held while a server is asked.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -13,13 +14,15 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use roaring::RoaringBitmap;
+
 use crate::embed::{Batching, EmbedError, ProfileId};
 use crate::git::Repository;
 use crate::index::dense::WriteError;
 use crate::index::shared::SharedVectors;
 use crate::index::{
-    BuildOptions, PROBE_TEXT, Row, RowFile, RowWriter, Segment, SegmentError, Segments, check_probe, document_texts,
-    probe_file,
+    BuildOptions, NumberSet, PROBE_TEXT, Row, RowFile, RowWriter, Segment, SegmentError, Segments, check_probe,
+    document_texts, probe_file,
 };
 use crate::model::{ChunkKey, TreeId, chain};
 use crate::sidecar::{LockError, Sidecar, StateError, Store, StoredFile, VectorEntry};
@@ -31,10 +34,15 @@ use super::progress::{NoProgress, Progress, Stage};
 use super::publish::{PublishError, publish_state, store_rows};
 use super::share::{Looks, Shared};
 use super::sweep::retire_files;
-use super::take::Take;
+use super::take::{Take, keyed_docs};
 use super::turns::Turns;
+use super::uploads::{Held, Uploads};
 use super::wanted::Wanted;
 
+/// Whether others have made what they claimed is looked at so often,
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// and whether to stop so often.
+const TICK: Duration = Duration::from_millis(20);
 /// So many vectors are joined to segments at once.
 const JOIN_DOCS: usize = 16_384;
 
@@ -65,6 +73,8 @@ pub struct CaughtUp {
     pub n_docs: usize,
     /// Those whose vectors were made.
     pub n_embedded: usize,
+    /// Those of them that were put to where they are shared as they were made.
+    pub n_uploaded: usize,
     /// Those whose vectors others had put to where they are shared.
     pub n_taken: usize,
     /// Those that have none now.
@@ -173,31 +183,44 @@ impl CatchUp<'_> {
                 outcome.elapsed = started.elapsed();
                 return Ok(outcome);
             }
-        } else if let Some(shared) = self.shared.filter(|_| wanted.n_left > 0) {
-            let take = Take {
-                sidecar: self.sidecar,
-                shared,
-                profile: self.maker.profile().id(),
-            };
+        } else if self.shared.is_some() && wanted.n_left > 0 {
             progress.begin(Stage::Sharing, wanted.n_left);
-            (outcome.n_taken, outcome.not_taken) = take.run(&mut wanted, &segments, &mut parts, progress, interrupt)?;
+            (outcome.n_taken, outcome.not_taken) =
+                self.take(&mut wanted, &segments, &mut parts, progress, interrupt)?;
             progress.end();
         }
         let probe = (wanted.n_left > 0).then(|| self.probe(&segments, interrupt));
         // Behind the probe: with it some servers have said how many texts they take.
-        let work = Work::new(self, trees);
+        let mut work = Work::new(self, trees);
         match probe {
             None => {}
             Some(Ok(probe)) => {
-                progress.begin(Stage::Embedding, wanted.n_left);
-                work.embed(&wanted, &segments, &probe, &mut parts, progress, interrupt)?;
-                progress.end();
+                work.uploads = self.uploads(probe.dim(), work.batching.timeout, interrupt);
+                let mut course = Course {
+                    wanted: &mut wanted,
+                    segments: &segments,
+                    parts: &mut parts,
+                    deferred: RoaringBitmap::new(),
+                    n_taken: 0,
+                };
+                let mut docs = course.wanted.docs.clone();
+                loop {
+                    progress.begin(Stage::Embedding, docs.count_in(0, segments.n_docs()) as usize);
+                    work.embed(docs, &mut course, &probe, progress, interrupt)?;
+                    progress.end();
+                    match work.wait_for_others(&mut course, progress, interrupt)? {
+                        Some(free) => docs = free,
+                        None => break,
+                    }
+                }
+                outcome.n_taken += course.n_taken;
             }
             Some(Err(Stopped::Failed(error))) => work.stop(error),
             Some(Err(Stopped::Broken(error))) => return Err(error),
         }
         outcome.n_embedded = work.n_embedded.load(Ordering::Relaxed);
-        outcome.n_left = wanted.n_left - work.n_kept.load(Ordering::Relaxed);
+        outcome.n_uploaded = work.uploads.as_ref().map_or(0, Uploads::n_put);
+        outcome.n_left = wanted.n_left;
         let mut unshared = None;
         if let Some(shared) = &mut outcome.put_away {
             let mut put = work.put_away.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -205,7 +228,10 @@ impl CatchUp<'_> {
                 let (last, _) = self.put_away(trees, &mut parts, Looks::ForHere, &NoProgress, interrupt)?;
                 put = Some(last.after(put));
             }
-            *shared = put.unwrap_or_default().after(Some(shared.clone()));
+            *shared = put
+                .unwrap_or_default()
+                .after(Some(shared.clone()))
+                .with_own(outcome.n_uploaded);
             shared.n_docs = outcome.n_docs - outcome.n_left;
             unshared.clone_from(&shared.stopped);
         } else if parts.len() > 0 {
@@ -225,6 +251,39 @@ impl CatchUp<'_> {
         outcome.interrupted |= interrupt.load(Ordering::Relaxed);
         outcome.elapsed = started.elapsed();
         Ok(outcome)
+    }
+
+    /// Takes what is wanted and where vectors are shared.
+    fn take(
+        &self,
+        wanted: &mut Wanted,
+        segments: &Segments,
+        parts: &mut Parts,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<(usize, Option<String>), CatchUpError> {
+        let Some(shared) = self.shared else {
+            return Ok((0, None));
+        };
+        let take = Take {
+            sidecar: self.sidecar,
+            shared,
+            profile: self.maker.profile().id(),
+        };
+        take.run(wanted, segments, parts, progress, interrupt)
+    }
+
+    /// The way for vectors to where they are shared while others are made, if it is open: else they are put at the end, which tells why
+    /// it is not.
+    fn uploads(&self, dim: usize, timeout: Duration, interrupt: &AtomicBool) -> Option<Uploads<'_>> {
+        let shared = self.shared?;
+        match self.sharing(shared).ready(dim, interrupt) {
+            Ok(()) => Some(Uploads::new(shared, dim, timeout)),
+            Err(error) => {
+                tracing::debug!("vectors are not shared as they are made: {}", chain(&error));
+                None
+            }
+        }
     }
 
     fn profile(&self) -> String {
@@ -370,12 +429,39 @@ fn joined(segment: &Segment, parts: &Parts, profile: ProfileId) -> Result<Option
     Ok(Some(writer))
 }
 
+/// What a run is about, and how far it is.
+struct Course<'c> {
+    wanted: &'c mut Wanted,
+    segments: &'c Segments,
+    parts: &'c mut Parts,
+    /// Documents that others were making when their turn came.
+    deferred: RoaringBitmap,
+    /// Those whose vectors others have made since.
+    n_taken: usize,
+}
+
 /// Texts that are embedded together.
 #[derive(Default)]
-struct Batch {
-    keys: Vec<ChunkKey>,
+struct Batch<'a> {
+    /// Numbers with keys.
+    keyed: Vec<(u32, ChunkKey)>,
     texts: Vec<String>,
     n_bytes: usize,
+    /// What tells others that they are being made, until all that share it are.
+    held: Option<Arc<Held<'a>>>,
+}
+
+impl Batch<'_> {
+    /// The second half, which it has no more; `None` if it has one text only.
+    fn take_half(&mut self) -> Option<Self> {
+        let at = self.keyed.len().div_ceil(2);
+        (at < self.keyed.len()).then(|| Self {
+            keyed: self.keyed.split_off(at),
+            texts: self.texts.split_off(at),
+            n_bytes: 0,
+            held: self.held.clone(),
+        })
+    }
 }
 
 /// The course of a run, shared by its threads.
@@ -387,9 +473,11 @@ struct Work<'a> {
     batching: Batching,
     /// Of those that ask the embedder.
     turns: Turns,
+    /// Where vectors go as they are made, if they are shared.
+    uploads: Option<Uploads<'a>>,
     n_embedded: AtomicUsize,
-    /// Those of which the model makes nothing included.
-    n_kept: AtomicUsize,
+    /// The documents that are done, those of which the model makes nothing included.
+    kept: Mutex<Vec<u32>>,
     is_over: AtomicBool,
     failure: Mutex<Option<EmbedError>>,
     /// What could not be kept.
@@ -405,8 +493,9 @@ impl<'a> Work<'a> {
             put_away: Mutex::new(None),
             turns: Turns::new(batching.in_flight.max(1)),
             batching,
+            uploads: None,
             n_embedded: AtomicUsize::new(0),
-            n_kept: AtomicUsize::new(0),
+            kept: Mutex::default(),
             is_over: AtomicBool::new(false),
             failure: Mutex::new(None),
             unkept: Mutex::new(None),
@@ -420,24 +509,43 @@ impl<'a> Work<'a> {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
+    /// Whether nothing more is to be made.
+    fn is_over(&self, interrupt: &AtomicBool) -> bool {
+        self.is_over.load(Ordering::Relaxed) || interrupt.load(Ordering::Relaxed)
+    }
+
     fn into_failure(self) -> Option<EmbedError> {
         self.failure.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Makes some documents, less what others are making, and takes what is done out of what is wanted.
+    ///
     /// Has as many batches of texts in the works as the embedder takes at a time. While some threads wait for it, others store what
     /// they got, another makes texts, and this one joins what is stored to segments: it need not wait for any of these.
     fn embed(
         &self,
-        wanted: &Wanted,
-        segments: &Segments,
+        docs: NumberSet,
+        course: &mut Course<'_>,
         like: &RowFile,
-        parts: &mut Parts,
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<(), CatchUpError> {
+        let Course {
+            wanted,
+            segments,
+            parts,
+            ..
+        } = course;
+        if self.uploads.is_some() && !wanted.blobs.is_empty() {
+            // Clones that begin together begin in different places.
+            let dice = RandomState::new().build_hasher().finish();
+            let at = dice as usize % wanted.blobs.len();
+            wanted.blobs.rotate_left(at);
+        }
+        let blobs = &wanted.blobs;
         let in_flight = self.batching.in_flight.max(1);
         let n_threads = in_flight + in_flight / 2;
-        let (sender, receiver) = sync_channel::<Batch>(n_threads);
+        let (sender, receiver) = sync_channel::<Batch<'_>>(n_threads);
         let receiver = Mutex::new(receiver);
         let batches = &receiver;
         let (stored, parts_to_join) = channel();
@@ -457,12 +565,62 @@ impl<'a> Work<'a> {
             drop(stored);
             std::thread::Builder::new()
                 .name("texts".to_owned())
-                .spawn_scoped(scope, || self.feed(wanted, segments, sender, interrupt))
+                .spawn_scoped(scope, || self.feed(blobs, docs, segments, sender, interrupt))
                 .map_err(|error| self.catch_up.io(error))?;
             self.join(parts_to_join, parts, interrupt)
         })?;
+        let kept = std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
+        kept.into_iter().for_each(|doc| wanted.drop_doc(doc));
         let unkept = self.unkept.lock().unwrap_or_else(PoisonError::into_inner).take();
         unkept.map_or(Ok(()), |error| Err(self.catch_up.io(error)))
+    }
+
+    /// Takes what others have made of the documents that they were making, until some are left that nobody makes: these are returned.
+    /// `None` if none are left, or the work is over.
+    fn wait_for_others(
+        &self,
+        course: &mut Course<'_>,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<NumberSet>, CatchUpError> {
+        let Some(uploads) = &self.uploads else { return Ok(None) };
+        let segments = course.segments;
+        course.deferred.extend(uploads.take_deferred());
+        if course.deferred.is_empty() {
+            return Ok(None);
+        }
+        progress.begin(Stage::Sharing, course.deferred.len() as usize);
+        let free = loop {
+            if course.deferred.is_empty() || self.is_over(interrupt) {
+                break None;
+            }
+            if self.catch_up.is_away {
+                let docs = self.put_away(course.parts, Looks::ForAll, interrupt)?;
+                docs.iter().for_each(|doc| course.wanted.drop_doc(doc));
+            } else {
+                // Why nothing more is taken is seen by the next call as well.
+                let (n_taken, _) = self
+                    .catch_up
+                    .take(course.wanted, segments, course.parts, &NoProgress, interrupt)?;
+                course.n_taken += n_taken;
+            }
+            let wanted = &course.wanted.docs;
+            let left: RoaringBitmap = course.deferred.iter().filter(|doc| wanted.contains(*doc)).collect();
+            let claimed = uploads.claimed(&keyed_docs(segments, |doc| left.contains(doc)), interrupt);
+            course.deferred = claimed.into_iter().collect();
+            let free = left - &course.deferred;
+            if !free.is_empty() {
+                let mut docs = NumberSet::below(segments.n_docs());
+                free.into_iter().for_each(|doc| _ = docs.insert(doc));
+                break Some(docs);
+            }
+            let until = Instant::now() + LOOK_EVERY;
+            while !course.deferred.is_empty() && Instant::now() < until && !self.is_over(interrupt) {
+                std::thread::sleep(TICK);
+            }
+        };
+        progress.end();
+        Ok(free)
     }
 
     /// Joins what has come to segments now and then, until nothing more comes.
@@ -473,7 +631,7 @@ impl<'a> Work<'a> {
                 continue;
             }
             let stowed = match self.catch_up.is_away {
-                true => self.put_away(parts, interrupt),
+                true => self.put_away(parts, Looks::ForHere, interrupt).map(drop),
                 false => self.catch_up.join(parts, Duration::ZERO, interrupt),
             };
             if let Err(error) = stowed
@@ -487,22 +645,27 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Puts what has come to where it is kept; who cannot do that does not make more.
-    fn put_away(&self, parts: &mut Parts, interrupt: &AtomicBool) -> Result<(), CatchUpError> {
-        let put = self
-            .catch_up
-            .put_away(self.trees, parts, Looks::ForHere, &NoProgress, interrupt);
-        let (put, _) = put?;
+    /// Puts what has come to where it is kept; who cannot do that does not make more. Returns the documents that are there.
+    fn put_away(&self, parts: &mut Parts, looks: Looks, interrupt: &AtomicBool) -> Result<RoaringBitmap, CatchUpError> {
+        let put = self.catch_up.put_away(self.trees, parts, looks, &NoProgress, interrupt);
+        let (put, docs) = put?;
         if put.stopped.is_some() || put.interrupted {
             self.is_over.store(true, Ordering::Relaxed);
         }
         let mut all = self.put_away.lock().unwrap_or_else(PoisonError::into_inner);
         *all = Some(put.after(all.take()));
-        Ok(())
+        Ok(docs)
     }
 
     /// Makes batches and hands them over.
-    fn feed(&self, wanted: &Wanted, segments: &Segments, sender: SyncSender<Batch>, interrupt: &AtomicBool) {
+    fn feed(
+        &self,
+        blobs: &[u32],
+        docs: NumberSet,
+        segments: &Segments,
+        sender: SyncSender<Batch<'_>>,
+        interrupt: &AtomicBool,
+    ) {
         let catch_up = self.catch_up;
         let source = Blobs::of_git(catch_up.repository, catch_up.options.max_blob_bytes);
         let mut batch = Batch::default();
@@ -510,25 +673,19 @@ impl<'a> Work<'a> {
             let Some((segment, local)) = segments.of_doc(doc) else {
                 return ControlFlow::Continue(());
             };
-            let is_full = batch.texts.len() >= self.batching.max_texts.max(1)
-                || batch.n_bytes + text.len() > self.batching.max_bytes && !batch.texts.is_empty();
+            // As large as the server is quick.
+            let batching = catch_up.maker.batching();
+            let is_full = batch.texts.len() >= batching.max_texts.max(1)
+                || batch.n_bytes + text.len() > batching.max_bytes && !batch.texts.is_empty();
             if is_full && (self.is_over.load(Ordering::Relaxed) || sender.send(std::mem::take(&mut batch)).is_err()) {
                 return ControlFlow::Break(());
             }
             batch.n_bytes += text.len();
-            batch.keys.push(segment.lexical.key(local));
+            batch.keyed.push((doc, segment.lexical.key(local)));
             batch.texts.push(text);
             ControlFlow::Continue(())
         };
-        document_texts(
-            segments,
-            &wanted.blobs,
-            wanted.docs.clone(),
-            &source,
-            catch_up.options,
-            interrupt,
-            take,
-        );
+        document_texts(segments, blobs, docs, &source, catch_up.options, interrupt, take);
         if !batch.texts.is_empty() && !self.is_over.load(Ordering::Relaxed) {
             // Nobody takes it only after a failure, which is told.
             let _ = sender.send(batch);
@@ -536,17 +693,29 @@ impl<'a> Work<'a> {
     }
 
     /// Embeds batches until there are no more, or something has failed. What others have in the works is waited for.
-    fn work(
-        &self,
-        batches: &Mutex<Receiver<Batch>>,
+    fn work<'w>(
+        &'w self,
+        batches: &Mutex<Receiver<Batch<'w>>>,
         stored: &Sender<Part>,
         like: &RowFile,
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) {
+        // What was too much at once.
+        let mut halves: Vec<Batch<'w>> = Vec::new();
         loop {
-            let next = batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok(batch) = next else { return };
+            let next = match halves.pop() {
+                Some(half) => Ok(half),
+                None => {
+                    // The lock is free again before others are asked.
+                    let next = batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    next.map(|batch| self.claimed(batch, interrupt))
+                }
+            };
+            let Ok(mut batch) = next else { return };
+            if batch.keyed.is_empty() {
+                continue;
+            }
             let texts: Vec<&str> = batch.texts.iter().map(String::as_str).collect();
             let turn = self.turns.take();
             if self.is_over.load(Ordering::Relaxed) || interrupt.load(Ordering::Relaxed) {
@@ -558,6 +727,13 @@ impl<'a> Work<'a> {
             let answered = Instant::now();
             let rows = match rows {
                 Ok(rows) => rows,
+                Err(error @ EmbedError::TooSlow { .. }) => {
+                    match batch.take_half() {
+                        Some(half) => halves.extend([half, batch]),
+                        None => self.stop(error),
+                    }
+                    continue;
+                }
                 Err(error) => {
                     self.stop(error);
                     continue;
@@ -565,14 +741,25 @@ impl<'a> Work<'a> {
             };
             match self.keep(&batch, &rows, like) {
                 // Nobody takes it only after a failure, which is told; it is on disk.
-                Ok(part) => part.into_iter().for_each(|part| _ = stored.send(part)),
+                Ok(part) => {
+                    if let (Some(uploads), Some(part)) = (&self.uploads, &part) {
+                        // As they are kept here, so that all clones have the same.
+                        let rows = part
+                            .keys
+                            .iter()
+                            .zip(0..)
+                            .filter_map(|(key, row)| Some((*key, part.rows.row(row)?)));
+                        uploads.put(&rows.collect::<Vec<_>>(), interrupt);
+                    }
+                    part.into_iter().for_each(|part| _ = stored.send(part));
+                }
                 Err(error) => {
                     self.is_over.store(true, Ordering::Relaxed);
                     *self.unkept.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 }
             }
             tracing::trace!(
-                n_texts = texts.len(),
+                n_texts = batch.texts.len(),
                 asked_ms = (answered - asked).as_secs_f64() * 1e3,
                 stored_ms = answered.elapsed().as_secs_f64() * 1e3,
                 "embedded"
@@ -581,7 +768,25 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn keep(&self, batch: &Batch, rows: &[Option<Row>], like: &RowFile) -> io::Result<Option<Part>> {
+    /// The same batch less what others are making.
+    fn claimed<'w>(&'w self, mut batch: Batch<'w>, interrupt: &AtomicBool) -> Batch<'w> {
+        if self.is_over(interrupt) {
+            return batch;
+        }
+        let claim = self
+            .uploads
+            .as_ref()
+            .and_then(|uploads| uploads.claim(&batch.keyed, interrupt));
+        if let Some((ours, held)) = claim {
+            let (mut keyed_ours, mut texts_ours) = (ours.iter(), ours.iter());
+            batch.keyed.retain(|_| keyed_ours.next() == Some(&true));
+            batch.texts.retain(|_| texts_ours.next() == Some(&true));
+            batch.held = Some(Arc::new(held));
+        }
+        batch
+    }
+
+    fn keep(&self, batch: &Batch<'_>, rows: &[Option<Row>], like: &RowFile) -> io::Result<Option<Part>> {
         let mut writer = like.writer().map_err(io::Error::other)?;
         for row in rows {
             let pushed = match row {
@@ -596,10 +801,12 @@ impl<'a> Work<'a> {
                 return Ok(None);
             }
         }
-        let part = Part::store(self.catch_up.sidecar, &batch.keys, &writer.finish())?;
+        let keys: Vec<ChunkKey> = batch.keyed.iter().map(|(_, key)| *key).collect();
+        let part = Part::store(self.catch_up.sidecar, &keys, &writer.finish())?;
         self.n_embedded
             .fetch_add(rows.iter().flatten().count(), Ordering::Relaxed);
-        self.n_kept.fetch_add(rows.len(), Ordering::Relaxed);
+        let docs = batch.keyed.iter().map(|(doc, _)| *doc);
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).extend(docs);
         Ok(Some(part))
     }
 }

@@ -26,6 +26,7 @@ mod sweep;
 mod take;
 mod trace;
 mod turns;
+mod uploads;
 mod verify;
 mod wanted;
 

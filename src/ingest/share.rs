@@ -72,6 +72,14 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// The same where `n` of the vectors that were found are this run's own.
+    pub fn with_own(mut self, n: usize) -> Self {
+        let n = n.min(self.n_found);
+        self.n_put += n;
+        self.n_found -= n;
+        self
+    }
+
     /// The sum of this and what an earlier run did.
     pub(super) fn after(self, earlier: Option<Self>) -> Self {
         let Some(earlier) = earlier else { return self };
@@ -89,7 +97,7 @@ impl Shared {
 
 /// Why a run ends.
 #[derive(Debug, thiserror::Error)]
-enum Stopped {
+pub(super) enum Stopped {
     #[error(transparent)]
     Shared(#[from] SharedError),
     #[error("{0}")]
@@ -157,6 +165,12 @@ impl Sharing<'_> {
         outcome.interrupted |= interrupt.load(Ordering::Relaxed);
         outcome.elapsed = started.elapsed();
         Ok(outcome)
+    }
+
+    /// Makes ready for vectors of `dim` components to be put as they are made; an error says why none may be.
+    pub(super) fn ready(&self, dim: usize, interrupt: &AtomicBool) -> Result<(), Stopped> {
+        let standing = self.shared.prepare(dim, interrupt)?;
+        self.check(&standing, dim, interrupt)
     }
 
     /// Takes those documents out of `wanted` that have nothing to be put, and returns the ones of which the model makes nothing.

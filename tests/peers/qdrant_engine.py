@@ -27,13 +27,16 @@ class Refused(Exception):
 class Collection:
     def __init__(self, body):
         self.body = body
-        dense = lambda given: edge.EdgeVectorParams(given["size"], edge.Distance.Cosine, on_disk=given.get("on_disk"))
+        graph = lambda given: edge.HnswIndexConfig(given["m"], 100, 10_000, payload_m=given["payload_m"])
+        dense = lambda given: edge.EdgeVectorParams(
+            given["size"], edge.Distance.Cosine, on_disk=given.get("on_disk"), hnsw_config=graph(given["hnsw_config"])
+        )
         sparse = lambda given: edge.EdgeSparseVectorParams()
         config = {
             "vectors": {name: dense(given) for name, given in body["vectors"].items()},
             "sparse_vectors": {name: sparse(given) for name, given in body.get("sparse_vectors", {}).items()},
         }
-        if "scalar" in body.get("quantization_config", {}):
+        if "scalar" in (body.get("quantization_config") or {}):
             kind = edge.ScalarType.Int8
             config["quantization_config"] = edge.ScalarQuantizationConfig(kind, always_ram=True)
         self.folder = tempfile.TemporaryDirectory()
@@ -83,7 +86,12 @@ def told(point, body, score=None):
 
 def put(shard, body):
     points = []
+    known = set()
+    if body.get("update_mode") == "insert_only":
+        known = {str(point.id) for point in shard.retrieve(ids(point["id"] for point in body["points"]), False, False)}
     for given in body["points"]:
+        if given["id"] in known:
+            continue
         vectors = dict(given["vector"])
         if "sparse" in vectors:
             vectors["sparse"] = edge.SparseVector(**vectors["sparse"])
@@ -108,13 +116,16 @@ def scroll(shard, body):
 def query(shard, body):
     if body.get("query") is None:
         return {"points": [point | {"score": 0.0} for point in scroll(shard, body)["points"]]}
-    vector = body["query"]
+    vector, given = body["query"], body.get("params") or {}
+    quantization = given.get("quantization")
+    if quantization:
+        quantization = edge.QuantizationSearchParams(rescore=quantization["rescore"], oversampling=quantization["oversampling"])
     request = edge.QueryRequest(
         body.get("limit", 10),
         offset=body.get("offset", 0),
         query=edge.Query.Nearest(edge.SparseVector(**vector) if isinstance(vector, dict) else vector, body["using"]),
         filter=filter_of(body.get("filter")),
-        params=edge.SearchParams(exact=bool((body.get("params") or {}).get("exact"))),
+        params=edge.SearchParams(exact=bool(given.get("exact")), quantization=quantization),
         with_payload=bool(body.get("with_payload")),
     )
     return {"points": [told(point, body, point.score) for point in shard.query(request)]}
@@ -126,7 +137,9 @@ def of_collection(method, rest, collection, body):
     match (method, rest):
         case ("GET", []):
             params = {key: collection.body.get(key) for key in ("vectors", "sparse_vectors")}
-            return {"status": "green", "config": {"params": params}}
+            params |= {"shard_number": collection.body.get("shard_number", 1)}
+            quantization = collection.body.get("quantization_config")
+            return {"status": "green", "config": {"params": params, "quantization_config": quantization}}
         case ("PUT", ["index"]):
             shard.update(update.create_field_index(body["field_name"], edge.PayloadSchemaType.Keyword))
             return DONE
@@ -173,6 +186,15 @@ def answer(method, path, body):
                 raise Refused(409, f"Wrong input: Collection `{name}` already exists!")
             COLLECTIONS[name] = Collection(body)
             return True
+        case ("PATCH", ["collections", name]):
+            # Noted; the indexes of the engine stay as they are.
+            known = COLLECTIONS[name].body
+            for name, diff in body.get("vectors", {}).items():
+                known["vectors"][name] |= diff
+            quantization = body.get("quantization_config")
+            if quantization is not None:
+                known["quantization_config"] = None if quantization == "Disabled" else quantization
+            return True
         case ("DELETE", ["collections", name]):
             return COLLECTIONS.pop(name, None) is not None
         case (_, ["collections", name, *rest]):
@@ -204,7 +226,7 @@ class Handler(BaseHTTPRequestHandler):
         except Exception as error:  # What the engine says of a request is the answer to it.
             self.give(400, {"status": {"error": f"{type(error).__name__}: {error}"}})
 
-    do_GET = do_PUT = do_POST = do_DELETE = handle_any
+    do_GET = do_PUT = do_POST = do_PATCH = do_DELETE = handle_any
 
     def give(self, status, body):
         data = json.dumps(body).encode()

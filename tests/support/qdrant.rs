@@ -239,6 +239,24 @@ impl QdrantStub {
             .count()
     }
 
+    /// Has every claim end so many seconds sooner; returns how many there are.
+    pub(crate) fn age_claims(&self, seconds: u64) -> usize {
+        let mut state = self.shared.state.lock().unwrap();
+        let points = state
+            .collections
+            .values_mut()
+            .flat_map(|collection| collection.points.values_mut());
+        let fields = points.flat_map(|point| point.payload.iter_mut());
+        let claims = fields.filter(|(name, _)| name.starts_with("claim_"));
+        claims
+            .map(|(_, told)| {
+                let mut parts: Vec<String> = told.as_str().unwrap().split(' ').map(str::to_owned).collect();
+                parts[1] = (parts[1].parse::<u64>().unwrap() - seconds).to_string();
+                *told = json!(parts.join(" "));
+            })
+            .count()
+    }
+
     /// What has every alias stand for a copy of its collection, as somebody does who moves it; names of copies end in `-2`.
     pub(crate) fn moving(&self) -> impl Fn() + Send + Sync + 'static {
         let shared = Arc::clone(&self.shared);
@@ -562,6 +580,9 @@ impl Collection {
                 sparse: sparse(&given["vector"]["sparse"]),
                 payload: given["payload"].as_object().cloned().unwrap_or_default(),
             };
+            if body["update_mode"] == "insert_only" && self.points.contains_key(id) {
+                continue;
+            }
             new.push((id.to_owned(), point));
         }
         self.points.extend(new);

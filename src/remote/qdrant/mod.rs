@@ -8,6 +8,7 @@
 //! A point of its own tells each repository's generation (see [`Standing`](crate::index::shared::Standing)); it has no vector, so no
 //! search finds it. [`Qdrant`] is the way there, [`QdrantIndex`] the index over the documents of one view.
 
+mod claims;
 mod collection;
 mod points;
 mod search;

@@ -17,7 +17,7 @@ use super::{
     FEW_BYTES, LONGEST_QUESTION, MAX_ANSWER_BYTES, PointId, Qdrant, bytes_of, from_hex, patient, pause, to_hex,
 };
 use crate::embed::{EmbedError, Embedding, SparseVector};
-use crate::index::shared::{Put, RepositoryTag, SharedBatching, SharedError, SharedVectors, Standing};
+use crate::index::shared::{Claim, Put, RepositoryTag, SharedBatching, SharedError, SharedVectors, Standing};
 use crate::index::{Row, RowKind};
 use crate::model::ChunkKey;
 
@@ -93,6 +93,24 @@ impl SharedVectors for Qdrant {
             payload: BTreeMap::from([(REPOSITORY, tag.as_str())]),
         });
         self.put_points(points.collect(), interrupt)
+    }
+
+    fn claim(
+        &self,
+        keys: &[ChunkKey],
+        is_again: bool,
+        lease: Duration,
+        interrupt: &AtomicBool,
+    ) -> Result<Claim, SharedError> {
+        self.claim_keys(keys, is_again, lease, interrupt)
+    }
+
+    fn release(&self, claim: &Claim) {
+        self.release_claim(claim);
+    }
+
+    fn claimed(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<bool>, SharedError> {
+        self.claimed_keys(keys, interrupt)
     }
 
     fn probe(&self, interrupt: &AtomicBool) -> Result<Option<Row>, SharedError> {
@@ -256,7 +274,7 @@ impl Qdrant {
     }
 
     /// Makes a change that has to be done when this returns.
-    fn change(
+    pub(super) fn change(
         &self,
         rest: &str,
         body: &Value,
@@ -422,7 +440,7 @@ impl Lease {
     }
 }
 
-fn seconds_now() -> u64 {
+pub(super) fn seconds_now() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0, |since| since.as_secs())
 }

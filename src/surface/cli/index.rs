@@ -351,17 +351,20 @@ impl Indexer<'_> {
             tips.extend(target.commit);
         }
         answer.history = self.record(tips, output)?;
-        self.catch_up(&mut answer, output)?;
-        self.share(&mut answer, output)?;
+        let n_uploaded = self.catch_up(&mut answer, output)?;
+        self.share(&n_uploaded, &mut answer, output)?;
         Ok(answer)
     }
 
     /// Makes the vectors of the models that are in use beside the built-in one. A server that is away is no failure of the index.
-    fn catch_up(&self, answer: &mut IndexOut, output: &mut Output) -> Result<()> {
+    /// Returns how many of each kind were shared as they were made.
+    fn catch_up(&self, answer: &mut IndexOut, output: &mut Output) -> Result<HashMap<RowKind, usize>> {
+        let mut n_uploaded = HashMap::new();
         let trees: Vec<TreeId> = self.done.values().copied().collect();
         output.flush()?;
         for (maker, mut caught_up) in self.workspace.catch_up(&trees, &self.progress, &INTERRUPTED)? {
             let put_away = caught_up.put_away.take();
+            n_uploaded.insert(maker.kind(), caught_up.n_uploaded);
             let interrupted = caught_up.interrupted;
             let vectors = told_vectors(maker, caught_up, output)?;
             if interrupted {
@@ -379,14 +382,15 @@ impl Indexer<'_> {
                 tell_shared(self.workspace, maker.kind(), shared, answer, output)?;
             }
         }
-        Ok(())
+        Ok(n_uploaded)
     }
 
     /// Puts vectors to where clones share them. A server that is away is no failure of the index.
-    fn share(&self, answer: &mut IndexOut, output: &mut Output) -> Result<()> {
+    fn share(&self, n_uploaded: &HashMap<RowKind, usize>, answer: &mut IndexOut, output: &mut Output) -> Result<()> {
         let trees: Vec<TreeId> = self.done.values().copied().collect();
         output.flush()?;
         for (kind, shared) in self.workspace.share_vectors(&trees, &self.progress, &INTERRUPTED)? {
+            let shared = shared.with_own(n_uploaded.get(&kind).copied().unwrap_or_default());
             tell_shared(self.workspace, kind, shared, answer, output)?;
         }
         Ok(())

@@ -10,9 +10,9 @@ use super::{
 };
 use crate::cli::{call_in, spawn_in};
 use crate::remote::configure;
-use crate::support::model::texts_of;
+use crate::support::model::{openai, texts_of};
 use crate::support::qdrant::QdrantStub;
-use crate::support::{Reply, Stub};
+use crate::support::{Reply, Stub, TestRepo};
 
 #[test]
 fn what_is_indexed_is_shared_and_questions_are_answered_by_it() {
@@ -318,4 +318,104 @@ fn a_shallow_clone_has_to_be_told_whose_it_is() {
         "{done}"
     );
     assert_eq!(qdrant.repositories().len(), 1);
+}
+
+#[test]
+fn clones_that_begin_together_share_the_work() {
+    // Slow enough for all of them to be at it at once.
+    let embedder = Stub::start(|seen| openai(seen, DIM).after(Duration::from_millis(30)));
+    let qdrant = QdrantStub::start();
+    let repo = project(96);
+    let settings = (with_embedder(&embedder) + &with_qdrant(&qdrant.url())).replace("in_flight = 1", "in_flight = 2");
+    let clones: Vec<TestRepo> = (0..4).map(|n| repo.clone_with(&format!("clone_{n}"), &[])).collect();
+    for clone in &clones {
+        // The words are indexed before, so that all are at the vectors at the same time.
+        call_in(clone.root(), &["index"], b"").expect(0);
+        configure(clone, &settings);
+    }
+    let children = clones.iter().map(|clone| spawn_in(clone.root(), &["index", "--quiet"]));
+    for mut child in children.collect::<Vec<_>>() {
+        assert!(child.wait().unwrap().success());
+    }
+    let sent: Vec<String> = embedder.requests().iter().flat_map(texts_of).collect();
+    let n_documents = sent.iter().filter(|text| text.contains("pub fn")).count();
+    // Two that claim the same in the same moments may both make it.
+    assert!((96..=112).contains(&n_documents), "{n_documents} texts for 96 chunks");
+    assert_eq!(qdrant.n_vectors(), 96);
+    for clone in &clones {
+        let status = call_in(clone.root(), &["status", "--json"], b"").expect(0).json();
+        assert_eq!(
+            (&status["vectors"]["missing"], &status["shared"]["missing"]),
+            (&json!(0), &json!(0)),
+            "{status}"
+        );
+    }
+    assert_eq!(qdrant.age_claims(0), 0, "all are taken back");
+    let answers: Vec<Value> = clones.iter().map(|clone| found(clone, QUERIES[0])).collect();
+    assert!(answers.iter().all(|answer| *answer == answers[0]));
+}
+
+#[test]
+fn what_is_made_is_there_at_once_and_a_clone_that_was_killed_keeps_nobody_waiting() {
+    let n_asked = std::sync::atomic::AtomicUsize::new(0);
+    let embedder = Stub::start(move |seen| {
+        let delay = match n_asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            // The third batch behind the probe does not come to its end.
+            3 => Duration::from_secs(600),
+            _ => Duration::ZERO,
+        };
+        openai(seen, DIM).after(delay)
+    });
+    for keep_local in ["", "keep_local = false\n"] {
+        let qdrant = QdrantStub::start();
+        let repo = project(20);
+        let settings = with_embedder(&embedder) + &with_qdrant(&qdrant.url()) + keep_local;
+        configure(&repo, &settings);
+        if keep_local.is_empty() {
+            let mut child = spawn_in(repo.root(), &["index", "--quiet"]);
+            let started = Instant::now();
+            while embedder.requests().len() < 4 {
+                assert!(started.elapsed() < Duration::from_secs(120));
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert_eq!(qdrant.n_vectors(), 8, "two batches of four");
+            assert_eq!(qdrant.age_claims(3600), 1);
+        }
+        // Another clone takes them and makes the others, those that were claimed included.
+        let clone = repo.clone_with("clone", &[]);
+        configure(&clone, &settings);
+        let done = index(&clone).json();
+        let n_made = if keep_local.is_empty() { 12 } else { 20 };
+        assert_eq!(
+            (
+                &done["vectors"]["new"],
+                &done["vectors"]["missing"],
+                &done["shared"]["missing"]
+            ),
+            (&json!(n_made), &json!(0), &json!(0)),
+            "{done}"
+        );
+        assert_eq!(done["shared"]["new"], n_made, "{done}");
+        assert_eq!((qdrant.n_vectors(), qdrant.age_claims(0)), (20, 0));
+    }
+}
+
+#[test]
+fn a_server_that_takes_no_claims_does_not_stop_the_work() {
+    let (embedder, qdrant) = (openai_stub(), QdrantStub::start());
+    let repo = project(12);
+    configure(&repo, &(with_embedder(&embedder) + &with_qdrant(&qdrant.url())));
+    qdrant.fail(|seen| seen.path.contains("/points/payload?").then(|| Reply::status(500)));
+    let done = index(&repo).json();
+    assert_eq!(
+        (
+            &done["vectors"]["new"],
+            &done["shared"]["new"],
+            &done["shared"]["missing"]
+        ),
+        (&json!(12), &json!(12), &json!(0)),
+        "{done}"
+    );
 }

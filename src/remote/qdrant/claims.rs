@@ -1,0 +1,228 @@
+//! Claims: the chunks whose vectors a clone is making, told to the others by a point of the repository.
+//!
+//! The point has no vector and a field for each claim, whose name is random: `"AT UNTIL KEYS"`, milliseconds and seconds since 1970 and
+//! the first four bytes of each point's id. Fields are set and dropped one by one, so clones do not overwrite one another's. A claim
+//! only saves work: whoever loses one, or does not believe its clock, makes vectors that another makes too.
+
+use std::collections::HashSet;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Map, Value, json};
+
+use super::super::client::{Call, Request};
+use super::points::{random, seconds_now};
+use super::wire::{self, NewPoint, Points, Record, Update};
+use super::{PointId, Qdrant, bytes_of, patient, to_hex};
+use crate::index::shared::{Claim, SharedError};
+use crate::model::ChunkKey;
+
+/// Fields of the point begin so.
+const CLAIM: &str = "claim_";
+/// A claim that would last longer was made by a clock that is wrong, or for a server that is too slow to be waited for.
+const MAX_LEASE: Duration = Duration::from_secs(3600);
+/// All claims of a repository: those of hundreds of requests under way.
+const MAX_CLAIM_BYTES: u64 = 1 << 20;
+/// For taking a claim back, which ends by itself.
+const RELEASE_WITHIN: Duration = Duration::from_secs(3);
+
+/// The beginning of a point's id.
+type Prefix = [u8; 4];
+
+struct Other {
+    name: String,
+    at: u64,
+    is_live: bool,
+    keys: HashSet<Prefix>,
+}
+
+impl Qdrant {
+    fn claims_id(&self) -> PointId {
+        self.point_of(ChunkKey(*b"repository claim"))
+    }
+
+    fn prefix_of(&self, key: ChunkKey) -> Prefix {
+        let PointId([a, b, c, d, ..]) = self.point_of(key);
+        [a, b, c, d]
+    }
+
+    /// Claims those of `keys` that nobody else has claimed and, unless `is_again`, that are not there.
+    pub(super) fn claim_keys(
+        &self,
+        keys: &[ChunkKey],
+        is_again: bool,
+        lease: Duration,
+        interrupt: &AtomicBool,
+    ) -> Result<Claim, SharedError> {
+        let (there, others) = self.look(keys, interrupt)?;
+        let is_others = claimed_by(others.as_deref().unwrap_or_default());
+        let is_free = |key: &ChunkKey| {
+            let is_there = !is_again && there.contains(&self.point_of(*key));
+            !is_there && !is_others.contains(&self.prefix_of(*key))
+        };
+        let mut ours: Vec<bool> = keys.iter().map(is_free).collect();
+        if !ours.contains(&true) {
+            let names = Vec::new();
+            return Ok(Claim { ours, names });
+        }
+        if others.is_none() {
+            self.make_claims_point(interrupt)?;
+        }
+        let (name, at) = (format!("{CLAIM}{}", to_hex(&random()[..8])), millis_now());
+        let until = seconds_now() + lease.min(MAX_LEASE).as_secs();
+        let claimed = keys.iter().zip(&ours).filter(|(_, is_ours)| **is_ours);
+        let claimed: String = claimed.map(|(key, _)| to_hex(&self.prefix_of(*key))).collect();
+        let body = json!({
+            "payload": { (name.as_str()): format!("{at} {until} {claimed}") },
+            "points": [self.claims_id().to_string()],
+        });
+        self.change("/points/payload?wait=true", &body, None, interrupt)?;
+        // Of two who have claimed the same at once both see it, and the first keeps it.
+        let (_, others) = self.look(&[], interrupt)?;
+        let mut others = others.unwrap_or_default();
+        let mut names: Vec<String> = others
+            .iter()
+            .filter(|other| !other.is_live)
+            .map(|other| other.name.clone())
+            .collect();
+        others.retain(|other| (other.at, &other.name) < (at, &name));
+        let is_others = claimed_by(&others);
+        for (key, is_ours) in keys.iter().zip(&mut ours) {
+            *is_ours &= !is_others.contains(&self.prefix_of(*key));
+        }
+        names.push(name);
+        Ok(Claim { ours, names })
+    }
+
+    /// Which of `keys` others have claimed.
+    pub(super) fn claimed_keys(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<bool>, SharedError> {
+        let (_, others) = self.look(&[], interrupt)?;
+        let is_others = claimed_by(&others.unwrap_or_default());
+        Ok(keys
+            .iter()
+            .map(|key| is_others.contains(&self.prefix_of(*key)))
+            .collect())
+    }
+
+    /// Takes a claim back, and with it those that are over. If the server does not take that, the claim ends by itself.
+    pub(super) fn release_claim(&self, claim: &Claim) {
+        if claim.names.is_empty() {
+            return;
+        }
+        let body = json!({ "keys": claim.names, "points": [self.claims_id().to_string()] });
+        let request = Request::post(&self.path("/points/payload/delete?wait=false"), &body);
+        let call = Call {
+            deadline: Some(Instant::now() + RELEASE_WITHIN),
+            interrupt: &AtomicBool::new(false),
+            retries: false,
+        };
+        if let Err(error) = self.send_by::<Update>(&call, &request) {
+            tracing::debug!(%error, "a claim is not taken back");
+        }
+    }
+
+    /// Which points of `keys` are there, and the claims; `None` if the point for these is not there.
+    fn look(
+        &self,
+        keys: &[ChunkKey],
+        interrupt: &AtomicBool,
+    ) -> Result<(HashSet<PointId>, Option<Vec<Other>>), SharedError> {
+        let mut ids: Vec<PointId> = keys.iter().map(|key| self.point_of(*key)).collect();
+        ids.push(self.claims_id());
+        let request = Request::post(&self.reading("/points"), &wire::by_ids(&ids, None, true))
+            .answered_within(bytes_of(ids.len()) + MAX_CLAIM_BYTES);
+        let found: Vec<Record> = self
+            .send_by(&patient(None, interrupt), &request)
+            .map_err(|error| self.failed(error))?;
+        let (mut there, mut others) = (HashSet::new(), None);
+        for record in found {
+            let id = self.point_id(&record.id)?;
+            match id == self.claims_id() {
+                true => others = Some(others_of(&record.payload.unwrap_or_default())),
+                false => _ = there.insert(id),
+            }
+        }
+        Ok((there, others))
+    }
+
+    /// Puts the point that has the claims, unless it is there by now.
+    fn make_claims_point(&self, interrupt: &AtomicBool) -> Result<(), SharedError> {
+        let point = NewPoint {
+            id: self.claims_id().to_string(),
+            vector: Map::new(),
+            payload: Default::default(),
+        };
+        // A server before 1.17 puts it in any case: then a claim may be lost, which costs some vectors that are made twice.
+        let mut body = json!(Points { points: vec![point] });
+        body["update_mode"] = "insert_only".into();
+        let request = Request::put(&self.path("/points?wait=true"), &body);
+        let put = self.send_by::<Update>(&patient(None, interrupt), &request);
+        put.map(drop).map_err(|error| self.failed(error))
+    }
+}
+
+fn claimed_by(others: &[Other]) -> HashSet<Prefix> {
+    let live = others.iter().filter(|other| other.is_live);
+    live.flat_map(|other| other.keys.iter().copied()).collect()
+}
+
+fn others_of(payload: &Map<String, Value>) -> Vec<Other> {
+    let now = seconds_now();
+    let claims = payload.iter().filter(|(name, _)| name.starts_with(CLAIM));
+    claims
+        .map(|(name, told)| {
+            let read = told.as_str().and_then(|told| {
+                let mut parts = told.split(' ');
+                let (at, until) = (parts.next()?.parse().ok()?, parts.next()?.parse::<u64>().ok()?);
+                Some((at, until, parts.next()?))
+            });
+            // What cannot be read is nobody's.
+            let (at, until, keys) = read.unwrap_or_default();
+            let is_live = (now..=now + MAX_LEASE.as_secs()).contains(&until);
+            let keys = keys.as_bytes().chunks(8).filter_map(|digits| {
+                let digits = std::str::from_utf8(digits).ok()?;
+                super::from_hex(digits)
+            });
+            Other {
+                name: name.clone(),
+                at,
+                is_live,
+                keys: keys.collect(),
+            }
+        })
+        .collect()
+}
+
+fn millis_now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_is_believed_until_it_ends_and_no_longer() {
+        let now = seconds_now();
+        for (told, is_live) in [
+            (format!("1 {} 00000001ffffffff", now + 60), true),
+            (format!("1 {} 00000001ffffffff", now - 2), false),
+            // By a clock that is wrong.
+            (format!("1 {} 00000001ffffffff", now + 8000), false),
+            ("x".to_owned(), false),
+            (String::new(), false),
+        ] {
+            let mut payload = Map::new();
+            payload.insert("claim_1".to_owned(), told.clone().into());
+            payload.insert("other".to_owned(), told.clone().into());
+            let found = others_of(&payload);
+            assert_eq!(found.len(), 1, "{told}");
+            assert_eq!(found[0].is_live, is_live, "{told}");
+            assert!(
+                !is_live || found[0].keys == HashSet::from([[0, 0, 0, 1], [255; 4]]),
+                "{told}"
+            );
+        }
+    }
+}
