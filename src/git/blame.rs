@@ -7,6 +7,7 @@ use bstr::{BString, ByteSlice};
 
 use super::command::{CommandError, git};
 use super::commit::Person;
+use super::irregular::RulesFiles;
 use super::open::Repository;
 use crate::model::{CommitId, Oid, RepoPath};
 
@@ -108,7 +109,8 @@ impl Repository {
             OsString::from_vec(range),
             commit.to_string().into(),
         ];
-        let printed = git(self.place(), "log", &arguments)?;
+        self.check_rules_files("log", path)?;
+        let printed = git(self.found_from(), "log", &arguments)?;
         let id = |line: &[u8]| Oid::from_hex(line.to_str().ok()?.trim()).ok().map(CommitId);
         Ok(printed.lines().filter_map(id).collect())
     }
@@ -149,7 +151,29 @@ impl Repository {
         arguments.push(commit.to_string().into());
         arguments.push("--".into());
         arguments.push(OsStr::from_bytes(path.as_bytes()).to_owned());
-        git(self.place(), "blame", &arguments)
+        self.check_rules_files("blame", path)?;
+        git(self.found_from(), "blame", &arguments)
+    }
+
+    /// git waits for what it reads in the work tree, and for the mailmap there.
+    fn check_rules_files(&self, operation: &str, path: &RepoPath) -> Result<(), CommandError> {
+        let failed = |message| CommandError::Failed {
+            operation: operation.to_owned(),
+            message,
+        };
+        let Ok(root) = self.root() else { return Ok(()) };
+        let checked = RulesFiles::default().check(&root, path.as_bytes());
+        checked.map_err(|error| failed(error.to_string()))
+    }
+
+    /// The commits that an unfinished merge joins to the one that is checked out (`MERGE_HEAD`).
+    pub fn merge_heads(&self) -> std::io::Result<Vec<CommitId>> {
+        let text = match std::fs::read_to_string(self.git_dir().join("MERGE_HEAD")) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            text => text?,
+        };
+        let ids = text.lines().filter_map(|line| Oid::from_hex(line.trim()).ok());
+        Ok(ids.map(CommitId).collect())
     }
 
     /// Whether the configuration names commits that blame passes over.
@@ -163,7 +187,7 @@ impl Repository {
         let local = self.local();
         let config = local.config_snapshot();
         let values = config.plumbing().raw_values("blame.ignoreRevsFile").unwrap_or_default();
-        let root = self.place();
+        let root = self.found_from();
         let (mut there, mut missing) = (Vec::new(), Vec::new());
         for value in values.iter().filter(|value| !value.is_empty()) {
             let path = root.join(std::ffi::OsStr::from_bytes(value));

@@ -12,6 +12,7 @@ use rustix::fs::FileType;
 use super::beneath::{self, Root};
 use super::blob::hash_blob;
 use super::index::Index;
+use super::irregular::RulesFiles;
 use super::open::{ObjectFormat, Repository};
 use super::scan::{DiskRules, index_stat};
 use super::tree::FileMode;
@@ -66,6 +67,7 @@ pub struct WorkTreeReader {
     configured_filters: Vec<BString>,
     format: ObjectFormat,
     rules: DiskRules,
+    rules_files: RulesFiles,
 }
 
 impl Repository {
@@ -104,6 +106,7 @@ impl WorkTreeReader {
             configured_filters,
             format: repository.object_format(),
             rules,
+            rules_files: RulesFiles::default(),
         })
     }
 
@@ -133,6 +136,7 @@ impl WorkTreeReader {
                 Ok((self.stored(FileMode::Symlink, target, None), index_stat(&found)))
             }
             FileType::RegularFile => {
+                self.rules_files.check(&self.root, path).map_err(unread)?;
                 let opened = beneath::open_file(folder.as_fd(), name).map_err(unread)?;
                 // What was opened counts, not what stood there a moment ago.
                 let found = rustix::fs::fstat(&opened).map_err(|errno| unread(errno.into()))?;

@@ -17,6 +17,7 @@ mod disk_file;
 mod exchange;
 mod hooks_path;
 mod index;
+mod irregular;
 mod known_files;
 mod line_diff;
 mod mailmap;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bstr::{BString, ByteSlice};
 
 use super::Cause;
+use super::irregular;
 use super::reader::{LargeObjects, ObjectReader};
 use super::surroundings::check_bare;
 
@@ -100,6 +101,18 @@ pub enum OpenError {
         /// The git directory.
         path: PathBuf,
     },
+    /// A pipe or a device where there should be a file: reading it could take forever.
+    #[error("{} is a pipe or a device, not a file", .path.display())]
+    Irregular {
+        /// It, or a link to it.
+        path: PathBuf,
+    },
+    /// `shallow` says something else than where history ends.
+    #[error("{} has a line that is not the id of a commit", .path.display())]
+    Shallow {
+        /// The file.
+        path: PathBuf,
+    },
     /// A newer repository format than is understood.
     #[error("the repository at {} has format version {version}, supported are 0 and 1", .path.display())]
     UnsupportedVersion {
@@ -145,6 +158,11 @@ impl OpenError {
                 "if you trust it: GIT_DIR={} codescout …",
                 shell_quoted(&path.to_string_lossy())
             )),
+            Self::Irregular { path } => Some(format!("remove {}", path.display())),
+            Self::Shallow { path } => Some(format!(
+                "remove {}, and then: git fetch --unshallow, or git fetch --depth=1",
+                path.display()
+            )),
             Self::NotARepository { .. } => Some("run it inside a clone, or make one with git init".to_owned()),
             _ => None,
         }
@@ -178,6 +196,7 @@ impl Repository {
 
     fn discover_with(from: &Path, includes: Includes) -> Result<Self, OpenError> {
         let start = starting_folder(from)?;
+        irregular::check_above(&start)?;
         let trust = gix::sec::trust::Mapping {
             full: open_options(includes),
             reduced: open_options(includes),
@@ -193,6 +212,7 @@ impl Repository {
     /// Opens the repository at exactly `path`, a work tree's root or a git directory.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         let exact = canonical(path)?;
+        irregular::check_above(&exact)?;
         let shared = gix::ThreadSafeRepository::open_opts(exact.as_path(), open_options(Includes::Followed))
             .map_err(|source| open_error(&exact, source))?;
         Self::from_shared(shared, Includes::Followed)
@@ -203,6 +223,11 @@ impl Repository {
         let git_dir = canonical(local.git_dir())?;
         let common_dir = canonical(local.common_dir())?;
         let format = check_format(&local, &git_dir)?;
+        for key in ["core.excludesFile", "core.attributesFile", "mailmap.file"] {
+            let named = local.config_snapshot().trusted_path(key).ok().flatten();
+            named.map_or(Ok(()), irregular::check_file)?;
+        }
+        check_shallow(&common_dir, local.object_hash())?;
         let work_dir = local
             .workdir()
             .and_then(|dir| std::fs::canonicalize(dir).ok())
@@ -383,6 +408,18 @@ fn kind_of(local: &gix::Repository, work_dir: Option<&Path>) -> RepositoryKind {
         gix::repository::Kind::Submodule => RepositoryKind::Submodule,
         gix::repository::Kind::Common if work_dir.is_some() => RepositoryKind::MainWorkTree,
         gix::repository::Kind::Common => RepositoryKind::Bare,
+    }
+}
+
+/// Refuses what git refuses: gix panics on it when it walks back.
+fn check_shallow(common_dir: &Path, hash: gix::hash::Kind) -> Result<(), OpenError> {
+    let path = common_dir.join("shallow");
+    // A file that cannot be read is an error of those who need it.
+    let text = std::fs::read(&path).unwrap_or_default();
+    let is_id = |line: &[u8]| line.len() == hash.len_in_hex() && gix::ObjectId::from_hex(line).is_ok();
+    match text.lines().all(is_id) {
+        true => Ok(()),
+        false => Err(OpenError::Shallow { path }),
     }
 }
 

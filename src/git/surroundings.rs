@@ -17,6 +17,12 @@ impl Repository {
         common == other.common_dir() && is_listed
     }
 
+    /// A folder from which this very repository is found, by git too: its work tree, unless `core.worktree` says where that is.
+    pub fn found_from(&self) -> &Path {
+        let is_found = |folder: &&Path| Self::discover(folder).is_ok_and(|found| found.git_dir() == self.git_dir());
+        self.work_dir().filter(is_found).unwrap_or(self.git_dir())
+    }
+
     /// Whether a part of this repository lies inside another one: a submodule, a clone below a work tree, a bare repository among its files.
     pub fn is_inside_another(&self) -> bool {
         let places = [Some(self.git_dir()), self.work_dir()];

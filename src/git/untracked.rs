@@ -8,6 +8,7 @@ use gix::index::entry::Mode;
 
 use super::beneath::{self, Root};
 use super::index::Index;
+use super::irregular::RulesFiles;
 use super::scan::{self, DiskRules, Unknown};
 use super::worktree::WorkTreeError;
 
@@ -40,6 +41,7 @@ pub(super) fn find(
     let mut ignores = local
         .excludes(index.state(), None, source)
         .map_err(WorkTreeError::rules)?;
+    let mut rules_files = RulesFiles::default();
     // The ignore files are read folder by folder: in order, each is read once.
     candidates.sort_unstable_by(|a, b| b.cmp(a));
     while let Some(candidate) = candidates.pop() {
@@ -49,6 +51,9 @@ pub(super) fn find(
         if is_sidecar(&candidate.path) {
             continue;
         }
+        rules_files
+            .check(root, &candidate.path)
+            .map_err(|error| WorkTreeError::Rules(Box::new(error)))?;
         let mode = if candidate.is_folder { Mode::DIR } else { Mode::FILE };
         let is_ignored = ignores
             .at_entry(candidate.path.as_bstr(), Some(mode))

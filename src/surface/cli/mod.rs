@@ -34,12 +34,14 @@ mod verify;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
 
 use self::args::{Args, Command, Global};
+use self::json::Hinted;
 use self::render::Output;
 use super::doors::Doors;
 use super::open::Workspace;
@@ -72,7 +74,7 @@ pub fn main(args: impl Iterator<Item = OsString>, doors: Doors) -> ExitCode {
     start_logging(&args.global);
     signals::catch();
     match arm_fail_point()
-        .and_then(|()| run(&args, doors, &mut output))
+        .and_then(|()| run_caught(&args, doors, &mut output))
         .and_then(|found| Ok((output.flush()?, found).1))
     {
         Ok(Found::Something) => ExitCode::SUCCESS,
@@ -92,6 +94,25 @@ fn arm_fail_point() -> anyhow::Result<()> {
         failpoint::arm(&wanted)?;
     }
     Ok(())
+}
+
+/// A panic is an error of the command, with the exit code of one. gix has some on files that it does not expect.
+fn run_caught(args: &Args, doors: Doors, output: &mut Output) -> anyhow::Result<Found> {
+    std::panic::set_hook(Box::new(|panic| tracing::debug!("{panic}")));
+    let ended = std::panic::catch_unwind(AssertUnwindSafe(|| run(args, doors, output)));
+    ended.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Err(Hinted {
+            message: format!(
+                "a fault of the program: {}",
+                text.unwrap_or_else(|| "no message".to_owned())
+            ),
+            hint: "git fsck tells whether the repository is damaged; with -vv the place of the fault is told"
+                .to_owned(),
+        }
+        .into())
+    })
 }
 
 fn run(args: &Args, doors: Doors, output: &mut Output) -> anyhow::Result<Found> {

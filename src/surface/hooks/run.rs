@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -115,7 +115,7 @@ fn run(request: &Request, interrupt: &AtomicBool) {
     let Ok(repository) = Repository::open(&request.git_dir) else {
         return;
     };
-    match Workspace::open(place(&repository), &Overrides::default()) {
+    match Workspace::open(repository.found_from(), &Overrides::default()) {
         Ok(workspace) => Run::new(&workspace, request.event).index(interrupt),
         Err(error) => {
             let log = HookLog::of(&repository, None);
@@ -128,13 +128,6 @@ fn run(request: &Request, interrupt: &AtomicBool) {
             let _ = log.append(&entry);
         }
     }
-}
-
-/// A folder from which this very repository is found.
-fn place(repository: &Repository) -> &Path {
-    let is_found =
-        |folder: &&Path| Repository::discover(folder).is_ok_and(|found| found.git_dir() == repository.git_dir());
-    repository.work_dir().filter(is_found).unwrap_or(repository.git_dir())
 }
 
 fn start_of(repository: &Repository, event: HookEvent) -> Entry {

@@ -2,6 +2,7 @@
 
 mod attributes;
 mod hostile;
+mod irregular;
 mod objects;
 mod oracle;
 mod refs;

@@ -249,7 +249,7 @@ fn health(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
         );
     };
     if desk.is_own {
-        let mut findings = examine(workspace.repository.place(), call.interrupt).findings;
+        let mut findings = examine(workspace.repository.found_from(), call.interrupt).findings;
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
         for finding in &findings {
             tell(

@@ -1,0 +1,118 @@
+//! Named pipes and devices where git keeps files. Whoever opens one to read it waits, perhaps forever, and gix opens what it finds; so they
+//! are looked for before.
+
+use std::collections::HashSet;
+use std::fs::{self, FileType};
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use bstr::ByteSlice;
+
+use super::beneath::Root;
+use super::open::OpenError;
+
+/// Below a git directory, but large or not opened by name: other repositories, and objects one by one.
+const NOT_WALKED: [&str; 2] = ["modules", "lfs"];
+/// A link to this one is an empty file.
+const NULL: &str = "/dev/null";
+
+/// Refuses a repository above or at `start` in whose git directory a pipe or a device takes the place of a file.
+pub(super) fn check_above(start: &Path) -> Result<(), OpenError> {
+    for folder in start.ancestors() {
+        let dot_git = folder.join(".git");
+        let linked = match dot_git.is_file() {
+            true => gix::discover::path::from_gitdir_file(&dot_git).ok(),
+            false => None,
+        };
+        let candidates = [folder.join(linked.unwrap_or(dot_git)), folder.to_owned()];
+        if let Some(git_dir) = candidates.into_iter().find(|folder| is_git_dir(folder)) {
+            check(&git_dir)?;
+            if let Ok(common) = fs::read_to_string(git_dir.join("commondir")) {
+                check(&git_dir.join(common.trim_end()))?;
+            }
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Whether git could take the folder for a git directory. Nothing is read.
+fn is_git_dir(folder: &Path) -> bool {
+    let has = |name: &str| folder.join(name).symlink_metadata().is_ok();
+    has("HEAD") && (has("objects") || has("commondir"))
+}
+
+fn check(git_dir: &Path) -> Result<(), OpenError> {
+    let mut folders = vec![git_dir.to_owned()];
+    while let Some(folder) = folders.pop() {
+        // What cannot be listed is somebody else's error.
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let (path, name) = (entry.path(), entry.file_name());
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_dir() {
+                let is_fan_out = name.len() == 2 && folder.ends_with("objects");
+                if !is_fan_out && NOT_WALKED.iter().all(|left_out| name != *left_out) {
+                    folders.push(path);
+                }
+            } else if is_irregular(kind) || kind.is_symlink() && leads_to_irregular(&path) {
+                return Err(OpenError::Irregular { path });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a file that a configuration names.
+pub(super) fn check_file(path: PathBuf) -> Result<(), OpenError> {
+    match leads_to_irregular(&path) {
+        true => Err(OpenError::Irregular { path }),
+        false => Ok(()),
+    }
+}
+
+fn leads_to_irregular(path: &Path) -> bool {
+    let is_null = || fs::canonicalize(path).is_ok_and(|target| target == Path::new(NULL));
+    fs::metadata(path).is_ok_and(|found| is_irregular(found.file_type())) && !is_null()
+}
+
+fn is_irregular(kind: FileType) -> bool {
+    kind.is_fifo() || kind.is_char_device() || kind.is_block_device()
+}
+
+/// The files of rules in a work tree that gix and git read by themselves on the way to a path.
+#[derive(Clone, Default)]
+pub(super) struct RulesFiles {
+    /// Folders in which they are files, or not there.
+    checked: HashSet<Vec<u8>>,
+}
+
+impl RulesFiles {
+    /// Fails if one in a folder above `path` is a pipe or a device.
+    pub(super) fn check(&mut self, root: &Root, path: &[u8]) -> io::Result<()> {
+        let ends = path.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/');
+        for end in ends.map(|(end, _)| end).chain([0]) {
+            let folder = &path[..end];
+            // Then those above it are checked, too.
+            if self.checked.contains(folder) {
+                break;
+            }
+            for name in [&b".gitattributes"[..], b".gitignore", b".mailmap"] {
+                let file = if end == 0 {
+                    name.to_vec()
+                } else {
+                    [folder, b"/", name].concat()
+                };
+                let found = root
+                    .stat_in_one_step(&file)
+                    .map(|found| rustix::fs::FileType::from_raw_mode(found.st_mode));
+                use rustix::fs::FileType::{BlockDevice, CharacterDevice, Fifo};
+                if matches!(found, Ok(Fifo | CharacterDevice | BlockDevice)) {
+                    return Err(io::Error::other(format!("{} is a pipe or a device", file.as_bstr())));
+                }
+            }
+            self.checked.insert(folder.to_vec());
+        }
+        Ok(())
+    }
+}

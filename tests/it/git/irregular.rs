@@ -1,0 +1,163 @@
+//! Pipes and devices where git has files, and files that say what gix does not expect: an error that names them, never a wait or a crash.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use codescout::git::{OpenError, Repository};
+
+use crate::support::TestRepo;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn make_pipe(path: &Path) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let _ = std::fs::remove_file(path);
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+/// What becomes of opening; the test fails if that takes forever.
+fn discover(path: &Path) -> Result<(), OpenError> {
+    let (sender, opened) = channel();
+    let path = path.to_owned();
+    std::thread::spawn(move || sender.send(Repository::discover(&path).map(drop)));
+    opened.recv_timeout(PATIENCE).unwrap()
+}
+
+/// A call that is ended when it takes forever; the exit code is 124 then.
+fn call(repo: &TestRepo, args: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new("timeout");
+    command
+        .args(["60", env!("CARGO_BIN_EXE_codescout")])
+        .args(args)
+        .current_dir(repo.root());
+    command
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("HOME", repo.beside(""));
+    let Output { status, stderr, .. } = command.output().unwrap();
+    (status.code(), String::from_utf8_lossy(&stderr).into_owned())
+}
+
+#[test]
+fn a_pipe_or_device_in_the_git_directory_is_named() {
+    let repo = TestRepo::new("//- a.py\ndef first():\n    return 1\n//- sub/b.py\nx = 1\n");
+    for name in [
+        "HEAD",
+        "config",
+        "config.worktree",
+        "commondir",
+        "index",
+        "packed-refs",
+        "shallow",
+        "sharedindex.x",
+        "info/attributes",
+        "info/exclude",
+        "info/grafts",
+        "hooks/post-commit",
+        "logs/HEAD",
+        "logs/refs/heads/main",
+        "objects/info/alternates",
+        "objects/info/commit-graph",
+        "objects/info/commit-graphs/commit-graph-chain",
+        "objects/pack/multi-pack-index",
+        "refs/heads/main",
+        "refs/tags/v1",
+        "worktrees/x/HEAD",
+    ] {
+        let path = repo.path(".git").join(name);
+        let before = std::fs::read(&path).ok();
+        make_pipe(&path);
+        let found = discover(&repo.path("sub"));
+        assert!(
+            matches!(&found, Err(OpenError::Irregular { path: told }) if *told == path),
+            "{name}: {found:?}"
+        );
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        assert!(
+            matches!(discover(repo.root()), Err(OpenError::Irregular { .. })),
+            "{name}"
+        );
+        std::fs::remove_file(&path).unwrap();
+        if let Some(before) = before {
+            std::fs::write(&path, before).unwrap();
+        }
+        if name.starts_with("worktrees") || name == "commondir" {
+            let _ = std::fs::remove_dir_all(repo.path(".git/worktrees"));
+        }
+        let empty = repo.path(".git/empty");
+        std::os::unix::fs::symlink("/dev/null", &empty).unwrap();
+        discover(repo.root()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        std::fs::remove_file(&empty).unwrap();
+    }
+    // Of a work tree elsewhere, and of a file that the configuration names.
+    let linked = repo.worktree("linked");
+    let index = repo.path(".git/worktrees/linked/index");
+    make_pipe(&index);
+    assert!(matches!(discover(linked.root()), Err(OpenError::Irregular { .. })));
+    std::fs::remove_file(&index).unwrap();
+    make_pipe(&repo.beside("rules"));
+    repo.git(["config", "core.excludesFile", repo.beside("rules").to_str().unwrap()]);
+    let (code, told) = call(&repo, &["grep", "first"]);
+    assert!(code == Some(2) && told.contains("rules is a pipe"), "{code:?} {told}");
+}
+
+#[test]
+fn pipes_in_place_of_rules_in_the_work_tree_are_not_waited_for() {
+    let repo = TestRepo::new("//- a.py\ndef first():\n    return 1\n//- sub/b.py\nx = 1\n");
+    repo.write("sub/b.py", "x = 2\n");
+    repo.write("sub/new.py", "y = 1\n");
+    for name in [
+        "sub/.gitattributes",
+        ".gitignore",
+        ".gitattributes",
+        ".codescoutignore",
+        ".codescout.toml",
+    ] {
+        make_pipe(&repo.path(name));
+        let (code, told) = call(&repo, &["grep", "first"]);
+        let is_read_by_git = name.contains(".git");
+        assert!(matches!(code, Some(0 | 2)), "{name}: {code:?} {told}");
+        assert!(
+            !is_read_by_git || told.contains("is a pipe or a device"),
+            "{name}: {told}"
+        );
+        repo.remove(name);
+    }
+    make_pipe(&repo.path(".mailmap"));
+    let (code, told) = call(&repo, &["blame", "a.py", "--by", "line"]);
+    assert!(
+        code == Some(2) && told.contains(".mailmap is a pipe"),
+        "{code:?} {told}"
+    );
+}
+
+#[test]
+fn a_malformed_shallow_file_is_named() {
+    let repo = TestRepo::new("//- a.py\nx = 1\n");
+    repo.commit("again");
+    let id = repo.rev_parse("HEAD");
+    for text in [
+        "x".to_owned(),
+        format!("{id}x"),
+        id[1..].to_owned(),
+        format!("{id}\n\0"),
+        "\n".repeat(3),
+        format!("{id} \n"),
+    ] {
+        repo.write(".git/shallow", &text);
+        assert!(
+            matches!(discover(repo.root()), Err(OpenError::Shallow { .. })),
+            "{text:?}"
+        );
+        let (code, told) = call(&repo, &["grep", "x", "--ref", "HEAD~1"]);
+        assert!(
+            code == Some(2) && told.contains(".git/shallow has a line"),
+            "{text:?}: {code:?} {told}"
+        );
+    }
+    repo.write(".git/shallow", format!("{id}\n"));
+    discover(repo.root()).unwrap();
+}
