@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::open::Repository;
+use super::command::git;
+use super::open::{RefStorage, Repository};
 
 /// What `mailmap.blob` and `mailmap.file` name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,7 +42,12 @@ impl Repository {
         ))
     }
 
-    fn has_replacements(&self) -> bool {
+    /// Whether there are replaced objects (`refs/replace`): git shows others in their place, which are not looked at here.
+    pub fn has_replacements(&self) -> bool {
+        if self.places.refs == RefStorage::Reftable {
+            let printed = git(self.git_dir(), "for-each-ref", &["--count=1", "refs/replace/"]);
+            return printed.is_ok_and(|printed| !printed.is_empty());
+        }
         let local = self.local();
         let Ok(platform) = local.references() else { return false };
         let found = platform.prefixed("refs/replace/");

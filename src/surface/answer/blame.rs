@@ -421,11 +421,13 @@ impl Question<'_> {
         let (commit, entry) = match (commit, is_committed) {
             (Some(commit), Some(entry)) => (commit, entry),
             _ => {
-                let all = (1..=n_lines).map(|line| (line, None));
+                let mut all = (1..=n_lines).map(|line| (line, None)).collect();
+                let mut blame = Blame::default();
+                self.credit_merged(path, &file.bytes, &mut all, &mut blame)?;
                 return Ok(BlamedFile {
                     path: path.clone(),
-                    lines: within(all.collect(), wanted),
-                    blame: Blame::default(),
+                    lines: within(all, wanted),
+                    blame,
                     file,
                 });
             }
@@ -435,7 +437,7 @@ impl Question<'_> {
         options.lines = wanted
             .filter(|_| changed.is_none())
             .map(|(first, last)| (first, last.min(n_lines)));
-        let blame = targets.workspace.repository.blame(commit, &committed_path, &options)?;
+        let mut blame = targets.workspace.repository.blame(commit, &committed_path, &options)?;
         let blamed = match changed {
             None => blame.lines.iter().map(|line| (line.line, Some(line.clone()))).collect(),
             Some(_) => {
@@ -443,7 +445,9 @@ impl Question<'_> {
                     .workspace
                     .content(&committed_path, entry, &mut None)?
                     .unwrap_or_default();
-                blame_over_changes(&blame, &committed, &file.bytes)
+                let mut blamed = blame_over_changes(&blame, &committed, &file.bytes);
+                self.credit_merged(path, &file.bytes, &mut blamed, &mut blame)?;
+                blamed
             }
         };
         Ok(BlamedFile {
@@ -452,6 +456,34 @@ impl Question<'_> {
             blame,
             file,
         })
+    }
+
+    /// Credits lines that are not in the commit to those that an unfinished merge joins to it, as git does: a file that is one of theirs
+    /// is theirs as a whole, else each gives the lines that none before it has.
+    fn credit_merged(&self, path: &RepoPath, now: &[u8], lines: &mut Vec<BlamedLine>, blame: &mut Blame) -> Result<()> {
+        let workspace = self.targets.workspace;
+        for head in workspace.repository.merge_heads()? {
+            let mut reader = workspace.repository.reader();
+            let tree = reader.commit(head)?.tree;
+            let found = reader.diff_trees_at(None, tree, &[path])?;
+            let Some(entry) = found.first().and_then(|change| change.new) else {
+                continue;
+            };
+            let theirs = workspace.content(path, entry.into(), &mut None)?.unwrap_or_default();
+            let of_head = workspace.repository.blame(head, path, &self.options()?)?;
+            let credited = blame_over_changes(&of_head, &theirs, now);
+            blame.commits.extend(of_head.commits);
+            if theirs == now {
+                *lines = credited;
+                break;
+            }
+            for (line, credited) in lines.iter_mut().zip(credited) {
+                if line.1.is_none() {
+                    *line = credited;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn options(&self) -> Result<BlameOptions> {

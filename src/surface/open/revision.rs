@@ -11,6 +11,10 @@ use crate::snapshot::Provenance;
 const VANISHED_NOTE: &str =
     "git does not know this revision any more; the answer comes from the index, and the text of files may be gone";
 
+/// git shows other objects in the place of these.
+const REPLACED_NOTE: &str =
+    "replaced objects (refs/replace) are not looked at: files and commits are told as they were before";
+
 impl Workspace {
     /// What a revision names: `WORKTREE` and `INDEX` stand for the commit below them. What git does not know any more may still be
     /// in the sidecar.
@@ -74,7 +78,12 @@ impl Workspace {
             tree: target.map(|target| target.tree),
             n_dirty_files: 0,
             profile: self.embedder().profile().id().to_string(),
-            incomplete: Vec::new(),
+            incomplete: self
+                .repository
+                .has_replacements()
+                .then(|| REPLACED_NOTE.to_owned())
+                .into_iter()
+                .collect(),
         }
     }
 }

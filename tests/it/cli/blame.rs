@@ -218,3 +218,110 @@ fn one_is_not_many_and_none_is_left_out() {
         "{shown}"
     );
 }
+
+#[test]
+fn lines_of_an_unfinished_merge_are_credited_as_git_does() {
+    let repo = TestRepo::empty();
+    let numbered = |from: usize, to: usize| (from..to).map(|n| format!("line {n}\n")).collect::<String>();
+    repo.write("both.txt", numbered(0, 20));
+    repo.write("same.txt", "one\n");
+    repo.commit("start");
+    repo.git(["checkout", "-q", "-b", "theirs"]);
+    repo.write(
+        "both.txt",
+        format!(
+            "{}theirs at the end\n",
+            numbered(0, 20).replace("line 10\n", "theirs 10\n")
+        ),
+    );
+    repo.write("same.txt", "theirs\none\n");
+    repo.write("added.txt", "added by them\n");
+    repo.commit("theirs");
+    repo.checkout("main");
+    repo.write(
+        "both.txt",
+        format!("ours first\n{}", numbered(0, 20).replace("line 10\n", "ours 10\n")),
+    );
+    repo.commit("ours");
+    assert!(
+        !repo
+            .try_git(["merge", "--no-ff", "--no-commit", "theirs"])
+            .status
+            .success()
+    );
+    let check = |path: &str| {
+        let (told, expected) = (told(&blame(&repo, &[path])), git_blame(&repo, &[path]));
+        let commits =
+            |lines: &[(String, u64, u64)]| lines.iter().map(|line| (line.0.clone(), line.2)).collect::<Vec<_>>();
+        assert_eq!(commits(&told), commits(&expected), "{path}");
+        let n_uncommitted = told.iter().filter(|(commit, ..)| commit.starts_with("0000000")).count();
+        (told.len(), n_uncommitted)
+    };
+    // The marks of the conflict are nobody's.
+    assert_eq!(check("both.txt"), (26, 3));
+    assert_eq!(check("same.txt"), (2, 0));
+    assert_eq!(check("added.txt"), (1, 0));
+    repo.write(
+        "both.txt",
+        format!("ours first\n{}theirs at the end\nmine\n", numbered(0, 20)),
+    );
+    assert_eq!(check("both.txt").1, 2);
+}
+
+#[test]
+fn a_work_tree_that_the_configuration_names_is_blamed() {
+    let repo = patchwork();
+    let elsewhere = repo.beside("elsewhere");
+    std::fs::create_dir_all(elsewhere.join("folder")).unwrap();
+    std::fs::copy(repo.path("folder/c.rs"), elsewhere.join("folder/c.rs")).unwrap();
+    let expected = git_blame(&repo, &["HEAD", "--", "folder/c.rs"]);
+    repo.git(["config", "core.worktree", elsewhere.to_str().unwrap()]);
+    let folder = repo.path(".git");
+    for args in [
+        &["blame", "--json", "--by", "line", "--ref", "HEAD", "folder/c.rs"][..],
+        &["blame", "--json", "--by", "line", "folder/c.rs"],
+    ] {
+        let answer = crate::cli::call_in(&folder, args, b"").expect(0).json();
+        assert_eq!(told(&answer), expected, "{args:?}");
+    }
+    for args in [
+        &["grep", "changed here"][..],
+        &["read", "folder/c.rs"],
+        &["search", "changed"],
+        &["history", "folder/c.rs:1-3"],
+        &["blame", "folder/c.rs"],
+        &["diff", "HEAD~1", "HEAD"],
+        &["status"],
+        &["outline"],
+        &["doctor"],
+    ] {
+        let called = crate::cli::call_in(&folder, args, b"");
+        assert!(called.code < 2, "{args:?}: {}", called.stderr);
+    }
+}
+
+#[test]
+fn replaced_objects_are_named_by_every_answer() {
+    let repo = TestRepo::new("//- a.py\ndef first():\n    return 1\n");
+    let of = |repo: &TestRepo, args: &[&str]| call(repo, &[args, &["--json"]].concat()).expect(0).json();
+    let asked: [&[&str]; 6] = [
+        &["grep", "first"],
+        &["read", "a.py"],
+        &["search", "first"],
+        &["symbol", "first"],
+        &["outline"],
+        &["history", "a.py"],
+    ];
+    for args in asked {
+        assert_eq!(of(&repo, args)["complete"], true, "{args:?}");
+    }
+    let blob = repo.rev_parse("HEAD:a.py");
+    repo.write("other", "def second():\n    return 2\n");
+    let other = repo.git(["hash-object", "-w", "other"]);
+    repo.remove("other");
+    repo.git(["replace", &blob, &other]);
+    for args in asked {
+        let why = of(&repo, args)["incomplete_because"].to_string();
+        assert!(why.contains("refs/replace"), "{args:?}: {why}");
+    }
+}
