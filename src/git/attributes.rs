@@ -24,13 +24,14 @@ const IGNORE_FILE: &[u8] = b".codescoutignore";
 pub const RULES_FILES: [&[u8]; 2] = [ATTRIBUTES_FILE, IGNORE_FILE];
 
 /// Larger files of rules are left out: whoever reads ten thousand rules for every path waits too long.
-const MAX_RULES_BYTES: u64 = 1 << 20;
+pub const MAX_RULES_BYTES: u64 = 1 << 20;
 
-const NAMES: [&str; 4] = [
+const NAMES: [&str; 5] = [
     "linguist-generated",
     "linguist-vendored",
     "linguist-documentation",
     "filter",
+    "diff",
 ];
 
 /// The rules of a tree. Cheap to clone; ask through a [`AttributeMatcher`].
@@ -50,6 +51,8 @@ pub struct PathAttributes {
     pub documentation: Option<bool>,
     /// `filter=lfs`: the blob is a pointer.
     pub is_lfs: bool,
+    /// `diff`: set for text, unset (as by `binary`) for what is not; `None` where the content decides.
+    pub is_text: Option<bool>,
     /// A pattern of a `.codescoutignore` matches the file or a folder that it is in.
     pub is_ignored: bool,
 }
@@ -140,6 +143,11 @@ impl Attributes {
         Self::new(sources, unread)
     }
 
+    /// The rules in [files of rules](is_rules_file), by their paths.
+    pub fn of_sources(sources: Vec<(RepoPath, Vec<u8>)>) -> Self {
+        Self::new(sources, Vec::new())
+    }
+
     fn new(mut sources: Vec<(RepoPath, Vec<u8>)>, unread: Vec<RepoPath>) -> Self {
         // The rules nearest to a file count most, and the last ones added count most.
         sources.sort_by_cached_key(|(path, _)| (path.as_bytes().find_iter("/").count(), path.clone()));
@@ -212,6 +220,11 @@ impl AttributeMatcher {
         found.vendored = states.next().and_then(is_true);
         found.documentation = states.next().and_then(is_true);
         found.is_lfs = matches!(states.next(), Some(gix::attrs::StateRef::Value(name)) if name.as_bstr() == "lfs");
+        found.is_text = match states.next() {
+            Some(gix::attrs::StateRef::Set) => Some(true),
+            Some(gix::attrs::StateRef::Unset) => Some(false),
+            _ => None,
+        };
         found
     }
 

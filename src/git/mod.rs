@@ -38,7 +38,7 @@ mod untracked;
 mod watch;
 mod worktree;
 
-pub use attributes::{AttributeMatcher, Attributes, PathAttributes, RULES_FILES, is_rules_file};
+pub use attributes::{AttributeMatcher, Attributes, MAX_RULES_BYTES, PathAttributes, RULES_FILES, is_rules_file};
 pub use blame::{Blame, BlameLine, BlameOptions, BlamedCommit};
 pub use blob::{BlobContent, hash_blob};
 pub use bounded::{BoundError, Bounds};

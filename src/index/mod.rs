@@ -24,6 +24,7 @@ mod texts;
 pub use build::{BlobReader, BlobSource, Build, BuildError, BuildOptions, SegmentData, SourceBlob};
 pub use compare::{SegmentPart, differences};
 pub use merge::{MergeError, merge_segments};
+pub use prepare::left_out;
 pub use probe::{PROBE_TEXT, check_probe, check_row, probe_file};
 pub use recall::Recall;
 pub use records::{Records, RecordsData, RecordsError, RecordsKind, gather_records};

@@ -140,7 +140,7 @@ pub(super) fn prepare_known(key: ArtifactKey, lang: Lang, bytes: Vec<u8>, extrac
 }
 
 /// Why a blob's content is not indexed, if it is not.
-pub(super) fn left_out(bytes: &[u8], max_blob_bytes: u64) -> Option<SkipReason> {
+pub fn left_out(bytes: &[u8], max_blob_bytes: u64) -> Option<SkipReason> {
     match extract::classify(bytes, max_blob_bytes as usize) {
         Content::Text => None,
         Content::Binary => Some(SkipReason::Binary),

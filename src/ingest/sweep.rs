@@ -6,7 +6,7 @@ use std::io;
 use std::time::{Duration, SystemTime};
 
 use crate::sidecar::{EntryKind, HistoryEntry, SegmentEntry, Sidecar, State, Store, StoredFile, WriterLock, failpoint};
-use crate::snapshot::SnapshotStore;
+use crate::snapshot::{EDITS_ENDING, SnapshotStore};
 
 use super::history::HISTORY_ENDING;
 use super::publish::{ARTIFACTS_ENDING, LEXICAL_ENDING, NAME_DIGITS, SPARSE_ENDING, VECTORS_ENDING};
@@ -15,7 +15,7 @@ use super::trace::SYMBOLS_ENDING;
 
 /// Stores of segment files, and what the names in each end in.
 const SWEPT: [(Store, &[&str]); 4] = [
-    (Store::Artifacts, &[ARTIFACTS_ENDING]),
+    (Store::Artifacts, &[ARTIFACTS_ENDING, EDITS_ENDING]),
     (Store::Lexical, &[LEXICAL_ENDING]),
     (Store::Dense, &[VECTORS_ENDING, SPARSE_ENDING]),
     (

@@ -19,7 +19,7 @@ use crate::model::TreeId;
 use crate::sidecar::{
     Bytes, Entry, EntryKind, HistoryEntry, RecordError, SegmentEntry, Sidecar, State, StateError, Store, StoredFile,
 };
-use crate::snapshot::{Manifest, tree_of_file};
+use crate::snapshot::{EDITS_ENDING, KeptEdits, Manifest, tree_of_file};
 
 use super::parts::PROBE_ENDING;
 use super::progress::{Progress, Stage};
@@ -499,6 +499,12 @@ impl Ingest<'_> {
                 let file = RowFile::open(Arc::new(bytes));
                 file.map(drop).map_err(|error| error.to_string())
             });
+        } else if name.ends_with(&format!(".{EDITS_ENDING}")) {
+            found.count(entry.length as usize);
+            match KeptEdits::check(self.sidecar, &file.name) {
+                Err(error) if !error.is_gone() => found.blame(Some(store), &file.name, error.to_string()),
+                _ => {}
+            }
         } else if name.ends_with(&format!(".{THERE_ENDING}")) {
             self.check_named(store, &file.name, found, |bytes| {
                 match There::profile_of(bytes.as_ref()) {

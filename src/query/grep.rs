@@ -1,14 +1,15 @@
 //! Every line that matches a pattern: complete for the view, whatever was left out of the index.
 //!
 //! Signatures rule out indexed files without reading them; everything else is read. As with `git grep` links and submodules are
-//! not searched, and of a binary file it is only said that it matches.
+//! not searched, and of a binary file it is only said that it matches. What is binary is decided by the attribute `diff`, else by NUL
+//! bytes.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use crate::git::{FileMode, MAX_OBJECT_BYTES};
+use crate::git::{AttributeMatcher, Attributes, FileMode, MAX_OBJECT_BYTES};
 use crate::snapshot::{FileId, View};
 
 use super::filter::FileFilter;
@@ -121,8 +122,12 @@ pub fn grep(
     found: &mut dyn FnMut(FileMatches) -> ControlFlow<()>,
 ) -> GrepOutcome {
     let candidates = candidates(sources.view(), request);
+    let (attributes, unread) = sources.attributes();
     let mut tally = Tally {
-        outcome: GrepOutcome::default(),
+        outcome: GrepOutcome {
+            unread,
+            ..GrepOutcome::default()
+        },
         left: request.limit,
         detail: request.detail,
         last: None,
@@ -135,8 +140,8 @@ pub fn grep(
         let searched: Vec<Searched> = block
             .par_iter()
             .map_init(
-                || sources.reader(),
-                |reader, &file| search_file(reader, file, request, MAX_PARALLEL_BYTES, MAX_HELD),
+                || Searcher::new(sources, &attributes, request),
+                |searcher, &file| searcher.search(file, MAX_PARALLEL_BYTES, MAX_HELD),
             )
             .collect();
         for searched in searched {
@@ -145,7 +150,9 @@ pub fn grep(
                     tally.outcome.interrupted = true;
                     return tally.outcome;
                 }
-                Searched::Large(file) => search_file(&mut sources.reader(), file, request, MAX_OBJECT_BYTES, MAX_TOLD),
+                Searched::Large(file) => {
+                    Searcher::new(sources, &attributes, request).search(file, MAX_OBJECT_BYTES, MAX_TOLD)
+                }
                 small => small,
             };
             if tally.take(searched, found).is_break() {
@@ -260,28 +267,48 @@ struct Held {
     bytes: usize,
 }
 
-fn search_file(
-    reader: &mut SourceReader<'_>,
-    file: FileId,
-    request: &GrepRequest,
-    max_bytes: u64,
-    max_held: Held,
-) -> Searched {
-    match reader.read_up_to(file, max_bytes) {
-        Ok(Source::Bytes(bytes)) => search_bytes(file, &bytes, request, max_held),
-        Ok(Source::TooLarge { size }) if size <= MAX_OBJECT_BYTES && max_bytes < MAX_OBJECT_BYTES => {
-            Searched::Large(file)
+/// Searches files on one thread.
+struct Searcher<'a> {
+    view: &'a View,
+    reader: SourceReader<'a>,
+    /// `None` where nothing is said about any file.
+    attributes: Option<AttributeMatcher>,
+    request: &'a GrepRequest,
+}
+
+impl<'a> Searcher<'a> {
+    fn new(sources: &Sources<'a>, attributes: &Attributes, request: &'a GrepRequest) -> Self {
+        Self {
+            view: sources.view(),
+            reader: sources.reader(),
+            attributes: (!attributes.is_empty()).then(|| attributes.matcher()),
+            request,
         }
-        Ok(Source::TooLarge { size }) => Searched::Unread(file, too_large(size)),
-        Ok(Source::Submodule) => Searched::Nothing,
-        Ok(Source::Missing) => Searched::Unread(file, "its content is missing or damaged in git".to_owned()),
-        Ok(Source::Refused(reason)) => Searched::Unread(file, reason),
-        Err(error) => Searched::Unread(file, error.to_string()),
+    }
+
+    fn search(&mut self, file: FileId, max_bytes: u64, max_held: Held) -> Searched {
+        match self.reader.read_up_to(file, max_bytes) {
+            Ok(Source::Bytes(bytes)) => {
+                let path = || self.view.file(file).entry().path;
+                let stated = self.attributes.as_mut().and_then(|rules| rules.of(&path()).is_text);
+                let is_text =
+                    stated.unwrap_or_else(|| memchr::memchr(0, &bytes[..bytes.len().min(BINARY_HEAD)]).is_none());
+                search_bytes(file, &bytes, is_text, self.request, max_held)
+            }
+            Ok(Source::TooLarge { size }) if size <= MAX_OBJECT_BYTES && max_bytes < MAX_OBJECT_BYTES => {
+                Searched::Large(file)
+            }
+            Ok(Source::TooLarge { size }) => Searched::Unread(file, too_large(size)),
+            Ok(Source::Submodule) => Searched::Nothing,
+            Ok(Source::Missing) => Searched::Unread(file, "its content is missing or damaged in git".to_owned()),
+            Ok(Source::Refused(reason)) => Searched::Unread(file, reason),
+            Err(error) => Searched::Unread(file, error.to_string()),
+        }
     }
 }
 
-fn search_bytes(file: FileId, bytes: &[u8], request: &GrepRequest, max_held: Held) -> Searched {
-    let is_binary = memchr::memchr(0, &bytes[..bytes.len().min(BINARY_HEAD)]).is_some();
+fn search_bytes(file: FileId, bytes: &[u8], is_text: bool, request: &GrepRequest, max_held: Held) -> Searched {
+    let is_binary = !is_text;
     let max_lines = match request.detail {
         GrepDetail::Counts => usize::MAX,
         GrepDetail::Lines if !is_binary => request.limit.saturating_add(1),
@@ -414,7 +441,13 @@ mod tests {
 
     #[test]
     fn context_lines_come_once() {
-        let found = search_bytes(FileId(0), b"a\nx\nb\nx\nc\nd\ne\nx", &request(usize::MAX, 1), MAX_TOLD);
+        let found = search_bytes(
+            FileId(0),
+            b"a\nx\nb\nx\nc\nd\ne\nx",
+            true,
+            &request(usize::MAX, 1),
+            MAX_TOLD,
+        );
         let expected = [
             (1, false),
             (2, true),
@@ -439,10 +472,13 @@ mod tests {
                 detail: request.detail,
                 last: None,
             };
-            let _ = tally.take(search_bytes(FileId(0), bytes, &request, MAX_TOLD), &mut |matches| {
-                told.extend(matches.lines.iter().map(|line| line.number));
-                ControlFlow::Continue(())
-            });
+            let _ = tally.take(
+                search_bytes(FileId(0), bytes, true, &request, MAX_TOLD),
+                &mut |matches| {
+                    told.extend(matches.lines.iter().map(|line| line.number));
+                    ControlFlow::Continue(())
+                },
+            );
             match tally.outcome.next {
                 Some(position) if position.line < u32::MAX => request.from = Some(position),
                 _ => break,

@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::git::{
-    BlobContent, FileMode, MAX_OBJECT_BYTES, ObjectError, ObjectReader, Repository, Unread, WorkTreeError,
-    WorkTreeReader,
+    Attributes, BlobContent, FileMode, MAX_OBJECT_BYTES, MAX_RULES_BYTES, ObjectError, ObjectReader, Repository,
+    Unread, WorkTreeError, WorkTreeReader,
 };
 use crate::model::{Oid, RepoPath};
-use crate::snapshot::{FileId, View};
+use crate::snapshot::{FileId, View, is_rules_path};
 
 /// Where the bytes of a view's files come from. Cheap to make; threads take a [`SourceReader`] each.
 #[derive(Clone, Copy)]
@@ -95,6 +95,28 @@ impl<'a> Sources<'a> {
             true => Err(SourceError::Interrupted),
             false => Ok(()),
         }
+    }
+
+    /// What the view's own files say about others, and files that should say something and cannot be read, with the reason.
+    pub(super) fn attributes(&self) -> (Attributes, Vec<(FileId, String)>) {
+        let (mut sources, mut unread) = (Vec::new(), Vec::new());
+        let mut reader = None;
+        for (id, file) in self.view.files().filter(|(_, file)| is_rules_path(file.path)) {
+            let entry = file.entry();
+            if !matches!(entry.mode, FileMode::File | FileMode::Executable) {
+                continue;
+            }
+            match reader
+                .get_or_insert_with(|| self.reader())
+                .read_up_to(id, MAX_RULES_BYTES)
+            {
+                Ok(Source::Bytes(bytes)) => sources.push((entry.path, bytes)),
+                // As where these rules decide what is indexed.
+                Ok(_) => {}
+                Err(error) => unread.push((id, error.to_string())),
+            }
+        }
+        (Attributes::of_sources(sources), unread)
     }
 
     /// The view.

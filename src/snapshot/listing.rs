@@ -122,7 +122,7 @@ pub fn rules_for(path: &RepoPath) -> impl Iterator<Item = RepoPath> {
 }
 
 /// [`is_rules_file`] without making a path of every name.
-fn is_rules_path(path: &[u8]) -> bool {
+pub fn is_rules_path(path: &[u8]) -> bool {
     RULES_FILES.iter().any(|name| path.ends_with(name)) && is_rules_file(&RepoPath::new(path))
 }
 

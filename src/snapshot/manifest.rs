@@ -25,6 +25,8 @@ const FORMAT: u32 = 1;
 const META_BYTES: usize = 65;
 const ENTRY_BYTES: usize = 40;
 const NO_BLOB: u32 = u32::MAX;
+/// The number of a blob that is text to be searched and was not extracted: no segment has it.
+pub(super) const UNNUMBERED: u32 = u32::MAX - 1;
 
 /// One file of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]

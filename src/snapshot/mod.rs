@@ -4,6 +4,7 @@
 //! work tree's changes laid over it, opened together with the segments that it points into. A view never changes.
 
 mod blobs;
+mod kept;
 mod listing;
 mod manifest;
 mod overlay;
@@ -11,8 +12,9 @@ mod store;
 mod view;
 
 pub use blobs::Blobs;
+pub use kept::{EDITS_ENDING, KeptEdits};
 pub use listing::{
-    Difference, ListedFile, attributes_of, can_be_completed, missing_artifacts, missing_blobs, rules_for,
+    Difference, ListedFile, attributes_of, can_be_completed, is_rules_path, missing_artifacts, missing_blobs, rules_for,
 };
 pub use manifest::{FileEntry, FileStatus, Manifest, ManifestWriter};
 pub use overlay::{Change, OverlayError, lay_over_changes, list_changes};

@@ -4,15 +4,17 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use crate::artifact::SkipReason;
 use crate::embed::Embedder;
+use crate::extract;
 use crate::git::Repository;
-use crate::index::{Build, BuildError, BuildOptions, Segment, SegmentData, SegmentError, Segments};
+use crate::index::{Build, BuildError, BuildOptions, Segment, SegmentData, SegmentError, Segments, left_out};
 use crate::model::{BlobId, RepoPath};
 use crate::sidecar::SectionError;
 
 use super::blobs::Blobs;
 use super::listing::{Difference, ListedFile, missing_artifacts};
-use super::manifest::Manifest;
+use super::manifest::{FileStatus, Manifest, UNNUMBERED};
 
 /// How one path differs from the snapshot below.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,14 +76,28 @@ pub fn lay_over_changes(
     Ok((with_changes, manifest))
 }
 
-/// The manifest of `changes` by what `segments` know of them already. Nothing is read: what they do not know counts as missing.
+/// The manifest of `changes` by what `segments` know of them already, and `unsaved` holds; nothing is read or extracted. What neither
+/// has counts as missing.
 pub fn list_changes(
     changes: Vec<Change>,
+    unsaved: &HashMap<BlobId, Vec<u8>>,
     segments: &Segments,
     options: &BuildOptions,
 ) -> Result<Manifest, OverlayError> {
-    let (difference, files) = sorted(changes);
-    manifest(difference, files, segments, options)
+    let (mut difference, files) = sorted(changes);
+    for file in files {
+        let mut entry = file.entry(segments);
+        let bytes = unsaved.get(&BlobId(entry.oid));
+        if let (FileStatus::Skipped(SkipReason::Missing), Some(bytes)) = (entry.status, bytes) {
+            entry.lang = extract::refine(entry.lang, bytes);
+            entry.status = match left_out(bytes, options.max_blob_bytes) {
+                Some(reason) => FileStatus::Skipped(reason),
+                None => FileStatus::Indexed { blob: UNNUMBERED },
+            };
+        }
+        difference.put(entry);
+    }
+    listed(&difference, options)
 }
 
 fn sorted(changes: Vec<Change>) -> (Difference, Vec<ListedFile>) {
@@ -105,6 +121,10 @@ fn manifest(
     for file in files {
         difference.put(file.entry(segments));
     }
+    listed(&difference, options)
+}
+
+fn listed(difference: &Difference, options: &BuildOptions) -> Result<Manifest, OverlayError> {
     let bytes = difference.to_manifest([0; 16], options.recipe, None, None);
     Ok(Manifest::from_bytes(Path::new("changes"), bytes)?)
 }

@@ -21,4 +21,4 @@ mod share;
 
 pub use doors::{Bodies, Doors, HttpOptions, ServeOptions};
 pub use history::{OpenedHistory, Uncommitted};
-pub use open::{Opened, Workspace};
+pub use open::{Edits, Opened, Workspace};

@@ -15,8 +15,8 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context as _, Result};
 
 pub(crate) use self::stored::Freshness;
-pub use self::views::Opened;
 pub(crate) use self::views::{Base, READ_ONLY_NOTE};
+pub use self::views::{Edits, Opened};
 pub(crate) use self::writing::{PATIENCE, is_read_only};
 use super::place::{check_place, default_sidecar_root, owner_of, refuse_tracked, sidecar_root_of};
 use crate::config::{Config, Environment, Overrides, RepositoryFiles};

@@ -38,6 +38,43 @@ fn lines_are_those_of_git_grep() {
 }
 
 #[test]
+fn what_is_binary_is_what_git_takes_for_it() {
+    let repo = TestRepo::new(
+        "
+        //- .gitattributes
+        *.txt diff
+        *.svg -diff
+        *.pic binary
+        *.c diff=cpp
+        //- sub/.gitattributes
+        plain.rs -diff
+        *.svg diff
+    ",
+    );
+    for path in ["a.txt", "a.svg", "a.pic", "a.c", "a.rs", "sub/a.svg", "sub/plain.rs"] {
+        repo.write(path, "one needle\n");
+        repo.write(format!("nul-{}", path.replace('/', "-")), b"\0\none needle\n");
+    }
+    repo.commit("files");
+    let case = Case {
+        pattern: "needle".to_owned(),
+        options: PatternOptions::default(),
+    };
+    let workspace = Workspace::open(repo.root(), &Overrides::default()).unwrap();
+    let same = |reference: &str| {
+        let view = workspace.view(reference, &NoProgress, &NEVER).unwrap().view;
+        let ours = ours(&Sources::new(&view, &workspace.repository), &case);
+        let theirs = git_grep(repo.command(), reference, &case, "-E").unwrap();
+        assert!(ours.iter().any(|line| line.1 == 0) && ours.iter().any(|line| line.1 > 0));
+        assert_same(&case, ours, theirs, reference);
+    };
+    same("HEAD");
+    same("WORKTREE");
+    repo.write(".gitattributes", "*.rs -diff\n");
+    same("WORKTREE");
+}
+
+#[test]
 fn an_outline_that_nobody_wants_any_more_is_not_made() {
     let repo = TestRepo::new("//- a.rs\npub fn one() {}\n//- b.md\n# Two\n");
     let workspace = Workspace::open(repo.root(), &Overrides::default()).unwrap();

@@ -13,6 +13,7 @@ mod compact;
 mod compose;
 mod damage;
 mod docs;
+mod edits;
 mod faults;
 mod gc;
 mod git;

@@ -19,7 +19,7 @@ use crate::query::{
     Sources, grep,
 };
 use crate::snapshot::{FileId, View};
-use crate::surface::open::Workspace;
+use crate::surface::open::{Edits, Workspace};
 
 /// Files that cannot be read are named up to this number.
 const MAX_NAMED_UNREAD: usize = 5;
@@ -60,7 +60,8 @@ struct LineOut {
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &GrepArgs, output: &mut Output) -> Result<Found> {
     let pattern = pattern(args)?;
     let filter = filter(&args.filter)?;
-    let opened = workspace.view(&global.reference, &CliProgress::new(global.quiet), &INTERRUPTED)?;
+    let progress = CliProgress::new(global.quiet);
+    let opened = workspace.view_with(Edits::Listed, &global.reference, &progress, &INTERRUPTED)?;
     let view = &opened.view;
     let started = Instant::now();
     let cursors = Cursors { view, args };

@@ -9,7 +9,7 @@ use super::json::ProvenanceOut;
 use super::render::{Output, one_line};
 use super::{Found, INTERRUPTED};
 use crate::surface::answer::{CausesOut, StatusBody, languages, status_body};
-use crate::surface::open::Workspace;
+use crate::surface::open::{Edits, Workspace};
 
 #[derive(Debug, Serialize)]
 struct StatusOut {
@@ -32,8 +32,13 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &StatusArgs, out
         answer.causes = workspace.survey()?.as_ref().map(CausesOut::of);
     }
     if answer.body.index == "up_to_date" {
-        // Nothing is indexed for this; the changes of the work tree are looked at in memory.
-        if let Some(view) = workspace.stored_view(&global.reference, &INTERRUPTED)? {
+        // Nothing is indexed for this; the changes of the work tree are looked at in memory, their chunks only where these are counted.
+        let has_vectors = workspace.added_model().is_some() || workspace.remote_sparse().is_some();
+        let edits = match has_vectors || workspace.sharing_host().is_some() {
+            true => Edits::Extracted,
+            false => Edits::Listed,
+        };
+        if let Some(view) = workspace.stored_view(edits, &global.reference, &INTERRUPTED)? {
             answer.provenance = ProvenanceOut::of(&view);
             answer.body.languages = languages(&view);
             answer.body.count_vectors(workspace, &view);

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
 
-use super::Workspace;
-use super::views::Base;
+use super::views::{Base, Edits};
+use super::{Keeping, Workspace};
 use crate::artifact::SkipReason;
 use crate::git::{
     AttributeMatcher, Attributes, DiskFile, FileMode, KnownFiles, OnDisk, TreeEntry, TreeFile, Unread, WorkTreeChange,
@@ -16,7 +16,7 @@ use crate::index::Segments;
 use crate::ingest::Target;
 use crate::model::{BlobId, CommitId, Oid, RepoPath};
 use crate::snapshot::{
-    Change, ListedFile, Manifest, Provenance, View, attributes_of, lay_over_changes, list_changes, rules_for,
+    Change, KeptEdits, ListedFile, Manifest, Provenance, View, attributes_of, lay_over_changes, list_changes, rules_for,
 };
 
 impl Workspace {
@@ -36,7 +36,7 @@ impl Workspace {
     pub(crate) fn listed(&self, target: Target) -> Result<Base> {
         let changes = self.files_of(target, None)?;
         let segments = self.any_segments().unwrap_or_default();
-        let manifest = list_changes(changes, &segments, &self.options)?;
+        let manifest = list_changes(changes, &HashMap::new(), &segments, &self.options)?;
         Ok(Base {
             segments,
             layers: vec![manifest],
@@ -100,12 +100,18 @@ impl Workspace {
                 None => Change::Gone(change.path),
             })
             .collect();
-        self.view_over(base, provenance, changes, HashMap::new(), interrupt)
+        self.view_over(Edits::Extracted, base, provenance, (changes, HashMap::new()), interrupt)
     }
 
-    pub(super) fn over_work_tree(&self, base: Base, provenance: Provenance, interrupt: &AtomicBool) -> Result<View> {
+    pub(super) fn over_work_tree(
+        &self,
+        edits: Edits,
+        base: Base,
+        provenance: Provenance,
+        interrupt: &AtomicBool,
+    ) -> Result<View> {
         let found = self.changes(&mut KnownFiles::default(), interrupt)?;
-        self.over_changes(base, provenance, found, interrupt)
+        self.over_found(edits, base, provenance, found, interrupt)
     }
 
     /// How the work tree differs from the commit that is checked out.
@@ -118,6 +124,17 @@ impl Workspace {
     /// The files on disk, laid over the commit that is checked out.
     pub(crate) fn over_changes(
         &self,
+        base: Base,
+        provenance: Provenance,
+        found: WorkTreeChanges,
+        interrupt: &AtomicBool,
+    ) -> Result<View> {
+        self.over_found(Edits::Extracted, base, provenance, found, interrupt)
+    }
+
+    fn over_found(
+        &self,
+        edits: Edits,
         base: Base,
         mut provenance: Provenance,
         found: WorkTreeChanges,
@@ -138,23 +155,46 @@ impl Workspace {
                 changes.push(on_disk(change, &mut attributes, read, &mut unsaved));
             }
         }
-        self.view_over(base, provenance, changes, unsaved, interrupt)
+        self.view_over(edits, base, provenance, (changes, unsaved), interrupt)
     }
 
     fn view_over(
         &self,
+        edits: Edits,
         mut base: Base,
         provenance: Provenance,
-        changes: Vec<Change>,
-        unsaved: HashMap<BlobId, Vec<u8>>,
+        (changes, unsaved): (Vec<Change>, HashMap<BlobId, Vec<u8>>),
         interrupt: &AtomicBool,
     ) -> Result<View> {
         if !changes.is_empty() {
-            let (segments, manifest) = self.lay_over(changes, &unsaved, base.segments, interrupt)?;
-            base.segments = segments;
+            let kept = self.kept_edits(&base.segments)?;
+            if let Some(kept) = &kept {
+                base.segments = kept.open(&base.segments);
+            }
+            let manifest = if edits == Edits::Listed {
+                list_changes(changes, &unsaved, &base.segments, &self.options)?
+            } else {
+                let n_known = base.segments.iter().count();
+                let (segments, manifest) = self.lay_over(changes, &unsaved, base.segments, interrupt)?;
+                if let Some(kept) = kept.filter(|_| segments.iter().count() > n_known) {
+                    kept.keep(&segments);
+                }
+                base.segments = segments;
+                manifest
+            };
             base.layers.push(manifest);
         }
         Ok(View::new(provenance, base.segments, base.layers, unsaved))
+    }
+
+    /// What other processes have made for files that are not committed; `None` where nothing is kept.
+    fn kept_edits(&self, stored: &Segments) -> Result<Option<KeptEdits>> {
+        let is_stored = stored.epoch() != [0; 16] && !stored.iter().any(|segment| segment.is_in_memory);
+        if self.keeping() == Keeping::Nowhere || !is_stored {
+            return Ok(None);
+        }
+        let sidecar = self.open_sidecar()?;
+        Ok(sidecar.map(|sidecar| KeptEdits::beyond(stored, sidecar, self.options.recipe, &self.own_profile())))
     }
 
     fn lay_over(

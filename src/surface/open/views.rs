@@ -25,15 +25,35 @@ pub struct Opened {
     pub ingested: Outcome,
 }
 
+/// What a view knows of files that are not committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edits {
+    /// All that is known of those that are.
+    Extracted,
+    /// Their bytes: enough for questions about lines. Only what is staged is extracted all the same.
+    Listed,
+}
+
 impl Workspace {
     /// Opens a view of a revision, indexing first what is missing. Where the sidecar cannot be written the view is computed in
     /// memory, and says so.
     pub fn view(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Opened> {
-        while_objects_vanish(|| self.view_now(reference, progress, interrupt))
+        self.view_with(Edits::Extracted, reference, progress, interrupt)
+    }
+
+    /// Like [`Self::view`], with as much of what is not committed as is asked for.
+    pub fn view_with(
+        &self,
+        edits: Edits,
+        reference: &str,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Opened> {
+        while_objects_vanish(|| self.view_now(edits, reference, progress, interrupt))
     }
 
     /// A view of a revision as far as it is stored; `None` if it would have to be indexed first. Nothing is written.
-    pub fn stored_view(&self, reference: &str, interrupt: &AtomicBool) -> Result<Option<View>> {
+    pub fn stored_view(&self, edits: Edits, reference: &str, interrupt: &AtomicBool) -> Result<Option<View>> {
         while_objects_vanish(|| {
             let (target, provenance) = self.asked(reference)?;
             let base = match target.map(|target| self.stored(target.tree)).transpose()? {
@@ -41,7 +61,7 @@ impl Workspace {
                 Some(Stored::Whole(base)) => base,
                 Some(_) => return Ok(None),
             };
-            self.with_changes(base, provenance, interrupt).map(Some)
+            self.with_changes(edits, base, provenance, interrupt).map(Some)
         })
     }
 
@@ -68,7 +88,13 @@ impl Workspace {
         })
     }
 
-    fn view_now(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Opened> {
+    fn view_now(
+        &self,
+        edits: Edits,
+        reference: &str,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Opened> {
         let (target, mut provenance) = self.asked(reference)?;
         let mut ingested = Outcome::default();
         let base = match target {
@@ -79,14 +105,14 @@ impl Workspace {
                 base
             }
         };
-        let view = self.with_changes(base, provenance, interrupt)?;
+        let view = self.with_changes(edits, base, provenance, interrupt)?;
         Ok(Opened { view, ingested })
     }
 
     /// A commit's snapshot with what is changed or staged laid over it, if that was asked for.
-    pub(super) fn with_changes(&self, base: Base, provenance: Provenance, interrupt: &AtomicBool) -> Result<View> {
+    fn with_changes(&self, edits: Edits, base: Base, provenance: Provenance, interrupt: &AtomicBool) -> Result<View> {
         match provenance.reference.as_str() {
-            "WORKTREE" => self.over_work_tree(base, provenance, interrupt),
+            "WORKTREE" => self.over_work_tree(edits, base, provenance, interrupt),
             "INDEX" => self.over_index(base, provenance, interrupt),
             _ => Ok(base.view(provenance)),
         }

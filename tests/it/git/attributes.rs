@@ -22,6 +22,8 @@ const FILES: &str = "
     *.bin filter=lfs diff=lfs merge=lfs -text
     [attr]made linguist-generated linguist-vendored
     *.made made
+    *.pic binary
+    *.text diff
     \"with space.txt\" linguist-generated
     //- sub/.gitattributes
     *.pb.go -linguist-generated
@@ -33,7 +35,9 @@ const FILES: &str = "
     x
 ";
 
-const PATHS: [&str; 24] = [
+const PATHS: [&str; 26] = [
+    "a.text",
+    "sub/a.pic",
     "a.min.js",
     "deep/down/a.min.js",
     "vendor/x.c",
@@ -80,6 +84,11 @@ fn check_attr(repo: &TestRepo, path: &str) -> PathAttributes {
         vendored: truth("linguist-vendored"),
         documentation: truth("linguist-documentation"),
         is_lfs: value("filter") == "lfs",
+        is_text: match value("diff").as_str() {
+            "set" => Some(true),
+            "unset" => Some(false),
+            _ => None,
+        },
         is_ignored: false,
     }
 }
