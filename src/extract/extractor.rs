@@ -101,7 +101,7 @@ impl Extractor {
             return None;
         }
         self.parser.set_language(&tables.language).ok()?;
-        let tree = parse(&mut self.parser, bytes, grammar.limits)?;
+        let tree = parse(&mut self.parser, bytes)?;
         Some(walk::walk(&tree, bytes, tables, layout))
     }
 

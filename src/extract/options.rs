@@ -2,7 +2,7 @@
 
 /// Raise it whenever the same bytes, language and [`Options`] may give another [`super::Extraction`]: a new grammar
 /// version, a changed rule, another cut. Artifacts made under another number are not used.
-pub const RECIPE_VERSION: u32 = 1;
+pub const RECIPE_VERSION: u32 = 2;
 
 /// How blobs are cut. Part of the recipe: other options make other artifacts.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 
 use tree_sitter::Node;
 
-use super::parse::Limits;
 use super::types::{DefinitionKind, Import, ReferenceKind};
 use super::walk::Cx;
 use crate::model::ByteRange;
@@ -22,9 +21,7 @@ pub(crate) struct Grammar {
     pub(crate) is_test: fn(&TestProbe<'_>) -> bool,
     /// Starts of comments that belong to what encloses them, not to what follows (`//!`).
     pub(crate) inner_docs: &'static [&'static str],
-    /// How much the parser may do.
-    pub(crate) limits: Limits,
-    /// Whether a text would overflow the fixed buffer that the grammar's C scanner keeps its state in.
+    /// Whether a text would make the grammar's C scanner abort the program.
     pub(crate) is_too_much: fn(&[u8]) -> bool,
     /// Hands parts of a file to other languages (`<script>` in HTML).
     pub(crate) embedded: Option<EmbeddedFn>,
@@ -38,17 +35,9 @@ impl Grammar {
             rules,
             is_test: never_a_test,
             inner_docs: &[],
-            limits: Limits::DEFAULT,
             is_too_much: never_too_much,
             embedded: None,
         }
-    }
-
-    /// The same with syntax errors counted in smaller files too, for a grammar that recovers from them slowly.
-    pub(crate) const fn max_errors(mut self, per_kib: u64, from_bytes: usize) -> Self {
-        self.limits.errors = per_kib;
-        self.limits.errors_from_bytes = from_bytes;
-        self
     }
 
     /// The same, left unparsed where `is_too_much` says so.

@@ -20,6 +20,7 @@ mod git;
 mod grep;
 #[cfg(target_os = "linux")]
 mod hooks;
+mod hostile_files;
 mod incremental;
 mod indexed;
 mod install;

@@ -19,7 +19,7 @@ pub(super) const LANGUAGE: Language = Language {
     file_names: &[],
     interpreters: &["runhaskell", "runghc", "stack"],
     structure: Structure::Grammar(
-        &Grammar::new(|| tree_sitter_haskell::LANGUAGE.into(), &[RULES]).tests(is_test).inner_docs(&["-- ^", "-- *", "{-# "]).max_errors(64, 32 << 10),
+        &Grammar::new(|| tree_sitter_haskell::LANGUAGE.into(), &[RULES]).tests(is_test).inner_docs(&["-- ^", "-- *", "{-# "]),
     ),
 };
 

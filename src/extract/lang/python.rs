@@ -18,7 +18,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["py", "pyi", "pyw", "pyx", "wsgi"],
     file_names: &["SConstruct", "SConscript", "wscript"],
     interpreters: &["python", "pypy", "uv"],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_python::LANGUAGE.into(), &[RULES]).tests(is_test).unless(is_too_deep)),
+    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_python::LANGUAGE.into(), &[RULES]).tests(is_test)),
 };
 
 const RULES: &[Rule] = &[
@@ -40,20 +40,6 @@ const RULES: &[Rule] = &[
     on(&["attribute"], path("object", "attribute")),
     on(&["identifier"], Role::Leaf(Leaf::Name)),
 ];
-
-/// The scanner has room for some 500 levels of indentation, and writes past its end after that.
-fn is_too_deep(bytes: &[u8]) -> bool {
-    const MAX_LEVELS: usize = 300;
-    let mut levels: Vec<usize> = Vec::new();
-    bytes.split(|&byte| byte == b'\n').any(|line| {
-        let indent = line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-        if indent < line.len() {
-            while levels.pop_if(|level| *level >= indent).is_some() {}
-            levels.push(indent);
-        }
-        levels.len() > MAX_LEVELS
-    })
-}
 
 fn is_test(probe: &TestProbe<'_>) -> bool {
     probe.name.starts_with("test_")

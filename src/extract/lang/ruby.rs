@@ -18,7 +18,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["rb", "rake", "gemspec", "ru", "podspec", "thor", "jbuilder", "rbi"],
     file_names: &["Rakefile", "Gemfile", "Guardfile", "Capfile", "Vagrantfile", "Podfile", "Fastfile", "Brewfile"],
     interpreters: &["ruby", "rake", "jruby"],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_ruby::LANGUAGE.into(), &[RULES]).tests(is_test).unless(has_too_many_heredocs)),
+    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_ruby::LANGUAGE.into(), &[RULES]).tests(is_test).unless(has_a_long_heredoc_word)),
 };
 
 const RULES: &[Rule] = &[
@@ -39,33 +39,18 @@ const RULES: &[Rule] = &[
     on(&["constant", "identifier"], Role::Leaf(Leaf::Name)),
 ];
 
-/// The scanner keeps the words of all open heredocs in one buffer, with one byte for the length of each, and aborts the
-/// program when it reads them back wrong.
-fn has_too_many_heredocs(bytes: &[u8]) -> bool {
-    const MAX_OPEN: usize = 60;
+/// The scanner keeps the length of a heredoc's word in one byte, and aborts the program when it reads the word back wrong.
+fn has_a_long_heredoc_word(bytes: &[u8]) -> bool {
     const MAX_WORD: usize = 200;
-    let mut open: Vec<&[u8]> = Vec::new();
-    bytes.split(|&byte| byte == b'\n').any(|line| {
-        let trimmed = line.trim_ascii();
-        if let Some(at) = open.iter().position(|word| *word == trimmed) {
-            open.remove(at);
-        }
-        open.extend(memchr::memmem::find_iter(line, b"<<").filter_map(|at| heredoc_word(&line[at + 2..])));
-        open.len() > MAX_OPEN || open.iter().any(|word| word.len() > MAX_WORD)
+    memchr::memmem::find_iter(bytes, b"<<").any(|at| {
+        let text = &bytes[at + 2..bytes.len().min(at + MAX_WORD + 5)];
+        let text = text.strip_prefix(b"~").or_else(|| text.strip_prefix(b"-")).unwrap_or(text);
+        let len = match text {
+            [quote @ (b'"' | b'\'' | b'`'), word @ ..] => word.iter().position(|byte| byte == quote).unwrap_or(word.len()),
+            word => word.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_' || **byte >= 0x80).count(),
+        };
+        len > MAX_WORD
     })
-}
-
-/// `A` of `<<A`, `<<~A`, `<<-"A"`.
-fn heredoc_word(text: &[u8]) -> Option<&[u8]> {
-    let text = text.strip_prefix(b"~").or_else(|| text.strip_prefix(b"-")).unwrap_or(text);
-    let quote = text.first().copied().filter(|byte| matches!(byte, b'"' | b'\'' | b'`'));
-    let text = if quote.is_some() { &text[1..] } else { text };
-    let ends = |byte: &u8| match quote {
-        Some(quote) => *byte == quote,
-        None => !(byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80),
-    };
-    let len = text.iter().position(ends).unwrap_or(text.len());
-    (len > 0).then(|| &text[..len])
 }
 
 fn is_test(probe: &TestProbe<'_>) -> bool {

@@ -16,7 +16,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["zig", "zon"],
     file_names: &[],
     interpreters: &[],
-    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_zig::LANGUAGE.into(), &[RULES]).inner_docs(&["//!"]).max_errors(16, 1_024)),
+    structure: Structure::Grammar(&Grammar::new(|| tree_sitter_zig::LANGUAGE.into(), &[RULES]).inner_docs(&["//!"])),
 };
 
 const RULES: &[Rule] = &[

@@ -1,0 +1,125 @@
+//! No file ends the process, whatever language it claims to be in.
+//!
+//! Texts are extracted by a child process, so that a crash fails the test with the names of the text and the language. By
+//! default each language has a share of the texts, all together all of them, and those that once crashed or hung have
+//! room to do so. With `CODESCOUT_LONG_TESTS` each text is extracted in each language at 700 KB, and the slowest are
+//! printed; use a release build.
+
+mod patterns;
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::time::Instant;
+
+use codescout::extract::{self, Extractor, Options};
+
+use patterns::PATTERNS;
+
+/// What the child is to extract: a language, the size of each text, the index of the first text, and how many texts make
+/// a step; none for those that once were fatal.
+const JOB: &str = "CODESCOUT_HOSTILE_FILES";
+const CHILD: &str = "hostile_files::extracts_what_the_environment_names";
+
+/// Languages and texts that once crashed the process or kept it busy for minutes.
+const ONCE_FATAL: [(&str, &str); 8] = [
+    ("python", "comment openers"),
+    ("python", "back slashes"),
+    ("python", "stairs with a string"),
+    ("ruby", "doctypes"),
+    ("ruby", "closed heredocs in a heredoc"),
+    ("ruby", "long heredoc word"),
+    ("html", "tag lines"),
+    ("html", "distinct tags"),
+];
+
+#[test]
+#[expect(clippy::print_stderr, reason = "the long form reports figures")]
+fn no_text_in_any_language_ends_the_process() {
+    let is_long = std::env::var_os("CODESCOUT_LONG_TESTS").is_some();
+    let mut died = Vec::new();
+    let mut slowest: BTreeMap<u128, String> = BTreeMap::new();
+    let languages = extract::languages().filter(|language| language.has_structure());
+    for (at, language) in languages.enumerate() {
+        let (size, step) = if is_long { (700_000, 1) } else { (600, 8) };
+        let mut jobs = vec![(size, at % step, step)];
+        if !is_long && ONCE_FATAL.iter().any(|(fatal, _)| *fatal == language.name) {
+            jobs.push((30_000, 0, 0));
+        }
+        for (size, mut from, step) in jobs {
+            while let Some((index, name)) = run(language.name, size, from, step, &mut slowest) {
+                died.push(format!("{name} in {}", language.name));
+                from = index + step.max(1);
+            }
+        }
+    }
+    if is_long {
+        for (micros, what) in slowest.iter().rev().take(30) {
+            eprintln!("{:.3} s: {what}", *micros as f64 / 1e6);
+        }
+    }
+    assert!(died.is_empty(), "the process ended at {died:#?}");
+}
+
+/// Extracts in a child; the text at which it died.
+fn run(
+    language: &str,
+    size: usize,
+    from: usize,
+    step: usize,
+    slowest: &mut BTreeMap<u128, String>,
+) -> Option<(usize, String)> {
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args([CHILD, "--exact", "--nocapture"])
+        .env(JOB, format!("{language} {size} {from} {step}"))
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&child.stdout);
+    let mut last = None;
+    for line in printed.lines() {
+        if let Some((index, name)) = line.strip_prefix("> ").and_then(|line| line.split_once(' ')) {
+            last = Some((index.parse().unwrap(), name.to_owned()));
+        } else if let (Some(micros), Some((_, name))) = (line.strip_prefix("= "), &last) {
+            slowest.insert(micros.parse().unwrap(), format!("{name} in {language}"));
+        }
+    }
+    if child.status.success() {
+        return None;
+    }
+    Some(last.unwrap_or_else(|| panic!("{child:?}")))
+}
+
+/// Does nothing in an ordinary run.
+#[test]
+#[expect(clippy::print_stdout, reason = "the parent reads it")]
+fn extracts_what_the_environment_names() {
+    let Ok(job) = std::env::var(JOB) else { return };
+    let parts: Vec<&str> = job.split(' ').collect();
+    let language = parts[0].to_owned();
+    let lang = extract::by_name(&language).unwrap();
+    let [size, from, step] = [1, 2, 3].map(|at| parts[at].parse::<usize>().unwrap());
+    // As little room as a thread has anywhere.
+    let work = move || {
+        let mut extractor = Extractor::new(Options::default());
+        let is_due = |index: usize, name: &str| match step {
+            0 => ONCE_FATAL.contains(&(language.as_str(), name)),
+            _ => index % step == from % step,
+        };
+        for (index, (name, shape)) in PATTERNS.iter().enumerate().skip(from) {
+            if !is_due(index, name) {
+                continue;
+            }
+            println!("> {index} {name}");
+            let bytes = patterns::bytes(shape, size);
+            let start = Instant::now();
+            let extraction = extractor.extract(&bytes, lang);
+            println!("= {}", start.elapsed().as_micros());
+            let covered = extraction.chunks.iter().fold(0, |covered, chunk| {
+                assert!(chunk.range.start <= covered, "a gap before {chunk:?}");
+                covered.max(chunk.range.end)
+            });
+            assert_eq!(covered as usize, bytes.len());
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(512 << 10).spawn(work).unwrap();
+    thread.join().unwrap();
+}
