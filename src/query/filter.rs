@@ -18,6 +18,10 @@ pub enum Tests {
     Only,
 }
 
+/// Globs compile to automata some thousand times their length.
+const MAX_GLOB_BYTES: usize = 1 << 10;
+const MAX_GLOBS_BYTES: usize = 8 << 10;
+
 /// Limits a question to some files.
 #[derive(Clone, Debug, Default)]
 pub struct FileFilter {
@@ -39,6 +43,14 @@ pub enum FilterError {
         #[source]
         source: globset::Error,
     },
+    /// Path patterns too long to be compiled.
+    #[error(
+        "the path patterns have {n_bytes} bytes; a pattern may have {MAX_GLOB_BYTES}, all together {MAX_GLOBS_BYTES}"
+    )]
+    TooLong {
+        /// The length of the pattern, or of all.
+        n_bytes: usize,
+    },
     /// A language nobody knows.
     #[error("unknown language {name}")]
     Lang {
@@ -50,6 +62,12 @@ pub enum FilterError {
 impl FileFilter {
     /// `paths` are globs, with `!` before those to leave out; a plain folder or file means all below it. `langs` are names.
     pub fn new(paths: &[String], langs: &[String], tests: Tests) -> Result<Self, FilterError> {
+        let longest = paths.iter().map(String::len).max().unwrap_or_default();
+        let n_bytes = paths.iter().map(String::len).sum();
+        if longest > MAX_GLOB_BYTES || n_bytes > MAX_GLOBS_BYTES {
+            let n_bytes = if longest > MAX_GLOB_BYTES { longest } else { n_bytes };
+            return Err(FilterError::TooLong { n_bytes });
+        }
         let (exclude, include): (Vec<&String>, Vec<&String>) = paths.iter().partition(|path| path.starts_with('!'));
         let langs = langs
             .iter()
@@ -181,6 +199,20 @@ mod tests {
         assert!(matches(&["*.rs"], "src/a/b.rs"));
         assert!(matches(&["src/**/b.rs"], "src/a/b.rs"));
         assert!(matches(&["."], "anything"));
+    }
+
+    #[test]
+    fn patterns_have_a_bounded_length() {
+        let filter = |n_patterns: usize, n_bytes: usize| {
+            let patterns = vec!["{a,?}".repeat(n_bytes / 5); n_patterns];
+            FileFilter::new(&patterns, &[], Tests::Any)
+        };
+        assert!(filter(8, 1_000).is_ok());
+        assert!(matches!(
+            filter(1, 60_000),
+            Err(FilterError::TooLong { n_bytes: 60_000 })
+        ));
+        assert!(matches!(filter(9, 1_000), Err(FilterError::TooLong { n_bytes: 9_000 })));
     }
 
     #[test]

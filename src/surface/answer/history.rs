@@ -22,6 +22,8 @@ use crate::surface::open::Workspace;
 
 /// Files that change together are told up to this number unless another limit is given.
 const MAX_COCHANGES: usize = 50;
+/// How large a pattern for authors may become.
+const MAX_AUTHOR_PROGRAM_BYTES: usize = 1 << 20;
 
 /// What is asked about the past of something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -248,7 +250,10 @@ pub(crate) fn log_filter(since: Option<&str>, until: Option<&str>, author: Optio
     let author = match author {
         None => None,
         Some(pattern) => {
-            let built = RegexBuilder::new(pattern).case_insensitive(true).build();
+            let built = RegexBuilder::new(pattern)
+                .case_insensitive(true)
+                .size_limit(MAX_AUTHOR_PROGRAM_BYTES)
+                .build();
             Some(built.with_context(|| format!("{pattern:?} is not a regular expression"))?)
         }
     };
