@@ -18,6 +18,7 @@ mod open;
 mod place;
 mod qdrant;
 mod share;
+mod unprintable;
 
 pub use doors::{Bodies, Doors, HttpOptions, ServeOptions};
 pub use history::{OpenedHistory, Uncommitted};

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use anstyle::{AnsiColor, Effects, Style};
 
 use super::input::read_line;
+use crate::surface::unprintable::{is_unprintable, json};
 
 /// Paths and names.
 pub(super) const STRONG: Style = Style::new().effects(Effects::BOLD);
@@ -100,7 +101,7 @@ impl Output {
 
     /// A JSON value on a line of its own.
     pub(super) fn json(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
-        let mut line = serde_json::to_vec(value)?;
+        let mut line = json(value)?;
         line.push(b'\n');
         self.bytes(&line)
     }
@@ -180,9 +181,7 @@ pub(super) fn note(text: &str) {
 
 /// The text with control characters, but for tab and newline, as `\u{…}` escapes. So are the marks that reorder text.
 pub(super) fn sanitize(text: &str) -> String {
-    let is_safe = |c: char| {
-        c == '\n' || c == '\t' || !(c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
-    };
+    let is_safe = |c: char| c == '\n' || c == '\t' || !is_unprintable(c);
     if text.chars().all(is_safe) {
         return text.to_owned();
     }

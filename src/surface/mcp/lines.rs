@@ -11,6 +11,8 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
+use crate::surface::unprintable::json as json_text;
+
 /// A message that is longer is dropped: 64 KiB is the longest text that a tool takes, and a call may hold several.
 const MAX_LINE_BYTES: usize = 8 << 20;
 /// Ids are kept until the answer is written, and stand in it.
@@ -163,7 +165,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Output<W> {
 
     /// Writes a message as a line. It is written whole even if nobody waits for it any more.
     pub(super) fn write(&self, message: &impl Serialize) -> JoinHandle<io::Result<()>> {
-        let line = serde_json::to_vec(message);
+        let line = json_text(message);
         let output = Arc::clone(&self.0);
         tokio::spawn(async move {
             let mut line = line?;
