@@ -22,10 +22,12 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
 
+use super::authority;
 use super::connection::{Limited, Pace};
 use super::stdio::told_to_end;
 use super::token::Access;
 use crate::surface::doors::HttpOptions;
+use crate::surface::unprintable;
 
 /// Where clients call.
 const PATH: &str = "/mcp";
@@ -141,11 +143,13 @@ async fn guard(
     let token = request.headers().get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
     let response = if !door.access.allows(token) {
         unauthorized()
+    } else if let Some(fault) = authority::fault(request.uri(), request.headers()) {
+        (StatusCode::FORBIDDEN, format!("{fault}\n")).into_response()
     } else if !pace.answers() {
         (StatusCode::SERVICE_UNAVAILABLE, "there are too many connections\n").into_response()
     } else {
         let response = match received(request).await {
-            Ok(request) => door.sessions.through(request, next).await,
+            Ok(request) => printable(door.sessions.through(request, next).await).await,
             Err(refused) => refused,
         };
         pace.rests();
@@ -158,6 +162,28 @@ async fn guard(
         "request"
     );
     response
+}
+
+/// The response with unprintable characters in its JSON escaped.
+async fn printable(response: Response) -> Response {
+    let is_json = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+    if !is_json {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    match to_bytes(body, usize::MAX)
+        .await
+        .map(|bytes| String::from_utf8(bytes.into()))
+    {
+        Ok(Ok(text)) => {
+            parts.headers.remove(header::CONTENT_LENGTH);
+            Response::from_parts(parts, Body::from(unprintable::printable(text)))
+        }
+        _ => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
 }
 
 /// The sessions of the older era, in the order of their last use.

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod asked;
+mod authority;
 mod blocking;
 mod connection;
 mod credentials;

@@ -311,6 +311,9 @@ fn hostile_origins_and_hosts_are_refused() {
         "null",
         "http://localhost.evil.example",
         "https://127.0.0.1.nip.io",
+        "http://localhost:80.evil.com",
+        "http://[::1].evil",
+        "http://user@localhost",
         "file://",
     ] {
         assert_eq!(list(&[("Origin", origin)]), 403, "{origin}");
@@ -320,10 +323,21 @@ fn hostile_origins_and_hosts_are_refused() {
         "evil.example:80",
         "localhost.evil.example",
         "127.0.0.1.nip.io",
+        "[::1].evil",
+        "[::1]:80.evil",
+        "localhost:80.evil.com",
+        "localhost:65536",
+        "user@localhost",
     ] {
         assert_eq!(list(&[("Host", host)]), 403, "{host}");
     }
     assert_eq!(list(&[("Host", "localhost:1")]), 200);
+    assert_eq!(list(&[("Host", "[::1]:1")]), 200);
+    assert_eq!(list(&[("Host", "localhost"), ("Host", "localhost")]), 403);
+    assert_eq!(
+        list(&[("Origin", "http://localhost"), ("Origin", "http://localhost")]),
+        403
+    );
     assert_eq!(server.send("POST", "/", &[], "{}").status, 404);
     assert_eq!(server.send("PUT", "/mcp", &[], "{}").status, 405);
 }
