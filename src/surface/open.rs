@@ -9,8 +9,8 @@ mod views;
 mod writing;
 
 use std::path::Path;
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
+use std::sync::{LazyLock, OnceLock};
 
 use anyhow::{Context as _, Result};
 
@@ -33,7 +33,8 @@ pub struct Workspace {
     /// Every setting.
     pub config: Config,
     location: Location,
-    static_model: StaticModel,
+    /// Read when it is first needed: most questions need none.
+    static_model: LazyLock<StaticModel>,
     foreign_model: Option<Box<dyn Embedder>>,
     remote_model: Option<RemoteEmbedder>,
     remote_sparse: Option<RemoteSparse>,
@@ -97,7 +98,7 @@ impl Workspace {
             repository,
             config,
             location,
-            static_model: StaticModel::embedded(),
+            static_model: LazyLock::new(StaticModel::embedded),
             foreign_model,
             remote_model,
             remote_sparse,

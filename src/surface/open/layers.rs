@@ -209,7 +209,7 @@ impl Workspace {
             unsaved,
             &self.repository,
             &segments,
-            &self.static_model,
+            self.static_model(),
             &self.options,
             interrupt,
         )?;

@@ -14,7 +14,7 @@ use crate::snapshot::View;
 impl Workspace {
     /// What makes the vectors that decide about nearness.
     pub fn embedder(&self) -> &dyn Embedder {
-        self.added_model().unwrap_or(&self.static_model)
+        self.added_model().unwrap_or(self.static_model())
     }
 
     /// The model that is in use beside the one inside the binary, if one is.
@@ -33,7 +33,7 @@ impl Workspace {
 
     /// The model inside the binary, which judges what is given to no other: messages of commits.
     pub(crate) fn own_model(&self) -> &dyn Embedder {
-        &self.static_model
+        self.static_model()
     }
 
     /// The profile that every segment has vectors of.

@@ -52,7 +52,7 @@ impl Workspace {
         Ingest {
             repository: &self.repository,
             sidecar,
-            embedder: &self.static_model,
+            embedder: self.static_model(),
             options: &self.options,
             patience: PATIENCE,
         }
