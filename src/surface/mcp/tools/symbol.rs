@@ -125,9 +125,15 @@ fn run(call: &Call<'_>) -> Result<Reply> {
     let is_rest_left = (n_told as usize) < own.total;
     let mut next = is_rest_left.then_some((n_told, 0));
     if included.history && n_references == 0 {
-        let (told, gap) = changes(call, &question, &outcome.definitions, &mut draft)?;
+        // Whatever becomes of the past, the rest is told.
+        let (told, gaps) = changes(call, &question, &outcome.definitions, &mut draft).unwrap_or_else(|error| {
+            (
+                None,
+                vec![format!("its changes are not known: {}", Failure::of(&error).error)],
+            )
+        });
         own.history = told;
-        gap.into_iter().for_each(|gap| provenance.also_incomplete(gap));
+        gaps.into_iter().for_each(|gap| provenance.also_incomplete(gap));
     }
     if included.refs {
         let max = n_references as usize + MAX_REFERENCES_OF_PAGE;
@@ -259,12 +265,12 @@ fn changes(
     question: &Question,
     definitions: &[FoundDefinition],
     draft: &mut Draft,
-) -> Result<(Option<ChangesOut>, Option<String>)> {
+) -> Result<(Option<ChangesOut>, Vec<String>)> {
     let [definition] = definitions else {
         if !definitions.is_empty() {
             draft.hint("history is told of one definition: ask for it by its id".to_owned());
         }
-        return Ok((None, None));
+        return Ok((None, Vec::new()));
     };
     let past = Past::of(call, &question.asked.reference, PATIENCE_FOR_COMMITS)?;
     let asked = HistoryQuestion {
@@ -287,7 +293,9 @@ fn changes(
         total: told.total,
         results: told.results,
     };
-    Ok((Some(out), past.gap()?))
+    let mut gaps = told.incomplete;
+    gaps.extend(past.gap()?);
+    Ok((Some(out), gaps))
 }
 
 /// References are told as text as far as there is room, and listed as far; how many are.
