@@ -366,7 +366,7 @@ impl Workspace {
     }
 
     /// Whether definitions were traced through some commits, so that it is to be done for new ones too.
-    fn is_traced(&self) -> bool {
+    pub(crate) fn is_traced(&self) -> bool {
         let is_traced = |state: &State| state.history.iter().any(|entry| entry.symbols.is_some());
         matches!(self.sidecar(), Ok(Some((_, Some(state)))) if is_traced(&state))
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::ingest::{Outcome, Progress, RecordOutcome, Stage, Target};
+use crate::ingest::{Outcome, Progress, RecordOutcome, Stage, Target, TraceOutcome};
 
 /// How many builds of one repository run at once: they would only take turns at its lock.
 const MAX_RUNNING: usize = 1;
@@ -44,6 +44,8 @@ pub(super) enum Task {
     Record,
     /// And what makes them searchable.
     Searchable,
+    /// And what they did to definitions.
+    Trace,
 }
 
 impl Task {
@@ -53,6 +55,7 @@ impl Task {
             Self::Index => "index",
             Self::Record => "commits",
             Self::Searchable => "searchable_commits",
+            Self::Trace => "traced_commits",
         }
     }
 }
@@ -64,6 +67,8 @@ pub(super) enum Made {
     Index(Outcome),
     /// Records of commits.
     Records(RecordOutcome),
+    /// Records of commits, and what they did to definitions.
+    Traced(RecordOutcome, TraceOutcome),
 }
 
 impl Made {
@@ -75,6 +80,10 @@ impl Made {
             Self::Records(outcome) => format!(
                 "{} new commits recorded, {} in all",
                 outcome.n_new_commits, outcome.n_commits
+            ),
+            Self::Traced(recorded, traced) => format!(
+                "{} new commits recorded, {} in all; definitions traced through {} more",
+                recorded.n_new_commits, recorded.n_commits, traced.n_new_commits
             ),
         }
     }
@@ -147,7 +156,7 @@ impl Advance {
     pub(super) fn to_text(self) -> String {
         let listed = match self.task {
             Task::Index => "files",
-            Task::Record | Task::Searchable => "commits",
+            Task::Record | Task::Searchable | Task::Trace => "commits",
         };
         match (self.has_begun, self.stage) {
             (false, _) => "waiting for other builds".to_owned(),
@@ -173,7 +182,7 @@ impl Jobs {
         let is_it = |job: &&Arc<Job>| {
             let is_same = match task {
                 Task::Index => job.target.tree == target.tree,
-                Task::Record | Task::Searchable => job.target.commit == target.commit,
+                Task::Record | Task::Searchable | Task::Trace => job.target.commit == target.commit,
             };
             job.task == task && is_same && job.is_running() && !job.interrupt.load(Ordering::Relaxed)
         };

@@ -135,10 +135,16 @@ fn record(workspace: &Workspace, records: &Mutex<Option<History>>, job: &Job) ->
                     workspace.index_past(None, job, &job.interrupt)?;
                     Ok(outcome)
                 }),
+            Task::Trace => workspace.record_history(&[commit], job, &job.interrupt),
             Task::Record | Task::Index => workspace.record_commits(&[commit], job, &job.interrupt),
         };
         match recorded {
             Err(error) if is_read_only(&error) => {}
+            Ok(recorded) if job.task == Task::Trace => {
+                let traced = workspace.trace_history(job, &job.interrupt)?;
+                workspace.index_past(None, job, &job.interrupt)?;
+                return Ok(Made::Traced(recorded, traced));
+            }
             ended => return ended.map(Made::Records),
         }
     }

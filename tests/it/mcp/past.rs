@@ -211,13 +211,19 @@ fn a_long_past_is_recorded_in_the_background() {
         answer = client.call("history", json!({"target": "a.txt", "limit": 1}));
     }
     assert_eq!(answer.facts["total"], 9_001, "{}", answer.text);
-    // What is new since is recorded by an update, as by the command line.
+    // What is new since is recorded and traced by an update, as by the command line.
+    let traced = client.call("index", json!({"wait": 60, "history": true}));
+    assert_eq!(traced.all("task"), ["index", "traced_commits"], "{}", traced.text);
+    let status = client.call("status", json!({}));
+    assert_eq!(status.facts["history"]["traced"], 9_001, "{}", status.facts);
     repo.write("a.txt", "last\n");
     repo.commit("last");
     let updated = client.call("index", json!({"op": "update", "wait": 60}));
-    assert_eq!(updated.all("task"), ["index", "searchable_commits"], "{}", updated.text);
+    assert_eq!(updated.all("task"), ["index", "traced_commits"], "{}", updated.text);
     assert!(
-        updated.text.contains("1 new commits recorded, 9002 in all"),
+        updated
+            .text
+            .contains("1 new commits recorded, 9002 in all; definitions traced through 1 more"),
         "{}",
         updated.text
     );

@@ -37,7 +37,7 @@ pub(super) const TOOL: Tool = Tool {
             "",
         ),
         Parameter::new("refs", Kind::Texts, "default: HEAD"),
-        Parameter::new("history", Kind::Flag, "record commits too"),
+        Parameter::new("history", Kind::Flag, "record commits and trace definitions too"),
         Parameter::new("wait", Kind::Number(MAX_WAIT_SECONDS), "seconds, default 8"),
         Parameter::new("dry_run", Kind::Flag, ""),
     ],
@@ -199,7 +199,11 @@ fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
                 is_all &= is_done;
                 rows.push((facts, line));
                 if is_done && (call.arguments.flag("history") || desk.workspace.has_history()) {
-                    let job = desk.record(Task::Searchable, reference, *target);
+                    let task = match call.arguments.flag("history") || desk.workspace.is_traced() {
+                        true => Task::Trace,
+                        false => Task::Searchable,
+                    };
+                    let job = desk.record(task, reference, *target);
                     let (facts, line, is_done) = waited(call, &job, reference, deadline, &n_before)?;
                     is_all &= is_done;
                     rows.push((facts, line));
@@ -263,7 +267,7 @@ fn told(reference: &str, job: &Job, end: Option<End>) -> (Value, String) {
     facts["state"] = state.into();
     let what = match job.task {
         Task::Index => String::new(),
-        Task::Record | Task::Searchable => " (commits)".to_owned(),
+        Task::Record | Task::Searchable | Task::Trace => " (commits)".to_owned(),
     };
     let line = match end {
         None => {
@@ -280,10 +284,13 @@ fn told(reference: &str, job: &Job, end: Option<End>) -> (Value, String) {
                     facts["new_blobs"] = outcome.n_new_blobs.into();
                     facts["new_chunks"] = outcome.n_new_chunks.into();
                 }
-                Made::Records(outcome) => {
+                Made::Records(outcome) | Made::Traced(outcome, _) => {
                     facts["new_commits"] = outcome.n_new_commits.into();
                     facts["commits"] = outcome.n_commits.into();
                 }
+            }
+            if let Made::Traced(_, outcome) = &made {
+                facts["newly_traced"] = outcome.n_new_commits.into();
             }
             made.to_text()
         }
