@@ -18,6 +18,7 @@ mod grep;
 mod history;
 mod hit;
 mod lexical_leg;
+mod likely;
 mod lines;
 mod meaning;
 mod mentions;
@@ -54,6 +55,7 @@ pub use history::{
     near_paths, patch_of, unified,
 };
 pub use hit::{Hit, HitPlace, Symbol};
+pub use likely::{Likely, Sought, likely, n_not_indexed};
 pub use lines::LineStarts;
 pub use near::{Near, nearest};
 pub use outline::{

@@ -12,13 +12,13 @@ use anyhow::Result;
 use super::blocking::Seat;
 use super::credentials::is_credential;
 use super::failure::Failure;
-use super::jobs::{End, Job, Jobs, Made, Task};
+use super::jobs::{Advance, End, Job, Jobs, Made, Task};
 use crate::git::{KnownFiles, Repository, Stillness, WorkTreeChanges};
 use crate::history::History;
 use crate::index::Segments;
 use crate::ingest::{Outcome, Target};
 use crate::model::{CommitId, TreeId};
-use crate::snapshot::View;
+use crate::snapshot::{FileEntry, FileId, ListedFile, View};
 use crate::surface::open::{Base, Keeping, READ_ONLY_NOTE, Workspace, is_read_only};
 
 /// Views that are held of one repository; each has its lists of files and documents in memory.
@@ -29,8 +29,6 @@ const MAX_BASES: usize = 4;
 const MAX_PARTS: usize = 8;
 /// A snapshot of a partial clone is looked at anew after so long: objects may have come.
 const PARTIAL_FOR: Duration = Duration::from_secs(5);
-/// Whoever waits for less than this wants an answer at once.
-const SHORT: Duration = Duration::from_secs(1);
 /// A watch over the files is begun again when nothing was noted for so long.
 const CALM: Duration = Duration::from_millis(300);
 /// How often a view is tried when the repository changes under the call.
@@ -50,8 +48,8 @@ pub(super) struct Desk {
     searchable: Mutex<Option<CommitId>>,
     files: Mutex<Files>,
     bases: Arc<Mutex<Vec<HeldBase>>>,
-    /// Of the tree that is being indexed.
-    listed: Mutex<Option<(TreeId, Base)>>,
+    /// Of the tree that is being indexed, as of a generation of the sidecar.
+    listed: Mutex<Option<(TreeId, Option<u64>, Base)>>,
     views: Mutex<Vec<Arc<Seen>>>,
     /// One view is made at a time, so that calls at once do not all make the same.
     making: Mutex<()>,
@@ -89,7 +87,7 @@ pub(super) struct Seen {
     changes: Option<Arc<WorkTreeChanges>>,
     /// What is still being built, if it is not all there and was wanted.
     pub(super) building: Option<Arc<Job>>,
-    /// Whether only the files are known.
+    /// Whether only the files are known, and what was indexed of them before.
     pub(super) is_listed: bool,
 }
 
@@ -107,6 +105,8 @@ pub(super) struct Looking<'a> {
     pub(super) interrupt: &'a AtomicBool,
     /// The caller's place.
     pub(super) seat: &'a Seat,
+    /// Told how far a build is while the call waits for it.
+    pub(super) progress: &'a (dyn Fn(Advance) + Sync),
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -262,18 +262,8 @@ impl Desk {
         if let Some(seen) = self.held(&is_it) {
             return Ok(seen);
         }
-        let provenance = self.workspace.provenance(reference, target);
-        let view = match (reference, &changes) {
-            ("INDEX", _) => self.workspace.over_index(base.base, provenance, looking.interrupt)?,
-            (_, Some(changes)) => {
-                let changes = WorkTreeChanges::clone(changes);
-                self.workspace
-                    .over_changes(base.base, provenance, changes, looking.interrupt)?
-            }
-            _ => base.base.view(provenance),
-        };
         let seen = Arc::new(Seen {
-            view: view.without(is_credential),
+            view: self.view_over(base.base, reference, target, changes.as_deref(), looking.interrupt)?,
             note: base.note,
             valid: Mutex::new(Instant::now()),
             reference: reference.to_owned(),
@@ -290,6 +280,62 @@ impl Desk {
         }
         drop(making);
         Ok(seen)
+    }
+
+    /// A snapshot with what is changed or staged laid over it, without files that hold credentials.
+    fn view_over(
+        &self,
+        base: Base,
+        reference: &str,
+        target: Option<Target>,
+        changes: Option<&WorkTreeChanges>,
+        interrupt: &AtomicBool,
+    ) -> Result<View> {
+        let provenance = self.workspace.provenance(reference, target);
+        let view = match (reference, changes) {
+            ("INDEX", _) => self.workspace.over_index(base, provenance, interrupt)?,
+            (_, Some(changes)) => self
+                .workspace
+                .over_changes(base, provenance, changes.clone(), interrupt)?,
+            _ => base.view(provenance),
+        };
+        Ok(view.without(is_credential))
+    }
+
+    /// The same state with files extracted in memory that only are listed in it.
+    pub(super) fn with_files(&self, seen: &Seen, files: &[FileId], interrupt: &AtomicBool) -> Result<Arc<Seen>> {
+        let listed = |id: &FileId| {
+            let FileEntry {
+                path, mode, oid, lang, ..
+            } = seen.view.file(*id).entry();
+            ListedFile {
+                path,
+                mode,
+                oid,
+                lang,
+                left_out: None,
+            }
+        };
+        let mut base = seen
+            .target
+            .map(|target| self.listed(target))
+            .transpose()?
+            .unwrap_or_default();
+        if !files.is_empty() {
+            let files = files.iter().map(listed).collect();
+            base = self.workspace.with_files(base, files, interrupt)?;
+        }
+        let (reference, changes) = (seen.reference.as_str(), seen.changes.as_deref());
+        Ok(Arc::new(Seen {
+            view: self.view_over(base, reference, seen.target, changes, interrupt)?,
+            note: seen.note,
+            valid: Mutex::new(Instant::now()),
+            reference: reference.to_owned(),
+            target: seen.target,
+            changes: seen.changes.clone(),
+            is_listed: true,
+            building: seen.building.clone(),
+        }))
     }
 
     fn held(&self, is_it: &dyn Fn(&Seen) -> bool) -> Option<Arc<Seen>> {
@@ -327,14 +373,13 @@ impl Desk {
             return Ok((Based { base, note: None }, Known::Files));
         };
         let job = self.build(reference, target).0;
-        // Who asks for a first answer has waited once; a build that goes on for longer will not end in a moment.
-        let patience = match patience < SHORT {
-            true => patience.saturating_sub(job.advance().elapsed),
-            false => patience,
-        };
+        let patience = job.worth_waiting(patience);
         let end = match patience.is_zero() {
             true => job.end(),
-            false => looking.seat.away(|| job.wait(patience, looking.interrupt, &|_| {})),
+            false => {
+                let wait = || job.wait(patience, looking.interrupt, looking.progress);
+                looking.seat.away(wait)
+            }
         };
         match end {
             Some(End::Failed(error)) => Err(Failure::new(error, "status with op=health says more").into()),
@@ -349,16 +394,18 @@ impl Desk {
         }
     }
 
-    /// The files of a tree that is being indexed, listed once.
+    /// The files of a tree that is being indexed, listed once for each generation of the sidecar: a build publishes as it goes.
     fn listed(&self, target: Target) -> Result<Base> {
+        let generation = self.workspace.sidecar().ok().flatten().and_then(|(_, state)| state);
+        let generation = generation.map(|state| state.generation);
         let mut listed = locked(&self.listed);
-        if let Some((tree, base)) = listed.as_ref()
-            && *tree == target.tree
+        if let Some((tree, known, base)) = listed.as_ref()
+            && (*tree, *known) == (target.tree, generation)
         {
             return Ok(base.clone());
         }
         let base = self.workspace.listed(target)?;
-        *listed = Some((target.tree, base.clone()));
+        *listed = Some((target.tree, generation, base.clone()));
         Ok(base)
     }
 

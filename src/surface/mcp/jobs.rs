@@ -106,6 +106,9 @@ pub(super) struct Job {
     started: Instant,
     has_begun: AtomicBool,
     course: Mutex<Course>,
+    /// How many answers hold it up.
+    n_holds: Mutex<usize>,
+    let_go: Condvar,
     end: Mutex<Option<End>>,
     ended: Condvar,
 }
@@ -201,6 +204,8 @@ impl Jobs {
             started: Instant::now(),
             has_begun: AtomicBool::new(false),
             course: Mutex::default(),
+            n_holds: Mutex::default(),
+            let_go: Condvar::new(),
             end: Mutex::new(None),
             ended: Condvar::new(),
         });
@@ -330,6 +335,26 @@ impl Job {
         }
     }
 
+    /// How long a call that can wait for `patience` waits. What goes on for longer than a call waits is not waited for by every call.
+    pub(super) fn worth_waiting(&self, patience: Duration) -> Duration {
+        let advance = self.advance();
+        let rest = advance.n_ahead.saturating_sub(advance.n_done) as u32;
+        let left = advance
+            .elapsed
+            .checked_div(advance.n_done as u32)
+            .map(|of_one| of_one.saturating_mul(rest));
+        match left {
+            Some(left) if left <= patience => patience,
+            _ => patience.saturating_sub(advance.elapsed),
+        }
+    }
+
+    /// Holds the build up as long as what is returned lives: an answer that could not wait for it needs the processors.
+    pub(super) fn hold(self: &Arc<Self>) -> Hold {
+        *self.n_holds.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Hold(Arc::clone(self))
+    }
+
     fn course(&self) -> MutexGuard<'_, Course> {
         self.course.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -367,18 +392,39 @@ impl Job {
         if is_told_to_stop() {
             return self.finish(End::Stopped);
         }
-        self.finish(match std::panic::catch_unwind(AssertUnwindSafe(|| run(self))) {
-            Ok(Ok(Made::Index(outcome))) if outcome.interrupted => End::Stopped,
-            Ok(Ok(made)) => End::Done(made),
-            Ok(Err(_)) if is_told_to_stop() => End::Stopped,
-            Ok(Err(error)) => End::Failed(format!("{error:#}")),
-            Err(_) => End::Failed("the build panicked".to_owned()),
-        });
+        self.finish(
+            match std::panic::catch_unwind(AssertUnwindSafe(|| apart(|| run(self)))) {
+                Ok(Ok(Made::Index(outcome))) if outcome.interrupted => End::Stopped,
+                Ok(Ok(made)) => End::Done(made),
+                Ok(Err(_)) if is_told_to_stop() => End::Stopped,
+                Ok(Err(error)) => End::Failed(format!("{error:#}")),
+                Err(_) => End::Failed("the build panicked".to_owned()),
+            },
+        );
     }
 
     fn finish(&self, end: End) {
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
         self.ended.notify_all();
+    }
+}
+
+/// Runs a build on threads of its own: on those that all share, an answer would wait for hundreds of files.
+fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    match rayon::ThreadPoolBuilder::new().build() {
+        Ok(pool) => pool.install(work),
+        // There is no room for more threads.
+        Err(_) => work(),
+    }
+}
+
+/// Holds a build up.
+pub(super) struct Hold(Arc<Job>);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        *self.0.n_holds.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.let_go.notify_all();
     }
 }
 
@@ -395,6 +441,11 @@ impl Progress for Job {
 
     fn advance(&self, _: u64) {
         self.course().n_done += 1;
+        let mut n_holds = self.n_holds.lock().unwrap_or_else(PoisonError::into_inner);
+        while *n_holds > 0 && !self.interrupt.load(Ordering::Relaxed) {
+            let waited = self.let_go.wait_timeout(n_holds, TICK);
+            n_holds = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     fn end(&self) {
@@ -431,6 +482,9 @@ mod tests {
             released.recv_timeout(LONG)?;
             Ok(Made::Index(Outcome::default()))
         });
+        while !first.0.advance().has_begun {
+            std::thread::yield_now();
+        }
         let ask = |number: u8| {
             let begin = begin.clone();
             let run = move |_: &Job| {
@@ -477,6 +531,30 @@ mod tests {
             ("1 of 2 paths read", 4),
         ];
         assert_eq!(counted, expected.map(|(text, n_all)| (text.to_owned(), n_all)));
+    }
+
+    #[test]
+    fn a_build_goes_on_when_nothing_holds_it_up() {
+        let jobs = Jobs::default();
+        let (begin, begun) = mpsc::channel();
+        let (tell, told) = mpsc::channel();
+        let run = move |job: &Job| {
+            begun.recv_timeout(LONG)?;
+            Progress::advance(job, 0);
+            tell.send(())?;
+            Ok(Made::Index(Outcome::default()))
+        };
+        let (job, _) = jobs.ensure(Task::Index, "one", target(1), run);
+        let holds = [job.hold(), job.hold()];
+        begin.send(()).unwrap();
+        while job.advance().n_done == 0 {
+            std::thread::yield_now();
+        }
+        for hold in holds {
+            assert!(told.try_recv().is_err());
+            drop(hold);
+        }
+        told.recv_timeout(LONG).unwrap();
     }
 
     #[test]

@@ -15,7 +15,6 @@ mod guides;
 mod http;
 mod hub;
 mod jobs;
-mod lexical;
 mod lines;
 mod past;
 mod prompts;
@@ -28,6 +27,9 @@ mod suggest;
 mod token;
 mod tool;
 mod tools;
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

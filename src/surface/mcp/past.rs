@@ -13,12 +13,10 @@ use super::question::Question;
 use super::tool::Call;
 use crate::history::History;
 use crate::ingest::Target;
+use crate::query::Sought;
 use crate::surface::answer::{Named, ProvenanceOut, named};
 use crate::surface::history::{OpenedHistory, Uncommitted};
 use crate::surface::open::{Keeping, Workspace, is_read_only};
-
-/// How long a call waits for the index that says what a name means.
-const PATIENCE_FOR_NAMES: Duration = Duration::from_secs(3);
 
 /// The past of a revision as far as it is known.
 pub(super) struct Past {
@@ -95,10 +93,22 @@ impl Past {
 
 /// The definitions that a name means at the revision of a call.
 pub(super) fn meant(call: &Call<'_>, name: &str) -> Result<Named> {
-    let question = Question::of_part(call, PATIENCE_FOR_NAMES)?;
-    let hint = "name a path, or path#name, or ask again in a while";
-    question.needs_index("what the name means is not known yet", hint, None)?;
+    let mut question = Question::of_part(call, call.patience())?;
+    let bare = name
+        .rsplit(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
+        .next();
+    let has_all = question.fill(
+        call,
+        &Sought {
+            name: bare.map(str::to_owned),
+            ..Sought::default()
+        },
+    )?;
     let (mut found, near) = named(call.workspace()?, &question.seen.view, name)?;
+    if !has_all || found.is_empty() {
+        let hint = "name a path, or path#name, or ask again in a while";
+        question.needs_index("what the name means is not known yet", hint, None)?;
+    }
     found.retain(|candidate| !is_credential(candidate.path.as_bytes()));
     Ok((found, near))
 }

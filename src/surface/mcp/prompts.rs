@@ -158,6 +158,7 @@ fn paths(
         takes_last: true,
         interrupt,
         seat,
+        progress: &|_| {},
     })?;
     let paths = seen
         .view

@@ -9,8 +9,10 @@ use serde_json::Value;
 use super::asked::{Asked, Stale};
 use super::desk::{Looking, Seen};
 use super::failure::Failure;
+use super::jobs::Hold;
 use super::tool::Call;
-use crate::query::{CursorKey, FileFilter, Sources, Tests};
+use crate::query::{CursorKey, FileFilter, Sought, Source, Sources, Tests, likely, n_not_indexed};
+use crate::snapshot::FileId;
 use crate::surface::answer::{ProvenanceOut, inside};
 
 /// What the body of a tool begins with.
@@ -26,6 +28,10 @@ pub(super) struct Question {
     /// How old the view is, if a new one could not be had yet.
     old: Option<Duration>,
     key: CursorKey,
+    /// Files were indexed for this answer alone, so that no other answer goes on from it.
+    is_for_once: bool,
+    /// Keeps the build from taking the processors until this is answered.
+    hold: Option<Hold>,
 }
 
 impl Question {
@@ -68,6 +74,7 @@ impl Question {
             takes_last: asked.stale == Stale::Ignore,
             interrupt: call.interrupt,
             seat: call.seat,
+            progress: call.progress,
         })?;
         if let Some(job) = seen.building.as_ref().filter(|_| asked.stale == Stale::Error) {
             return Err(Failure::new(
@@ -87,7 +94,50 @@ impl Question {
             after,
             old,
             key,
+            is_for_once: false,
+            hold: None,
         })
+    }
+
+    /// While the index is being built: indexes in memory the files that are likely to answer. Returns whether no other file can.
+    pub(super) fn fill(&mut self, call: &Call<'_>, sought: &Sought) -> Result<bool> {
+        let Some(job) = &self.seen.building else {
+            return Ok(true);
+        };
+        self.hold.get_or_insert_with(|| job.hold());
+        let workspace = call.workspace()?;
+        let found = likely(
+            &self.seen.view,
+            &workspace.repository,
+            sought,
+            &self.filter,
+            workspace.build_options().max_blob_bytes,
+            call.reading_ends(),
+            call.interrupt,
+        );
+        self.seen = call.desk()?.with_files(&self.seen, &found.files, call.interrupt)?;
+        self.is_for_once = !self.is_indexed();
+        Ok(found.is_all)
+    }
+
+    /// The lines of a file around one of them.
+    pub(super) fn text_around(&self, call: &Call<'_>, file: FileId, line: u32) -> Result<String> {
+        const LINES_BEFORE: u32 = 5;
+        const LINES: usize = 30;
+        let Source::Bytes(bytes) = self.sources(call)?.reader().read(file)? else {
+            return Ok(String::new());
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        let lines = text
+            .lines()
+            .skip(line.saturating_sub(LINES_BEFORE) as usize)
+            .take(LINES);
+        Ok(lines.collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Whether every file is indexed that can be.
+    pub(super) fn is_indexed(&self) -> bool {
+        self.seen.building.is_none() || n_not_indexed(&self.seen.view) == 0
     }
 
     /// What files are read through.
@@ -105,14 +155,14 @@ impl Question {
         self.after.map_or(0, |(n_told, _)| n_told as usize)
     }
 
-    /// A cursor to what comes after a position.
-    pub(super) fn cursor(&self, position: (u32, u32)) -> String {
-        self.key.write(position)
+    /// A cursor to what comes after a position; none where another answer would not come from the same files.
+    pub(super) fn cursor(&self, position: (u32, u32)) -> Option<String> {
+        (!self.is_for_once).then(|| self.key.write(position))
     }
 
-    /// Fails while only the files are known.
+    /// Fails while files are not indexed.
     pub(super) fn needs_index(&self, what: &str, hint: &str, retry: Option<Value>) -> Result<()> {
-        let Some(job) = &self.seen.building else {
+        let Some(job) = self.seen.building.as_ref().filter(|_| !self.is_indexed()) else {
             return Ok(());
         };
         let told = job.to_text();
@@ -123,11 +173,14 @@ impl Question {
     /// What an answer is about that an index is needed for.
     pub(super) fn provenance(&self) -> ProvenanceOut {
         let mut provenance = self.provenance_of_files();
-        if let Some(job) = &self.seen.building {
+        let n_missing = n_not_indexed(&self.seen.view);
+        if let Some(job) = self.seen.building.as_ref().filter(|_| n_missing > 0) {
             provenance.also_incomplete(format!(
-                "this revision is being indexed ({}, {:.0} s so far): the answer comes from reading files, ask again for the full one",
+                "this revision is being indexed ({}, {:.0} s so far): {n_missing} of {} files are not indexed yet; ask again for the full \
+                 answer",
                 job.to_text(),
-                job.advance().elapsed.as_secs_f64()
+                job.advance().elapsed.as_secs_f64(),
+                self.seen.view.n_files()
             ));
         }
         provenance

@@ -44,8 +44,8 @@ codescout searches and reads this git repository at any revision: use it before 
 - Then read target=path:10-60 instead of whole files.
 Every tool takes ref (branch, tag, commit, INDEX; default WORKTREE: files as they are on disk, unsaved-to-git edits included) and
 max_tokens (default 2000); nothing is checked out. Answers begin with what they are about; complete: false says why. next_cursor
-given back as cursor continues. A failed call says in hint and try what would work. No index is needed first: it is built by the
-first question, which is answered from the files meanwhile. status op=guide explains more.";
+given back as cursor continues. A failed call says in hint and try what would work. No index is needed first: the first
+question builds it, and is answered within seconds from the most likely files where that takes longer. status op=guide explains more.";
 
 /// How long lists may be kept: they change with the program alone.
 const LIST_TTL_MS: u64 = 3_600_000;

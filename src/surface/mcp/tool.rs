@@ -19,6 +19,10 @@ use crate::surface::open::Workspace;
 
 /// No question takes longer: clients wait for a minute at least, people less.
 pub(super) const QUESTION_TIME: Duration = Duration::from_secs(10);
+/// How long after a call came in it waits for an index. What is left of ten seconds is for an answer without it, on a busy machine.
+const BUILD_TIME: Duration = Duration::from_millis(4_500);
+/// How long after a call came in files are read to find those that it is likely about.
+const READING_TIME: Duration = Duration::from_millis(5_700);
 
 /// A tool: what is said of it, and its body.
 #[derive(Clone, Copy)]
@@ -92,6 +96,17 @@ impl Call<'_> {
                 Ok(self.found.get_or_init(|| desk))
             }
         }
+    }
+
+    /// How long the call still waits for an index that is being built.
+    pub(super) fn patience(&self) -> Duration {
+        BUILD_TIME.saturating_sub(self.began.elapsed())
+    }
+
+    /// Until when files are read that are not indexed yet; a call that has waited longer still reads some.
+    pub(super) fn reading_ends(&self) -> Instant {
+        const LEAST: Duration = Duration::from_millis(500);
+        (self.began + READING_TIME).max(Instant::now() + LEAST)
     }
 
     /// The repository itself, its sidecar and settings.

@@ -61,6 +61,15 @@ impl Workspace {
         Ok(Some(Base { segments, layers }))
     }
 
+    /// The same with some of its files extracted in memory.
+    pub(crate) fn with_files(&self, mut base: Base, files: Vec<ListedFile>, interrupt: &AtomicBool) -> Result<Base> {
+        let changes = files.into_iter().map(Change::Present).collect();
+        let (segments, manifest) = self.lay_over(changes, &HashMap::new(), base.segments, interrupt)?;
+        base.segments = segments;
+        base.layers.push(manifest);
+        Ok(base)
+    }
+
     /// The files of a tree: all, or those at some paths and the rules for them.
     fn files_of(&self, target: Target, paths: Option<&[RepoPath]>) -> Result<Vec<Change>> {
         let mut reader = self.repository.reader();

@@ -1,11 +1,8 @@
 //! What tools are and what they answer.
 
-use std::time::Instant;
-
 use serde_json::{Value, json};
 
 use super::{Answer, Client, project};
-use crate::cli::call;
 use crate::support::TestRepo;
 
 /// How tokens of a listing are counted: one for each 3.5 bytes of its JSON, which is more than tokenizers of models make of it.
@@ -557,35 +554,4 @@ fn no_tool_knows_what_files_with_credentials_hold() {
     assert_eq!(hidden, similar(&mut client, "config/nothing.yaml:2"));
     let answer = client.call("outline", json!({"view": "tree"}));
     assert_eq!(answer.facts["coverage"]["skipped"]["credentials"], 4, "{}", answer.text);
-}
-
-#[test]
-fn the_first_answer_does_not_wait_for_the_index() {
-    let repo = project();
-    call(&repo, &["index"]).expect(0);
-    repo.write("src/late.rs", "/// Adds.\npub fn add_late() {}\n");
-    repo.commit("late");
-    // As long as another process writes, a build cannot end.
-    let lock = std::fs::File::open(repo.path(".codescout/lock")).unwrap();
-    lock.lock().unwrap();
-    let mut client = Client::legacy(&repo, &[]);
-    let began = Instant::now();
-    let answer = client.call("search", json!({"query": "where is add_late defined"}));
-    let took = began.elapsed();
-    // Far more than the two seconds that are promised: a debug build, on machines that are busy with other tests.
-    assert!(took.as_secs_f64() < 20.0, "{took:?}");
-    assert_eq!(answer.facts["complete"], false);
-    assert!(answer.text.contains("being indexed"), "{}", answer.text);
-    assert_eq!(answer.all("path")[0], "src/late.rs", "{}", answer.text);
-    let running = client.call("status", json!({"op": "jobs"}));
-    assert_eq!(running.results()[0]["state"], "running", "{}", running.text);
-    let strict = client.call("search", json!({"query": "add_late", "stale": "error"}));
-    assert!(strict.failure().contains("still being indexed"), "{strict:?}");
-    let tree = client.call("outline", json!({"view": "tree"}));
-    assert!(tree.text.contains("late.rs"), "{}", tree.text);
-    let lines = client.call("read", json!({"target": "src/late.rs", "lines": "1"}));
-    assert_eq!(lines.results().len(), 1);
-    drop(lock);
-    let answer = client.call_complete("symbol", json!({"name": "add_late"}));
-    assert_eq!(answer.all("path"), ["src/late.rs"]);
 }

@@ -1,7 +1,5 @@
 //! `outline`: what is here.
 
-use std::time::Duration;
-
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -12,14 +10,11 @@ use super::super::question::Question;
 use super::super::reply::{Draft, Reply, single};
 use super::super::tool::{Call, QUESTION_TIME, Tool, results};
 use crate::extract;
-use crate::query::{files_below, kind_name};
+use crate::query::{Sought, files_below, kind_name};
 use crate::snapshot::FileId;
 use crate::surface::answer::{
     NodeOut, OutlineBody, OutlineKind, OutlineQuestion, ProvenanceOut, SummaryOut, inside, outline, outline_path,
 };
-
-/// How long a call waits for an index that is being built; a tree needs none.
-const PATIENCE: Duration = Duration::from_secs(8);
 
 pub(super) const TOOL: Tool = Tool {
     name: "outline",
@@ -70,21 +65,31 @@ struct Row {
 
 fn run(call: &Call<'_>) -> Result<Reply> {
     let view = call.arguments.text("view");
-    let patience = match view {
-        Some("tree") => None,
-        _ => Some(PATIENCE),
-    };
-    let question = Question::of(call, patience)?;
-    if view != Some("tree") {
-        question.needs_index(
-            "only the tree is known yet",
-            "ask again in a while; view=tree, search and read work meanwhile",
-            Some(json!({"tool": "outline", "arguments": {"view": "tree"}})),
-        )?;
-    }
+    let is_tree = view == Some("tree");
+    let mut has_all = true;
+    let mut question = Question::of(call, (!is_tree).then(|| call.patience()))?;
     let outlined = outlined(call, &question)?;
+    if !is_tree {
+        let files = files_below(&question.seen.view, &outlined.path, &outlined.filter);
+        let sought = Sought {
+            // A map or a summary of everything is of no use with some of the files.
+            files: if outlined.path.is_empty() { Vec::new() } else { files },
+            ..Sought::default()
+        };
+        has_all = question.fill(call, &sought)?;
+        if outlined.path.is_empty() {
+            question.needs_index(
+                "only the tree is known yet",
+                "ask again in a while; view=tree, an outline of a file, search and read work meanwhile",
+                Some(json!({"tool": "outline", "arguments": {"view": "tree"}})),
+            )?;
+        }
+    }
     let found = outline(&question.sources(call)?, &outlined)?;
-    let mut provenance = question.provenance_of_files();
+    let mut provenance = match has_all {
+        true => question.provenance_of_files(),
+        false => question.provenance(),
+    };
     if found.kind == OutlineKind::Headings {
         let unknown = without_headings(&question, &outlined);
         if unknown > 0 {
@@ -190,7 +195,8 @@ fn page(
         }
         n_told += 1;
     }
-    let next = (n_told < rows.len()).then(|| question.cursor((n_told as u32, 0)));
+    let is_rest_left = n_told < rows.len();
+    let next = question.cursor((n_told as u32, 0)).filter(|_| is_rest_left);
     Ok(draft.finish(provenance, next, own))
 }
 

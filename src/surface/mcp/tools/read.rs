@@ -115,7 +115,7 @@ fn run(call: &Call<'_>) -> Result<Reply> {
             }
         }
     }
-    let next_cursor = next.map(|position| question.cursor(position));
+    let next_cursor = next.and_then(|position| question.cursor(position));
     Ok(draft.finish(&question.provenance_of_files(), next_cursor, &own(&body)))
 }
 

@@ -1,6 +1,6 @@
 //! `search`: find anything.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 use serde::Serialize;
@@ -10,13 +10,12 @@ use super::super::arguments::{Kind, Parameter};
 use super::super::asked::{Asked, Detail, OF_FILES};
 use super::super::credentials::is_credential;
 use super::super::failure::Failure;
-use super::super::lexical;
 use super::super::question::Question;
 use super::super::reply::{Body, Draft, Reply};
 use super::super::tool::{Call, QUESTION_TIME, Tool, results};
 use super::search_commits::{self, Inside};
 use crate::ingest::NoProgress;
-use crate::query::{CursorKey, Judges, Mode, Pattern, PatternOptions, Request, Rerank};
+use crate::query::{CursorKey, Judges, Mode, Pattern, PatternOptions, Request, Rerank, Sought, split_position};
 use crate::snapshot::Documents;
 use crate::surface::answer::{
     ProvenanceOut, RefView, ResultOut, SearchPage, lines_request, matching_lines, ranked, ranked_in_past,
@@ -25,8 +24,6 @@ use crate::surface::answer::{
 
 /// Lines of a snippet unless another number is asked for.
 const DEFAULT_CONTEXT_LINES: usize = 6;
-/// How long a search waits for an index that is being built before it reads the files instead.
-const PATIENCE: Duration = Duration::from_millis(600);
 
 pub(super) const TOOL: Tool = Tool {
     name: "search",
@@ -113,7 +110,13 @@ fn run(call: &Call<'_>) -> Result<Reply> {
         )
         .into());
     }
-    let question = Question::of(call, PATIENCE)?;
+    // Lines that match are found in the files themselves.
+    let patience = if pattern.is_some() {
+        Duration::ZERO
+    } else {
+        call.patience()
+    };
+    let mut question = Question::of(call, patience)?;
     let limit = question.asked.limit;
     let mut page = match pattern {
         Some(pattern) => {
@@ -121,10 +124,11 @@ fn run(call: &Call<'_>) -> Result<Reply> {
             let request = lines_request(pattern, question.filter.clone(), around, limit, question.after);
             matching_lines(&question.sources(call)?, &request, call.interrupt)?
         }
-        None if question.seen.building.is_some() => {
-            lexical::search(call, &question.seen, query, &question.filter, limit)?
+        None => {
+            let sought = sought(call, &question, query)?;
+            question.fill(call, &sought)?;
+            by_rank(call, &question, query)?
         }
-        None => by_rank(call, &question, query)?,
     };
     if page.is_interrupted {
         page.notes
@@ -176,6 +180,24 @@ fn refuse_reranking(call: &Call<'_>) -> Result<(), Failure> {
     })
 }
 
+/// What files a search looks for while the index is being built: those with its words, or the one that it names and those like it.
+fn sought(call: &Call<'_>, question: &Question, query: &str) -> Result<Sought> {
+    let place = split_position(query.trim()).filter(|_| mode(call) == Mode::Similar);
+    let file = place.and_then(|(path, line, _)| Some((question.seen.view.find(path.as_bytes())?, line)));
+    let Some((file, line)) = file.filter(|_| question.seen.building.is_some()) else {
+        let text = query.to_owned();
+        return Ok(Sought {
+            text,
+            ..Sought::default()
+        });
+    };
+    Ok(Sought {
+        files: vec![file],
+        text: question.text_around(call, file, line)?,
+        name: None,
+    })
+}
+
 fn by_rank(call: &Call<'_>, question: &Question, query: &str) -> Result<SearchPage> {
     let request = Request {
         query: query.to_owned(),
@@ -213,16 +235,14 @@ fn refuse_of_commits(call: &Call<'_>) -> Result<(), Failure> {
 
 /// Several revisions at once: each text once, with where it stands in each of them.
 fn over_refs(call: &Call<'_>, query: &str) -> Result<Reply> {
-    const PATIENCE_FOR_ALL: Duration = Duration::from_secs(8);
     if call.arguments.text("mode") == Some("regex") {
         return Err(Failure::new("mode=regex means nothing with refs", "ask about each with ref").into());
     }
-    let deadline = Instant::now() + PATIENCE_FOR_ALL;
     let mut questions = Vec::new();
     for reference in call.arguments.texts("refs") {
-        let patience = deadline.saturating_duration_since(Instant::now());
-        let question = Question::of_ref(call, &reference, Some(patience))?;
-        question.needs_index(&format!("{reference} is not known yet"), "ask again in a while", None)?;
+        let mut question = Question::of_ref(call, &reference, Some(call.patience()))?;
+        let sought = sought(call, &question, query)?;
+        question.fill(call, &sought)?;
         questions.push(question);
     }
     let Some(first) = questions.first() else {
@@ -254,8 +274,9 @@ fn over_refs(call: &Call<'_>, query: &str) -> Result<Reply> {
     let explain = call.arguments.flag("explain");
     let page = ranked_over_refs(call.workspace()?, &views, &request, explain, call.interrupt)?;
     let about: Vec<_> = questions.iter().map(Question::provenance).collect();
+    let is_indexed = questions.iter().all(Question::is_indexed);
     told(call, first, page, n_lines(call), &about, &|position| {
-        key.write(position)
+        is_indexed.then(|| key.write(position))
     })
 }
 
@@ -277,9 +298,8 @@ fn refuse_of_the_past(call: &Call<'_>) -> Result<(), Failure> {
 
 /// All that ever was, as far as it is indexed; each result with its life.
 fn over_past(call: &Call<'_>, query: &str) -> Result<Reply> {
-    const PATIENCE_FOR_ALL: Duration = Duration::from_secs(8);
     let reference = Asked::of(call)?.reference;
-    let question = Question::of_ref(call, &reference, Some(PATIENCE_FOR_ALL))?;
+    let question = Question::of_ref(call, &reference, Some(call.patience()))?;
     question.needs_index(&format!("{reference} is not known yet"), "ask again in a while", None)?;
     search_commits::make_searchable(call, &reference)?;
     let workspace = call.workspace()?;
@@ -309,7 +329,7 @@ fn over_past(call: &Call<'_>, query: &str) -> Result<Reply> {
         life.paths.retain(|path| !is_credential(path.as_bytes()));
     }
     told(call, &question, page, n_lines(call), &[], &|position| {
-        key.write(position)
+        Some(key.write(position))
     })
 }
 
@@ -326,9 +346,14 @@ fn told(
     mut page: SearchPage,
     n_lines: usize,
     refs: &[ProvenanceOut],
-    cursor: &dyn Fn((u32, u32)) -> String,
+    cursor: &dyn Fn((u32, u32)) -> Option<String>,
 ) -> Result<Reply> {
-    let mut provenance = question.provenance();
+    let is_regex = call.arguments.text("mode") == Some("regex");
+    // Which language a file is in can follow from its content, which is looked at when it is indexed.
+    let mut provenance = match is_regex && question.asked.langs.is_empty() {
+        true => question.provenance_of_files(),
+        false => question.provenance(),
+    };
     page.notes.drain(..).for_each(|why| provenance.also_incomplete(why));
     let mut draft = Draft::new(call, question.asked.characters);
     if let Some(read_as) = &page.read_as {
@@ -338,8 +363,10 @@ fn told(
         draft.note(&format!("no file holds {text:?}"));
     }
     if page.results.is_empty() {
-        draft.note("nothing found");
-        let is_regex = call.arguments.text("mode") == Some("regex");
+        draft.note(match is_regex || question.is_indexed() {
+            true => "nothing found",
+            false => "nothing found in the files that are indexed so far",
+        });
         let spans_lines = |pattern: &str| {
             pattern.contains(['\n']) || ["\\n", "(?s", "\\s*"].iter().any(|part| pattern.contains(part))
         };
@@ -365,7 +392,7 @@ fn told(
             break;
         }
     }
-    let next_cursor = next.map(cursor);
+    let next_cursor = next.and_then(cursor);
     let own = Own {
         refs,
         read_as: page.read_as,

@@ -15,14 +15,14 @@ use super::super::question::Question;
 use super::super::reply::{Body, Draft, Reply};
 use super::super::tool::{Call, QUESTION_TIME, Tool, results};
 use super::history;
-use crate::query::{FoundDefinition, SymbolOutcome, SymbolQuery, SymbolRequest, symbols};
+use crate::query::{
+    FoundBy, FoundDefinition, Sought, SymbolOutcome, SymbolQuery, SymbolRequest, split_position, symbols,
+};
 use crate::surface::answer::{
     DefinitionOut, EntryOut, HistoryQuestion, ReferenceOut, ReferencesOut, definition_out, found_by_name, inside,
     place_query, references,
 };
 
-/// How long a call waits for an index that is being built.
-const PATIENCE: Duration = Duration::from_secs(8);
 /// How long it waits for commits to be recorded.
 const PATIENCE_FOR_COMMITS: Duration = Duration::from_secs(2);
 /// References that are looked at for a page.
@@ -92,9 +92,9 @@ struct Included {
 }
 
 fn run(call: &Call<'_>) -> Result<Reply> {
-    let question = Question::of(call, PATIENCE)?;
-    let hint = "ask again in a while; search and read work meanwhile";
-    question.needs_index("definitions are not known yet", hint, None)?;
+    let mut question = Question::of(call, call.patience())?;
+    let sought = sought(call, &question)?;
+    let has_all = question.fill(call, &sought)?;
     let sources = question.sources(call)?;
     let request = SymbolRequest {
         query: query(call, &question)?,
@@ -111,7 +111,12 @@ fn run(call: &Call<'_>) -> Result<Reply> {
         references: None,
         history: None,
     };
-    let mut provenance = question.provenance();
+    // A name stands in every file that defines it, as it is spelt.
+    let is_complete = has_all && sought.name.is_some() && outcome.found_by == FoundBy::Name;
+    let mut provenance = match is_complete && own.total > 0 && !included.refs {
+        true => question.provenance_of_files(),
+        false => question.provenance(),
+    };
     let mut draft = Draft::new(call, question.asked.characters);
     say_how(call, &question, &outcome, &mut draft)?;
     let page = outcome.definitions.iter().skip(n_definitions as usize);
@@ -148,7 +153,49 @@ fn run(call: &Call<'_>) -> Result<Reply> {
         }
         own.references = Some(found);
     }
-    Ok(draft.finish(&provenance, next.map(|position| question.cursor(position)), &own))
+    let next_cursor = next.and_then(|position| question.cursor(position));
+    Ok(draft.finish(&provenance, next_cursor, &own))
+}
+
+/// What files are looked for while the index is being built: those with the name, or the one that is named and those with the names at
+/// the place.
+fn sought(call: &Call<'_>, question: &Question) -> Result<Sought> {
+    let arguments = &call.arguments;
+    let find = |path: &str| question.seen.view.find(path.as_bytes());
+    if let Some(place) = arguments.text("at") {
+        let place = split_position(inside(call.workspace()?, place));
+        let Some((file, line)) = place.and_then(|(path, line, _)| Some((find(path)?, line))) else {
+            return Ok(Sought::default());
+        };
+        let files = vec![file];
+        if question.seen.building.is_none() {
+            return Ok(Sought {
+                files,
+                ..Sought::default()
+            });
+        }
+        let text = question.text_around(call, file, line)?;
+        // The line itself is the fifth at most.
+        let text = text.lines().take(6).collect::<Vec<_>>().join(" ");
+        return Ok(Sought {
+            files,
+            text,
+            name: None,
+        });
+    }
+    let named = arguments.text("name").or(arguments.text("id")).unwrap_or_default();
+    let named = inside(call.workspace()?, named);
+    let files = named.rmatch_indices('#').find_map(|(at, _)| find(&named[..at]));
+    let bare = named
+        .rsplit(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
+        .next();
+    let bare = bare.unwrap_or_default().to_owned();
+    Ok(Sought {
+        files: files.into_iter().collect(),
+        // Another spelling, and what the name begins or is a part of.
+        text: bare.clone(),
+        name: (!bare.is_empty() && !arguments.flag("prefix")).then_some(bare),
+    })
 }
 
 fn query(call: &Call<'_>, question: &Question) -> Result<SymbolQuery> {
@@ -204,17 +251,27 @@ fn say_how(call: &Call<'_>, question: &Question, outcome: &SymbolOutcome, draft:
         }
         return Ok(());
     }
-    if let Some(place) = call.arguments.text("at") {
+    if let Some(place) = call.arguments.text("at").filter(|_| question.is_indexed()) {
         draft.note("nothing is defined there, and the name there is not known");
         let path = place.split(':').next().unwrap_or(place);
         draft.hint(format!("outline at={path} shows what is defined in that file"));
         return Ok(());
     }
-    if let Some((path, name)) = call.arguments.text("id").and_then(|id| id.split_once('#')) {
+    if let Some((path, name)) = call
+        .arguments
+        .text("id")
+        .filter(|_| question.is_indexed())
+        .and_then(|id| id.split_once('#'))
+    {
         draft.note(&format!("{path} has no definition {name} at this revision"));
         draft.hint(format!(
             "outline at={path} shows what it has; history target={path}#{name} what became of it"
         ));
+        return Ok(());
+    }
+    if !question.is_indexed() {
+        draft.note("nothing found in the files that are indexed so far");
+        draft.hint("ask again in a while; search with mode=regex finds the name in every file now".to_owned());
         return Ok(());
     }
     draft.note("nothing is called that");
