@@ -13,5 +13,5 @@ pub use base64::from_base64;
 pub use chain::chain;
 pub use id::{BlobId, ChunkKey, CommitId, Oid, OidError, TreeId};
 pub use lang::Lang;
-pub use path::RepoPath;
+pub use path::{RepoPath, quoted, typed, with_stand_ins, without_stand_ins};
 pub use span::ByteRange;

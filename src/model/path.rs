@@ -1,9 +1,124 @@
-//! Paths as git keeps them: bytes, relative to the root of the tree, `/` between components.
+//! Paths as git keeps them: bytes, relative to the root of the tree, `/` between components; and how they are written as text.
+//!
+//! Output has [`quoted`] paths. Text that a person or program gives goes through [`typed`], which reads quoted paths; until it meets the
+//! bytes of a path it is text in which stand-ins take the place of bytes that are not UTF-8.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use bstr::{BString, ByteSlice};
+
+/// The stand-in of the byte 0; that of another byte lies so much above it. No character is assigned there.
+const FIRST_STAND_IN: u32 = 0xF_0000;
+/// Escapes of single characters, as C has them.
+const ESCAPES: [(u8, u8); 9] = [
+    (b'"', b'"'),
+    (b'\\', b'\\'),
+    (b'a', 0x07),
+    (b'b', 0x08),
+    (b't', b'\t'),
+    (b'n', b'\n'),
+    (b'v', 0x0b),
+    (b'f', 0x0c),
+    (b'r', b'\r'),
+];
+
+/// Writes a path as text. One that is not UTF-8, holds control characters or begins with a quotation mark is put in quotation marks, with
+/// escapes as in C, so that no two paths look alike.
+/// Source: `quote_c_style` in git's `quote.c`; as with `core.quotePath=false` other characters stay as they are.
+pub fn quoted(path: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = path.to_str()
+        && !text.starts_with('"')
+        && !text.contains(char::is_control)
+    {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::from("\"");
+    for chunk in path.utf8_chunks() {
+        for letter in chunk.valid().chars() {
+            let mut buffer = [0; 4];
+            let bytes = letter.encode_utf8(&mut buffer).as_bytes();
+            match ESCAPES.iter().find(|(_, byte)| bytes == [*byte]) {
+                Some((escape, _)) => text.extend(['\\', char::from(*escape)]),
+                None if letter.is_control() => bytes.iter().for_each(|byte| push_octal(&mut text, *byte)),
+                None => text.push(letter),
+            }
+        }
+        chunk.invalid().iter().for_each(|byte| push_octal(&mut text, *byte));
+    }
+    text.push('"');
+    Cow::Owned(text)
+}
+
+fn push_octal(text: &mut String, byte: u8) {
+    text.push_str(&format!("\\{byte:03o}"));
+}
+
+/// The bytes of a quoted path at the beginning of a text, and the rest of the text; `None` if there is none.
+fn unquoted(text: &str) -> Option<(Vec<u8>, &str)> {
+    let mut path = Vec::new();
+    let mut rest = text.strip_prefix('"')?.as_bytes();
+    loop {
+        let (&byte, after) = rest.split_first()?;
+        rest = after;
+        match byte {
+            b'"' => break,
+            b'\\' => {
+                let (&escape, after) = rest.split_first()?;
+                if let Some((_, byte)) = ESCAPES.iter().find(|(known, _)| *known == escape) {
+                    path.push(*byte);
+                    rest = after;
+                } else {
+                    let (digits, after) = rest.split_at_checked(3)?;
+                    let is_octal = digits.iter().all(|digit| (b'0'..=b'7').contains(digit));
+                    path.push(u8::from_str_radix(digits.to_str().ok().filter(|_| is_octal)?, 8).ok()?);
+                    rest = after;
+                }
+            }
+            byte => path.push(byte),
+        }
+    }
+    // The quotation mark is a character of its own.
+    Some((path, &text[text.len() - rest.len()..]))
+}
+
+/// Text that holds a path as it was given, perhaps with more behind it, such as a line: a quoted path at its beginning is read.
+pub fn typed(text: &str) -> Cow<'_, str> {
+    match unquoted(text) {
+        Some((path, rest)) => Cow::Owned(with_stand_ins(&path).into_owned() + rest),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// The bytes as text, with a stand-in for each that is not UTF-8.
+pub fn with_stand_ins(path: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = path.to_str() {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::with_capacity(path.len() + 16);
+    for chunk in path.utf8_chunks() {
+        text.push_str(chunk.valid());
+        let stand_in = |byte: &u8| char::from_u32(FIRST_STAND_IN + u32::from(*byte));
+        text.extend(chunk.invalid().iter().filter_map(stand_in));
+    }
+    Cow::Owned(text)
+}
+
+/// The bytes that a text means: those of its characters, and those that stand-ins stand for.
+pub fn without_stand_ins(text: &str) -> Cow<'_, [u8]> {
+    let byte = |letter: char| u8::try_from(u32::from(letter).checked_sub(FIRST_STAND_IN)?).ok();
+    if !text.contains(|letter| byte(letter).is_some()) {
+        return Cow::Borrowed(text.as_bytes());
+    }
+    let mut path = Vec::with_capacity(text.len());
+    for letter in text.chars() {
+        match byte(letter) {
+            Some(byte) => path.push(byte),
+            None => path.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    Cow::Owned(path)
+}
 
 /// A path inside a tree. Bytes, not text: git allows any but NUL.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,9 +135,9 @@ impl RepoPath {
         &self.0
     }
 
-    /// The path as text, invalid UTF-8 replaced.
+    /// The path as text, [`quoted`] where it has to be.
     pub fn to_text(&self) -> Cow<'_, str> {
-        self.0.to_str_lossy()
+        quoted(&self.0)
     }
 
     /// The part after the last `/`.
@@ -49,5 +164,57 @@ impl fmt::Display for RepoPath {
 impl fmt::Debug for RepoPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn ordinary_paths_are_written_as_they_are() {
+        for path in ["src/main.rs", "ä/日本 語.md", "a\"b", "back\\slash", "#x:1"] {
+            assert_eq!(quoted(path.as_bytes()), path);
+        }
+    }
+
+    #[test]
+    fn others_are_written_as_git_writes_them() {
+        for (path, text) in [
+            (&b"caf\xe9.rs"[..], r#""caf\351.rs""#),
+            (b"a\tb\x01\x7f", r#""a\tb\001\177""#),
+            (b"\xffq\"\\", r#""\377q\"\\""#),
+            ("\u{85}ä".as_bytes(), r#""\302\205ä""#),
+            (b"\"a\"", r#""\"a\"""#),
+        ] {
+            assert_eq!(quoted(path), text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_quoted_path_is_left_as_it_is() {
+        for text in ["", "\"", "\"a", "a\"b\"", r#""\x41""#, r#""\9""#, r#""\777""#] {
+            assert_eq!(typed(text), text);
+        }
+        assert_eq!(without_stand_ins(&typed(r#""a\377b":5-9"#)), &b"a\xffb:5-9"[..]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_path_comes_back(path in proptest::collection::vec(any::<u8>(), 0..40), rest in "[:#a-z0-9]{0,6}") {
+            let text = format!("{}{rest}", quoted(&path));
+            prop_assert!(!text.contains(char::is_control));
+            let expected = [&path[..], rest.as_bytes()].concat();
+            prop_assert_eq!(without_stand_ins(&typed(&text)).into_owned(), expected);
+            prop_assert_eq!(without_stand_ins(&with_stand_ins(&path)).into_owned(), path);
+        }
+
+        #[test]
+        fn no_text_panics(text in any::<String>(), quoted_text in "\"[\\\\0-9a-z\"ä]{0,12}") {
+            typed(&text);
+            typed(&quoted_text);
+        }
     }
 }

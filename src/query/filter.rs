@@ -1,9 +1,11 @@
 //! Which files of a view a question is about.
 
+use std::borrow::Cow;
+
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use crate::extract;
-use crate::model::{Lang, RepoPath};
+use crate::model::{Lang, RepoPath, typed, with_stand_ins};
 use crate::snapshot::{FileId, View};
 
 /// Whether test code is wanted.
@@ -60,7 +62,8 @@ pub enum FilterError {
 }
 
 impl FileFilter {
-    /// `paths` are globs, with `!` before those to leave out; a plain folder or file means all below it. `langs` are names.
+    /// `paths` are globs, with `!` before those to leave out; a plain folder or file means all below it. They can be quoted. `langs` are
+    /// names.
     pub fn new(paths: &[String], langs: &[String], tests: Tests) -> Result<Self, FilterError> {
         let longest = paths.iter().map(String::len).max().unwrap_or_default();
         let n_bytes = paths.iter().map(String::len).sum();
@@ -69,13 +72,15 @@ impl FileFilter {
             return Err(FilterError::TooLong { n_bytes });
         }
         let (exclude, include): (Vec<&String>, Vec<&String>) = paths.iter().partition(|path| path.starts_with('!'));
+        let exclude = exclude.into_iter().map(|path| typed(&path[1..]));
+        let include = include.into_iter().map(|path| typed(path));
         let langs = langs
             .iter()
             .map(|name| extract::by_name(name).ok_or_else(|| FilterError::Lang { name: name.clone() }))
             .collect::<Result<_, _>>()?;
         Ok(Self {
-            include: globs(include.iter().map(|path| path.as_str()))?,
-            exclude: globs(exclude.iter().map(|path| &path[1..]))?,
+            include: globs(include)?,
+            exclude: globs(exclude)?,
             langs,
             tests,
         })
@@ -97,8 +102,7 @@ impl FileFilter {
     }
 
     fn passes_as(&self, path: &[u8], lang: impl Fn() -> Lang) -> bool {
-        let path = String::from_utf8_lossy(path);
-        let path: &str = &path;
+        let path: &str = &with_stand_ins(path);
         self.include.as_ref().is_none_or(|globs| globs.is_match(path))
             && !self.exclude.as_ref().is_some_and(|globs| globs.is_match(path))
             && (self.langs.is_empty() || self.langs.contains(&lang()))
@@ -110,13 +114,13 @@ impl FileFilter {
     }
 }
 
-fn globs<'a>(patterns: impl Iterator<Item = &'a str>) -> Result<Option<GlobSet>, FilterError> {
+fn globs<'a>(patterns: impl Iterator<Item = Cow<'a, str>>) -> Result<Option<GlobSet>, FilterError> {
     let mut builder = GlobSetBuilder::new();
     let mut n_globs = 0;
     for pattern in patterns {
-        for form in forms(pattern) {
+        for form in forms(&pattern) {
             let glob = Glob::new(&form).map_err(|source| FilterError::Glob {
-                glob: pattern.to_owned(),
+                glob: pattern.clone().into_owned(),
                 source,
             })?;
             builder.add(glob);
@@ -188,7 +192,10 @@ mod tests {
     use super::*;
 
     fn matches(patterns: &[&str], path: &str) -> bool {
-        globs(patterns.iter().copied()).unwrap().unwrap().is_match(path)
+        globs(patterns.iter().map(|pattern| Cow::from(*pattern)))
+            .unwrap()
+            .unwrap()
+            .is_match(path)
     }
 
     #[test]

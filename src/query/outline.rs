@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use crate::artifact::ReadError as ArtifactError;
 use crate::extract::{self, DefinitionKind, Heading, Import};
-use crate::model::Lang;
+use crate::model::{Lang, quoted, with_stand_ins, without_stand_ins};
 use crate::snapshot::{FileId, View};
 
 use super::definition::{FileDefinitions, FoundDefinition};
@@ -105,7 +105,7 @@ pub enum OutlineError {
 /// How many files and lines there are of something.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Share {
-    /// A language, or a path.
+    /// A language, or a path with stand-ins for bytes that are not UTF-8.
     pub name: String,
     /// Files.
     pub n_files: u32,
@@ -135,7 +135,7 @@ pub struct Summary {
 /// A folder or file of a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TreeNode {
-    /// The last component of its path.
+    /// The last component of its path, with stand-ins for bytes that are not UTF-8.
     pub name: String,
     /// Whether it is a folder.
     pub is_folder: bool,
@@ -187,11 +187,11 @@ pub struct RepositoryMap {
 
 /// The files of a view that lie at or below a path and pass a filter.
 pub fn files_below(view: &View, path: &str, filter: &FileFilter) -> Vec<FileId> {
-    let path = path.trim_end_matches('/');
+    let path = &*without_stand_ins(path.trim_end_matches('/'));
     let is_below = |file: &[u8]| {
         path.is_empty()
             || file
-                .strip_prefix(path.as_bytes())
+                .strip_prefix(path)
                 .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
     };
     view.files()
@@ -471,7 +471,7 @@ fn of_each<T: Send>(
         };
         Ok(make(&FileDefinitions {
             file,
-            path: &path_of(view, file),
+            path: &quoted(view.file(file).path),
             bytes: &bytes,
             lines: &LineStarts::of(&bytes),
             extraction: &extraction,
@@ -526,7 +526,7 @@ fn language_name(lang: Lang) -> &'static str {
 }
 
 pub(super) fn path_of(view: &View, file: FileId) -> String {
-    String::from_utf8_lossy(view.file(file).path).into_owned()
+    with_stand_ins(view.file(file).path).into_owned()
 }
 
 /// A path as from `root`.

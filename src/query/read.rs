@@ -6,7 +6,7 @@ use crate::artifact::ReadError as ArtifactError;
 use crate::extract::{self, DefinitionKind, Extraction};
 use crate::git::FileMode;
 use crate::index::lexical::normal_name;
-use crate::model::RepoPath;
+use crate::model::{RepoPath, quoted, with_stand_ins, without_stand_ins};
 use crate::snapshot::{FileId, View};
 
 use super::definition::{FileDefinitions, FoundDefinition, qualified_name};
@@ -138,10 +138,10 @@ pub enum ReadError {
 /// Finds the file that a target names: `path`, `path:LINE`, `path:START-END`, or the id of a definition, `path#Parser.parse`.
 pub fn read_target(view: &View, text: &str) -> Result<ReadTarget, ReadError> {
     let trimmed = text.trim_start_matches("./");
-    if let Some(file) = view.find(trimmed.as_bytes()) {
+    if let Some(file) = view.find_text(trimmed) {
         return Ok(ReadTarget { file, part: None });
     }
-    let with_part = |path: &str, part: Option<PartQuery>| Some((view.find(path.as_bytes())?, part?));
+    let with_part = |path: &str, part: Option<PartQuery>| Some((view.find_text(path)?, part?));
     let lines = trimmed
         .rsplit_once(':')
         .and_then(|(path, lines)| with_part(path, parse_lines(lines)))
@@ -167,7 +167,9 @@ pub fn paths_in_target(text: &str) -> Vec<RepoPath> {
     let trimmed = text.trim_start_matches("./");
     let ends = trimmed.rmatch_indices(':').take(2).chain(trimmed.rmatch_indices('#'));
     let ends = ends.map(|(at, _)| at).chain([trimmed.len()]);
-    let mut paths: Vec<RepoPath> = ends.map(|end| RepoPath::from(&trimmed[..end])).collect();
+    let mut paths: Vec<RepoPath> = ends
+        .map(|end| RepoPath::new(without_stand_ins(&trimmed[..end])))
+        .collect();
     paths.sort_unstable();
     paths.dedup();
     paths
@@ -205,9 +207,7 @@ const MAX_NEAR_PATHS: usize = 3;
 /// Paths of files with these names, in the order of the names.
 fn paths_named(view: &View, names: &[String]) -> Vec<String> {
     let named = |name: &String| {
-        let paths = view
-            .files()
-            .map(|(_, file)| String::from_utf8_lossy(file.path).into_owned());
+        let paths = view.files().map(|(_, file)| with_stand_ins(file.path).into_owned());
         let is_named = |path: &String| path.rsplit('/').next() == Some(name);
         paths.filter(is_named).take(MAX_NEAR_PATHS).collect::<Vec<_>>()
     };
@@ -216,13 +216,16 @@ fn paths_named(view: &View, names: &[String]) -> Vec<String> {
     paths
 }
 
+/// A path with stand-ins as messages write it.
+fn shown(path: &str) -> String {
+    quoted(&without_stand_ins(path)).into_owned()
+}
+
 /// Why a path cannot be found in a view, with what it may have meant.
 pub fn unknown_path(view: &View, path: &str) -> ReadError {
     let trimmed = path.trim_end_matches('/');
     if is_folder(view, trimmed) {
-        return ReadError::Folder {
-            path: trimmed.to_owned(),
-        };
+        return ReadError::Folder { path: shown(trimmed) };
     }
     let bare = trimmed.split(['#', ':']).next().unwrap_or(trimmed);
     let name = bare.rsplit('/').next().unwrap_or(bare);
@@ -230,7 +233,7 @@ pub fn unknown_path(view: &View, path: &str) -> ReadError {
     let mut near = Near::new(bare);
     let mut near_name = Near::new(name);
     for (_, file) in view.files() {
-        let known = String::from_utf8_lossy(file.path);
+        let known = with_stand_ins(file.path);
         let known_name = known.rsplit('/').next().unwrap_or(&known);
         if known_name == name {
             same_name.push(known.into_owned());
@@ -244,16 +247,17 @@ pub fn unknown_path(view: &View, path: &str) -> ReadError {
         .into_iter()
         .find(|found| !found.is_empty());
     ReadError::UnknownPath {
-        path: path.to_owned(),
+        path: shown(path),
         reference: view.provenance().reference.clone(),
-        near: near.unwrap_or_default(),
+        near: near.unwrap_or_default().iter().map(|path| shown(path)).collect(),
     }
 }
 
 /// Whether any file of the view lies below `path`.
 pub fn is_folder(view: &View, path: &str) -> bool {
     let prefix = format!("{}/", path.trim_end_matches('/'));
-    view.files().any(|(_, file)| file.path.starts_with(prefix.as_bytes()))
+    let prefix = without_stand_ins(&prefix);
+    view.files().any(|(_, file)| file.path.starts_with(&prefix))
 }
 
 /// Reads a file, and finds the parts that are asked for.

@@ -11,7 +11,7 @@ use crate::extract::is_credential;
 use crate::index::dense::{Cosine, DenseError};
 use crate::index::lexical::LexicalError;
 use crate::index::lexical::bm25::Params;
-use crate::model::chain;
+use crate::model::{chain, typed};
 use crate::snapshot::{FileId, Place, View};
 
 use super::analyze::{Analysis, analyze};
@@ -441,16 +441,18 @@ impl<'a> Searcher<'a> {
 
     /// The document of the chunk that stands at `path:line`, if the text is that.
     fn doc_at(&self, text: &str) -> Result<Option<u32>, SearchError> {
-        let Some((path, line, _)) = split_position(text.trim()) else {
+        let place = typed(text.trim());
+        let is_quoted = matches!(place, std::borrow::Cow::Owned(_));
+        let Some((path, line, _)) = split_position(&place) else {
             return Ok(None);
         };
-        if path.contains(char::is_whitespace) {
+        if !is_quoted && path.contains(char::is_whitespace) {
             return Ok(None);
         }
         let nowhere = || SearchError::NoSuchPlace {
             place: text.trim().to_owned(),
         };
-        let file = self.view.find(path.as_bytes()).ok_or_else(nowhere)?;
+        let file = self.view.find_text(path).ok_or_else(nowhere)?;
         let extraction = self.view.extraction(file).ok_or_else(nowhere)??;
         let mut chunks = extraction.chunks.iter();
         let at = chunks

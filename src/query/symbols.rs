@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::artifact::ReadError as ArtifactError;
 use crate::extract::{DefinitionKind, Extraction, Reference, ReferenceKind};
 use crate::index::lexical::{LexicalError, normal_name};
+use crate::model::quoted;
 use crate::snapshot::{FileId, View};
 
 use super::definition::{FileDefinitions, FoundDefinition};
@@ -180,10 +181,11 @@ impl Finder<'_> {
         // A path may have a `#` of its own.
         let file = id
             .rmatch_indices('#')
-            .find_map(|(at, _)| self.view.find(&id.as_bytes()[..at]));
-        let Some(file) = file else {
+            .find_map(|(at, _)| Some((self.view.find_text(&id[..at])?, &id[at..])));
+        let Some((file, name)) = file else {
             return Ok(None);
         };
+        let id = format!("{}{name}", quoted(self.view.file(file).path));
         let definitions = self.all_in_file(file, |_, _| true)?;
         let definitions: Vec<_> = definitions.into_iter().filter(|found| found.id == id).collect();
         Ok((!definitions.is_empty()).then(|| SymbolOutcome {
@@ -242,7 +244,7 @@ impl Finder<'_> {
         };
         let file = FileDefinitions {
             file,
-            path: &String::from_utf8_lossy(self.view.file(file).path),
+            path: &quoted(self.view.file(file).path),
             bytes: &bytes,
             lines: &LineStarts::of(&bytes),
             extraction: &extraction,
@@ -321,7 +323,7 @@ impl Finder<'_> {
     }
 
     fn at(&mut self, file: FileId, line: u32, column: Option<u32>) -> Result<SymbolOutcome, SymbolError> {
-        let path = String::from_utf8_lossy(self.view.file(file).path).into_owned();
+        let path = quoted(self.view.file(file).path).into_owned();
         let not_indexed = || SymbolError::NotIndexed { path: path.clone() };
         let blob = self.view.file(file).blob.ok_or_else(not_indexed)?;
         let (segment, local) = self.view.segments().of_blob(blob).ok_or_else(not_indexed)?;

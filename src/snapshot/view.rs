@@ -11,7 +11,7 @@ use crate::artifact::{ReadError, SkipReason};
 use crate::extract::Extraction;
 use crate::git::{BlobContent, ObjectError, ObjectReader};
 use crate::index::Segments;
-use crate::model::{BlobId, CommitId, Lang, TreeId};
+use crate::model::{BlobId, CommitId, Lang, TreeId, without_stand_ins};
 use crate::sidecar::SectionError;
 
 use super::manifest::{FileEntry, FileStatus, Manifest, ManifestWriter};
@@ -263,6 +263,11 @@ impl View {
             .binary_search_by(|file| self.layers[usize::from(file.layer)].path(file.index).cmp(path))
             .ok()
             .map(|number| FileId(number as u32))
+    }
+
+    /// The file at a path that was given as text, with stand-ins for bytes that are not UTF-8.
+    pub fn find_text(&self, path: &str) -> Option<FileId> {
+        self.find(&without_stand_ins(path))
     }
 
     /// Where a document stands, in the order of paths. Empty for one that is not in the view.

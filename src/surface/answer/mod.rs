@@ -34,7 +34,7 @@ pub(crate) use history::{
     history, log_filter,
 };
 pub(crate) use outline::{
-    FileSymbolsOut, NodeOut, OutlineBody, OutlineKind, OutlineQuestion, SummaryOut, outline, outline_path,
+    FileSymbolsOut, NodeOut, OutlineBody, OutlineKind, OutlineQuestion, SummaryOut, outline, outline_path, shown,
 };
 pub(crate) use provenance::ProvenanceOut;
 pub(crate) use read::{PartOut, ReadBody, inside, lines_query, read_body};

@@ -4,6 +4,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::extract::DefinitionKind;
+use crate::model::{quoted, without_stand_ins};
 use crate::query::{
     FileFilter, FileHeadings, FileImports, FileSymbols, FoundDefinition, Share, Sources, Summary, TreeNode,
     files_below, headings_of, imports_of, kind_name, map, summary, symbols_of, tree, unknown_path,
@@ -106,6 +107,9 @@ pub(crate) struct ShareOut {
 #[derive(Debug, Serialize)]
 pub(crate) struct NodeOut {
     pub(crate) name: String,
+    /// The name with stand-ins, of which paths are joined.
+    #[serde(skip)]
+    pub(crate) text: String,
     pub(crate) folder: bool,
     pub(crate) files: u32,
     pub(crate) lines: u64,
@@ -230,7 +234,7 @@ pub(crate) fn outline_path(path: &str) -> String {
 fn default_kind(view: &View, path: &str) -> OutlineKind {
     match path {
         "" => OutlineKind::Summary,
-        path if view.find(path.as_bytes()).is_some() => OutlineKind::Symbols,
+        path if view.find_text(path).is_some() => OutlineKind::Symbols,
         _ => OutlineKind::Tree,
     }
 }
@@ -247,13 +251,13 @@ impl OutlineBody {
 }
 
 fn path_of(view: &View, file: FileId) -> String {
-    String::from_utf8_lossy(view.file(file).path).into_owned()
+    quoted(view.file(file).path).into_owned()
 }
 
 fn summary_out(summary: Summary) -> SummaryOut {
     let shares = |shares: Vec<Share>| {
         let share = |share: Share| ShareOut {
-            name: share.name,
+            name: shown(&share.name),
             files: share.n_files,
             lines: share.n_lines,
         };
@@ -264,15 +268,25 @@ fn summary_out(summary: Summary) -> SummaryOut {
         lines: summary.n_lines,
         languages: shares(summary.languages),
         folders: shares(summary.folders),
-        entry_points: summary.entry_points,
-        build_files: summary.build_files,
-        test_folders: summary.test_folders,
+        entry_points: all_shown(&summary.entry_points),
+        build_files: all_shown(&summary.build_files),
+        test_folders: all_shown(&summary.test_folders),
     }
+}
+
+/// A path with stand-ins as answers write it.
+pub(crate) fn shown(path: &str) -> String {
+    quoted(&without_stand_ins(path)).into_owned()
+}
+
+fn all_shown(paths: &[String]) -> Vec<String> {
+    paths.iter().map(|path| shown(path)).collect()
 }
 
 fn node_out(node: TreeNode) -> NodeOut {
     NodeOut {
-        name: node.name,
+        name: shown(&node.name),
+        text: node.name,
         folder: node.is_folder,
         files: node.n_files,
         lines: node.n_lines,

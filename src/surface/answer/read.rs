@@ -1,9 +1,12 @@
 //! The text of a file, or of parts of it.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use super::Hinted;
 use crate::extract;
+use crate::model::{quoted, typed};
 use crate::query::{PartQuery, ReadOutcome, parse_lines};
 use crate::snapshot::View;
 use crate::surface::open::Workspace;
@@ -41,11 +44,18 @@ pub(crate) fn lines_query(typed: &str) -> Result<PartQuery, Hinted> {
     })
 }
 
-/// A target with an absolute path below the work tree's root, as from there.
-pub(crate) fn inside<'t>(workspace: &Workspace, target: &'t str) -> &'t str {
+/// A target as it was typed, perhaps quoted; an absolute path below the work tree's root as from there.
+pub(crate) fn inside<'t>(workspace: &Workspace, target: &'t str) -> Cow<'t, str> {
     let root = workspace.repository.work_dir().and_then(|root| root.to_str());
-    root.and_then(|root| target.strip_prefix(root)?.strip_prefix('/'))
-        .unwrap_or(target)
+    let below = |path: &str| Some(path.strip_prefix(root?)?.strip_prefix('/')?.len());
+    match typed(target) {
+        Cow::Borrowed(path) => Cow::Borrowed(below(path).map_or(path, |n_bytes| &path[path.len() - n_bytes..])),
+        Cow::Owned(path) => Cow::Owned(
+            below(&path)
+                .map_or(&*path, |n_bytes| &path[path.len() - n_bytes..])
+                .to_owned(),
+        ),
+    }
 }
 
 /// What was read, written out.
@@ -65,7 +75,7 @@ pub(crate) fn read_body(view: &View, outcome: &ReadOutcome) -> ReadBody {
         }
     });
     ReadBody {
-        path: String::from_utf8_lossy(file.path).into_owned(),
+        path: quoted(file.path).into_owned(),
         blob: file.entry().oid.to_string(),
         language: extract::language(view.lang(outcome.file)).map_or("text", |language| language.name),
         symlink: outcome.is_link,

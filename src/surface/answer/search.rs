@@ -11,7 +11,7 @@ use super::hint::Hinted;
 use super::past::{LifeOut, Past};
 use crate::extract::{self, DefinitionKind};
 use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
-use crate::model::ChunkKey;
+use crate::model::{ChunkKey, quoted};
 use crate::query::{
     ExactText, FEATURES, FileFilter, FileMatches, GrepDetail, GrepLine, GrepPosition, GrepRequest, Hit, Judges, Mode,
     Pattern, Request, Rerank, SearchOutcome, Sources, grep,
@@ -468,7 +468,7 @@ pub(crate) fn lines_request(
 }
 
 fn path_of(view: &View, file: FileId) -> String {
-    String::from_utf8_lossy(view.file(file).path).into_owned()
+    quoted(view.file(file).path).into_owned()
 }
 
 fn result_out(view: &View, reader: &mut ObjectReader, hit: &Hit, explain: bool) -> Result<ResultOut> {

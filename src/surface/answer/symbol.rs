@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::{Hinted, inside};
 use crate::extract::{self, DefinitionKind};
+use crate::model::quoted;
 use crate::query::{
     FileFilter, FoundBy, FoundDefinition, GrepDetail, GrepRequest, Pattern, PatternOptions, Source, Sources,
     SymbolOutcome, SymbolQuery, Usage, UsageKind, grep, kind_by_name, kind_name, kind_names, nearest, split_position,
@@ -82,16 +83,16 @@ pub(crate) fn definition_kinds(names: &[String]) -> Result<Vec<DefinitionKind>, 
 /// What stands at a place, `path:line` or `path:line:column`.
 pub(crate) fn place_query(workspace: &Workspace, view: &View, place: &str) -> Result<SymbolQuery> {
     let place = inside(workspace, place);
-    let (path, line, column) = split_position(place).ok_or_else(|| Hinted {
+    let (path, line, column) = split_position(&place).ok_or_else(|| Hinted {
         message: format!("{place:?} is not a place"),
         hint: "write path:line or path:line:column, both counted from 1".to_owned(),
     })?;
-    let file = view.find(path.as_bytes()).ok_or_else(|| unknown_path(view, path))?;
+    let file = view.find_text(path).ok_or_else(|| unknown_path(view, path))?;
     Ok(SymbolQuery::At { file, line, column })
 }
 
 fn path_of(view: &View, file: FileId) -> String {
-    String::from_utf8_lossy(view.file(file).path).into_owned()
+    quoted(view.file(file).path).into_owned()
 }
 
 pub(crate) fn definition_out(sources: &Sources<'_>, found: &FoundDefinition, has_body: bool) -> Result<DefinitionOut> {

@@ -10,7 +10,7 @@ use bstr::ByteSlice;
 use super::{Hinted, inside};
 use crate::extract::{DefinitionKind, Extractor, Options};
 use crate::history::{FileShapes, Shape, SymbolBatch, SymbolKey, lines_of};
-use crate::model::RepoPath;
+use crate::model::{RepoPath, quoted, with_stand_ins, without_stand_ins};
 use crate::query::{
     DeletedSymbol, FileFilter, PartQuery, Sources, SymbolQuery, SymbolRequest, deleted_symbols, is_called, kind_name,
     parse_lines, renamed_symbols, symbols,
@@ -342,7 +342,7 @@ pub(crate) fn named(workspace: &Workspace, view: &View, name: &str) -> Result<Na
         .filter(|found| crate::history::has_life(found.kind, view.file(found.file).entry().lang))
         .filter_map(|found| {
             let bytes = view.file(found.file).path;
-            let path = String::from_utf8_lossy(bytes).into_owned();
+            let path = quoted(bytes).into_owned();
             let symbol = found.id.strip_prefix(&path)?.strip_prefix('#')?;
             Some(CandidateTarget {
                 key: symbol_key(bytes, symbol),
@@ -389,11 +389,10 @@ fn lines_of_file(file: RepoPath, lines: &str) -> Result<Target> {
 
 /// A path as it was typed, from the root of the repository and without slashes at its end. It need not be UTF-8.
 pub(crate) fn typed_path(workspace: &Workspace, typed: &OsStr) -> RepoPath {
-    let typed = match typed.to_str() {
-        Some(text) => inside(workspace, text).as_bytes(),
-        None => typed.as_bytes(),
-    };
-    let path = typed.strip_prefix(b"./").unwrap_or(typed);
+    let text = with_stand_ins(typed.as_bytes());
+    let text = inside(workspace, &text);
+    let typed = without_stand_ins(&text);
+    let path = typed.strip_prefix(b"./").unwrap_or(&typed);
     RepoPath::new(if path == b"." {
         b""
     } else {

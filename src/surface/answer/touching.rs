@@ -6,6 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::diff::{FileOut, name_in};
+use crate::model::quoted;
 use crate::query::{LineStarts, Source, Sources, tests_touching};
 use crate::snapshot::View;
 use crate::surface::open::Workspace;
@@ -53,7 +54,7 @@ pub(crate) fn touching(workspace: &Workspace, view: &View, files: &[FileOut]) ->
             _ => 1,
         };
         results.push(TestOut {
-            path: String::from_utf8_lossy(view.file(test.file).path).into_owned(),
+            path: quoted(view.file(test.file).path).into_owned(),
             name: test.name,
             line,
             uses: test.uses,

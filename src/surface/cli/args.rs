@@ -7,8 +7,10 @@ mod questions;
 mod sharing;
 mod upkeep;
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 pub(super) use self::agents::{BodiesArg, ClientArgs, InstallArgs, ServeArgs, UninstallArgs};
@@ -24,6 +26,7 @@ pub(super) use self::upkeep::{
     ConfigArgs, ConfigCommand, DoctorArgs, GcArgs, HistoryVersions, HooksArgs, HooksCommand, IndexArgs, InitArgs,
     StatusArgs, VerifyArgs,
 };
+use crate::model::with_stand_ins;
 use crate::query::{CursorError, CursorKey};
 
 /// Search, read and navigate any revision of a git repository.
@@ -121,11 +124,16 @@ pub(super) enum Command {
     Eval(EvalArgs),
 }
 
+/// Reads text that can hold a path: bytes that are not UTF-8 become stand-ins.
+fn path_text() -> impl TypedValueParser<Value = String> {
+    OsStringValueParser::new().map(|typed| with_stand_ins(typed.as_bytes()).into_owned())
+}
+
 /// Which files.
 #[derive(Debug, ClapArgs)]
 pub(super) struct FilterArgs {
     /// Only below this folder or matching this glob; `!` before it leaves out; may be repeated
-    #[arg(short, long = "path", value_name = "GLOB")]
+    #[arg(short, long = "path", value_name = "GLOB", value_parser = path_text())]
     pub(super) paths: Vec<String>,
     /// Only files of this language; may be repeated
     #[arg(long = "lang", value_name = "LANG")]

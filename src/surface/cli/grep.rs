@@ -14,6 +14,7 @@ use super::render::{FAINT, MATCH, Output, PATH};
 use super::search::filter;
 use super::{Found, INTERRUPTED};
 use crate::extract;
+use crate::model::quoted;
 use crate::query::{
     CursorKey, FileMatches, GrepDetail, GrepLine, GrepOutcome, GrepPosition, GrepRequest, Pattern, PatternOptions,
     Sources, grep,
@@ -180,7 +181,7 @@ fn tell_unread(view: &View, outcome: &GrepOutcome, provenance: &mut ProvenanceOu
 }
 
 fn path_of(view: &View, file: FileId) -> String {
-    String::from_utf8_lossy(view.file(file).path).into_owned()
+    quoted(view.file(file).path).into_owned()
 }
 
 fn file_out(view: &View, matches: &FileMatches) -> FileOut {

@@ -11,10 +11,11 @@ use super::progress::CliProgress;
 use super::render::{FAINT, Output, PATH, STRONG, note, one_line};
 use super::search::filter;
 use super::{Found, INTERRUPTED};
-use crate::model::RepoPath;
+use crate::model::{RepoPath, without_stand_ins};
 use crate::query::Sources;
 use crate::surface::answer::{
     FileSymbolsOut, NodeOut, OutlineBody, OutlineKind, OutlineQuestion, SummaryOut, inside, outline, outline_path,
+    shown,
 };
 use crate::surface::open::Workspace;
 
@@ -31,8 +32,12 @@ struct OutlineOut {
 
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &OutlineArgs, output: &mut Output) -> Result<Found> {
     let filter = filter(&args.filter)?;
-    let file = outline_path(inside(workspace, args.path.as_deref().unwrap_or_default()));
-    let view = match workspace.view_of_files(&global.reference, &[RepoPath::from(file.as_str())], &INTERRUPTED)? {
+    let file = outline_path(&inside(workspace, args.path.as_deref().unwrap_or_default()));
+    let view = match workspace.view_of_files(
+        &global.reference,
+        &[RepoPath::new(without_stand_ins(&file))],
+        &INTERRUPTED,
+    )? {
         Some(view) => view,
         None => {
             workspace
@@ -53,7 +58,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &OutlineArgs, ou
     let found = outline(&Sources::new(view, &workspace.repository), &question)?;
     let answer = OutlineOut {
         provenance: ProvenanceOut::of(view),
-        path: question.path,
+        path: shown(&question.path),
         view: found.kind.name(),
         body: found.body,
         took_ms: started.elapsed().as_secs_f64() * 1e3,

@@ -10,6 +10,7 @@ use super::json::ProvenanceOut;
 use super::progress::CliProgress;
 use super::render::{Output, note, sanitize};
 use super::{Found, INTERRUPTED};
+use crate::model::quoted;
 use crate::query::{PartQuery, ReadOutcome, Sources, paths_in_target, read, read_target};
 use crate::snapshot::View;
 use crate::surface::answer::{ReadBody, inside, lines_query, read_body};
@@ -26,7 +27,7 @@ struct ReadOut {
 
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &ReadArgs, output: &mut Output) -> Result<Found> {
     let queries = queries(args)?;
-    let paths = paths_in_target(inside(workspace, &args.target));
+    let paths = paths_in_target(&inside(workspace, &args.target));
     let view = match workspace.view_of_files(&global.reference, &paths, &INTERRUPTED)? {
         Some(view) => view,
         None => {
@@ -37,7 +38,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ReadArgs, outpu
     };
     let view = &view;
     let started = Instant::now();
-    let target = read_target(view, inside(workspace, &args.target))?;
+    let target = read_target(view, &inside(workspace, &args.target))?;
     let queries: Vec<PartQuery> = target.part.into_iter().chain(queries).collect();
     let outcome = read(&Sources::new(view, &workspace.repository), target.file, &queries)?;
     if output.json {
@@ -66,7 +67,7 @@ fn queries(args: &ReadArgs) -> Result<Vec<PartQuery>> {
 
 fn show(view: &View, outcome: &ReadOutcome, output: &mut Output) -> Result<()> {
     if outcome.is_link {
-        let path = String::from_utf8_lossy(view.file(outcome.file).path);
+        let path = quoted(view.file(outcome.file).path);
         note(&format!("{path} is a symbolic link; this is where it points to"));
     }
     for part in &outcome.parts {

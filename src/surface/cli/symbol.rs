@@ -97,7 +97,7 @@ fn query(workspace: &Workspace, view: &View, args: &SymbolArgs) -> Result<Symbol
     match args.name.as_deref() {
         Some(name) if name.trim().is_empty() => bail!("the name is empty"),
         Some(name) if args.prefix => Ok(SymbolQuery::Prefix(name.to_owned())),
-        Some(name) => Ok(SymbolQuery::Named(inside(workspace, name).to_owned())),
+        Some(name) => Ok(SymbolQuery::Named(inside(workspace, name).into_owned())),
         None => bail!("a name is needed, or --at"),
     }
 }

@@ -163,7 +163,7 @@ fn paths(
     let paths = seen
         .view
         .files()
-        .map(|(_, file)| String::from_utf8_lossy(file.path).into_owned());
+        .map(|(_, file)| crate::model::quoted(file.path).into_owned());
     Ok(paths.filter(|path| path.starts_with(begin)).collect())
 }
 

@@ -11,6 +11,7 @@ use super::desk::{Looking, Seen};
 use super::failure::Failure;
 use super::jobs::Hold;
 use super::tool::Call;
+use crate::model::typed;
 use crate::query::{CursorKey, FileFilter, Sought, Source, Sources, Tests, likely, n_not_indexed};
 use crate::snapshot::FileId;
 use crate::surface::answer::{ProvenanceOut, inside};
@@ -147,7 +148,7 @@ impl Question {
 
     /// Whether a path is that of a file.
     pub(super) fn is_path(&self, path: &str) -> bool {
-        self.seen.view.find(path.as_bytes()).is_some()
+        self.seen.view.find_text(&typed(path)).is_some()
     }
 
     /// How many results were told before.
@@ -227,9 +228,9 @@ fn globs(call: &Call<'_>, seen: &Seen, paths: &[String]) -> Result<Vec<String>> 
     let workspace = call.workspace()?;
     let glob = |path: &str| {
         let path = inside(workspace, path);
-        match seen.view.find(path.as_bytes()) {
-            Some(_) => literal(path),
-            None => path.to_owned(),
+        match seen.view.find_text(&path) {
+            Some(_) => literal(&path),
+            None => path.into_owned(),
         }
     };
     let both = |path: &String| match path.strip_prefix('!') {

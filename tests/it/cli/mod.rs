@@ -9,6 +9,7 @@ mod doctor;
 mod history;
 mod lost_objects;
 mod paging;
+mod quoting;
 mod reading;
 mod search_time;
 mod traced;

@@ -102,7 +102,7 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) by: DiffBy,
     /// Only this file or folder; may be repeated
-    #[arg(short, long = "path", value_name = "PATH")]
+    #[arg(short, long = "path", value_name = "PATH", value_parser = super::path_text())]
     pub(crate) paths: Vec<String>,
     /// What else is told
     #[arg(long, value_enum, value_name = "WHAT")]

@@ -18,6 +18,7 @@ use super::{FilterArgs, PageArgs};
   echo \"how are errors shown\" | codescout search -")]
 pub(crate) struct SearchArgs {
     /// A question, words, or a name; `-` reads it from standard input
+    #[arg(value_parser = super::path_text())]
     pub(crate) query: String,
     /// How to search
     #[arg(short, long, value_enum, default_value_t)]
@@ -141,10 +142,10 @@ pub(crate) struct GrepArgs {
   codescout symbol parse_query --refs --json")]
 pub(crate) struct SymbolArgs {
     /// A name, with what it belongs to or without: parse, Parser::parse, Parser.parse; or an id
-    #[arg(required_unless_present = "at", conflicts_with = "at")]
+    #[arg(required_unless_present = "at", conflicts_with = "at", value_parser = super::path_text())]
     pub(crate) name: Option<String>,
     /// What the name at this place means
-    #[arg(long, value_name = "PATH:LINE[:COL]")]
+    #[arg(long, value_name = "PATH:LINE[:COL]", value_parser = super::path_text())]
     pub(crate) at: Option<String>,
     /// Every name that begins like this; if there is none, that holds it
     #[arg(long, conflicts_with = "at")]
@@ -176,6 +177,7 @@ pub(crate) struct SymbolArgs {
   codescout outline docs --view headings")]
 pub(crate) struct OutlineArgs {
     /// A folder or file, from the root of the repository; without it the whole
+    #[arg(value_parser = super::path_text())]
     pub(crate) path: Option<String>,
     /// What to show; without it a summary of the whole, the tree of a folder, the symbols of a file
     #[arg(long, value_enum)]
@@ -215,6 +217,7 @@ pub(crate) enum OutlineView {
   codescout read src/parser.rs --symbol Parser::parse")]
 pub(crate) struct ReadArgs {
     /// A path from the root of the repository; path:LINE, path:START-END; or the id of a definition
+    #[arg(value_parser = super::path_text())]
     pub(crate) target: String,
     /// Only these lines: 5, 5-9 or 5-; may be repeated
     #[arg(long, value_name = "LINES")]

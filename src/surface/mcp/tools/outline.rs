@@ -13,7 +13,7 @@ use crate::extract;
 use crate::query::{Sought, files_below, kind_name};
 use crate::snapshot::FileId;
 use crate::surface::answer::{
-    NodeOut, OutlineBody, OutlineKind, OutlineQuestion, ProvenanceOut, SummaryOut, inside, outline, outline_path,
+    NodeOut, OutlineBody, OutlineKind, OutlineQuestion, ProvenanceOut, SummaryOut, inside, outline, outline_path, shown,
 };
 
 pub(super) const TOOL: Tool = Tool {
@@ -99,7 +99,7 @@ fn run(call: &Call<'_>) -> Result<Reply> {
         }
     }
     let mut own = Own {
-        path: &outlined.path,
+        path: &shown(&outlined.path),
         view: found.kind.name(),
         summary: None,
         left_out: None,
@@ -130,7 +130,7 @@ fn outlined(call: &Call<'_>, question: &Question) -> Result<OutlineQuestion> {
     };
     let at = arguments.text("at").or(plain).unwrap_or_default();
     Ok(OutlineQuestion {
-        path: outline_path(inside(call.workspace()?, at)),
+        path: outline_path(&inside(call.workspace()?, at)),
         kind: arguments.text("view").and_then(kind_of),
         depth: arguments.number("depth"),
         max_tokens: Some(question.asked.characters * 3 / 4 / CHARACTERS_PER_TOKEN),
@@ -273,8 +273,8 @@ fn rows(body: OutlineBody, detail: Detail, kinds: &[&str]) -> Vec<Row> {
 
 fn tree_rows(node: &NodeOut, parent: &str, depth: usize, rows: &mut Vec<Row>) {
     let path = match parent {
-        "" => node.name.clone(),
-        parent => format!("{parent}/{}", node.name),
+        "" => node.text.clone(),
+        parent => format!("{parent}/{}", node.text),
     };
     let slash = if node.folder { "/" } else { "" };
     // Lines are counted when a file is indexed.
@@ -288,7 +288,7 @@ fn tree_rows(node: &NodeOut, parent: &str, depth: usize, rows: &mut Vec<Row>) {
         false => lines,
     };
     rows.push(Row {
-        facts: json!({"path": path, "folder": node.folder, "files": node.files, "lines": node.lines}),
+        facts: json!({"path": shown(&path), "folder": node.folder, "files": node.files, "lines": node.lines}),
         text: format!("{}{}{slash} {counts}", "  ".repeat(depth), node.name)
             .trim_end()
             .to_owned(),

@@ -64,9 +64,10 @@ fn run(call: &Call<'_>) -> Result<Reply> {
     let typed = call.arguments.text("target").unwrap_or_default();
     let queries = queries(call)?;
     let place = inside(call.workspace()?, typed);
+    let place = &*place;
     let target = read_target(view, place).map_err(|error| match place.rsplit_once(':') {
         // The path is right: it is the lines that are not.
-        Some((path, lines)) if view.find(path.as_bytes()).is_some() => match lines_query(lines) {
+        Some((path, lines)) if view.find_text(path).is_some() => match lines_query(lines) {
             Err(wrong) => wrong.into(),
             Ok(_) => anyhow::Error::from(error),
         },

@@ -15,6 +15,7 @@ use super::super::reply::{Body, Draft, Reply};
 use super::super::tool::{Call, QUESTION_TIME, Tool, results};
 use super::search_commits::{self, Inside};
 use crate::ingest::NoProgress;
+use crate::model::typed;
 use crate::query::{CursorKey, Judges, Mode, Pattern, PatternOptions, Request, Rerank, Sought, split_position};
 use crate::snapshot::Documents;
 use crate::surface::answer::{
@@ -182,8 +183,9 @@ fn refuse_reranking(call: &Call<'_>) -> Result<(), Failure> {
 
 /// What files a search looks for while the index is being built: those with its words, or the one that it names and those like it.
 fn sought(call: &Call<'_>, question: &Question, query: &str) -> Result<Sought> {
-    let place = split_position(query.trim()).filter(|_| mode(call) == Mode::Similar);
-    let file = place.and_then(|(path, line, _)| Some((question.seen.view.find(path.as_bytes())?, line)));
+    let place = typed(query.trim());
+    let place = split_position(&place).filter(|_| mode(call) == Mode::Similar);
+    let file = place.and_then(|(path, line, _)| Some((question.seen.view.find_text(path)?, line)));
     let Some((file, line)) = file.filter(|_| question.seen.building.is_some()) else {
         let text = query.to_owned();
         return Ok(Sought {

@@ -161,10 +161,10 @@ fn run(call: &Call<'_>) -> Result<Reply> {
 /// the place.
 fn sought(call: &Call<'_>, question: &Question) -> Result<Sought> {
     let arguments = &call.arguments;
-    let find = |path: &str| question.seen.view.find(path.as_bytes());
+    let find = |path: &str| question.seen.view.find_text(path);
     if let Some(place) = arguments.text("at") {
-        let place = split_position(inside(call.workspace()?, place));
-        let Some((file, line)) = place.and_then(|(path, line, _)| Some((find(path)?, line))) else {
+        let place = inside(call.workspace()?, place);
+        let Some((file, line)) = split_position(&place).and_then(|(path, line, _)| Some((find(path)?, line))) else {
             return Ok(Sought::default());
         };
         let files = vec![file];
@@ -219,7 +219,7 @@ fn query(call: &Call<'_>, question: &Question) -> Result<SymbolQuery> {
     let name = arguments.text("name").or(arguments.text("id")).unwrap_or_default();
     Ok(match arguments.flag("prefix") {
         true => SymbolQuery::Prefix(name.to_owned()),
-        false => SymbolQuery::Named(inside(call.workspace()?, name).to_owned()),
+        false => SymbolQuery::Named(inside(call.workspace()?, name).into_owned()),
     })
 }
 
