@@ -45,7 +45,9 @@ const FOR_SURFACES: &[&str] = &["std::env::var", "std::process::exit", "println!
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("the source tree can be read") {
         let path = entry.expect("the source tree can be read").path();
-        if path.is_dir() {
+        if path.is_dir() && path.ends_with("vendor") {
+            continue;
+        } else if path.is_dir() {
             sources(&path, found);
         } else if path.extension().is_some_and(|ending| ending == "rs") {
             found.push(path);
