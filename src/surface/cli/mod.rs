@@ -96,9 +96,18 @@ fn arm_fail_point() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A panic is an error of the command, with the exit code of one. gix has some on files that it does not expect.
+/// Turns a panic of `run` into an error of the command, exit code included. gix panics on some files that it does not expect.
+/// Panics of other threads are reported as usual.
 fn run_caught(args: &Args, doors: Doors, output: &mut Output) -> anyhow::Result<Found> {
-    std::panic::set_hook(Box::new(|panic| tracing::debug!("{panic}")));
+    let caller = std::thread::current().id();
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if std::thread::current().id() == caller {
+            tracing::debug!("{panic}");
+        } else {
+            report(panic);
+        }
+    }));
     let ended = std::panic::catch_unwind(AssertUnwindSafe(|| run(args, doors, output)));
     ended.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
