@@ -178,6 +178,10 @@ impl Scenario {
                 leave_request(copy);
                 None
             }
+            Self::Embed => {
+                succeed(copy, &["config", "trust"]);
+                None
+            }
             _ => None,
         };
         let mut said = Vec::new();
