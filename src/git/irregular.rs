@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::fs::{self, FileType};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,11 @@ use super::open::OpenError;
 
 /// Below a git directory, but large or not opened by name: other repositories, and objects one by one.
 const NOT_WALKED: [&str; 2] = ["modules", "lfs"];
+/// How many levels are listed of a linked or borrowed folder: an object folder with its `pack` and `info`.
+const DEPTH_ELSEWHERE: usize = 2;
+/// Object folders borrowed by one repository, directly and indirectly; git follows five levels.
+const MAX_ALTERNATES: usize = 256;
+const MAX_ALTERNATES_BYTES: u64 = 1 << 20;
 /// A link to this one is an empty file.
 const NULL: &str = "/dev/null";
 
@@ -43,24 +48,53 @@ fn is_git_dir(folder: &Path) -> bool {
     has("HEAD") && (has("objects") || has("commondir"))
 }
 
+/// Checks everything below a git directory, folders that links in it lead to, and the object folders that it borrows.
 fn check(git_dir: &Path) -> Result<(), OpenError> {
-    let mut folders = vec![git_dir.to_owned()];
-    while let Some(folder) = folders.pop() {
+    let mut folders = vec![(git_dir.to_owned(), usize::MAX)];
+    let mut borrowed = HashSet::new();
+    while let Some((folder, depth)) = folders.pop() {
         // What cannot be listed is somebody else's error.
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let (path, name) = (entry.path(), entry.file_name());
             let Ok(kind) = entry.file_type() else { continue };
-            if kind.is_dir() {
-                let is_fan_out = name.len() == 2 && folder.ends_with("objects");
-                if !is_fan_out && NOT_WALKED.iter().all(|left_out| name != *left_out) {
-                    folders.push(path);
-                }
-            } else if is_irregular(kind) || kind.is_symlink() && leads_to_irregular(&path) {
+            let is_link = kind.is_symlink();
+            if is_irregular(kind) || is_link && leads_to_irregular(&path) {
                 return Err(OpenError::Irregular { path });
+            } else if kind.is_dir() || is_link && path.is_dir() {
+                let depth = if is_link { depth.min(DEPTH_ELSEWHERE) } else { depth };
+                let is_fan_out = name.len() == 2 && (folder.ends_with("objects") || depth < usize::MAX);
+                if depth > 0 && !is_fan_out && NOT_WALKED.iter().all(|left_out| name != *left_out) {
+                    folders.push((path, depth.saturating_sub(usize::from(depth < usize::MAX))));
+                }
+            } else if path.ends_with("info/alternates") {
+                for objects in alternates(&path) {
+                    if borrowed.len() < MAX_ALTERNATES && borrowed.insert(objects.clone()) {
+                        folders.push((objects, DEPTH_ELSEWHERE));
+                    }
+                }
             }
         }
     }
     Ok(())
+}
+
+/// Returns the object folders that `objects/info/alternates` names, followed to where they are.
+fn alternates(file: &Path) -> Vec<PathBuf> {
+    let objects = file.ancestors().nth(2).unwrap_or(file);
+    let mut text = Vec::new();
+    let opened = fs::File::open(file);
+    if opened.is_ok_and(|opened| opened.take(MAX_ALTERNATES_BYTES).read_to_end(&mut text).is_err()) {
+        return Vec::new();
+    }
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with(b"#"));
+    let named = lines.filter_map(|line| {
+        gix::quote::ansi_c::undo(line.as_bstr())
+            .ok()
+            .map(|(path, _)| path.into_owned())
+    });
+    named
+        .filter_map(|path| fs::canonicalize(objects.join(path.to_path().ok()?)).ok())
+        .collect()
 }
 
 /// Refuses a file that a configuration names.

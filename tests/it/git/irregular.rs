@@ -92,6 +92,26 @@ fn a_pipe_or_device_in_the_git_directory_is_named() {
         discover(repo.root()).unwrap_or_else(|error| panic!("{name}: {error}"));
         std::fs::remove_file(&empty).unwrap();
     }
+    // In what is borrowed, and behind a linked folder.
+    let lent = repo.beside("lent");
+    std::fs::create_dir_all(lent.join("pack")).unwrap();
+    std::fs::write(repo.path(".git/objects/info/alternates"), "../../../lent\n").unwrap();
+    discover(repo.root()).unwrap();
+    for name in ["info/alternates", "pack/multi-pack-index"] {
+        make_pipe(&lent.join(name));
+        let found = discover(repo.root());
+        assert!(
+            matches!(&found, Err(OpenError::Irregular { path }) if path.ends_with(name)),
+            "{found:?}"
+        );
+        std::fs::remove_file(lent.join(name)).unwrap();
+    }
+    std::fs::remove_file(repo.path(".git/objects/info/alternates")).unwrap();
+    std::fs::remove_dir_all(repo.path(".git/objects/pack")).unwrap();
+    std::os::unix::fs::symlink(lent.join("pack"), repo.path(".git/objects/pack")).unwrap();
+    make_pipe(&lent.join("pack/multi-pack-index"));
+    assert!(matches!(discover(repo.root()), Err(OpenError::Irregular { .. })));
+    std::fs::remove_file(lent.join("pack/multi-pack-index")).unwrap();
     // Of a work tree elsewhere, and of a file that the configuration names.
     let linked = repo.worktree("linked");
     let index = repo.path(".git/worktrees/linked/index");
