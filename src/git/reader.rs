@@ -1,5 +1,6 @@
 //! One thread's access to objects, with the buffers and caches that make it fast.
 
+use gix::odb::pack::cache::lru::MemoryCappedHashmap;
 use gix::prelude::Find;
 
 use std::path::Path;
@@ -10,6 +11,9 @@ use super::object_id::{from_gix, to_gix};
 use super::open::Places;
 use super::tree::MAX_ENTRIES;
 use crate::model::Oid;
+
+/// How much of what others are stored as differences to is kept.
+const MAX_BASES_BYTES: usize = 32 << 20;
 
 /// Reads objects. One per thread: making one is cheap, sharing one is not possible.
 ///
@@ -80,6 +84,13 @@ impl ObjectReader {
     /// compared one after the other, a loss when every object is read once.
     pub fn keep_decoded(&mut self, max_bytes: usize) {
         self.repo.object_cache_size(max_bytes);
+    }
+
+    /// Keeps objects that others are stored as differences to: worth it when versions of one file are read one after the
+    /// other.
+    pub fn keep_bases(&mut self) {
+        let cache = || -> Box<gix::odb::cache::PackCache> { Box::new(MemoryCappedHashmap::new(MAX_BASES_BYTES)) };
+        self.repo.objects.set_pack_cache(cache);
     }
 
     pub(super) fn note_missing(&mut self) {

@@ -42,6 +42,7 @@ pub fn collect(
     let work = || {
         let mut reader = repository.reader();
         reader.keep_decoded(KEPT_BYTES);
+        reader.keep_bases();
         loop {
             let turn = next.fetch_add(1, Ordering::Relaxed);
             let Some(commits) = turns.get(turn) else { break };

@@ -327,10 +327,12 @@ impl LineChanges {
             advance();
             Ok(signatures)
         };
-        let made: Vec<Vec<(u32, Vec<u8>)>> = runs
-            .par_iter()
-            .map_init(|| repository.reader(), of_path)
-            .collect::<Result<_, _>>()?;
+        let reader = || {
+            let mut reader = repository.reader();
+            reader.keep_bases();
+            reader
+        };
+        let made: Vec<Vec<(u32, Vec<u8>)>> = runs.par_iter().map_init(reader, of_path).collect::<Result<_, _>>()?;
         let mut by_commit = vec![Vec::new(); batch.n_commits() as usize];
         for (local, signature) in made.into_iter().flatten() {
             by_commit[local as usize].push(signature);
