@@ -11,14 +11,11 @@ pub(super) const DEPTH: usize = 4;
 pub(super) fn add(extraction: &mut Extraction, part: Facts, offset: u32) {
     let n_before = extraction.definitions.len() as u32;
     let shift = |range: &mut ByteRange| *range = ByteRange::new(range.start + offset, range.end + offset);
-    extraction.n_parse_errors += part.n_parse_errors;
+    extraction.n_parse_errors += part.errors.len() as u32;
     extraction
         .definitions
         .extend(part.definitions.into_iter().map(|mut definition| {
-            shift(&mut definition.range);
-            shift(&mut definition.name_range);
-            shift(&mut definition.signature);
-            definition.doc.iter_mut().for_each(shift);
+            definition.each_range(shift);
             definition.container = definition.container.map(|at| at + n_before);
             definition
         }));

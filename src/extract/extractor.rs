@@ -9,12 +9,13 @@ use super::embedded;
 use super::lang::{self, Structure};
 use super::layout::Layout;
 use super::lines::LineIndex;
+use super::near::{Cut, Edit, FileDefinitions, Reduced};
 use super::options::Options;
 use super::parse::parse;
 use super::rules::{Grammar, Tables};
 use super::spans::clamp;
 use super::types::Extraction;
-use super::walk::{self, Facts};
+use super::walk::{self, Facts, Wanted};
 use crate::model::{ByteRange, Lang};
 
 /// Extracts `bytes` with a fresh [`Extractor`]; for many blobs keep one of those per thread.
@@ -55,16 +56,64 @@ impl Extractor {
         extraction
     }
 
-    /// Like [`Self::extract`], without chunks: for versions of a file of which only the definitions are asked for.
-    pub fn without_chunks(&mut self, bytes: &[u8], lang: Lang) -> Extraction {
+    /// The definitions of a version of a file.
+    pub fn definitions(&mut self, bytes: &[u8], lang: Lang) -> FileDefinitions {
         let lines = LineIndex::new(bytes);
         let mut layout = Layout::new(lines.count());
-        let structure = lang::language(lang).map_or(Structure::Lines, |language| language.structure);
-        let mut extraction = self
-            .facts(bytes, lang, structure, &lines, &mut layout)
-            .unwrap_or_default();
-        extraction.n_lines = lines.count() as u32;
-        extraction
+        let found = match lang::language(lang).map_or(Structure::Lines, |language| language.structure) {
+            Structure::Grammar(grammar) | Structure::Data(grammar) if grammar.embedded.is_none() => {
+                let facts = self.grammar_facts(bytes, lang, grammar, &mut layout, Wanted::Definitions);
+                facts.map(|facts| (facts.definitions, Some(facts.errors)))
+            }
+            structure => {
+                let extraction = self.facts(bytes, lang, structure, &lines, &mut layout);
+                extraction.map(|extraction| (extraction.definitions, None))
+            }
+        };
+        let (definitions, errors) = found.unwrap_or_default();
+        FileDefinitions {
+            carried: vec![None; definitions.len()],
+            definitions,
+            lang,
+            errors,
+        }
+    }
+
+    /// The same as [`Self::definitions`] of `bytes`, in the language of another version of the file, `known` with its bytes
+    /// `old`, which differs by `edits`.
+    pub fn definitions_near(
+        &mut self,
+        known: &FileDefinitions,
+        old: &[u8],
+        bytes: &[u8],
+        edits: &[Edit],
+    ) -> FileDefinitions {
+        let cuts = [Cut::Runs, Cut::Definitions].into_iter();
+        let found = cuts
+            .filter_map(|cut| self.restored(known, old, bytes, edits, cut))
+            .next();
+        found.unwrap_or_else(|| self.definitions(bytes, known.lang))
+    }
+
+    fn restored(
+        &mut self,
+        known: &FileDefinitions,
+        old: &[u8],
+        bytes: &[u8],
+        edits: &[Edit],
+        cut: Cut,
+    ) -> Option<FileDefinitions> {
+        let structure = lang::language(known.lang)?.structure;
+        let (Structure::Grammar(grammar) | Structure::Data(grammar)) = structure else {
+            return None;
+        };
+        if (grammar.is_too_much)(bytes) {
+            return None;
+        }
+        let reduced = Reduced::new(known, old, bytes, edits, cut)?;
+        let mut layout = Layout::new(LineIndex::new(&reduced.text).count());
+        let facts = self.grammar_facts(&reduced.text, known.lang, grammar, &mut layout, Wanted::Definitions)?;
+        reduced.restore(facts.definitions, &facts.errors)
     }
 
     /// Everything but the chunks; nothing if the text is to be cut by lines.
@@ -80,7 +129,7 @@ impl Extractor {
             Structure::Lines => None,
             Structure::Keys(scan) | Structure::Prose(scan) => Some(scan(bytes, layout)),
             Structure::Grammar(grammar) | Structure::Data(grammar) => {
-                let mut facts = self.grammar_facts(bytes, lang, grammar, layout)?;
+                let mut facts = self.grammar_facts(bytes, lang, grammar, layout, Wanted::All)?;
                 let parts = std::mem::take(&mut facts.embedded);
                 let mut extraction = extraction(facts);
                 self.add_parts(bytes, &parts, &mut extraction, lines, layout);
@@ -95,6 +144,7 @@ impl Extractor {
         lang: Lang,
         grammar: &'static Grammar,
         layout: &mut Layout,
+        wanted: Wanted,
     ) -> Option<Facts> {
         let tables = self.tables.entry(lang).or_insert_with(|| Tables::compile(grammar));
         if (grammar.is_too_much)(bytes) {
@@ -102,7 +152,7 @@ impl Extractor {
         }
         self.parser.set_language(&tables.language).ok()?;
         let tree = parse(&mut self.parser, bytes)?;
-        Some(walk::walk(&tree, bytes, tables, layout))
+        Some(walk::walk(&tree, bytes, tables, layout, wanted))
     }
 
     /// Reads the parts of a file that are in other languages. A part in a part is left alone.
@@ -125,7 +175,7 @@ impl Extractor {
                 continue;
             };
             layout.enter(lines.line_of(range.start), embedded::DEPTH);
-            if let Some(facts) = self.grammar_facts(&bytes[range.as_usize()], lang, grammar, layout) {
+            if let Some(facts) = self.grammar_facts(&bytes[range.as_usize()], lang, grammar, layout, Wanted::All) {
                 embedded::add(extraction, facts, range.start);
             }
         }
@@ -137,7 +187,7 @@ impl Extractor {
 
 fn extraction(facts: Facts) -> Extraction {
     Extraction {
-        n_parse_errors: facts.n_parse_errors,
+        n_parse_errors: facts.errors.len() as u32,
         definitions: facts.definitions,
         references: facts.references,
         imports: facts.imports,

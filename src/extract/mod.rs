@@ -17,6 +17,7 @@ mod lang;
 mod layout;
 mod leads;
 mod lines;
+mod near;
 mod options;
 mod parse;
 mod paths;
@@ -30,6 +31,7 @@ pub use credentials::is_credential;
 pub use detect::{detect, lang_of_path, refine};
 pub use extractor::{Extractor, extract};
 pub use lang::{Language, by_name, language, languages};
+pub use near::{Edit, FileDefinitions};
 pub use options::{Options, RECIPE_VERSION};
 pub use paths::{is_lock_file, is_vendored};
 pub use types::{

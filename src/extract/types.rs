@@ -42,6 +42,16 @@ pub struct Definition {
     pub doc: Option<ByteRange>,
 }
 
+impl Definition {
+    /// Changes where it is.
+    pub(super) fn each_range(&mut self, change: impl Fn(&mut ByteRange)) {
+        change(&mut self.range);
+        change(&mut self.name_range);
+        change(&mut self.signature);
+        self.doc.iter_mut().for_each(change);
+    }
+}
+
 /// What a definition is. The numbers are stored; they never change their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]

@@ -39,6 +39,11 @@ pub trait Timeline {
     /// All recorded changes of a thing, ascending by commit. An added thing that came from elsewhere need not say so here.
     fn steps(&mut self, key: &Self::Key) -> Result<Vec<Step<Self::Key>>, Self::Error>;
 
+    /// The commit from which on [`Self::steps`] has all changes of a thing; it is not known what earlier ones did.
+    fn known_from(&self, _key: &Self::Key) -> u32 {
+        0
+    }
+
     /// Where a thing was in the commit's first parent, if `step` added it and it came from elsewhere.
     fn origin(&mut self, key: &Self::Key, step: &Step<Self::Key>) -> Result<Option<Self::Key>, Self::Error>;
 
@@ -107,6 +112,8 @@ fn addition<'s, K>(history: &History, steps: &'s [Step<K>], number: u32) -> Opti
 struct Line<K> {
     key: K,
     steps: Vec<Step<K>>,
+    /// Nothing is known of what earlier commits did.
+    known_from: u32,
 }
 
 impl<K> Line<K> {
@@ -114,7 +121,7 @@ impl<K> Line<K> {
     fn state(&self, history: &History, number: u32) -> u64 {
         match last_step(history, &self.steps, number) {
             Some(step) => step.new,
-            None if history.ends_unrecorded(number) => UNKNOWN,
+            None if self.known_from > 0 || history.ends_unrecorded(number) => UNKNOWN,
             None => ABSENT,
         }
     }
@@ -156,10 +163,10 @@ impl<'a, T: Timeline> Walk<'a, T> {
             return Ok(*line);
         }
         let steps = self.timeline.steps(key)?;
-        let key_of_line = key.clone();
         self.lines.push(Line {
-            key: key_of_line,
+            key: key.clone(),
             steps,
+            known_from: self.timeline.known_from(key),
         });
         self.names.insert(key.clone(), self.lines.len() - 1);
         Ok(self.lines.len() - 1)

@@ -1,16 +1,20 @@
 //! The life of a definition, through edits, renames and moves.
 //!
 //! What each commit did is taken from the traced batches; where a commit is not traced yet, the versions of the file are read
-//! and compared in the same way, so that the answer is the same and only later.
+//! and compared in the same way, the newest first, so that the answer is the same and only later; when time is up it ends with what
+//! was read by then.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use crate::git::ObjectReader;
 use crate::model::{Oid, RepoPath};
 
 use super::files::{last_deletion, state_at};
-use super::follow::{ABSENT, Followed, Step, Timeline, UNKNOWN, follow};
+use super::follow::{ABSENT, Followed, Step, Timeline, UNKNOWN, follow, last_step};
+use super::known::{KnownChanges, VersionPair};
 use super::lineage::{FileRecords, MAX_SEARCHED_FILES, SymbolRecord, file_records, settle};
 use super::record::{Change, Entry, PathChange};
 use super::store::{History, HistoryError, Reachable};
@@ -59,32 +63,38 @@ pub struct SymbolLife {
     pub is_there: bool,
     /// Versions of files that are not in the repository.
     pub n_missing: usize,
+    /// Changes of its file that were not read for want of time: `changes` ends before them.
+    pub n_unread: usize,
 }
 
-/// The life of a definition as the commit `tip` sees it. One that is no longer there is followed from where it was removed.
-pub fn symbol_life(
-    history: &History,
-    tip: u32,
-    reached: &Reachable,
-    key: &SymbolKey,
-    reader: &mut ObjectReader,
-    max_bytes: u64,
-) -> Result<SymbolLife, HistoryError> {
-    Lives::new(history, reached, reader, max_bytes).life(tip, key)
+/// How long versions are read for an answer, and what is told meanwhile.
+#[derive(Clone, Copy)]
+pub struct Reading<'a> {
+    /// When to answer with what is known by then.
+    pub deadline: Option<Instant>,
+    /// Set to give up.
+    pub interrupt: &'a AtomicBool,
+    /// Called with the number of changes to read.
+    pub begin: &'a dyn Fn(usize),
+    /// Called for each.
+    pub advance: &'a dyn Fn(),
 }
 
-/// The lives of many definitions of one file.
-pub fn symbol_lives(
-    history: &History,
-    tip: u32,
-    reached: &Reachable,
-    keys: &[SymbolKey],
-    reader: &mut ObjectReader,
-    max_bytes: u64,
-) -> Result<Vec<SymbolLife>, HistoryError> {
-    let mut lives = Lives::new(history, reached, reader, max_bytes);
-    lives.reads_all_names = true;
-    keys.iter().map(|key| lives.life(tip, key)).collect()
+impl<'a> Reading<'a> {
+    /// All of them, however long it takes.
+    pub fn whole(interrupt: &'a AtomicBool) -> Self {
+        Self {
+            deadline: None,
+            interrupt,
+            begin: &|_| {},
+            advance: &|| {},
+        }
+    }
+
+    /// Whether time is up.
+    fn is_over(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
 }
 
 /// What is known of the definitions of a path, or of those of one name.
@@ -96,12 +106,17 @@ struct PathTrace {
     open: Vec<PathChange>,
 }
 
-struct Lives<'a> {
+/// Reads the lives of definitions as one commit sees them.
+pub struct Lives<'a> {
     history: &'a History,
     reached: &'a Reachable,
+    known: &'a mut KnownChanges,
+    reading: Reading<'a>,
     versions: Versions<&'a mut ObjectReader>,
     recipe: u64,
     files: HashMap<(Oid, RepoPath), Rc<FileShapes>>,
+    /// The version of each path that was read last: the next is much like it.
+    last: HashMap<RepoPath, Rc<FileShapes>>,
     changes: HashMap<RepoPath, Rc<Vec<PathChange>>>,
     /// By path, and by name unless all names of a path are read at once.
     traces: HashMap<(RepoPath, Option<String>), Rc<PathTrace>>,
@@ -109,32 +124,69 @@ struct Lives<'a> {
     records: HashMap<(u32, SymbolKey), SymbolRecord>,
     /// Commits through which was looked for what moved.
     settled: HashSet<u32>,
+    /// Where the changes of a definition begin that were not read for want of time.
+    unread: HashMap<SymbolKey, Unread>,
+    /// Commits through which was not looked for what moved, likewise.
+    unsettled: HashSet<u32>,
+    /// The last answer of [`Self::is_untouched`] about one version, and what it depends on.
+    compared: Option<((Oid, SymbolKey), bool)>,
     n_missing: usize,
 }
 
+/// Changes that were not read.
+struct Unread {
+    /// All from this commit on were.
+    before: u32,
+    n_changes: usize,
+}
+
 impl<'a> Lives<'a> {
-    fn new(history: &'a History, reached: &'a Reachable, reader: &'a mut ObjectReader, max_bytes: u64) -> Self {
+    /// Definitions of files up to `max_bytes`. What is read is added to `known`.
+    pub fn new(
+        history: &'a History,
+        reached: &'a Reachable,
+        reader: &'a mut ObjectReader,
+        max_bytes: u64,
+        known: &'a mut KnownChanges,
+        reading: Reading<'a>,
+    ) -> Self {
         Self {
             history,
             reached,
+            known,
+            reading,
             versions: Versions::new(reader, max_bytes),
             recipe: symbol_recipe(max_bytes),
             files: HashMap::new(),
+            last: HashMap::new(),
             changes: HashMap::new(),
             traces: HashMap::new(),
             reads_all_names: false,
             records: HashMap::new(),
             settled: HashSet::new(),
+            unread: HashMap::new(),
+            unsettled: HashSet::new(),
+            compared: None,
             n_missing: 0,
         }
     }
 
-    fn life(&mut self, tip: u32, key: &SymbolKey) -> Result<SymbolLife, HistoryError> {
+    /// The lives of many definitions of one file.
+    pub fn of_all(&mut self, tip: u32, keys: &[SymbolKey]) -> Result<Vec<SymbolLife>, HistoryError> {
+        self.reads_all_names = true;
+        keys.iter().map(|key| self.of(tip, key)).collect()
+    }
+
+    /// The life of a definition up to the commit `tip`. One that is no longer there is followed from where it was removed.
+    pub fn of(&mut self, tip: u32, key: &SymbolKey) -> Result<SymbolLife, HistoryError> {
         self.n_missing = 0;
+        self.unread.clear();
+        self.unsettled.clear();
         let (history, reached) = (self.history, self.reached);
         let steps = self.steps(key)?;
         let is_there = state_at(history, tip, &steps) != ABSENT;
-        let start = match is_there {
+        let is_unknown = last_step(history, &steps, tip).is_none() && self.unread.contains_key(key);
+        let start = match is_there || is_unknown {
             true => Some(tip),
             false => last_deletion(reached, &steps),
         };
@@ -150,6 +202,7 @@ impl<'a> Lives<'a> {
             is_there,
             changes,
             n_missing: self.n_missing,
+            n_unread: self.unread.values().map(|unread| unread.n_changes).sum::<usize>() + self.unsettled.len(),
         })
     }
 
@@ -208,8 +261,13 @@ impl<'a> Lives<'a> {
             .map(|entry| (origin.path.clone(), entry)))
     }
 
-    /// A version with its definitions; `None` if it is not in the repository.
-    fn file(&mut self, path: &RepoPath, entry: Entry) -> Result<Option<Rc<FileShapes>>, HistoryError> {
+    /// A version with its definitions, found with the help of one that is like it; `None` if it is not in the repository.
+    fn file(
+        &mut self,
+        path: &RepoPath,
+        entry: Entry,
+        like: Option<&FileShapes>,
+    ) -> Result<Option<Rc<FileShapes>>, HistoryError> {
         let name = (entry.oid, path.clone());
         if let Some(file) = self.files.get(&name) {
             return Ok(Some(Rc::clone(file)));
@@ -220,14 +278,30 @@ impl<'a> Lives<'a> {
         if self.files.len() >= KEPT_VERSIONS {
             self.files.clear();
         }
-        let file = Rc::new(self.versions.shapes(path, bytes));
+        let last = self.last.get(path).map(Rc::clone);
+        let file = Rc::new(self.versions.shapes(path, bytes, like.or(last.as_deref())));
+        self.last.insert(path.clone(), Rc::clone(&file));
+        self.compared = None;
         self.files.insert(name, Rc::clone(&file));
         Ok(Some(file))
     }
 
-    /// What a commit did to a definition that it is not traced through.
-    fn compute(&mut self, key: &SymbolKey, change: &PathChange) -> Result<Option<SymbolRecord>, HistoryError> {
+    /// What a commit did to a definition that it is not traced through; `None` if there is no time to read it.
+    fn compute(&mut self, key: &SymbolKey, change: &PathChange) -> Result<Option<Option<SymbolRecord>>, HistoryError> {
         let before = self.before(&key.path, change)?;
+        let pair = VersionPair::new(before.as_ref(), change.new);
+        if let Some(known) = self.known.get(&key.path, &pair) {
+            return Ok(Some(record_of(&known, key)));
+        }
+        if self.known.is_untouched(key, &pair) {
+            return Ok(Some(None));
+        }
+        if self.reading.is_over() {
+            return Ok(None);
+        }
+        if self.reading.interrupt.load(Ordering::Relaxed) {
+            return Err(HistoryError::Interrupted);
+        }
         let versions = before.as_ref().map(|(path, entry)| (path, *entry));
         let versions = versions.into_iter().chain(change.new.map(|entry| (&key.path, entry)));
         let mut is_named = false;
@@ -236,15 +310,52 @@ impl<'a> Lives<'a> {
                 Some(holds) => is_named |= holds,
                 None => {
                     self.n_missing += 1;
-                    return Ok(None);
+                    return Ok(Some(None));
                 }
             }
         }
-        if !is_named {
-            return Ok(None);
+        if !is_named || self.is_untouched(key, before.as_ref(), change.new)? {
+            self.known.add_untouched(key, pair);
+            return Ok(Some(None));
         }
-        let found = self.file_records(&key.path, change, false)?;
-        Ok(found.and_then(|file| record_of(file.records, key)))
+        let Some(found) = self.file_records(&key.path, change, false)? else {
+            return Ok(Some(None));
+        };
+        let records = Rc::new(found.records);
+        self.known.add(&key.path, pair, Rc::clone(&records));
+        Ok(Some(record_of(&records, key)))
+    }
+
+    /// Whether both versions of a change surely have the definition as the version that was read last.
+    fn is_untouched(
+        &mut self,
+        key: &SymbolKey,
+        before: Option<&(RepoPath, Entry)>,
+        after: Option<Entry>,
+    ) -> Result<bool, HistoryError> {
+        let (Some((path, before)), Some(after), Some(last)) = (before, after, self.last.get(&key.path)) else {
+            return Ok(false);
+        };
+        if *path != key.path {
+            return Ok(false);
+        }
+        let last = Rc::clone(last);
+        for entry in [after, *before] {
+            let about = (entry.oid, key.clone());
+            let has_same = match &self.compared {
+                Some((known, has_same)) if *known == about => *has_same,
+                _ => {
+                    let bytes = self.versions.bytes(entry)?;
+                    bytes.is_some_and(|bytes| last.has_same(&key.name, key.nth, &bytes))
+                }
+            };
+            // What is older here is newer in the next change.
+            self.compared = Some((about, has_same));
+            if !has_same {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Whether the name stands in a version: else nothing happened to what has it, and the version need not be parsed.
@@ -266,17 +377,18 @@ impl<'a> Lives<'a> {
         change: &PathChange,
         keeps: bool,
     ) -> Result<Option<FileRecords>, HistoryError> {
-        let before = match self.before(path, change)? {
+        // The newer version first: as a rule it was the older one of the change before.
+        let after = match change.new {
             None => None,
-            Some((path, entry)) => match self.file(&path, entry)? {
-                Some(file) => Some((path, file)),
+            Some(entry) => match self.file(path, entry, None)? {
+                Some(file) => Some(file),
                 None => return Ok(None),
             },
         };
-        let after = match change.new {
+        let before = match self.before(path, change)? {
             None => None,
-            Some(entry) => match self.file(path, entry)? {
-                Some(file) => Some(file),
+            Some((path, entry)) => match self.file(&path, entry, after.as_deref())? {
+                Some(file) => Some((path, file)),
                 None => return Ok(None),
             },
         };
@@ -323,10 +435,14 @@ impl<'a> Lives<'a> {
         if !(2..=MAX_SEARCHED_FILES).contains(&touched.len()) {
             return Ok(());
         }
+        if self.reading.is_over() {
+            self.unsettled.insert(commit);
+            return Ok(());
+        }
         let mut files = self.files_at(commit, &touched)?;
         settle(&mut files);
-        let own = files.into_iter().find(|(path, _)| *path == key.path);
-        let record = own.and_then(|(_, file)| record_of(file.records, key));
+        let own = files.iter().find(|(path, _)| *path == key.path);
+        let record = own.and_then(|(_, file)| record_of(&file.records, key));
         self.records
             .extend(record.map(|record| ((commit, key.clone()), record)));
         Ok(())
@@ -373,11 +489,12 @@ impl<'a> Lives<'a> {
 }
 
 /// The record about what stands at a name now; else about what is gone from there.
-fn record_of(records: Vec<SymbolRecord>, key: &SymbolKey) -> Option<SymbolRecord> {
+fn record_of(records: &[SymbolRecord], key: &SymbolKey) -> Option<SymbolRecord> {
     let own = records
-        .into_iter()
+        .iter()
         .filter(|record| record.name == key.name && record.nth == key.nth);
     own.reduce(|one, other| if one.new_lines.is_some() { one } else { other })
+        .cloned()
 }
 
 fn step_of(commit: u32, record: &SymbolRecord) -> Step<SymbolKey> {
@@ -412,9 +529,19 @@ impl Timeline for Lives<'_> {
             }
             self.settled.insert(*commit);
         }
-        for change in &trace.open {
-            let record = self.compute(key, change)?;
+        (self.reading.begin)(trace.open.len());
+        for (at, change) in trace.open.iter().enumerate().rev() {
+            let Some(record) = self.compute(key, change)? else {
+                let unread = Unread {
+                    before: change.commit + 1,
+                    n_changes: at + 1,
+                };
+                self.unread.insert(key.clone(), unread);
+                found.retain(|commit, _| *commit > change.commit);
+                break;
+            };
             found.extend(record.map(|record| (change.commit, record)));
+            (self.reading.advance)();
         }
         let steps = found.iter().map(|(commit, record)| step_of(*commit, record)).collect();
         let records = found
@@ -422,6 +549,10 @@ impl Timeline for Lives<'_> {
             .map(|(commit, record)| ((commit, key.clone()), record));
         self.records.extend(records);
         Ok(steps)
+    }
+
+    fn known_from(&self, key: &SymbolKey) -> u32 {
+        self.unread.get(key).map_or(0, |unread| unread.before)
     }
 
     fn origin(&mut self, key: &SymbolKey, step: &Step<SymbolKey>) -> Result<Option<SymbolKey>, HistoryError> {

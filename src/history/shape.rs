@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::extract::{self, Definition, DefinitionKind, Extraction};
+use crate::extract::{self, Definition, DefinitionKind, FileDefinitions};
 use crate::model::{ByteRange, Lang, RepoPath};
 
 use super::symbols::SymbolKey;
@@ -25,6 +25,8 @@ struct Source {
 /// A definition in one version of a file.
 #[derive(Clone, Debug)]
 pub struct Shape {
+    /// Its place among all definitions of the version.
+    index: u32,
     /// The bare name.
     pub name: String,
     /// With what it belongs to: `Parser.parse`.
@@ -226,12 +228,14 @@ pub(super) fn may_have_lives(lang: Lang) -> bool {
 }
 
 /// The definitions of a version of a file that have a life of their own, in source order.
-pub(super) fn shapes(bytes: &Arc<Vec<u8>>, lang: Lang, extraction: &Extraction) -> Vec<Shape> {
+///
+/// What is carried over from `known` need not be hashed again.
+pub(super) fn shapes(bytes: &Arc<Vec<u8>>, lang: Lang, found: &FileDefinitions, known: &[Shape]) -> Vec<Shape> {
     let source = Arc::new(Source {
         bytes: Arc::clone(bytes),
         syntax: Syntax::of(lang),
     });
-    let definitions = &extraction.definitions;
+    let definitions = &found.definitions;
     let mut n_named: HashMap<String, u32> = HashMap::new();
     let mut shapes: Vec<Shape> = Vec::new();
     for (index, definition) in definitions.iter().enumerate() {
@@ -242,7 +246,12 @@ pub(super) fn shapes(bytes: &Arc<Vec<u8>>, lang: Lang, extraction: &Extraction) 
         if !has_life(definition.kind, lang) {
             continue;
         }
+        let same = found.carried[index].and_then(|at| {
+            let place = known.binary_search_by_key(&at, |shape| shape.index).ok()?;
+            known.get(place)
+        });
         shapes.push(Shape {
+            index: index as u32,
             name: definition.name.clone(),
             qualified,
             nth: *nth,
@@ -252,8 +261,8 @@ pub(super) fn shapes(bytes: &Arc<Vec<u8>>, lang: Lang, extraction: &Extraction) 
             signature: definition.signature,
             doc: definition.doc,
             source: Arc::clone(&source),
-            text_print: OnceLock::new(),
-            prints: OnceLock::new(),
+            text_print: same.map_or_else(OnceLock::new, |same| same.text_print.clone()),
+            prints: same.map_or_else(OnceLock::new, |same| same.prints.clone()),
         });
     }
     shapes
@@ -561,8 +570,8 @@ mod tests {
 
     fn shape_of(language: &str, text: &str, name: &str) -> Shape {
         let lang = extract::by_name(language).unwrap();
-        let extraction = extract::extract(text.as_bytes(), lang, &extract::Options::default());
-        let all = shapes(&Arc::new(text.as_bytes().to_vec()), lang, &extraction);
+        let found = extract::Extractor::new(extract::Options::default()).definitions(text.as_bytes(), lang);
+        let all = shapes(&Arc::new(text.as_bytes().to_vec()), lang, &found, &[]);
         all.into_iter().find(|shape| shape.name == name).unwrap()
     }
 

@@ -54,6 +54,9 @@ pub enum HistoryError {
     /// The repository.
     #[error(transparent)]
     Object(#[from] ObjectError),
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// The commits that one reaches.

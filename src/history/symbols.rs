@@ -1,9 +1,11 @@
 //! The definitions of one version of a file, and what can happen to one.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use crate::extract::{Extractor, lang_of_path, refine};
-use crate::model::{ByteRange, RepoPath};
+use crate::extract::{Edit, Extractor, FileDefinitions, lang_of_path, refine};
+use crate::git::{LineHunk, diff_lines};
+use crate::model::{ByteRange, Lang, RepoPath};
 
 use super::lineage::{best, renames};
 use super::shape::{Shape, may_have_lives, shapes};
@@ -129,19 +131,80 @@ pub struct FileShapes {
     pub bytes: Arc<Vec<u8>>,
     /// Its definitions.
     pub shapes: Vec<Shape>,
+    lang: Lang,
+    found: FileDefinitions,
 }
 
 impl FileShapes {
     /// Reads a version of the file at `path`.
-    pub fn of(extractor: &mut Extractor, path: &RepoPath, bytes: Vec<u8>) -> Self {
-        let lang = refine(lang_of_path(path), &bytes);
-        let is_text = !bytes[..bytes.len().min(8_000)].contains(&0);
-        let bytes = Arc::new(bytes);
-        let shapes = match is_text && may_have_lives(lang) {
-            true => shapes(&bytes, lang, &extractor.without_chunks(&bytes, lang)),
-            false => Vec::new(),
+    pub fn of(extractor: &mut Extractor, path: &RepoPath, bytes: impl Into<Arc<Vec<u8>>>) -> Self {
+        let bytes = bytes.into();
+        let lang = lang_of(path, &bytes);
+        let found = match may_have_lives(lang) {
+            true => extractor.definitions(&bytes, lang),
+            false => FileDefinitions::default(),
         };
-        Self { bytes, shapes }
+        Self::new(bytes, lang, found, &[])
+    }
+
+    /// Reads a version like `known`: the same as [`Self::of`], faster if little differs.
+    pub fn near(extractor: &mut Extractor, known: &Self, path: &RepoPath, bytes: impl Into<Arc<Vec<u8>>>) -> Self {
+        let bytes = bytes.into();
+        let lang = lang_of(path, &bytes);
+        if lang != known.lang || !may_have_lives(lang) {
+            return Self::of(extractor, path, bytes);
+        }
+        let edits = edits(&known.bytes, &bytes);
+        let found = extractor.definitions_near(&known.found, &known.bytes, &bytes, &edits);
+        Self::new(bytes, lang, found, &known.shapes)
+    }
+
+    fn new(bytes: Arc<Vec<u8>>, lang: Lang, found: FileDefinitions, known: &[Shape]) -> Self {
+        let shapes = shapes(&bytes, lang, &found, known);
+        Self {
+            bytes,
+            shapes,
+            lang,
+            found,
+        }
+    }
+
+    /// Whether the definition of this name is surely the same in the version `bytes`, without reading its definitions: no line
+    /// of it, near it or with its name differs, and what differs leaves nothing else open.
+    pub(super) fn has_same(&self, name: &str, nth: u32, bytes: &[u8]) -> bool {
+        let Some(shape) = self.find(name, nth) else {
+            return false;
+        };
+        let range = shape.range.as_usize();
+        let line = line_around(&self.bytes, range.start);
+        let end = line_around(&self.bytes, range.end).end;
+        let near = line_around(&self.bytes, line.start.saturating_sub(1)).start..line_around(&self.bytes, end).end;
+        let depth = indentation(&self.bytes[line]);
+        let outer = self.shapes.iter().map(|outer| outer.range.as_usize());
+        let outer = outer.filter(|outer| outer.start < range.start && range.end <= outer.end);
+        let outermost = outer.map(|outer| outer.start).min();
+        // What is opened and left open above it, and below it.
+        let mut balance = [[0; 6]; 2];
+        let is_apart = |edit: &Edit| {
+            let (old, new) = (&self.bytes[edit.old.clone()], &bytes[edit.new.clone()]);
+            let is_above = edit.old.start < range.start;
+            let is_with_it = is_above && outermost.is_some_and(|outermost| edit.old.end >= outermost);
+            let leaves_depth = |text: &[u8]| {
+                let mut lines = text
+                    .split(|byte| *byte == b'\n')
+                    .filter(|line| !line.trim_ascii().is_empty());
+                lines.any(|line| indentation(line) < depth)
+            };
+            let balance = &mut balance[usize::from(is_above)];
+            for (balance, (old, new)) in balance.iter_mut().zip(opened(old).into_iter().zip(opened(new))) {
+                *balance += new - old;
+            }
+            (edit.old.end < near.start || near.end < edit.old.start)
+                && memchr::memmem::find(old, shape.name.as_bytes()).is_none()
+                && memchr::memmem::find(new, shape.name.as_bytes()).is_none()
+                && !(is_with_it && (leaves_depth(old) || leaves_depth(new)))
+        };
+        edits(&self.bytes, bytes).iter().all(is_apart) && balance.iter().all(is_balanced)
     }
 
     /// The definition with this name; the `nth` of several.
@@ -168,6 +231,95 @@ impl FileShapes {
         let whole = smallest(self.shapes.iter().filter(holds_all).collect());
         let found = whole.or_else(|| smallest(self.shapes.iter().filter(covers).collect()))?;
         self.shapes.get(found)
+    }
+}
+
+/// The language of a version; that of plain text for what is none.
+fn lang_of(path: &RepoPath, bytes: &[u8]) -> Lang {
+    match bytes[..bytes.len().min(8_000)].contains(&0) {
+        true => Lang::TEXT,
+        false => refine(lang_of_path(path), bytes),
+    }
+}
+
+/// The lines that differ.
+fn edits(old: &[u8], new: &[u8]) -> Vec<Edit> {
+    let n_same = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let start = memchr::memrchr(b'\n', &old[..n_same]).map_or(0, |at| at + 1);
+    let (old, new) = (&old[start..], &new[start..]);
+    let n_same = old
+        .iter()
+        .rev()
+        .zip(new.iter().rev())
+        .take_while(|(a, b)| a == b)
+        .count();
+    let tail = &old[old.len() - n_same..];
+    let n_same = memchr::memchr(b'\n', tail).map_or(0, |at| tail.len() - at - 1);
+    let (old, new) = (&old[..old.len() - n_same], &new[..new.len() - n_same]);
+    let (old_lines, new_lines) = (LineStarts::of(old), LineStarts::of(new));
+    let edit = |hunk: LineHunk| Edit {
+        old: old_lines.bytes(hunk.old, start),
+        new: new_lines.bytes(hunk.new, start),
+    };
+    diff_lines(old, new).into_iter().map(edit).collect()
+}
+
+/// The bytes of the line on which `at` is, with its newline.
+fn line_around(text: &[u8], at: usize) -> Range<usize> {
+    let at = at.min(text.len());
+    let start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |newline| newline + 1);
+    let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |newline| at + newline + 1);
+    start..end
+}
+
+/// Whether differences of [`opened`] say that nothing more is left open.
+fn is_balanced(balance: &[i32; 6]) -> bool {
+    let (brackets, quotes) = balance.split_at(4);
+    brackets.iter().all(|n| *n == 0) && quotes.iter().all(|n| n % 2 == 0)
+}
+
+fn indentation(line: &[u8]) -> usize {
+    line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
+}
+
+/// What a text opens and leaves open, as far as that can be told in any language: brackets and comments; and how many quotes.
+fn opened(text: &[u8]) -> [i32; 6] {
+    let mut opened = [0; 6];
+    for (at, byte) in text.iter().enumerate() {
+        let before = at.checked_sub(1).map(|at| text[at]);
+        match byte {
+            b'{' => opened[0] += 1,
+            b'}' => opened[0] -= 1,
+            b'(' => opened[1] += 1,
+            b')' => opened[1] -= 1,
+            b'[' => opened[2] += 1,
+            b']' => opened[2] -= 1,
+            b'*' if before == Some(b'/') => opened[3] += 1,
+            b'/' if before == Some(b'*') => opened[3] -= 1,
+            b'"' => opened[4] += 1,
+            b'`' => opened[5] += 1,
+            _ => {}
+        }
+    }
+    opened
+}
+
+/// Where the lines of a text start, and where it ends.
+struct LineStarts(Vec<usize>);
+
+impl LineStarts {
+    fn of(text: &[u8]) -> Self {
+        let mut starts = vec![0];
+        starts.extend(memchr::memchr_iter(b'\n', text).map(|at| at + 1));
+        if starts.last() != Some(&text.len()) {
+            starts.push(text.len());
+        }
+        Self(starts)
+    }
+
+    /// The bytes of 0-based lines, from `offset` on.
+    fn bytes(&self, lines: Range<u32>, offset: usize) -> Range<usize> {
+        self.0[lines.start as usize] + offset..self.0[lines.end as usize] + offset
     }
 }
 
@@ -241,4 +393,117 @@ fn renamed_from(path: &RepoPath, before: &FileShapes, after: &FileShapes, now: &
         .collect();
     let at = added.iter().position(|shape| std::ptr::eq(*shape, now))?;
     best(renames(path, &gone, &added).swap_remove(at))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use std::path::Path;
+
+    use super::*;
+    use crate::extract::Options;
+
+    /// Everything that is said of the definitions of a version.
+    fn told(file: &FileShapes) -> Vec<String> {
+        let told = file.shapes.iter().map(|shape| {
+            let prints = shape.prints();
+            let place = (shape.nth, shape.kind, shape.range, &shape.own);
+            let hashes = (shape.text_print(), prints.signature, prints.body, prints.doc);
+            format!("{} {place:?} {hashes:x?}", shape.qualified)
+        });
+        told.collect()
+    }
+
+    /// The samples of all languages, by name.
+    fn samples() -> Vec<(RepoPath, Vec<u8>)> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/lang");
+        let names = std::fs::read_dir(&folder).unwrap();
+        let mut names: Vec<String> = names
+            .map(|name| name.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.retain(|name| !name.ends_with(".golden"));
+        names.sort();
+        let read = |name: String| {
+            (
+                RepoPath::from(name.as_str()),
+                std::fs::read(folder.join(&name)).unwrap(),
+            )
+        };
+        names.into_iter().map(read).collect()
+    }
+
+    /// Another version, drawn by `dice`.
+    fn edited(text: &[u8], dice: &mut u64) -> Vec<u8> {
+        let mut draw = |n: usize| {
+            *dice = dice
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (*dice >> 33) as usize % n.max(1)
+        };
+        let mut lines: Vec<Vec<u8>> = text
+            .split_inclusive(|byte| *byte == b'\n')
+            .map(<[u8]>::to_vec)
+            .collect();
+        for _ in 0..=draw(2) {
+            let at = draw(lines.len());
+            match draw(6) {
+                0 => drop(lines.remove(at)),
+                1 => lines.insert(at, lines[at].clone()),
+                2 => {
+                    let other = draw(lines.len());
+                    lines.swap(at, other);
+                }
+                3 => lines.insert(at, b"\n".to_vec()),
+                4 => {
+                    let letter = lines[at].iter().position(u8::is_ascii_lowercase);
+                    if let Some(letter) = letter {
+                        lines[at][letter] = b'q';
+                    }
+                }
+                _ => {
+                    let end = (at + 1 + draw(8)).min(lines.len());
+                    lines.drain(at..end);
+                }
+            }
+            if lines.is_empty() {
+                lines.push(b"\n".to_vec());
+            }
+        }
+        lines.concat()
+    }
+
+    #[test]
+    fn a_version_reads_the_same_with_the_help_of_another() {
+        let n_rounds = if std::env::var_os("CODESCOUT_LONG_TESTS").is_some() {
+            400
+        } else {
+            10
+        };
+        let mut extractor = Extractor::new(Options::default());
+        let (mut n_read, mut n_carried, mut other) = (0, 0, Vec::new());
+        for (path, text) in samples() {
+            let mut dice = 1;
+            // Long enough that what is carried over is worth it.
+            let text = text.repeat(5);
+            for _ in 0..n_rounds {
+                let (one, two) = (edited(&text, &mut dice), edited(&text, &mut dice));
+                let known = FileShapes::of(&mut extractor, &path, one);
+                let near = FileShapes::near(&mut extractor, &known, &path, two.clone());
+                n_read += 1;
+                n_carried += usize::from(near.found.carried.iter().any(Option::is_some));
+                let alone = FileShapes::of(&mut extractor, &path, two);
+                if told(&alone) != told(&near) {
+                    let (a, b) = (told(&alone), told(&near));
+                    let at = a
+                        .iter()
+                        .zip(&b)
+                        .position(|(a, b)| a != b)
+                        .unwrap_or(a.len().min(b.len()));
+                    other.push(format!("{path}: {:?} {:?}", a.get(at), b.get(at)));
+                }
+            }
+        }
+        assert!(n_carried > n_read / 10, "{n_carried} of {n_read}");
+        assert!(other.is_empty(), "{} of {n_read}: {other:#?}", other.len());
+    }
 }

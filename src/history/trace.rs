@@ -161,8 +161,9 @@ impl Tracer<'_> {
                 &mut kept,
                 before_path,
                 before.as_ref().map(|(_, entry)| *entry),
+                None,
             )?;
-            let new = load(versions, &mut kept, path, change.new)?;
+            let new = load(versions, &mut kept, path, change.new, old.clone().flatten())?;
             let records = old.zip(new).map(|(old, new)| {
                 let old = old.as_deref().map(|file| (before_path, file));
                 file_records(path, old, new.as_deref(), keeps)
@@ -191,12 +192,13 @@ impl Tracer<'_> {
     }
 }
 
-/// `None` if the version is not in the repository; `Some(None)` if there is none.
+/// `None` if the version is not in the repository; `Some(None)` if there is none. It is like `like`, or else like the last one.
 fn load(
     versions: &mut Versions<ObjectReader>,
     kept: &mut Kept,
     path: &RepoPath,
     entry: Option<Entry>,
+    like: Option<Arc<FileShapes>>,
 ) -> Result<Option<Option<Arc<FileShapes>>>, ObjectError> {
     let Some(entry) = entry else { return Ok(Some(None)) };
     let name = (entry.oid, path.clone());
@@ -206,7 +208,8 @@ fn load(
     let Some(bytes) = versions.bytes(entry)? else {
         return Ok(None);
     };
-    let file = Arc::new(versions.shapes(path, bytes));
+    let like = like.or_else(|| kept.back().map(|(_, file)| Arc::clone(file)));
+    let file = Arc::new(versions.shapes(path, bytes, like.as_deref()));
     if kept.len() >= KEPT_VERSIONS {
         kept.pop_front();
     }

@@ -1,9 +1,12 @@
 //! Reads versions of files with their definitions.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
+
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::extract::{Extractor, Options, RECIPE_VERSION, lang_of_path, refine};
-use crate::git::{BlobContent, FileMode, ObjectError, ObjectReader};
+use crate::git::{BlobContent, ObjectError, ObjectReader};
 use crate::model::{BlobId, Lang, RepoPath};
 
 use super::lineage::LINEAGE_VERSION;
@@ -47,32 +50,45 @@ pub(super) struct Versions<R> {
     pub(super) reader: R,
     extractor: Extractor,
     max_bytes: u64,
+    /// The versions that were read last.
+    recent: VecDeque<(Entry, Arc<Vec<u8>>)>,
 }
 
 impl<R: std::borrow::BorrowMut<ObjectReader>> Versions<R> {
-    pub(super) fn new(reader: R, max_bytes: u64) -> Self {
+    pub(super) fn new(mut reader: R, max_bytes: u64) -> Self {
+        reader.borrow_mut().keep_bases();
         Self {
             reader,
             extractor: Extractor::new(Options::default()),
             max_bytes,
+            recent: VecDeque::new(),
         }
     }
 
     /// The bytes of a version, none of what is no file or too large; `None` if it is not in the repository.
-    pub(super) fn bytes(&mut self, entry: Entry) -> Result<Option<Vec<u8>>, ObjectError> {
-        if !matches!(entry.mode, FileMode::File | FileMode::Executable) {
-            return Ok(Some(Vec::new()));
+    pub(super) fn bytes(&mut self, entry: Entry) -> Result<Option<Arc<Vec<u8>>>, ObjectError> {
+        if let Some((_, bytes)) = self.recent.iter().find(|(known, _)| *known == entry) {
+            return Ok(Some(Arc::clone(bytes)));
         }
-        Ok(
-            match self.reader.borrow_mut().blob(BlobId(entry.oid), self.max_bytes)? {
-                BlobContent::Content(bytes) => Some(bytes),
-                BlobContent::TooLarge { .. } => Some(Vec::new()),
-                BlobContent::Missing | BlobContent::Damaged => None,
-            },
-        )
+        let found = match entry.is_file() {
+            true => self.reader.borrow_mut().blob(BlobId(entry.oid), self.max_bytes)?,
+            false => BlobContent::Content(Vec::new()),
+        };
+        let bytes = Arc::new(match found {
+            BlobContent::Content(bytes) => bytes,
+            BlobContent::TooLarge { .. } => Vec::new(),
+            BlobContent::Missing | BlobContent::Damaged => return Ok(None),
+        });
+        self.recent.truncate(1);
+        self.recent.push_front((entry, Arc::clone(&bytes)));
+        Ok(Some(bytes))
     }
 
-    pub(super) fn shapes(&mut self, path: &RepoPath, bytes: Vec<u8>) -> FileShapes {
-        FileShapes::of(&mut self.extractor, path, bytes)
+    /// The definitions of a version, found with the help of another one if there is one.
+    pub(super) fn shapes(&mut self, path: &RepoPath, bytes: Arc<Vec<u8>>, known: Option<&FileShapes>) -> FileShapes {
+        match known {
+            Some(known) => FileShapes::near(&mut self.extractor, known, path, bytes),
+            None => FileShapes::of(&mut self.extractor, path, bytes),
+        }
     }
 }

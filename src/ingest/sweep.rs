@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::io;
 use std::time::{Duration, SystemTime};
 
+use crate::history::KNOWN_ENDING;
 use crate::sidecar::{EntryKind, HistoryEntry, SegmentEntry, Sidecar, State, Store, StoredFile, WriterLock, failpoint};
 use crate::snapshot::{EDITS_ENDING, SnapshotStore};
 
@@ -20,7 +21,13 @@ const SWEPT: [(Store, &[&str]); 4] = [
     (Store::Dense, &[VECTORS_ENDING, SPARSE_ENDING]),
     (
         Store::History,
-        &[HISTORY_ENDING, SYMBOLS_ENDING, MESSAGES_ENDING, LINES_ENDING],
+        &[
+            HISTORY_ENDING,
+            SYMBOLS_ENDING,
+            MESSAGES_ENDING,
+            LINES_ENDING,
+            KNOWN_ENDING,
+        ],
     ),
 ];
 

@@ -12,12 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crate::git::ObjectError;
-use crate::history::{Batch, LineChanges, Messages, SymbolBatch};
+use crate::history::{Batch, KNOWN_ENDING, KnownChanges, LineChanges, Messages, SymbolBatch};
 use crate::index::shared::{THERE_ENDING, There};
 use crate::index::{BuildError, RowFile, Segment, SegmentError, Segments};
 use crate::model::TreeId;
 use crate::sidecar::{
-    Bytes, Entry, EntryKind, HistoryEntry, RecordError, SegmentEntry, Sidecar, State, StateError, Store, StoredFile,
+    Bytes, Entry, EntryKind, HistoryEntry, RecordError, SectionError, SegmentEntry, Sidecar, State, StateError, Store,
+    StoredFile,
 };
 use crate::snapshot::{EDITS_ENDING, KeptEdits, Manifest, tree_of_file};
 
@@ -500,11 +501,9 @@ impl Ingest<'_> {
                 file.map(drop).map_err(|error| error.to_string())
             });
         } else if name.ends_with(&format!(".{EDITS_ENDING}")) {
-            found.count(entry.length as usize);
-            match KeptEdits::check(self.sidecar, &file.name) {
-                Err(error) if !error.is_gone() => found.blame(Some(store), &file.name, error.to_string()),
-                _ => {}
-            }
+            self.check_kept(store, entry, KeptEdits::check(self.sidecar, &file.name), found);
+        } else if name.ends_with(&format!(".{KNOWN_ENDING}")) {
+            self.check_kept(store, entry, KnownChanges::check(self.sidecar, &file.name), found);
         } else if name.ends_with(&format!(".{THERE_ENDING}")) {
             self.check_named(store, &file.name, found, |bytes| {
                 match There::profile_of(bytes.as_ref()) {
@@ -525,6 +524,17 @@ impl Ingest<'_> {
                 }
             }
             found.leftovers.push(loose);
+        }
+    }
+
+    /// What is kept for the next question, and named by what it is about.
+    fn check_kept(&self, store: Store, entry: &Entry, checked: Result<(), SectionError>, found: &mut Verification) {
+        found.count(entry.length as usize);
+        match checked {
+            Err(error) if !error.is_gone() => {
+                found.blame(Some(store), &entry.name.to_string_lossy(), error.to_string());
+            }
+            _ => {}
         }
     }
 

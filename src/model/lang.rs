@@ -3,7 +3,7 @@
 /// A language by its stable number; `extract::language` holds the table of names, extensions and grammars.
 ///
 /// `Lang::TEXT` is everything without a grammar.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lang(pub u16);
 
 impl Lang {

@@ -10,7 +10,8 @@ use anyhow::{Context, Result, ensure};
 
 use crate::git::{BlobContent, KnownFiles, OnDisk, WorkTreeChanges, WorkTreeReader};
 use crate::history::{
-    Batch, Entry, History, LineChanges, Mailmap, Messages, Reachable, past_files, record_recipe, symbol_recipe, unread,
+    Batch, Entry, History, KnownChanges, LineChanges, Mailmap, Messages, Reachable, past_files, record_recipe,
+    symbol_recipe, unread,
 };
 use crate::ingest::{
     Audit, ExaminedCommits, GivenCommits, OfferedCommits, Outcome, PassedOver, Progress, RecordError, RecordOutcome,
@@ -19,7 +20,7 @@ use crate::ingest::{
 use crate::model::{BlobId, CommitId, Oid, RepoPath, TreeId};
 use crate::sidecar::{HistoryEntry, PastVersions, Sidecar, State, StateError, Store};
 use crate::snapshot::missing_blobs;
-use crate::surface::open::{PATIENCE, Workspace, is_read_only};
+use crate::surface::open::{Keeping, PATIENCE, Workspace, is_read_only};
 
 /// Records that could not be kept.
 const IN_MEMORY_NOTE: &str = "the index cannot be written here; commits were recorded in memory";
@@ -353,6 +354,15 @@ impl Workspace {
             true => "git fetch --refetch --no-filter and then codescout index complete the answer",
             false => "codescout doctor names them and says how to get them back",
         }
+    }
+
+    /// What was found of the definitions of single files through commits that are not traced.
+    pub(crate) fn known_changes(&self) -> Result<KnownChanges> {
+        let sidecar = match self.keeping() {
+            Keeping::Sidecar => self.open_sidecar()?,
+            _ => None,
+        };
+        Ok(KnownChanges::new(sidecar, self.symbol_recipe()))
     }
 
     /// What definitions are traced by here.

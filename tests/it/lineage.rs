@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use codescout::git::Repository;
 use codescout::history::{
-    History, HistoryLimit, SymbolBatch, SymbolKey, symbol_batch_bytes, symbol_life, symbol_recipe, trace,
+    History, HistoryError, HistoryLimit, KnownChanges, Lives, Reachable, Reading, SymbolBatch, SymbolKey, SymbolLife,
+    symbol_batch_bytes, symbol_recipe, trace,
 };
 use codescout::ingest::Recorder;
 use codescout::model::{CommitId, Oid, RepoPath};
@@ -436,7 +437,6 @@ fn judge(repo: &TestRepo, script: &Script, score: &mut Score) {
     let (repository, history, tip) = recorded(repo);
     let traced = traced(&repository, &history);
     let reached = history.reachable(&[tip]);
-    let mut reader = repository.reader();
     for (path, functions) in &script.files {
         for function in functions {
             let key = SymbolKey {
@@ -444,10 +444,10 @@ fn judge(repo: &TestRepo, script: &Script, score: &mut Score) {
                 name: function.name.clone(),
                 nth: 1,
             };
-            let life = symbol_life(&history, tip, &reached, &key, &mut reader, 1 << 20).unwrap();
+            let life = whole_life(&repository, &history, tip, &reached, &key);
             // What was kept beforehand and what is computed now are the same.
             for traced in &traced {
-                let again = symbol_life(traced, tip, &reached, &key, &mut reader, 1 << 20).unwrap();
+                let again = whole_life(&repository, traced, tip, &reached, &key);
                 assert_eq!(life, again);
             }
             assert!(life.is_there, "{key:?}");
@@ -521,6 +521,23 @@ fn nearly_every_step_of_every_life_is_right_and_none_is_surely_wrong() {
     assert!(events >= 0.97, "{events:.4}: {score:?}");
 }
 
+const MAX_BYTES: u64 = 1 << 20;
+
+fn whole_life(
+    repository: &Repository,
+    history: &History,
+    tip: u32,
+    reached: &Reachable,
+    key: &SymbolKey,
+) -> SymbolLife {
+    let mut known = KnownChanges::new(None, symbol_recipe(MAX_BYTES));
+    let interrupt = AtomicBool::new(false);
+    let mut reader = repository.reader();
+    let reading = Reading::whole(&interrupt);
+    let mut lives = Lives::new(history, reached, &mut reader, MAX_BYTES, &mut known, reading);
+    lives.of(tip, key).unwrap()
+}
+
 fn life_of(repo: &TestRepo, path: &str, name: &str) -> Vec<(String, Vec<&'static str>)> {
     let (repository, history, tip) = recorded(repo);
     let key = SymbolKey {
@@ -529,12 +546,58 @@ fn life_of(repo: &TestRepo, path: &str, name: &str) -> Vec<(String, Vec<&'static
         nth: 1,
     };
     let reached = history.reachable(&[tip]);
-    let life = symbol_life(&history, tip, &reached, &key, &mut repository.reader(), 1 << 20).unwrap();
+    let life = whole_life(&repository, &history, tip, &reached, &key);
     let told = life.changes.into_iter().map(|change| {
         let heads = history.heads(&[change.commit]).unwrap();
         (heads[&change.commit].subject.clone(), change.events.names())
     });
     told.collect()
+}
+
+#[test]
+fn a_life_is_read_from_its_end_and_goes_on_where_it_stopped() {
+    let repo = TestRepo::empty();
+    let version = |n: usize| format!("fn other() {{}}\n\nfn grown() {{\n{}}}\n", "    step();\n".repeat(n));
+    for n in 0..12 {
+        repo.write("a.rs", version(n));
+        repo.commit(&format!("step {n}"));
+    }
+    let (repository, history, tip) = recorded(&repo);
+    let reached = history.reachable(&[tip]);
+    let key = SymbolKey {
+        path: RepoPath::from("a.rs"),
+        name: "grown".to_owned(),
+        nth: 1,
+    };
+    let mut known = KnownChanges::new(None, symbol_recipe(MAX_BYTES));
+    let mut read = |reading| {
+        let mut reader = repository.reader();
+        Lives::new(&history, &reached, &mut reader, MAX_BYTES, &mut known, reading).of(tip, &key)
+    };
+    let interrupt = AtomicBool::new(false);
+    let n_read = std::cell::Cell::new(0);
+    let stopping = Reading {
+        advance: &|| {
+            n_read.set(n_read.get() + 1);
+            interrupt.store(n_read.get() == 5, Ordering::Relaxed);
+        },
+        ..Reading::whole(&interrupt)
+    };
+    assert!(matches!(read(stopping), Err(HistoryError::Interrupted)));
+    interrupt.store(false, Ordering::Relaxed);
+    let no_time = Reading {
+        deadline: Some(Instant::now()),
+        ..Reading::whole(&interrupt)
+    };
+    let part = read(no_time).unwrap();
+    let whole = read(Reading::whole(&interrupt)).unwrap();
+    assert_eq!((part.changes.len(), part.n_unread), (5, 7));
+    assert_eq!((whole.changes.len(), whole.n_unread), (12, 0));
+    assert_eq!(part.changes, whole.changes[..5]);
+    assert_eq!(whole, whole_life(&repository, &history, tip, &reached, &key));
+    // Nothing is left to read.
+    let again = read(no_time).unwrap();
+    assert_eq!(again, whole);
 }
 
 #[test]
@@ -591,10 +654,9 @@ fn subjects_of(repo: &TestRepo, path: &str, name: &str) -> BTreeSet<String> {
         nth: 1,
     };
     let reached = history.reachable(&[tip]);
-    let mut reader = repository.reader();
-    let life = symbol_life(&history, tip, &reached, &key, &mut reader, 1 << 20).unwrap();
+    let life = whole_life(&repository, &history, tip, &reached, &key);
     for traced in traced(&repository, &history) {
-        let again = symbol_life(&traced, tip, &reached, &key, &mut reader, 1 << 20).unwrap();
+        let again = whole_life(&repository, &traced, tip, &reached, &key);
         assert_eq!(life, again);
     }
     let numbers: Vec<u32> = life.changes.iter().map(|change| change.commit).collect();

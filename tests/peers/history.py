@@ -2,17 +2,21 @@
 """History and blame beside git's own, on the commit that HEAD names.
 
     history.py CODESCOUT REPO symbols [N]    the life of N random definitions and `git log -L` of their lines
+    history.py CODESCOUT REPO untraced [N]   the same in CPU time, where commits are recorded and definitions not traced
     history.py CODESCOUT REPO blame [N]      every line of N random files and `git blame`
     history.py CODESCOUT REPO hover [N]      blame by definition of N files of about 2,000 lines
 
-Records first what is missing (`codescout index --history`). Times are of whole processes, and `took_ms` as answers say it. The
+Records first what is missing (`codescout index --history`; for `untraced` in a new sidecar, which must not be there yet, commits
+alone). Times are of whole processes, and `took_ms` as answers say it. The
 choice depends on SEED (default 1) alone.
 """
 
 import json
 import os
+import pathlib
 import random
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -53,19 +57,51 @@ def files(pattern):
     return [name for name in names if pattern.search(name)]
 
 
+def random_symbols():
+    """Random definitions, each as likely as any other."""
+    found = []
+    for path in files(SOURCE):
+        outline, _ = ask("outline", path)
+        definitions = [one for file in outline.get("results", []) for one in file["definitions"]]
+        found += [(one, path) for one in definitions if one["kind"] in KINDS]
+    while True:
+        symbol, path = DICE.choice(found)
+        yield symbol, "%d,%d:%s" % (symbol["start_line"], symbol["end_line"], path)
+
+
+def cpu(command):
+    """What a command printed, and its milliseconds of CPU time."""
+    spent = lambda: sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+    before = spent()
+    out, _ = run(command)
+    return out, (spent() - before) * 1e3
+
+
+def untraced():
+    sidecar = pathlib.Path(REPO, ".codescout")
+    if sidecar.exists():
+        sys.exit("%s exists: definitions may be traced there" % sidecar)
+    ask("history", "-n", "1", ".")
+    ours, theirs, n_changes = [], [], 0
+    for (symbol, lines), _ in zip(random_symbols(), range(N)):
+        # Each as the first question about its file.
+        for known in sidecar.glob("history-v1/*.known"):
+            known.unlink()
+        out, spent = cpu([CODESCOUT, "history", symbol["id"], "-n", "0", "--ref", "HEAD", "--json"])
+        n_changes += json.loads(out)["total"]
+        ours.append(spent)
+        theirs.append(cpu(["git", "log", "-s", "--format=%H", "-L", lines, "HEAD"])[1])
+        print("%8.0f %8.0f %s" % (ours[-1], theirs[-1], symbol["id"]), file=sys.stderr)
+    print("symbols %d, changes %d" % (len(ours), n_changes))
+    print("CPU of codescout history", quantiles(ours), "in all %.1f s" % (sum(ours) / 1e3))
+    print("CPU of git log -L       ", quantiles(theirs), "in all %.1f s" % (sum(theirs) / 1e3))
+
+
 def symbols():
-    sources = files(SOURCE)
     answers, whole, theirs, ratios, shares, reasons = [], [], [], [], [], {}
     both = ours_alone = git_alone = 0
-    while len(answers) < N:
-        path = DICE.choice(sources)
-        outline, _ = ask("outline", path)
-        found = [one for file in outline.get("results", []) for one in file["definitions"] if one["kind"] in KINDS]
-        if not found:
-            continue
-        symbol = DICE.choice(found)
+    for (symbol, lines), _ in zip(random_symbols(), range(N)):
         answer, wall = ask("history", symbol["id"], "-n", "0")
-        lines = "%d,%d:%s" % (symbol["start_line"], symbol["end_line"], path)
         out, git_wall = run(["git", "log", "-s", "--format=%H", "-L", lines, "HEAD"], timeout=120)
         answers.append(answer["took_ms"])
         whole.append(wall)
@@ -154,5 +190,6 @@ def hover():
     print("git blame      ", quantiles(git))
 
 
-run([CODESCOUT, "index", "--history", "--ref", "HEAD", "--quiet"], timeout=36_000)
-{"symbols": symbols, "blame": blame, "hover": hover}[WHAT]()
+if WHAT != "untraced":
+    run([CODESCOUT, "index", "--history", "--ref", "HEAD", "--quiet"], timeout=36_000)
+{"symbols": symbols, "untraced": untraced, "blame": blame, "hover": hover}[WHAT]()

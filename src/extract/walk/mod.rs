@@ -15,7 +15,7 @@ use self::definitions::Wrapped;
 use super::layout::Layout;
 use super::leads::{self, LeadPiece};
 use super::rules::{Lead, Mention, Named, Roles, Tables, Zone, range_of};
-use super::spans::trimmed;
+use super::spans::{clamp, trimmed};
 use super::types::{Definition, Import, Reference};
 use crate::model::ByteRange;
 
@@ -27,14 +27,23 @@ pub(crate) struct Facts {
     pub(crate) definitions: Vec<Definition>,
     pub(crate) references: Vec<Reference>,
     pub(crate) imports: Vec<Import>,
-    pub(crate) n_parse_errors: u32,
+    /// Syntax errors and missing nodes.
+    pub(crate) errors: Vec<ByteRange>,
     /// Parts in other languages.
     pub(crate) embedded: Vec<(ByteRange, &'static str)>,
 }
 
+/// What the pass looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    All,
+    /// No references.
+    Definitions,
+}
+
 /// Walks `tree`, which was parsed from `src` (with or without a newline added), and fills `layout`.
-pub(crate) fn walk(tree: &Tree, src: &[u8], tables: &Tables, layout: &mut Layout) -> Facts {
-    let mut walker = Walker::new(src, tables, layout);
+pub(crate) fn walk(tree: &Tree, src: &[u8], tables: &Tables, layout: &mut Layout, wanted: Wanted) -> Facts {
+    let mut walker = Walker::new(src, tables, layout, wanted);
     walker.run(tree.walk());
     walker.finish()
 }
@@ -53,6 +62,7 @@ struct Frame<'t> {
 }
 
 struct Walker<'a, 't> {
+    wanted: Wanted,
     src: &'a [u8],
     tables: &'a Tables,
     layout: &'a mut Layout,
@@ -63,7 +73,7 @@ struct Walker<'a, 't> {
     leads: Vec<LeadPiece>,
     embedded: Vec<(ByteRange, &'static str)>,
     named: Vec<Named>,
-    n_parse_errors: u32,
+    errors: Vec<ByteRange>,
 }
 
 /// Whether the walk goes on below a node, and as what.
@@ -77,19 +87,20 @@ enum Descend {
 }
 
 impl<'a, 't> Walker<'a, 't> {
-    fn new(src: &'a [u8], tables: &'a Tables, layout: &'a mut Layout) -> Self {
+    fn new(src: &'a [u8], tables: &'a Tables, layout: &'a mut Layout, wanted: Wanted) -> Self {
         Self {
+            wanted,
             src,
             tables,
             layout,
             frames: Vec::with_capacity(64),
             definitions: Vec::new(),
             imports: Vec::new(),
-            mentions: Vec::with_capacity(src.len() / 32),
+            mentions: Vec::with_capacity(if wanted == Wanted::All { src.len() / 32 } else { 0 }),
             leads: Vec::new(),
             embedded: Vec::new(),
             named: Vec::new(),
-            n_parse_errors: 0,
+            errors: Vec::new(),
         }
     }
 
@@ -123,7 +134,7 @@ impl<'a, 't> Walker<'a, 't> {
     fn visit(&mut self, cursor: &TreeCursor<'t>, node: Node<'t>, slot: u16) -> Descend {
         self.layout
             .see(node.start_position(), node.start_byte(), self.frames.len(), self.src);
-        self.count_errors(node);
+        self.see_error(node);
         let (owner, inherited) = self
             .frames
             .last()
@@ -147,7 +158,9 @@ impl<'a, 't> Walker<'a, 't> {
             self.see_comment(node);
             return Descend::No;
         }
-        if let Some(leaf) = roles.leaf {
+        if let Some(leaf) = roles.leaf
+            && self.wanted == Wanted::All
+        {
             self.see_leaf(node, leaf, zone);
         }
         if self.is_import(node, roles) {
@@ -155,8 +168,12 @@ impl<'a, 't> Walker<'a, 't> {
         }
         self.see_embedded(node, roles);
         self.see_lead(node, roles);
-        self.see_call(node, roles, zone);
-        if let Some(mention) = roles.mention {
+        if self.wanted == Wanted::All {
+            self.see_call(node, roles, zone);
+        }
+        if let Some(mention) = roles.mention
+            && self.wanted == Wanted::All
+        {
             let cx = cx(self.src, self.tables, &self.frames, &self.definitions);
             mention(&cx, node, &mut self.mentions);
         }
@@ -172,10 +189,10 @@ impl<'a, 't> Walker<'a, 't> {
         cx(self.src, self.tables, &self.frames, &self.definitions)
     }
 
-    fn count_errors(&mut self, node: Node<'t>) {
+    fn see_error(&mut self, node: Node<'t>) {
         let is_missing = node.start_byte() == node.end_byte() && node.is_missing();
         if is_missing || node.is_error() {
-            self.n_parse_errors += 1;
+            self.errors.push(clamp(self.src, range_of(node)));
         }
     }
 
@@ -257,7 +274,7 @@ impl<'a, 't> Walker<'a, 't> {
             definitions: self.definitions,
             references,
             imports: self.imports,
-            n_parse_errors: self.n_parse_errors,
+            errors: self.errors,
             embedded: self.embedded,
         }
     }

@@ -6,10 +6,10 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::Hinted;
-use super::history::{CandidateOut, PersonOut, candidates_out, person_out};
+use super::history::{CandidateOut, PersonOut, candidates_out, person_out, unread_changes};
 use super::target::{Target, Targets};
 use crate::git::{Blame, BlameOptions, BlamedCommit};
-use crate::history::{Boundary, CommitHead, FileShapes, Shape, SymbolChange, SymbolKey, Who, lines_of, symbol_lives};
+use crate::history::{Boundary, CommitHead, FileShapes, Shape, SymbolChange, SymbolKey, Who, lines_of};
 use crate::model::{CommitId, RepoPath};
 use crate::query::{
     BlamedLine, Gaps, Owner, SymbolBlame, blame_by_symbol, blame_over_changes, change_owners, folder_owners, kind_name,
@@ -273,9 +273,11 @@ impl Question<'_> {
         }
         let keys: Vec<SymbolKey> = shapes.iter().map(|shape| shape.key(path)).collect();
         let mut reader = self.targets.workspace.repository.reader();
-        let max_bytes = self.targets.workspace.build_options().max_blob_bytes;
-        let (history, reached) = (&opened.history, &opened.reached);
-        let lives = symbol_lives(history, tip, reached, &keys, &mut reader, max_bytes)?;
+        let history = &opened.history;
+        let lives = self.targets.lives(&mut reader, |lives| lives.of_all(tip, &keys))?;
+        answer
+            .incomplete
+            .extend(unread_changes(lives.iter().map(|life| life.n_unread).max()));
         let numbers = lives.iter().flat_map(|life| &life.changes).map(|change| change.commit);
         let heads = history.heads(&numbers.collect::<Vec<_>>())?;
         let counts = |change: &&SymbolChange| self.args.counts_moves || change.events.is_of_content();

@@ -430,7 +430,7 @@ impl Question<'_> {
         answer.target.present = match &own {
             Some(own) => own.is_there,
             // What no commit is known to have brought can be there all the same.
-            None => life.is_there || (life.n_missing > 0 && self.is_defined(key)?),
+            None => life.is_there || (life.n_missing + life.n_unread > 0 && self.is_defined(key)?),
         };
         let is_taken = own.as_ref().is_some_and(|own| !own.is_there) && life.is_there;
         if life.changes.is_empty() && !answer.target.present && !is_taken {
@@ -443,6 +443,7 @@ impl Question<'_> {
                 self.workspace.how_to_get_objects()
             ));
         }
+        answer.incomplete.extend(unread_changes(Some(life.n_unread)));
         let history = &self.opened.history;
         let numbers: Vec<u32> = life.changes.iter().map(|change| change.commit).collect();
         let heads = history.heads(&numbers)?;
@@ -451,6 +452,7 @@ impl Question<'_> {
             .map(|change| change.commit)
             .filter(|_| !answer.target.present);
         let n_skipped = match self.args.op {
+            HistoryOp::Introduced if life.n_unread > 0 => life.changes.len(),
             HistoryOp::Introduced => life.changes.len().saturating_sub(1),
             _ => 0,
         };
@@ -746,6 +748,14 @@ impl Question<'_> {
         let is_text = |bytes: &[u8]| !bytes[..bytes.len().min(8_000)].contains(&0);
         Ok((is_text(&old) && is_text(&new)).then(|| unified(&old, &new, (1, 1))))
     }
+}
+
+/// Says that the life of a definition ends before it begins, for want of time.
+pub(crate) fn unread_changes(n_changes: Option<usize>) -> Option<String> {
+    let n_changes = n_changes.filter(|&n_changes| n_changes > 0)?;
+    Some(format!(
+        "{n_changes} older changes of the file are not read yet; ask again to read on, or run codescout index --history once"
+    ))
 }
 
 fn removal(gone: DeletedSymbol) -> SymbolChange {

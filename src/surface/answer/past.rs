@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::artifact::ArtifactKey;
 use crate::extract;
 use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
-use crate::history::{SymbolKey, symbol_life, text_life, versions};
+use crate::history::{KnownChanges, Lives, Reading, SymbolKey, text_life, versions};
 use crate::ingest::Progress;
 use crate::model::{BlobId, Oid, RepoPath};
 use crate::query::{Gaps, Hit, timestamp};
@@ -291,7 +291,11 @@ impl Past {
         else {
             return Ok(None);
         };
-        let life = symbol_life(history, tip, &self.opened.reached, &key, reader, traced.max_bytes)?;
+        let mut known = KnownChanges::new(None, traced.recipe);
+        let interrupt = AtomicBool::new(false);
+        let reading = Reading::whole(&interrupt);
+        let reached = &self.opened.reached;
+        let life = Lives::new(history, reached, reader, traced.max_bytes, &mut known, reading).of(tip, &key)?;
         let added = life.changes.last().filter(|change| change.events.added);
         let removed = life
             .changes

@@ -8,7 +8,7 @@ use crate::extract::{Extractor, Options};
 use crate::git::{BlobContent, ObjectReader};
 use crate::history::{
     Entry, FilePair, FileShapes, SymbolChange, SymbolEvents, SymbolKey, SymbolLife, SymbolVersion, change_between,
-    lines_of, symbol_deltas, symbol_life,
+    lines_of, symbol_deltas,
 };
 use crate::model::{BlobId, RepoPath};
 use crate::query::unified;
@@ -63,9 +63,7 @@ impl SymbolQuestion<'_> {
             return Ok(SymbolLife::default());
         };
         let mut reader = self.workspace.repository.reader();
-        let max_bytes = self.workspace.build_options().max_blob_bytes;
-        let OpenedHistory { history, reached, .. } = self.opened;
-        Ok(symbol_life(history, tip, reached, key, &mut reader, max_bytes)?)
+        self.targets.lives(&mut reader, |lives| lives.of(tip, key))
     }
 
     /// What is not committed of it; `None` if its file is as committed.

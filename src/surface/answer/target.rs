@@ -9,7 +9,8 @@ use bstr::ByteSlice;
 
 use super::{Hinted, inside};
 use crate::extract::{DefinitionKind, Extractor, Options};
-use crate::history::{FileShapes, Shape, SymbolBatch, SymbolKey, lines_of};
+use crate::git::ObjectReader;
+use crate::history::{FileShapes, HistoryError, Lives, Reading, Shape, SymbolBatch, SymbolKey, lines_of};
 use crate::model::{RepoPath, quoted, with_stand_ins, without_stand_ins};
 use crate::query::{
     DeletedSymbol, FileFilter, PartQuery, Sources, SymbolQuery, SymbolRequest, deleted_symbols, is_called, kind_name,
@@ -72,6 +73,8 @@ pub(crate) struct Targets<'a> {
     pub(crate) reference: &'a str,
     /// What a name may mean.
     pub(crate) definitions: &'a dyn Fn(&str) -> Result<Named>,
+    /// How long versions of files are read.
+    pub(crate) reading: Reading<'a>,
 }
 
 /// The definitions of a name that have a life of their own, and near names if there are none.
@@ -274,6 +277,21 @@ impl Targets<'_> {
             );
         }
         Ok(found)
+    }
+
+    /// Reads lives of definitions, and keeps what was read.
+    pub(crate) fn lives<T>(
+        &self,
+        reader: &mut ObjectReader,
+        read: impl FnOnce(&mut Lives<'_>) -> Result<T, HistoryError>,
+    ) -> Result<T> {
+        let mut known = self.workspace.known_changes()?;
+        let OpenedHistory { history, reached, .. } = self.opened;
+        let max_bytes = self.workspace.build_options().max_blob_bytes;
+        let mut lives = Lives::new(history, reached, reader, max_bytes, &mut known, self.reading);
+        let lives = read(&mut lives);
+        known.save();
+        Ok(lives?)
     }
 
     /// Why definitions that are no longer there may not be found by name.

@@ -10,6 +10,8 @@ use super::json::{Hinted, ProvenanceOut};
 use super::progress::CliProgress;
 use super::render::{FAINT, Output, PATH, STRONG, one_line, sanitize};
 use super::{Found, INTERRUPTED};
+use crate::history::Reading;
+use crate::ingest::{Progress, Stage};
 use crate::surface::answer::{
     CandidateOut, HistoryBody, HistoryOp, HistoryQuestion, SymbolChangeOut, Targets, history, named,
 };
@@ -82,7 +84,15 @@ pub(super) fn with_targets<T>(
             let opened = workspace.view(&global.reference, &progress, &INTERRUPTED)?;
             named(workspace, &opened.view, name)
         },
-    })?;
+        reading: Reading {
+            deadline: None,
+            interrupt: &INTERRUPTED,
+            begin: &|n_changes| progress.begin(Stage::Tracing, n_changes),
+            advance: &|| progress.advance(0),
+        },
+    });
+    progress.end();
+    let body = body?;
     Ok((body, uncommitted.len()))
 }
 

@@ -11,7 +11,7 @@ use super::failure::Failure;
 use super::jobs::{End, Job, Made, Task};
 use super::question::Question;
 use super::tool::Call;
-use crate::history::History;
+use crate::history::{History, Reading};
 use crate::ingest::Target;
 use crate::query::Sought;
 use crate::surface::answer::{Named, ProvenanceOut, named};
@@ -88,6 +88,16 @@ impl Past {
         Ok(Some(format!(
             "commits are being recorded ({told}): {until}; ask again for the rest"
         )))
+    }
+}
+
+/// How long a call reads versions of files: it is to answer before its time is up.
+pub(super) fn reading<'a>(call: &'a Call<'_>) -> Reading<'a> {
+    Reading {
+        deadline: Some(call.reading_ends()),
+        interrupt: call.interrupt,
+        begin: &|_| {},
+        advance: &|| {},
     }
 }
 

@@ -11,7 +11,7 @@ use super::super::arguments::{Kind, Parameter};
 use super::super::asked::{Asked, CURSOR, LIMIT, MAX_TOKENS, REF, REPO};
 use super::super::credentials::is_credential;
 use super::super::failure::Failure;
-use super::super::past::{Past, meant};
+use super::super::past::{Past, meant, reading};
 use super::super::reply::{Draft, Reply};
 use super::super::tool::{Call, QUESTION_TIME, Tool};
 use crate::surface::answer::{
@@ -128,6 +128,7 @@ fn answer(call: &Call<'_>, past: &Past, question: &BlameQuestion) -> Result<Opti
         uncommitted: &past.uncommitted,
         reference: &past.reference,
         definitions: &|name| meant(call, name),
+        reading: reading(call),
     };
     let typed = call.arguments.text("target").unwrap_or_default();
     let found = targets.find(OsStr::new(typed))?;

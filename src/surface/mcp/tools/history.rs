@@ -11,7 +11,7 @@ use super::super::arguments::{Kind, Parameter};
 use super::super::asked::{Asked, CURSOR, DETAIL, Detail, LIMIT, MAX_TOKENS, REF, REPO};
 use super::super::credentials::is_credential;
 use super::super::failure::Failure;
-use super::super::past::{Past, meant};
+use super::super::past::{Past, meant, reading};
 use super::super::reply::{Draft, Reply};
 use super::super::tool::{Call, QUESTION_TIME, Tool};
 use crate::surface::answer::{
@@ -134,6 +134,7 @@ pub(super) fn life(call: &Call<'_>, past: &Past, target: &str, asked: &HistoryQu
         uncommitted: &past.uncommitted,
         reference: &past.reference,
         definitions: &|name| meant(call, name),
+        reading: reading(call),
     };
     let found = match asked.op {
         HistoryOp::Deleted => targets.find_gone(OsStr::new(target))?,

@@ -1,0 +1,405 @@
+//! Finds the definitions of one version of a file with the help of another: only the text near their differences is parsed.
+//!
+//! Definitions that lie apart from every difference are cut out of the text, whole lines at a time, with what stands between
+//! them. The rest is parsed, and what was cut out is put back. Where the rest does not read as it did with them (it has
+//! other syntax errors, or something else would enclose what is put back), less is cut out, and in the end nothing.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::types::Definition;
+use crate::model::{ByteRange, Lang};
+
+/// With more syntax errors a text is parsed as a whole.
+const MAX_ERRORS: usize = 256;
+
+/// The definitions of one version of a file.
+#[derive(Debug, Default)]
+pub struct FileDefinitions {
+    /// In source order, outer before inner.
+    pub definitions: Vec<Definition>,
+    /// For each definition its index in the version that helped to find it, if its text is the same there.
+    pub carried: Vec<Option<u32>>,
+    pub(super) lang: Lang,
+    /// The syntax errors and missing nodes, if one grammar read all of the text.
+    pub(super) errors: Option<Vec<ByteRange>>,
+}
+
+/// Whole lines of one version that differ from those of another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// Bytes of the version that is known.
+    pub old: Range<usize>,
+    /// Bytes of the version to read.
+    pub new: Range<usize>,
+}
+
+/// How much is cut out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// Definitions with what stands between them.
+    Runs,
+    /// Definitions that no syntax error is near.
+    Definitions,
+}
+
+/// Definitions that are cut out, one after the other in one container, with all that they enclose.
+struct Piece {
+    /// Indices of the known definitions.
+    definitions: Range<usize>,
+    /// Their lines in the known version.
+    lines: Range<usize>,
+    /// Where these start in the version to read.
+    start: usize,
+}
+
+/// A version without the definitions that are known.
+pub(super) struct Reduced<'k> {
+    known: &'k FileDefinitions,
+    old: &'k [u8],
+    edits: &'k [Edit],
+    pieces: Vec<Piece>,
+    /// What is left.
+    pub(super) text: Vec<u8>,
+    /// Where each run of text starts here and in the version to read, ascending.
+    runs: Vec<(usize, usize)>,
+}
+
+impl<'k> Reduced<'k> {
+    /// `None` if it is not worth it.
+    pub(super) fn new(
+        known: &'k FileDefinitions,
+        old: &'k [u8],
+        new: &[u8],
+        edits: &'k [Edit],
+        cut: Cut,
+    ) -> Option<Self> {
+        let errors = known.errors.as_ref().filter(|errors| errors.len() <= MAX_ERRORS)?;
+        let mut pieces = pieces(&known.definitions, errors, old, edits, cut);
+        if cut == Cut::Runs {
+            pieces = joined(pieces, &known.definitions, old, edits);
+        }
+        let n_cut: usize = pieces.iter().map(|piece| piece.lines.len()).sum();
+        if n_cut < new.len() / 4 {
+            return None;
+        }
+        let mut reduced = Self {
+            known,
+            old,
+            edits,
+            text: Vec::with_capacity(new.len().saturating_sub(n_cut)),
+            runs: Vec::with_capacity(pieces.len() + 1),
+            pieces,
+        };
+        let mut at = 0;
+        for piece in &reduced.pieces {
+            reduced.runs.push((reduced.text.len(), at));
+            reduced.text.extend_from_slice(new.get(at..piece.start)?);
+            at = piece.start + piece.lines.len();
+        }
+        reduced.runs.push((reduced.text.len(), at));
+        reduced.text.extend_from_slice(new.get(at..)?);
+        Some(reduced)
+    }
+
+    /// Puts what was cut out back among the definitions of the rest; `None` if the rest does not read as it did with them.
+    pub(super) fn restore(self, rest: Vec<Definition>, errors: &[ByteRange]) -> Option<FileDefinitions> {
+        let known = self.known;
+        let errors = self.errors(errors)?;
+        let rest: Vec<Definition> = rest.into_iter().map(|one| self.moved(one)).collect();
+        if !rest.is_sorted_by_key(|one| one.range.start) || !self.agrees(&rest) {
+            return None;
+        }
+        let mut merge = Merge {
+            rest: &rest,
+            n_taken: 0,
+            places: Vec::with_capacity(rest.len()),
+            open: Vec::new(),
+            found: FileDefinitions {
+                lang: known.lang,
+                errors: Some(errors),
+                ..FileDefinitions::default()
+            },
+        };
+        for piece in &self.pieces {
+            merge.take_rest(piece.start as u32);
+            merge.put_back(piece, &known.definitions)?;
+        }
+        merge.take_rest(u32::MAX);
+        Some(merge.found)
+    }
+
+    /// The syntax errors of the whole; `None` unless those of the rest are the known ones that were not cut out.
+    fn errors(&self, rest: &[ByteRange]) -> Option<Vec<ByteRange>> {
+        let mut found: Vec<ByteRange> = rest.iter().map(|error| self.moved_range(*error)).collect();
+        found.sort_unstable();
+        let (mut cut, mut left) = (Vec::new(), Vec::new());
+        for error in self.known.errors.as_ref()? {
+            let next = self
+                .pieces
+                .partition_point(|piece| piece.lines.end <= error.start as usize);
+            match self
+                .pieces
+                .get(next)
+                .filter(|piece| piece.lines.start <= error.start as usize)
+            {
+                Some(piece) => cut.push(shifted(*error, piece.lines.start, piece.start)),
+                None if touches(self.edits, &error.as_usize()) => return None,
+                None => {
+                    let start = error.start as usize;
+                    left.push(shifted(*error, start, place_after(self.edits, start)));
+                }
+            }
+        }
+        left.sort_unstable();
+        if left != found {
+            return None;
+        }
+        found.extend(cut);
+        found.sort_unstable();
+        Some(found)
+    }
+
+    /// Whether the definitions that were not cut out start and end where they did, but for those that edits are near.
+    fn agrees(&self, rest: &[Definition]) -> bool {
+        let ends: HashMap<(u32, &str), u32> = rest
+            .iter()
+            .map(|one| ((one.range.start, one.name.as_str()), one.range.end))
+            .collect();
+        let moved = |at: u32| place_after(self.edits, at as usize) as u32;
+        let is_same = |known: &Definition| {
+            let range = known.range.as_usize();
+            let head = neighbourhood(self.old, &(range.start..known.name_range.end as usize));
+            if touches(self.edits, &head) {
+                return true;
+            }
+            let end = ends.get(&(moved(known.range.start), known.name.as_str()));
+            let is_end_edited = touches(self.edits, &neighbourhood(self.old, &(range.end..range.end)));
+            end.is_some_and(|end| is_end_edited || *end == moved(known.range.end))
+        };
+        let mut next = 0;
+        let between = self.pieces.iter().map(|piece| piece.definitions.clone());
+        let last = self.known.definitions.len()..self.known.definitions.len();
+        between.chain([last]).all(|cut| {
+            let left = &self.known.definitions[next..cut.start];
+            next = cut.end;
+            left.iter().all(is_same)
+        })
+    }
+
+    fn moved(&self, mut definition: Definition) -> Definition {
+        definition.each_range(|range| *range = self.moved_range(*range));
+        definition
+    }
+
+    fn moved_range(&self, range: ByteRange) -> ByteRange {
+        let start = self.moved_to(range.start as usize);
+        match range.is_empty() {
+            true => ByteRange::new(start, start),
+            false => ByteRange::new(start, self.moved_to(range.end as usize - 1) + 1),
+        }
+    }
+
+    fn moved_to(&self, at: usize) -> u32 {
+        let run = self.runs.partition_point(|(here, _)| *here <= at).saturating_sub(1);
+        let (here, there) = self.runs[run];
+        (at - here + there) as u32
+    }
+}
+
+/// Puts pieces and the definitions of the rest together in source order.
+struct Merge<'r> {
+    rest: &'r [Definition],
+    n_taken: usize,
+    /// Where each taken definition of the rest is in `found`.
+    places: Vec<u32>,
+    /// Those that enclose the place that is reached, by their index in `rest`.
+    open: Vec<usize>,
+    found: FileDefinitions,
+}
+
+impl Merge<'_> {
+    /// Takes what starts before `end`.
+    fn take_rest(&mut self, end: u32) {
+        while let Some(one) = self.rest.get(self.n_taken).filter(|one| one.range.start < end) {
+            self.close_before(one.range.start);
+            self.open.push(self.n_taken);
+            self.places.push(self.found.definitions.len() as u32);
+            let container = one.container.and_then(|at| self.places.get(at as usize).copied());
+            self.found.definitions.push(Definition {
+                container,
+                ..one.clone()
+            });
+            self.found.carried.push(None);
+            self.n_taken += 1;
+        }
+        self.close_before(end);
+    }
+
+    fn close_before(&mut self, start: u32) {
+        while self.open.last().is_some_and(|at| self.rest[*at].range.end <= start) {
+            self.open.pop();
+        }
+    }
+
+    /// Puts a piece back; `None` if something else encloses it than before.
+    fn put_back(&mut self, piece: &Piece, known: &[Definition]) -> Option<()> {
+        let was_in = known[piece.definitions.start].container;
+        let outer = self.open.last().copied();
+        let names = |one: &Definition| (one.name.clone(), one.kind, one.qualifier.clone());
+        if was_in.map(|at| names(&known[at as usize])) != outer.map(|at| names(&self.rest[at])) {
+            return None;
+        }
+        let first = self.found.definitions.len() as u32;
+        for at in piece.definitions.clone() {
+            let mut definition = known[at].clone();
+            definition.each_range(|range| *range = shifted(*range, piece.lines.start, piece.start));
+            definition.container = match definition.container == was_in {
+                true => outer.map(|at| self.places[at]),
+                false => definition
+                    .container
+                    .map(|outer| first + outer - piece.definitions.start as u32),
+            };
+            self.found.definitions.push(definition);
+            self.found.carried.push(Some(at as u32));
+        }
+        Some(())
+    }
+}
+
+/// A range after what is at `from` moved to `to`.
+fn shifted(range: ByteRange, from: usize, to: usize) -> ByteRange {
+    let moved = |at: u32| (at as usize - from + to) as u32;
+    ByteRange::new(moved(range.start), moved(range.end))
+}
+
+/// The definitions of `old` to cut out.
+fn pieces(definitions: &[Definition], errors: &[ByteRange], old: &[u8], edits: &[Edit], cut: Cut) -> Vec<Piece> {
+    let is_last = last_children(definitions);
+    let mut pieces = Vec::new();
+    let mut at = 0;
+    while let Some(definition) = definitions.get(at) {
+        let range = definition.range;
+        let inner = definitions[at..].iter();
+        let end = at + inner.take_while(|inner| inner.range.start < range.end).count().max(1);
+        // The first and the last of a container hold it open and bound it.
+        let is_inside = !is_last[at] && definition.container.is_none_or(|outer| outer as usize + 1 != at);
+        let is_whole = definitions[at..end].iter().all(|inner| inner.range.end <= range.end);
+        let lines = match is_inside && is_whole {
+            true => own_lines(old, range),
+            false => None,
+        };
+        let lines = lines.filter(|lines| {
+            let near = neighbourhood(old, lines);
+            let bounds = |error: &ByteRange| range.start < error.start && error.end < range.end;
+            let is_near = |error: &ByteRange| match cut {
+                Cut::Runs => error.start < range.end && range.start < error.end,
+                Cut::Definitions => meets(&error.as_usize(), &near),
+            };
+            !touches(edits, &near) && !errors.iter().any(|error| is_near(error) && !bounds(error))
+        });
+        let Some(lines) = lines else {
+            at += 1;
+            continue;
+        };
+        pieces.push(Piece {
+            definitions: at..end,
+            start: place_after(edits, lines.start),
+            lines,
+        });
+        at = end;
+    }
+    pieces
+}
+
+/// Neighbours in one container as one piece, with the lines between them if these are the same.
+fn joined(pieces: Vec<Piece>, definitions: &[Definition], old: &[u8], edits: &[Edit]) -> Vec<Piece> {
+    let mut joined: Vec<Piece> = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        if let Some(last) = joined.last_mut()
+            && last.definitions.end == piece.definitions.start
+            && definitions[last.definitions.start].container == definitions[piece.definitions.start].container
+            && !touches(edits, &(last.lines.end..piece.lines.start))
+            && !has_condition(&old[last.lines.end..piece.lines.start])
+            && indentation(old, last) == indentation(old, &piece)
+        {
+            last.definitions.end = piece.definitions.end;
+            last.lines.end = piece.lines.end;
+        } else {
+            joined.push(piece);
+        }
+    }
+    joined
+}
+
+/// How far in a piece starts.
+fn indentation(old: &[u8], piece: &Piece) -> usize {
+    let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
+    old[piece.lines.clone()].iter().take_while(is_blank).count()
+}
+
+/// Whether a line begins, divides or ends what a preprocessor may leave out: the other end is elsewhere.
+fn has_condition(text: &[u8]) -> bool {
+    let is_condition = |at: usize| {
+        let line = text[at + 1..].trim_ascii_start();
+        [&b"if"[..], b"el", b"end"].iter().any(|word| line.starts_with(word))
+    };
+    memchr::memchr_iter(b'#', text).any(is_condition)
+}
+
+/// Whether each definition is the last of its container.
+fn last_children(definitions: &[Definition]) -> Vec<bool> {
+    let mut is_last = vec![false; definitions.len()];
+    let mut has_later = vec![false; definitions.len()];
+    for (at, definition) in definitions.iter().enumerate().rev() {
+        if let Some(outer) = definition.container {
+            is_last[at] = !std::mem::replace(&mut has_later[outer as usize], true);
+        }
+    }
+    is_last
+}
+
+/// The lines of a definition, if it shares them with nothing else.
+fn own_lines(old: &[u8], range: ByteRange) -> Option<Range<usize>> {
+    let range = range.as_usize();
+    let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\r');
+    let n_before = old.get(..range.start)?.iter().rev().take_while(is_blank).count();
+    let n_after = old.get(range.end..)?.iter().take_while(is_blank).count();
+    let (start, end) = (range.start - n_before, range.end + n_after);
+    let starts_line = start == 0 || old[start - 1] == b'\n';
+    let ends_line = old.get(end).is_none_or(|byte| *byte == b'\n');
+    (starts_line && ends_line).then(|| start..(end + 1).min(old.len()))
+}
+
+/// Some lines with the one before and the one after.
+fn neighbourhood(old: &[u8], lines: &Range<usize>) -> Range<usize> {
+    line_start(old, lines.start.saturating_sub(1))..line_end(old, lines.end)
+}
+
+fn line_start(text: &[u8], at: usize) -> usize {
+    memchr::memrchr(b'\n', &text[..at.min(text.len())]).map_or(0, |newline| newline + 1)
+}
+
+/// The end of the line on which `at` is, its newline included.
+fn line_end(text: &[u8], at: usize) -> usize {
+    let rest = text.get(at..).unwrap_or_default();
+    memchr::memchr(b'\n', rest).map_or(text.len(), |newline| at + newline + 1)
+}
+
+fn meets(one: &Range<usize>, other: &Range<usize>) -> bool {
+    one.start <= other.end && other.start <= one.end
+}
+
+fn touches(edits: &[Edit], near: &Range<usize>) -> bool {
+    let first = edits.partition_point(|edit| edit.old.end < near.start);
+    edits.get(first).is_some_and(|edit| edit.old.start <= near.end)
+}
+
+/// Where a place of the old version that no edit touches is in the new one.
+fn place_after(edits: &[Edit], at: usize) -> usize {
+    let n_before = edits.partition_point(|edit| edit.old.end <= at);
+    match n_before.checked_sub(1).map(|last| &edits[last]) {
+        Some(edit) => at - edit.old.end + edit.new.end,
+        None => at,
+    }
+}

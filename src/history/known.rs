@@ -1,0 +1,279 @@
+//! What commits did to the definitions of single files, kept until definitions are traced through all commits.
+//!
+//! One file a path, in the folder of the history, named by the path and the recipe; no state names it, so it is removed
+//! once it has not been written for a while. Format 1:
+//!
+//! ```text
+//! meta       u64 bytes of the changes when opened
+//! changes    a zstd frame: pairs of 16 bytes that stand for two versions and the records of what differs in them, and by name
+//!            of a definition, numbers that stand for pairs between which nothing happened to it
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::extract::DefinitionKind;
+use crate::model::RepoPath;
+use crate::sidecar::{
+    SectionError, SectionFile, SectionWriter, Sidecar, Store, StoredFile, compress, decode, decompress, encode,
+};
+
+use super::lineage::SymbolRecord;
+use super::record::Entry;
+use super::symbols::{SymbolEvents, SymbolKey};
+
+/// What the names of such files end in.
+pub const KNOWN_ENDING: &str = "known";
+/// 1: the first.
+const FORMAT: u32 = 1;
+/// A larger file is neither written nor read.
+const MAX_BYTES: usize = 64 << 20;
+/// Of so many names of a file it is kept which changes left them alone.
+const MAX_NAMES: usize = 64;
+
+/// Two versions of a file, by all that decides what differs between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct VersionPair([u8; 16]);
+
+impl VersionPair {
+    pub(super) fn new(before: Option<&(RepoPath, Entry)>, after: Option<Entry>) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        let mut add = |entry: Option<Entry>| {
+            hasher.update(&[
+                u8::from(entry.is_some()),
+                u8::from(entry.is_some_and(|entry| entry.is_file())),
+            ]);
+            if let Some(entry) = entry {
+                hasher.update(entry.oid.as_bytes());
+            }
+        };
+        add(after);
+        add(before.map(|(_, entry)| *entry));
+        if let Some((path, _)) = before {
+            hasher.update(path.as_bytes());
+        }
+        let mut id = [0; 16];
+        hasher.finalize_xof().fill(&mut id);
+        Self(id)
+    }
+
+    /// Stands for it where a list of many is kept.
+    fn short(&self) -> u64 {
+        self.0
+            .iter()
+            .take(8)
+            .fold(0, |short, byte| short << 8 | u64::from(*byte))
+    }
+}
+
+/// What is known of the files that were asked about.
+#[derive(Debug)]
+pub struct KnownChanges {
+    sidecar: Option<Sidecar>,
+    recipe: u64,
+    paths: HashMap<RepoPath, KnownPath>,
+}
+
+#[derive(Debug, Default)]
+struct KnownPath {
+    changes: HashMap<VersionPair, Rc<Vec<SymbolRecord>>>,
+    /// By name and place among namesakes: pairs between which nothing happened to a definition.
+    untouched: Untouched,
+    has_new: bool,
+}
+
+type Untouched = BTreeMap<(String, u32), BTreeSet<u64>>;
+
+/// What a file opens to.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    changes: Vec<(VersionPair, Vec<StoredRecord>)>,
+    untouched: Untouched,
+}
+
+impl KnownChanges {
+    /// Reads from `sidecar` and writes to it, if there is one.
+    pub fn new(sidecar: Option<Sidecar>, recipe: u64) -> Self {
+        Self {
+            sidecar,
+            recipe,
+            paths: HashMap::new(),
+        }
+    }
+
+    pub(super) fn get(&mut self, path: &RepoPath, pair: &VersionPair) -> Option<Rc<Vec<SymbolRecord>>> {
+        self.path(path).changes.get(pair).cloned()
+    }
+
+    pub(super) fn add(&mut self, path: &RepoPath, pair: VersionPair, records: Rc<Vec<SymbolRecord>>) {
+        let known = self.path(path);
+        known.changes.insert(pair, records);
+        known.has_new = true;
+    }
+
+    pub(super) fn is_untouched(&mut self, key: &SymbolKey, pair: &VersionPair) -> bool {
+        let untouched = &self.path(&key.path).untouched;
+        let pairs = untouched.get(&(key.name.clone(), key.nth));
+        pairs.is_some_and(|pairs| pairs.contains(&pair.short()))
+    }
+
+    pub(super) fn add_untouched(&mut self, key: &SymbolKey, pair: VersionPair) {
+        let known = self.path(&key.path);
+        let name = (key.name.clone(), key.nth);
+        if known.untouched.len() >= MAX_NAMES && !known.untouched.contains_key(&name) {
+            known.untouched.clear();
+        }
+        known.untouched.entry(name).or_default().insert(pair.short());
+        known.has_new = true;
+    }
+
+    fn path(&mut self, path: &RepoPath) -> &mut KnownPath {
+        if !self.paths.contains_key(path) {
+            let known = self.read(path).unwrap_or_else(|error| {
+                tracing::warn!(%path, %error, "what is known of the definitions of a file is passed over");
+                None
+            });
+            self.paths.insert(path.clone(), known.unwrap_or_default());
+        }
+        self.paths.entry(path.clone()).or_default()
+    }
+
+    fn read(&self, path: &RepoPath) -> Result<Option<KnownPath>, SectionError> {
+        let Some(sidecar) = &self.sidecar else { return Ok(None) };
+        let file = match SectionFile::open(sidecar, Store::History, &self.name(path), FORMAT) {
+            Err(error) if error.is_gone() => return Ok(None),
+            file => file?,
+        };
+        let meta = file.section("meta")?;
+        let length = meta
+            .as_ref()
+            .try_into()
+            .map_or(usize::MAX, |length| u64::from_le_bytes(length) as usize);
+        let bytes = decompress(&file.section("changes")?, length, MAX_BYTES).map_err(|_| file.damaged("changes"))?;
+        let stored: Stored = decode(&bytes).map_err(|_| file.damaged("changes"))?;
+        let opened = stored.changes.into_iter().map(|(pair, records)| {
+            let records: Option<Vec<SymbolRecord>> = records.into_iter().map(|record| record.open(path)).collect();
+            Some((pair, Rc::new(records?)))
+        });
+        let changes: Option<HashMap<_, _>> = opened.collect();
+        Ok(Some(KnownPath {
+            changes: changes.ok_or_else(|| file.damaged("changes"))?,
+            untouched: stored.untouched,
+            has_new: false,
+        }))
+    }
+
+    /// Writes what is new. Where that is not possible it is found again by the next question.
+    pub fn save(&mut self) {
+        let Some(sidecar) = &self.sidecar else { return };
+        for (path, known) in self.paths.iter().filter(|(_, known)| known.has_new) {
+            let changes = known.changes.iter().map(|(pair, records)| {
+                let records = records.iter().map(|record| StoredRecord::of(record, path));
+                (*pair, records.collect())
+            });
+            let mut stored = Stored {
+                changes: changes.collect(),
+                untouched: known.untouched.clone(),
+            };
+            stored.changes.sort_unstable_by_key(|(pair, _)| pair.0);
+            let bytes = encode(&stored);
+            if bytes.len() > MAX_BYTES {
+                continue;
+            }
+            let mut writer = SectionWriter::new(FORMAT);
+            writer.add("meta", (bytes.len() as u64).to_le_bytes().to_vec());
+            writer.add("changes", compress(&bytes));
+            if let Err(error) = sidecar.write(Store::History, &self.name(path), &writer.finish()) {
+                tracing::debug!(%path, %error, "what is known of the definitions of a file is not kept");
+            }
+        }
+        self.paths.values_mut().for_each(|known| known.has_new = false);
+    }
+
+    fn name(&self, path: &RepoPath) -> String {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.recipe.to_le_bytes());
+        hasher.update(path.as_bytes());
+        let digest = hasher.finalize().to_hex();
+        format!("{}.{KNOWN_ENDING}", &digest[..StoredFile::NAME_DIGITS])
+    }
+
+    /// Checks every byte of such a file.
+    pub fn check(sidecar: &Sidecar, name: &str) -> Result<(), SectionError> {
+        SectionFile::open(sidecar, Store::History, name, FORMAT)?.verify()
+    }
+}
+
+/// A record as it is stored.
+#[derive(Serialize, Deserialize)]
+struct StoredRecord {
+    name: String,
+    nth: u32,
+    kind: u8,
+    events: u8,
+    old_lines: Option<(u32, u32)>,
+    new_lines: Option<(u32, u32)>,
+    text: u32,
+    origin: Option<StoredOrigin>,
+    goes_on: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredOrigin {
+    /// `None` for the file itself.
+    path: Option<Vec<u8>>,
+    name: String,
+    nth: u32,
+    percent: u8,
+}
+
+impl StoredRecord {
+    fn of(record: &SymbolRecord, path: &RepoPath) -> Self {
+        let origin = record.origin.as_ref().map(|(key, percent)| StoredOrigin {
+            path: (key.path != *path).then(|| key.path.as_bytes().to_vec()),
+            name: key.name.clone(),
+            nth: key.nth,
+            percent: *percent,
+        });
+        Self {
+            name: record.name.clone(),
+            nth: record.nth,
+            kind: record.kind as u8,
+            events: record.events.bits(),
+            old_lines: record.old_lines,
+            new_lines: record.new_lines,
+            text: record.text,
+            origin,
+            goes_on: record.goes_on,
+        }
+    }
+
+    /// `None` if it says what cannot be.
+    fn open(self, path: &RepoPath) -> Option<SymbolRecord> {
+        let is_range = |lines: Option<(u32, u32)>| lines.is_none_or(|(first, last)| 0 < first && first <= last);
+        if !is_range(self.old_lines) || !is_range(self.new_lines) {
+            return None;
+        }
+        let origin = self.origin.map(|origin| {
+            let key = SymbolKey {
+                path: origin.path.map_or_else(|| path.clone(), |path| RepoPath::new(path)),
+                name: origin.name,
+                nth: origin.nth,
+            };
+            (key, origin.percent)
+        });
+        Some(SymbolRecord {
+            name: self.name,
+            nth: self.nth,
+            kind: DefinitionKind::from_number(self.kind)?,
+            events: SymbolEvents::from_bits(self.events),
+            old_lines: self.old_lines,
+            new_lines: self.new_lines,
+            text: self.text,
+            origin,
+            goes_on: self.goes_on,
+        })
+    }
+}
