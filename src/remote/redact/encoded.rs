@@ -1,0 +1,68 @@
+//! Lines of base64 that follow one another.
+
+use std::ops::Range;
+
+/// Finds the inside of a key whose first line stands in an earlier part of the file, since files leave in parts. Other data that is
+/// written so says nothing either.
+pub(super) fn find(text: &str) -> Vec<Range<usize>> {
+    let mut end = 0;
+    let lines: Vec<(usize, usize, Line)> = text
+        .split_inclusive('\n')
+        .map(|line| {
+            let start = end;
+            end += line.len();
+            (start, start + line.trim_end().len(), Line::of(line))
+        })
+        .collect();
+    let is = |at: usize, wanted: Line| lines.get(at).is_some_and(|&(_, _, kind)| kind == wanted);
+    let (mut runs, mut at) = (Vec::new(), 0);
+    while at < lines.len() {
+        let first = at;
+        while is(at, Line::Encoded) {
+            at += 1;
+        }
+        let n_encoded = at - first;
+        // The last line of a key is shorter; a part may begin with it.
+        if is(at, Line::Short) && (n_encoded > 0 || at == 0) {
+            at += 1;
+        }
+        if at > first && (n_encoded > 1 || is(at, Line::KeyEnd)) {
+            runs.push(lines[first].0..lines[at - 1].1);
+        }
+        at = at.max(first + 1);
+    }
+    runs
+}
+
+/// What a line looks like, without what a string in code has around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Line {
+    /// Base64, long and mixed as no word is.
+    Encoded,
+    /// Nothing that base64 does not have.
+    Short,
+    /// The last of a key.
+    KeyEnd,
+    Other,
+}
+
+impl Line {
+    fn of(line: &str) -> Self {
+        const MIN_ENCODED_BYTES: usize = 40;
+        let code = line.trim().trim_end_matches([',', ';', '+', '\\', '.']).trim_end();
+        let code = code.trim_matches(['"', '\'', '`']).trim_end_matches("\\n");
+        let has = |wanted: fn(&u8) -> bool| code.as_bytes().iter().any(wanted);
+        let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
+        if code.starts_with("-----END ") && code.contains("PRIVATE KEY") {
+            return Self::KeyEnd;
+        }
+        if code.is_empty() || !code.bytes().all(is_base64) {
+            return Self::Other;
+        }
+        let is_mixed = has(u8::is_ascii_digit) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase);
+        match code.len() >= MIN_ENCODED_BYTES && is_mixed {
+            true => Self::Encoded,
+            false => Self::Short,
+        }
+    }
+}

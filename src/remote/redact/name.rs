@@ -1,0 +1,87 @@
+//! Names that sound secret: `DB_PASSWORD`, `apiKey`, `x-auth-token`.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// How likely the value beside a name is a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Strength {
+    /// It mentions a secret: `password_file`, `tokenizer`.
+    Mentions,
+    /// It ends in a word that also means other things: `token`, `auth`, `access_key`.
+    Weak,
+    /// It ends in a word for a password.
+    Strong,
+}
+
+/// A name in a text.
+#[derive(Clone, Copy)]
+pub(super) struct Name<'t> {
+    pub(super) text: &'t str,
+    pub(super) start: usize,
+    pub(super) strength: Strength,
+}
+
+impl Name<'_> {
+    pub(super) fn end(&self) -> usize {
+        self.start + self.text.len()
+    }
+
+    /// Returns true for a name like those of environment variables: `DB_PASSWORD`.
+    pub(super) fn is_upper(&self) -> bool {
+        !self.text.bytes().any(|byte| byte.is_ascii_lowercase())
+    }
+}
+
+const STRONG: &str = r"(?i:(?:pass(?:word|wd|wort|phrase|code)?|pwd|psw|secret|cred(?:ential)?)s?[0-9]*$|(?:^|[^a-z]|bind|root|user|db)pw[0-9]*$)|(?:[a-z]Pw[0-9]*$)";
+const KEYS: &str =
+    r"(?:api|access|account|auth|private|encryption|signing|master|shared|storage|service|session|ssh)[_.-]?key";
+const WEAK: &str = r"(?i:(?:token|KEYS|auth|authorization)s?[0-9]*$)";
+const MENTIONS: &str = r"(?i:password|passwd|passphrase|secret|token|credential|authorization|KEYS|(?:^|[_.-])(?:(?-i:PASS)|pwd|pw|auth)(?:[_.-]|$))|(?:[a-z](?:Pass|Pwd|Pw)[A-Z])";
+
+static STRENGTHS: LazyLock<[(Strength, Regex); 3]> = LazyLock::new(|| {
+    let compiled = |form: &str| Regex::new(&form.replace("KEYS", KEYS)).expect("the forms are tested");
+    [
+        (Strength::Strong, compiled(STRONG)),
+        (Strength::Weak, compiled(WEAK)),
+        (Strength::Mentions, compiled(MENTIONS)),
+    ]
+});
+
+fn strength(name: &str) -> Option<Strength> {
+    let is = |(_, form): &&(Strength, Regex)| form.is_match(name);
+    STRENGTHS.iter().find(is).map(|&(strength, _)| strength)
+}
+
+pub(super) fn sounds_secret(name: &str) -> bool {
+    strength(name).is_some()
+}
+
+/// The names in `text` that sound secret, in order. Dots and dashes count as parts of a name. O(n) for n bytes.
+pub(super) fn names(text: &str) -> impl Iterator<Item = Name<'_>> {
+    // All forms above contain one of these.
+    let hints = form!("(?i-u:pass|pwd|psw|pw|secret|token|cred|auth|key)");
+    let mut end = 0;
+    hints.find_iter(text).filter_map(move |hint| {
+        if hint.start() < end {
+            return None;
+        }
+        let range = identifier(text, end, hint.range());
+        end = range.end;
+        let (start, text) = (range.start, &text[range]);
+        strength(text).map(|strength| Name { text, start, strength })
+    })
+}
+
+/// Returns the identifier around `part`; it begins at `from` or later.
+fn identifier(text: &str, from: usize, part: Range<usize>) -> Range<usize> {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-".contains(byte);
+    let (before, after) = (&text[from..part.start], &text[part.end..]);
+    let n_before = before.bytes().rev().take_while(|byte| is_part(byte)).count();
+    let n_after = after.bytes().take_while(|byte| is_part(byte)).count();
+    let before = before[before.len() - n_before..].trim_start_matches(['.', '-']);
+    let after = after[..n_after].trim_end_matches(['.', '-']);
+    part.start - before.len()..part.end + after.len()
+}
