@@ -12,7 +12,7 @@ use super::args::{CiArgs, CiCommand, Global, KeyArgs, RestoreArgs, SaveArgs};
 use super::export::read_key;
 use super::import::{BundleOut, TakenOut, size, trust_of};
 use super::progress::CliProgress;
-use super::render::{Output, note};
+use super::render::{Output, note, one_line};
 use super::{Found, INTERRUPTED};
 use crate::bundle::{BundleFile, Kind, PackError, ReadError, SigningKey};
 use crate::config::Environment;
@@ -130,7 +130,7 @@ fn run_restore(workspace: &Workspace, global: &Global, args: &RestoreArgs, outpu
     } else {
         output.line(&match (&answer.taken, &answer.because) {
             (Some(taken), _) => format!("restored: {}", taken.text()),
-            (None, because) => format!("not restored: {}", because.as_deref().unwrap_or_default()),
+            (None, because) => format!("not restored: {}", one_line(because.as_deref().unwrap_or_default())),
         })?;
     }
     Ok(answer.taken.as_ref().map_or(Found::Something, TakenOut::found))

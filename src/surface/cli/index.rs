@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::args::{Global, HistoryVersions, IndexArgs};
 use super::progress::CliProgress;
-use super::render::Output;
+use super::render::{Output, one_line};
 use super::{Found, IDLE, INTERRUPTED};
 use crate::git::{RefKind, is_in_operation};
 use crate::index::RowKind;
@@ -157,7 +157,7 @@ fn told_vectors(maker: Maker<'_>, caught_up: CaughtUp, output: &mut Output) -> R
     }
     let noun = maker.kind().noun();
     if !output.json {
-        output.line(&format!("{noun}: {}", vectors.told()))?;
+        output.line(&format!("{noun}: {}", one_line(&vectors.told())))?;
     }
     for note in &vectors.notes {
         output.remark(note);
@@ -187,7 +187,7 @@ fn tell_shared(
     };
     let noun = kind.noun();
     if !output.json {
-        output.line(&told.told(noun))?;
+        output.line(&one_line(&told.told(noun)))?;
     }
     if let Some(why) = &told.stopped_because {
         output.remark(&format!("{} {noun} are not shared yet: {why}", told.missing));
