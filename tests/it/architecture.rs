@@ -33,6 +33,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("model2vec_rs", &["src/embed/model2vec/"]),
     ("rmcp", &["src/surface/mcp/"]),
     ("axum", &["src/surface/mcp/"]),
+    ("http_body_util", &["src/surface/mcp/"]),
     ("tokio", &["src/surface/mcp/", "src/surface/cli/signals.rs"]),
     ("schemars", &["src/surface/mcp/"]),
     ("reqwest", &["src/remote/"]),

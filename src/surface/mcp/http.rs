@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use http_body_util::BodyExt;
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -164,13 +165,14 @@ async fn guard(
     response
 }
 
-/// The response with unprintable characters in its JSON escaped.
+/// The response with unprintable characters in its JSON escaped, be it the whole body or in events.
 async fn printable(response: Response) -> Response {
-    let is_json = response
-        .headers()
-        .get(header::CONTENT_TYPE)
-        .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-    if !is_json {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    let is = |wanted: &[u8]| kind.is_some_and(|kind| kind.as_bytes().starts_with(wanted));
+    if is(b"text/event-stream") {
+        return response.map(|body| Body::new(body.map_frame(|frame| frame.map_data(printable_event))));
+    }
+    if !is(b"application/json") {
         return response;
     }
     let (mut parts, body) = response.into_parts();
@@ -183,6 +185,14 @@ async fn printable(response: Response) -> Response {
             Response::from_parts(parts, Body::from(unprintable::printable(text)))
         }
         _ => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+/// Escapes the JSON of an event. rmcp sends each event in a frame of its own.
+fn printable_event(event: Bytes) -> Bytes {
+    match str::from_utf8(&event) {
+        Ok(text) => unprintable::printable(text.to_owned()).into(),
+        Err(_) => event,
     }
 }
 

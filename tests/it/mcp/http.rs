@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{LEGACY, MODERN, command, modern_meta, project};
+use super::{Client, HIDDEN, LEGACY, MODERN, command, modern_meta, project};
 use crate::cli::call;
 use crate::support::TestRepo;
 
@@ -417,6 +417,36 @@ fn both_eras_are_served() {
         headers[3],
     ];
     assert_eq!(server.send("POST", "/mcp", &gone, &list).status, 404);
+}
+
+#[test]
+fn no_message_contains_what_is_not_seen() {
+    let hidden: String = HIDDEN.iter().collect();
+    let repo = project();
+    repo.write("hidden.txt", &hidden);
+    let server = Server::start(repo.root(), &["--no-token"], None);
+    let params = json!({"name": "read", "arguments": {"target": "hidden.txt"}});
+    let mut headers = vec![
+        ("Content-Type", "application/json"),
+        ("Accept", "application/json, text/event-stream"),
+    ];
+    let hello = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+    });
+    let initialized = server.send("POST", "/mcp", &headers, &hello.to_string());
+    headers.push(("Mcp-Session-Id", initialized.header("Mcp-Session-Id").unwrap()));
+    headers.push(("MCP-Protocol-Version", LEGACY));
+    let read = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}).to_string();
+    for response in [
+        server.modern("tools/call", params.clone(), &[]),
+        server.send("POST", "/mcp", &headers, &read),
+    ] {
+        assert!(response.json()["result"].to_string().contains(&hidden), "{response:?}");
+        assert!(!response.body.contains(HIDDEN), "{response:?}");
+    }
+    let line = Client::legacy(&repo, &[]).request("tools/call", params);
+    assert!(line["result"].to_string().contains(&hidden), "{line}");
 }
 
 fn search_until_complete(server: &Server) -> Value {

@@ -23,6 +23,9 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) const MODERN: &str = "2026-07-28";
 pub(super) const LEGACY: &str = "2025-11-25";
 
+/// Characters that no message contains, as JSON escapes them.
+pub(super) const HIDDEN: [char; 4] = ['\u{202e}', '\u{200b}', '\u{e0041}', '\u{9b}'];
+
 /// A command of the program in a folder, cut off from the machine's settings.
 pub(super) fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_codescout"));
@@ -62,7 +65,8 @@ impl Client {
         std::thread::spawn(move || {
             for line in output.lines() {
                 let Ok(line) = line else { return };
-                let value = serde_json::from_str(&line).unwrap_or_else(|_| json!({"not_json": line}));
+                let value = serde_json::from_str(&line).ok().filter(|_| !line.contains(HIDDEN));
+                let value = value.unwrap_or_else(|| json!({"not_json": line}));
                 if send.send(value).is_err() {
                     return;
                 }
