@@ -1,13 +1,43 @@
-//! Characters that a terminal or a reader takes for commands: controls, and the marks that reorder text.
+//! Characters that are escaped in output: controls, marks that reorder text, and characters that are not seen.
+//!
+//! A terminal obeys the first, the second show code in an order that is not its own, and the third hide text from people that a
+//! program or a model reads, or make two names look the same. The third are those that Unicode lists as default ignorable
+//! (`DerivedCoreProperties.txt`), with line and paragraph separators and the marks of annotations.
+//!
+//! Two of them stay: U+FE0E and U+FE0F, which stand behind many an emoji and choose its presentation. The joiner U+200D is escaped
+//! also within emoji, since names in code may contain it.
 
+use std::fmt::Write;
 use std::io;
 
 use serde::Serialize;
 
-/// Whether a character is a control (C0, DEL, C1) or changes the order of the text around it.
+/// Returns true for a control (C0, DEL, C1), a mark that changes the order of the text around it, and an invisible character.
 pub(crate) fn is_unprintable(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    c.is_control() || !c.is_ascii() && is_invisible(c)
+}
+
+fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0d}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
 }
 
 /// A value as JSON of printable characters: the others are escaped, so that whoever parses it has the same strings.
@@ -26,7 +56,10 @@ pub(crate) fn printable(json: String) -> String {
     let mut escaped = String::with_capacity(json.len() + 64);
     for c in json.chars() {
         match is_raw(c) {
-            true => escaped.push_str(&format!("\\u{:04x}", u32::from(c))),
+            // JSON escapes a character above U+FFFF as two surrogates.
+            true => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| {
+                write!(escaped, "\\u{unit:04x}").expect("a string takes all");
+            }),
             false => escaped.push(c),
         }
     }
@@ -40,11 +73,38 @@ mod tests {
 
     #[test]
     fn json_is_printable_and_says_the_same() {
-        let all: String = ('\0'..='\u{2fff}').chain(['\u{feff}', '\u{1f600}']).collect();
+        let all: String = ('\0'..='\u{ffff}')
+            .chain('\u{1f600}'..='\u{1f610}')
+            .chain('\u{e0000}'..='\u{e01ff}')
+            .collect();
         let text = String::from_utf8(json(&[&all]).unwrap()).unwrap();
         assert!(!text.contains(is_unprintable));
         assert_eq!(serde_json::from_str::<[String; 1]>(&text).unwrap(), [all]);
         let pretty = serde_json::to_string_pretty(&[1]).unwrap();
         assert_eq!(printable(pretty.clone()), pretty);
+    }
+
+    #[test]
+    fn what_is_not_seen_is_unprintable() {
+        let hidden = [
+            '\u{ad}',
+            '\u{180e}',
+            '\u{2028}',
+            '\u{2029}',
+            '\u{3164}',
+            '\u{feff}',
+            '\u{e0100}',
+        ];
+        let ranges = [
+            '\u{200b}'..='\u{200f}',
+            '\u{2060}'..='\u{2064}',
+            '\u{e0000}'..='\u{e007f}',
+        ];
+        for c in hidden.into_iter().chain(ranges.into_iter().flatten()) {
+            assert!(is_unprintable(c), "{c:?}");
+        }
+        for c in "aé漢字\u{a0}\u{301}\u{2003}❤\u{fe0f}☎\u{fe0e}👩ﬁ\u{2800}\u{e000}\u{10ffff}".chars() {
+            assert!(!is_unprintable(c), "{c:?}");
+        }
     }
 }

@@ -179,7 +179,7 @@ pub(super) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "codescout: {}", sanitize(text));
 }
 
-/// The text with control characters, but for tab and newline, as `\u{…}` escapes. So are the marks that reorder text.
+/// The text with unprintable characters, but for tab and newline, as `\u{…}` escapes.
 pub(super) fn sanitize(text: &str) -> String {
     let is_safe = |c: char| c == '\n' || c == '\t' || !is_unprintable(c);
     if text.chars().all(is_safe) {
@@ -208,6 +208,7 @@ mod tests {
     fn control_characters_cannot_steer_a_terminal() {
         assert_eq!(sanitize("a\x1b[31mb\tc\n"), "a\\u{1b}[31mb\tc\n");
         assert_eq!(sanitize("x\u{202e}y"), "x\\u{202e}y");
+        assert_eq!(sanitize("x\u{200b}\u{e0041}y"), "x\\u{200b}\\u{e0041}y");
         assert_eq!(sanitize("größe 漢字"), "größe 漢字");
     }
 }

@@ -138,10 +138,12 @@ fn an_invalid_expression_says_where() {
 #[cfg(unix)]
 #[test]
 fn control_characters_cannot_steer_a_terminal() {
+    const HIDDEN: [char; 5] = ['\u{202e}', '\u{200b}', '\u{2028}', '\u{feff}', '\u{e0041}'];
     let repo = project();
+    let hidden: String = HIDDEN.iter().collect();
     repo.write(
         "evil\x1b[31m\nname.rs",
-        "fn evil_\u{202e}() { \"\x1b]0;title\x07\" }\nstruct Evil; // \x1b[2J\n",
+        format!("fn evil_\u{202e}() {{ \"\x1b]0;title\x07\" }}\nstruct Evil; // \x1b[2J{hidden}\n"),
     );
     for args in [
         &["grep", "Evil|evil"][..],
@@ -154,9 +156,11 @@ fn control_characters_cannot_steer_a_terminal() {
         &["search", "--mode", "regex", "Evil"],
     ] {
         let called = call(&repo, args).expect(0);
-        let is_control = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+        let is_control = |c: char| c.is_control() && c != '\n' || HIDDEN.contains(&c);
         assert!(!called.text().contains(is_control), "{args:?}: {:?}", called.text());
         assert!(!called.stderr.contains(is_control), "{args:?}: {:?}", called.stderr);
+        let json = call(&repo, &[args, &["--json"]].concat()).expect(0);
+        assert!(!json.text().contains(is_control), "{args:?}: {:?}", json.text());
     }
     let listed = call(&repo, &["grep", "-l", "Evil"]).expect(0).text();
     let quoted = r#""evil\033[31m\nname.rs""#;
