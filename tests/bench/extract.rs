@@ -5,13 +5,17 @@
 //! times of the thread where the system tells them, so that other work on the machine does not count.
 #![allow(clippy::print_stdout, reason = "a bench reports on standard output")]
 
+#[path = "../support/cpu_time.rs"]
+mod cpu_time;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use codescout::extract::{Content, Extractor, Options, classify, detect, language};
 use codescout::model::{Lang, RepoPath};
+
+use cpu_time::cpu_time;
 
 struct Sample {
     lang: Lang,
@@ -65,7 +69,7 @@ fn main() {
 /// Extracts every sample once, language by language: clocks are too coarse for single files.
 fn round(extractor: &mut Extractor, samples: &BTreeMap<&'static str, Vec<Sample>>) -> BTreeMap<&'static str, Row> {
     let mut of_language = |samples: &Vec<Sample>| {
-        let start = now();
+        let start = cpu_time();
         let mut row = Row::default();
         for sample in samples {
             let extraction = extractor.extract(&sample.bytes, sample.lang);
@@ -76,21 +80,13 @@ fn round(extractor: &mut Extractor, samples: &BTreeMap<&'static str, Vec<Sample>
             row.n_references += extraction.references.len();
             row.n_broken += usize::from(extraction.n_parse_errors > 0);
         }
-        row.time = now().saturating_sub(start);
+        row.time = cpu_time().saturating_sub(start);
         row
     };
     samples
         .iter()
         .map(|(name, samples)| (*name, of_language(samples)))
         .collect()
-}
-
-/// CPU time of this thread (Linux: first field of its schedstat), else time since the start.
-fn now() -> Duration {
-    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let on_cpu = schedstat.split(' ').next().and_then(|field| field.parse().ok());
-    on_cpu.map_or_else(|| START.elapsed(), Duration::from_nanos)
 }
 
 fn total(rows: &BTreeMap<&str, Row>) -> Row {

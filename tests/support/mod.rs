@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part of it")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+pub(crate) mod cpu_time;
 pub(crate) mod model;
 pub(crate) mod qdrant;
 mod repo;
