@@ -16,7 +16,7 @@ const BASE_OPERATIONS: u64 = 1_000_000;
 ///
 /// Returns nothing if the parser does more work than a real file of this length needs: on hostile input its time grows
 /// with the square of the length. Work is counted, not timed, so that the answer is the same on every machine. The
-/// parser in `vendor/tree-sitter` beside this file counts what it does within an operation, too, so an operation takes 0.1 to 0.4 µs.
+/// parser in `vendor/tree-sitter` beside this file counts what it does within an operation, too, so an operation takes 0.05 to 0.4 µs.
 pub(crate) fn parse(parser: &mut Parser, bytes: &[u8]) -> Option<Tree> {
     let max_operations = BASE_OPERATIONS + MAX_OPERATIONS_PER_BYTE * bytes.len() as u64;
     let mut report = |state: &ParseState| {

@@ -67,7 +67,7 @@ pub(super) const PATTERNS: &[(&str, Shape)] = &[
     ("all openers", Repeat("([{<\n")), ("all closers", Repeat(")]}>\n")), ("empty pairs", Repeat("()\n")), ("empty braces", Repeat("{}\n")),
     ("wrong pairs", Repeat("(]\n")), ("nested parens", Nest("(", ")")), ("nested squares", Nest("[", "]")), ("nested braces", Nest("{", "}")),
     ("nested paren lines", Nest("(\n", ")\n")), ("nested square lines", Nest("[\n", "]\n")), ("nested brace lines", Nest("{\n", "}\n")),
-    ("nested calls", Nest("f(\n", ")\n")), ("nested generics", Nest("A<\n", ">\n")), ("open generics", Repeat("A<\n")), ("comparisons", Repeat("a<b>c\n")),
+    ("nested calls", Nest("f(\n", ")\n")), ("nested generics", Nest("A<\n", ">\n")), ("half closed generics", Made(|n| format!("{}1{}", "A<\n".repeat(n / 4), ">\n".repeat(n / 8)).into_bytes())), ("open generics", Repeat("A<\n")), ("comparisons", Repeat("a<b>c\n")),
     ("nested objects", Nest("{\"a\":\n", "}\n")), ("nested arrays and objects", Nest("[{\"a\":\n", "}]\n")), ("open calls", Repeat("f(a,\n")),
     ("open indexes", Repeat("a[b\n")), ("double squares", Repeat("[[\n")), ("double braces", Repeat("{{\n")), ("dollar parens", Repeat("$(\n")), ("dollar braces", Repeat("${\n")),
     // Comments.

@@ -326,6 +326,7 @@ static uint32_t ts_lexer__get_column(TSLexer *_self) {
   if (!self->column_data.valid) {
     // Record current position
     uint32_t goal_byte = self->current_position.bytes;
+    self->column_bytes += self->current_position.extent.column;
 
     // Back up to the beginning of the line
     Length start_of_col = {

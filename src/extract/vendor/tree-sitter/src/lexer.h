@@ -33,6 +33,8 @@ typedef struct {
   uint32_t lookahead_size;
   bool did_get_column;
   ColumnData column_data;
+  // Bytes read again to find columns, until they are counted as work.
+  uint64_t column_bytes;
 
   char debug_buffer[TREE_SITTER_SERIALIZATION_BUFFER_SIZE];
 } Lexer;

@@ -80,6 +80,7 @@ static const unsigned MAX_SUMMARY_DEPTH = 16;
 static const unsigned MAX_COST_DIFFERENCE = 18 * ERROR_COST_PER_SKIPPED_TREE;
 static const unsigned OP_COUNT_PER_PARSER_CALLBACK_CHECK = 100;
 static const unsigned WORK_PER_OPERATION = 16;
+static const unsigned MAX_WORK_BETWEEN_CHECKS = 1 << 16;
 static const unsigned MAX_SCANNER_STATE_BYTES = 800;
 
 typedef struct {
@@ -508,7 +509,11 @@ static void ts_parser__count_lexed_bytes(TSParser *self, Length start) {
   if (self->lexer.current_position.bytes > start.bytes) {
     self->tree_pool.work += self->lexer.current_position.bytes - start.bytes;
   }
+  self->tree_pool.work += self->lexer.column_bytes;
+  self->lexer.column_bytes = 0;
 }
+
+static bool ts_parser__check_progress(TSParser *self, Subtree *lookahead, const uint32_t *position, unsigned operations);
 
 static Subtree ts_parser__lex(
   TSParser *self,
@@ -540,6 +545,15 @@ static Subtree ts_parser__lex(
     bool found_token = false;
     Length current_position = self->lexer.current_position;
     ColumnData column_data = self->lexer.column_data;
+
+    // Every skipped character is lexed from anew, and lexing may look ahead as far as the end of the file.
+    if (
+      self->tree_pool.work > MAX_WORK_BETWEEN_CHECKS &&
+      !ts_parser__check_progress(self, NULL, NULL, 0)
+    ) {
+      self->has_scanner_error = true;
+      return NULL_SUBTREE;
+    }
 
     if (lex_mode.external_lex_state != 0) {
       LOG(

@@ -611,7 +611,7 @@ int ts_subtree_compare(Subtree left, Subtree right, SubtreePool *pool) {
   array_push(&pool->tree_stack, ts_subtree_to_mut_unsafe(right));
 
   while (pool->tree_stack.size > 0) {
-    pool->work++;
+    pool->work += 8;
     right = ts_subtree_from_mut(array_pop(&pool->tree_stack));
     left = ts_subtree_from_mut(array_pop(&pool->tree_stack));
 
