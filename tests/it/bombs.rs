@@ -9,9 +9,11 @@ use codescout::query::{
     FileFilter, GrepDetail, GrepOutcome, GrepRequest, Pattern, PatternOptions, Sources, grep, read,
 };
 use codescout::snapshot::View;
+use serde_json::json;
 
 use crate::cli::call;
 use crate::indexed::{Indexed, NEVER};
+use crate::mcp::Client;
 use crate::support::TestRepo;
 
 /// More than threads may unpack side by side.
@@ -166,6 +168,24 @@ fn a_file_is_read_without_listing_the_tree() {
     }
     call(&repo, &["outline", path, "--ref", "made"]).expect(0);
     assert!(!repo.path(".codescout").exists(), "nothing was indexed");
+
+    let mut client = Client::start(repo.root(), &[]);
+    client.initialize("test");
+    for target in [path, &place, &definition] {
+        let answer = client.call("read", json!({"target": target, "ref": "made"}));
+        assert!(answer.text.contains("fn needle() {}"), "{answer:?}");
+        assert_eq!(answer.facts["complete"], true, "{answer:?}");
+    }
+    for arguments in [
+        json!({"at": path, "ref": "made"}),
+        json!({"path": [path], "view": "tree", "ref": "made"}),
+    ] {
+        let answer = client.call("outline", arguments);
+        assert!(
+            answer.text.contains("3.rs") && answer.facts["complete"] == true,
+            "{answer:?}"
+        );
+    }
 }
 
 #[test]

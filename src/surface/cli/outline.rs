@@ -33,19 +33,9 @@ struct OutlineOut {
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &OutlineArgs, output: &mut Output) -> Result<Found> {
     let filter = filter(&args.filter)?;
     let file = outline_path(&inside(workspace, args.path.as_deref().unwrap_or_default()));
-    let view = match workspace.view_of_files(
-        &global.reference,
-        &[RepoPath::new(without_stand_ins(&file))],
-        &INTERRUPTED,
-    )? {
-        Some(view) => view,
-        None => {
-            workspace
-                .view(&global.reference, &CliProgress::new(global.quiet), &INTERRUPTED)?
-                .view
-        }
-    };
-    let view = &view;
+    let paths = [RepoPath::new(without_stand_ins(&file))];
+    let progress = CliProgress::new(global.quiet);
+    let view = &workspace.view_of_files(&global.reference, &paths, &progress, &INTERRUPTED)?;
     let started = Instant::now();
     let question = OutlineQuestion {
         kinds: Vec::new(),

@@ -28,15 +28,8 @@ struct ReadOut {
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &ReadArgs, output: &mut Output) -> Result<Found> {
     let queries = queries(args)?;
     let paths = paths_in_target(&inside(workspace, &args.target));
-    let view = match workspace.view_of_files(&global.reference, &paths, &INTERRUPTED)? {
-        Some(view) => view,
-        None => {
-            workspace
-                .view(&global.reference, &CliProgress::new(global.quiet), &INTERRUPTED)?
-                .view
-        }
-    };
-    let view = &view;
+    let progress = CliProgress::new(global.quiet);
+    let view = &workspace.view_of_files(&global.reference, &paths, &progress, &INTERRUPTED)?;
     let started = Instant::now();
     let target = read_target(view, &inside(workspace, &args.target))?;
     let queries: Vec<PartQuery> = target.part.into_iter().chain(queries).collect();
@@ -49,6 +42,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ReadArgs, outpu
         })?;
     } else {
         show(view, &outcome, output)?;
+        output.incomplete(&view.provenance().incomplete)?;
     }
     Ok(Found::Something)
 }

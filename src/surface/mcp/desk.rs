@@ -17,7 +17,7 @@ use crate::git::{KnownFiles, Repository, Stillness, WorkTreeChanges};
 use crate::history::History;
 use crate::index::Segments;
 use crate::ingest::{Outcome, Target};
-use crate::model::{CommitId, TreeId};
+use crate::model::{CommitId, RepoPath, TreeId};
 use crate::snapshot::{FileEntry, FileId, ListedFile, View};
 use crate::surface::open::{Base, Keeping, READ_ONLY_NOTE, Workspace, is_read_only};
 
@@ -96,6 +96,8 @@ pub(super) struct Seen {
 pub(super) struct Looking<'a> {
     /// As it was asked for.
     pub(super) reference: &'a str,
+    /// Paths, ascending, of which any that is a file is enough; none if all files are asked about.
+    pub(super) files: &'a [RepoPath],
     /// How long to wait for what is not indexed yet; then the view is one of files alone. Without it that is enough from the start, and
     /// no build is begun: whoever reads through many revisions does not want the index of each.
     pub(super) patience: Option<Duration>,
@@ -258,6 +260,7 @@ impl Desk {
             None => (Based::default(), Known::All),
             Some(target) => self.base(reference, target, looking)?,
         };
+        let is_whole = matches!(known, Known::All);
         let making = looking.seat.away(|| locked(&self.making));
         if let Some(seen) = self.held(&is_it) {
             return Ok(seen);
@@ -269,13 +272,13 @@ impl Desk {
             reference: reference.to_owned(),
             target,
             changes,
-            is_listed: !matches!(known, Known::All),
+            is_listed: matches!(known, Known::Soon(_) | Known::Files),
             building: match known {
                 Known::Soon(job) => Some(job),
-                Known::All | Known::Files => None,
+                Known::All | Known::Files | Known::Asked => None,
             },
         });
-        if !seen.is_listed {
+        if is_whole {
             self.hold(&seen);
         }
         drop(making);
@@ -368,6 +371,9 @@ impl Desk {
             Err(error) if is_read_only(&error) => {}
             Err(error) => return Err(error),
         }
+        if let Some(base) = self.asked_files(reference, target, looking)? {
+            return Ok((Based { base, note: None }, Known::Asked));
+        }
         let Some(patience) = looking.patience else {
             let base = self.listed(target)?;
             return Ok((Based { base, note: None }, Known::Files));
@@ -392,6 +398,16 @@ impl Desk {
                 Ok((Based { base, note: None }, Known::Soon(job)))
             }
         }
+    }
+
+    /// The files that a question is about, of a commit that is not indexed; the tree is not listed and nothing is built for them.
+    fn asked_files(&self, reference: &str, target: Target, looking: Looking<'_>) -> Result<Option<Base>> {
+        if looking.files.is_empty() || matches!(reference, "WORKTREE" | "INDEX") {
+            return Ok(None);
+        }
+        let known = locked(&self.bases).last().map(|held| held.base.clone());
+        self.workspace
+            .files_in_memory(target, looking.files, known, looking.interrupt)
     }
 
     /// The files of a tree that is being indexed, listed once for each generation of the sidecar: a build publishes as it goes.
@@ -500,6 +516,8 @@ enum Known {
     Soon(Arc<Job>),
     /// Its files, which are enough.
     Files,
+    /// All of the files that were asked about.
+    Asked,
 }
 
 /// A snapshot, and why it is not kept.

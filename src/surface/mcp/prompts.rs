@@ -154,6 +154,7 @@ fn paths(
 ) -> anyhow::Result<Vec<String>> {
     let (seen, _) = hub.desk(None)?.look(super::desk::Looking {
         reference: "WORKTREE",
+        files: &[],
         patience: None,
         takes_last: true,
         interrupt,

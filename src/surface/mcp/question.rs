@@ -11,7 +11,7 @@ use super::desk::{Looking, Seen};
 use super::failure::Failure;
 use super::jobs::Hold;
 use super::tool::Call;
-use crate::model::typed;
+use crate::model::{RepoPath, typed};
 use crate::query::{CursorKey, FileFilter, Sought, Source, Sources, Tests, likely, n_not_indexed};
 use crate::snapshot::FileId;
 use crate::surface::answer::{ProvenanceOut, inside};
@@ -38,7 +38,12 @@ pub(super) struct Question {
 impl Question {
     /// Looks at the revision; what is not indexed within `patience` is looked at as files alone. Without patience nothing is begun either.
     pub(super) fn of(call: &Call<'_>, patience: impl Into<Option<Duration>>) -> Result<Self> {
-        Self::about(call, Asked::of(call)?, patience.into())
+        Self::about(call, Asked::of(call)?, &[], patience.into())
+    }
+
+    /// The same where any file of `paths`, which ascend, is enough: if the revision is not indexed, nothing else of it is looked at.
+    pub(super) fn of_files(call: &Call<'_>, paths: &[RepoPath], patience: Option<Duration>) -> Result<Self> {
+        Self::about(call, Asked::of(call)?, paths, patience)
     }
 
     /// The same for a part of a question, whose cursor is about something else.
@@ -50,6 +55,7 @@ impl Question {
                 cursor,
                 ..Asked::of(call)?
             },
+            &[],
             patience.into(),
         )
     }
@@ -63,14 +69,15 @@ impl Question {
             cursor: None,
             ..asked
         };
-        let mut question = Self::about(call, part, patience)?;
+        let mut question = Self::about(call, part, &[], patience)?;
         question.asked.cursor = cursor;
         Ok(question)
     }
 
-    fn about(call: &Call<'_>, asked: Asked, patience: Option<Duration>) -> Result<Self> {
+    fn about(call: &Call<'_>, asked: Asked, files: &[RepoPath], patience: Option<Duration>) -> Result<Self> {
         let (seen, old) = call.desk()?.look(Looking {
             reference: &asked.reference,
+            files,
             patience,
             takes_last: asked.stale == Stale::Ignore,
             interrupt: call.interrupt,

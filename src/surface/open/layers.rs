@@ -22,14 +22,8 @@ use crate::snapshot::{
 impl Workspace {
     /// Everything of a tree, from what is known of another one, or stored, and from git, without writing.
     pub(crate) fn in_memory(&self, target: Target, known: Option<Base>, interrupt: &AtomicBool) -> Result<Base> {
-        let changes = self.files_of(target, None)?;
-        let known = known.map(|base| base.segments);
-        let segments = known.or_else(|| self.any_segments()).unwrap_or_default();
-        self.lay_over(changes, &HashMap::new(), segments, interrupt)
-            .map(|(segments, manifest)| Base {
-                segments,
-                layers: vec![manifest],
-            })
+        let files = self.files_of(target, None)?;
+        self.base_over(files, known, interrupt)
     }
 
     /// A tree's files with what is known of them already; nothing is read. What is not known yet counts as missing.
@@ -43,11 +37,13 @@ impl Workspace {
         })
     }
 
-    /// The files of a tree at `paths`, which ascend, without listing the rest of it; `None` if there is none.
-    pub(super) fn files_in_memory(
+    /// The files of a tree at `paths`, which ascend, from what is known of another tree, or stored, and from git, without listing the
+    /// rest of it or writing; `None` if there is none.
+    pub(crate) fn files_in_memory(
         &self,
         target: Target,
         paths: &[RepoPath],
+        known: Option<Base>,
         interrupt: &AtomicBool,
     ) -> Result<Option<Base>> {
         let mut changes = self.files_of(target, Some(paths))?;
@@ -55,10 +51,16 @@ impl Workspace {
         if changes.is_empty() {
             return Ok(None);
         }
-        let segments = self.any_segments().unwrap_or_default();
-        let (segments, manifest) = self.lay_over(changes, &HashMap::new(), segments, interrupt)?;
+        self.base_over(changes, known, interrupt).map(Some)
+    }
+
+    /// A tree of files in memory, from what is known of another one, or stored, and from git.
+    fn base_over(&self, files: Vec<Change>, known: Option<Base>, interrupt: &AtomicBool) -> Result<Base> {
+        let known = known.map(|base| base.segments);
+        let segments = known.or_else(|| self.any_segments()).unwrap_or_default();
+        let (segments, manifest) = self.lay_over(files, &HashMap::new(), segments, interrupt)?;
         let layers = vec![manifest];
-        Ok(Some(Base { segments, layers }))
+        Ok(Base { segments, layers })
     }
 
     /// The same with some of its files extracted in memory.

@@ -65,9 +65,24 @@ impl Workspace {
         })
     }
 
-    /// A view for a question about the files at `paths`, ascending, of a commit: the stored one, or else one of these files alone, for
-    /// which the tree is not listed and nothing is written. `None` where there is neither.
+    /// Opens a view for a question about the files at `paths`, ascending. Of a commit that is not indexed it holds these files alone: the
+    /// tree is not listed and nothing is written. Where none of them is there, or files that are not committed are asked about, it is
+    /// the one that [`Self::view`] opens.
     pub(crate) fn view_of_files(
+        &self,
+        reference: &str,
+        paths: &[RepoPath],
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<View> {
+        match self.view_without_indexing(reference, paths, interrupt)? {
+            Some(view) => Ok(view),
+            None => Ok(self.view(reference, progress, interrupt)?.view),
+        }
+    }
+
+    /// A view of a commit as far as it is stored, or else of the files at `paths` alone; `None` where there is neither.
+    fn view_without_indexing(
         &self,
         reference: &str,
         paths: &[RepoPath],
@@ -83,7 +98,7 @@ impl Workspace {
             if let Some(base) = self.stored_whole(target.tree)? {
                 return Ok(Some(base.view(provenance)));
             }
-            let base = self.files_in_memory(target, paths, interrupt)?;
+            let base = self.files_in_memory(target, paths, None, interrupt)?;
             Ok(base.map(|base| base.view(provenance)))
         })
     }

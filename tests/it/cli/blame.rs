@@ -1,8 +1,9 @@
 //! `codescout blame` against `git blame`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::call;
+use crate::mcp::Client;
 use crate::support::TestRepo;
 
 /// Commit, line there and line here of each line, as `git blame --line-porcelain` has them.
@@ -304,9 +305,14 @@ fn a_work_tree_that_the_configuration_names_is_blamed() {
 fn replaced_objects_are_named_by_every_answer() {
     let repo = TestRepo::new("//- a.py\ndef first():\n    return 1\n");
     let of = |repo: &TestRepo, args: &[&str]| call(repo, &[args, &["--json"]].concat()).expect(0).json();
-    let asked: [&[&str]; 6] = [
+    repo.write("b.py", "def other():\n    return 3\n");
+    repo.commit("two");
+    let asked: [&[&str]; 8] = [
         &["grep", "first"],
         &["read", "a.py"],
+        // Not indexed: the file is walked to.
+        &["read", "a.py", "--ref", "HEAD~1"],
+        &["outline", "a.py", "--ref", "HEAD~1"],
         &["search", "first"],
         &["symbol", "first"],
         &["outline"],
@@ -323,5 +329,15 @@ fn replaced_objects_are_named_by_every_answer() {
     for args in asked {
         let why = of(&repo, args)["incomplete_because"].to_string();
         assert!(why.contains("refs/replace"), "{args:?}: {why}");
+    }
+    for command in ["read", "outline"] {
+        let told = call(&repo, &[command, "a.py", "--ref", "HEAD~1"]).expect(0).stderr;
+        assert!(told.contains("refs/replace"), "{command}: {told}");
+    }
+    let mut client = Client::start(repo.root(), &[]);
+    client.initialize("test");
+    for (tool, place) in [("read", "target"), ("outline", "at")] {
+        let answer = client.call(tool, json!({place: "a.py", "ref": "HEAD~1"}));
+        assert!(answer.text.contains("refs/replace"), "{answer:?}");
     }
 }

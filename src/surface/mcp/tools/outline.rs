@@ -10,6 +10,7 @@ use super::super::question::Question;
 use super::super::reply::{Draft, Reply, single};
 use super::super::tool::{Call, QUESTION_TIME, Tool, results};
 use crate::extract;
+use crate::model::{RepoPath, without_stand_ins};
 use crate::query::{Sought, files_below, kind_name};
 use crate::snapshot::FileId;
 use crate::surface::answer::{
@@ -67,7 +68,8 @@ fn run(call: &Call<'_>) -> Result<Reply> {
     let view = call.arguments.text("view");
     let is_tree = view == Some("tree");
     let mut has_all = true;
-    let mut question = Question::of(call, (!is_tree).then(|| call.patience()))?;
+    let patience = (!is_tree).then(|| call.patience());
+    let mut question = Question::of_files(call, &files_named(call)?, patience)?;
     let outlined = outlined(call, &question)?;
     if !is_tree {
         let files = files_below(&question.seen.view, &outlined.path, &outlined.filter);
@@ -120,17 +122,28 @@ fn run(call: &Call<'_>) -> Result<Reply> {
     page(call, &question, &provenance, &rows, &own)
 }
 
-fn outlined(call: &Call<'_>, question: &Question) -> Result<OutlineQuestion> {
-    let arguments = &call.arguments;
-    // A plain folder or file in `path` is meant as the place to look at.
-    let paths = arguments.texts("path");
+/// The paths of files that the call may be about: what `at` names, or `path` if that is one.
+fn files_named(call: &Call<'_>) -> Result<Vec<RepoPath>> {
+    let place = place(call, &|_| true)?;
+    let file = (!place.is_empty()).then(|| RepoPath::new(without_stand_ins(&place)));
+    Ok(file.into_iter().collect())
+}
+
+/// The folder or file to look at. One in `path` is meant as that, too, if it is no pattern, or the path of a file.
+fn place(call: &Call<'_>, is_path: &dyn Fn(&str) -> bool) -> Result<String> {
+    let paths = call.arguments.texts("path");
     let plain = match paths.as_slice() {
-        [path] if question.is_path(path) || !path.contains(['*', '?', '[', '{', '!']) => Some(path.as_str()),
+        [path] if is_path(path) || !path.contains(['*', '?', '[', '{', '!']) => Some(path.as_str()),
         _ => None,
     };
-    let at = arguments.text("at").or(plain).unwrap_or_default();
+    let at = call.arguments.text("at").or(plain).unwrap_or_default();
+    Ok(outline_path(&inside(call.workspace()?, at)))
+}
+
+fn outlined(call: &Call<'_>, question: &Question) -> Result<OutlineQuestion> {
+    let arguments = &call.arguments;
     Ok(OutlineQuestion {
-        path: outline_path(&inside(call.workspace()?, at)),
+        path: place(call, &|path| question.is_path(path))?,
         kind: arguments.text("view").and_then(kind_of),
         depth: arguments.number("depth"),
         max_tokens: Some(question.asked.characters * 3 / 4 / CHARACTERS_PER_TOKEN),

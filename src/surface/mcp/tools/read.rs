@@ -12,7 +12,7 @@ use super::super::question::Question;
 use super::super::reply::{Body, Draft, Reply};
 use super::super::tool::{Call, QUESTION_TIME, Tool, results};
 use crate::extract;
-use crate::query::{PartQuery, read, read_target};
+use crate::query::{PartQuery, paths_in_target, read, read_target};
 use crate::surface::answer::{PartOut, ReadBody, inside, lines_query, read_body};
 
 /// The language whose headings are known.
@@ -59,12 +59,11 @@ struct Own<'a> {
 }
 
 fn run(call: &Call<'_>) -> Result<Reply> {
-    let question = Question::of(call, None)?;
-    let view = &question.seen.view;
     let typed = call.arguments.text("target").unwrap_or_default();
+    let place = &*inside(call.workspace()?, typed);
+    let question = Question::of_files(call, &paths_in_target(place), None)?;
+    let view = &question.seen.view;
     let queries = queries(call)?;
-    let place = inside(call.workspace()?, typed);
-    let place = &*place;
     let target = read_target(view, place).map_err(|error| match place.rsplit_once(':') {
         // The path is right: it is the lines that are not.
         Some((path, lines)) if view.find_text(path).is_some() => match lines_query(lines) {
