@@ -10,15 +10,18 @@ use std::path::{Path, PathBuf};
 use bstr::ByteSlice;
 
 use super::beneath::Root;
+use super::includes::check_includes;
 use super::open::OpenError;
 
-/// Below a git directory, but large or not opened by name: other repositories, and objects one by one.
+/// Below a git directory, but large or not opened by name: other repositories.
 const NOT_WALKED: [&str; 2] = ["modules", "lfs"];
 /// How many levels are listed of a linked or borrowed folder: an object folder with its `pack` and `info`.
 const DEPTH_ELSEWHERE: usize = 2;
 /// Object folders borrowed by one repository, directly and indirectly; git follows five levels.
 const MAX_ALTERNATES: usize = 256;
 const MAX_ALTERNATES_BYTES: u64 = 1 << 20;
+/// Loose objects that are looked at. git packs them when there are 6,700 (`gc.auto`); these take some 5 ms.
+const MAX_LOOSE_OBJECTS: usize = 50_000;
 /// A link to this one is an empty file.
 const NULL: &str = "/dev/null";
 
@@ -48,10 +51,12 @@ fn is_git_dir(folder: &Path) -> bool {
     has("HEAD") && (has("objects") || has("commondir"))
 }
 
-/// Checks everything below a git directory, folders that links in it lead to, and the object folders that it borrows.
+/// Checks everything below a git directory, folders that links in it lead to, the object folders that it borrows, and the files that its
+/// configuration includes.
 fn check(git_dir: &Path) -> Result<(), OpenError> {
     let mut folders = vec![(git_dir.to_owned(), usize::MAX)];
     let mut borrowed = HashSet::new();
+    let mut n_objects_left = MAX_LOOSE_OBJECTS;
     while let Some((folder, depth)) = folders.pop() {
         // What cannot be listed is somebody else's error.
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
@@ -63,11 +68,13 @@ fn check(git_dir: &Path) -> Result<(), OpenError> {
             } else if kind.is_dir() || is_link && path.is_dir() {
                 let depth = if is_link { depth.min(DEPTH_ELSEWHERE) } else { depth };
                 let is_fan_out = name.len() == 2 && (folder.ends_with("objects") || depth < usize::MAX);
-                if depth > 0 && !is_fan_out && NOT_WALKED.iter().all(|left_out| name != *left_out) {
+                if is_fan_out {
+                    n_objects_left -= check_loose_objects(&path, n_objects_left)?;
+                } else if depth > 0 && NOT_WALKED.iter().all(|left_out| name != *left_out) {
                     folders.push((path, depth.saturating_sub(usize::from(depth < usize::MAX))));
                 }
             } else if path.ends_with("info/alternates") {
-                for objects in alternates(&path) {
+                for objects in alternates(&path)? {
                     if borrowed.len() < MAX_ALTERNATES && borrowed.insert(objects.clone()) {
                         folders.push((objects, DEPTH_ELSEWHERE));
                     }
@@ -75,16 +82,33 @@ fn check(git_dir: &Path) -> Result<(), OpenError> {
             }
         }
     }
-    Ok(())
+    check_includes(&git_dir.join("config"))?;
+    check_includes(&git_dir.join("config.worktree"))
+}
+
+/// Checks the first `limit` files of one folder and returns how many these are.
+fn check_loose_objects(folder: &Path, limit: usize) -> Result<usize, OpenError> {
+    let mut n_checked = 0;
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten().take(limit) {
+        let kind = entry.file_type();
+        if kind.is_ok_and(|kind| is_irregular(kind) || kind.is_symlink() && leads_to_irregular(&entry.path())) {
+            return Err(OpenError::Irregular { path: entry.path() });
+        }
+        n_checked += 1;
+    }
+    Ok(n_checked)
 }
 
 /// Returns the object folders that `objects/info/alternates` names, followed to where they are.
-fn alternates(file: &Path) -> Vec<PathBuf> {
+fn alternates(file: &Path) -> Result<Vec<PathBuf>, OpenError> {
     let objects = file.ancestors().nth(2).unwrap_or(file);
     let mut text = Vec::new();
-    let opened = fs::File::open(file);
-    if opened.is_ok_and(|opened| opened.take(MAX_ALTERNATES_BYTES).read_to_end(&mut text).is_err()) {
-        return Vec::new();
+    let read = fs::File::open(file).and_then(|opened| opened.take(MAX_ALTERNATES_BYTES).read_to_end(&mut text));
+    if let Err(source) = read
+        && source.kind() != io::ErrorKind::NotFound
+    {
+        let path = file.to_owned();
+        return Err(OpenError::Inaccessible { path, source });
     }
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with(b"#"));
     let named = lines.filter_map(|line| {
@@ -92,9 +116,9 @@ fn alternates(file: &Path) -> Vec<PathBuf> {
             .ok()
             .map(|(path, _)| path.into_owned())
     });
-    named
+    Ok(named
         .filter_map(|path| fs::canonicalize(objects.join(path.to_path().ok()?)).ok())
-        .collect()
+        .collect())
 }
 
 /// Refuses a file that a configuration names.

@@ -16,6 +16,7 @@ mod diff;
 mod disk_file;
 mod exchange;
 mod hooks_path;
+mod includes;
 mod index;
 mod irregular;
 mod known_files;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bstr::{BString, ByteSlice};
 
 use super::Cause;
+use super::includes;
 use super::irregular;
 use super::reader::{LargeObjects, ObjectReader};
 use super::surroundings::check_bare;
@@ -135,6 +136,14 @@ pub enum OpenError {
         /// The git directory.
         path: PathBuf,
     },
+    /// Its configuration includes more files than any real one.
+    #[error("the configuration {} includes more than {limit} files", .path.display())]
+    TooManyIncludes {
+        /// The file that begins it.
+        path: PathBuf,
+        /// How many are accepted.
+        limit: usize,
+    },
     /// Something is there, but it cannot be read as a repository.
     #[error("cannot open the repository at {}", .path.display())]
     Damaged {
@@ -223,10 +232,7 @@ impl Repository {
         let git_dir = canonical(local.git_dir())?;
         let common_dir = canonical(local.common_dir())?;
         let format = check_format(&local, &git_dir)?;
-        for key in ["core.excludesFile", "core.attributesFile", "mailmap.file"] {
-            let named = local.config_snapshot().trusted_path(key).ok().flatten();
-            named.map_or(Ok(()), irregular::check_file)?;
-        }
+        includes::check_named_files(&local)?;
         check_shallow(&common_dir, local.object_hash())?;
         let work_dir = local
             .workdir()

@@ -58,6 +58,7 @@ fn a_pipe_or_device_in_the_git_directory_is_named() {
         "hooks/post-commit",
         "logs/HEAD",
         "logs/refs/heads/main",
+        "objects/aa/an-object",
         "objects/info/alternates",
         "objects/info/commit-graph",
         "objects/info/commit-graphs/commit-graph-chain",
@@ -97,7 +98,7 @@ fn a_pipe_or_device_in_the_git_directory_is_named() {
     std::fs::create_dir_all(lent.join("pack")).unwrap();
     std::fs::write(repo.path(".git/objects/info/alternates"), "../../../lent\n").unwrap();
     discover(repo.root()).unwrap();
-    for name in ["info/alternates", "pack/multi-pack-index"] {
+    for name in ["aa/an-object", "info/alternates", "pack/multi-pack-index"] {
         make_pipe(&lent.join(name));
         let found = discover(repo.root());
         assert!(
@@ -122,6 +123,62 @@ fn a_pipe_or_device_in_the_git_directory_is_named() {
     repo.git(["config", "core.excludesFile", repo.beside("rules").to_str().unwrap()]);
     let (code, told) = call(&repo, &["grep", "first"]);
     assert!(code == Some(2) && told.contains("rules is a pipe"), "{code:?} {told}");
+}
+
+#[test]
+fn a_pipe_that_the_configuration_includes_or_names_is_named() {
+    let repo = TestRepo::new("//- a.py\ndef first():\n    return 1\n");
+    make_pipe(&repo.beside("pipe"));
+    let config = std::fs::read_to_string(repo.path(".git/config")).unwrap();
+    std::fs::write(repo.beside("nested"), "[Include]\npath = pipe\n").unwrap();
+    for section in [
+        "[include]\npath = ../../pipe",
+        "[include]\npath = nowhere\npath = ../../pipe",
+        "[includeif \"gitdir:nowhere\"]\npath = ~/pipe",
+        "[include]\npath = ../../nested",
+        "[blame]\nignoreRevsFile = ../pipe",
+        "[diff]\norderFile = ../pipe",
+    ] {
+        repo.write(".git/config", format!("{config}{section}\n"));
+        let (code, told) = call(&repo, &["blame", "a.py", "--by", "line"]);
+        assert!(
+            code == Some(2) && told.contains("pipe is a pipe or a device"),
+            "{section}: {code:?} {told}"
+        );
+    }
+    std::fs::write(repo.beside("nested"), "[include]\npath = /dev/null\n").unwrap();
+    repo.write(".git/config", format!("{config}[include]\npath = ../../nested\n"));
+    let (code, told) = call(&repo, &["blame", "a.py", "--by", "line"]);
+    assert_eq!(code, Some(0), "{told}");
+}
+
+#[test]
+fn files_that_include_one_another_many_times_are_refused() {
+    let repo = TestRepo::new("//- a.py\nx = 1\n");
+    let include = |name: &str| format!("[include]\n{}", format!("path = {name}\n").repeat(100));
+    for (name, next) in [("one", "two"), ("two", "three"), ("three", "four"), ("four", "none")] {
+        std::fs::write(repo.beside(name), include(next)).unwrap();
+    }
+    repo.write(".git/config", include("../../one"));
+    let found = discover(repo.root());
+    assert!(matches!(found, Err(OpenError::TooManyIncludes { .. })), "{found:?}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_list_of_alternates_that_cannot_be_read_is_named() {
+    let repo = TestRepo::new("//- a.py\nx = 1\n");
+    let list = repo.path(".git/objects/info/alternates");
+    std::os::unix::fs::symlink("/nowhere", &list).unwrap();
+    discover(repo.root()).unwrap();
+    std::fs::remove_file(&list).unwrap();
+    // Its first bytes are never mapped.
+    std::os::unix::fs::symlink("/proc/self/mem", &list).unwrap();
+    let found = discover(repo.root());
+    assert!(
+        matches!(&found, Err(OpenError::Inaccessible { path, .. }) if *path == list),
+        "{found:?}"
+    );
 }
 
 #[test]

@@ -1,0 +1,87 @@
+//! Files that the configuration of a repository includes or names. git opens them, whatever they are.
+
+use std::path::{Path, PathBuf};
+
+use bstr::BString;
+use gix::config::{File, Source};
+
+use super::irregular::check_file;
+use super::open::OpenError;
+
+/// Files that one configuration includes, each counted as often as it is named. Files that include one another many times would be read
+/// without end.
+const MAX_INCLUDED: usize = 256;
+/// git refuses files that are nested deeper.
+/// Source: `MAX_INCLUDE_DEPTH` in git's `config.c`.
+const MAX_DEPTH: usize = 10;
+
+/// Settings that name files which git or gix reads for what is asked here.
+const NAMES_OF_FILES: [&str; 5] = [
+    "core.excludesFile",
+    "core.attributesFile",
+    "mailmap.file",
+    "blame.ignoreRevsFile",
+    "diff.orderFile",
+];
+
+/// Refuses a configuration that includes a pipe or a device, or too many files. Conditions of `includeIf` are taken for met.
+pub(super) fn check_includes(config: &Path) -> Result<(), OpenError> {
+    let mut files = vec![(config.to_owned(), 0)];
+    let mut n_included = 0;
+    while let Some((file, depth)) = files.pop() {
+        // A file that is not there includes nothing. One that is malformed is an error of those who need it.
+        let Ok(parsed) = File::from_path_no_includes(file.clone(), Source::Local) else {
+            continue;
+        };
+        let folder = file.parent().unwrap_or(Path::new(""));
+        for included in included(&parsed) {
+            let included = folder.join(included);
+            n_included += 1;
+            if n_included > MAX_INCLUDED {
+                return Err(OpenError::TooManyIncludes {
+                    path: config.to_owned(),
+                    limit: MAX_INCLUDED,
+                });
+            }
+            check_file(included.clone())?;
+            if depth < MAX_DEPTH {
+                files.push((included, depth + 1));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The paths that `include.path` and `includeIf.<condition>.path` name.
+fn included(config: &File) -> impl Iterator<Item = PathBuf> {
+    let is_include = |name: &[u8]| name.eq_ignore_ascii_case(b"include") || name.eq_ignore_ascii_case(b"includeIf");
+    let sections = config
+        .sections()
+        .filter(move |section| is_include(section.header().name()));
+    sections
+        .flat_map(|section| section.values("path"))
+        .filter_map(interpolated)
+}
+
+/// Refuses a pipe or a device that a setting names.
+pub(super) fn check_named_files(repository: &gix::Repository) -> Result<(), OpenError> {
+    let config = repository.config_snapshot();
+    let folder = repository.workdir().unwrap_or(repository.git_dir());
+    let values = NAMES_OF_FILES
+        .iter()
+        .flat_map(|key| config.plumbing().raw_values(key).unwrap_or_default());
+    values
+        .filter_map(interpolated)
+        .try_for_each(|path| check_file(folder.join(path)))
+}
+
+/// A path as it is meant: `~` stands for a home folder.
+fn interpolated(path: BString) -> Option<PathBuf> {
+    let home = gix::path::env::home_dir();
+    let context = gix::config::path::interpolate::Context {
+        home_dir: home.as_deref(),
+        home_for_user: Some(gix::config::path::interpolate::home_for_user),
+        ..Default::default()
+    };
+    gix::config::Path::from(path).interpolate(context).ok()
+}
