@@ -17,7 +17,7 @@ pub use there::{THERE_ENDING, There};
 ///
 /// Blocks; may be called from many threads. All calls end soon after `interrupt` is set. What is put is the same whoever puts it, so
 /// putting twice does no harm.
-pub trait SharedVectors: Send + Sync {
+pub trait SharedVectors: Claims + Send + Sync {
     /// What it is called in messages.
     fn name(&self) -> String;
 
@@ -42,13 +42,24 @@ pub trait SharedVectors: Send + Sync {
     /// Puts vectors; dense ones of unit length.
     fn put(&self, rows: &[(ChunkKey, Row)], interrupt: &AtomicBool) -> Result<Put, SharedError>;
 
-    /// Tells others for `lease` that the vectors of `keys` are being made here, less those that others have claimed and, unless
-    /// `is_again`, those that are there. Saves work and no more: a clone that was killed keeps nobody waiting for longer, and two
-    /// clones may make the same vector.
+    /// The vector of the text by which models are told apart, if one was put.
+    fn probe(&self, interrupt: &AtomicBool) -> Result<Option<Row>, SharedError>;
+
+    /// Puts the vector of that text.
+    fn put_probe(&self, row: &Row, interrupt: &AtomicBool) -> Result<(), SharedError>;
+
+    /// Removes vectors, after having told all other clones that what they know to be there may not be there any more.
+    fn remove(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<(), SharedError>;
+}
+
+/// Tells the clones of a repository which vectors are being made. A claim saves work and no more: a clone that was killed keeps nobody
+/// waiting for longer than its lease, and two clones may make the same vector.
+pub trait Claims {
+    /// Tells others for `lease` that those vectors of `keys` are being made here which are `claimable` and which nobody else has claimed.
     fn claim(
         &self,
         keys: &[ChunkKey],
-        is_again: bool,
+        claimable: Claimable,
         lease: Duration,
         interrupt: &AtomicBool,
     ) -> Result<Claim, SharedError>;
@@ -58,15 +69,15 @@ pub trait SharedVectors: Send + Sync {
 
     /// Whether others have claimed each of `keys`.
     fn claimed(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<bool>, SharedError>;
+}
 
-    /// The vector of the text by which models are told apart, if one was put.
-    fn probe(&self, interrupt: &AtomicBool) -> Result<Option<Row>, SharedError>;
-
-    /// Puts the vector of that text.
-    fn put_probe(&self, row: &Row, interrupt: &AtomicBool) -> Result<(), SharedError>;
-
-    /// Removes vectors, after having told all other clones that what they know to be there may not be there any more.
-    fn remove(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<(), SharedError>;
+/// Which vectors can be claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claimable {
+    /// Those that are not there.
+    Missing,
+    /// Those that are there, too: they could not be used.
+    All,
 }
 
 /// Stands for a repository where its name shall not be told.

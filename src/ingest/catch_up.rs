@@ -34,7 +34,7 @@ use super::progress::{NoProgress, Progress, Stage};
 use super::publish::{PublishError, publish_state, store_rows};
 use super::share::{Looks, Shared};
 use super::sweep::retire_files;
-use super::take::{Take, keyed_docs};
+use super::take::{Take, file_of, keyed_docs};
 use super::turns::Turns;
 use super::uploads::{Held, Uploads};
 use super::wanted::Wanted;
@@ -391,6 +391,23 @@ pub(super) fn same_probe(sidecar: &Sidecar, probe: &RowFile, bytes: &[u8]) -> io
     };
     let known = RowFile::open(Arc::new(known)).map_err(|error| error.to_string());
     Ok(known.and_then(|known| check_probe(probe, &known)))
+}
+
+/// The same for the vector of the probe that another clone has put where vectors of `dim` components are shared.
+pub(super) fn same_probe_there(
+    sidecar: &Sidecar,
+    probe: &Row,
+    profile: ProfileId,
+    dim: usize,
+) -> Result<Result<(), String>, CatchUpError> {
+    if probe.dim() != dim {
+        return Ok(Err(format!("a probe of {} components", probe.dim())));
+    }
+    let bytes = file_of(profile, std::iter::once(probe))?;
+    match RowFile::open(Arc::new(bytes.clone())) {
+        Ok(probe) => same_probe(sidecar, &probe, &bytes).map_err(|source| CatchUpError::in_sidecar(sidecar, source)),
+        Err(error) => Ok(Err(error.to_string())),
+    }
 }
 
 /// What ends a run before its work begins.

@@ -4,7 +4,6 @@
 //! the keeper tells the generation that it was found under.
 
 use std::io;
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,11 +16,11 @@ use crate::index::{Row, RowFile, Segment, Segments};
 use crate::model::{ChunkKey, TreeId, chain};
 use crate::sidecar::{Sidecar, State, Store};
 
-use super::catch_up::{CatchUpError, same_probe};
-use super::on_threads::on_threads;
+use super::catch_up::{CatchUpError, same_probe_there};
+use super::on_threads::try_batches;
 use super::parts::{PROBE_ENDING, Parts};
 use super::progress::{Progress, Stage};
-use super::take::{file_of, keyed_docs};
+use super::take::keyed_docs;
 use super::wanted::Wanted;
 
 /// What is known to be there is written down so often.
@@ -290,35 +289,20 @@ impl Sharing<'_> {
             n_put: 0,
             n_found: 0,
             saved: Instant::now(),
-            stopped: None,
         });
         progress.begin(Stage::Sharing, keyed.len());
         let batching = self.shared.batching(dim);
         let batches: Vec<&[Keyed]> = keyed.chunks(batching.max_keys).collect();
-        on_threads(&batches, batching.in_flight, |batch| {
-            if interrupt.load(Ordering::Relaxed) {
-                return ControlFlow::Break(());
-            }
-            let shared = self.share_batch(batch, here, batching, &course, interrupt);
-            batch.iter().for_each(|_| progress.advance(0));
-            match shared {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(stopped) => {
-                    locked(&course).stopped.get_or_insert(stopped);
-                    ControlFlow::Break(())
-                }
-            }
+        let shared = try_batches(&batches, batching.in_flight, progress, interrupt, |batch| {
+            self.share_batch(batch, here, batching, &course, interrupt)
         });
         progress.end();
         let mut course = course.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if course.stopped.is_none()
-            && let Err(stopped) = self.look_for_promised(&mut course, batching, interrupt)
-        {
-            course.stopped = Some(stopped);
-        }
+        let shared = shared.and_then(|()| self.look_for_promised(&mut course, batching, interrupt));
         (outcome.n_put, outcome.n_found) = (course.n_put, course.n_found);
         outcome.n_left = keyed.len() - course.n_put - course.n_found;
-        self.finish(course, &standing, interrupt)
+        self.finish(course, &standing, interrupt)?;
+        shared
     }
 
     /// Whether vectors may be put there.
@@ -350,13 +334,7 @@ impl Sharing<'_> {
                 None => Ok(()),
             };
         };
-        if known.dim() != dim {
-            return Err(unusable(format!("a probe of {} components", known.dim())));
-        }
-        let bytes = file_of(self.profile, std::iter::once(&known)).map_err(CatchUpError::from)?;
-        let known = RowFile::open(Arc::new(bytes.clone())).map_err(|error| unusable(error.to_string()))?;
-        let same = same_probe(self.sidecar, &known, &bytes).map_err(|error| self.io(error))?;
-        same.map_err(unusable)
+        same_probe_there(self.sidecar, &known, self.profile, dim)?.map_err(unusable)
     }
 
     /// The dimension of what was known to be there, which may all be gone.
@@ -481,7 +459,7 @@ impl Sharing<'_> {
             known.there.n_vectors = now.n_vectors;
         }
         known.save(self.sidecar).map_err(|error| self.io(error))?;
-        course.stopped.map_or(Ok(()), Err)
+        Ok(())
     }
 
     fn io(&self, error: io::Error) -> CatchUpError {
@@ -558,7 +536,6 @@ struct Course {
     n_put: usize,
     n_found: usize,
     saved: Instant,
-    stopped: Option<Stopped>,
 }
 
 impl Course {

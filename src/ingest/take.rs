@@ -1,18 +1,17 @@
 //! Vectors that another clone has made and put to where they are shared: taken before a server is asked to make them.
 
-use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
 
 use crate::embed::ProfileId;
 use crate::index::dense::WriteError;
 use crate::index::shared::{SharedError, SharedVectors};
-use crate::index::{Row, RowFile, RowWriter, Segments};
+use crate::index::{Row, RowWriter, Segments};
 use crate::model::{ChunkKey, chain};
 use crate::sidecar::Sidecar;
 
-use super::catch_up::{CatchUpError, same_probe};
-use super::on_threads::on_threads;
+use super::catch_up::{CatchUpError, same_probe_there};
+use super::on_threads::try_batches;
 use super::parts::{Part, Parts};
 use super::progress::Progress;
 use super::wanted::Wanted;
@@ -40,7 +39,6 @@ struct Course<'w> {
     wanted: &'w mut Wanted,
     parts: &'w mut Parts,
     n_taken: usize,
-    stopped: Option<Stopped>,
 }
 
 impl Take<'_> {
@@ -59,36 +57,31 @@ impl Take<'_> {
             wanted,
             parts,
             n_taken: 0,
-            stopped: None,
         });
-        match self.agreed_dim(interrupt) {
-            Ok(Some(dim)) => {
-                let batching = self.shared.batching(dim);
-                let batches: Vec<&[(u32, ChunkKey)]> = keyed.chunks(batching.max_rows).collect();
-                on_threads(&batches, batching.in_flight, |batch| {
-                    if interrupt.load(Ordering::Relaxed) {
-                        return ControlFlow::Break(());
-                    }
-                    let taken = self.take(batch, dim, &course, interrupt);
-                    batch.iter().for_each(|_| progress.advance(0));
-                    match taken {
-                        Ok(()) => ControlFlow::Continue(()),
-                        Err(stopped) => {
-                            locked(&course).stopped.get_or_insert(stopped);
-                            ControlFlow::Break(())
-                        }
-                    }
-                });
-            }
-            Ok(None) => {}
-            Err(stopped) => locked(&course).stopped = Some(stopped),
+        let taken = self.take_all(&keyed, &course, progress, interrupt);
+        let n_taken = course.into_inner().unwrap_or_else(PoisonError::into_inner).n_taken;
+        match taken {
+            Ok(()) | Err(Stopped::Shared(SharedError::Interrupted)) => Ok((n_taken, None)),
+            Err(Stopped::Shared(error)) => Ok((n_taken, Some(chain(&error)))),
+            Err(Stopped::Local(error)) => Err(error),
         }
-        let course = course.into_inner().unwrap_or_else(PoisonError::into_inner);
-        match course.stopped {
-            None | Some(Stopped::Shared(SharedError::Interrupted)) => Ok((course.n_taken, None)),
-            Some(Stopped::Shared(error)) => Ok((course.n_taken, Some(chain(&error)))),
-            Some(Stopped::Local(error)) => Err(error),
-        }
+    }
+
+    fn take_all(
+        &self,
+        keyed: &[(u32, ChunkKey)],
+        course: &Mutex<Course<'_>>,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<(), Stopped> {
+        let Some(dim) = self.agreed_dim(interrupt)? else {
+            return Ok(());
+        };
+        let batching = self.shared.batching(dim);
+        let batches: Vec<&[(u32, ChunkKey)]> = keyed.chunks(batching.max_rows).collect();
+        try_batches(&batches, batching.in_flight, progress, interrupt, |batch| {
+            self.take(batch, dim, course, interrupt)
+        })
     }
 
     /// The dimension of what is there, if it is of the model that is in use here; `None` if nothing is there.
@@ -100,13 +93,7 @@ impl Take<'_> {
         let Some(probe) = self.shared.probe(interrupt)? else {
             return Ok(None);
         };
-        if probe.dim() != standing.dim {
-            return Err(self.unusable(format!("a probe of {} components", probe.dim())));
-        }
-        let bytes = file_of(self.profile, std::iter::once(&probe)).map_err(CatchUpError::from)?;
-        let probe = RowFile::open(Arc::new(bytes.clone())).map_err(|error| self.unusable(error.to_string()))?;
-        let known =
-            same_probe(self.sidecar, &probe, &bytes).map_err(|error| CatchUpError::in_sidecar(self.sidecar, error))?;
+        let known = same_probe_there(self.sidecar, &probe, self.profile, standing.dim)?;
         known.map_err(|difference| self.unusable(difference))?;
         Ok(Some(standing.dim))
     }
@@ -141,7 +128,7 @@ impl Take<'_> {
         let found: Vec<ChunkKey> = rows.iter().map(|(key, _)| *key).collect();
         let part =
             Part::store(self.sidecar, &found, &file).map_err(|error| CatchUpError::in_sidecar(self.sidecar, error))?;
-        let mut course = locked(course);
+        let mut course = course.lock().unwrap_or_else(PoisonError::into_inner);
         course.parts.add(part);
         course.n_taken += rows.len();
         for ((doc, _), vector) in batch.iter().zip(&vectors) {
@@ -173,8 +160,4 @@ pub(super) fn keyed_docs(segments: &Segments, is_wanted: impl Fn(u32) -> bool) -
         keyed.extend(rows.map(|row| (segment.base_doc + row, segment.lexical.key(row))));
     }
     keyed
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::index::Row;
-use crate::index::shared::{Claim, SharedError, SharedVectors};
+use crate::index::shared::{Claim, Claimable, SharedError, SharedVectors};
 use crate::model::{ChunkKey, chain};
 
 /// A call that makes vectors may wait for its turn, and for the answer.
@@ -64,8 +64,11 @@ impl<'a> Uploads<'a> {
             return None;
         }
         let keys: Vec<ChunkKey> = keyed.iter().map(|(_, key)| *key).collect();
-        let is_again = self.is_again.load(Ordering::Relaxed);
-        match self.shared.claim(&keys, is_again, self.lease, interrupt) {
+        let claimable = match self.is_again.load(Ordering::Relaxed) {
+            true => Claimable::All,
+            false => Claimable::Missing,
+        };
+        match self.shared.claim(&keys, claimable, self.lease, interrupt) {
             Ok(claim) => {
                 let others = keyed.iter().zip(&claim.ours).filter(|(_, is_ours)| !**is_ours);
                 let mut deferred = self.deferred.lock().unwrap_or_else(PoisonError::into_inner);

@@ -14,7 +14,7 @@ use super::super::client::{Call, Request};
 use super::points::{random, seconds_now};
 use super::wire::{self, NewPoint, Points, Record, Update};
 use super::{PointId, Qdrant, bytes_of, patient, to_hex};
-use crate::index::shared::{Claim, SharedError};
+use crate::index::shared::{Claim, Claimable, Claims, SharedError};
 use crate::model::ChunkKey;
 
 /// Fields of the point begin so.
@@ -36,28 +36,18 @@ struct Other {
     keys: HashSet<Prefix>,
 }
 
-impl Qdrant {
-    fn claims_id(&self) -> PointId {
-        self.point_of(ChunkKey(*b"repository claim"))
-    }
-
-    fn prefix_of(&self, key: ChunkKey) -> Prefix {
-        let PointId([a, b, c, d, ..]) = self.point_of(key);
-        [a, b, c, d]
-    }
-
-    /// Claims those of `keys` that nobody else has claimed and, unless `is_again`, that are not there.
-    pub(super) fn claim_keys(
+impl Claims for Qdrant {
+    fn claim(
         &self,
         keys: &[ChunkKey],
-        is_again: bool,
+        claimable: Claimable,
         lease: Duration,
         interrupt: &AtomicBool,
     ) -> Result<Claim, SharedError> {
         let (there, others) = self.look(keys, interrupt)?;
         let is_others = claimed_by(others.as_deref().unwrap_or_default());
         let is_free = |key: &ChunkKey| {
-            let is_there = !is_again && there.contains(&self.point_of(*key));
+            let is_there = claimable == Claimable::Missing && there.contains(&self.point_of(*key));
             !is_there && !is_others.contains(&self.prefix_of(*key))
         };
         let mut ours: Vec<bool> = keys.iter().map(is_free).collect();
@@ -94,8 +84,7 @@ impl Qdrant {
         Ok(Claim { ours, names })
     }
 
-    /// Which of `keys` others have claimed.
-    pub(super) fn claimed_keys(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<bool>, SharedError> {
+    fn claimed(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<bool>, SharedError> {
         let (_, others) = self.look(&[], interrupt)?;
         let is_others = claimed_by(&others.unwrap_or_default());
         Ok(keys
@@ -104,8 +93,8 @@ impl Qdrant {
             .collect())
     }
 
-    /// Takes a claim back, and with it those that are over. If the server does not take that, the claim ends by itself.
-    pub(super) fn release_claim(&self, claim: &Claim) {
+    /// Claims that are over go with it. If the server does not take that, the claim ends by itself.
+    fn release(&self, claim: &Claim) {
         if claim.names.is_empty() {
             return;
         }
@@ -119,6 +108,17 @@ impl Qdrant {
         if let Err(error) = self.send_by::<Update>(&call, &request) {
             tracing::debug!(%error, "a claim is not taken back");
         }
+    }
+}
+
+impl Qdrant {
+    fn claims_id(&self) -> PointId {
+        self.point_of(ChunkKey(*b"repository claim"))
+    }
+
+    fn prefix_of(&self, key: ChunkKey) -> Prefix {
+        let PointId([a, b, c, d, ..]) = self.point_of(key);
+        [a, b, c, d]
     }
 
     /// Which points of `keys` are there, and the claims; `None` if the point for these is not there.

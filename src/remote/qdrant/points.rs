@@ -17,7 +17,7 @@ use super::{
     FEW_BYTES, LONGEST_QUESTION, MAX_ANSWER_BYTES, PointId, Qdrant, bytes_of, from_hex, patient, pause, to_hex,
 };
 use crate::embed::{EmbedError, Embedding, SparseVector};
-use crate::index::shared::{Claim, Put, RepositoryTag, SharedBatching, SharedError, SharedVectors, Standing};
+use crate::index::shared::{Put, RepositoryTag, SharedBatching, SharedError, SharedVectors, Standing};
 use crate::index::{Row, RowKind};
 use crate::model::ChunkKey;
 
@@ -93,24 +93,6 @@ impl SharedVectors for Qdrant {
             payload: BTreeMap::from([(REPOSITORY, tag.as_str())]),
         });
         self.put_points(points.collect(), interrupt)
-    }
-
-    fn claim(
-        &self,
-        keys: &[ChunkKey],
-        is_again: bool,
-        lease: Duration,
-        interrupt: &AtomicBool,
-    ) -> Result<Claim, SharedError> {
-        self.claim_keys(keys, is_again, lease, interrupt)
-    }
-
-    fn release(&self, claim: &Claim) {
-        self.release_claim(claim);
-    }
-
-    fn claimed(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<bool>, SharedError> {
-        self.claimed_keys(keys, interrupt)
     }
 
     fn probe(&self, interrupt: &AtomicBool) -> Result<Option<Row>, SharedError> {
