@@ -5,13 +5,12 @@ use std::path::Path;
 
 use codescout::git::{BlobContent, MAX_OBJECT_BYTES, Repository};
 use codescout::model::{BlobId, Oid};
-use codescout::query::{
-    FileFilter, GrepDetail, GrepOutcome, GrepRequest, Pattern, PatternOptions, Sources, grep, read,
-};
+use codescout::query::{GrepOutcome, PatternOptions, Sources, grep, read};
 use codescout::snapshot::View;
 use serde_json::json;
 
 use crate::cli::call;
+use crate::grep::all_lines;
 use crate::indexed::{Indexed, NEVER};
 use crate::mcp::Client;
 use crate::support::TestRepo;
@@ -39,15 +38,7 @@ fn add_streamed(repo: &TestRepo) {
 }
 
 fn grep_all(index: &Indexed, view: &View, pattern: &str) -> (Vec<String>, GrepOutcome) {
-    let request = GrepRequest {
-        pattern: Pattern::new(pattern, PatternOptions::default()).unwrap(),
-        filter: FileFilter::default(),
-        detail: GrepDetail::Lines,
-        before: 0,
-        after: 0,
-        limit: usize::MAX,
-        from: None,
-    };
+    let request = all_lines(pattern, PatternOptions::default());
     let mut found = Vec::new();
     let sources = Sources::new(view, &index.workspace.repository);
     let outcome = grep(&sources, &request, &NEVER, &mut |matches| {

@@ -6,17 +6,13 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
-use codescout::config::Overrides;
-use codescout::ingest::NoProgress;
 use codescout::query::{
     FileFilter, GrepDetail, GrepRequest, Pattern, PatternOptions, Sources, SymbolQuery, SymbolRequest, files_below,
     grep, headings_of, map, summary, symbols, symbols_of,
 };
-use codescout::surface::Workspace;
 
+use crate::indexed::{Indexed, NEVER};
 use crate::support::TestRepo;
-
-static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// A line of an answer: path, line number (0 for a binary file) and bytes.
 type Line = (Vec<u8>, u32, Vec<u8>);
@@ -60,10 +56,10 @@ fn what_is_binary_is_what_git_takes_for_it() {
         pattern: "needle".to_owned(),
         options: PatternOptions::default(),
     };
-    let workspace = Workspace::open(repo.root(), &Overrides::default()).unwrap();
+    let index = Indexed::new(repo.root());
     let same = |reference: &str| {
-        let view = workspace.view(reference, &NoProgress, &NEVER).unwrap().view;
-        let ours = ours(&Sources::new(&view, &workspace.repository), &case);
+        let view = index.view(reference);
+        let ours = ours(&Sources::new(&view, &index.workspace.repository), &case);
         let theirs = git_grep(repo.command(), reference, &case, "-E").unwrap();
         assert!(ours.iter().any(|line| line.1 == 0) && ours.iter().any(|line| line.1 > 0));
         assert_same(&case, ours, theirs, reference);
@@ -77,12 +73,12 @@ fn what_is_binary_is_what_git_takes_for_it() {
 #[test]
 fn an_outline_that_nobody_wants_any_more_is_not_made() {
     let repo = TestRepo::new("//- a.rs\npub fn one() {}\n//- b.md\n# Two\n");
-    let workspace = Workspace::open(repo.root(), &Overrides::default()).unwrap();
-    let view = workspace.view("HEAD", &NoProgress, &NEVER).unwrap().view;
+    let index = Indexed::new(repo.root());
+    let view = index.view("HEAD");
     let files = files_below(&view, "", &FileFilter::default());
     let is_over = AtomicBool::new(true);
     for (flag, is_made) in [(&NEVER, true), (&is_over, false)] {
-        let sources = Sources::new(&view, &workspace.repository).until(flag);
+        let sources = Sources::new(&view, &index.workspace.repository).until(flag);
         assert_eq!(summary(&sources, "", &files).is_ok(), is_made);
         assert_eq!(symbols_of(&sources, &files, 9).is_ok(), is_made);
         assert_eq!(headings_of(&sources, &files, 9).is_ok(), is_made);
@@ -112,9 +108,9 @@ fn lines_of_this_repository_are_those_of_git_grep() {
     let Some(kind) = pattern_kind(&generated_repository()) else {
         return;
     };
-    let workspace = Workspace::open(&clone, &Overrides::default()).unwrap();
-    let view = workspace.view("HEAD", &NoProgress, &NEVER).unwrap().view;
-    let sources = Sources::new(&view, &workspace.repository);
+    let index = Indexed::new(&clone);
+    let view = index.view("HEAD");
+    let sources = Sources::new(&view, &index.workspace.repository);
     let own = [
         ("fn [a-z_]+_index", ""),
         ("BlobId", "w"),
@@ -147,14 +143,14 @@ fn lines_of_this_repository_are_those_of_git_grep() {
 #[test]
 fn a_page_goes_on_where_the_one_before_ended() {
     let repo = generated_repository();
-    let workspace = Workspace::open(repo.root(), &Overrides::default()).unwrap();
-    let view = workspace.view("HEAD", &NoProgress, &NEVER).unwrap().view;
-    let sources = Sources::new(&view, &workspace.repository);
+    let index = Indexed::new(repo.root());
+    let view = index.view("HEAD");
+    let sources = Sources::new(&view, &index.workspace.repository);
     let case = Case {
         pattern: "e".to_owned(),
         options: PatternOptions::default(),
     };
-    let mut request = request(&case);
+    let mut request = all_lines(&case.pattern, case.options);
     request.limit = 7;
     let mut paged = Vec::new();
     loop {
@@ -171,9 +167,9 @@ fn a_page_goes_on_where_the_one_before_ended() {
 }
 
 fn compare(repo: &TestRepo, reference: &str, cases: &[Case], kind: &str) {
-    let workspace = Workspace::open(repo.root(), &Overrides::default()).unwrap();
-    let view = workspace.view(reference, &NoProgress, &NEVER).unwrap().view;
-    let sources = Sources::new(&view, &workspace.repository);
+    let index = Indexed::new(repo.root());
+    let view = index.view(reference);
+    let sources = Sources::new(&view, &index.workspace.repository);
     let (mut n_lines, mut n_given_up) = (0, 0);
     for case in cases {
         let Some(theirs) = git_grep(repo.command(), reference, case, kind) else {
@@ -215,9 +211,10 @@ fn assert_same(case: &Case, ours: Vec<Line>, theirs: Vec<Line>, reference: &str)
     );
 }
 
-fn request(case: &Case) -> GrepRequest {
+/// Every line of every file that matches.
+pub(crate) fn all_lines(pattern: &str, options: PatternOptions) -> GrepRequest {
     GrepRequest {
-        pattern: Pattern::new(&case.pattern, case.options).unwrap(),
+        pattern: Pattern::new(pattern, options).unwrap(),
         filter: FileFilter::default(),
         detail: GrepDetail::Lines,
         before: 0,
@@ -229,7 +226,7 @@ fn request(case: &Case) -> GrepRequest {
 
 fn ours(sources: &Sources<'_>, case: &Case) -> Vec<Line> {
     let mut lines = Vec::new();
-    let outcome = collect(sources, &request(case), &mut lines);
+    let outcome = collect(sources, &all_lines(&case.pattern, case.options), &mut lines);
     assert_eq!(outcome.unread, []);
     lines
 }
