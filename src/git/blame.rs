@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 use bstr::{BString, ByteSlice};
 
-use super::command::{CommandError, git};
+use super::command::{CommandError, git_until};
 use super::commit::Person;
 use super::irregular::RulesFiles;
 use super::open::Repository;
@@ -71,9 +72,16 @@ impl Repository {
     /// The lines of `path` in `commit`: exactly those commits that `git blame` gives.
     ///
     /// A configured `blame.ignoreRevsFile` that is not there is noted and left out; git itself would fail.
-    pub fn blame(&self, commit: CommitId, path: &RepoPath, options: &BlameOptions) -> Result<Blame, CommandError> {
+    /// Ends soon after `interrupt` is set.
+    pub fn blame(
+        &self,
+        commit: CommitId,
+        path: &RepoPath,
+        options: &BlameOptions,
+        interrupt: &AtomicBool,
+    ) -> Result<Blame, CommandError> {
         let mut notes = Vec::new();
-        let printed = match self.run_blame(commit, path, options, None) {
+        let printed = match self.run_blame(commit, path, options, None, interrupt) {
             Err(CommandError::Failed { message, .. }) if message.contains(NO_LIST) => {
                 let (there, missing) = self.configured_lists();
                 notes.extend(
@@ -81,7 +89,7 @@ impl Repository {
                         .iter()
                         .map(|name| format!("blame.ignoreRevsFile names {name}, which is not there")),
                 );
-                self.run_blame(commit, path, options, Some(&there))?
+                self.run_blame(commit, path, options, Some(&there), interrupt)?
             }
             printed => printed?,
         };
@@ -90,12 +98,14 @@ impl Repository {
         Ok(blame)
     }
 
-    /// The commits that `git log -L` gives for lines of a file, the latest first; 1-based, both included.
+    /// The commits that `git log -L` gives for lines of a file, the latest first; 1-based, both included. Ends soon after `interrupt` is
+    /// set.
     pub fn line_log(
         &self,
         commit: CommitId,
         path: &RepoPath,
         lines: (u32, u32),
+        interrupt: &AtomicBool,
     ) -> Result<Vec<CommitId>, CommandError> {
         use std::ffi::OsString;
         use std::os::unix::ffi::OsStringExt;
@@ -110,7 +120,7 @@ impl Repository {
             commit.to_string().into(),
         ];
         self.check_rules_files("log", path)?;
-        let printed = git(self.found_from(), "log", &arguments)?;
+        let printed = git_until(self.found_from(), "log", &arguments, interrupt)?;
         let id = |line: &[u8]| Oid::from_hex(line.to_str().ok()?.trim()).ok().map(CommitId);
         Ok(printed.lines().filter_map(id).collect())
     }
@@ -121,6 +131,7 @@ impl Repository {
         path: &RepoPath,
         options: &BlameOptions,
         instead_of_configured: Option<&[PathBuf]>,
+        interrupt: &AtomicBool,
     ) -> Result<Vec<u8>, CommandError> {
         use std::ffi::{OsStr, OsString};
         use std::os::unix::ffi::OsStrExt;
@@ -152,7 +163,7 @@ impl Repository {
         arguments.push("--".into());
         arguments.push(OsStr::from_bytes(path.as_bytes()).to_owned());
         self.check_rules_files("blame", path)?;
-        git(self.found_from(), "blame", &arguments)
+        git_until(self.found_from(), "blame", &arguments, interrupt)
     }
 
     /// git waits for what it reads in the work tree, and for the mailmap there.

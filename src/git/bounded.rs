@@ -1,4 +1,4 @@
-//! A git that talks to others: it writes, says and keeps in memory no more than it may, and ends when it is asked to.
+//! A git that ends when it is asked to. One that talks to others writes, says and keeps in memory no more than it may, too.
 //!
 //! What a server sends is unpacked by git into a folder; how much that will be no server has to say beforehand. So the folder and the
 //! room on its disk are watched while git runs.
@@ -19,7 +19,9 @@ const SPARE_BYTES: u64 = 64 << 20;
 const MAX_SAID: usize = 16 << 20;
 const CHUNK_BYTES: usize = 8 << 10;
 const CHUNKS_AHEAD: usize = 16;
-/// How often the folder is looked at.
+/// How long what is said is waited for at first; twice as long each time, up to [`LOOK_EVERY`].
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+/// How often the folder and the flag are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How long git has to clear up when it is ended.
 const GRACE: Duration = Duration::from_secs(5);
@@ -76,52 +78,17 @@ impl Bounds<'_> {
     pub(super) fn output(&self, command: &mut Command, folder: &Path, input: &[u8]) -> Result<Output, BoundError> {
         let mut child = command.stdin(Stdio::piped()).spawn().map_err(BoundError::NotRun)?;
         limit_memory(&child);
-        let outcome = feed(&mut child, input)
-            .map_err(BoundError::NotRun)
-            .and_then(|()| self.watch(&mut child, folder));
+        let fed = feed(&mut child, input).map_err(BoundError::NotRun);
+        let before = bytes_below(folder);
+        let outcome = fed.and_then(|()| watch(&mut child, MAX_SAID, &|| self.check(folder, before)));
         if outcome.is_err() {
             end(&mut child);
         }
         outcome
     }
 
-    fn watch(&self, child: &mut Child, folder: &Path) -> Result<Output, BoundError> {
-        let said = listen(child).map_err(BoundError::NotRun)?;
-        let mut output = Output {
-            status: ExitStatus::default(),
-            stdout: Vec::new(),
-            stderr: Vec::new(),
-        };
-        let before = bytes_below(folder);
-        let (mut pause, mut looked) = (Duration::from_millis(1), Instant::now());
-        let mut is_open = true;
-        loop {
-            is_open = is_open && take(&said, pause, &mut output)?;
-            if !is_open {
-                std::thread::sleep(pause);
-            }
-            pause = (2 * pause).min(LOOK_EVERY);
-            if let Some(status) = child.try_wait().map_err(BoundError::NotRun)? {
-                output.status = status;
-                break;
-            }
-            if looked.elapsed() >= LOOK_EVERY {
-                self.check(folder, before)?;
-                looked = Instant::now();
-            }
-        }
-        self.check(folder, before)?;
-        let ended = Instant::now();
-        while is_open && ended.elapsed() < LINGER {
-            is_open = take(&said, LOOK_EVERY, &mut output)?;
-        }
-        Ok(output)
-    }
-
     fn check(&self, folder: &Path, before: u64) -> Result<(), BoundError> {
-        if self.interrupt.load(Ordering::Relaxed) {
-            return Err(BoundError::Interrupted);
-        }
+        go_on(self.interrupt)?;
         if bytes_below(folder).saturating_sub(before) > self.max_bytes {
             let allowed = self.max_bytes;
             return Err(BoundError::TooMuch { allowed });
@@ -136,15 +103,68 @@ impl Bounds<'_> {
     }
 }
 
+/// Runs `command`, which only reads, to its end, or until `interrupt` is set.
+pub(super) fn output_until(command: &mut Command, interrupt: &AtomicBool) -> Result<Output, BoundError> {
+    let mut child = command.spawn().map_err(BoundError::NotRun)?;
+    let outcome = watch(&mut child, usize::MAX, &|| go_on(interrupt));
+    if outcome.is_err() {
+        end(&mut child);
+    }
+    outcome
+}
+
+fn go_on(interrupt: &AtomicBool) -> Result<(), BoundError> {
+    match interrupt.load(Ordering::Relaxed) {
+        true => Err(BoundError::Interrupted),
+        false => Ok(()),
+    }
+}
+
+/// What a child says until it ends, at most `max_said` bytes, while `check` says so.
+fn watch(child: &mut Child, max_said: usize, check: &dyn Fn() -> Result<(), BoundError>) -> Result<Output, BoundError> {
+    let said = listen(child).map_err(BoundError::NotRun)?;
+    let mut output = Output {
+        status: ExitStatus::default(),
+        stdout: Vec::new(),
+        stderr: Vec::new(),
+    };
+    let (mut pause, mut looked) = (FIRST_PAUSE, Instant::now());
+    let mut is_open = true;
+    loop {
+        if is_open {
+            is_open = take(&said, pause, max_said, &mut output)?;
+            // Who has said all is about to end.
+            pause = if is_open { pause } else { FIRST_PAUSE };
+        } else {
+            std::thread::sleep(pause);
+        }
+        pause = (2 * pause).min(LOOK_EVERY);
+        if let Some(status) = child.try_wait().map_err(BoundError::NotRun)? {
+            output.status = status;
+            break;
+        }
+        if looked.elapsed() >= LOOK_EVERY {
+            check()?;
+            looked = Instant::now();
+        }
+    }
+    check()?;
+    let ended = Instant::now();
+    while is_open && ended.elapsed() < LINGER {
+        is_open = take(&said, LOOK_EVERY, max_said, &mut output)?;
+    }
+    Ok(output)
+}
+
 /// What comes within `pause`; whether more may.
-fn take(said: &Receiver<Said>, pause: Duration, output: &mut Output) -> Result<bool, BoundError> {
+fn take(said: &Receiver<Said>, pause: Duration, max_said: usize, output: &mut Output) -> Result<bool, BoundError> {
     match said.recv_timeout(pause) {
         Ok(Said::Output(bytes)) => output.stdout.extend(bytes),
         Ok(Said::Message(bytes)) => output.stderr.extend(bytes),
         Err(RecvTimeoutError::Timeout) => {}
         Err(RecvTimeoutError::Disconnected) => return Ok(false),
     }
-    match output.stdout.len().max(output.stderr.len()) > MAX_SAID {
+    match output.stdout.len().max(output.stderr.len()) > max_said {
         true => Err(BoundError::TooTalkative),
         false => Ok(true),
     }

@@ -5,7 +5,10 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::AtomicBool;
+
+use super::bounded::{BoundError, output_until};
 
 /// Settings that would make git run something, switched off.
 ///
@@ -68,6 +71,9 @@ pub enum CommandError {
         /// What it printed.
         message: String,
     },
+    /// Nobody wants the answer any more.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// Runs `git <arguments>` in the repository at `git_dir` and gives what it printed.
@@ -75,12 +81,36 @@ pub enum CommandError {
 /// The repository is found by git's own discovery from inside `git_dir`, never by naming it with `GIT_DIR`, which would
 /// switch off git's check of who owns it.
 pub(super) fn git<S: AsRef<OsStr>>(git_dir: &Path, operation: &str, arguments: &[S]) -> Result<Vec<u8>, CommandError> {
+    let output = reading(git_dir, operation, arguments).output();
+    printed(operation, output.map_err(CommandError::NotRun)?)
+}
+
+/// The same until `interrupt` is set: then git is ended.
+pub(super) fn git_until<S: AsRef<OsStr>>(
+    git_dir: &Path,
+    operation: &str,
+    arguments: &[S],
+    interrupt: &AtomicBool,
+) -> Result<Vec<u8>, CommandError> {
+    let output = output_until(&mut reading(git_dir, operation, arguments), interrupt);
+    let output = output.map_err(|error| match error {
+        BoundError::Interrupted => CommandError::Interrupted,
+        BoundError::NotRun(source) => CommandError::NotRun(source),
+        other => CommandError::NotRun(io::Error::other(other)),
+    });
+    printed(operation, output?)
+}
+
+fn reading<S: AsRef<OsStr>>(git_dir: &Path, operation: &str, arguments: &[S]) -> Command {
     let mut command = hardened(git_dir);
     command
         .env("GIT_ALLOC_LIMIT", MAX_ALLOCATION)
         .arg(operation)
         .args(arguments);
-    let output = command.output().map_err(CommandError::NotRun)?;
+    command
+}
+
+fn printed(operation: &str, output: Output) -> Result<Vec<u8>, CommandError> {
     if output.status.success() {
         return Ok(output.stdout);
     }

@@ -439,7 +439,8 @@ impl Question<'_> {
         options.lines = wanted
             .filter(|_| changed.is_none())
             .map(|(first, last)| (first, last.min(n_lines)));
-        let mut blame = targets.workspace.repository.blame(commit, &committed_path, &options)?;
+        let repository = &targets.workspace.repository;
+        let mut blame = repository.blame(commit, &committed_path, &options, targets.reading.interrupt)?;
         let blamed = match changed {
             None => blame.lines.iter().map(|line| (line.line, Some(line.clone()))).collect(),
             Some(_) => {
@@ -472,7 +473,10 @@ impl Question<'_> {
                 continue;
             };
             let theirs = workspace.content(path, entry.into(), &mut None)?.unwrap_or_default();
-            let of_head = workspace.repository.blame(head, path, &self.options()?)?;
+            let options = self.options()?;
+            let of_head = workspace
+                .repository
+                .blame(head, path, &options, self.targets.reading.interrupt)?;
             let credited = blame_over_changes(&of_head, &theirs, now);
             blame.commits.extend(of_head.commits);
             if theirs == now {

@@ -386,7 +386,8 @@ impl Question<'_> {
             return Ok(());
         };
         let history = &self.opened.history;
-        let commits = self.workspace.repository.line_log(commit, path, (first, last))?;
+        let repository = &self.workspace.repository;
+        let commits = repository.line_log(commit, path, (first, last), self.targets.reading.interrupt)?;
         let mut numbers: Vec<u32> = commits.iter().filter_map(|id| history.number(*id)).collect();
         if self.args.op == HistoryOp::Introduced {
             numbers.drain(..numbers.len().saturating_sub(1));

@@ -1,11 +1,17 @@
 //! Pipes and devices where git has files, and files that say what gix does not expect: an error that names them, never a wait or a crash.
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use codescout::git::{OpenError, Repository};
+use codescout::git::{BlameOptions, CommandError, OpenError, Repository};
+use codescout::model::RepoPath;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use crate::support::TestRepo;
 
@@ -150,6 +156,33 @@ fn a_pipe_that_the_configuration_includes_or_names_is_named() {
     repo.write(".git/config", format!("{config}[include]\npath = ../../nested\n"));
     let (code, told) = call(&repo, &["blame", "a.py", "--by", "line"]);
     assert_eq!(code, Some(0), "{told}");
+}
+
+#[test]
+fn a_blame_that_nobody_wants_any_more_ends_git() {
+    let repo = TestRepo::new("//- a.py\nx = 1\n");
+    let list = repo.beside("revisions");
+    std::fs::write(&list, "").unwrap();
+    repo.git(["config", "blame.ignoreRevsFile", list.to_str().unwrap()]);
+    let opened = Repository::discover(repo.root()).unwrap();
+    let head = opened.head().unwrap().commit().unwrap();
+    make_pipe(&list);
+    let (sender, ended) = channel();
+    std::thread::spawn(move || {
+        let options = BlameOptions::default();
+        sender.send(opened.blame(head, &RepoPath::from("a.py"), &options, &AtomicBool::new(true)))
+    });
+    let outcome = ended.recv_timeout(PATIENCE).unwrap();
+    assert!(matches!(outcome, Err(CommandError::Interrupted)), "{outcome:?}");
+    // Nobody reads it any more.
+    let written = OpenOptions::new()
+        .write(true)
+        .custom_flags(OFlags::NONBLOCK.bits() as i32)
+        .open(&list);
+    assert_eq!(
+        written.map_err(|error| error.raw_os_error()).unwrap_err(),
+        Some(Errno::NXIO.raw_os_error())
+    );
 }
 
 #[test]
