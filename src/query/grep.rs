@@ -133,25 +133,17 @@ pub fn grep(
         last: None,
     };
     for block in candidates.chunks(BLOCK_FILES) {
-        if interrupt.load(Ordering::Relaxed) {
-            tally.outcome.interrupted = true;
-            break;
-        }
         let searched: Vec<Searched> = block
             .par_iter()
             .map_init(
-                || Searcher::new(sources, &attributes, request),
+                || Searcher::new(sources, &attributes, request, interrupt),
                 |searcher, &file| searcher.search(file, MAX_PARALLEL_BYTES, MAX_HELD),
             )
             .collect();
         for searched in searched {
             let searched = match searched {
-                Searched::Large(_) if interrupt.load(Ordering::Relaxed) => {
-                    tally.outcome.interrupted = true;
-                    return tally.outcome;
-                }
                 Searched::Large(file) => {
-                    Searcher::new(sources, &attributes, request).search(file, MAX_OBJECT_BYTES, MAX_TOLD)
+                    Searcher::new(sources, &attributes, request, interrupt).search(file, MAX_OBJECT_BYTES, MAX_TOLD)
                 }
                 small => small,
             };
@@ -169,6 +161,7 @@ enum Searched {
     Large(FileId),
     Unread(FileId, String),
     Found(FileMatches),
+    Interrupted,
 }
 
 /// What was told so far, and how much may still be.
@@ -191,6 +184,10 @@ impl Tally {
             Searched::Unread(file, reason) => {
                 self.outcome.unread.push((file, reason));
                 return ControlFlow::Continue(());
+            }
+            Searched::Interrupted => {
+                self.outcome.interrupted = true;
+                return ControlFlow::Break(());
             }
             Searched::Found(matches) => matches,
         };
@@ -274,26 +271,36 @@ struct Searcher<'a> {
     /// `None` where nothing is said about any file.
     attributes: Option<AttributeMatcher>,
     request: &'a GrepRequest,
+    interrupt: &'a AtomicBool,
 }
 
 impl<'a> Searcher<'a> {
-    fn new(sources: &Sources<'a>, attributes: &Attributes, request: &'a GrepRequest) -> Self {
+    fn new(
+        sources: &Sources<'a>,
+        attributes: &Attributes,
+        request: &'a GrepRequest,
+        interrupt: &'a AtomicBool,
+    ) -> Self {
         Self {
             view: sources.view(),
             reader: sources.reader(),
             attributes: (!attributes.is_empty()).then(|| attributes.matcher()),
             request,
+            interrupt,
         }
     }
 
     fn search(&mut self, file: FileId, max_bytes: u64, max_held: Held) -> Searched {
+        if self.interrupt.load(Ordering::Relaxed) {
+            return Searched::Interrupted;
+        }
         match self.reader.read_up_to(file, max_bytes) {
             Ok(Source::Bytes(bytes)) => {
                 let path = || self.view.file(file).entry().path;
                 let stated = self.attributes.as_mut().and_then(|rules| rules.of(&path()).is_text);
                 let is_text =
                     stated.unwrap_or_else(|| memchr::memchr(0, &bytes[..bytes.len().min(BINARY_HEAD)]).is_none());
-                search_bytes(file, &bytes, is_text, self.request, max_held)
+                search_bytes(file, &bytes, is_text, self.request, max_held, self.interrupt)
             }
             Ok(Source::TooLarge { size }) if size <= MAX_OBJECT_BYTES && max_bytes < MAX_OBJECT_BYTES => {
                 Searched::Large(file)
@@ -307,7 +314,14 @@ impl<'a> Searcher<'a> {
     }
 }
 
-fn search_bytes(file: FileId, bytes: &[u8], is_text: bool, request: &GrepRequest, max_held: Held) -> Searched {
+fn search_bytes(
+    file: FileId,
+    bytes: &[u8],
+    is_text: bool,
+    request: &GrepRequest,
+    max_held: Held,
+    interrupt: &AtomicBool,
+) -> Searched {
     let is_binary = !is_text;
     let max_lines = match request.detail {
         GrepDetail::Counts => usize::MAX,
@@ -329,8 +343,15 @@ fn search_bytes(file: FileId, bytes: &[u8], is_text: bool, request: &GrepRequest
             n_bytes += line.end - line.start;
             lines.push(line);
         }
-        (n_matching_lines as usize) < max_lines && lines.len() <= max_held.lines && n_bytes <= max_held.bytes
+        let is_wanted = !interrupt.load(Ordering::Relaxed);
+        is_wanted
+            && (n_matching_lines as usize) < max_lines
+            && lines.len() <= max_held.lines
+            && n_bytes <= max_held.bytes
     });
+    if interrupt.load(Ordering::Relaxed) {
+        return Searched::Interrupted;
+    }
     if lines.len() > max_held.lines || n_bytes > max_held.bytes {
         return Searched::Large(file);
     }
@@ -447,6 +468,7 @@ mod tests {
             true,
             &request(usize::MAX, 1),
             MAX_TOLD,
+            &AtomicBool::new(false),
         );
         let expected = [
             (1, false),
@@ -458,6 +480,13 @@ mod tests {
             (8, true),
         ];
         assert_eq!(numbers(found), expected);
+    }
+
+    #[test]
+    fn a_search_that_nobody_wants_any_more_ends_within_a_file() {
+        let is_over = AtomicBool::new(true);
+        let found = search_bytes(FileId(0), b"x\n", true, &request(9, 0), MAX_TOLD, &is_over);
+        assert!(matches!(found, Searched::Interrupted));
     }
 
     #[test]
@@ -473,7 +502,7 @@ mod tests {
                 last: None,
             };
             let _ = tally.take(
-                search_bytes(FileId(0), bytes, true, &request, MAX_TOLD),
+                search_bytes(FileId(0), bytes, true, &request, MAX_TOLD, &AtomicBool::new(false)),
                 &mut |matches| {
                     told.extend(matches.lines.iter().map(|line| line.number));
                     ControlFlow::Continue(())

@@ -95,10 +95,6 @@ impl DiffSearch<'_> {
         let order = self.order();
         let mut at = 0;
         while at < order.len() {
-            if interrupt.load(Ordering::Relaxed) {
-                outcome.is_interrupted = true;
-                return Ok(outcome);
-            }
             if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 outcome.is_late = true;
                 outcome.next = at.checked_sub(1).map(|last| (order[last], u32::MAX)).or(self.after);
@@ -111,9 +107,13 @@ impl DiffSearch<'_> {
                 .par_iter()
                 .map_init(
                     || self.repository.reader(),
-                    |reader, number| self.commit(reader, *number),
+                    |reader, number| self.commit(reader, *number, interrupt),
                 )
                 .collect::<Result<_, _>>()?;
+            if interrupt.load(Ordering::Relaxed) {
+                outcome.is_interrupted = true;
+                return Ok(outcome);
+            }
             at += n_passed;
             outcome.n_commits += n_passed;
             for found in found {
@@ -169,7 +169,13 @@ impl DiffSearch<'_> {
         Some((lines, number - lines.base()))
     }
 
-    fn commit(&self, reader: &mut ObjectReader, number: u32) -> Result<CommitFound, HistoryError> {
+    /// Not all of it, if `interrupt` is set meanwhile.
+    fn commit(
+        &self,
+        reader: &mut ObjectReader,
+        number: u32,
+        interrupt: &AtomicBool,
+    ) -> Result<CommitFound, HistoryError> {
         let changes = self.history.changes_at(number)?;
         let may_match = self
             .signatures(number)
@@ -186,6 +192,10 @@ impl DiffSearch<'_> {
             let Some(versions) = versions.filter(|_| !is_passed && !is_ruled_out && is_wanted) else {
                 continue;
             };
+            // Two versions of a file may be 128 MB.
+            if interrupt.load(Ordering::Relaxed) {
+                break;
+            }
             found.n_compared += 1;
             let diff = match changed_lines(reader, versions)? {
                 ChangedLines::Lines(diff) => diff,

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use codescout::git::{BlobContent, MAX_OBJECT_BYTES, Repository};
 use codescout::model::{BlobId, Oid};
@@ -111,6 +112,41 @@ fn what_matches_in_a_large_file_is_told_in_order() {
     let (found, outcome) = grep_all(&index, &index.view("HEAD"), "needle");
     assert_eq!(found, ["a.txt false 10000", "b.txt false 1"]);
     assert_eq!((outcome.n_lines, outcome.unread.len()), (10_001, 0));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn cancelled_calls_leave_no_large_file_in_memory() {
+    let repo = TestRepo::new("//- a.rs\nfn needle() {}\n");
+    repo.write("large.txt", "needle in a stack\n".repeat(6_000_000));
+    add_streamed(&repo);
+    repo.commit_index("large");
+    let mut client = Client::start(repo.root(), &[]);
+    client.initialize("test");
+    client.call("search", json!({"query": "nothing", "mode": "regex"}));
+    let before = resident_bytes(client.process_id());
+    let arguments = json!({"query": "needle", "mode": "regex", "ref": "HEAD", "limit": 0});
+    for _ in 0..3 {
+        let id = client.begin("tools/call", json!({"name": "search", "arguments": arguments}));
+        wait_until(|| resident_bytes(client.process_id()) > before + (50 << 20));
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+        wait_until(|| resident_bytes(client.process_id()) < before + (50 << 20));
+    }
+}
+
+fn resident_bytes(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+#[track_caller]
+fn wait_until(is_true: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_true() {
+        assert!(began.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// A commit of `tree`.
