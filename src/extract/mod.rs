@@ -7,6 +7,7 @@
 //! one pass, by the rules in `lang`), `chunk` (pieces that are found as one). `content` says beforehand whether a blob is
 //! text that is worth it.
 
+mod balance;
 mod chunk;
 mod content;
 mod credentials;
@@ -26,6 +27,7 @@ mod spans;
 mod types;
 mod walk;
 
+pub use balance::Balance;
 pub use content::{Content, classify};
 pub use credentials::is_credential;
 pub use detect::{detect, lang_of_path, refine};

@@ -3,15 +3,21 @@
 //! Definitions that lie apart from every difference are cut out of the text, whole lines at a time, with what stands between
 //! them. The rest is parsed, and what was cut out is put back. Where the rest does not read as it did with them (it has
 //! other syntax errors, or something else would enclose what is put back), less is cut out, and in the end nothing.
+//!
+//! No parser proves that the result is that of the whole text: a difference can change how far-off text reads in ways that
+//! brackets, comments and quotes do not show. Tests and `tests/bench/versions.rs` compare the two.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::balance::Balance;
 use super::types::Definition;
 use crate::model::{ByteRange, Lang};
 
 /// With more syntax errors a text is parsed as a whole.
 const MAX_ERRORS: usize = 256;
+/// An edit that is farther away than so many bytes is not near, however long the lines.
+const MAX_NEAR: usize = 2_000;
 
 /// The definitions of one version of a file.
 #[derive(Debug, Default)]
@@ -75,7 +81,7 @@ impl<'k> Reduced<'k> {
         cut: Cut,
     ) -> Option<Self> {
         let errors = known.errors.as_ref().filter(|errors| errors.len() <= MAX_ERRORS)?;
-        let mut pieces = pieces(&known.definitions, errors, old, edits, cut);
+        let mut pieces = pieces(known, errors, old, new, edits, cut);
         if cut == Cut::Runs {
             pieces = joined(pieces, &known.definitions, old, edits);
         }
@@ -144,11 +150,7 @@ impl<'k> Reduced<'k> {
                 .filter(|piece| piece.lines.start <= error.start as usize)
             {
                 Some(piece) => cut.push(shifted(*error, piece.lines.start, piece.start)),
-                None if touches(self.edits, &error.as_usize()) => return None,
-                None => {
-                    let start = error.start as usize;
-                    left.push(shifted(*error, start, place_after(self.edits, start)));
-                }
+                None => left.push(ByteRange::new(self.unedited(error.start)?, self.unedited(error.end)?)),
             }
         }
         left.sort_unstable();
@@ -158,6 +160,12 @@ impl<'k> Reduced<'k> {
         found.extend(cut);
         found.sort_unstable();
         Some(found)
+    }
+
+    /// Where a place of the known version is now; `None` if an edit is there.
+    fn unedited(&self, at: u32) -> Option<u32> {
+        let at = at as usize;
+        (!touches(self.edits, &(at..at))).then(|| place_after(self.edits, at) as u32)
     }
 
     /// Whether the definitions that were not cut out start and end where they did, but for those that edits are near.
@@ -274,21 +282,27 @@ fn shifted(range: ByteRange, from: usize, to: usize) -> ByteRange {
 }
 
 /// The definitions of `old` to cut out.
-fn pieces(definitions: &[Definition], errors: &[ByteRange], old: &[u8], edits: &[Edit], cut: Cut) -> Vec<Piece> {
+fn pieces(
+    known: &FileDefinitions,
+    errors: &[ByteRange],
+    old: &[u8],
+    new: &[u8],
+    edits: &[Edit],
+    cut: Cut,
+) -> Vec<Piece> {
+    let definitions = &known.definitions;
+    if !definitions.is_sorted_by_key(|one| one.range.start) {
+        return Vec::new();
+    }
+    let is_closed = closed_after(old, new, edits);
     let is_last = last_children(definitions);
     let mut pieces = Vec::new();
     let mut at = 0;
     while let Some(definition) = definitions.get(at) {
         let range = definition.range;
-        let inner = definitions[at..].iter();
-        let end = at + inner.take_while(|inner| inner.range.start < range.end).count().max(1);
         // The first and the last of a container hold it open and bound it.
         let is_inside = !is_last[at] && definition.container.is_none_or(|outer| outer as usize + 1 != at);
-        let is_whole = definitions[at..end].iter().all(|inner| inner.range.end <= range.end);
-        let lines = match is_inside && is_whole {
-            true => own_lines(old, range),
-            false => None,
-        };
+        let lines = own_lines(old, range).filter(|lines| is_inside && !touches(edits, lines));
         let lines = lines.filter(|lines| {
             let near = neighbourhood(old, lines);
             let bounds = |error: &ByteRange| range.start < error.start && error.end < range.end;
@@ -296,9 +310,15 @@ fn pieces(definitions: &[Definition], errors: &[ByteRange], old: &[u8], edits: &
                 Cut::Runs => error.start < range.end && range.start < error.end,
                 Cut::Definitions => meets(&error.as_usize(), &near),
             };
-            !touches(edits, &near) && !errors.iter().any(|error| is_near(error) && !bounds(error))
+            let n_before = edits.partition_point(|edit| edit.old.end <= lines.start);
+            is_closed[n_before]
+                && !touches(edits, &near)
+                && !errors.iter().any(|error| is_near(error) && !bounds(error))
         });
-        let Some(lines) = lines else {
+        let n_inner = definitions[at..].partition_point(|inner| inner.range.start < range.end);
+        let end = at + n_inner.max(1);
+        let is_whole = || definitions[at..end].iter().all(|inner| inner.range.end <= range.end);
+        let Some(lines) = lines.filter(|_| is_whole()) else {
             at += 1;
             continue;
         };
@@ -310,6 +330,19 @@ fn pieces(definitions: &[Definition], errors: &[ByteRange], old: &[u8], edits: &
         at = end;
     }
     pieces
+}
+
+/// For each number of edits from the first, whether these leave nothing else open.
+fn closed_after(old: &[u8], new: &[u8], edits: &[Edit]) -> Vec<bool> {
+    let mut balance = Balance::default();
+    let mut closed = vec![true];
+    for edit in edits {
+        let old = old.get(edit.old.clone()).unwrap_or_default();
+        let new = new.get(edit.new.clone()).unwrap_or_default();
+        balance.replace(old, new);
+        closed.push(balance.is_even());
+    }
+    closed
 }
 
 /// Neighbours in one container as one piece, with the lines between them if these are the same.
@@ -371,19 +404,16 @@ fn own_lines(old: &[u8], range: ByteRange) -> Option<Range<usize>> {
     (starts_line && ends_line).then(|| start..(end + 1).min(old.len()))
 }
 
-/// Some lines with the one before and the one after.
+/// Some lines with those around them as far as the next that are not blank, within [`MAX_NEAR`].
 fn neighbourhood(old: &[u8], lines: &Range<usize>) -> Range<usize> {
-    line_start(old, lines.start.saturating_sub(1))..line_end(old, lines.end)
-}
-
-fn line_start(text: &[u8], at: usize) -> usize {
-    memchr::memrchr(b'\n', &text[..at.min(text.len())]).map_or(0, |newline| newline + 1)
-}
-
-/// The end of the line on which `at` is, its newline included.
-fn line_end(text: &[u8], at: usize) -> usize {
-    let rest = text.get(at..).unwrap_or_default();
-    memchr::memchr(b'\n', rest).map_or(text.len(), |newline| at + newline + 1)
+    let above = &old[lines.start.saturating_sub(MAX_NEAR)..lines.start.min(old.len())];
+    let text = above.trim_ascii_end();
+    let n_above = above.len() - memchr::memrchr(b'\n', text).map_or(0, |newline| newline + 1);
+    let end = lines.end.min(old.len());
+    let below = &old[end..(end + MAX_NEAR).min(old.len())];
+    let n_blank = below.len() - below.trim_ascii_start().len();
+    let n_below = memchr::memchr(b'\n', &below[n_blank..]).map_or(below.len(), |newline| n_blank + newline + 1);
+    lines.start.min(old.len()) - n_above..end + n_below
 }
 
 fn meets(one: &Range<usize>, other: &Range<usize>) -> bool {

@@ -204,6 +204,10 @@ fn feed(child: &mut Child, input: &[u8]) -> io::Result<()> {
 
 /// Politely first, so that git ends those that it has started.
 fn end(child: &mut Child) {
+    // Its number may be another process's by now.
+    if !matches!(child.try_wait(), Ok(None)) {
+        return;
+    }
     #[cfg(unix)]
     let _ = rustix::process::kill_process(rustix::process::Pid::from_child(child), rustix::process::Signal::TERM);
     let asked = Instant::now();

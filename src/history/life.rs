@@ -277,6 +277,7 @@ impl<'a> Lives<'a> {
         };
         if self.files.len() >= KEPT_VERSIONS {
             self.files.clear();
+            self.last.retain(|known, _| known == path);
         }
         let last = self.last.get(path).map(Rc::clone);
         let file = Rc::new(self.versions.shapes(path, bytes, like.or(last.as_deref())));
@@ -420,6 +421,9 @@ impl<'a> Lives<'a> {
     fn files_at(&mut self, commit: u32, touched: &[RepoPath]) -> Result<Vec<(RepoPath, FileRecords)>, HistoryError> {
         let mut files = Vec::new();
         for path in touched.iter().filter(|path| is_traced(path)) {
+            if self.reading.interrupt.load(Ordering::Relaxed) {
+                return Err(HistoryError::Interrupted);
+            }
             let Some(change) = self.change_at(path, commit)? else {
                 continue;
             };
@@ -458,6 +462,10 @@ impl<'a> Lives<'a> {
         };
         // A definition that only stands at another place among its namesakes was not changed.
         if record.events == SymbolEvents::default() {
+            return Ok(None);
+        }
+        // It may have come from elsewhere.
+        if record.events.added && self.unsettled.contains(&step.commit) {
             return Ok(None);
         }
         let (from, confidence) = match record.origin {
@@ -576,6 +584,10 @@ impl Timeline for Lives<'_> {
             .filter(|change| is_searched || is_near(&key.path, change));
         let touched: Vec<RepoPath> = touched.map(|change| change.path.clone()).collect();
         let mut found = Vec::new();
+        if self.reading.is_over() && !self.history.is_traced(number, self.recipe) {
+            self.unsettled.insert(number);
+            return Ok(found);
+        }
         for path in &touched {
             let records = self.records_at(path, number, &touched)?.into_iter();
             let went = records.filter(|record| record.origin.as_ref().is_some_and(|(origin, _)| origin == key));

@@ -99,6 +99,11 @@ impl Shape {
         }
     }
 
+    /// From its start to the end of its signature.
+    pub(super) fn head(&self) -> Range<usize> {
+        self.range.start as usize..(self.signature.end as usize).max(self.range.start as usize)
+    }
+
     /// Names it in the file at `path`.
     pub fn key(&self, path: &RepoPath) -> SymbolKey {
         SymbolKey {

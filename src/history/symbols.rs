@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::extract::{Edit, Extractor, FileDefinitions, lang_of_path, refine};
+use crate::extract::{Balance, DefinitionKind, Edit, Extractor, FileDefinitions, lang_of_path, refine};
 use crate::git::{LineHunk, diff_lines};
 use crate::model::{ByteRange, Lang, RepoPath};
 
@@ -147,7 +147,7 @@ impl FileShapes {
         Self::new(bytes, lang, found, &[])
     }
 
-    /// Reads a version like `known`: the same as [`Self::of`], faster if little differs.
+    /// Reads a version like `known`, as [`Self::of`] does, faster if little differs.
     pub fn near(extractor: &mut Extractor, known: &Self, path: &RepoPath, bytes: impl Into<Arc<Vec<u8>>>) -> Self {
         let bytes = bytes.into();
         let lang = lang_of(path, &bytes);
@@ -169,8 +169,8 @@ impl FileShapes {
         }
     }
 
-    /// Whether the definition of this name is surely the same in the version `bytes`, without reading its definitions: no line
-    /// of it, near it or with its name differs, and what differs leaves nothing else open.
+    /// Whether the definition of this name is the same in the version `bytes` as far as the lines that differ show: none of them is
+    /// of it, near it, has its name or is the head of a type or module, and they leave nothing else open.
     pub(super) fn has_same(&self, name: &str, nth: u32, bytes: &[u8]) -> bool {
         let Some(shape) = self.find(name, nth) else {
             return false;
@@ -180,11 +180,23 @@ impl FileShapes {
         let end = line_around(&self.bytes, range.end).end;
         let near = line_around(&self.bytes, line.start.saturating_sub(1)).start..line_around(&self.bytes, end).end;
         let depth = indentation(&self.bytes[line]);
-        let outer = self.shapes.iter().map(|outer| outer.range.as_usize());
+        let containers = || {
+            self.shapes
+                .iter()
+                .filter(|one| one.kind.is_type() || one.kind == DefinitionKind::Module)
+        };
+        let outer = containers().map(|outer| outer.range.as_usize());
         let outer = outer.filter(|outer| outer.start < range.start && range.end <= outer.end);
         let outermost = outer.map(|outer| outer.start).min();
-        // What is opened and left open above it, and below it.
-        let mut balance = [[0; 6]; 2];
+        let edits = edits(&self.bytes, bytes);
+        let is_edited = |head: Range<usize>| {
+            let first = edits.partition_point(|edit| edit.old.end < head.start);
+            edits.get(first).is_some_and(|edit| edit.old.start <= head.end)
+        };
+        if is_edited(near) || containers().any(|container| is_edited(container.head())) {
+            return false;
+        }
+        let mut balances = [Balance::default(); 2];
         let is_apart = |edit: &Edit| {
             let (old, new) = (&self.bytes[edit.old.clone()], &bytes[edit.new.clone()]);
             let is_above = edit.old.start < range.start;
@@ -195,16 +207,12 @@ impl FileShapes {
                     .filter(|line| !line.trim_ascii().is_empty());
                 lines.any(|line| indentation(line) < depth)
             };
-            let balance = &mut balance[usize::from(is_above)];
-            for (balance, (old, new)) in balance.iter_mut().zip(opened(old).into_iter().zip(opened(new))) {
-                *balance += new - old;
-            }
-            (edit.old.end < near.start || near.end < edit.old.start)
-                && memchr::memmem::find(old, shape.name.as_bytes()).is_none()
+            balances[usize::from(is_above)].replace(old, new);
+            memchr::memmem::find(old, shape.name.as_bytes()).is_none()
                 && memchr::memmem::find(new, shape.name.as_bytes()).is_none()
                 && !(is_with_it && (leaves_depth(old) || leaves_depth(new)))
         };
-        edits(&self.bytes, bytes).iter().all(is_apart) && balance.iter().all(is_balanced)
+        edits.iter().all(is_apart) && balances.iter().all(Balance::is_even)
     }
 
     /// The definition with this name; the `nth` of several.
@@ -272,36 +280,8 @@ fn line_around(text: &[u8], at: usize) -> Range<usize> {
     start..end
 }
 
-/// Whether differences of [`opened`] say that nothing more is left open.
-fn is_balanced(balance: &[i32; 6]) -> bool {
-    let (brackets, quotes) = balance.split_at(4);
-    brackets.iter().all(|n| *n == 0) && quotes.iter().all(|n| n % 2 == 0)
-}
-
 fn indentation(line: &[u8]) -> usize {
     line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
-}
-
-/// What a text opens and leaves open, as far as that can be told in any language: brackets and comments; and how many quotes.
-fn opened(text: &[u8]) -> [i32; 6] {
-    let mut opened = [0; 6];
-    for (at, byte) in text.iter().enumerate() {
-        let before = at.checked_sub(1).map(|at| text[at]);
-        match byte {
-            b'{' => opened[0] += 1,
-            b'}' => opened[0] -= 1,
-            b'(' => opened[1] += 1,
-            b')' => opened[1] -= 1,
-            b'[' => opened[2] += 1,
-            b']' => opened[2] -= 1,
-            b'*' if before == Some(b'/') => opened[3] += 1,
-            b'/' if before == Some(b'*') => opened[3] -= 1,
-            b'"' => opened[4] += 1,
-            b'`' => opened[5] += 1,
-            _ => {}
-        }
-    }
-    opened
 }
 
 /// Where the lines of a text start, and where it ends.
@@ -446,7 +426,17 @@ mod tests {
             .collect();
         for _ in 0..=draw(2) {
             let at = draw(lines.len());
-            match draw(6) {
+            match draw(8) {
+                6 | 7 => {
+                    let mark: [&[u8]; 2] = if draw(2) == 0 {
+                        [b"/*\n", b"*/\n"]
+                    } else {
+                        [b"\"\"\"\n"; 2]
+                    };
+                    let end = (at + 1 + draw(30)).min(lines.len());
+                    lines.insert(end, mark[1].to_vec());
+                    lines.insert(at, mark[0].to_vec());
+                }
                 0 => drop(lines.remove(at)),
                 1 => lines.insert(at, lines[at].clone()),
                 2 => {
@@ -505,5 +495,73 @@ mod tests {
         }
         assert!(n_carried > n_read / 10, "{n_carried} of {n_read}");
         assert!(other.is_empty(), "{} of {n_read}: {other:#?}", other.len());
+    }
+
+    #[test]
+    fn what_is_commented_out_is_not_carried_over() {
+        let body = "    let a = one();\n".repeat(20);
+        let old = format!(
+            "use a;\n\n// one\n\nfn a() {{\n{body}}}\n\nfn b() {{\n{body}}}\n\n// two\n\nfn main() {{\n    b();\n}}\n"
+        );
+        let new = old.replace("// one", "/*\n// one").replace("// two", "// two\n*/");
+        let mut extractor = Extractor::new(Options::default());
+        let path = RepoPath::from("a.rs");
+        let known = FileShapes::of(&mut extractor, &path, old.into_bytes());
+        let near = FileShapes::near(&mut extractor, &known, &path, new.clone().into_bytes());
+        let names: Vec<&str> = near.shapes.iter().map(|shape| shape.name.as_str()).collect();
+        assert_eq!(names, ["main"]);
+        assert!(!known.has_same("a", 1, new.as_bytes()));
+    }
+
+    #[test]
+    fn a_definition_is_the_same_only_where_nothing_that_holds_it_differs() {
+        let cases = [
+            (
+                "a.cpp",
+                "ns.f",
+                1,
+                "namespace ns {\n\nint x;\n\nint f() {\n  return 1;\n}\n\n}\n",
+                "namespace ns {",
+                "namespace other {",
+                false,
+            ),
+            (
+                "a.py",
+                "f",
+                1,
+                "x = 1\n\n\ndef f():\n    pass\n\n\ny = 1\n",
+                "x = 1",
+                "x = '''",
+                false,
+            ),
+            (
+                "a.rs",
+                "A.fmt",
+                2,
+                "impl D for A {\n    fn fmt() {}\n}\n\nstruct S;\n\nimpl E for A {\n    fn fmt() {}\n}\n",
+                "impl D for A",
+                "impl D for B",
+                false,
+            ),
+            (
+                "a.rs",
+                "f",
+                1,
+                "fn g() {\n    one();\n    two();\n}\n\n\nfn f() {}\n",
+                "one()",
+                "three()",
+                true,
+            ),
+        ];
+        let mut extractor = Extractor::new(Options::default());
+        for (path, name, nth, text, from, to, is_same) in cases {
+            let known = FileShapes::of(&mut extractor, &RepoPath::from(path), text.as_bytes().to_vec());
+            assert!(known.find(name, nth).is_some(), "{path} {name}");
+            assert_eq!(
+                known.has_same(name, nth, text.replace(from, to).as_bytes()),
+                is_same,
+                "{path}"
+            );
+        }
     }
 }

@@ -243,7 +243,14 @@ impl<'t> Scanner<'t> {
             }
             b')' | b']' | b'}' if self.groups.pop().is_none() => return false,
             b',' | b';' if is_outside => return false,
-            b'\n' if is_outside && !self.goes_on() => return false,
+            b'\n' if is_outside => {
+                if !self.goes_on() {
+                    return false;
+                }
+                let rest = &self.text[self.at..];
+                self.at += rest.len() - rest.trim_start().len();
+                return true;
+            }
             b'#' | b'/' if self.is_comment() => {
                 self.at = line_end(self.text, self.at);
                 return true;

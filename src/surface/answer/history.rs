@@ -434,7 +434,7 @@ impl Question<'_> {
             None => life.is_there || (life.n_missing + life.n_unread > 0 && self.is_defined(key)?),
         };
         let is_taken = own.as_ref().is_some_and(|own| !own.is_there) && life.is_there;
-        if life.changes.is_empty() && !answer.target.present && !is_taken {
+        if life.changes.is_empty() && life.n_unread == 0 && !answer.target.present && !is_taken {
             answer.target.kind = "unknown";
         }
         if life.n_missing > 0 {
