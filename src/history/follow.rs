@@ -247,8 +247,8 @@ impl<'a, T: Timeline> Walk<'a, T> {
         // Whether the merge changed it is not known if a side is not.
         let of_line = &self.lines[line];
         let is_unread = |parent: u32| of_line.known_from > parent && of_line.state(self.history, parent) == UNKNOWN;
-        let parents = self.history.parents(number).iter().copied().flatten();
-        if let Some(step) = step.filter(|_| !parents.map(is_unread).any(|is_unread| is_unread)) {
+        let mut parents = self.history.parents(number).iter().copied().flatten();
+        if let Some(step) = step.filter(|_| !parents.any(is_unread)) {
             self.found(line, &step, is_join)?;
         }
         Ok(())

@@ -258,7 +258,7 @@ impl StoredRecord {
         }
         let origin = self.origin.map(|origin| {
             let key = SymbolKey {
-                path: origin.path.map_or_else(|| path.clone(), |path| RepoPath::new(path)),
+                path: origin.path.map_or_else(|| path.clone(), RepoPath::new),
                 name: origin.name,
                 nth: origin.nth,
             };
