@@ -57,6 +57,7 @@ fn check(git_dir: &Path) -> Result<(), OpenError> {
     let mut folders = vec![(git_dir.to_owned(), usize::MAX)];
     let mut borrowed = HashSet::new();
     let mut n_objects_left = MAX_LOOSE_OBJECTS;
+    let own_objects = git_dir.join("objects");
     while let Some((folder, depth)) = folders.pop() {
         // What cannot be listed is somebody else's error.
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
@@ -67,7 +68,8 @@ fn check(git_dir: &Path) -> Result<(), OpenError> {
                 return Err(OpenError::Irregular { path });
             } else if kind.is_dir() || is_link && path.is_dir() {
                 let depth = if is_link { depth.min(DEPTH_ELSEWHERE) } else { depth };
-                let is_fan_out = name.len() == 2 && (folder.ends_with("objects") || depth < usize::MAX);
+                let is_hex = name.as_encoded_bytes().iter().all(u8::is_ascii_hexdigit);
+                let is_fan_out = name.len() == 2 && is_hex && (folder == own_objects || depth < usize::MAX);
                 if is_fan_out {
                     n_objects_left -= check_loose_objects(&path, n_objects_left)?;
                 } else if depth > 0 && NOT_WALKED.iter().all(|left_out| name != *left_out) {
