@@ -26,7 +26,8 @@ pub struct FileDefinitions {
     pub definitions: Vec<Definition>,
     /// For each definition its index in the version that helped to find it, if its text is the same there.
     pub carried: Vec<Option<u32>>,
-    pub(super) lang: Lang,
+    /// The language that it was read in.
+    pub lang: Lang,
     /// The syntax errors and missing nodes, if one grammar read all of the text.
     pub(super) errors: Option<Vec<ByteRange>>,
 }

@@ -149,9 +149,16 @@ fn watch(child: &mut Child, max_said: usize, check: &dyn Fn() -> Result<(), Boun
         }
     }
     check()?;
-    let ended = Instant::now();
-    while is_open && ended.elapsed() < LINGER {
+    let mut heard = Instant::now();
+    while is_open {
+        let n_said = output.stdout.len() + output.stderr.len();
         is_open = take(&said, LOOK_EVERY, max_said, &mut output)?;
+        if output.stdout.len() + output.stderr.len() > n_said {
+            heard = Instant::now();
+        } else if heard.elapsed() >= LINGER {
+            break;
+        }
+        check()?;
     }
     Ok(output)
 }

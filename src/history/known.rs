@@ -61,10 +61,8 @@ impl VersionPair {
 
     /// Stands for it where a list of many is kept.
     fn short(&self) -> u64 {
-        self.0
-            .iter()
-            .take(8)
-            .fold(0, |short, byte| short << 8 | u64::from(*byte))
+        let [a, b, c, d, e, f, g, h, ..] = self.0;
+        u64::from_be_bytes([a, b, c, d, e, f, g, h])
     }
 }
 

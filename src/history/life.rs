@@ -1,8 +1,7 @@
 //! The life of a definition, through edits, renames and moves.
 //!
 //! What each commit did is taken from the traced batches; where a commit is not traced yet, the versions of the file are read
-//! and compared in the same way, the newest first, so that the answer is the same and only later; when time is up it ends with what
-//! was read by then.
+//! and compared in the same way, the newest first. When time is up, the answer ends before the first change that was not read.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
@@ -67,7 +66,7 @@ pub struct SymbolLife {
     pub n_unread: usize,
 }
 
-/// How long versions are read for an answer, and what is told meanwhile.
+/// Bounds on reading versions for an answer, and where to report progress.
 #[derive(Clone, Copy)]
 pub struct Reading<'a> {
     /// When to answer with what is known by then.

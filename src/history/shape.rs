@@ -235,7 +235,8 @@ pub(super) fn may_have_lives(lang: Lang) -> bool {
 /// The definitions of a version of a file that have a life of their own, in source order.
 ///
 /// What is carried over from `known` need not be hashed again.
-pub(super) fn shapes(bytes: &Arc<Vec<u8>>, lang: Lang, found: &FileDefinitions, known: &[Shape]) -> Vec<Shape> {
+pub(super) fn shapes(bytes: &Arc<Vec<u8>>, found: &FileDefinitions, known: &[Shape]) -> Vec<Shape> {
+    let lang = found.lang;
     let source = Arc::new(Source {
         bytes: Arc::clone(bytes),
         syntax: Syntax::of(lang),
@@ -576,7 +577,7 @@ mod tests {
     fn shape_of(language: &str, text: &str, name: &str) -> Shape {
         let lang = extract::by_name(language).unwrap();
         let found = extract::Extractor::new(extract::Options::default()).definitions(text.as_bytes(), lang);
-        let all = shapes(&Arc::new(text.as_bytes().to_vec()), lang, &found, &[]);
+        let all = shapes(&Arc::new(text.as_bytes().to_vec()), &found, &[]);
         all.into_iter().find(|shape| shape.name == name).unwrap()
     }
 

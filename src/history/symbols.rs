@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::extract::{Balance, DefinitionKind, Edit, Extractor, FileDefinitions, lang_of_path, refine};
+use crate::extract::{Balance, DefinitionKind, Edit, Extractor, FileDefinitions, LineIndex, lang_of_path, refine};
 use crate::git::{LineHunk, diff_lines};
 use crate::model::{ByteRange, Lang, RepoPath};
 
@@ -131,7 +131,6 @@ pub struct FileShapes {
     pub bytes: Arc<Vec<u8>>,
     /// Its definitions.
     pub shapes: Vec<Shape>,
-    lang: Lang,
     found: FileDefinitions,
 }
 
@@ -144,29 +143,24 @@ impl FileShapes {
             true => extractor.definitions(&bytes, lang),
             false => FileDefinitions::default(),
         };
-        Self::new(bytes, lang, found, &[])
+        Self::new(bytes, found, &[])
     }
 
     /// Reads a version like `known`, as [`Self::of`] does, faster if little differs.
     pub fn near(extractor: &mut Extractor, known: &Self, path: &RepoPath, bytes: impl Into<Arc<Vec<u8>>>) -> Self {
         let bytes = bytes.into();
         let lang = lang_of(path, &bytes);
-        if lang != known.lang || !may_have_lives(lang) {
+        if lang != known.found.lang || !may_have_lives(lang) {
             return Self::of(extractor, path, bytes);
         }
         let edits = edits(&known.bytes, &bytes);
         let found = extractor.definitions_near(&known.found, &known.bytes, &bytes, &edits);
-        Self::new(bytes, lang, found, &known.shapes)
+        Self::new(bytes, found, &known.shapes)
     }
 
-    fn new(bytes: Arc<Vec<u8>>, lang: Lang, found: FileDefinitions, known: &[Shape]) -> Self {
-        let shapes = shapes(&bytes, lang, &found, known);
-        Self {
-            bytes,
-            shapes,
-            lang,
-            found,
-        }
+    fn new(bytes: Arc<Vec<u8>>, found: FileDefinitions, known: &[Shape]) -> Self {
+        let shapes = shapes(&bytes, &found, known);
+        Self { bytes, shapes, found }
     }
 
     /// Whether the definition of this name is the same in the version `bytes` as far as the lines that differ show: none of them is
@@ -264,10 +258,14 @@ fn edits(old: &[u8], new: &[u8]) -> Vec<Edit> {
     let tail = &old[old.len() - n_same..];
     let n_same = memchr::memchr(b'\n', tail).map_or(0, |at| tail.len() - at - 1);
     let (old, new) = (&old[..old.len() - n_same], &new[..new.len() - n_same]);
-    let (old_lines, new_lines) = (LineStarts::of(old), LineStarts::of(new));
+    let (old_lines, new_lines) = (LineIndex::new(old), LineIndex::new(new));
+    let bytes = |index: &LineIndex, lines: Range<u32>| {
+        let range = index.range(lines.start as usize, lines.end as usize).as_usize();
+        range.start + start..range.end + start
+    };
     let edit = |hunk: LineHunk| Edit {
-        old: old_lines.bytes(hunk.old, start),
-        new: new_lines.bytes(hunk.new, start),
+        old: bytes(&old_lines, hunk.old),
+        new: bytes(&new_lines, hunk.new),
     };
     diff_lines(old, new).into_iter().map(edit).collect()
 }
@@ -282,25 +280,6 @@ fn line_around(text: &[u8], at: usize) -> Range<usize> {
 
 fn indentation(line: &[u8]) -> usize {
     line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
-}
-
-/// Where the lines of a text start, and where it ends.
-struct LineStarts(Vec<usize>);
-
-impl LineStarts {
-    fn of(text: &[u8]) -> Self {
-        let mut starts = vec![0];
-        starts.extend(memchr::memchr_iter(b'\n', text).map(|at| at + 1));
-        if starts.last() != Some(&text.len()) {
-            starts.push(text.len());
-        }
-        Self(starts)
-    }
-
-    /// The bytes of 0-based lines, from `offset` on.
-    fn bytes(&self, lines: Range<u32>, offset: usize) -> Range<usize> {
-        self.0[lines.start as usize] + offset..self.0[lines.end as usize] + offset
-    }
 }
 
 /// First and last line of a range, 1-based, blank ends left out.

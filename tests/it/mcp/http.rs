@@ -384,6 +384,17 @@ fn headers_and_body_have_to_agree() {
     assert_eq!(call(&[]).status, 200);
 }
 
+/// Begins a session of the older protocol and returns its id.
+fn legacy_session(server: &Server, headers: &[(&str, &str)]) -> String {
+    let hello = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+    });
+    let initialized = server.send("POST", "/mcp", headers, &hello.to_string());
+    assert_eq!(initialized.status, 200, "{initialized:?}");
+    initialized.header("Mcp-Session-Id").unwrap().to_owned()
+}
+
 #[test]
 fn both_eras_are_served() {
     let repo = project();
@@ -397,13 +408,7 @@ fn both_eras_are_served() {
         ("Content-Type", "application/json"),
         ("Accept", "application/json, text/event-stream"),
     ];
-    let hello = json!({
-        "jsonrpc": "2.0", "id": 1, "method": "initialize",
-        "params": {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
-    });
-    let initialized = server.send("POST", "/mcp", &headers, &hello.to_string());
-    assert_eq!(initialized.status, 200, "{initialized:?}");
-    let session = initialized.header("Mcp-Session-Id").unwrap().to_owned();
+    let session = legacy_session(&server, &headers);
     let mut headers = headers.to_vec();
     headers.push(("Mcp-Session-Id", &session));
     headers.push(("MCP-Protocol-Version", LEGACY));
@@ -430,12 +435,8 @@ fn no_message_contains_what_is_not_seen() {
         ("Content-Type", "application/json"),
         ("Accept", "application/json, text/event-stream"),
     ];
-    let hello = json!({
-        "jsonrpc": "2.0", "id": 1, "method": "initialize",
-        "params": {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
-    });
-    let initialized = server.send("POST", "/mcp", &headers, &hello.to_string());
-    headers.push(("Mcp-Session-Id", initialized.header("Mcp-Session-Id").unwrap()));
+    let session = legacy_session(&server, &headers);
+    headers.push(("Mcp-Session-Id", &session));
     headers.push(("MCP-Protocol-Version", LEGACY));
     let read = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}).to_string();
     for response in [
