@@ -63,10 +63,21 @@ const HAS_QUERY_SCALE: u32 = 1;
 const MAX_TOKENS: usize = 1 << 24;
 const MAX_DIM: usize = 1 << 14;
 
-impl ModelFile {
-    /// Checks and reads a model file.
-    pub(super) fn parse(bytes: Cow<'static, [u8]>) -> Result<Self, ModelFileError> {
-        let mut parts = Parts { bytes: &bytes, at: 0 };
+/// The first bytes of a model file, checked.
+pub(super) struct Header {
+    pub(super) dim: usize,
+    pub(super) pooling: Pooling,
+    n_tokens: usize,
+    text_bytes: usize,
+    has_query_scale: bool,
+}
+
+impl Header {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, ModelFileError> {
+        Self::read(&mut Parts { bytes, at: 0 })
+    }
+
+    fn read(parts: &mut Parts<'_>) -> Result<Self, ModelFileError> {
         let header = parts.take(HEADER_BYTES, "header")?;
         if &header[..4] != MAGIC {
             return Err(ModelFileError::OtherKind);
@@ -88,11 +99,29 @@ impl ModelFile {
         if n_tokens > MAX_TOKENS || dim == 0 || dim > MAX_DIM {
             return Err(ModelFileError::Size { what: "header" });
         }
-        let vocabulary = read_vocabulary(parts.take(text_bytes as usize, "vocabulary")?, n_tokens)?;
+        Ok(Self {
+            dim,
+            pooling,
+            n_tokens,
+            text_bytes: text_bytes as usize,
+            has_query_scale: flags & HAS_QUERY_SCALE != 0,
+        })
+    }
+}
+
+impl ModelFile {
+    /// Checks and reads a model file.
+    pub(super) fn parse(bytes: Cow<'static, [u8]>) -> Result<Self, ModelFileError> {
+        let mut parts = Parts { bytes: &bytes, at: 0 };
+        let header = Header::read(&mut parts)?;
+        let Header {
+            n_tokens, dim, pooling, ..
+        } = header;
+        let vocabulary = read_vocabulary(parts.take(header.text_bytes, "vocabulary")?, n_tokens)?;
         let scale = read_scales(parts.take_aligned(4 * n_tokens, "scales")?)?;
-        let query_scale = match flags & HAS_QUERY_SCALE {
-            0 => None,
-            _ => Some(read_scales(parts.take_aligned(4 * n_tokens, "query scales")?)?),
+        let query_scale = match header.has_query_scale {
+            false => None,
+            true => Some(read_scales(parts.take_aligned(4 * n_tokens, "query scales")?)?),
         };
         parts.take_aligned(n_tokens * dim, "rows")?;
         let rows = parts.at - n_tokens * dim..parts.at;

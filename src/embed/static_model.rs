@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::embedder::{EmbedError, Embedder, Embedding};
-use super::model_file::{ModelFile, ModelFileError, Pooling};
+use super::model_file::{Header, ModelFile, ModelFileError, Pooling};
 use super::profile::Profile;
 use super::rows;
 use super::token_dots::Bag;
@@ -20,7 +21,8 @@ use super::vocabulary::WordHash;
 #[derive(Debug)]
 pub struct StaticModel {
     profile: Profile,
-    file: ModelFile,
+    /// The model inside the binary is read when it is first needed.
+    file: OnceLock<ModelFile>,
 }
 
 /// Which token weights are used: some words count less in a question than in code.
@@ -80,10 +82,13 @@ const MAX_MODEL_BYTES: u64 = 1 << 31;
 const TEXTS_PER_LOOK: usize = 64;
 
 impl StaticModel {
-    /// The model inside the binary. About a millisecond: the vocabulary is indexed.
+    /// The model inside the binary. Its first use takes about a millisecond: the vocabulary is indexed.
     pub fn embedded() -> Self {
-        let file = ModelFile::parse(Cow::Borrowed(EMBEDDED)).expect("the tests read the model inside the binary");
-        Self::new(file, EMBEDDED_NAME, EMBEDDED_DIGEST.to_owned())
+        let header = Header::parse(EMBEDDED).expect("the tests read the model inside the binary");
+        Self {
+            profile: profile(header.dim, header.pooling, EMBEDDED_NAME, EMBEDDED_DIGEST.to_owned()),
+            file: OnceLock::new(),
+        }
     }
 
     /// Reads a model file in the format of the built-in one. Its name is the file's, its digest the BLAKE3 hash of its bytes.
@@ -110,45 +115,43 @@ impl StaticModel {
     }
 
     fn new(file: ModelFile, name: &str, digest: String) -> Self {
-        let counts = match file.pooling {
-            Pooling::Linear => "linear counts",
-            Pooling::Sqrt => "sqrt counts",
-        };
-        let profile = Profile {
-            model: name.to_owned(),
-            digest,
-            dim: file.dim,
-            recipe: format!("static rows pooled by {counts}, no prefix"),
-        };
-        Self { profile, file }
+        Self {
+            profile: profile(file.dim, file.pooling, name, digest),
+            file: file.into(),
+        }
+    }
+
+    fn file(&self) -> &ModelFile {
+        let read = || ModelFile::parse(Cow::Borrowed(EMBEDDED)).expect("the tests read the model inside the binary");
+        self.file.get_or_init(read)
     }
 
     /// Components of every vector.
     pub fn dim(&self) -> usize {
-        self.file.dim
+        self.profile.dim
     }
 
     /// Number of entries of the vocabulary; token ids are below it.
     pub fn n_tokens(&self) -> usize {
-        self.file.vocabulary.len()
+        self.file().vocabulary.len()
     }
 
     /// The ids of the tokens of `text` in order. Takes any bytes; invalid UTF-8 counts as its lossy decoding.
     pub fn token_ids(&self, text: &[u8]) -> Vec<u32> {
         let mut ids = Vec::new();
-        for_each_token(&self.file.vocabulary, text, |id| ids.push(id));
+        for_each_token(&self.file().vocabulary, text, |id| ids.push(id));
         ids
     }
 
     /// The id of a word that is a token as a whole; `word` in lower case.
     pub fn token_id(&self, word: &str) -> Option<u32> {
         let hash = word.bytes().fold(WordHash::EMPTY, WordHash::with);
-        self.file.vocabulary.find(hash, word.as_bytes())
+        self.file().vocabulary.find(hash, word.as_bytes())
     }
 
     /// The text of a token.
     pub fn token_text(&self, token: u32) -> Option<&str> {
-        std::str::from_utf8(self.file.vocabulary.entry(token)?).ok()
+        std::str::from_utf8(self.file().vocabulary.entry(token)?).ok()
     }
 
     /// The embedding of one text. For many texts use [`Self::embed_into`].
@@ -165,10 +168,10 @@ impl StaticModel {
     pub fn embed_into(&self, text: &[u8], side: Side, scratch: &mut Scratch, vector: &mut [f32]) -> f32 {
         assert_eq!(vector.len(), self.dim(), "the vector must have the model's dimension");
         scratch.start(self.n_tokens());
-        for_each_token(&self.file.vocabulary, text, |id| scratch.count(id));
-        let terms = scratch.weigh(self.file.pooling, self.scale(side));
+        for_each_token(&self.file().vocabulary, text, |id| scratch.count(id));
+        let terms = scratch.weigh(self.file().pooling, self.scale(side));
         vector.fill(0.0);
-        rows::add_rows(self.file.rows(), terms, vector);
+        rows::add_rows(self.file().rows(), terms, vector);
         rows::normalise(vector)
     }
 
@@ -180,23 +183,23 @@ impl StaticModel {
         for &id in token_ids.iter().filter(|&&id| (id as usize) < self.n_tokens()) {
             scratch.count(id);
         }
-        let terms = scratch.weigh(self.file.pooling, self.scale(side));
+        let terms = scratch.weigh(self.file().pooling, self.scale(side));
         let mut vector = vec![0.0; self.dim()];
-        rows::add_rows(self.file.rows(), terms, &mut vector);
+        rows::add_rows(self.file().rows(), terms, &mut vector);
         Bag::new(terms, rows::norm(&vector))
     }
 
     /// The row of a token as stored: `dim` signed bytes, without its scale.
     pub(super) fn row(&self, token: u32) -> Option<&[u8]> {
         let start = (token as usize).checked_mul(self.dim())?;
-        self.file.rows().get(start..start + self.dim())
+        self.file().rows().get(start..start + self.dim())
     }
 
     /// The `k` tokens whose rows are most like that of `token`, with their cosines: best first, ties by ascending id, `token`
     /// itself left out. Reads the whole table: about a millisecond for the built-in model.
     pub fn neighbours(&self, token: u32, k: usize) -> Vec<(u32, f32)> {
         let Some(row) = self.row(token) else { return Vec::new() };
-        let all = rows::dots_and_squares(self.file.rows(), row);
+        let all = rows::dots_and_squares(self.file().rows(), row);
         let own = all[token as usize].1;
         let mut ranked: Vec<(u32, f32)> = (0u32..)
             .zip(&all)
@@ -213,10 +216,23 @@ impl StaticModel {
     }
 
     fn scale(&self, side: Side) -> &[f32] {
-        match (side, &self.file.query_scale) {
+        match (side, &self.file().query_scale) {
             (Side::Query, Some(scale)) => scale,
-            _ => &self.file.scale,
+            _ => &self.file().scale,
         }
+    }
+}
+
+fn profile(dim: usize, pooling: Pooling, name: &str, digest: String) -> Profile {
+    let counts = match pooling {
+        Pooling::Linear => "linear counts",
+        Pooling::Sqrt => "sqrt counts",
+    };
+    Profile {
+        model: name.to_owned(),
+        digest,
+        dim,
+        recipe: format!("static rows pooled by {counts}, no prefix"),
     }
 }
 

@@ -112,19 +112,19 @@ impl Targets<'_> {
 
     /// The definition of a file with this qualified name; else those whose name ends in it, there or no longer there.
     fn member(&self, key: SymbolKey) -> Result<Target> {
-        let file = self.shapes(&key.path)?;
-        let shapes = file.iter().flat_map(|file| &file.shapes);
         let recipe = self.workspace.symbol_recipe();
-        let is_known = || {
-            let changes = self.opened.history.traced_changes(&key.path, Some(&key.name), recipe)?;
-            anyhow::Ok(!changes.is_empty())
-        };
-        let is_there = file
-            .as_ref()
-            .is_some_and(|file| file.find(&key.name, key.nth).is_some());
-        if is_there || key.nth != 1 || is_known()? {
+        let traced = self.opened.history.traced_changes(&key.path, Some(&key.name), recipe)?;
+        if key.nth != 1 || !traced.is_empty() {
             return Ok(Target::Symbol(key));
         }
+        let file = self.shapes(&key.path)?;
+        if file
+            .as_ref()
+            .is_some_and(|file| file.find(&key.name, key.nth).is_some())
+        {
+            return Ok(Target::Symbol(key));
+        }
+        let shapes = file.iter().flat_map(|file| &file.shapes);
         let lines = |shape: &Shape| file.as_ref().map_or(1, |file| lines_of(&file.bytes, shape.range).0);
         let mut candidates: Vec<CandidateTarget> = shapes
             .filter(|shape| is_called(shape.qualified.as_bytes(), &key.name))
