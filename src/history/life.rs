@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -363,10 +364,13 @@ impl<'a> Lives<'a> {
         let bare = name.rsplit('.').next().unwrap_or(name);
         // Names that are more than a word may be put together from what stands in the file.
         let is_word = bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        if !is_word || self.files.contains_key(&(entry.oid, path.clone())) {
+        if !is_word {
             return Ok(Some(true));
         }
-        let bytes = self.versions.bytes(entry)?;
+        let bytes = match self.files.get(&(entry.oid, path.clone())) {
+            Some(file) => Some(Arc::clone(&file.bytes)),
+            None => self.versions.bytes(entry)?,
+        };
         Ok(bytes.map(|bytes| memchr::memmem::find(&bytes, bare.as_bytes()).is_some()))
     }
 

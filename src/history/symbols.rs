@@ -164,7 +164,7 @@ impl FileShapes {
     }
 
     /// Whether the definition of this name is the same in the version `bytes` as far as the lines that differ show: none of them is
-    /// of it, near it, has its name or is the head of a type or module, and they leave nothing else open.
+    /// of it, near it, has its name or is the head of a type or module that holds a namesake, and they leave nothing else open.
     pub(super) fn has_same(&self, name: &str, nth: u32, bytes: &[u8]) -> bool {
         let Some(shape) = self.find(name, nth) else {
             return false;
@@ -178,16 +178,22 @@ impl FileShapes {
             self.shapes
                 .iter()
                 .filter(|one| one.kind.is_type() || one.kind == DefinitionKind::Module)
+                .map(|one| (one, one.range.as_usize()))
         };
-        let outer = containers().map(|outer| outer.range.as_usize());
-        let outer = outer.filter(|outer| outer.start < range.start && range.end <= outer.end);
+        let holds = |outer: &Range<usize>| outer.start < range.start && range.end <= outer.end;
+        let outer = containers().map(|(_, outer)| outer).filter(holds);
         let outermost = outer.map(|outer| outer.start).min();
         let edits = edits(&self.bytes, bytes);
         let is_edited = |head: Range<usize>| {
             let first = edits.partition_point(|edit| edit.old.end < head.start);
             edits.get(first).is_some_and(|edit| edit.old.start <= head.end)
         };
-        if is_edited(near) || containers().any(|container| is_edited(container.head())) {
+        let namesakes: Vec<usize> = (self.shapes.iter())
+            .filter(|one| one.name == shape.name)
+            .map(|one| one.range.start as usize)
+            .collect();
+        let mut names_it = containers().filter(|(_, outer)| namesakes.iter().any(|at| outer.contains(at)));
+        if is_edited(near) || names_it.any(|(container, _)| is_edited(container.head())) {
             return false;
         }
         let mut balances = [Balance::default(); 2];
