@@ -28,8 +28,14 @@ pub struct FileDefinitions {
     pub carried: Vec<Option<u32>>,
     /// The language that it was read in.
     pub lang: Lang,
-    /// The syntax errors and missing nodes, if one grammar read all of the text.
     pub(super) errors: Option<Vec<ByteRange>>,
+}
+
+impl FileDefinitions {
+    /// The syntax errors and missing nodes, if one grammar read all of the text.
+    pub fn errors(&self) -> Option<&[ByteRange]> {
+        self.errors.as_deref()
+    }
 }
 
 /// Whole lines of one version that differ from those of another.
@@ -421,7 +427,8 @@ fn meets(one: &Range<usize>, other: &Range<usize>) -> bool {
     one.start <= other.end && other.start <= one.end
 }
 
-fn touches(edits: &[Edit], near: &Range<usize>) -> bool {
+/// Whether an edit meets a range of the known version.
+pub fn touches(edits: &[Edit], near: &Range<usize>) -> bool {
     let first = edits.partition_point(|edit| edit.old.end < near.start);
     edits.get(first).is_some_and(|edit| edit.old.start <= near.end)
 }

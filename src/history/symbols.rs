@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::extract::{Balance, DefinitionKind, Edit, Extractor, FileDefinitions, LineIndex, lang_of_path, refine};
+use crate::extract::{
+    Balance, DefinitionKind, Edit, Extractor, FileDefinitions, LineIndex, lang_of_path, refine, touches,
+};
 use crate::git::{LineHunk, diff_lines};
 use crate::model::{ByteRange, Lang, RepoPath};
 
@@ -163,56 +165,76 @@ impl FileShapes {
         Self { bytes, shapes, found }
     }
 
-    /// Whether the definition of this name is the same in the version `bytes` as far as the lines that differ show: none of them is
-    /// of it, near it, has its name or is the head of a type or module that holds a namesake, and they leave nothing else open.
+    /// Whether the version `bytes` has the same definition of this name, or none either, as far as the lines that differ show:
+    /// none of them has the name, is near the definition or is the head of a type or module that holds a namesake, and they
+    /// leave nothing else open.
     pub(super) fn has_same(&self, name: &str, nth: u32, bytes: &[u8]) -> bool {
-        let Some(shape) = self.find(name, nth) else {
-            return false;
+        let bare = name.rsplit('.').next().unwrap_or(name);
+        let namesakes: Vec<&Shape> = self.shapes.iter().filter(|one| one.name.ends_with(bare)).collect();
+        let edits = edits(&self.bytes, bytes);
+        let is_named = |text: &[u8]| memchr::memmem::find(text, bare.as_bytes()).is_some();
+        let mut balance = Balance::default();
+        for edit in &edits {
+            let (old, new) = (&self.bytes[edit.old.clone()], &bytes[edit.new.clone()]);
+            if is_named(old) || is_named(new) {
+                return false;
+            }
+            balance.replace(old, new);
+        }
+        let holds_namesake = |one: &&Shape| {
+            let range = one.range.as_usize();
+            namesakes
+                .iter()
+                .any(|namesake| range.contains(&(namesake.range.start as usize)))
         };
+        let mut heads = self.containers().filter(holds_namesake).map(Shape::head);
+        if !balance.is_even() || heads.any(|head| touches(&edits, &head)) {
+            return false;
+        }
+        match self.find(name, nth) {
+            Some(shape) => self.is_apart(shape, &edits, bytes),
+            None => !self.mends(&edits) && namesakes.iter().all(|one| self.is_apart(one, &edits, bytes)),
+        }
+    }
+
+    fn containers(&self) -> impl Iterator<Item = &Shape> {
+        let is_container = |one: &&Shape| one.kind.is_type() || one.kind == DefinitionKind::Module;
+        self.shapes.iter().filter(is_container)
+    }
+
+    /// Whether an edit may change what could not be parsed.
+    fn mends(&self, edits: &[Edit]) -> bool {
+        let errors = self.found.errors();
+        errors.is_none_or(|errors| errors.iter().any(|error| touches(edits, &error.as_usize())))
+    }
+
+    /// Whether no edit is near a definition, or may end or enclose it.
+    fn is_apart(&self, shape: &Shape, edits: &[Edit], bytes: &[u8]) -> bool {
         let range = shape.range.as_usize();
         let line = line_around(&self.bytes, range.start);
         let end = line_around(&self.bytes, range.end).end;
         let near = line_around(&self.bytes, line.start.saturating_sub(1)).start..line_around(&self.bytes, end).end;
         let depth = indentation(&self.bytes[line]);
-        let containers = || {
-            self.shapes
-                .iter()
-                .filter(|one| one.kind.is_type() || one.kind == DefinitionKind::Module)
-                .map(|one| (one, one.range.as_usize()))
-        };
         let holds = |outer: &Range<usize>| outer.start < range.start && range.end <= outer.end;
-        let outer = containers().map(|(_, outer)| outer).filter(holds);
+        let outer = self.containers().map(|outer| outer.range.as_usize()).filter(holds);
         let outermost = outer.map(|outer| outer.start).min();
-        let edits = edits(&self.bytes, bytes);
-        let is_edited = |head: Range<usize>| {
-            let first = edits.partition_point(|edit| edit.old.end < head.start);
-            edits.get(first).is_some_and(|edit| edit.old.start <= head.end)
+        let leaves_depth = |text: &[u8]| {
+            let mut lines = text
+                .split(|byte| *byte == b'\n')
+                .filter(|line| !line.trim_ascii().is_empty());
+            lines.any(|line| indentation(line) < depth)
         };
-        let namesakes: Vec<usize> = (self.shapes.iter())
-            .filter(|one| one.name == shape.name)
-            .map(|one| one.range.start as usize)
-            .collect();
-        let mut names_it = containers().filter(|(_, outer)| namesakes.iter().any(|at| outer.contains(at)));
-        if is_edited(near) || names_it.any(|(container, _)| is_edited(container.head())) {
-            return false;
-        }
-        let mut balances = [Balance::default(); 2];
-        let is_apart = |edit: &Edit| {
+        let mut above = Balance::default();
+        let keeps_place = |edit: &Edit| {
             let (old, new) = (&self.bytes[edit.old.clone()], &bytes[edit.new.clone()]);
             let is_above = edit.old.start < range.start;
+            if is_above {
+                above.replace(old, new);
+            }
             let is_with_it = is_above && outermost.is_some_and(|outermost| edit.old.end >= outermost);
-            let leaves_depth = |text: &[u8]| {
-                let mut lines = text
-                    .split(|byte| *byte == b'\n')
-                    .filter(|line| !line.trim_ascii().is_empty());
-                lines.any(|line| indentation(line) < depth)
-            };
-            balances[usize::from(is_above)].replace(old, new);
-            memchr::memmem::find(old, shape.name.as_bytes()).is_none()
-                && memchr::memmem::find(new, shape.name.as_bytes()).is_none()
-                && !(is_with_it && (leaves_depth(old) || leaves_depth(new)))
+            !(is_with_it && (leaves_depth(old) || leaves_depth(new)))
         };
-        edits.iter().all(is_apart) && balances.iter().all(Balance::is_even)
+        !touches(edits, &near) && edits.iter().all(keeps_place) && above.is_even()
     }
 
     /// The definition with this name; the `nth` of several.
