@@ -1,5 +1,7 @@
 //! What lines open and leave open, as far as that can be told in any language.
 
+/// A line that starts so is a comment, or its brackets are closed in it.
+const COMMENTS: [&[u8]; 4] = [b"*", b"//", b"#", b"--"];
 /// Kinds of marks that are counted.
 const KINDS: usize = 8;
 
@@ -23,31 +25,53 @@ impl Balance {
     }
 }
 
-/// Brackets and comments that are opened less those that are closed; and how many quotes there are.
+/// Brackets and comments that are opened less those that are closed; and how many quotes there are. Brackets in comments and
+/// strings of one line do not count.
 fn opened(text: &[u8]) -> [i32; KINDS] {
     let mut opened = [0; KINDS];
-    let starts_line = |at: usize| at == 0 || text[at - 1] == b'\n';
-    for (at, byte) in text.iter().enumerate() {
-        let before = at.checked_sub(1).map(|at| text[at]);
+    for line in text.split(|byte| *byte == b'\n') {
+        add_line(line, &mut opened);
+    }
+    opened
+}
+
+fn add_line(line: &[u8], opened: &mut [i32; KINDS]) {
+    let start = line.trim_ascii_start();
+    let mut is_code = !COMMENTS.iter().any(|mark| start.starts_with(mark));
+    let mut n_quotes = 0;
+    for (at, byte) in line.iter().enumerate() {
+        let before = at.checked_sub(1).map(|at| line[at]);
+        let mut add = |kind: usize, n: i32| opened[kind] += i32::from(is_code && n_quotes % 2 == 0) * n;
         match byte {
-            b'{' => opened[0] += 1,
-            b'}' => opened[0] -= 1,
-            b'(' => opened[1] += 1,
-            b')' => opened[1] -= 1,
-            b'[' => opened[2] += 1,
-            b']' => opened[2] -= 1,
-            b'*' if before == Some(b'/') => opened[3] += 1,
-            b'/' if before == Some(b'*') => opened[3] -= 1,
-            // `=begin` and `=end` of Ruby, `=pod` and `=cut` of Perl.
-            b'=' if starts_line(at) && text[at + 1..].starts_with(b"end") => opened[4] -= 1,
-            b'=' if starts_line(at) && text[at + 1..].starts_with(b"cut") => opened[4] -= 1,
-            b'=' if starts_line(at) && text.get(at + 1).is_some_and(u8::is_ascii_lowercase) => opened[4] += 1,
-            b'_' if starts_line(at) && text[at..].starts_with(b"__END__") => opened[4] += 1,
-            b'"' => opened[5] += 1,
+            b'{' => add(0, 1),
+            b'}' => add(0, -1),
+            b'(' => add(1, 1),
+            b')' => add(1, -1),
+            b'[' => add(2, 1),
+            b']' => add(2, -1),
+            b'*' if before == Some(b'/') => {
+                opened[3] += 1;
+                is_code = false;
+            }
+            b'/' if before == Some(b'*') => {
+                opened[3] -= 1;
+                is_code = true;
+            }
+            b'/' if before == Some(b'/') => is_code = false,
+            b'"' => {
+                opened[5] += 1;
+                n_quotes += i32::from(before != Some(b'\\'));
+            }
             b'`' => opened[6] += 1,
-            b'\'' if text[at..].starts_with(b"'''") => opened[7] += 1,
+            b'\'' if line[at..].starts_with(b"'''") => opened[7] += 1,
             _ => {}
         }
     }
-    opened
+    // `=begin` and `=end` of Ruby, `=pod` and `=cut` of Perl.
+    match line {
+        [b'=', rest @ ..] if rest.starts_with(b"end") || rest.starts_with(b"cut") => opened[4] -= 1,
+        [b'=', first, ..] if first.is_ascii_lowercase() => opened[4] += 1,
+        _ if line.starts_with(b"__END__") => opened[4] += 1,
+        _ => {}
+    }
 }

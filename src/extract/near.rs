@@ -434,7 +434,7 @@ pub fn touches(edits: &[Edit], near: &Range<usize>) -> bool {
 }
 
 /// Where a place of the old version that no edit touches is in the new one.
-fn place_after(edits: &[Edit], at: usize) -> usize {
+pub fn place_after(edits: &[Edit], at: usize) -> usize {
     let n_before = edits.partition_point(|edit| edit.old.end <= at);
     match n_before.checked_sub(1).map(|last| &edits[last]) {
         Some(edit) => at - edit.old.end + edit.new.end,

@@ -20,6 +20,7 @@ use super::record::{Change, Entry, PathChange};
 use super::store::{History, HistoryError, Reachable};
 use super::symbols::{FileShapes, SymbolEvents, SymbolKey};
 use super::versions::{Versions, is_traced, symbol_recipe};
+use super::watch::{Watch, is_word};
 
 /// Versions whose definitions are kept.
 const KEPT_VERSIONS: usize = 96;
@@ -128,8 +129,8 @@ pub struct Lives<'a> {
     unread: HashMap<SymbolKey, Unread>,
     /// Commits through which was not looked for what moved, likewise.
     unsettled: HashSet<u32>,
-    /// The last answer of [`Self::is_untouched`] about one version, and what it depends on.
-    compared: Option<((Oid, SymbolKey), bool)>,
+    /// The definition that was asked about last, in versions that need not be parsed.
+    watch: Option<(SymbolKey, Watch)>,
     n_missing: usize,
 }
 
@@ -166,7 +167,7 @@ impl<'a> Lives<'a> {
             settled: HashSet::new(),
             unread: HashMap::new(),
             unsettled: HashSet::new(),
-            compared: None,
+            watch: None,
             n_missing: 0,
         }
     }
@@ -282,7 +283,7 @@ impl<'a> Lives<'a> {
         let last = self.last.get(path).map(Rc::clone);
         let file = Rc::new(self.versions.shapes(path, bytes, like.or(last.as_deref())));
         self.last.insert(path.clone(), Rc::clone(&file));
-        self.compared = None;
+        self.watch = None;
         self.files.insert(name, Rc::clone(&file));
         Ok(Some(file))
     }
@@ -327,7 +328,7 @@ impl<'a> Lives<'a> {
         Ok(Some(record_of(&records, key)))
     }
 
-    /// Whether both versions of a change surely have the definition as the version that was read last.
+    /// Whether both versions of a change have the definition as the version that was parsed last, as far as lines show.
     fn is_untouched(
         &mut self,
         key: &SymbolKey,
@@ -340,19 +341,15 @@ impl<'a> Lives<'a> {
         if *path != key.path {
             return Ok(false);
         }
-        let last = Rc::clone(last);
+        if !self.watch.as_ref().is_some_and(|(watched, _)| watched == key) {
+            self.watch = Watch::new(last, &key.name, key.nth).map(|watch| (key.clone(), watch));
+        }
+        let Some((_, watch)) = &mut self.watch else {
+            return Ok(false);
+        };
         for entry in [after, *before] {
-            let about = (entry.oid, key.clone());
-            let has_same = match &self.compared {
-                Some((known, has_same)) if *known == about => *has_same,
-                _ => {
-                    let bytes = self.versions.bytes(entry)?;
-                    bytes.is_some_and(|bytes| last.has_same(&key.name, key.nth, &bytes))
-                }
-            };
-            // What is older here is newer in the next change.
-            self.compared = Some((about, has_same));
-            if !has_same {
+            let bytes = self.versions.bytes(entry)?;
+            if !bytes.is_some_and(|bytes| watch.follow(&bytes)) {
                 return Ok(false);
             }
         }
@@ -362,9 +359,7 @@ impl<'a> Lives<'a> {
     /// Whether the name stands in a version: else nothing happened to what has it, and the version need not be parsed.
     fn holds_name(&mut self, path: &RepoPath, entry: Entry, name: &str) -> Result<Option<bool>, HistoryError> {
         let bare = name.rsplit('.').next().unwrap_or(name);
-        // Names that are more than a word may be put together from what stands in the file.
-        let is_word = bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        if !is_word {
+        if !is_word(bare) {
             return Ok(Some(true));
         }
         let bytes = match self.files.get(&(entry.oid, path.clone())) {

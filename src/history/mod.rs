@@ -29,6 +29,7 @@ mod symbol_batch;
 mod symbols;
 mod trace;
 mod versions;
+mod watch;
 mod wire;
 mod writer;
 

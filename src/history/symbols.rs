@@ -3,9 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::extract::{
-    Balance, DefinitionKind, Edit, Extractor, FileDefinitions, LineIndex, lang_of_path, refine, touches,
-};
+use crate::extract::{Edit, Extractor, FileDefinitions, LineIndex, lang_of_path, refine};
 use crate::git::{LineHunk, diff_lines};
 use crate::model::{ByteRange, Lang, RepoPath};
 
@@ -165,76 +163,9 @@ impl FileShapes {
         Self { bytes, shapes, found }
     }
 
-    /// Whether the version `bytes` has the same definition of this name, or none either, as far as the lines that differ show:
-    /// none of them has the name, is near the definition or is the head of a type or module that holds a namesake, and they
-    /// leave nothing else open.
-    pub(super) fn has_same(&self, name: &str, nth: u32, bytes: &[u8]) -> bool {
-        let bare = name.rsplit('.').next().unwrap_or(name);
-        let namesakes: Vec<&Shape> = self.shapes.iter().filter(|one| one.name.ends_with(bare)).collect();
-        let edits = edits(&self.bytes, bytes);
-        let is_named = |text: &[u8]| memchr::memmem::find(text, bare.as_bytes()).is_some();
-        let mut balance = Balance::default();
-        for edit in &edits {
-            let (old, new) = (&self.bytes[edit.old.clone()], &bytes[edit.new.clone()]);
-            if is_named(old) || is_named(new) {
-                return false;
-            }
-            balance.replace(old, new);
-        }
-        let holds_namesake = |one: &&Shape| {
-            let range = one.range.as_usize();
-            namesakes
-                .iter()
-                .any(|namesake| range.contains(&(namesake.range.start as usize)))
-        };
-        let mut heads = self.containers().filter(holds_namesake).map(Shape::head);
-        if !balance.is_even() || heads.any(|head| touches(&edits, &head)) {
-            return false;
-        }
-        match self.find(name, nth) {
-            Some(shape) => self.is_apart(shape, &edits, bytes),
-            None => !self.mends(&edits) && namesakes.iter().all(|one| self.is_apart(one, &edits, bytes)),
-        }
-    }
-
-    fn containers(&self) -> impl Iterator<Item = &Shape> {
-        let is_container = |one: &&Shape| one.kind.is_type() || one.kind == DefinitionKind::Module;
-        self.shapes.iter().filter(is_container)
-    }
-
-    /// Whether an edit may change what could not be parsed.
-    fn mends(&self, edits: &[Edit]) -> bool {
-        let errors = self.found.errors();
-        errors.is_none_or(|errors| errors.iter().any(|error| touches(edits, &error.as_usize())))
-    }
-
-    /// Whether no edit is near a definition, or may end or enclose it.
-    fn is_apart(&self, shape: &Shape, edits: &[Edit], bytes: &[u8]) -> bool {
-        let range = shape.range.as_usize();
-        let line = line_around(&self.bytes, range.start);
-        let end = line_around(&self.bytes, range.end).end;
-        let near = line_around(&self.bytes, line.start.saturating_sub(1)).start..line_around(&self.bytes, end).end;
-        let depth = indentation(&self.bytes[line]);
-        let holds = |outer: &Range<usize>| outer.start < range.start && range.end <= outer.end;
-        let outer = self.containers().map(|outer| outer.range.as_usize()).filter(holds);
-        let outermost = outer.map(|outer| outer.start).min();
-        let leaves_depth = |text: &[u8]| {
-            let mut lines = text
-                .split(|byte| *byte == b'\n')
-                .filter(|line| !line.trim_ascii().is_empty());
-            lines.any(|line| indentation(line) < depth)
-        };
-        let mut above = Balance::default();
-        let keeps_place = |edit: &Edit| {
-            let (old, new) = (&self.bytes[edit.old.clone()], &bytes[edit.new.clone()]);
-            let is_above = edit.old.start < range.start;
-            if is_above {
-                above.replace(old, new);
-            }
-            let is_with_it = is_above && outermost.is_some_and(|outermost| edit.old.end >= outermost);
-            !(is_with_it && (leaves_depth(old) || leaves_depth(new)))
-        };
-        !touches(edits, &near) && edits.iter().all(keeps_place) && above.is_even()
+    /// The syntax errors, if one grammar read all of the version.
+    pub(super) fn errors(&self) -> Option<&[ByteRange]> {
+        self.found.errors()
     }
 
     /// The definition with this name; the `nth` of several.
@@ -273,16 +204,11 @@ fn lang_of(path: &RepoPath, bytes: &[u8]) -> Lang {
 }
 
 /// The lines that differ.
-fn edits(old: &[u8], new: &[u8]) -> Vec<Edit> {
-    let n_same = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+pub(super) fn edits(old: &[u8], new: &[u8]) -> Vec<Edit> {
+    let n_same = n_same_first(old, new);
     let start = memchr::memrchr(b'\n', &old[..n_same]).map_or(0, |at| at + 1);
     let (old, new) = (&old[start..], &new[start..]);
-    let n_same = old
-        .iter()
-        .rev()
-        .zip(new.iter().rev())
-        .take_while(|(a, b)| a == b)
-        .count();
+    let n_same = n_same_last(old, new);
     let tail = &old[old.len() - n_same..];
     let n_same = memchr::memchr(b'\n', tail).map_or(0, |at| tail.len() - at - 1);
     let (old, new) = (&old[..old.len() - n_same], &new[..new.len() - n_same]);
@@ -298,16 +224,22 @@ fn edits(old: &[u8], new: &[u8]) -> Vec<Edit> {
     diff_lines(old, new).into_iter().map(edit).collect()
 }
 
-/// The bytes of the line on which `at` is, with its newline.
-fn line_around(text: &[u8], at: usize) -> Range<usize> {
-    let at = at.min(text.len());
-    let start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |newline| newline + 1);
-    let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |newline| at + newline + 1);
-    start..end
+/// Bytes that are compared at once.
+const BLOCK: usize = 64;
+
+fn n_same_first(old: &[u8], new: &[u8]) -> usize {
+    let blocks = old.chunks_exact(BLOCK).zip(new.chunks_exact(BLOCK));
+    let n_same = BLOCK * blocks.take_while(|(old, new)| old == new).count();
+    let rest = old[n_same..].iter().zip(&new[n_same..]);
+    n_same + rest.take_while(|(old, new)| old == new).count()
 }
 
-fn indentation(line: &[u8]) -> usize {
-    line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
+fn n_same_last(old: &[u8], new: &[u8]) -> usize {
+    let blocks = old.rchunks_exact(BLOCK).zip(new.rchunks_exact(BLOCK));
+    let n_same = BLOCK * blocks.take_while(|(old, new)| old == new).count();
+    let rest = old[..old.len() - n_same].iter().rev();
+    let rest = rest.zip(new[..new.len() - n_same].iter().rev());
+    n_same + rest.take_while(|(old, new)| old == new).count()
 }
 
 /// First and last line of a range, 1-based, blank ends left out.
@@ -387,6 +319,7 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use std::path::Path;
 
+    use super::super::watch::Watch;
     use super::*;
     use crate::extract::Options;
 
@@ -517,7 +450,8 @@ mod tests {
         let near = FileShapes::near(&mut extractor, &known, &path, new.clone().into_bytes());
         let names: Vec<&str> = near.shapes.iter().map(|shape| shape.name.as_str()).collect();
         assert_eq!(names, ["main"]);
-        assert!(!known.has_same("a", 1, new.as_bytes()));
+        let mut watch = Watch::new(&known, "a", 1).unwrap();
+        assert!(!watch.follow(&Arc::new(new.into_bytes())));
     }
 
     #[test]
@@ -564,11 +498,9 @@ mod tests {
         for (path, name, nth, text, from, to, is_same) in cases {
             let known = FileShapes::of(&mut extractor, &RepoPath::from(path), text.as_bytes().to_vec());
             assert!(known.find(name, nth).is_some(), "{path} {name}");
-            assert_eq!(
-                known.has_same(name, nth, text.replace(from, to).as_bytes()),
-                is_same,
-                "{path}"
-            );
+            let mut watch = Watch::new(&known, name, nth).unwrap();
+            let other = Arc::new(text.replace(from, to).into_bytes());
+            assert_eq!(watch.follow(&other), is_same, "{path}");
         }
     }
 }

@@ -1,0 +1,153 @@
+//! One definition through versions of its file, as long as nothing near it is edited: these need not be parsed.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::extract::{Balance, DefinitionKind, Edit, place_after, touches};
+
+use super::shape::Shape;
+use super::symbols::{FileShapes, edits};
+
+/// Where a definition of a name is in a version, or that there is none.
+///
+/// No parser proves it: it is followed as far as the lines that differ show.
+pub(super) struct Watch {
+    /// The version that was reached.
+    bytes: Arc<Vec<u8>>,
+    /// The name without what it belongs to.
+    bare: String,
+    /// The definition; if there is none, the others whose names end so.
+    places: Vec<Place>,
+    /// The heads of the types and modules that hold such definitions.
+    heads: Vec<Range<usize>>,
+    /// What could not be parsed, where the definition may be.
+    errors: Vec<Range<usize>>,
+}
+
+/// Where a definition is.
+struct Place {
+    range: Range<usize>,
+    /// The start of the outermost type or module that holds it.
+    outermost: Option<usize>,
+}
+
+impl Watch {
+    /// Begins at a version that was parsed; `None` if too little is known of it.
+    pub(super) fn new(file: &FileShapes, name: &str, nth: u32) -> Option<Self> {
+        let bare = name.rsplit('.').next().unwrap_or(name);
+        let namesakes: Vec<&Shape> = file.shapes.iter().filter(|one| one.name.ends_with(bare)).collect();
+        let is_container = |one: &&Shape| one.kind.is_type() || one.kind == DefinitionKind::Module;
+        let containers: Vec<&Shape> = file.shapes.iter().filter(is_container).collect();
+        let place = |shape: &Shape| {
+            let range = shape.range.as_usize();
+            let outer = containers.iter().map(|outer| outer.range.as_usize());
+            let outer = outer.filter(|outer| outer.start < range.start && range.end <= outer.end);
+            Place {
+                outermost: outer.map(|outer| outer.start).min(),
+                range,
+            }
+        };
+        let holds_namesake = |one: &&&Shape| {
+            let range = one.range.as_usize();
+            namesakes
+                .iter()
+                .any(|namesake| range.contains(&(namesake.range.start as usize)))
+        };
+        let (places, errors) = match file.find(name, nth) {
+            Some(shape) => (vec![place(shape)], Vec::new()),
+            // Names that are more than a word may be put together from what stands in the file.
+            None if !is_word(bare) => return None,
+            None => {
+                let errors = file.errors()?.iter().map(|error| error.as_usize());
+                (namesakes.iter().map(|one| place(one)).collect(), errors.collect())
+            }
+        };
+        Some(Self {
+            bytes: Arc::clone(&file.bytes),
+            bare: bare.to_owned(),
+            places,
+            heads: containers.iter().filter(holds_namesake).map(|one| one.head()).collect(),
+            errors,
+        })
+    }
+
+    /// Goes on to the version `bytes` if the definition is the same there: no edit has the name, is near the definition or is the
+    /// head of a type or module that holds a namesake, and they leave nothing else open.
+    pub(super) fn follow(&mut self, bytes: &Arc<Vec<u8>>) -> bool {
+        let edits = edits(&self.bytes, bytes);
+        if !self.is_apart(&edits, bytes) {
+            return false;
+        }
+        let ranges = self.places.iter_mut().map(|place| &mut place.range);
+        for range in ranges.chain(&mut self.heads).chain(&mut self.errors) {
+            *range = place_after(&edits, range.start)..place_after(&edits, range.end);
+        }
+        for outermost in self.places.iter_mut().filter_map(|place| place.outermost.as_mut()) {
+            *outermost = place_after(&edits, *outermost);
+        }
+        self.bytes = Arc::clone(bytes);
+        true
+    }
+
+    fn is_apart(&self, edits: &[Edit], bytes: &[u8]) -> bool {
+        let is_named = |text: &[u8]| memchr::memmem::find(text, self.bare.as_bytes()).is_some();
+        let mut balance = Balance::default();
+        for edit in edits {
+            let (old, new) = self.texts(edit, bytes);
+            if is_named(old) || is_named(new) {
+                return false;
+            }
+            balance.replace(old, new);
+        }
+        let is_edited = |range: &Range<usize>| touches(edits, range);
+        balance.is_even()
+            && !self.heads.iter().chain(&self.errors).any(is_edited)
+            && self.places.iter().all(|place| self.keeps(place, edits, bytes))
+    }
+
+    /// Whether no edit is near a definition, or may end or enclose it.
+    fn keeps(&self, place: &Place, edits: &[Edit], bytes: &[u8]) -> bool {
+        let line = line_around(&self.bytes, place.range.start);
+        let end = line_around(&self.bytes, place.range.end).end;
+        let near = line_around(&self.bytes, line.start.saturating_sub(1)).start..line_around(&self.bytes, end).end;
+        let depth = indentation(&self.bytes[line]);
+        let leaves_depth = |text: &[u8]| {
+            let mut lines = text
+                .split(|byte| *byte == b'\n')
+                .filter(|line| !line.trim_ascii().is_empty());
+            lines.any(|line| indentation(line) < depth)
+        };
+        let mut above = Balance::default();
+        let keeps_place = |edit: &Edit| {
+            if edit.old.start >= place.range.start {
+                return true;
+            }
+            let (old, new) = self.texts(edit, bytes);
+            above.replace(old, new);
+            let is_with_it = place.outermost.is_some_and(|outermost| edit.old.end >= outermost);
+            !(is_with_it && (leaves_depth(old) || leaves_depth(new)))
+        };
+        !touches(edits, &near) && edits.iter().all(keeps_place) && above.is_even()
+    }
+
+    fn texts<'t>(&'t self, edit: &Edit, bytes: &'t [u8]) -> (&'t [u8], &'t [u8]) {
+        (&self.bytes[edit.old.clone()], &bytes[edit.new.clone()])
+    }
+}
+
+/// Whether a name stands in the file as it is.
+pub(super) fn is_word(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// The bytes of the line on which `at` is, with its newline.
+fn line_around(text: &[u8], at: usize) -> Range<usize> {
+    let at = at.min(text.len());
+    let start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |newline| newline + 1);
+    let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |newline| at + newline + 1);
+    start..end
+}
+
+fn indentation(line: &[u8]) -> usize {
+    line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
+}
