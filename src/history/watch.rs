@@ -55,8 +55,9 @@ impl Watch {
         };
         let (places, errors) = match file.find(name, nth) {
             Some(shape) => (vec![place(shape)], Vec::new()),
-            // Names that are more than a word may be put together from what stands in the file.
-            None if !is_word(bare) => return None,
+            // Names that are more than a word may be put together from what stands in the file; and what stands outside of
+            // bodies may be the start of a definition that could not be parsed.
+            None if !is_word(bare) || stands_outside(file, bare) => return None,
             None => {
                 let errors = file.errors()?.iter().map(|error| error.as_usize());
                 (namesakes.iter().map(|one| place(one)).collect(), errors.collect())
@@ -133,6 +134,21 @@ impl Watch {
     fn texts<'t>(&'t self, edit: &Edit, bytes: &'t [u8]) -> (&'t [u8], &'t [u8]) {
         (&self.bytes[edit.old.clone()], &bytes[edit.new.clone()])
     }
+}
+
+/// Whether a version has a name outside of all definitions, or in the head of one that is called otherwise.
+fn stands_outside(file: &FileShapes, name: &str) -> bool {
+    let others = file.shapes.iter().filter(|shape| !shape.name.ends_with(name));
+    let mut searched: Vec<Range<usize>> = others.map(Shape::head).collect();
+    let mut covered = 0;
+    for shape in &file.shapes {
+        let range = shape.range.as_usize();
+        searched.push(covered..range.start.max(covered));
+        covered = covered.max(range.end);
+    }
+    searched.push(covered..file.bytes.len());
+    let has_name = |part: Range<usize>| memchr::memmem::find(&file.bytes[part], name.as_bytes()).is_some();
+    searched.into_iter().any(has_name)
 }
 
 /// Whether a name stands in the file as it is.
