@@ -455,6 +455,51 @@ mod tests {
     }
 
     #[test]
+    fn a_version_lacks_a_definition_for_sure_where_its_name_stands_in_bodies_alone() {
+        let cases = [
+            (
+                "int g(void) {\n  return f(1);\n}\n\n\nint x = 1;\n",
+                "x = 1",
+                "x = 2",
+                true,
+            ),
+            (
+                "int g(void) {\n  return f(1);\n}\n\n\nint x = 1;\n",
+                "x = 1",
+                "f = 1",
+                false,
+            ),
+            (
+                "int g(void) {\n  return f(1);\n}\n\n\nint x = 1;\n",
+                "x = 1",
+                "x = {1",
+                false,
+            ),
+            ("int x = 1;\n\n\n/* f */\n", "x = 1", "x = 2", false),
+        ];
+        let mut extractor = Extractor::new(Options::default());
+        for (text, from, to, is_same) in cases {
+            let known = FileShapes::of(&mut extractor, &RepoPath::from("a.c"), text.as_bytes().to_vec());
+            assert!(known.find("f", 1).is_none(), "{text}");
+            let other = Arc::new(text.replace(from, to).into_bytes());
+            let is_followed = Watch::new(&known, "f", 1).is_some_and(|mut watch| watch.follow(&other));
+            assert_eq!(is_followed, is_same, "{text} {to}");
+        }
+    }
+
+    #[test]
+    fn a_definition_is_followed_through_edits_above_it() {
+        let text = |n: usize| format!("{}\n\nfn f() {{\n    one();\n}}\n", "// more\n".repeat(n)).into_bytes();
+        let mut extractor = Extractor::new(Options::default());
+        let known = FileShapes::of(&mut extractor, &RepoPath::from("a.rs"), text(1));
+        let mut watch = Watch::new(&known, "f", 1).unwrap();
+        assert!((2..9).all(|n| watch.follow(&Arc::new(text(n)))));
+        let edited = String::from_utf8(text(8)).unwrap().replace("one", "two");
+        assert!(!watch.follow(&Arc::new(edited.into_bytes())));
+        assert!(watch.follow(&Arc::new(text(1))));
+    }
+
+    #[test]
     fn a_definition_is_the_same_only_where_nothing_that_holds_it_differs() {
         let cases = [
             (
