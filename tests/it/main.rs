@@ -34,6 +34,7 @@ mod relevance;
 mod remote;
 mod rerank;
 mod share;
+mod snapshots;
 mod sparse;
 mod trust;
 mod verify;

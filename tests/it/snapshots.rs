@@ -1,0 +1,366 @@
+//! What every operation prints: on the command line and over MCP, as text and as JSON, on one repository.
+//!
+//! Review a changed snapshot before taking it: `INSTA_UPDATE=always cargo test snapshots`, then `git diff`.
+
+use serde_json::{Value, json};
+
+use crate::cli::call_in;
+use crate::mcp::{Answer, Client};
+use crate::support::TestRepo;
+
+/// A question as each front end is asked it.
+struct Case {
+    cli: &'static [&'static str],
+    mcp: Value,
+}
+
+fn case(cli: &'static [&'static str], mcp: Value) -> Case {
+    Case { cli, mcp }
+}
+
+/// A project with a renamed file, edited definitions, one that is gone, and an edit that is not committed.
+fn project() -> TestRepo {
+    let repo = TestRepo::new(
+        "
+        //- src/lexer.rs
+        /// A piece of text.
+        pub struct Token;
+
+        /// Cuts text into tokens.
+        pub fn lex(text: &str) -> Vec<Token> {
+            Vec::new()
+        }
+
+        fn old_helper() {}
+        //- src/parse.rs
+        use crate::lexer::Token;
+
+        /// Turns text into queries.
+        pub struct Parser;
+
+        impl Parser {
+            /// Parses one query.
+            pub fn parse(&self, text: &str) -> usize {
+                lex(text).len()
+            }
+        }
+        //- tests/parser_test.rs
+        #[test]
+        fn parse_is_called() {
+            assert_eq!(Parser.parse(\"\"), 0);
+        }
+        //- app/session.py
+        class Session:
+            def login(self, user):
+                return self.open(user)
+
+            def open(self, user):
+                return user
+        //- settings.json
+        {\"retries\": 3, \"server\": {\"port\": 80}}
+        //- README.md
+        # Sample
+
+        Words about parsing.
+
+        ## Use
+
+        Call `parse`.
+        ",
+    );
+    repo.rename("src/parse.rs", "src/parser.rs");
+    repo.commit("move the parser");
+    let parser = String::from_utf8(repo.read("src/parser.rs")).unwrap();
+    repo.write(
+        "src/parser.rs",
+        parser.replace("lex(text).len()", "lex(text.trim()).len()"),
+    );
+    let lexer = String::from_utf8(repo.read("src/lexer.rs")).unwrap();
+    repo.write("src/lexer.rs", lexer.replace("\nfn old_helper() {}\n", ""));
+    repo.commit("trim text before parsing");
+    repo.tag("v1");
+    let session = String::from_utf8(repo.read("app/session.py")).unwrap();
+    repo.write("app/session.py", session.replace("return user", "return user.strip()"));
+    call_in(repo.root(), &["index", "--history", "--quiet"], b"").expect(0);
+    repo
+}
+
+/// Takes out what differs from run to run.
+fn settled(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields.iter_mut() {
+                match &*value {
+                    Value::Number(_) if name.ends_with("_ms") || name.contains("bytes") => *value = json!(0),
+                    Value::Object(sizes) if name == "bytes" => *value = json!(sizes.keys().collect::<Vec<_>>()),
+                    Value::Number(number) if number.is_f64() => {
+                        *value = json!(format!("{:.2}", number.as_f64().unwrap()));
+                    }
+                    _ => settled(value),
+                }
+            }
+        }
+        Value::Array(all) => all.iter_mut().for_each(settled),
+        _ => {}
+    }
+}
+
+fn pretty(repo: &TestRepo, mut value: Value) -> String {
+    settled(&mut value);
+    plain(repo, &serde_json::to_string_pretty(&value).unwrap())
+}
+
+/// The same without the folder that the repository is in, and how long an answer took.
+fn plain(repo: &TestRepo, text: &str) -> String {
+    let text = text.replace(repo.root().to_str().unwrap(), "[REPO]");
+    let timeless = |line: &str| match line.rsplit_once(" | ") {
+        Some((rest, last)) if last.ends_with(" ms") => format!("{rest} | [TIME]"),
+        _ => line.to_owned(),
+    };
+    let lines: Vec<String> = text.split('\n').map(timeless).collect();
+    lines.join("\n")
+}
+
+fn check(command: &str, tool: &str, cases: Vec<Case>) {
+    let repo = project();
+    let mut client = Client::start(repo.root(), &["--bodies", "both"]);
+    client.initialize("test");
+    let mut sections = [const { String::new() }; 4];
+    for Case { cli, mcp } in cases {
+        let args = [&[command], cli].concat();
+        let title = format!("$ codescout {}\n", args.join(" "));
+        let text = call_in(repo.root(), &args, b"");
+        let output = format!("{}{}", text.text(), text.stderr);
+        sections[0] += &format!("{title}{}exit code {}\n\n", plain(&repo, &output), text.code);
+        let facts = call_in(repo.root(), &[&args[..], &["--json"]].concat(), b"");
+        sections[1] += &format!("{title}{}\n\n", pretty(&repo, facts.json()));
+        let title = format!("{tool} {mcp}\n");
+        let Answer { text, facts } = client.call(tool, mcp);
+        sections[2] += &format!("{title}{}\n\n", plain(&repo, &text));
+        sections[3] += &format!("{title}{}\n\n", pretty(&repo, facts));
+    }
+    for (form, text) in ["cli_text", "cli_json", "mcp_text", "mcp_json"]
+        .into_iter()
+        .zip(sections)
+    {
+        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true}, {
+            insta::assert_snapshot!(format!("{command}_{form}"), text);
+        });
+    }
+}
+
+#[test]
+fn search() {
+    check(
+        "search",
+        "search",
+        vec![
+            case(&["parse"], json!({"query": "parse"})),
+            case(
+                &["how is text cut into tokens", "-n", "2", "--ref", "v1"],
+                json!({"query": "how is text cut into tokens", "limit": 2, "ref": "v1"}),
+            ),
+            case(
+                &["--mode", "regex", "fn \\w+"],
+                json!({"mode": "regex", "query": "fn \\w+"}),
+            ),
+            case(
+                &["--in", "commits", "parser"],
+                json!({"in": "commits", "query": "parser"}),
+            ),
+            case(
+                &["--in", "diffs", "old_helper"],
+                json!({"in": "diffs", "query": "old_helper"}),
+            ),
+            case(
+                &["--all-history", "old helper"],
+                json!({"all_history": true, "query": "old helper"}),
+            ),
+            case(&["nothingofthatkind"], json!({"query": "nothingofthatkind"})),
+        ],
+    );
+}
+
+#[test]
+fn symbol() {
+    check(
+        "symbol",
+        "symbol",
+        vec![
+            case(&["parse"], json!({"name": "parse"})),
+            case(
+                &["Parser.parse", "--body", "--refs"],
+                json!({"name": "Parser.parse", "include": ["body", "refs"]}),
+            ),
+            case(&["--prefix", "pars"], json!({"name": "pars", "prefix": true})),
+            case(&["parze"], json!({"name": "parze"})),
+        ],
+    );
+}
+
+#[test]
+fn outline() {
+    check(
+        "outline",
+        "outline",
+        vec![
+            case(&[], json!({})),
+            case(&["src/parser.rs"], json!({"at": "src/parser.rs"})),
+            case(&["--view", "map"], json!({"view": "map"})),
+            case(&["--view", "tree"], json!({"view": "tree"})),
+            case(&["README.md"], json!({"at": "README.md"})),
+            case(&["missing.rs"], json!({"at": "missing.rs"})),
+        ],
+    );
+}
+
+#[test]
+fn read() {
+    check(
+        "read",
+        "read",
+        vec![
+            case(&["src/lexer.rs"], json!({"target": "src/lexer.rs"})),
+            case(
+                &["app/session.py:2-3", "--ref", "v1"],
+                json!({"target": "app/session.py:2-3", "ref": "v1"}),
+            ),
+            case(
+                &["app/session.py", "--symbol", "Session.open"],
+                json!({"target": "app/session.py", "symbol": "Session.open"}),
+            ),
+            case(
+                &["settings.json", "--key", "server.port"],
+                json!({"target": "settings.json", "key": "server.port"}),
+            ),
+            case(
+                &["README.md", "--heading", "Use"],
+                json!({"target": "README.md", "heading": "Use"}),
+            ),
+            case(&["src/lexer.rs:99"], json!({"target": "src/lexer.rs:99"})),
+            case(&["missing.rs"], json!({"target": "missing.rs"})),
+        ],
+    );
+}
+
+#[test]
+fn history() {
+    check(
+        "history",
+        "history",
+        vec![
+            case(&["src/parser.rs"], json!({"target": "src/parser.rs"})),
+            case(
+                &["src/parser.rs#Parser.parse"],
+                json!({"target": "src/parser.rs#Parser.parse"}),
+            ),
+            case(&["--introduced", "lex"], json!({"op": "introduced", "target": "lex"})),
+            case(&["--deleted", "."], json!({"op": "deleted", "target": "."})),
+            case(
+                &["--last-seen", "old_helper"],
+                json!({"op": "last_seen", "target": "old_helper"}),
+            ),
+            case(&["missing"], json!({"target": "missing"})),
+        ],
+    );
+}
+
+#[test]
+fn blame() {
+    check(
+        "blame",
+        "blame",
+        vec![
+            case(&["src/parser.rs"], json!({"target": "src/parser.rs"})),
+            case(
+                &["app/session.py", "--by", "line"],
+                json!({"target": "app/session.py", "by": "line"}),
+            ),
+            case(&["src", "--by", "owner"], json!({"target": "src", "by": "owner"})),
+            case(&["missing.rs"], json!({"target": "missing.rs"})),
+        ],
+    );
+}
+
+#[test]
+fn diff() {
+    check(
+        "diff",
+        "diff",
+        vec![
+            case(&[], json!({})),
+            case(&["HEAD~2..v1"], json!({"from": "HEAD~2..v1"})),
+            case(
+                &["HEAD~1", "v1", "--by", "text"],
+                json!({"from": "HEAD~1", "to": "v1", "level": "text"}),
+            ),
+            case(
+                &["HEAD~1", "v1", "--by", "file"],
+                json!({"from": "HEAD~1", "to": "v1", "level": "file"}),
+            ),
+            case(&["no-such-ref"], json!({"from": "no-such-ref"})),
+        ],
+    );
+}
+
+#[test]
+fn status() {
+    check(
+        "status",
+        "status",
+        vec![case(&[], json!({})), case(&["--ref", "v1"], json!({"ref": "v1"}))],
+    );
+}
+
+#[test]
+fn index() {
+    check(
+        "index",
+        "index",
+        vec![
+            case(&[], json!({})),
+            case(&["--ref", "v1"], json!({"refs": ["v1"]})),
+            case(&["--ref", "no-such-ref"], json!({"refs": ["no-such-ref"]})),
+        ],
+    );
+}
+
+#[test]
+fn verify() {
+    check("verify", "index", vec![case(&[], json!({"op": "verify"}))]);
+}
+
+#[test]
+fn gc() {
+    check(
+        "gc",
+        "index",
+        vec![case(&["--dry-run"], json!({"op": "gc", "dry_run": true}))],
+    );
+}
+
+#[test]
+fn grep() {
+    let repo = project();
+    let mut text = String::new();
+    for args in [
+        &["grep", "parse"][..],
+        &["grep", "-C", "1", "lex\\("],
+        &["grep", "-l", "fn"],
+        &["grep", "nothing"],
+    ] {
+        let called = call_in(repo.root(), args, b"");
+        text += &format!(
+            "$ codescout {}\n{}{}exit code {}\n\n",
+            args.join(" "),
+            called.text(),
+            called.stderr,
+            called.code
+        );
+        let facts = call_in(repo.root(), &[args, &["--json"]].concat(), b"");
+        text += &format!("{}\n\n", pretty(&repo, facts.json()));
+    }
+    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true}, {
+        insta::assert_snapshot!("grep_cli", text);
+    });
+}
