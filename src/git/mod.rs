@@ -21,6 +21,7 @@ mod index;
 mod irregular;
 mod known_files;
 mod line_diff;
+mod linked;
 mod mailmap;
 mod object_id;
 mod open;

@@ -8,6 +8,7 @@ use bstr::{BString, ByteSlice};
 use super::Cause;
 use super::includes;
 use super::irregular;
+use super::linked::check_ends;
 use super::reader::{LargeObjects, ObjectReader};
 use super::surroundings::check_bare;
 
@@ -114,6 +115,22 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
+    /// It says of itself that it belongs to a linked work tree, and the repository with the objects does not list it.
+    #[error("the git directory {} is not among the work trees of the repository at {}", .path.display(), .common_dir.display())]
+    Unlisted {
+        /// The git directory.
+        path: PathBuf,
+        /// The one that it says it shares objects and refs with.
+        common_dir: PathBuf,
+    },
+    /// It names a work tree that does not name it.
+    #[error("the git directory {} names {} as its work tree, whose .git does not lead back", .path.display(), .work_dir.display())]
+    NotItsWorkTree {
+        /// The git directory.
+        path: PathBuf,
+        /// The folder that it names.
+        work_dir: PathBuf,
+    },
     /// A newer repository format than is understood.
     #[error("the repository at {} has format version {version}, supported are 0 and 1", .path.display())]
     UnsupportedVersion {
@@ -172,6 +189,7 @@ impl OpenError {
                 "remove {}, and then: git fetch --unshallow, or git fetch --depth=1",
                 path.display()
             )),
+            Self::NotItsWorkTree { .. } => Some("if the work tree was moved: git worktree repair, there".to_owned()),
             Self::NotARepository { .. } => Some("run it inside a clone, or make one with git init".to_owned()),
             _ => None,
         }
@@ -238,6 +256,7 @@ impl Repository {
             .workdir()
             .and_then(|dir| std::fs::canonicalize(dir).ok())
             .filter(|dir| dir.is_dir());
+        check_ends(&git_dir, &common_dir, work_dir.as_deref())?;
         let places = Places {
             kind: kind_of(&local, work_dir.as_deref()),
             work_dir,
@@ -286,8 +305,8 @@ impl Repository {
         }
         let options = open_options(self.places.includes).open_path_as_is(true);
         let main = gix::ThreadSafeRepository::open_opts(self.common_dir(), options).ok()?;
-        let dir = std::fs::canonicalize(main.work_tree.as_deref()?).ok()?;
-        dir.is_dir().then_some(dir)
+        let main = Self::from_shared(main, self.places.includes).ok()?;
+        main.work_dir().map(Path::to_path_buf)
     }
 
     /// Which hash names the objects.

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::command;
+use super::linked::is_listed;
 use super::open::{OpenError, Repository};
 use super::worktree::WorkTreeError;
 
@@ -13,8 +14,7 @@ impl Repository {
     /// Whether `other` is a work tree of the same repository. The `commondir` file of a folder is not enough: anybody can write one.
     pub fn is_work_tree_of(&self, other: &Self) -> bool {
         let common = self.common_dir();
-        let is_listed = self.git_dir() == common || self.git_dir().parent() == Some(&common.join("worktrees"));
-        common == other.common_dir() && is_listed
+        common == other.common_dir() && (self.git_dir() == common || is_listed(self.git_dir(), common))
     }
 
     /// A folder from which this very repository is found, by git too: its work tree, unless `core.worktree` says where that is.

@@ -189,7 +189,7 @@ impl Hub {
         let Ok(home) = Repository::discover(&self.home) else {
             return Vec::new();
         };
-        let linked = linked_work_trees(home.common_dir());
+        let linked = home.linked_work_trees();
         home.main_work_dir().into_iter().chain(linked).collect()
     }
 
@@ -327,7 +327,8 @@ impl Hub {
         let places = [home.work_dir(), main.as_deref(), Some(home.common_dir())];
         let is_inside = places.into_iter().flatten().any(|place| folder.starts_with(place));
         is_inside
-            || linked_work_trees(home.common_dir())
+            || home
+                .linked_work_trees()
                 .iter()
                 .any(|work_tree| folder.starts_with(work_tree))
     }
@@ -399,21 +400,6 @@ fn marks(workspace: &Workspace) -> Vec<Mark> {
         paths.push(root.join(".codescout.toml"));
     }
     paths.into_iter().map(Mark::of).collect()
-}
-
-/// The work trees that `git worktree add` has made, as far as both ends agree.
-fn linked_work_trees(common_dir: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(common_dir.join("worktrees")) else {
-        return Vec::new();
-    };
-    let root_of = |entry: fs::DirEntry| {
-        let text = fs::read_to_string(entry.path().join("gitdir")).ok()?;
-        let root = fs::canonicalize(Path::new(text.trim_end()).parent()?).ok()?;
-        let back = fs::read_to_string(root.join(".git")).ok()?;
-        let git_dir = fs::canonicalize(root.join(back.trim_end().strip_prefix("gitdir: ")?)).ok()?;
-        (git_dir == fs::canonicalize(entry.path()).ok()?).then_some(root)
-    };
-    entries.flatten().filter_map(root_of).collect()
 }
 
 #[cfg(test)]

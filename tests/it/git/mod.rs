@@ -3,6 +3,7 @@
 mod attributes;
 mod hostile;
 mod irregular;
+mod linked;
 mod objects;
 mod oracle;
 mod refs;
