@@ -1,5 +1,6 @@
 //! Where branches, tags and `HEAD` point, and where they pointed lately.
 
+use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 
 use bstr::{BStr, BString, ByteSlice};
@@ -212,16 +213,28 @@ impl Repository {
         let local = self.local();
         let platform = local.references()?;
         let mut refs = Vec::new();
+        // Many refs may point to few objects, each of which is a file.
+        let mut commits: HashMap<gix::ObjectId, Option<CommitId>> = HashMap::new();
         for each in platform.all()? {
             let Some(mut reference) = unless_damaged(each)? else {
                 continue;
             };
             let name = BString::from(reference.name().as_bstr());
-            let target = unless_damaged(reference.peel_to_id())?.map(gix::Id::detach);
+            let target = match reference.target() {
+                gix::refs::TargetRef::Object(id) => Some(id.to_owned()),
+                gix::refs::TargetRef::Symbolic(_) => unless_damaged(reference.peel_to_id())?.map(gix::Id::detach),
+            };
+            let commit = match target.map(|id| (id, commits.get(&id))) {
+                None => None,
+                Some((_, Some(known))) => *known,
+                Some((id, None)) => *commits
+                    .entry(id)
+                    .or_insert(unless_damaged(as_commit(&local, id))?.flatten()),
+            };
             refs.push(Ref {
                 kind: RefKind::of(name.as_bstr()),
                 name,
-                commit: target.and_then(|id| as_commit(&local, id)),
+                commit,
             });
         }
         refs.sort_by(|a, b| a.name.cmp(&b.name));
@@ -345,9 +358,15 @@ fn is_refused(error: &gix::Error) -> bool {
     })
 }
 
-fn as_commit(local: &gix::Repository, id: gix::ObjectId) -> Option<CommitId> {
-    let header = local.objects.header(id).ok()?;
-    (header.kind() == gix::objs::Kind::Commit).then(|| CommitId(from_gix(&id)))
+/// The commit that an object is, or that a tag leads to.
+fn as_commit(local: &gix::Repository, mut id: gix::ObjectId) -> Result<Option<CommitId>, gix::Error> {
+    loop {
+        match local.objects.header(id)?.kind() {
+            gix::objs::Kind::Commit => return Ok(Some(CommitId(from_gix(&id)))),
+            gix::objs::Kind::Tag => id = local.find_tag(id)?.target_id()?.detach(),
+            _ => return Ok(None),
+        }
+    }
 }
 
 /// The id that git printed, alone on its line.

@@ -93,9 +93,10 @@ impl Repository {
     /// The entries of the logs of all `names`: `HEAD` of each work tree, and every ref.
     fn logs(&self, names: &[BString]) -> Result<Vec<LogEntry>, RefError> {
         if self.places.refs == RefStorage::Files {
+            let local = self.local();
             let mut entries = Vec::new();
             for name in names {
-                entries.extend(self.log_of_file(name)?);
+                entries.extend(log_of_file(&local, name)?);
             }
             return Ok(entries);
         }
@@ -122,24 +123,6 @@ impl Repository {
         }
     }
 
-    fn log_of_file(&self, name: &BString) -> Result<Vec<LogEntry>, RefError> {
-        let mut buffer = vec![0; 4096];
-        let mut entries = Vec::new();
-        let lines = unless_damaged(self.local().refs.reflog_iter_rev(name.as_bstr(), &mut buffer))?.flatten();
-        for line in lines.into_iter().flatten() {
-            entries.extend(
-                unless_damaged(line)?
-                    .filter(|line| !line.new_oid.is_null())
-                    .map(|line| LogEntry {
-                        name: name.clone(),
-                        commit: CommitId(from_gix(&line.new_oid)),
-                        time: line.signature.time.seconds,
-                    }),
-            );
-        }
-        Ok(entries)
-    }
-
     fn log_of_reftable(&self, names: &[&str]) -> Result<Vec<LogEntry>, CommandError> {
         let mut arguments = vec![
             "--walk-reflogs",
@@ -154,6 +137,24 @@ impl Repository {
         let printed = git(self.git_dir(), "log", &arguments)?;
         Ok(printed.lines().filter_map(printed_entry).collect())
     }
+}
+
+fn log_of_file(local: &gix::Repository, name: &BString) -> Result<Vec<LogEntry>, RefError> {
+    let mut buffer = vec![0; 4096];
+    let mut entries = Vec::new();
+    let lines = unless_damaged(local.refs.reflog_iter_rev(name.as_bstr(), &mut buffer))?.flatten();
+    for line in lines.into_iter().flatten() {
+        entries.extend(
+            unless_damaged(line)?
+                .filter(|line| !line.new_oid.is_null())
+                .map(|line| LogEntry {
+                    name: name.clone(),
+                    commit: CommitId(from_gix(&line.new_oid)),
+                    time: line.signature.time.seconds,
+                }),
+        );
+    }
+    Ok(entries)
 }
 
 /// `<id> <ref>@{<seconds>}`

@@ -394,3 +394,54 @@ fn heads_of_all_work_trees_are_known_to_each() {
     }
     assert_eq!(open(&TestRepo::empty()).work_tree_heads().unwrap(), []);
 }
+
+#[test]
+fn a_tag_of_a_tag_is_its_commit_and_one_of_a_tree_is_none() {
+    let repo = TestRepo::new(FILES);
+    let commit = commit_id(&repo.rev_parse("HEAD"));
+    repo.git(["tag", "-a", "-m", "one", "inner"]);
+    repo.git(["tag", "-a", "-m", "two", "outer", "inner"]);
+    repo.git(["tag", "-a", "-m", "tree", "of-tree", "HEAD^{tree}"]);
+    repo.git(["symbolic-ref", "refs/heads/alias", "refs/tags/outer"]);
+    for command in ["pack-refs", "count-objects"] {
+        let found = open(&repo).refs().unwrap();
+        let commits: Vec<_> = found
+            .iter()
+            .map(|each| (each.short_name().to_string(), each.commit))
+            .collect();
+        let expected = [
+            ("alias", Some(commit)),
+            ("main", Some(commit)),
+            ("inner", Some(commit)),
+            ("of-tree", None),
+            ("outer", Some(commit)),
+        ];
+        assert_eq!(commits, expected.map(|(name, commit)| (name.to_owned(), commit)));
+        repo.git([command]);
+    }
+}
+
+/// Page faults of this thread, of which each file that is mapped costs one.
+#[cfg(target_os = "linux")]
+fn n_page_faults() -> usize {
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+    let fields = stat.rsplit(')').next().unwrap();
+    fields.split_whitespace().nth(7).unwrap().parse().unwrap()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_object_that_many_refs_name_is_read_once() {
+    let repo = TestRepo::new(FILES);
+    let id = repo.rev_parse("HEAD");
+    const N_REFS: usize = 20_000;
+    let lines = (0..N_REFS).map(|n| format!("{id} refs/tags/t{n:05}\n"));
+    let header = "# pack-refs with: peeled fully-peeled sorted \n".to_owned();
+    repo.write(".git/packed-refs", header + &lines.collect::<String>());
+    let opened = open(&repo);
+    let before = n_page_faults();
+    let found = opened.refs().unwrap();
+    let n_faults = n_page_faults() - before;
+    assert!(found.len() > N_REFS && found.iter().all(|each| each.commit == Some(commit_id(&id))));
+    assert!(n_faults < N_REFS, "{n_faults} page faults");
+}
