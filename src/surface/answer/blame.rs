@@ -397,7 +397,10 @@ impl Question<'_> {
         let changed = targets.uncommitted.iter().find(|change| change.path == *path);
         let file = match (targets.shapes(path)?, changed) {
             (Some(file), _) => file,
-            (None, None) if targets.committed_entry(path)?.is_some() => return Err(not_here().into()),
+            (None, None) => match targets.committed_entry(path)? {
+                Some(entry) => return Err(targets.too_large(path, entry)?.unwrap_or_else(not_here).into()),
+                None => return Err(not_there().into()),
+            },
             _ => return Err(not_there().into()),
         };
         let n_lines = file.bytes.split_inclusive(|byte| *byte == b'\n').count() as u32;

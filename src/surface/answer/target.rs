@@ -11,7 +11,7 @@ use super::{Hinted, inside};
 use crate::extract::{DefinitionKind, Extractor, Options};
 use crate::git::ObjectReader;
 use crate::history::{FileShapes, HistoryError, Lives, Reading, Shape, SymbolBatch, SymbolKey, lines_of};
-use crate::model::{RepoPath, quoted, with_stand_ins, without_stand_ins};
+use crate::model::{BlobId, RepoPath, quoted, with_stand_ins, without_stand_ins};
 use crate::query::{
     DeletedSymbol, FileFilter, PartQuery, Sources, SymbolQuery, SymbolRequest, deleted_symbols, is_called, kind_name,
     parse_lines, renamed_symbols, symbols,
@@ -337,6 +337,19 @@ impl Targets<'_> {
         let mut reader = self.workspace.repository.reader();
         let found = reader.diff_trees_at(None, target.tree, &[path])?;
         Ok(found.first().and_then(|change| change.new).map(Into::into))
+    }
+
+    /// Says that a committed file is not read because of its size, if that is why.
+    pub(crate) fn too_large(&self, path: &RepoPath, entry: crate::history::Entry) -> Result<Option<Hinted>> {
+        let limit = self.workspace.build_options().max_blob_bytes;
+        let size = self.workspace.repository.reader().blob_size(BlobId(entry.oid))?;
+        Ok(size.filter(|size| *size > limit).map(|size| Hinted {
+            message: format!(
+                "{:?} has {size} bytes and files over {limit} bytes are not read",
+                path.to_text()
+            ),
+            hint: format!("git blame {} reads it", path.to_text()),
+        }))
     }
 
     /// A file with its definitions.

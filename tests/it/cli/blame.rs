@@ -341,3 +341,15 @@ fn replaced_objects_are_named_by_every_answer() {
         assert!(answer.text.contains("refs/replace"), "{answer:?}");
     }
 }
+
+#[test]
+fn a_file_that_is_too_large_is_not_called_damaged() {
+    let repo = TestRepo::new("//- a.txt\none\ntwo\n");
+    call(&repo, &["config", "set", "index.max_blob_bytes", "5"]).expect(0);
+    let called = call(&repo, &["blame", "a.txt"]).expect(2);
+    let told = &called.stderr;
+    assert!(
+        told.contains("\"a.txt\" has 8 bytes and files over 5 bytes are not read") && !told.contains("damaged"),
+        "{told}"
+    );
+}
