@@ -2,7 +2,8 @@
 //!
 //! A terminal obeys the first, the second show code in an order that is not its own, and the third hide text from people that a
 //! program or a model reads, or make two names look the same. The third are those that Unicode lists as default ignorable
-//! (`DerivedCoreProperties.txt`), with line and paragraph separators and the marks of annotations.
+//! (`DerivedCoreProperties.txt`), with line and paragraph separators, the marks of annotations and the
+//! pattern of Braille that has no dot.
 //!
 //! Two of them stay: U+FE0E and U+FE0F, which stand behind many an emoji and choose its presentation. The joiner U+200D is escaped
 //! also within emoji, since names in code may contain it.
@@ -29,6 +30,7 @@ fn is_invisible(c: char) -> bool {
             | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}'
+            | '\u{2800}'
             | '\u{3164}'
             | '\u{fe00}'..='\u{fe0d}'
             | '\u{feff}'
@@ -91,6 +93,7 @@ mod tests {
             '\u{180e}',
             '\u{2028}',
             '\u{2029}',
+            '\u{2800}',
             '\u{3164}',
             '\u{feff}',
             '\u{e0100}',
@@ -103,7 +106,7 @@ mod tests {
         for c in hidden.into_iter().chain(ranges.into_iter().flatten()) {
             assert!(is_unprintable(c), "{c:?}");
         }
-        for c in "aé漢字\u{a0}\u{301}\u{2003}❤\u{fe0f}☎\u{fe0e}👩ﬁ\u{2800}\u{e000}\u{10ffff}".chars() {
+        for c in "aé漢字\u{a0}\u{301}\u{2003}❤\u{fe0f}☎\u{fe0e}👩ﬁ\u{2801}\u{e000}\u{10ffff}".chars() {
             assert!(!is_unprintable(c), "{c:?}");
         }
     }

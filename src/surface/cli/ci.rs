@@ -216,7 +216,7 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
             let there: Vec<String> = there.collect();
             format!("saved: {} in {}", there.join(", "), size(answer.bytes))
         }
-        Some(because) => format!("not saved: {because}"),
+        Some(because) => format!("not saved: {}", one_line(because)),
     };
     if output.json {
         output.json(&answer)?;

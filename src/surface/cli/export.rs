@@ -12,7 +12,7 @@ use super::args::{ExportArgs, Global};
 use super::import::{BundleOut, size};
 use super::json::Hinted;
 use super::progress::CliProgress;
-use super::render::{Output, note};
+use super::render::{Output, note, one_line};
 use super::{Found, INTERRUPTED};
 use crate::bundle::{Kind, SigningKey};
 use crate::index::RowKind;
@@ -93,7 +93,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
     };
     let said = format!(
         "{}: {} in {}",
-        answer.file,
+        one_line(&answer.file),
         answer.bundle.content(),
         size(packed.n_bytes)
     );

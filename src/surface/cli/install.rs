@@ -282,7 +282,7 @@ fn report(
     }
     if done == Done::Yes && plan.is_needed() {
         for line in next {
-            output.line(&format!("next: {line}"))?;
+            output.line(&format!("next: {}", one_line(&line)))?;
         }
     }
     Ok(found)

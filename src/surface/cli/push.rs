@@ -10,7 +10,7 @@ use super::export::read_key;
 use super::import::{of_vectors, size, trust_of};
 use super::json::Hinted;
 use super::progress::CliProgress;
-use super::render::Output;
+use super::render::{Output, one_line};
 use super::{Found, INTERRUPTED};
 use crate::git::{BoundError, Bounds, ExchangeError};
 use crate::ingest::{Audit, GivenCommits, PassedOver};
@@ -97,13 +97,12 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &PushArgs, outpu
     if output.json {
         output.json(&answer)?;
     } else {
-        let what = answer.what();
+        let (what, remote) = (answer.what(), one_line(&answer.remote));
         output.line(&match (is_empty, goes) {
-            (true, _) if key.is_some() => format!(
-                "{} has all of it, signed as it was when it was pushed: --replace puts it there anew",
-                answer.remote
-            ),
-            (true, _) => format!("{} has all of it", answer.remote),
+            (true, _) if key.is_some() => {
+                format!("{remote} has all of it, signed as it was when it was pushed: --replace puts it there anew")
+            }
+            (true, _) => format!("{remote} has all of it"),
             (_, true) => format!("pushed the index of {what}; parts there now: {}", answer.parts_after),
             _ if args.consent.dry_run => format!("would push the index of {what}"),
             _ => "not pushed".to_owned(),
@@ -233,18 +232,12 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
     if output.json {
         output.json(&answer)?;
     } else {
+        let remote = one_line(&answer.remote);
         output.line(&match (parts, goes) {
             (0, _) if answer.parts_there == 0 => {
-                format!(
-                    "{} has no index for this build and these settings: codescout push there makes one",
-                    answer.remote
-                )
+                format!("{remote} has no index for this build and these settings: codescout push there makes one")
             }
-            (0, _) => format!(
-                "{} has nothing that is not known here{}",
-                answer.remote,
-                answer.of_commits()
-            ),
+            (0, _) => format!("{remote} has nothing that is not known here{}", answer.of_commits()),
             (_, true) => format!(
                 "pulled {what}: {} new blobs, {} new chunks{}{}",
                 answer.new_blobs,

@@ -309,3 +309,14 @@ fn what_cannot_be_is_told_in_words_of_who_asks() {
         assert!(called.stderr.contains(said), "{args:?}: {}", called.stderr);
     }
 }
+
+#[test]
+fn the_name_of_a_bundle_is_shown_with_escapes() {
+    let repo = project();
+    let named = repo.beside("x\u{202e}\u{2800}");
+    let said = call_in(repo.root(), &["export", named.to_str().unwrap()], b"")
+        .expect(0)
+        .text();
+    assert!(said.contains("x\\u{202e}\\u{2800}: "), "{said:?}");
+    assert!(named.is_file());
+}
