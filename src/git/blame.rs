@@ -7,9 +7,10 @@ use std::sync::atomic::AtomicBool;
 use bstr::{BString, ByteSlice};
 
 use super::command::{CommandError, git_until};
-use super::commit::Person;
-use super::irregular::RulesFiles;
+use super::commit::{Person, listed_commits};
+use super::irregular::{RulesFiles, check_mailmap};
 use super::open::Repository;
+use super::small_file::read_small_file;
 use crate::model::{CommitId, Oid, RepoPath};
 
 /// How lines are followed.
@@ -174,17 +175,14 @@ impl Repository {
         };
         let Ok(root) = self.root() else { return Ok(()) };
         let checked = RulesFiles::default().check(&root, path.as_bytes());
+        let checked = checked.and_then(|()| check_mailmap(&root));
         checked.map_err(|error| failed(error.to_string()))
     }
 
     /// The commits that an unfinished merge joins to the one that is checked out (`MERGE_HEAD`).
     pub fn merge_heads(&self) -> std::io::Result<Vec<CommitId>> {
-        let text = match std::fs::read_to_string(self.git_dir().join("MERGE_HEAD")) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            text => text?,
-        };
-        let ids = text.lines().filter_map(|line| Oid::from_hex(line.trim()).ok());
-        Ok(ids.map(CommitId).collect())
+        let text = read_small_file(&self.git_dir().join("MERGE_HEAD"))?;
+        Ok(listed_commits(&text.unwrap_or_default()))
     }
 
     /// Whether the configuration names commits that blame passes over.

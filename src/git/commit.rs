@@ -8,6 +8,7 @@ use super::command::{CommandError, git};
 use super::object_id::from_gix;
 use super::open::Repository;
 use super::reader::{ObjectError, ObjectReader};
+use super::small_file::read_small_file;
 use crate::model::{CommitId, Oid, TreeId};
 
 /// A commit as it is stored.
@@ -73,18 +74,19 @@ impl Repository {
 
     /// The commits whose parents were cut off when the clone was made, in order; none unless it is shallow.
     pub fn shallow_commits(&self) -> io::Result<Vec<CommitId>> {
-        let text = match std::fs::read_to_string(self.common_dir().join("shallow")) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
-        let mut commits: Vec<CommitId> = text
-            .lines()
-            .filter_map(|line| Oid::from_hex(line.trim()).ok().map(CommitId))
-            .collect();
+        let text = read_small_file(&self.common_dir().join("shallow"))?.unwrap_or_default();
+        let mut commits = listed_commits(&text);
         commits.sort_unstable();
         Ok(commits)
     }
+}
+
+/// The commits of a list, one on each line.
+pub(super) fn listed_commits(text: &[u8]) -> Vec<CommitId> {
+    let ids = text
+        .lines()
+        .filter_map(|line| Oid::from_hex(line.to_str().ok()?.trim()).ok());
+    ids.map(CommitId).collect()
 }
 
 impl ObjectReader {

@@ -12,6 +12,7 @@ use bstr::ByteSlice;
 use super::beneath::Root;
 use super::includes::check_includes;
 use super::open::OpenError;
+use super::small_file;
 
 /// Below a git directory, but large or not opened by name: other repositories.
 const NOT_WALKED: [&str; 2] = ["modules", "lfs"];
@@ -24,6 +25,23 @@ const MAX_ALTERNATES_BYTES: u64 = 1 << 20;
 const MAX_LOOSE_OBJECTS: usize = 50_000;
 /// A link to this one is an empty file.
 const NULL: &str = "/dev/null";
+/// Files there may block or never end, whatever their type is; git makes no link to one.
+const OF_THE_SYSTEM: [&str; 3] = ["/dev", "/proc", "/sys"];
+/// Memory that is used as a disk.
+const SHARED_MEMORY: &str = "/dev/shm";
+/// Files of a git directory that git or gix reads as a whole, besides refs.
+const READ_WHOLE: [&str; 10] = [
+    "HEAD",
+    "MERGE_HEAD",
+    "config",
+    "config.worktree",
+    "info/attributes",
+    "info/exclude",
+    "info/grafts",
+    "info/sparse-checkout",
+    "objects/info/alternates",
+    "shallow",
+];
 
 /// Refuses a repository above or at `start` in whose git directory a pipe or a device takes the place of a file.
 pub(super) fn check_above(start: &Path) -> Result<(), OpenError> {
@@ -36,8 +54,8 @@ pub(super) fn check_above(start: &Path) -> Result<(), OpenError> {
         let candidates = [folder.join(linked.unwrap_or(dot_git)), folder.to_owned()];
         if let Some(git_dir) = candidates.into_iter().find(|folder| is_git_dir(folder)) {
             check(&git_dir)?;
-            if let Ok(common) = fs::read_to_string(git_dir.join("commondir")) {
-                check(&git_dir.join(common.trim_end()))?;
+            if let Some(Ok(common)) = gix::discover::path::from_plain_file(&git_dir.join("commondir")) {
+                check(&git_dir.join(common))?;
             }
             return Ok(());
         }
@@ -57,7 +75,7 @@ fn check(git_dir: &Path) -> Result<(), OpenError> {
     let mut folders = vec![(git_dir.to_owned(), usize::MAX)];
     let mut borrowed = HashSet::new();
     let mut n_objects_left = MAX_LOOSE_OBJECTS;
-    let own_objects = git_dir.join("objects");
+    let [own_objects, refs, work_trees] = ["objects", "refs", "worktrees"].map(|name| git_dir.join(name));
     while let Some((folder, depth)) = folders.pop() {
         // What cannot be listed is somebody else's error.
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
@@ -75,6 +93,8 @@ fn check(git_dir: &Path) -> Result<(), OpenError> {
                 } else if depth > 0 && NOT_WALKED.iter().all(|left_out| name != *left_out) {
                     folders.push((path, depth.saturating_sub(usize::from(depth < usize::MAX))));
                 }
+            } else if folder.starts_with(&refs) || name == "HEAD" && folder.parent() == Some(&work_trees) {
+                check_size(path)?;
             } else if path.ends_with("info/alternates") {
                 for objects in alternates(&path)? {
                     if borrowed.len() < MAX_ALTERNATES && borrowed.insert(objects.clone()) {
@@ -84,6 +104,7 @@ fn check(git_dir: &Path) -> Result<(), OpenError> {
             }
         }
     }
+    READ_WHOLE.iter().try_for_each(|name| check_size(git_dir.join(name)))?;
     check_includes(&git_dir.join("config"))?;
     check_includes(&git_dir.join("config.worktree"))
 }
@@ -127,17 +148,39 @@ fn alternates(file: &Path) -> Result<Vec<PathBuf>, OpenError> {
 pub(super) fn check_file(path: PathBuf) -> Result<(), OpenError> {
     match leads_to_irregular(&path) {
         true => Err(OpenError::Irregular { path }),
-        false => Ok(()),
+        false => check_size(path),
     }
 }
 
+fn check_size(path: PathBuf) -> Result<(), OpenError> {
+    small_file::check_size_of(&path).map_err(|source| OpenError::Inaccessible { path, source })
+}
+
 fn leads_to_irregular(path: &Path) -> bool {
-    let is_null = || fs::canonicalize(path).is_ok_and(|target| target == Path::new(NULL));
-    fs::metadata(path).is_ok_and(|found| is_irregular(found.file_type())) && !is_null()
+    let target = fs::canonicalize(path).unwrap_or_default();
+    let is_below = |folder: &str| target.starts_with(folder);
+    let is_of_the_system = OF_THE_SYSTEM.into_iter().any(is_below) && !is_below(SHARED_MEMORY);
+    let is_odd = || is_of_the_system || fs::metadata(path).is_ok_and(|found| is_irregular(found.file_type()));
+    target != Path::new(NULL) && is_odd()
 }
 
 fn is_irregular(kind: FileType) -> bool {
     kind.is_fifo() || kind.is_char_device() || kind.is_block_device()
+}
+
+const MAILMAP: &[u8] = b".mailmap";
+
+/// Fails if the mailmap of a work tree is larger than git should read.
+pub(super) fn check_mailmap(root: &Root) -> io::Result<()> {
+    match root.stat_in_one_step(MAILMAP) {
+        Ok(found) => check_rules_size(MAILMAP, found.st_size as u64),
+        Err(_) => Ok(()),
+    }
+}
+
+fn check_rules_size(file: &[u8], n_bytes: u64) -> io::Result<()> {
+    let failed = |error: io::Error| io::Error::new(error.kind(), format!("cannot read {}: {error}", file.as_bstr()));
+    small_file::check(n_bytes).map_err(failed)
 }
 
 /// The files of rules in a work tree that gix and git read by themselves on the way to a path.
@@ -157,7 +200,7 @@ impl RulesFiles {
             if self.checked.contains(folder) {
                 break;
             }
-            for name in [&b".gitattributes"[..], b".gitignore", b".mailmap"] {
+            for name in [&b".gitattributes"[..], b".gitignore", MAILMAP] {
                 let file = if end == 0 {
                     name.to_vec()
                 } else {
@@ -165,10 +208,15 @@ impl RulesFiles {
                 };
                 let found = root
                     .stat_in_one_step(&file)
-                    .map(|found| rustix::fs::FileType::from_raw_mode(found.st_mode));
-                use rustix::fs::FileType::{BlockDevice, CharacterDevice, Fifo};
-                if matches!(found, Ok(Fifo | CharacterDevice | BlockDevice)) {
-                    return Err(io::Error::other(format!("{} is a pipe or a device", file.as_bstr())));
+                    .map(|found| (rustix::fs::FileType::from_raw_mode(found.st_mode), found.st_size as u64));
+                use rustix::fs::FileType::{BlockDevice, CharacterDevice, Fifo, RegularFile};
+                match found {
+                    Ok((Fifo | CharacterDevice | BlockDevice, _)) => {
+                        return Err(io::Error::other(format!("{} is a pipe or a device", file.as_bstr())));
+                    }
+                    // Only blame reads the mailmap.
+                    Ok((RegularFile, n_bytes)) if name != MAILMAP => check_rules_size(&file, n_bytes)?,
+                    _ => {}
                 }
             }
             self.checked.insert(folder.to_vec());

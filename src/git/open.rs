@@ -10,6 +10,7 @@ use super::includes;
 use super::irregular;
 use super::linked::check_ends;
 use super::reader::{LargeObjects, ObjectReader};
+use super::small_file::read_small_file;
 use super::surroundings::check_bare;
 
 /// An opened repository: a handle that is cheap to clone and can be shared between threads.
@@ -104,7 +105,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// A pipe or a device where there should be a file: reading it could take forever.
-    #[error("{} is a pipe or a device, not a file", .path.display())]
+    #[error("{} is a pipe or a device, not a file, or a link into /dev, /proc or /sys", .path.display())]
     Irregular {
         /// It, or a link to it.
         path: PathBuf,
@@ -439,8 +440,10 @@ fn kind_of(local: &gix::Repository, work_dir: Option<&Path>) -> RepositoryKind {
 /// Refuses what git refuses: gix panics on it when it walks back.
 fn check_shallow(common_dir: &Path, hash: gix::hash::Kind) -> Result<(), OpenError> {
     let path = common_dir.join("shallow");
-    // A file that cannot be read is an error of those who need it.
-    let text = std::fs::read(&path).unwrap_or_default();
+    let text = match read_small_file(&path) {
+        Ok(text) => text.unwrap_or_default(),
+        Err(source) => return Err(OpenError::Inaccessible { path, source }),
+    };
     let is_id = |line: &[u8]| line.len() == hash.len_in_hex() && gix::ObjectId::from_hex(line).is_ok();
     match text.lines().all(is_id) {
         true => Ok(()),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use super::open::Repository;
+use super::small_file::read_small_file;
 
 /// Alternates of alternates; git itself goes no further.
 /// Source: `MAX_ALTERNATE_DEPTH` is 5 in git's `object-file.c` ("recursive depth of nesting").
@@ -93,10 +94,8 @@ impl Reach<'_> {
         if depth > MAX_DEPTH || !self.folder(&objects, &[])? {
             return Ok(false);
         }
-        let alternates = match fs::read(objects.join("info/alternates")) {
-            Ok(alternates) => alternates,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
-            Err(error) => return Err(error),
+        let Some(alternates) = read_small_file(&objects.join("info/alternates"))? else {
+            return Ok(true);
         };
         for line in alternates.split(|byte| *byte == b'\n') {
             let is_fine = match line {

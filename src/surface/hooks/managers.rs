@@ -3,13 +3,12 @@
 //! Measured with husky 9, lefthook 2 and pre-commit 4: husky sets `core.hooksPath`, so that `.git/hooks` is not looked at any
 //! more; lefthook renames a hook to `*.old` and calls it no longer; pre-commit renames it to `*.legacy` and calls it.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::event::HookEvent;
 use super::folder::HooksFolder;
 use super::script::contains;
-use crate::git::Repository;
+use crate::git::{Repository, read_small_file};
 
 /// A program that manages hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +103,7 @@ pub(super) fn managers(repository: &Repository, folder: &HooksFolder) -> Vec<See
     }
     for event in HookEvent::ALL {
         let path = folder.path.join(event.name());
-        if let Some(manager) = fs::read(&path).ok().and_then(|content| Manager::of_hook(&content)) {
+        if let Some(manager) = read(&path).and_then(|content| Manager::of_hook(&content)) {
             see(manager, path);
         }
     }
@@ -128,8 +127,13 @@ pub(super) fn lefthook_starts_us(seen: &[Seen], event: HookEvent) -> bool {
     let call = format!("codescout hooks run {}", event.name());
     let configurations = seen.iter().filter(|seen| seen.manager == Manager::Lefthook);
     configurations
-        .filter_map(|seen| fs::read(&seen.evidence).ok())
+        .filter_map(|seen| read(&seen.evidence))
         .any(|content| contains(&content, call.as_bytes()))
+}
+
+/// What a file holds that a checkout may have put there, if it can be read.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    read_small_file(path).ok().flatten()
 }
 
 /// What to write into `lefthook.yml`.

@@ -199,14 +199,97 @@ fn files_that_include_one_another_many_times_are_refused() {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn a_link_to_a_file_of_the_system_is_named() {
+    let repo = TestRepo::new("//- a.py\nx = 1\n");
+    for name in [
+        "HEAD",
+        "config.worktree",
+        "hooks/post-commit",
+        "index",
+        "info/attributes",
+        "info/exclude",
+        "info/grafts",
+        "objects/info/alternates",
+        "objects/aa/an-object",
+        "packed-refs",
+        "shallow",
+    ] {
+        let path = repo.path(".git").join(name);
+        let before = std::fs::read(&path).ok();
+        let _ = std::fs::remove_file(&path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        // Ordinary files, as far as their type says.
+        for target in ["/proc/version", "/sys/kernel/uevent_seqnum"] {
+            std::os::unix::fs::symlink(target, &path).unwrap();
+            let found = discover(repo.root());
+            assert!(
+                matches!(&found, Err(OpenError::Irregular { path: told }) if *told == path),
+                "{name}: {found:?}"
+            );
+            std::fs::remove_file(&path).unwrap();
+        }
+        if let Some(before) = before {
+            std::fs::write(&path, before).unwrap();
+        }
+    }
+    repo.git(["config", "core.excludesFile", "/proc/version"]);
+    assert!(matches!(discover(repo.root()), Err(OpenError::Irregular { .. })));
+}
+
+#[test]
+fn a_file_that_is_no_small_one_is_not_read() {
+    let repo = TestRepo::new("//- a.py\ndef first():\n    return 1\n");
+    let make_large = |path: &str| {
+        repo.write(path, "");
+        let file = OpenOptions::new().write(true).open(repo.path(path)).unwrap();
+        file.set_len(1 << 40).unwrap();
+    };
+    for name in [
+        "config.worktree",
+        "info/exclude",
+        "objects/info/alternates",
+        "refs/tags/large",
+        "shallow",
+        "worktrees/x/HEAD",
+    ] {
+        let path = repo.path(".git").join(name);
+        make_large(&format!(".git/{name}"));
+        let found = discover(repo.root());
+        assert!(
+            matches!(&found, Err(OpenError::Inaccessible { path: told, .. }) if *told == path),
+            "{name}: {found:?}"
+        );
+        std::fs::remove_file(&path).unwrap();
+    }
+    // What cannot be read is not taken for nothing.
+    repo.symlink("shallow", ".git/shallow");
+    let found = discover(repo.root());
+    assert!(matches!(found, Err(OpenError::Inaccessible { .. })), "{found:?}");
+    repo.remove(".git/shallow");
+    make_large(".mailmap");
+    let (code, told) = call(&repo, &["blame", "a.py", "--by", "line"]);
+    assert!(
+        code == Some(2) && told.contains("cannot read .mailmap: it has more than 64 MiB"),
+        "{code:?} {told}"
+    );
+    let (code, told) = call(&repo, &["grep", "first"]);
+    assert_eq!(code, Some(0), "{told}");
+    repo.remove(".mailmap");
+    make_large(".gitattributes");
+    repo.write("a.py", "def first():\n    return 2\n");
+    let (_, told) = call(&repo, &["grep", "first"]);
+    assert!(told.contains("cannot read .gitattributes"), "{told}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn a_list_of_alternates_that_cannot_be_read_is_named() {
     let repo = TestRepo::new("//- a.py\nx = 1\n");
     let list = repo.path(".git/objects/info/alternates");
     std::os::unix::fs::symlink("/nowhere", &list).unwrap();
     discover(repo.root()).unwrap();
     std::fs::remove_file(&list).unwrap();
-    // Its first bytes are never mapped.
-    std::os::unix::fs::symlink("/proc/self/mem", &list).unwrap();
+    std::os::unix::fs::symlink("alternates", &list).unwrap();
     let found = discover(repo.root());
     assert!(
         matches!(&found, Err(OpenError::Inaccessible { path, .. }) if *path == list),
@@ -242,6 +325,16 @@ fn pipes_in_place_of_rules_in_the_work_tree_are_not_waited_for() {
         code == Some(2) && told.contains(".mailmap is a pipe"),
         "{code:?} {told}"
     );
+}
+
+#[test]
+fn a_pipe_in_place_of_the_configuration_of_a_hook_manager_is_not_waited_for() {
+    let repo = TestRepo::new("//- a.py\nx = 1\n");
+    make_pipe(&repo.path("lefthook.yml"));
+    for args in [&["hooks", "install"][..], &["hooks", "status"]] {
+        let (code, told) = call(&repo, args);
+        assert!(matches!(code, Some(0 | 1)), "{args:?}: {code:?} {told}");
+    }
 }
 
 #[test]
