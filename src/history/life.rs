@@ -341,7 +341,7 @@ impl<'a> Lives<'a> {
         if *path != key.path {
             return Ok(false);
         }
-        if !self.watch.as_ref().is_some_and(|(watched, _)| watched == key) {
+        if self.watch.as_ref().is_none_or(|(watched, _)| watched != key) {
             self.watch = Watch::new(last, &key.name, key.nth).map(|watch| (key.clone(), watch));
         }
         let Some((_, watch)) = &mut self.watch else {
