@@ -5,6 +5,7 @@ use memchr::memchr_iter;
 use crate::model::ByteRange;
 
 /// The line starts of one blob, for turning offsets into lines and back. Lines are 0-based here.
+#[derive(Debug)]
 pub(crate) struct LineIndex {
     /// `starts[i]` is the first byte of line `i`; one more entry, the blob's length, ends the last line.
     starts: Vec<u32>,

@@ -1,13 +1,13 @@
 //! What became of the definitions of some files between two versions of all of them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::extract::{DefinitionKind, lang_of_path};
 use crate::model::RepoPath;
 
 use super::lineage::{Candidate, candidate, least_similarity};
 use super::shape::Shape;
-use super::symbols::{FileShapes, SymbolEvents, SymbolKey, lines_of};
+use super::symbols::{FileShapes, SymbolEvents, SymbolKey};
 
 /// The versions of one file; a file that was renamed has another path before.
 #[derive(Debug, Default)]
@@ -50,14 +50,13 @@ pub fn symbol_deltas(pairs: &[FilePair]) -> Vec<SymbolDelta> {
     let (mut deltas, mut gone, mut added) = (Vec::new(), Vec::new(), Vec::new());
     for (number, pair) in pairs.iter().enumerate() {
         let (old, new) = (shapes_of(pair.old.as_ref()), shapes_of(pair.new.as_ref()));
-        let is_same = |a: &Shape, b: &Shape| a.qualified == b.qualified && a.nth == b.nth;
         let places: HashMap<(&str, u32), usize> = new
             .iter()
             .enumerate()
-            .map(|(at, shape)| ((shape.qualified.as_str(), shape.nth), at))
+            .map(|(at, shape)| (shape.numbered_name(), at))
             .collect();
         for (at, before) in old.iter().enumerate() {
-            match places.get(&(before.qualified.as_str(), before.nth)) {
+            match places.get(&before.numbered_name()) {
                 Some(now) => {
                     let deltas_of = delta(pairs, (number, at), (number, *now), 1.0);
                     deltas.extend(deltas_of);
@@ -65,7 +64,8 @@ pub fn symbol_deltas(pairs: &[FilePair]) -> Vec<SymbolDelta> {
                 None => gone.push((number, at)),
             }
         }
-        let is_new = |shape: &Shape| !old.iter().any(|before| is_same(before, shape));
+        let known: HashSet<(&str, u32)> = old.iter().map(Shape::numbered_name).collect();
+        let is_new = |shape: &Shape| !known.contains(&shape.numbered_name());
         added.extend(
             new.iter()
                 .enumerate()
@@ -162,8 +162,8 @@ fn delta(pairs: &[FilePair], old: Place, new: Place, confidence: f64) -> Option<
         from: (from != key).then_some(from),
         key,
         confidence,
-        old_lines: Some(lines_of(&old_file.bytes, before.range)),
-        new_lines: Some(lines_of(&new_file.bytes, now.range)),
+        old_lines: Some(old_file.lines_of(before.range)),
+        new_lines: Some(new_file.lines_of(now.range)),
     })
 }
 
@@ -175,7 +175,7 @@ fn lone(pairs: &[FilePair], place: Place, is_gone: bool) -> Option<SymbolDelta> 
         pair.new.as_ref()?
     };
     let shape = &file.shapes[place.1];
-    let lines = Some(lines_of(&file.bytes, shape.range));
+    let lines = Some(file.lines_of(shape.range));
     Some(SymbolDelta {
         pair: place.0,
         key: key_of(path, shape),

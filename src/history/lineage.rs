@@ -9,7 +9,7 @@ use crate::extract::{DefinitionKind, lang_of_path};
 use crate::model::RepoPath;
 
 use super::shape::Shape;
-use super::symbols::{FileShapes, SymbolEvents, SymbolKey, lines_of};
+use super::symbols::{FileShapes, SymbolEvents, SymbolKey};
 
 /// A commit that changes more files is not searched for where something came from.
 pub(super) const MAX_SEARCHED_FILES: usize = 100;
@@ -113,9 +113,10 @@ pub(super) fn file_records(
     };
     let partners = partners(old, new);
     let is_paired: HashSet<usize> = partners.iter().copied().flatten().collect();
+    let names: HashSet<(&str, u32)> = new.iter().map(Shape::numbered_name).collect();
     for (now, partner) in new.iter().zip(&partners) {
         if let Some(partner) = partner {
-            files.pair(&old[*partner], now, new);
+            files.pair(&old[*partner], now, &names);
         }
     }
     let gone: Vec<&Shape> = (0..old.len())
@@ -126,8 +127,9 @@ pub(super) fn file_records(
         .filter(|(_, partner)| partner.is_none())
         .map(|(shape, _)| shape)
         .collect();
+    let by_name: HashMap<(&str, u32), &Shape> = gone.iter().map(|shape| (shape.numbered_name(), *shape)).collect();
     for (now, candidates) in added.iter().zip(renames(old_path, &gone, &added)) {
-        files.add(now, candidates, &gone, keeps);
+        files.add(now, candidates, &by_name, keeps);
     }
     if old_path == path {
         gone.iter().for_each(|before| files.remove(before, keeps));
@@ -145,7 +147,7 @@ struct Comparison<'a> {
 
 impl Comparison<'_> {
     fn old_lines(&self, shape: &Shape) -> Option<(u32, u32)> {
-        self.before.map(|file| lines_of(&file.bytes, shape.range))
+        self.before.map(|file| file.lines_of(shape.range))
     }
 
     fn record(&self, shape: &Shape, is_gone: bool) -> SymbolRecord {
@@ -156,7 +158,7 @@ impl Comparison<'_> {
             kind: shape.kind,
             events: SymbolEvents::default(),
             old_lines: None,
-            new_lines: new_lines.map(|file| lines_of(&file.bytes, shape.range)),
+            new_lines: new_lines.map(|file| file.lines_of(shape.range)),
             text: if is_gone { 0 } else { shape.text_print() as u32 },
             origin: None,
             goes_on: false,
@@ -172,7 +174,7 @@ impl Comparison<'_> {
     }
 
     /// What kept its name.
-    fn pair(&mut self, before: &Shape, now: &Shape, new: &[Shape]) {
+    fn pair(&mut self, before: &Shape, now: &Shape, names: &HashSet<(&str, u32)>) {
         let is_elsewhere = self.old_path != self.path;
         let is_shifted = before.nth != now.nth;
         if !is_elsewhere && !is_shifted && before.text_print() == now.text_print() {
@@ -193,11 +195,7 @@ impl Comparison<'_> {
         self.found.records.push(record);
         if is_elsewhere {
             self.found.taken.push(key);
-        } else if is_shifted
-            && !new
-                .iter()
-                .any(|other| other.qualified == key.name && other.nth == key.nth)
-        {
+        } else if is_shifted && !names.contains(&before.numbered_name()) {
             let mut left = self.record(before, true);
             left.old_lines = self.old_lines(before);
             left.goes_on = true;
@@ -206,14 +204,11 @@ impl Comparison<'_> {
     }
 
     /// What has a name that was not there.
-    fn add(&mut self, now: &Shape, candidates: Vec<Candidate>, gone: &[&Shape], keeps: bool) {
+    fn add(&mut self, now: &Shape, candidates: Vec<Candidate>, gone: &HashMap<(&str, u32), &Shape>, keeps: bool) {
         let mut record = self.record(now, false);
         let found = best(candidates);
-        let is_it = |shape: &&&Shape| {
-            let key = found.as_ref().map(|(key, _)| key);
-            key.is_some_and(|key| shape.qualified == key.name && shape.nth == key.nth)
-        };
-        if let (Some(before), Some((key, confidence))) = (gone.iter().find(is_it), &found) {
+        let before = (found.as_ref()).and_then(|(key, _)| gone.get(&(key.name.as_str(), key.nth)));
+        if let (Some(before), Some((key, confidence))) = (before, &found) {
             record.events = SymbolEvents::between(before, now, self.old_path != self.path);
             record.old_lines = self.old_lines(before);
             record.origin = Some((key.clone(), percent(*confidence)));
@@ -330,17 +325,16 @@ fn partners(old: &[Shape], new: &[Shape]) -> Vec<Option<usize>> {
 
 /// Namesakes: those of equal text first, then the most alike, then those in the same place.
 fn pair_namesakes(old: &[Shape], new: &[Shape], olds: &[usize], news: &[usize], partners: &mut [Option<usize>]) {
-    let mut free: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    let mut free: BTreeMap<u64, BTreeMap<u32, usize>> = BTreeMap::new();
     for at in olds {
-        free.entry(old[*at].text_print()).or_default().push(*at);
+        free.entry(old[*at].text_print()).or_default().insert(old[*at].nth, *at);
     }
     let mut take = |now: usize, is_in_place: bool| {
         let equal = free.get_mut(&new[now].text_print())?;
-        let at = match is_in_place {
-            true => equal.iter().position(|at| old[*at].nth == new[now].nth)?,
-            false => 0,
-        };
-        (at < equal.len()).then(|| equal.remove(at))
+        match is_in_place {
+            true => equal.remove(&new[now].nth),
+            false => equal.pop_first().map(|(_, at)| at),
+        }
     };
     for is_in_place in [true, false] {
         for now in news {
@@ -349,7 +343,7 @@ fn pair_namesakes(old: &[Shape], new: &[Shape], olds: &[usize], news: &[usize], 
             }
         }
     }
-    let left_old: Vec<usize> = free.into_values().flatten().collect();
+    let left_old: Vec<usize> = free.into_values().flat_map(BTreeMap::into_values).collect();
     let left_new: Vec<usize> = news.iter().copied().filter(|now| partners[*now].is_none()).collect();
     let mut pairs = Vec::new();
     if left_old.len() * left_new.len() <= MAX_NAMESAKES {
@@ -374,8 +368,9 @@ fn pair_namesakes(old: &[Shape], new: &[Shape], olds: &[usize], news: &[usize], 
             .then(b.1.cmp(&a.1))
             .then((a.2, a.3).cmp(&(b.2, b.3)))
     });
+    let places: HashMap<u32, usize> = left_new.iter().map(|now| (new[*now].nth, *now)).collect();
     let in_place = left_old.iter().flat_map(|before| {
-        let now = left_new.iter().find(|now| new[**now].nth == old[*before].nth);
+        let now = places.get(&old[*before].nth);
         now.map(|now| (0.0, true, *before, *now))
     });
     let mut is_taken: HashSet<usize> = HashSet::new();

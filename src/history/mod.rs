@@ -52,7 +52,7 @@ pub use selection::{MAX_GIVEN_COMMITS, Selected, select};
 pub use shape::{Shape, has_life};
 pub use store::{History, HistoryError, Reachable};
 pub use symbol_batch::{SymbolBatch, TracedChange, TracedPaths, symbol_batch_bytes};
-pub use symbols::{FileShapes, SymbolEvents, SymbolKey, change_between, lines_of};
+pub use symbols::{FileShapes, SymbolEvents, SymbolKey, change_between};
 pub use trace::{TraceError, n_traced, trace, unread};
 pub use versions::{record_recipe, symbol_recipe};
 pub use writer::BatchWriter;

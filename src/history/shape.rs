@@ -75,6 +75,11 @@ impl Prints {
 }
 
 impl Shape {
+    /// Its name and which of those with this name in the file it is.
+    pub fn numbered_name(&self) -> (&str, u32) {
+        (&self.qualified, self.nth)
+    }
+
     /// What it is compared by; computed when it is first needed, as most definitions of a version are not asked about.
     pub fn prints(&self) -> &Prints {
         self.prints.get_or_init(|| Arc::new(self.print()))

@@ -1,7 +1,8 @@
 //! The definitions of one version of a file, and what can happen to one.
 
+use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::extract::{Edit, Extractor, FileDefinitions, LineIndex, lang_of_path, refine};
 use crate::git::{LineHunk, diff_lines};
@@ -132,6 +133,7 @@ pub struct FileShapes {
     /// Its definitions.
     pub shapes: Vec<Shape>,
     found: FileDefinitions,
+    lines: OnceLock<LineIndex>,
 }
 
 impl FileShapes {
@@ -160,7 +162,12 @@ impl FileShapes {
 
     fn new(bytes: Arc<Vec<u8>>, found: FileDefinitions, known: &[Shape]) -> Self {
         let shapes = shapes(&bytes, &found, known);
-        Self { bytes, shapes, found }
+        Self {
+            bytes,
+            shapes,
+            found,
+            lines: OnceLock::new(),
+        }
     }
 
     /// The syntax errors, if one grammar read all of the version.
@@ -175,14 +182,27 @@ impl FileShapes {
             .find(|shape| shape.qualified == name && shape.nth == nth)
     }
 
+    /// The name and number of each definition, for those who look for many.
+    pub fn names(&self) -> HashSet<(&str, u32)> {
+        self.shapes.iter().map(Shape::numbered_name).collect()
+    }
+
+    /// First and last line of a range, 1-based, blank ends left out.
+    pub fn lines_of(&self, range: ByteRange) -> (u32, u32) {
+        let lines = self.lines.get_or_init(|| LineIndex::new(&self.bytes));
+        let text = self.bytes.get(range.as_usize()).unwrap_or_default();
+        let end = range.start + text.trim_ascii_end().len().max(1) as u32 - 1;
+        (lines.line_of(range.start) as u32 + 1, lines.line_of(end) as u32 + 1)
+    }
+
     /// The innermost definition that covers one of these lines, 1-based.
     pub fn around(&self, first: u32, last: u32) -> Option<&Shape> {
         let covers = |shape: &&Shape| {
-            let (start, end) = lines_of(&self.bytes, shape.range);
+            let (start, end) = self.lines_of(shape.range);
             start <= last && first <= end
         };
         let holds_all = |shape: &&Shape| {
-            let (start, end) = lines_of(&self.bytes, shape.range);
+            let (start, end) = self.lines_of(shape.range);
             start <= first && last <= end
         };
         let smallest = |shapes: Vec<&'_ Shape>| -> Option<usize> {
@@ -242,14 +262,6 @@ fn n_same_last(old: &[u8], new: &[u8]) -> usize {
     n_same + rest.take_while(|(old, new)| old == new).count()
 }
 
-/// First and last line of a range, 1-based, blank ends left out.
-pub fn lines_of(bytes: &[u8], range: ByteRange) -> (u32, u32) {
-    let line_of = |at: usize| memchr::memchr_iter(b'\n', &bytes[..at.min(bytes.len())]).count() as u32 + 1;
-    let text = bytes.get(range.as_usize()).unwrap_or_default();
-    let end = range.start as usize + text.trim_ascii_end().len().max(1) - 1;
-    (line_of(range.start as usize), line_of(end))
-}
-
 /// What became of a definition between two versions of its file, of which the second is not committed: what happened, what it
 /// was before if that was otherwise, and how sure that is. `None` if nothing happened to it.
 pub fn change_between(
@@ -303,13 +315,17 @@ pub fn change_between(
 
 /// What a definition that only the version `after` has was in the version `before`.
 fn renamed_from(path: &RepoPath, before: &FileShapes, after: &FileShapes, now: &Shape) -> Option<(SymbolKey, f64)> {
-    let missing_in = |file: &FileShapes, shape: &Shape| file.find(&shape.qualified, shape.nth).is_none();
-    let gone: Vec<&Shape> = (before.shapes.iter())
-        .filter(|shape| missing_in(after, shape))
+    let only_in = |file: &'_ FileShapes, other: &FileShapes| -> Vec<usize> {
+        let known = other.names();
+        let shapes = file.shapes.iter().enumerate();
+        let missing = shapes.filter(|(_, shape)| !known.contains(&shape.numbered_name()));
+        missing.map(|(at, _)| at).collect()
+    };
+    let gone: Vec<&Shape> = only_in(before, after)
+        .into_iter()
+        .map(|at| &before.shapes[at])
         .collect();
-    let added: Vec<&Shape> = (after.shapes.iter())
-        .filter(|shape| missing_in(before, shape))
-        .collect();
+    let added: Vec<&Shape> = only_in(after, before).into_iter().map(|at| &after.shapes[at]).collect();
     let at = added.iter().position(|shape| std::ptr::eq(*shape, now))?;
     best(renames(path, &gone, &added).swap_remove(at))
 }

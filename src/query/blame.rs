@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::git::{Blame, BlameLine, diff_lines};
-use crate::history::{CommitHead, FileShapes, History, HistoryError, Mailmap, Reachable, Who, lines_of};
+use crate::history::{CommitHead, FileShapes, History, HistoryError, Mailmap, Reachable, Who};
 use crate::model::{CommitId, RepoPath};
 
 use super::history::folder_log;
@@ -124,15 +124,13 @@ pub fn change_owners(changes: &[&CommitHead], mailmap: &Mailmap) -> Vec<Owner> {
     owners
 }
 
-/// Each definition of a file with where its lines come from.
+/// Each definition of a file with where its lines, which are in order, come from.
 pub fn by_symbol(file: &FileShapes, lines: &[BlamedLine], blame: &Blame) -> Vec<SymbolBlame> {
     let symbol = |shape: &crate::history::Shape| {
-        let (start_line, end_line) = lines_of(&file.bytes, shape.range);
-        let of_symbol: Vec<BlamedLine> = lines
-            .iter()
-            .filter(|(line, _)| (start_line..=end_line).contains(line))
-            .cloned()
-            .collect();
+        let (start_line, end_line) = file.lines_of(shape.range);
+        let first = lines.partition_point(|(line, _)| *line < start_line);
+        let end = lines.partition_point(|(line, _)| *line <= end_line);
+        let of_symbol = &lines[first..end];
         let n_uncommitted = of_symbol.iter().filter(|(_, line)| line.is_none()).count() as u32;
         let time = |commit: &CommitId| blame.commits.get(commit).map_or(i64::MIN, |commit| commit.author.time);
         let mut commits: Vec<CommitId> = of_symbol
@@ -154,7 +152,7 @@ pub fn by_symbol(file: &FileShapes, lines: &[BlamedLine], blame: &Blame) -> Vec<
                 .filter(|_| n_uncommitted == 0),
             n_uncommitted,
             n_commits: commits.len() as u32,
-            owners: owners(&of_symbol, blame),
+            owners: owners(of_symbol, blame),
         }
     };
     file.shapes.iter().map(symbol).collect()

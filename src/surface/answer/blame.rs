@@ -9,7 +9,7 @@ use super::Hinted;
 use super::history::{CandidateOut, PersonOut, candidates_out, person_out, unread_changes};
 use super::target::{Target, Targets};
 use crate::git::{Blame, BlameOptions, BlamedCommit};
-use crate::history::{Boundary, CommitHead, FileShapes, Shape, SymbolChange, SymbolKey, Who, lines_of};
+use crate::history::{Boundary, CommitHead, FileShapes, Shape, SymbolChange, SymbolKey, Who};
 use crate::model::{CommitId, RepoPath};
 use crate::query::{
     BlamedLine, Gaps, Owner, SymbolBlame, blame_by_symbol, blame_over_changes, change_owners, folder_owners, kind_name,
@@ -283,7 +283,7 @@ impl Question<'_> {
         let counts = |change: &&SymbolChange| self.args.counts_moves || change.events.is_of_content();
         let told = shapes.iter().zip(&keys).zip(&lives);
         let told = told.map(|((shape, key), life)| {
-            let (start_line, end_line) = lines_of(&file.bytes, shape.range);
+            let (start_line, end_line) = file.lines_of(shape.range);
             let changes: Vec<&CommitHead> = life
                 .changes
                 .iter()
@@ -407,7 +407,7 @@ impl Question<'_> {
         let wanted = match symbol {
             Some(key) => {
                 let shape = file.find(&key.name, key.nth).ok_or_else(|| no_definition(path, key))?;
-                Some(lines_of(&file.bytes, shape.range))
+                Some(file.lines_of(shape.range))
             }
             None => lines,
         };

@@ -8,7 +8,7 @@ use crate::extract::{Extractor, Options};
 use crate::git::{BlobContent, ObjectReader};
 use crate::history::{
     Entry, FilePair, FileShapes, SymbolChange, SymbolEvents, SymbolKey, SymbolLife, SymbolVersion, change_between,
-    lines_of, symbol_deltas,
+    symbol_deltas,
 };
 use crate::model::{BlobId, RepoPath};
 use crate::query::unified;
@@ -95,7 +95,7 @@ impl SymbolQuestion<'_> {
         let version = |file: &Option<FileShapes>, key: &SymbolKey, blob: Option<String>| {
             let file = file.as_ref()?;
             let range = file.find(&key.name, key.nth)?.range;
-            let (start_line, end_line) = lines_of(&file.bytes, range);
+            let (start_line, end_line) = file.lines_of(range);
             let out = VersionOut {
                 blob: blob?,
                 start_line,

@@ -10,7 +10,7 @@ use bstr::ByteSlice;
 use super::{Hinted, inside};
 use crate::extract::{DefinitionKind, Extractor, Options};
 use crate::git::ObjectReader;
-use crate::history::{FileShapes, HistoryError, Lives, Reading, Shape, SymbolBatch, SymbolKey, lines_of};
+use crate::history::{FileShapes, HistoryError, Lives, Reading, Shape, SymbolBatch, SymbolKey};
 use crate::model::{BlobId, RepoPath, quoted, with_stand_ins, without_stand_ins};
 use crate::query::{
     DeletedSymbol, FileFilter, PartQuery, Sources, SymbolQuery, SymbolRequest, deleted_symbols, is_called, kind_name,
@@ -125,7 +125,7 @@ impl Targets<'_> {
             return Ok(Target::Symbol(key));
         }
         let shapes = file.iter().flat_map(|file| &file.shapes);
-        let lines = |shape: &Shape| file.as_ref().map_or(1, |file| lines_of(&file.bytes, shape.range).0);
+        let lines = |shape: &Shape| file.as_ref().map_or(1, |file| file.lines_of(shape.range).0);
         let mut candidates: Vec<CandidateTarget> = shapes
             .filter(|shape| is_called(shape.qualified.as_bytes(), &key.name))
             .map(|shape| candidate(shape.key(&key.path), shape.kind, lines(shape)))
@@ -262,10 +262,8 @@ impl Targets<'_> {
             };
             let file = FileShapes::of(&mut Extractor::new(Options::default()), path, bytes);
             let now = self.shapes(path)?;
-            let is_there = |shape: &Shape| {
-                now.as_ref()
-                    .is_some_and(|now| now.find(&shape.qualified, shape.nth).is_some())
-            };
+            let known = now.as_ref().map(FileShapes::names).unwrap_or_default();
+            let is_there = |shape: &Shape| known.contains(&shape.numbered_name());
             let named = file
                 .shapes
                 .iter()
@@ -273,7 +271,7 @@ impl Targets<'_> {
             found.extend(
                 named
                     .filter(|shape| !is_there(shape))
-                    .map(|shape| candidate(shape.key(path), shape.kind, lines_of(&file.bytes, shape.range).0)),
+                    .map(|shape| candidate(shape.key(path), shape.kind, file.lines_of(shape.range).0)),
             );
         }
         Ok(found)
