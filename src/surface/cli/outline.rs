@@ -45,7 +45,10 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &OutlineArgs, ou
         max_tokens: args.max_tokens,
         filter,
     };
-    let found = outline(&Sources::new(view, &workspace.repository), &question)?;
+    let found = outline(
+        &Sources::new(view, &workspace.repository).until(&INTERRUPTED),
+        &question,
+    )?;
     let answer = OutlineOut {
         provenance: ProvenanceOut::of(view),
         path: shown(&question.path),

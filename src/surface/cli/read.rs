@@ -33,7 +33,11 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ReadArgs, outpu
     let started = Instant::now();
     let target = read_target(view, &inside(workspace, &args.target))?;
     let queries: Vec<PartQuery> = target.part.into_iter().chain(queries).collect();
-    let outcome = read(&Sources::new(view, &workspace.repository), target.file, &queries)?;
+    let outcome = read(
+        &Sources::new(view, &workspace.repository).until(&INTERRUPTED),
+        target.file,
+        &queries,
+    )?;
     if output.json {
         output.json(&ReadOut {
             provenance: ProvenanceOut::of(view),

@@ -41,7 +41,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &SymbolArgs, out
     let opened = workspace.view(&global.reference, &CliProgress::new(global.quiet), &INTERRUPTED)?;
     let view = &opened.view;
     let started = Instant::now();
-    let sources = Sources::new(view, &workspace.repository);
+    let sources = Sources::new(view, &workspace.repository).until(&INTERRUPTED);
     let request = SymbolRequest {
         query: query(workspace, view, args)?,
         filter,
