@@ -1,5 +1,7 @@
 //! Definitions as answers name them: with container, lines and an id.
 
+use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::extract::{Definition, DefinitionKind, Extraction};
@@ -93,6 +95,26 @@ pub(super) struct FileDefinitions<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) lines: &'a LineStarts<'a>,
     pub(super) extraction: &'a Extraction,
+    pub(super) numbers: Numbers,
+}
+
+/// Which of those with its qualified name each definition of a file is, from 1; counted when the first id is made.
+#[derive(Default)]
+pub(super) struct Numbers(OnceCell<Vec<u32>>);
+
+impl Numbers {
+    fn of(&self, index: u32, definitions: &[Definition]) -> u32 {
+        let count = || {
+            let mut n_named: HashMap<String, u32> = HashMap::new();
+            let mut number = |definition| {
+                let nth = n_named.entry(qualified_name(definitions, definition)).or_default();
+                *nth += 1;
+                *nth
+            };
+            definitions.iter().map(&mut number).collect()
+        };
+        self.0.get_or_init(count)[index as usize]
+    }
 }
 
 impl FileDefinitions<'_> {
@@ -111,7 +133,7 @@ impl FileDefinitions<'_> {
             name: definition.name.clone(),
             kind: definition.kind,
             container: (!containers.is_empty()).then(|| containers.join(".")),
-            signature: signature_line(&text(definition.signature)),
+            signature: signature_line(self.bytes.get(definition.signature.as_usize()).unwrap_or_default()),
             start_line,
             end_line,
             name_line: self.lines.line_of(definition.name_range.start as usize),
@@ -123,11 +145,9 @@ impl FileDefinitions<'_> {
     fn id(&self, index: u32, definition: &Definition) -> String {
         let definitions = &self.extraction.definitions;
         let name = qualified_name(definitions, definition);
-        let before = &definitions[..index as usize];
-        let same = |other: &&Definition| other.name == definition.name && qualified_name(definitions, other) == name;
-        match before.iter().filter(same).count() {
-            0 => format!("{}#{name}", self.path),
-            n_before => format!("{}#{name}~{}", self.path, n_before + 1),
+        match self.numbers.of(index, definitions) {
+            1 => format!("{}#{name}", self.path),
+            nth => format!("{}#{name}~{nth}", self.path),
         }
     }
 }
@@ -167,9 +187,19 @@ pub(super) fn whole_lines(bytes: &[u8], range: Range<usize>) -> Range<usize> {
     start..if ends { range.end + n_after + 1 } else { range.end }
 }
 
-/// A signature without line breaks and runs of blanks.
-pub(super) fn signature_line(text: &str) -> String {
-    let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+/// A signature without line breaks and runs of blanks. No more of it is looked at than is shown: many definitions may have one.
+pub(super) fn signature_line(bytes: &[u8]) -> String {
+    let mut line = String::new();
+    for word in bytes.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
+        if line.len() > MAX_SIGNATURE_BYTES {
+            break;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        let word = &word[..word.len().min(MAX_SIGNATURE_BYTES + 4)];
+        line.push_str(&String::from_utf8_lossy(word));
+    }
     line.truncate(line.trim_end_matches([';', '{', ' ']).len());
     if line.len() > MAX_SIGNATURE_BYTES {
         let mut cut = MAX_SIGNATURE_BYTES;
@@ -216,6 +246,7 @@ mod tests {
             bytes,
             lines: &lines,
             extraction: &extraction,
+            numbers: Numbers::default(),
         };
         let ids: Vec<String> = (0..extraction.definitions.len() as u32)
             .map(|index| file.found(index).unwrap())

@@ -2,27 +2,26 @@
 
 use std::ops::Range;
 
-/// The place of one line in so many is kept; those between are counted, so that a file of nothing but line breaks takes no more memory.
-const LINES_PER_MARK: usize = 64;
+/// For each so many bytes the line breaks before them are kept; those between are counted. Neither a file of nothing but line breaks nor
+/// one of a single line takes more memory or time.
+const BYTES_PER_MARK: usize = 512;
 
 /// Where the lines of a file begin. Lines are 1-based here; the nothing behind a last line break is no line.
 #[derive(Clone, Debug)]
 pub struct LineStarts<'b> {
     bytes: &'b [u8],
-    /// Where each [`LINES_PER_MARK`]th line begins, the first one's 0 included.
-    marks: Vec<usize>,
+    /// How many line breaks come before each [`BYTES_PER_MARK`]th byte, the first one's 0 included.
+    marks: Vec<u32>,
     n_lines: usize,
 }
 
 impl<'b> LineStarts<'b> {
     /// The lines of `bytes`.
     pub fn of(bytes: &'b [u8]) -> Self {
-        let (mut marks, mut n_breaks) = (vec![0], 0);
-        for at in memchr::memchr_iter(b'\n', bytes) {
-            n_breaks += 1;
-            if n_breaks % LINES_PER_MARK == 0 {
-                marks.push(at + 1);
-            }
+        let (mut marks, mut n_breaks) = (Vec::with_capacity(bytes.len() / BYTES_PER_MARK + 1), 0);
+        for piece in bytes.chunks(BYTES_PER_MARK) {
+            marks.push(n_breaks as u32);
+            n_breaks += memchr::memchr_iter(b'\n', piece).count();
         }
         let has_rest = bytes.last().is_some_and(|last| *last != b'\n');
         Self {
@@ -40,9 +39,9 @@ impl<'b> LineStarts<'b> {
     /// The line that holds the byte at `offset`; the last one for offsets behind the end.
     pub fn line_of(&self, offset: usize) -> u32 {
         let offset = offset.min(self.bytes.len().saturating_sub(1));
-        let mark = self.marks.partition_point(|&start| start <= offset) - 1;
-        let n_between = memchr::memchr_iter(b'\n', &self.bytes[self.marks[mark]..offset]).count();
-        (mark * LINES_PER_MARK + n_between + 1) as u32
+        let mark = offset / BYTES_PER_MARK;
+        let n_between = memchr::memchr_iter(b'\n', &self.bytes[mark * BYTES_PER_MARK..offset]).count();
+        self.marks.get(mark).copied().unwrap_or_default() + n_between as u32 + 1
     }
 
     /// The bytes of the lines `first..=last`, line breaks included; empty where there are no such lines.
@@ -55,14 +54,14 @@ impl<'b> LineStarts<'b> {
         if n_before >= self.n_lines {
             return self.bytes.len();
         }
-        let mark = self.marks[n_before / LINES_PER_MARK];
-        match n_before % LINES_PER_MARK {
-            0 => mark,
-            n_more => {
-                let mut breaks = memchr::memchr_iter(b'\n', &self.bytes[mark..]);
-                breaks.nth(n_more - 1).map_or(self.bytes.len(), |at| mark + at + 1)
-            }
+        if n_before == 0 {
+            return 0;
         }
+        let mark = self.marks.partition_point(|&n_breaks| (n_breaks as usize) < n_before) - 1;
+        let n_more = n_before - self.marks[mark] as usize;
+        let start = mark * BYTES_PER_MARK;
+        let mut breaks = memchr::memchr_iter(b'\n', &self.bytes[start..]);
+        breaks.nth(n_more - 1).map_or(self.bytes.len(), |at| start + at + 1)
     }
 
     /// The first and last line of a range of bytes; blank ends of it do not count as long as something is left.
@@ -94,8 +93,8 @@ mod tests {
     fn lines_between_two_marks_are_counted() {
         let bytes = "ab\n".repeat(1000).into_bytes();
         let lines = LineStarts::of(&bytes);
-        assert_eq!((lines.count(), lines.marks.len()), (1000, 1000 / LINES_PER_MARK + 1));
-        for line in [1, 63, 64, 65, 66, 128, 129, 999, 1000] {
+        assert_eq!((lines.count(), lines.marks.len()), (1000, 3000 / BYTES_PER_MARK + 1));
+        for line in [1, 2, 170, 171, 172, 341, 342, 343, 999, 1000] {
             let start = (line as usize - 1) * 3;
             assert_eq!(lines.range(line, line), start..start + 3);
             assert_eq!([start, start + 2].map(|at| lines.line_of(at)), [line; 2]);

@@ -95,10 +95,12 @@ pub(super) fn weighed(files: &[Mentioning], is_wanted: impl Fn(DefinitionKind) -
         .collect();
     let named: Vec<_> = named.into_iter().collect();
     let weigh = |(name, definitions): &(&str, Vec<(usize, u32)>)| -> Vec<(usize, u32, f32)> {
-        let by = mentioning.get(name).map_or(&[][..], Vec::as_slice);
-        let is_common = definitions.len() > MAX_OF_A_NAME;
+        let by = match definitions.len() > MAX_OF_A_NAME {
+            true => &[][..],
+            false => mentioning.get(name).map_or(&[][..], Vec::as_slice),
+        };
         let weight = |&(at, index): &(usize, u32)| {
-            let others = by.iter().filter(|other| **other != at && !is_common);
+            let others = by.iter().filter(|other| **other != at);
             let sum: f32 = others
                 .map(|&other| mention(&files[other], &files[at], index, &places))
                 .sum();

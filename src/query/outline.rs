@@ -9,7 +9,7 @@ use crate::extract::{self, DefinitionKind, Heading, Import};
 use crate::model::{Lang, quoted, with_stand_ins, without_stand_ins};
 use crate::snapshot::{FileId, View};
 
-use super::definition::{FileDefinitions, FoundDefinition};
+use super::definition::{FileDefinitions, FoundDefinition, Numbers};
 use super::filter::{FileFilter, is_test_path};
 use super::lines::LineStarts;
 use super::mentions::{self, Mentioning};
@@ -475,6 +475,7 @@ fn of_each<T: Send>(
             bytes: &bytes,
             lines: &LineStarts::of(&bytes),
             extraction: &extraction,
+            numbers: Numbers::default(),
         }))
     };
     let made = files.par_iter().map_init(|| sources.reader(), one);

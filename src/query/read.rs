@@ -9,7 +9,7 @@ use crate::index::lexical::normal_name;
 use crate::model::{RepoPath, quoted, with_stand_ins, without_stand_ins};
 use crate::snapshot::{FileId, View};
 
-use super::definition::{FileDefinitions, FoundDefinition, qualified_name};
+use super::definition::{FileDefinitions, FoundDefinition, Numbers, qualified_name};
 use super::lines::LineStarts;
 use super::near::Near;
 use super::source::{Source, SourceError, Sources, too_large};
@@ -409,6 +409,7 @@ impl Text<'_> {
             bytes: self.bytes,
             lines: self.lines,
             extraction: &self.extraction,
+            numbers: Numbers::default(),
         };
         let definitions = &self.extraction.definitions;
         let all = (0..definitions.len() as u32).filter_map(|index| of_file.found(index));

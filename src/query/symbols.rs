@@ -1,6 +1,6 @@
 //! Definitions by name, by prefix, or by a place where the name stands.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::artifact::ReadError as ArtifactError;
 use crate::extract::{DefinitionKind, Extraction, Reference, ReferenceKind};
@@ -8,7 +8,7 @@ use crate::index::lexical::{LexicalError, normal_name};
 use crate::model::quoted;
 use crate::snapshot::{FileId, View};
 
-use super::definition::{FileDefinitions, FoundDefinition};
+use super::definition::{FileDefinitions, FoundDefinition, Numbers};
 use super::filter::{FileFilter, is_test_path};
 use super::grep::GrepLine;
 use super::lines::LineStarts;
@@ -248,6 +248,7 @@ impl Finder<'_> {
             bytes: &bytes,
             lines: &LineStarts::of(&bytes),
             extraction: &extraction,
+            numbers: Numbers::default(),
         };
         Ok(indices
             .into_iter()
@@ -363,6 +364,7 @@ impl Finder<'_> {
             bytes: &bytes,
             lines: &lines,
             extraction: &extraction,
+            numbers: Numbers::default(),
         };
         if !defined.is_empty() {
             return Ok(SymbolOutcome {
@@ -402,7 +404,11 @@ impl Finder<'_> {
         references: impl Iterator<Item = &'r Reference>,
     ) -> Result<Vec<FoundDefinition>, SymbolError> {
         let mut definitions: Vec<FoundDefinition> = Vec::new();
+        let (mut asked, mut known) = (HashSet::new(), HashSet::new());
         for reference in references {
+            if !asked.insert((&reference.name, &reference.qualifier)) {
+                continue;
+            }
             let mut of_reference = Vec::new();
             for file in self.defining_files(&normal_name(&reference.name))? {
                 of_reference.extend(self.in_file(file, &reference.name, &[])?);
@@ -415,8 +421,7 @@ impl Finder<'_> {
             if of_reference.iter().any(is_qualified) {
                 of_reference.retain(is_qualified);
             }
-            let is_new = |found: &FoundDefinition| !definitions.iter().any(|known| known.id == found.id);
-            of_reference.retain(is_new);
+            of_reference.retain(|found| known.insert((found.file, found.index)));
             definitions.extend(of_reference);
         }
         Ok(definitions)
@@ -493,8 +498,10 @@ impl UsageKind {
 /// What is known of the lines of a file about one name.
 #[derive(Default)]
 struct LineFacts {
-    defined: Vec<u32>,
-    referred: Vec<(u32, ReferenceKind)>,
+    defined: HashSet<u32>,
+    /// By line; the first in each.
+    referred: HashMap<u32, ReferenceKind>,
+    /// First and last lines, in source order, none of which holds another.
     imported: Vec<(u32, u32)>,
 }
 
@@ -514,31 +521,39 @@ impl LineFacts {
         let named = extraction.definitions.iter().filter(|known| known.name == name);
         facts.defined.extend(named.map(|known| line_of(known.name_range.start)));
         let imports = extraction.imports.iter();
-        facts
-            .imported
-            .extend(imports.map(|import| starts.of_range(&bytes, import.range.as_usize())));
+        facts.imported = outermost(imports.map(|import| starts.of_range(&bytes, import.range.as_usize())));
         let references = segment.artifacts.references(local)?;
         let named = references.iter().filter(|known| known.name == name);
-        facts
-            .referred
-            .extend(named.map(|known| (line_of(known.range.start), known.kind)));
+        for known in named {
+            facts.referred.entry(line_of(known.range.start)).or_insert(known.kind);
+        }
         Ok(facts)
     }
 
     /// How a line uses the name; `None` if it defines it.
     fn kind(&self, line: u32) -> Option<UsageKind> {
-        if let Some((_, kind)) = self.referred.iter().find(|(number, _)| *number == line) {
+        if let Some(kind) = self.referred.get(&line) {
             return Some(UsageKind::Reference(*kind));
         }
-        if self
-            .imported
-            .iter()
-            .any(|(first, last)| (*first..=*last).contains(&line))
-        {
+        let after = self.imported.partition_point(|(first, _)| *first <= line);
+        if after > 0 && line <= self.imported[after - 1].1 {
             return Some(UsageKind::Import);
         }
         (!self.defined.contains(&line)).then_some(UsageKind::Text)
     }
+}
+
+/// Ranges of lines without those that lie in another, ascending.
+fn outermost(ranges: impl Iterator<Item = (u32, u32)>) -> Vec<(u32, u32)> {
+    let mut ranges: Vec<(u32, u32)> = ranges.collect();
+    ranges.sort_unstable_by_key(|&(first, last)| (first, std::cmp::Reverse(last)));
+    let mut end = 0;
+    ranges.retain(|&(_, last)| {
+        let is_further = last > end;
+        end = end.max(last);
+        is_further
+    });
+    ranges
 }
 
 /// Tells how the lines of a file that hold `name` as a word use it; lines that define it are left out.
@@ -567,6 +582,12 @@ mod tests {
         assert!(is_in_order(&names(&["src", "parser"]), &around));
         assert!(is_in_order::<&str>(&[], &around));
         assert!(!is_in_order(&names(&["parser", "query"]), &around));
+    }
+
+    #[test]
+    fn ranges_of_lines_in_others_are_left_out() {
+        let ranges = [(5, 5), (1, 4), (2, 3), (1, 1), (5, 9), (8, 12)];
+        assert_eq!(outermost(ranges.into_iter()), [(1, 4), (5, 9), (8, 12)]);
     }
 
     #[test]

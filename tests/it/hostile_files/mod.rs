@@ -5,6 +5,7 @@
 //! room to do so. With `CODESCOUT_LONG_TESTS` each text is extracted in each language at 700 KB, and the slowest are
 //! printed; use a release build.
 
+mod namesakes;
 mod patterns;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,123 @@
+//! Files of very many definitions of one name, and of very many uses of one.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use codescout::extract::{Extractor, Options};
+use codescout::history::{FilePair, FileShapes, symbol_deltas};
+use codescout::model::RepoPath;
+use codescout::query::{
+    FileFilter, PartQuery, PatternOptions, Sources, SymbolQuery, SymbolRequest, grep, map, read, symbols, symbols_of,
+    usages,
+};
+
+use crate::grep::all_lines;
+use crate::indexed::{Indexed, NEVER};
+use crate::support::TestRepo;
+use crate::support::cpu_time::cpu_time;
+
+const N_LINES: usize = 20_000;
+/// CPU time of one question, in a debug build.
+const MAX_CPU_TIME: Duration = Duration::from_secs(1);
+
+/// Runs on a thread of its own, so that all of its time is counted.
+fn timed<T: Send>(what: &str, ask: impl FnOnce() -> T + Send) -> T {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    pool.install(|| {
+        let start = cpu_time();
+        let answer = ask();
+        let took = cpu_time().saturating_sub(start);
+        assert!(took < MAX_CPU_TIME, "{what} took {took:?}");
+        answer
+    })
+}
+
+#[test]
+fn definitions_of_one_name_take_time_in_proportion() {
+    let repo = TestRepo::new("//- b.c\nvoid b() { a(); }\n");
+    repo.write("a.c", "fn a(){}\n".repeat(N_LINES));
+    repo.commit("namesakes");
+    let index = Indexed::new(repo.root());
+    let view = index.view("HEAD");
+    let sources = Sources::new(&view, &index.workspace.repository);
+    let file = view.find_text("a.c").unwrap();
+
+    let outline = timed("outline", || symbols_of(&sources, &[file], usize::MAX).unwrap());
+    assert_eq!(outline[0].definitions[N_LINES - 1].1.id, format!("a.c#a~{N_LINES}"));
+    let part = PartQuery::Definition(format!("a~{N_LINES}"));
+    let found = timed("read", || read(&sources, file, &[part]).unwrap());
+    assert_eq!(found.parts[0].start_line, N_LINES as u32);
+    let files: Vec<_> = view.files().map(|(id, _)| id).collect();
+    timed("map", || map(&sources, &files, &[], 1000).unwrap());
+    for name in ["a", "a.c#a~3"] {
+        let request = SymbolRequest {
+            query: SymbolQuery::Named(name.to_owned()),
+            filter: FileFilter::default(),
+            kinds: Vec::new(),
+        };
+        let found = timed("symbol", || symbols(&sources, &request).unwrap());
+        assert_eq!(found.definitions.len(), if name == "a" { N_LINES } else { 1 });
+    }
+}
+
+#[test]
+fn many_names_in_one_line_take_time_in_proportion() {
+    let repo = TestRepo::new("//- b.c\nvoid b() {}\n");
+    let definition = format!("int a() {{ /* {} */ }} ", "-".repeat(100));
+    repo.write("a.c", definition.repeat(N_LINES));
+    repo.commit("one line");
+    let index = Indexed::new(repo.root());
+    let view = index.view("HEAD");
+    let sources = Sources::new(&view, &index.workspace.repository);
+    let file = view.find_text("a.c").unwrap();
+    let part = PartQuery::Symbol("a".to_owned());
+    let found = timed("read", || read(&sources, file, &[part]).unwrap());
+    assert_eq!(found.parts.len(), N_LINES);
+}
+
+#[test]
+fn uses_of_one_name_take_time_in_proportion() {
+    let calls = "foo();\n".repeat(N_LINES);
+    let repo = TestRepo::new("//- a.rs\nfn foo() {}\n");
+    repo.write("r.rs", format!("fn all() {{\n{calls}}}\n"));
+    repo.write("v.rs", "use foo;\n".repeat(N_LINES));
+    repo.write("d.rs", "fn foo() {}\n".repeat(N_LINES));
+    repo.commit("uses");
+    let index = Indexed::new(repo.root());
+    let view = index.view("HEAD");
+    let sources = Sources::new(&view, &index.workspace.repository);
+    let mut found = Vec::new();
+    grep(
+        &sources,
+        &all_lines("foo", PatternOptions::default()),
+        &NEVER,
+        &mut |matches| {
+            found.push((matches.file, matches.lines.clone()));
+            ControlFlow::Continue(())
+        },
+    );
+    assert_eq!(found.len(), 4);
+    let n_uses = found
+        .iter()
+        .map(|(file, lines)| timed("references", || usages(&sources, *file, "foo", lines).unwrap().len()));
+    assert_eq!(n_uses.sum::<usize>(), 2 * N_LINES);
+}
+
+#[test]
+fn changes_of_namesakes_take_time_in_proportion() {
+    let path = RepoPath::new("a.c");
+    let mut extractor = Extractor::new(Options::default());
+    let text = "int a() { return 1; }\n".repeat(N_LINES);
+    let mut shapes = |text: &str| {
+        Some((
+            path.clone(),
+            FileShapes::of(&mut extractor, &path, text.as_bytes().to_vec()),
+        ))
+    };
+    let pair = FilePair {
+        old: shapes(&text),
+        new: shapes(&text.replacen("return 1", "return 2", 1)),
+    };
+    let deltas = timed("diff", || symbol_deltas(&[pair]));
+    assert_eq!(deltas.len(), 1);
+}
