@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Match, Regex};
 
-use super::value::is_reference;
+use super::value::{is_random_word, is_reference};
 
 /// In a form, an argument of a command.
 const ARGUMENT: &str = "ARGUMENT";
@@ -25,7 +25,14 @@ const FORMS: &[&str] = &[
     r"\b(sk-[A-Za-z0-9_-]{20,}|[srp]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{24,}|sq0(?:atp|csp)-[A-Za-z0-9_-]{22,}|shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}|hf_[A-Za-z0-9]{30,}|gsk_[A-Za-z0-9]{40,}|r8_[A-Za-z0-9]{30,}|xai-[A-Za-z0-9]{40,}|pplx-[A-Za-z0-9]{40,}|AGE-SECRET-KEY-1[A-Z0-9]{50,})",
     r"\b([0-9]{8,10}:[A-Za-z0-9_-]{35}\b|[0-9a-f]{32}-us[0-9]{1,2}\b|[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40,}|[A-Za-z0-9_~.-]{3}8Q~[A-Za-z0-9_~.-]{31,34})",
     r"\b(eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,})",
-    r"(?:hooks\.slack\.com/(?:services|workflows|triggers)|discord(?:app)?\.com/api/webhooks/[0-9]+)/([A-Za-z0-9/_-]{30,})",
+    r"(?:hooks\.slack\.com/(?:services|workflows|triggers)|discord(?:app)?\.com/api/(?:v[0-9]+/)?webhooks/[0-9]+|office\.com/webhook(?:b2)?)/([A-Za-z0-9/_@-]{20,})",
+    // A private key of PuTTY.
+    r"\bPrivate-Lines: *[0-9]+\s+([\s\S]*?)(?:Private-MAC|\z)",
+    r"\bPrivate-MAC: *(\S+)",
+    // Hashes of passwords.
+    r"(\$(?:[1567y]|2[abxy]?|gy|apr1|argon2(?:id|i|d)|pbkdf2[a-z0-9-]*|scrypt)\$(?:[A-Za-z0-9./=,+-]*\$){0,3}[A-Za-z0-9./=+-]{20,})",
+    // The key in a section of settings.
+    r#"(?i)["'](?:jwt|hmac|aes|encryption|signing)\w*["']\s*:\s*\{[^{}]{0,300}?["']\w*key["']\s*:\s*["']([^"'\n]{4,})["']"#,
     // Signed addresses of Azure.
     r#"(?:SharedAccessSignature=|[?&]sig=)([^;\s"'<>&]{16,})"#,
     // Passwords in URLs, which are no ports; in addresses of Oracle and Go.
@@ -42,8 +49,18 @@ const FORMS: &[&str] = &[
     r"\bredis-cli\bARGS-a\s+ARGUMENT",
     r"\bmachine\s+\S+\s+login\s+\S+\s+password\s+(\S{4,})",
     r#"(?i)\bidentified\s+(?:with\s+\S+\s+)?by\s+(?:password\s+)?["']([^"'\n]+)["']"#,
-    r#"(?i)\bauthorization["']?\s*\]?\s*[:=,]\s*\\?["']?(?:basic|bearer|token|api-?key|key|digest|negotiate|oauth|jwt|ssws)\s+([^\s"'`$<{\\]{4,})"#,
+    r#"(?i)\bauthorization["']?\s*\]?(?:\s*[:=,]\s*\\?["']?|\s+\\?["'])(?:basic|bearer|token|api-?key|key|digest|negotiate|oauth|jwt|ssws)\s+([^\s"'`$<{\\]{4,})"#,
 ];
+
+/// Forms that other text has too: only values that look like no word are secrets.
+const FORMS_OF_MORE: &[&str] = &[
+    // A line of `.pgpass`.
+    r"(?m)^[\w.*/-]+:(?:[0-9]{4,5}|\*):[^:\s]+:[^:\s]+:([^:\s]{4,})\r?$",
+    r#"(?i)\bcookie["']?\s*[:,]\s*\\?["']?(?:[^\n"']{0,200};\s*)?[\w.-]*(?:sid|sess|auth|token|id|csrf|remember)[\w.-]*=([^\s;"'`$<{\\]{8,})"#,
+];
+/// A key in JSON, and those of its members that are private.
+const JSON_WEB_KEY: &str = r#"\{[^{}]*["']kty["'][^{}]*"#;
+const PRIVATE_MEMBER: &str = r#"["'](?:d|p|q|dp|dq|qi|k)["']\s*:\s*["']([A-Za-z0-9_=-]{8,})["']"#;
 
 /// Made when the first text leaves: most calls send none.
 static COMPILED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
@@ -51,7 +68,7 @@ static COMPILED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         let form = form.replace(ARGUMENT, ARGUMENT_FORM).replace(ARGUMENTS, ARGUMENTS_FORM);
         Regex::new(&form.replace(r"\b", r"(?-u:\b)")).expect("the forms are tested")
     };
-    FORMS.iter().map(compiled).collect()
+    FORMS.iter().chain(FORMS_OF_MORE).map(compiled).collect()
 });
 
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
@@ -61,5 +78,19 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
             .filter(|secret| !secret.is_empty() && !is_reference(secret.as_str()))
             .map(|secret| secret.range())
     };
-    COMPILED.iter().flat_map(secrets_of).collect()
+    let is_random = |secret: &Range<usize>| is_random_word(&text[secret.clone()]);
+    let (forms, forms_of_more) = COMPILED.split_at(FORMS.len());
+    let of_more = forms_of_more.iter().flat_map(secrets_of).filter(is_random);
+    let known = forms.iter().flat_map(secrets_of);
+    known.chain(of_more).chain(members_of_keys(text)).collect()
+}
+
+fn members_of_keys(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let members_of = |key: Match<'_>| {
+        let members = form!(PRIVATE_MEMBER).captures_iter(key.as_str());
+        let members = members.filter_map(|member| member.get(1).map(|value| value.range()));
+        let members = members.map(|range| key.start() + range.start..key.start() + range.end);
+        members.collect::<Vec<_>>()
+    };
+    form!(JSON_WEB_KEY).find_iter(text).flat_map(members_of)
 }

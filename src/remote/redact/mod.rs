@@ -286,6 +286,83 @@ mod tests {
         assert!(passed.is_empty(), "{passed:#?}");
     }
 
+    /// Ways to write a random secret, which `§` stands for.
+    const WRITTEN_AT_RANDOM: &[&str] = &[
+        "local password = [[§]]",
+        "set :session_secret, \"§\"",
+        "os.environ.setdefault(\"SECRET_KEY\", \"§\")",
+        "storePassword(\"§\")",
+        "storePassword \"§\"",
+        "jwtKey := []byte(\"§\")",
+        "\"Jwt\": {\"Key\": \"§\"}",
+        "\"Jwt\": {\n    \"Issuer\": \"me\",\n    \"Key\": \"§\"\n}",
+        "AES_KEY = \"§\"",
+        "hmacKey: \"§\"",
+        "cookie_key: §",
+        "aws configure set aws_secret_access_key §",
+        "buildConfigField(\"String\", \"API_KEY\", \"\\\"§\\\"\")",
+        "buildConfigField \"String\", \"API_KEY\", \"\\\"§\\\"\"",
+        "resValue \"string\", \"google_api_key\", \"§\"",
+        "resValue(\"string\", \"google_api_key\", \"§\")",
+        "read -r SECRET <<EOF\n§\nEOF",
+        "localhost:5432:db:user:§",
+        "*:*:*:user:§",
+        "proxy_set_header Authorization \"Basic §\";",
+        "export GH_PAT=§",
+        "\"password\", \"§\"",
+        "if password == \"§\"",
+        "if (password === \"§\") {",
+        "Password: **§**",
+        "**Password**: `§`",
+        "client-key-data: §",
+        "root:$6$salt$§abcdefghijklmnop:19000:0:99999:7:::",
+        "user:$apr1$abcdefgh$§abcdefgh",
+        "user:$2y$10$§abcdefghijklmnopqrstuvwxyzabcdefghijkl",
+        "{\"kty\": \"RSA\", \"n\": \"abc\", \"e\": \"AQAB\", \"d\": \"§\"}",
+        "{\"kty\": \"RSA\", \"p\": \"§\", \"q\": \"§\"}",
+        "{\"k\": \"§\", \"kty\": \"oct\"}",
+        "PuTTY-User-Key-File-3: ssh-ed25519\nPrivate-Lines: 1\n§\nPrivate-MAC: §",
+        "Private-MAC: §",
+        "Set-Cookie: sid=§; Path=/",
+        "Cookie: session=§",
+        "https://acme.webhook.office.com/webhookb2/§@1234/IncomingWebhook/§abcd/§",
+        "https://hooks.slack.com/services/T00000000/B00000000/§abcdefgh",
+        "https://discord.com/api/webhooks/123456789012/§abcdefghijklmnopqrstuvwxyz",
+        "masterauth §",
+        "requirepass §",
+        "smtp_pass = §",
+        "host1 ansible_host=1.2.3.4 ansible_ssh_pass=§",
+        "psk=\"§\"",
+        "network={\n    ssid=\"x\"\n    psk=\"§\"\n}",
+        "curl -H \"X-Vault-Token: §\" https://x",
+        "curl --header \"PRIVATE-TOKEN: §\" https://x",
+        "keytool -genkey -storepass § -alias x",
+        "gpg --batch --passphrase § -d x",
+        "openssl rsa -passin pass:§ -in x",
+        "kubeadm join 1.2.3.4:6443 --token § --discovery",
+        "helm upgrade x --set auth.password=§ y",
+        ": \"${DB_PASSWORD:=§}\"",
+        ": \"${DB_PASSWORD:-§}\"",
+        "Connect-X -ApiKey § -Password §",
+        "\"password\": \",x §\"",
+        "{\\\"Jwt\\\": 1, \\\"password\\\": \\\"§\\\"}",
+        "setPassword(\"user\", \"§\")",
+        "password = [=[§]=]",
+    ];
+
+    #[test]
+    fn no_way_to_write_a_random_secret_passes() {
+        let secret = "Zq01xK7mPw4Lt9";
+        let passed: Vec<String> = WRITTEN_AT_RANDOM
+            .iter()
+            .map(|text| text.replace('§', secret))
+            .flat_map(|text| [format!("first = 1\n{text}\nlast = 2\n"), text])
+            .map(|text| redacted(&text))
+            .filter(|left| left.contains(secret))
+            .collect();
+        assert!(passed.is_empty(), "{passed:#?}");
+    }
+
     #[test]
     fn a_key_that_is_cut_into_parts_does_not_pass() {
         let line = |number: u32| format!("{number:02}IEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj");
@@ -367,6 +444,17 @@ mod tests {
             "Parse each token:\n\n```\nlet x = 1;\n```\n",
             "Pass 'abcd' or \"efgh\" to it.",
             "the user's password isn't in the file's 'other' part",
+            "argument ``local_auth=True``. See :doc:`/appcontext` for more detail.",
+            "Never pass :data:`current_app` as sender to a signal.",
+            "if password == \"\" || token == \"x86_64\": return",
+            "primary_key: true\nforeign_key = \"user_id\"\ncache_key = \"user:list\"\n",
+            "[\"password\", \"email\"], fields = [\"user\", \"password\", \"created_at\"]",
+            "validates :password, presence: true\ncompat = \"x11\"\nPATH=/usr/bin:/bin\n",
+            "file.c:1234:main:error:expected",
+            "{\"d\": \"hello world\", \"p\": \"paragraphs\"}",
+            "Cookie: the header that browsers send",
+            "tokens = [[first], [second]]",
+            "\"Jwt\": {\"Issuer\": \"https://example.com\"}",
         ] {
             assert_eq!(redacted(text), text);
         }

@@ -35,10 +35,10 @@ impl Name<'_> {
     }
 }
 
-const STRONG: &str = r"(?i:(?:pass(?:word|wd|wort|phrase|code)?|pwd|psw|secret|cred(?:ential)?)s?[0-9]*$|(?:^|[^a-z]|bind|root|user|db)pw[0-9]*$)|(?:[a-z]Pw[0-9]*$)";
-const KEYS: &str =
-    r"(?:api|access|account|auth|private|encryption|signing|master|shared|storage|service|session|ssh)[_.-]?key";
-const WEAK: &str = r"(?i:(?:token|KEYS|auth|authorization)s?[0-9]*$)";
+const STRONG: &str = r"(?i:(?:pass(?:word|wd|wort|phrase|code)?|pwd|psw|secret|cred(?:ential)?)s?[0-9]*$|(?:^|[^a-z]|bind|root|user|db)pw[0-9]*$|(?:^|[^a-z])psk$|^masterauth$)|(?:[a-z]Pw[0-9]*$)";
+const KEYS: &str = r"(?:api|access|account|auth|private|encryption|crypto|cipher|aes|hmac|jwt|cookie|secret|signing|master|shared|storage|service|session|ssh|client)[_.-]?key(?:[_.-]?data)?";
+const WEAK: &str =
+    r"(?i:(?:token|KEYS|auth|authorization)s?[0-9]*$|(?:^|[^a-z])(?:gh|github|gitlab|azure|ado|npm)_?pat$)";
 const MENTIONS: &str = r"(?i:password|passwd|passphrase|secret|token|credential|authorization|KEYS|(?:^|[_.-])(?:(?-i:PASS)|pwd|pw|auth)(?:[_.-]|$))|(?:[a-z](?:Pass|Pwd|Pw)[A-Z])";
 
 static STRENGTHS: LazyLock<[(Strength, Regex); 3]> = LazyLock::new(|| {
@@ -62,7 +62,7 @@ pub(super) fn sounds_secret(name: &str) -> bool {
 /// The names in `text` that sound secret, in order. Dots and dashes count as parts of a name. O(n) for n bytes.
 pub(super) fn names(text: &str) -> impl Iterator<Item = Name<'_>> {
     // All forms above contain one of these.
-    let hints = form!("(?i-u:pass|pwd|psw|pw|secret|token|cred|auth|key)");
+    let hints = form!("(?i-u:pass|pwd|psw|psk|pw|secret|token|cred|auth|key|(?:h|hub|lab|azure|ado|npm)_?pat)");
     let mut end = 0;
     hints.find_iter(text).filter_map(move |hint| {
         if hint.start() < end {

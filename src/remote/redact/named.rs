@@ -70,6 +70,7 @@ impl Place<'_> {
     fn values(&self) -> Vec<Range<usize>> {
         let of = [
             Self::assigned,
+            Self::compared,
             Self::passed,
             Self::listed,
             Self::enclosed,
@@ -83,7 +84,7 @@ impl Place<'_> {
     /// `name = value`, `"name": value`, `["name"] = value`, `name Type = value`.
     fn assigned(&self) -> Vec<Range<usize>> {
         let sign = form!(
-            r#"\A(?:\\*["'`](?:\s*\])?|(?:\s*\])?(?:\[[^\]\n]{0,20}\]| ?\{[^{}\n]{0,40}\})?[?!]?(?:[ \t]+[*A-Za-z][\w.*\[\]]*)?)([ \t]*)(:=|=>|<-|\|\||\?\?|[+.?|]{0,2}=|:)([ \t]*)"#
+            r#"\A(?:\\*["'`](?:\s*\])?|\*\*|(?:\s*\])?(?:\[[^\]\n]{0,20}\]| ?\{[^{}\n]{0,40}\})?[?!]?(?:[ \t]+[*A-Za-z][\w.*\[\]]*)?)([ \t]*)(:[=-]|=>|<-|\|\||\?\?|[+.?|]{0,2}=|:)([ \t]*)"#
         );
         let tuple = form!(r"^\s*(?:[a-z]+ )?[\w\s,]+,\s*$");
         let Some(found) = sign.captures(self.after()) else {
@@ -94,9 +95,13 @@ impl Place<'_> {
         if sign != "=>" && behind.is_empty() && self.text[at..].starts_with(['=', '~', ':']) {
             return Vec::new();
         }
+        // A symbol or a role, as in "Never pass :ref:`signal` as sender".
+        if sign == ":" && !before.is_empty() && self.text[at..].starts_with(|c: char| c.is_ascii_alphabetic()) {
+            return Vec::new();
+        }
         // The names of several values: `user, password = "…", "…"`.
         if self.is_behind(tuple) {
-            return value::arguments(&self.text[..line_end(self.text, at)], at, self.line.quote);
+            return value::arguments(&self.text[..line_end(self.text, at)], at, self.quote());
         }
         // As in the environment, in addresses and flags, and in properties files and YAML.
         let is_tight = sign == "=" && before.is_empty() && behind.is_empty();
@@ -108,46 +113,56 @@ impl Place<'_> {
         }
     }
 
-    /// `setName("value")`, `.name("user", "value")`, `Name{"value"}`.
-    fn passed(&self) -> Vec<Range<usize>> {
-        let setter = form!(
-            r"(?i)(?:^|\.)_*(?:set\w*|(?-i:(?:with|use|put|add|With|Use|Put|Add)[A-Z_]\w*)|\w*(?:basic|bearer)_?auth|k?(?:passw|passp|secret|api|access|private|db|user)\w*)$"
-        );
-        let open = form!(r"\A[({]\s*");
-        match open.find(self.after()).map(|open| self.name.end() + open.end()) {
-            Some(at)
-                if self.name.strength > Strength::Mentions
-                    && (setter.is_match(self.name.text) || self.before().ends_with("new "))
-                    && value::is_literal(self.text, at) =>
-            {
-                value::arguments(self.text, at, self.line.quote)
-            }
+    /// `name == "value"`, of values that look like no word.
+    fn compared(&self) -> Vec<Range<usize>> {
+        let sign = form!(r#"\A(?:["'`]?\s*\])?\s*(?:[!=]==?|\.equals\()\s*"#);
+        match sign.find(self.after()) {
+            Some(sign) if self.name.strength == Strength::Strong => self.random_literals(self.name.end() + sign.end()),
             _ => Vec::new(),
         }
     }
 
-    /// `("name", "value")`, `{"name", "value"}`, `"--name", "value"`.
+    /// `setName("value")`, `.name("user", "value")`, `Name{"value"}`; of other calls, values that look like no word.
+    fn passed(&self) -> Vec<Range<usize>> {
+        let setter = form!(
+            r"(?i)(?:^|\.)_*(?:set\w*|(?-i:(?:with|use|put|add|With|Use|Put|Add)[A-Z_]\w*)|\w*(?:basic|bearer)_?auth|k?(?:passw|passp|secret|api|access|private|db|user|store_?p|key_?p)\w*)$"
+        );
+        let open = form!(r"\A[({]\s*");
+        let Some(at) = open.find(self.after()).map(|open| self.name.end() + open.end()) else {
+            return Vec::new();
+        };
+        let is_setter = || setter.is_match(self.name.text) || self.before().ends_with("new ");
+        match self.name.strength {
+            Strength::Mentions => Vec::new(),
+            _ if value::is_literal(self.text, at) && is_setter() => value::arguments(self.text, at, self.quote()),
+            Strength::Strong => self.random_literals(at),
+            Strength::Weak => Vec::new(),
+        }
+    }
+
+    /// `("name", "value")`, `{"name", "value"}`, `"--name", "value"`, `set :name, "value"`; in other lists, values that look like no word.
     fn listed(&self) -> Vec<Range<usize>> {
-        let comma = form!(r#"\A["']\s*,\s*"#);
+        let comma = form!(r#"\A["']?\s*,\s*"#);
+        let symbol = form!(r"\bset[ (]:$");
         let Some(comma) = comma.find(self.after()) else {
             return Vec::new();
         };
         let at = self.name.end() + comma.end();
-        let is_flag = self.before().ends_with('-');
+        let is_quoted = self.after().starts_with(['"', '\'']);
+        let is_flag = is_quoted && self.before().ends_with('-') || symbol.is_match(last_bytes(self.before(), 40));
         let is_first = self.before().trim_end_matches(['"', '\'']).ends_with(['(', '{']);
         let is_last = |literal: &Range<usize>| {
             let after = self.text[literal.end..].trim_start_matches(['"', '\'', '`', '#']);
             after.trim_start().starts_with([')', '}'])
         };
-        let is_secret = self.name.strength > Strength::Mentions && (is_flag || is_first);
-        match is_secret && value::is_literal(self.text, at) {
-            true => self
-                .literals(at)
-                .into_iter()
-                .filter(|literal| is_flag || is_last(literal))
-                .collect(),
-            false => Vec::new(),
+        let is_item = is_quoted || self.before().ends_with(':');
+        if self.name.strength == Strength::Mentions || !(is_flag || is_item) || !value::is_literal(self.text, at) {
+            return Vec::new();
         }
+        let is_secret = |literal: &Range<usize>| {
+            is_flag || is_first && is_last(literal) || value::is_random_word(&self.text[literal.clone()])
+        };
+        self.literals(at).into_iter().filter(is_secret).collect()
     }
 
     /// `<name>value</name>`, also as CDATA.
@@ -161,13 +176,17 @@ impl Place<'_> {
 
     /// `name value` as a line, `--name value`, `ENV name value`, `name "value"`.
     fn behind_space(&self) -> Vec<Range<usize>> {
-        let space = form!(r"\A[ \t]+");
-        let command = form!(r"(?i)^\s*(?:env|arg|setx?|setenv|#\s*define)\s(?:.*\s)?$");
+        let space = form!(r"\A[ \t]+(?:<<<[ \t]*)?");
+        let command = form!(r"(?i)^\s*(?:env|arg|setx?|setenv|#\s*define|.*\sconfig(?:ure)?\s+set)\s(?:.*\s)?$");
+        let heredoc = form!(r#"\A<<[-~]?\\?["']?[A-Z_]"#);
         let rest = form!(r"\A[ \t]+\S+[ \t]*(?:\n|\z)");
         let Some(space) = space.find(self.after()) else {
             return Vec::new();
         };
         let at = self.name.end() + space.end();
+        if heredoc.is_match(&self.text[at..]) {
+            return value::block(self.text, at, 0).into_iter().collect();
+        }
         let before = self.line_before();
         let is_argument = before.ends_with('-') || self.is_behind(command);
         // Not the verb.
@@ -227,11 +246,12 @@ impl Place<'_> {
 
     /// Finds the value at `at`: a block, literals, words or a word.
     fn value(&self, at: usize, trust: Trust) -> Vec<Range<usize>> {
-        let tag = form!(r"\A(?:[!&][\w!:/.-]*[ \t]+)*");
+        let tag = form!(r"\A(?:[!&][\w!:/.-]*[ \t]+)*(?:\*\*)?");
         let at = at + tag.find(&self.text[at..]).map_or(0, |tag| tag.end());
         let column = self.line_before().trim_end_matches(['"', '\'']).len();
-        if let Some(block) = value::block(self.text, at, column) {
-            return vec![block];
+        let long_string = || value::long_string(self.text, at, trust);
+        if let Some(found) = value::block(self.text, at, column).or_else(long_string) {
+            return vec![found];
         }
         let words = || match self.is_first() && self.name.strength == Strength::Strong && trust != Trust::Any {
             true => value::words(self.text, at, self.text[..at].trim_end().ends_with('=')),
@@ -242,11 +262,21 @@ impl Place<'_> {
     }
 
     fn literals(&self, at: usize) -> Vec<Range<usize>> {
-        value::literals(self.text, at, self.line.quote)
+        value::literals(self.text, at, self.quote())
+    }
+
+    /// Those of the literals that look like no word.
+    fn random_literals(&self, at: usize) -> Vec<Range<usize>> {
+        let mut literals = match value::is_literal(self.text, at) {
+            true => self.literals(at),
+            false => Vec::new(),
+        };
+        literals.retain(|literal| value::is_random_word(&self.text[literal.clone()]));
+        literals
     }
 
     fn word(&self, at: usize, trust: Trust) -> Option<Range<usize>> {
-        value::word(self.text, at, self.line.quote, trust)
+        value::word(self.text, at, self.quote(), trust)
     }
 
     /// Finds the text after `tag`, which was found after the name, up to the next tag.
@@ -285,6 +315,12 @@ impl Place<'_> {
         const MAX_BYTES: usize = 200;
         let before = self.line_before();
         before.len() <= MAX_BYTES && form.is_match(before)
+    }
+
+    /// Returns the quote that is open behind the name.
+    fn quote(&self) -> Option<u8> {
+        let closes = |quote: &u8| self.after().as_bytes().first() == Some(quote);
+        self.line.quote.filter(|quote| !closes(quote))
     }
 
     /// Returns true if the line begins with the name.

@@ -67,6 +67,14 @@ pub(super) fn block(text: &str, at: usize, column: usize) -> Option<Range<usize>
     (!lines.trim().is_empty()).then_some(start + indent..start + lines.len())
 }
 
+/// Finds the content of a long string of Lua at `at`, `[[…]]`, if it is a secret.
+pub(super) fn long_string(text: &str, at: usize, trust: Trust) -> Option<Range<usize>> {
+    let brackets = form!(r#"\A\[=*\[([^\[\]"',]{4,})\]=*\]"#);
+    let content = brackets.captures(&text[at..])?.get(1)?;
+    let is_meant = trust != Trust::Random || is_random_word(content.as_str());
+    is_meant.then_some(at + content.start()..at + content.end())
+}
+
 /// Finds the word at `at` if it is a secret.
 pub(super) fn word(text: &str, at: usize, within: Option<u8>, trust: Trust) -> Option<Range<usize>> {
     let is_end = |c: char| c.is_whitespace() || within.is_some_and(|quote| c == char::from(quote));
@@ -76,7 +84,7 @@ pub(super) fn word(text: &str, at: usize, within: Option<u8>, trust: Trust) -> O
         Some(_) => whole.split("\\n").next().unwrap_or(whole),
         None => whole,
     };
-    let word = whole.trim_end_matches([',', ';', ')', ']', '}', '\\']);
+    let word = whole.trim_end_matches([',', ';', ')', ']', '}', '\\', '*']);
     let after = text[at + word.len()..].trim_start();
     let is_statement = trust != Trust::Any && whole[word.len()..].contains([';', ')']);
     let is_in_code = is_statement && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -136,6 +144,12 @@ fn is_secret(word: &str, trust: Trust) -> bool {
         Trust::NoName => word.len() >= MIN_WORD_BYTES && (is_number() || word.contains('-')) || is_random(word),
         Trust::Random => is_random(word),
     }
+}
+
+/// Returns true for a single word that is random.
+pub(super) fn is_random_word(text: &str) -> bool {
+    let text = text.trim_matches(['\\', '"', '\'']);
+    is_random(text) && !text.contains(char::is_whitespace) && !is_code(text) && !is_reference(text)
 }
 
 /// Returns true for letters with digits or signs that no name has.
@@ -284,6 +298,8 @@ impl<'t> Scanner<'t> {
                     self.found.push(content);
                 }
             }
+            // These end an inline literal of reStructuredText.
+            None if quote == b'`' && n_equal(&self.text.as_bytes()[self.at..]) == 2 => return false,
             // Two are an empty literal, three may begin a block of Markdown.
             None => self.at += n_equal(&self.text.as_bytes()[self.at..]),
         }
@@ -310,7 +326,7 @@ impl<'t> Scanner<'t> {
 
     /// Returns the kind of group that the bracket here opens.
     fn group(&self, bracket: u8) -> Group {
-        let constructor = form!(r"(?:\bnew\s+[\w.:]+|(?:^|[^\w.])[A-Z]\w*(?:::\w+)?)(?:<[^<>()]*>)?$");
+        let constructor = form!(r"(?:\bnew\s+[\w.:]+|(?:^|[^\w.])[A-Z]\w*(?:::\w+)?|\[\]byte)(?:<[^<>()]*>)?$");
         let before = &self.text[..self.at];
         let is_head = |c: char| c.is_alphanumeric() || "_)]>?".contains(c) || c == '!' && bracket == b'(';
         match bracket {
