@@ -176,6 +176,14 @@ fn search() {
                 &["--all-history", "old helper"],
                 json!({"all_history": true, "query": "old helper"}),
             ),
+            case(
+                &["--kind", "struct", "token parser"],
+                json!({"kind": "struct", "query": "token parser"}),
+            ),
+            case(
+                &["--in", "commits", "--until", "2020-01-01", "parser"],
+                json!({"in": "commits", "until": "2020-01-01", "query": "parser"}),
+            ),
             case(&["nothingofthatkind"], json!({"query": "nothingofthatkind"})),
         ],
     );
@@ -276,6 +284,10 @@ fn blame() {
                 &["app/session.py", "--by", "line"],
                 json!({"target": "app/session.py", "by": "line"}),
             ),
+            case(
+                &["src/parser.rs", "--by", "line", "-w", "-M", "-C"],
+                json!({"target": "src/parser.rs", "by": "line", "ignore_whitespace": true, "moved": true, "copied": 1}),
+            ),
             case(&["src", "--by", "owner"], json!({"target": "src", "by": "owner"})),
             case(&["missing.rs"], json!({"target": "missing.rs"})),
         ],
@@ -292,12 +304,13 @@ fn diff() {
             case(&["HEAD~2..v1"], json!({"from": "HEAD~2..v1"})),
             case(
                 &["HEAD~1", "v1", "--by", "text"],
-                json!({"from": "HEAD~1", "to": "v1", "level": "text"}),
+                json!({"from": "HEAD~1", "to": "v1", "by": "text"}),
             ),
             case(
                 &["HEAD~1", "v1", "--by", "file"],
-                json!({"from": "HEAD~1", "to": "v1", "level": "file"}),
+                json!({"from": "HEAD~1", "to": "v1", "by": "file"}),
             ),
+            case(&["--by", "file"], json!({"level": "file"})),
             case(&["no-such-ref"], json!({"from": "no-such-ref"})),
         ],
     );

@@ -31,7 +31,7 @@ CALLS = [
     ("blame", {"target": "lex"}),
     ("blame", {"target": "README.md", "by": "owner"}),
     ("diff", {}),
-    ("diff", {"to": "HEAD", "from": "HEAD", "level": "text"}),
+    ("diff", {"to": "HEAD", "from": "HEAD", "by": "text"}),
     ("index", {"op": "gc", "dry_run": True}),
     ("index", {"op": "verify"}),
     ("index", {"op": "pin", "refs": ["HEAD"], "dry_run": True}),

@@ -15,8 +15,8 @@ use super::{Found, INTERRUPTED, search_commits};
 use crate::query::{CursorKey, FileFilter, Judges, Mode, Pattern, PatternOptions, Request, Rerank, Sources, Tests};
 use crate::snapshot::{Documents, View};
 use crate::surface::answer::{
-    MAX_QUERY_BYTES, RefView, ResultOut, SearchPage, lines_request, matching_lines, ranked, ranked_in_past,
-    ranked_over_refs,
+    MAX_QUERY_BYTES, RefView, ResultOut, SearchPage, definition_kinds, lines_request, matching_lines, ranked,
+    ranked_in_past, ranked_over_refs,
 };
 use crate::surface::open::Workspace;
 
@@ -64,7 +64,9 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &SearchArgs, out
         return search_commits::run(workspace, global, args, (what, &query), filter, output);
     }
     let limit = workspace.config.max_results();
+    let kinds = definition_kinds(&args.kinds)?;
     let pattern = match args.mode {
+        ModeArg::Regex if !kinds.is_empty() => bail!("--kind says nothing about lines that match a regex"),
         ModeArg::Regex if args.rerank => bail!("--rerank means nothing with --mode regex"),
         ModeArg::Regex => Some(Pattern::new(query.trim_end_matches('\n'), PatternOptions::default())?),
         _ => None,
@@ -88,7 +90,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &SearchArgs, out
         }
         None => {
             let request = request(args, (query, filter, limit), after);
-            ranked(workspace, view, &request, &[], args.explain, &INTERRUPTED)?
+            ranked(workspace, view, &request, &kinds, args.explain, &INTERRUPTED)?
         }
     };
     if page.is_interrupted {
@@ -215,7 +217,7 @@ struct Shown {
 impl Shown {
     fn of(args: &SearchArgs) -> Self {
         Self {
-            n_lines: args.lines,
+            n_lines: args.context_lines,
             is_paged: args.page.limit.is_some() || args.page.cursor.is_some(),
         }
     }
@@ -259,7 +261,10 @@ fn query_text(typed: &str) -> Result<String> {
 
 /// What a cursor is bound to.
 fn question(query: &str, args: &SearchArgs) -> String {
-    format!("search {query:?} {:?} {:?} {:?}", args.mode, args.filter, rerank(args))
+    let SearchArgs {
+        mode, kinds, filter, ..
+    } = args;
+    format!("search {query:?} {mode:?} {kinds:?} {filter:?} {:?}", rerank(args))
 }
 
 fn rerank(args: &SearchArgs) -> Rerank {

@@ -53,7 +53,7 @@ pub(super) fn run(
         InArg::Diffs => {
             let answer = search_diffs(workspace, &global.reference, &asked, &progress, &INTERRUPTED)?;
             told(&answer, args, output, |diff, output| {
-                show_diff(diff, args.lines, output)
+                show_diff(diff, args.context_lines, output)
             })
         }
     }

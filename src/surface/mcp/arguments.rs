@@ -22,6 +22,8 @@ pub(super) struct Parameter {
     pub(super) about: &'static str,
     /// Whether a call without it makes no sense.
     pub(super) is_required: bool,
+    /// A former name, which is still accepted.
+    former: Option<&'static str>,
 }
 
 /// What a parameter may be.
@@ -49,7 +51,20 @@ impl Parameter {
             kind,
             about,
             is_required: false,
+            former: None,
         }
+    }
+
+    /// The same, also accepted under a former name.
+    pub(super) const fn formerly(self, name: &'static str) -> Self {
+        Self {
+            former: Some(name),
+            ..self
+        }
+    }
+
+    fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.former == Some(name)
     }
 
     /// One that may not.
@@ -109,12 +124,12 @@ impl Arguments {
         let mut values = JsonObject::new();
         let mut wrong = Vec::new();
         for (name, value) in given {
-            match parameters.iter().find(|parameter| parameter.name == name) {
+            match parameters.iter().find(|parameter| parameter.is_called(&name)) {
                 _ if value.is_null() => {}
                 None => wrong.push(unknown(&name, parameters)),
                 Some(parameter) => match accepted(parameter, value) {
                     Ok(value) => {
-                        values.insert(name, value);
+                        values.insert(parameter.name.to_owned(), value);
                     }
                     Err(problem) => wrong.push(problem),
                 },

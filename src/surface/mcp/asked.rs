@@ -22,7 +22,7 @@ pub(super) const MAX_CHARACTERS: usize = 40_000;
 pub(super) const CHARACTERS_PER_TOKEN: usize = 4;
 
 pub(super) const REF: Parameter = Parameter::new("ref", Kind::Text, "default WORKTREE");
-pub(super) const REPO: Parameter = Parameter::new("repo", Kind::Text, "another repository");
+pub(super) const REPO: Parameter = Parameter::new("repo", Kind::Text, "");
 pub(super) const PATH: Parameter = Parameter::new("path", Kind::Texts, "globs, !glob");
 const LANG: Parameter = Parameter::new("lang", Kind::Texts, "");
 const KIND: Parameter = Parameter::new("kind", Kind::Texts, "function, class, ...");

@@ -38,7 +38,7 @@ const PROMPTS: &[Known] = &[
         about: "What a branch changes against another one, and what that may break",
         argument: Some(("base", "the branch that it was made from", false)),
         text: "Review the branch that is checked out against {}. Use codescout: diff from={}...HEAD lists the changed \
-               definitions of each file, level=text their lines; diff without from adds what is not committed. For each changed \
+               definitions of each file, by=text their lines; diff without from adds what is not committed. For each changed \
                definition, symbol with include=[\"body\", \"refs\"] shows it and who mentions it; history and blame tell why the old \
                code was as it was. Report faults first, with path and line, then risks, then tests that are missing.",
     },

@@ -115,7 +115,7 @@ fn people_and_agents_are_told_the_same() {
         (
             vec!["diff", "v1..HEAD", "--by", "text", "--path", "src"],
             "diff",
-            json!({"from": "v1..HEAD", "level": "text", "path": "src"}),
+            json!({"from": "v1..HEAD", "by": "text", "path": "src"}),
             "files",
         ),
     ] {
@@ -253,8 +253,8 @@ fn credentials_have_no_past() {
         assert!(failure.contains("credentials"), "{tool} {arguments}: {failure}");
     }
     for (tool, arguments) in [
-        ("diff", json!({"level": "text"})),
-        ("diff", json!({"from": "v1", "level": "text"})),
+        ("diff", json!({"by": "text"})),
+        ("diff", json!({"from": "v1", "by": "text"})),
         ("history", json!({"target": ".", "detail": "full"})),
         ("symbol", json!({"id": "secrets.yaml#db", "include": ["body"]})),
         ("symbol", json!({"name": "db.password", "include": ["body"]})),

@@ -146,7 +146,7 @@ fn answers_begin_with_what_they_are_about_and_conform() {
         ("blame", json!({"target": "src/lexer.rs"})),
         ("blame", json!({"target": "src"})),
         ("diff", json!({})),
-        ("diff", json!({"from": "v1", "to": "HEAD", "level": "text"})),
+        ("diff", json!({"from": "v1", "to": "HEAD", "by": "text"})),
         ("search", json!({"query": "lex", "in": "commits"})),
         ("search", json!({"query": "lex", "in": "diffs"})),
         ("index", json!({})),

@@ -41,13 +41,16 @@ pub(crate) struct SearchArgs {
     /// With --in: only commits whose author's name or address, corrected by the mailmap, matches; upper and lower case alike
     #[arg(long, value_name = "REGEX", requires = "inside")]
     pub(crate) author: Option<String>,
+    /// Only definitions of this kind, as function, method, class or struct, where there are any; may be repeated
+    #[arg(short, long = "kind", value_name = "KIND", conflicts_with_all = ["all_history", "refs", "inside"])]
+    pub(crate) kinds: Vec<String>,
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
     #[command(flatten)]
     pub(crate) page: PageArgs,
     /// Lines of text shown of each result
-    #[arg(short = 'C', long, value_name = "N", default_value_t = 6)]
-    pub(crate) lines: usize,
+    #[arg(short = 'C', long, alias = "lines", value_name = "N", default_value_t = 6)]
+    pub(crate) context_lines: usize,
     /// Show every result's features and their weights
     #[arg(long)]
     pub(crate) explain: bool,

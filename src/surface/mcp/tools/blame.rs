@@ -31,6 +31,13 @@ pub(super) const TOOL: Tool = Tool {
         Parameter::new("target", Kind::Text, "path, path:5-9, path#name or name").required(),
         Parameter::new("by", Kind::Choice(&["symbol", "line", "owner"]), ""),
         Parameter::new("ignore_revs", Kind::Texts, "commits to pass over"),
+        Parameter::new("ignore_whitespace", Kind::Flag, ""),
+        Parameter::new("moved", Kind::Flag, "follow lines within the file"),
+        Parameter::new(
+            "copied",
+            Kind::Number(3),
+            "follow lines from other files, 3 the farthest",
+        ),
         Parameter::new("all_changes", Kind::Flag, "also mere moves, renames and reformatting"),
     ],
     common: &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR],
@@ -64,8 +71,12 @@ fn run(call: &Call<'_>) -> Result<Reply> {
             _ => None,
         },
         counts_moves: call.arguments.flag("all_changes"),
+        ignores_blanks: call.arguments.flag("ignore_whitespace"),
+        follows_moves: call.arguments.flag("moved"),
+        follows_copies: call.arguments.number("copied").unwrap_or(0) as u8,
         ignored: call.arguments.texts("ignore_revs"),
-        ..BlameQuestion::default()
+        // A file that lists commits is named on the command line alone.
+        ignore_files: Vec::new(),
     };
     // Files are blamed by git itself; only folders and what is gone need all commits.
     let mut past = Past::of(call, &asked.reference, Duration::ZERO)?;

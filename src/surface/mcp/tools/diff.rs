@@ -19,7 +19,7 @@ pub(super) const TOOL: Tool = Tool {
     own: &[
         Parameter::new("from", Kind::Text, "default HEAD; or A..B, A...B"),
         Parameter::new("to", Kind::Text, "default WORKTREE"),
-        Parameter::new("level", Kind::Choice(&["symbol", "file", "text"]), ""),
+        Parameter::new("by", Kind::Choice(&["symbol", "file", "text"]), "").formerly("level"),
     ],
     common: &[REPO, PATH, LIMIT, MAX_TOKENS, CURSOR],
     output,
@@ -41,7 +41,7 @@ fn output() -> Value {
 struct Own<'a> {
     from: &'a SideOut,
     to: &'a SideOut,
-    level: &'static str,
+    by: &'static str,
     total: usize,
     added_lines: u32,
     removed_lines: u32,
@@ -64,7 +64,7 @@ fn run(call: &Call<'_>) -> Result<Reply> {
     let question = DiffQuestion {
         from: revision("from")?,
         to: revision("to")?,
-        by: match call.arguments.text("level") {
+        by: match call.arguments.text("by") {
             Some("file") => DiffBy::File,
             Some("text") => DiffBy::Text,
             _ => DiffBy::Symbol,
@@ -108,7 +108,7 @@ fn own(body: &DiffBody) -> Own<'_> {
     Own {
         from: &body.from,
         to: &body.to,
-        level: body.by,
+        by: body.by,
         total: body.total,
         added_lines: body.added_lines,
         removed_lines: body.removed_lines,

@@ -43,6 +43,7 @@ pub(super) const TOOL: Tool = Tool {
         Parameter::new("refs", Kind::Texts, "several refs at once"),
         Parameter::new("all_history", Kind::Flag, ""),
         Parameter::new("since", Kind::Text, "of commits: 2024-02-29, 30d"),
+        Parameter::new("until", Kind::Text, ""),
         Parameter::new("author", Kind::Text, "regex"),
         Parameter::new("context_lines", Kind::Number(100), "lines of text per result"),
         Parameter::new("explain", Kind::Flag, ""),
@@ -224,7 +225,7 @@ fn by_rank(call: &Call<'_>, question: &Question, query: &str) -> Result<SearchPa
 
 /// What says something about commits alone says nothing about code.
 fn refuse_of_commits(call: &Call<'_>) -> Result<(), Failure> {
-    let given = ["since", "author"]
+    let given = ["since", "until", "author"]
         .into_iter()
         .find(|name| call.arguments.text(name).is_some());
     given.map_or(Ok(()), |name| {
@@ -239,6 +240,9 @@ fn refuse_of_commits(call: &Call<'_>) -> Result<(), Failure> {
 fn over_refs(call: &Call<'_>, query: &str) -> Result<Reply> {
     if call.arguments.text("mode") == Some("regex") {
         return Err(Failure::new("mode=regex means nothing with refs", "ask about each with ref").into());
+    }
+    if !call.arguments.texts("kind").is_empty() {
+        return Err(Failure::new("kind means nothing with refs", "ask about each with ref").into());
     }
     let mut questions = Vec::new();
     for reference in call.arguments.texts("refs") {

@@ -49,7 +49,7 @@ pub(super) fn run(call: &Call<'_>, inside: Inside, query: &str) -> Result<Reply>
         query,
         read_as: read_as(inside, text("mode"))?,
         filter: CommitFilter {
-            log: log_filter(text("since"), None, text("author"))?,
+            log: log_filter(text("since"), text("until"), text("author"))?,
             files: FileFilter::new(&asked.paths, &asked.langs, asked.tests)?,
         },
         limit: asked.limit,
