@@ -410,9 +410,10 @@ impl ArtifactFile {
             }
             n_docs += n_chunks;
         }
-        match n_docs * 4 == self.docs.len() {
-            true => Ok(()),
-            false => Err(damaged("number of documents".to_owned())),
+        if n_docs * 4 == self.docs.len() {
+            Ok(())
+        } else {
+            Err(damaged("number of documents".to_owned()))
         }
     }
 

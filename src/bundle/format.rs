@@ -347,9 +347,10 @@ impl Header {
             }
         }
         // Together: a single entry may be all zeros, such as vectors of texts that the model knows nothing of.
-        match self.n_bytes() <= self.n_packed() * MAX_RATIO + RATIO_SLACK {
-            true => Ok(()),
-            false => Err(odd(format!("{} bytes in {}", self.n_bytes(), self.n_packed()))),
+        if self.n_bytes() <= self.n_packed() * MAX_RATIO + RATIO_SLACK {
+            Ok(())
+        } else {
+            Err(odd(format!("{} bytes in {}", self.n_bytes(), self.n_packed())))
         }
     }
 }

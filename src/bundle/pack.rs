@@ -95,9 +95,10 @@ impl Contents<'_> {
         to: &mut dyn Write,
     ) -> Result<Packed, PackError> {
         // What is recorded of commits does not depend on these.
-        let (recipe, profile) = match kind == Kind::Added && self.added.is_empty() {
-            true => (0, [0; 16]),
-            false => (self.recipe, self.profile.0),
+        let (recipe, profile) = if kind == Kind::Added && self.added.is_empty() {
+            (0, [0; 16])
+        } else {
+            (self.recipe, self.profile.0)
         };
         let mut packing = Packing {
             header: Header::new(kind, recipe, profile, self.id_bytes, self.trees),

@@ -287,9 +287,10 @@ fn open_entry(
         Ok(()) if n_left > 0 => return Err(ReadError::CutShort),
         Ok(()) => {}
     }
-    match *hashed.hasher.finalize().as_bytes() == entry.hash {
-        true => Ok(()),
-        false => Err(damaged("another hash than the header says".to_owned())),
+    if *hashed.hasher.finalize().as_bytes() == entry.hash {
+        Ok(())
+    } else {
+        Err(damaged("another hash than the header says".to_owned()))
     }
 }
 
@@ -357,8 +358,9 @@ fn read_signature(from: &mut impl Read, hash: &[u8; 32]) -> Result<Option<Public
     read_exactly(from, &mut public)?;
     read_exactly(from, &mut signature)?;
     let public = PublicKey(public);
-    match kind == [1] && public.has_signed(hash, &signature) {
-        true => Ok(Some(public)),
-        false => Err(ReadError::Signature),
+    if kind == [1] && public.has_signed(hash, &signature) {
+        Ok(Some(public))
+    } else {
+        Err(ReadError::Signature)
     }
 }

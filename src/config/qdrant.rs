@@ -123,13 +123,14 @@ impl QdrantConfig {
     fn prefix(&self) -> Result<String, ConfigError> {
         let prefix = &self.prefix.value;
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-        match !prefix.is_empty() && prefix.len() <= MAX_PREFIX && prefix.bytes().all(is_plain) {
-            true => Ok(prefix.clone()),
-            false => Err(ConfigError::Value {
+        if !prefix.is_empty() && prefix.len() <= MAX_PREFIX && prefix.bytes().all(is_plain) {
+            Ok(prefix.clone())
+        } else {
+            Err(ConfigError::Value {
                 origin: self.prefix.origin.clone(),
                 value: prefix.clone(),
                 expected: "a short name of letters, digits, hyphens and underscores for qdrant.prefix",
-            }),
+            })
         }
     }
 
@@ -138,13 +139,14 @@ impl QdrantConfig {
             return Ok(None);
         };
         let is_number = consistency.parse::<u16>().is_ok_and(|number| number > 0);
-        match is_number || matches!(consistency.as_str(), "majority" | "quorum" | "all") {
-            true => Ok(Some(consistency.clone())),
-            false => Err(ConfigError::Value {
+        if is_number || matches!(consistency.as_str(), "majority" | "quorum" | "all") {
+            Ok(Some(consistency.clone()))
+        } else {
+            Err(ConfigError::Value {
                 origin: self.read_consistency.origin.clone(),
                 value: consistency.clone(),
                 expected: "a number, majority, quorum or all for qdrant.read_consistency",
-            }),
+            })
         }
     }
 }

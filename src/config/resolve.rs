@@ -311,9 +311,10 @@ impl Config {
 
     fn roots_text(&self) -> String {
         let roots: Vec<String> = self.roots.value.iter().map(|root| root.display().to_string()).collect();
-        match roots.is_empty() {
-            true => "none".to_owned(),
-            false => roots.join(":"),
+        if roots.is_empty() {
+            "none".to_owned()
+        } else {
+            roots.join(":")
         }
     }
 

@@ -119,9 +119,10 @@ impl ModelFile {
         } = header;
         let vocabulary = read_vocabulary(parts.take(header.text_bytes, "vocabulary")?, n_tokens)?;
         let scale = read_scales(parts.take_aligned(4 * n_tokens, "scales")?)?;
-        let query_scale = match header.has_query_scale {
-            false => None,
-            true => Some(read_scales(parts.take_aligned(4 * n_tokens, "query scales")?)?),
+        let query_scale = if !header.has_query_scale {
+            None
+        } else {
+            Some(read_scales(parts.take_aligned(4 * n_tokens, "query scales")?)?)
         };
         parts.take_aligned(n_tokens * dim, "rows")?;
         let rows = parts.at - n_tokens * dim..parts.at;
@@ -191,9 +192,10 @@ fn read_vocabulary(block: &[u8], n_tokens: usize) -> Result<Vocabulary, ModelFil
 fn read_scales(block: &[u8]) -> Result<Vec<f32>, ModelFileError> {
     let scales: Vec<f32> = block.chunks_exact(4).map(|raw| f32::from_bits(le_u32(raw))).collect();
     // The bound keeps sums over any text that fits in memory finite.
-    match scales.iter().all(|scale| scale.abs() < 1e12) {
-        true => Ok(scales),
-        false => Err(ModelFileError::Value { what: "scales" }),
+    if scales.iter().all(|scale| scale.abs() < 1e12) {
+        Ok(scales)
+    } else {
+        Err(ModelFileError::Value { what: "scales" })
     }
 }
 

@@ -209,9 +209,10 @@ impl<'k> Reduced<'k> {
 
     fn moved_range(&self, range: ByteRange) -> ByteRange {
         let start = self.moved_to(range.start as usize);
-        match range.is_empty() {
-            true => ByteRange::new(start, start),
-            false => ByteRange::new(start, self.moved_to(range.end as usize - 1) + 1),
+        if range.is_empty() {
+            ByteRange::new(start, start)
+        } else {
+            ByteRange::new(start, self.moved_to(range.end as usize - 1) + 1)
         }
     }
 
@@ -269,11 +270,12 @@ impl Merge<'_> {
         for at in piece.definitions.clone() {
             let mut definition = known[at].clone();
             definition.each_range(|range| *range = shifted(*range, piece.lines.start, piece.start));
-            definition.container = match definition.container == was_in {
-                true => outer.map(|at| self.places[at]),
-                false => definition
+            definition.container = if definition.container == was_in {
+                outer.map(|at| self.places[at])
+            } else {
+                definition
                     .container
-                    .map(|outer| first + outer - piece.definitions.start as u32),
+                    .map(|outer| first + outer - piece.definitions.start as u32)
             };
             self.found.definitions.push(definition);
             self.found.carried.push(Some(at as u32));

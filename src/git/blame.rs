@@ -200,9 +200,10 @@ impl Repository {
         let (mut there, mut missing) = (Vec::new(), Vec::new());
         for value in values.iter().filter(|value| !value.is_empty()) {
             let path = root.join(std::ffi::OsStr::from_bytes(value));
-            match path.is_file() {
-                true => there.push(path),
-                false => missing.push(value.to_str_lossy().into_owned()),
+            if path.is_file() {
+                there.push(path)
+            } else {
+                missing.push(value.to_str_lossy().into_owned())
             }
         }
         (there, missing)

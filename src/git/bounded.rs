@@ -114,9 +114,10 @@ pub(super) fn output_until(command: &mut Command, interrupt: &AtomicBool) -> Res
 }
 
 fn go_on(interrupt: &AtomicBool) -> Result<(), BoundError> {
-    match interrupt.load(Ordering::Relaxed) {
-        true => Err(BoundError::Interrupted),
-        false => Ok(()),
+    if interrupt.load(Ordering::Relaxed) {
+        Err(BoundError::Interrupted)
+    } else {
+        Ok(())
     }
 }
 
@@ -171,9 +172,10 @@ fn take(said: &Receiver<Said>, pause: Duration, max_said: usize, output: &mut Ou
         Err(RecvTimeoutError::Timeout) => {}
         Err(RecvTimeoutError::Disconnected) => return Ok(false),
     }
-    match output.stdout.len().max(output.stderr.len()) > max_said {
-        true => Err(BoundError::TooTalkative),
-        false => Ok(true),
+    if output.stdout.len().max(output.stderr.len()) > max_said {
+        Err(BoundError::TooTalkative)
+    } else {
+        Ok(true)
     }
 }
 

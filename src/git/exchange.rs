@@ -292,9 +292,10 @@ impl<'a> Exchange<'a> {
                 _ => return Err(self.foreign("an entry that is no plain file")),
             };
         }
-        match files.len() <= MAX_FILES {
-            true => Ok(files),
-            false => Err(self.foreign("too many files")),
+        if files.len() <= MAX_FILES {
+            Ok(files)
+        } else {
+            Err(self.foreign("too many files"))
         }
     }
 
@@ -379,25 +380,24 @@ fn is_id(text: &str) -> bool {
 /// The address of a remote: by its name in the repository's configuration, from which nothing else is taken, or itself.
 fn address_of(repository: &Repository, remote: &str, direction: Direction) -> Result<String, ExchangeError> {
     let is_name = !remote.contains(['/', ':', '\\']) && !remote.starts_with(['-', '.']);
-    let address = match is_name {
-        false => remote.to_owned(),
-        true => {
-            let get = |what: &str| {
-                let key = format!("remote.{remote}.{what}");
-                super::command::git(repository.common_dir(), "config", &["--local", "--get", &key])
-            };
-            let found = match direction {
-                Direction::Push => get("pushurl").or_else(|_| get("url")),
-                Direction::Fetch => get("url"),
-            };
-            let found = found.map_err(|error| match error {
-                CommandError::Failed { .. } => ExchangeError::NoRemote {
-                    name: remote.to_owned(),
-                },
-                error => error.into(),
-            })?;
-            String::from_utf8_lossy(&found).trim_end_matches('\n').to_owned()
-        }
+    let address = if !is_name {
+        remote.to_owned()
+    } else {
+        let get = |what: &str| {
+            let key = format!("remote.{remote}.{what}");
+            super::command::git(repository.common_dir(), "config", &["--local", "--get", &key])
+        };
+        let found = match direction {
+            Direction::Push => get("pushurl").or_else(|_| get("url")),
+            Direction::Fetch => get("url"),
+        };
+        let found = found.map_err(|error| match error {
+            CommandError::Failed { .. } => ExchangeError::NoRemote {
+                name: remote.to_owned(),
+            },
+            error => error.into(),
+        })?;
+        String::from_utf8_lossy(&found).trim_end_matches('\n').to_owned()
     };
     if !is_allowed(&address) {
         return Err(ExchangeError::Address {

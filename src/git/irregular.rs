@@ -47,9 +47,10 @@ const READ_WHOLE: [&str; 10] = [
 pub(super) fn check_above(start: &Path) -> Result<(), OpenError> {
     for folder in start.ancestors() {
         let dot_git = folder.join(".git");
-        let linked = match dot_git.is_file() {
-            true => gix::discover::path::from_gitdir_file(&dot_git).ok(),
-            false => None,
+        let linked = if dot_git.is_file() {
+            gix::discover::path::from_gitdir_file(&dot_git).ok()
+        } else {
+            None
         };
         let candidates = [folder.join(linked.unwrap_or(dot_git)), folder.to_owned()];
         if let Some(git_dir) = candidates.into_iter().find(|folder| is_git_dir(folder)) {
@@ -146,9 +147,10 @@ fn alternates(file: &Path) -> Result<Vec<PathBuf>, OpenError> {
 
 /// Refuses a file that a configuration names.
 pub(super) fn check_file(path: PathBuf) -> Result<(), OpenError> {
-    match leads_to_irregular(&path) {
-        true => Err(OpenError::Irregular { path }),
-        false => check_size(path),
+    if leads_to_irregular(&path) {
+        Err(OpenError::Irregular { path })
+    } else {
+        check_size(path)
     }
 }
 

@@ -34,12 +34,13 @@ pub(super) fn check_ends(git_dir: &Path, common_dir: &Path, work_dir: Option<&Pa
     }
     let Some(work_dir) = work_dir else { return Ok(()) };
     let is_free = !is_linked && (is_around(work_dir, git_dir) || !may_be_committed(git_dir));
-    match is_free || is_work_tree(work_dir, git_dir) {
-        true => Ok(()),
-        false => Err(OpenError::NotItsWorkTree {
+    if is_free || is_work_tree(work_dir, git_dir) {
+        Ok(())
+    } else {
+        Err(OpenError::NotItsWorkTree {
             path: git_dir.to_owned(),
             work_dir: work_dir.to_owned(),
-        }),
+        })
     }
 }
 
@@ -51,9 +52,10 @@ pub(super) fn is_listed(git_dir: &Path, common_dir: &Path) -> bool {
 /// Whether the `.git` of a work tree leads to this git directory.
 fn is_work_tree(work_dir: &Path, git_dir: &Path) -> bool {
     let dot_git = work_dir.join(".git");
-    let named = match dot_git.is_file() {
-        true => gix::discover::path::from_gitdir_file(&dot_git).ok(),
-        false => Some(dot_git),
+    let named = if dot_git.is_file() {
+        gix::discover::path::from_gitdir_file(&dot_git).ok()
+    } else {
+        Some(dot_git)
     };
     named
         .and_then(|named| fs::canonicalize(named).ok())

@@ -214,11 +214,12 @@ impl Repository {
             let mut sections = config.plumbing().sections_by_name(name).into_iter().flatten();
             sections.any(|section| section.meta().source == gix::config::Source::Local)
         });
-        match repository.places.refs == RefStorage::Reftable && has_includes {
-            true => Err(OpenError::Includes {
+        if repository.places.refs == RefStorage::Reftable && has_includes {
+            Err(OpenError::Includes {
                 path: repository.git_dir().to_owned(),
-            }),
-            false => Ok(repository),
+            })
+        } else {
+            Ok(repository)
         }
     }
 
@@ -445,9 +446,10 @@ fn check_shallow(common_dir: &Path, hash: gix::hash::Kind) -> Result<(), OpenErr
         Err(source) => return Err(OpenError::Inaccessible { path, source }),
     };
     let is_id = |line: &[u8]| line.len() == hash.len_in_hex() && gix::ObjectId::from_hex(line).is_ok();
-    match text.lines().all(is_id) {
-        true => Ok(()),
-        false => Err(OpenError::Shallow { path }),
+    if text.lines().all(is_id) {
+        Ok(())
+    } else {
+        Err(OpenError::Shallow { path })
     }
 }
 

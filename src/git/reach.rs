@@ -80,9 +80,10 @@ impl Reach<'_> {
             // It leads nowhere, so nothing is read there.
             return Ok(true);
         };
-        match target.is_dir() {
-            true => self.folder(&target, &[]),
-            false => Ok((self.is_allowed)(&target)),
+        if target.is_dir() {
+            self.folder(&target, &[])
+        } else {
+            Ok((self.is_allowed)(&target))
         }
     }
 

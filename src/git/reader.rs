@@ -188,9 +188,10 @@ impl LargeObjects {
         };
         // What it was unpacked in is larger than the object.
         buffer.shrink_to_fit();
-        match buffer.len() as u64 > MAX_OBJECT_BYTES {
-            true => Err(too_large),
-            false => Ok(kind),
+        if buffer.len() as u64 > MAX_OBJECT_BYTES {
+            Err(too_large)
+        } else {
+            Ok(kind)
         }
     }
 }

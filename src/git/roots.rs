@@ -68,9 +68,10 @@ impl Repository {
             let is_stash = each.name == STASH;
             match each.commit {
                 Some(commit) => {
-                    let kind = match is_stash {
-                        true => RootKind::Stash,
-                        false => RootKind::Ref(each.kind),
+                    let kind = if is_stash {
+                        RootKind::Stash
+                    } else {
+                        RootKind::Ref(each.kind)
                     };
                     found.add(kind, each.name.as_bstr(), commit, None)?;
                 }
@@ -79,9 +80,10 @@ impl Repository {
             logged.push(each.name);
         }
         for LogEntry { name, commit, time } in self.logs(&logged)? {
-            let (kind, since) = match name == STASH {
-                true => (RootKind::Stash, i64::MIN),
-                false => (RootKind::Reflog, reflog_since),
+            let (kind, since) = if name == STASH {
+                (RootKind::Stash, i64::MIN)
+            } else {
+                (RootKind::Reflog, reflog_since)
             };
             if time >= since {
                 found.add(kind, name.as_bstr(), commit, Some(time))?;

@@ -99,9 +99,12 @@ pub(super) fn scan(
     let mut scans: Vec<(Presence, Scan)> = folders
         .par_iter()
         .with_min_len(8)
-        .map(|folder| match interrupt.load(Ordering::Relaxed) {
-            true => (Presence::Absent, Scan::default()),
-            false => scanner.scan(folder),
+        .map(|folder| {
+            if interrupt.load(Ordering::Relaxed) {
+                (Presence::Absent, Scan::default())
+            } else {
+                scanner.scan(folder)
+            }
         })
         .collect();
     if interrupt.load(Ordering::Relaxed) {

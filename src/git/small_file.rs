@@ -30,11 +30,12 @@ pub(super) fn check_size_of(path: &Path) -> io::Result<()> {
 
 /// Fails if a file of `n_bytes` is too large.
 pub(super) fn check(n_bytes: u64) -> io::Result<()> {
-    match n_bytes > MAX_SMALL_BYTES {
-        true => Err(io::Error::new(
+    if n_bytes > MAX_SMALL_BYTES {
+        Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
             format!("it has more than {} MiB", MAX_SMALL_BYTES >> 20),
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }

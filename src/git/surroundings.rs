@@ -93,10 +93,11 @@ pub(super) fn check_bare(start: &Path, git_dir: &Path) -> Result<(), OpenError> 
         return Ok(());
     }
     let is_named = command::named_git_dir().is_some_and(|named: PathBuf| named == git_dir);
-    match !is_named && command::refuses_bare_repositories() {
-        true => Err(OpenError::Bare {
+    if !is_named && command::refuses_bare_repositories() {
+        Err(OpenError::Bare {
             path: git_dir.to_owned(),
-        }),
-        false => Ok(()),
+        })
+    } else {
+        Ok(())
     }
 }

@@ -144,9 +144,10 @@ impl Allowance {
 
     fn check(&self, count: usize, limit: usize, what: &'static str) -> Result<(), ObjectError> {
         let id = self.tree.0;
-        match count > limit {
-            true => Err(ObjectError::BeyondLimit { id, what, limit }),
-            false => Ok(()),
+        if count > limit {
+            Err(ObjectError::BeyondLimit { id, what, limit })
+        } else {
+            Ok(())
         }
     }
 }

@@ -95,9 +95,10 @@ impl RefWatch {
                 Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
             }
         }
-        match self.git_dir.is_dir() {
-            true => Ok(()),
-            false => Err(self.gone()),
+        if self.git_dir.is_dir() {
+            Ok(())
+        } else {
+            Err(self.gone())
         }
     }
 

@@ -163,9 +163,10 @@ impl Batch {
             && batch.times.len() == n * 8
             && batch.parent_ends.len() == n * 4
             && batch.run_ends.len() == batch.paths.ends.len();
-        match is_whole {
-            true => Ok(batch),
-            false => Err(batch.damaged("lengths of sections").into()),
+        if is_whole {
+            Ok(batch)
+        } else {
+            Err(batch.damaged("lengths of sections").into())
         }
     }
 
@@ -502,9 +503,10 @@ impl Batch {
                 commits.push(self.commit_again(local, head, body, changes.clone())?);
             }
         }
-        match commits.len() == self.n_commits as usize {
-            true => Ok(commits),
-            false => Err(self.damaged("blocks").into()),
+        if commits.len() == self.n_commits as usize {
+            Ok(commits)
+        } else {
+            Err(self.damaged("blocks").into())
         }
     }
 

@@ -77,9 +77,10 @@ pub fn collect(
     for (_, read) in done {
         all.extend(read?);
     }
-    match all.len() == commits.len() {
-        true => Ok(all),
-        false => Err(CollectError::Interrupted),
+    if all.len() == commits.len() {
+        Ok(all)
+    } else {
+        Err(CollectError::Interrupted)
     }
 }
 

@@ -327,10 +327,7 @@ fn n_with<E>(n: usize, has: &mut dyn FnMut(usize) -> Result<bool, E>) -> Result<
             let mut high = at;
             while low < high {
                 let middle = low + (high - low) / 2;
-                match has(middle)? {
-                    true => low = middle + 1,
-                    false => high = middle,
-                }
+                if has(middle)? { low = middle + 1 } else { high = middle }
             }
             return Ok(low);
         }

@@ -187,9 +187,10 @@ impl<'a> Lives<'a> {
         let steps = self.steps(key)?;
         let is_there = state_at(history, tip, &steps) != ABSENT;
         let is_unknown = last_step(history, &steps, tip).is_none() && self.unread.contains_key(key);
-        let start = match is_there || is_unknown {
-            true => Some(tip),
-            false => last_deletion(reached, &steps),
+        let start = if is_there || is_unknown {
+            Some(tip)
+        } else {
+            last_deletion(reached, &steps)
         };
         let mut changes = Vec::new();
         if let Some(start) = start {

@@ -331,9 +331,10 @@ fn pair_namesakes(old: &[Shape], new: &[Shape], olds: &[usize], news: &[usize], 
     }
     let mut take = |now: usize, is_in_place: bool| {
         let equal = free.get_mut(&new[now].text_print())?;
-        match is_in_place {
-            true => equal.remove(&new[now].nth),
-            false => equal.pop_first().map(|(_, at)| at),
+        if is_in_place {
+            equal.remove(&new[now].nth)
+        } else {
+            equal.pop_first().map(|(_, at)| at)
         }
     };
     for is_in_place in [true, false] {
@@ -427,9 +428,10 @@ pub(super) fn candidate(path: &RepoPath, old: &Shape, new: &Shape, least: f64) -
     let has_signature = old.prints().unnamed_signature == new.prints().unnamed_signature;
     // Little bodies say little: they count only with the name or the whole signature.
     let is_small = old.prints().n_tokens.min(new.prints().n_tokens) < MIN_TOKENS;
-    let is_alike = match is_small {
-        true => (has_name || has_signature) && (similarity == 1.0 || (has_name && has_signature)),
-        false => similarity >= least,
+    let is_alike = if is_small {
+        (has_name || has_signature) && (similarity == 1.0 || (has_name && has_signature))
+    } else {
+        similarity >= least
     };
     is_alike.then(|| Candidate {
         key: SymbolKey {

@@ -222,9 +222,10 @@ impl LineChanges {
         };
         let is_whole = lines.commit_ends.len() == n_commits as usize * 4
             && n_signatures.is_some_and(|n| lines.ends.len() == n as usize * 4);
-        match is_whole {
-            true => Ok(lines),
-            false => Err(file.damaged("lengths of sections").into()),
+        if is_whole {
+            Ok(lines)
+        } else {
+            Err(file.damaged("lengths of sections").into())
         }
     }
 
@@ -261,9 +262,10 @@ impl LineChanges {
 
     /// Whether the repository says the same of a commit of the batch that it is about.
     pub fn is_true_of(&self, batch: &Batch, local: u32, reader: &mut ObjectReader) -> Result<bool, LinesError> {
-        let changes = match is_merge(batch, local)? {
-            true => Vec::new(),
-            false => batch.changes_at(local)?,
+        let changes = if is_merge(batch, local)? {
+            Vec::new()
+        } else {
+            batch.changes_at(local)?
         };
         let versions = compared(&changes).into_iter().map(Option::unwrap_or_default);
         let made = versions.map(|versions| signature(reader, versions, &mut None));
@@ -283,9 +285,10 @@ impl LineChanges {
         let (mut end, mut byte_end) = (0, 0);
         for local in 0..batch.n_commits() {
             let own = self.of_commit(local);
-            let n_paths = match is_merge(batch, local)? {
-                true => 0,
-                false => batch.touched(local)?.len(),
+            let n_paths = if is_merge(batch, local)? {
+                0
+            } else {
+                batch.touched(local)?.len()
             };
             if own != (end..end + n_paths) {
                 return Err(damaged("number of signatures").into());
@@ -299,9 +302,10 @@ impl LineChanges {
             }
             byte_end = next;
         }
-        match byte_end as usize == self.signatures.len() {
-            true => Ok(()),
-            false => Err(damaged("ends of signatures").into()),
+        if byte_end as usize == self.signatures.len() {
+            Ok(())
+        } else {
+            Err(damaged("ends of signatures").into())
         }
     }
 
@@ -422,12 +426,11 @@ fn signature(
     let (Some(old), Some(bytes)) = (old, content(reader, new)?) else {
         return Ok(Vec::new());
     };
-    let (signature, bytes) = match is_text(&old) && is_text(&bytes) {
-        true => {
-            let diff = LineDiff::of(old, bytes);
-            (Signature::of(&diff.text()), diff.new)
-        }
-        false => (Signature::of(b""), bytes),
+    let (signature, bytes) = if is_text(&old) && is_text(&bytes) {
+        let diff = LineDiff::of(old, bytes);
+        (Signature::of(&diff.text()), diff.new)
+    } else {
+        (Signature::of(b""), bytes)
     };
     *last = new.map(|new| (new.oid, bytes));
     Ok(signature)

@@ -85,9 +85,10 @@ impl Messages {
             vectors: VectorFile::open(Arc::new(file.section("vectors")?))?,
         };
         let n_commits = number(1)?;
-        match (messages.words.n_docs(), messages.vectors.len()) == (n_commits, n_commits) {
-            true => Ok(messages),
-            false => Err(file.damaged("number of messages").into()),
+        if (messages.words.n_docs(), messages.vectors.len()) == (n_commits, n_commits) {
+            Ok(messages)
+        } else {
+            Err(file.damaged("number of messages").into())
         }
     }
 

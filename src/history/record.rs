@@ -173,8 +173,9 @@ pub(super) fn message_text(bytes: &[u8], encoding: Option<&[u8]>) -> String {
         ]
         .contains(&name.as_slice())
     });
-    match is_latin1 {
-        true => bytes.iter().map(|byte| char::from(*byte)).collect(),
-        false => bytes.to_str_lossy().into_owned(),
+    if is_latin1 {
+        bytes.iter().map(|byte| char::from(*byte)).collect()
+    } else {
+        bytes.to_str_lossy().into_owned()
     }
 }

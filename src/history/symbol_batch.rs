@@ -109,9 +109,10 @@ impl SymbolBatch {
             block_ends: file.section("block_ends")?,
             file,
         };
-        match batch.first <= batch.n_commits && batch.n_unread <= batch.n_commits - batch.first {
-            true => Ok(batch),
-            false => Err(batch.damaged("meta")),
+        if batch.first <= batch.n_commits && batch.n_unread <= batch.n_commits - batch.first {
+            Ok(batch)
+        } else {
+            Err(batch.damaged("meta"))
         }
     }
 
@@ -156,9 +157,10 @@ impl SymbolBatch {
         }
         let of_path = |changes: &Vec<TracedChange>| changes.iter().map(|change| change.records.len()).sum::<usize>();
         let n_records: usize = self.all(batch)?.values().map(of_path).sum();
-        match n_records == self.n_records as usize {
-            true => Ok(()),
-            false => Err(self.damaged("number of records")),
+        if n_records == self.n_records as usize {
+            Ok(())
+        } else {
+            Err(self.damaged("number of records"))
         }
     }
 
@@ -189,9 +191,10 @@ impl SymbolBatch {
                 n_records += counted.ok_or_else(|| self.damaged("a run of records"))?;
             }
         }
-        match n_records == u64::from(self.n_records) {
-            true => Ok(()),
-            false => Err(self.damaged("number of records")),
+        if n_records == u64::from(self.n_records) {
+            Ok(())
+        } else {
+            Err(self.damaged("number of records"))
         }
     }
 
@@ -225,9 +228,10 @@ impl SymbolBatch {
             name.is_some_and(is_wanted)
         };
         let wanted: BTreeSet<u64> = (0..self.names.len()).filter(is_it).map(|at| at as u64).collect();
-        match wanted.is_empty() {
-            true => Ok(TracedPaths::new()),
-            false => self.select(batch, &|name| wanted.contains(&name)),
+        if wanted.is_empty() {
+            Ok(TracedPaths::new())
+        } else {
+            self.select(batch, &|name| wanted.contains(&name))
         }
     }
 

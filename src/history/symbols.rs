@@ -141,9 +141,10 @@ impl FileShapes {
     pub fn of(extractor: &mut Extractor, path: &RepoPath, bytes: impl Into<Arc<Vec<u8>>>) -> Self {
         let bytes = bytes.into();
         let lang = lang_of(path, &bytes);
-        let found = match may_have_lives(lang) {
-            true => extractor.definitions(&bytes, lang),
-            false => FileDefinitions::default(),
+        let found = if may_have_lives(lang) {
+            extractor.definitions(&bytes, lang)
+        } else {
+            FileDefinitions::default()
         };
         Self::new(bytes, found, &[])
     }
@@ -217,9 +218,10 @@ impl FileShapes {
 
 /// The language of a version; that of plain text for what is none.
 fn lang_of(path: &RepoPath, bytes: &[u8]) -> Lang {
-    match bytes[..bytes.len().min(8_000)].contains(&0) {
-        true => Lang::TEXT,
-        false => refine(lang_of_path(path), bytes),
+    if bytes[..bytes.len().min(8_000)].contains(&0) {
+        Lang::TEXT
+    } else {
+        refine(lang_of_path(path), bytes)
     }
 }
 

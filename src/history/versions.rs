@@ -70,9 +70,10 @@ impl<R: std::borrow::BorrowMut<ObjectReader>> Versions<R> {
         if let Some((_, bytes)) = self.recent.iter().find(|(known, _)| *known == entry) {
             return Ok(Some(Arc::clone(bytes)));
         }
-        let found = match entry.is_file() {
-            true => self.reader.borrow_mut().blob(BlobId(entry.oid), self.max_bytes)?,
-            false => BlobContent::Content(Vec::new()),
+        let found = if entry.is_file() {
+            self.reader.borrow_mut().blob(BlobId(entry.oid), self.max_bytes)?
+        } else {
+            BlobContent::Content(Vec::new())
         };
         let bytes = Arc::new(match found {
             BlobContent::Content(bytes) => bytes,

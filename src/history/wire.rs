@@ -104,9 +104,10 @@ impl SortedTexts {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.get(middle).is_some_and(|found| found < text) {
-                true => low = middle + 1,
-                false => high = middle,
+            if self.get(middle).is_some_and(|found| found < text) {
+                low = middle + 1
+            } else {
+                high = middle
             }
         }
         low

@@ -81,9 +81,10 @@ fn blob_difference(stored: &Segment, fresh: &Segment, blob: u32) -> Option<(Segm
     if !same_docs {
         return artifact("documents");
     }
-    match stored.lexical.signature(ours).0 == fresh.lexical.signature(blob).0 {
-        true => None,
-        false => Some((SegmentPart::Lexical, "signature")),
+    if stored.lexical.signature(ours).0 == fresh.lexical.signature(blob).0 {
+        None
+    } else {
+        Some((SegmentPart::Lexical, "signature"))
     }
 }
 

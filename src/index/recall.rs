@@ -116,9 +116,10 @@ fn check(bytes: &[u8], extraction: &Extraction) -> Result<(), &'static str> {
     let others = extraction.references.iter().map(|reference| reference.range);
     let others = others.chain(extraction.imports.iter().map(|import| import.range));
     let mut others = others.chain(extraction.headings.iter().map(|heading| heading.range));
-    match is_ordered && places && others.all(is_inside) {
-        true => Ok(()),
-        false => Err("a place outside it"),
+    if is_ordered && places && others.all(is_inside) {
+        Ok(())
+    } else {
+        Err("a place outside it")
     }
 }
 

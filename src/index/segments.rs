@@ -183,9 +183,10 @@ impl Segment {
                     .ok_or_else(|| inconsistent("a document of a later segment"))? = true;
             }
         }
-        match is_named.iter().all(|&is_named| is_named) {
-            true => Ok(()),
-            false => Err(inconsistent("a document of no blob")),
+        if is_named.iter().all(|&is_named| is_named) {
+            Ok(())
+        } else {
+            Err(inconsistent("a document of no blob"))
         }
     }
 

@@ -647,9 +647,10 @@ impl<'a> Work<'a> {
             if !parts.take_new(JOIN_DOCS) {
                 continue;
             }
-            let stowed = match self.catch_up.is_away {
-                true => self.put_away(parts, Looks::ForHere, interrupt).map(drop),
-                false => self.catch_up.join(parts, Duration::ZERO, interrupt),
+            let stowed = if self.catch_up.is_away {
+                self.put_away(parts, Looks::ForHere, interrupt).map(drop)
+            } else {
+                self.catch_up.join(parts, Duration::ZERO, interrupt)
             };
             if let Err(error) = stowed
                 // Whoever writes just now is not waited for: there is time until the end of the run.

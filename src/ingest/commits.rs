@@ -165,9 +165,10 @@ impl Recorder<'_> {
             history,
         };
         given.check()?;
-        match self.ends_in_the_middle(&given)? {
-            true => Err(incomplete("parents that were recorded after their children")),
-            false => Ok(given),
+        if self.ends_in_the_middle(&given)? {
+            Err(incomplete("parents that were recorded after their children"))
+        } else {
+            Ok(given)
         }
     }
 
@@ -478,9 +479,10 @@ fn is_laid_out_alike(history: &History, offered: &OfferedCommits, recipe: u64) -
     let mut batches = offered.batches.iter();
     select(history, &lines, &history.reachable(&numbers), recipe, |made| {
         let [records, symbols, lines] = batches.next().ok_or_else(|| untrue("its batches"))?;
-        match made.records == **records && made.symbols == **symbols && made.lines == **lines {
-            true => Ok(()),
-            false => Err(untrue("order, or what no reader of it looks at")),
+        if made.records == **records && made.symbols == **symbols && made.lines == **lines {
+            Ok(())
+        } else {
+            Err(untrue("order, or what no reader of it looks at"))
         }
     })
 }

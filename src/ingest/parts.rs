@@ -89,13 +89,14 @@ impl Part {
             .map(|key| ChunkKey(key.try_into().expect("sixteen")))
             .collect();
         let rows = RowFile::open(Arc::new(Tail { bytes, start: end })).map_err(|error| damaged(&error.to_string()))?;
-        match rows.len() as usize == n {
-            true => Ok(Self {
+        if rows.len() as usize == n {
+            Ok(Self {
                 name: name.to_owned(),
                 keys,
                 rows,
-            }),
-            false => Err(damaged("another number of rows")),
+            })
+        } else {
+            Err(damaged("another number of rows"))
         }
     }
 

@@ -119,10 +119,7 @@ impl Sharing<'_> {
                 ..Shared::default()
             });
         };
-        let looks = match self.is_away {
-            true => Looks::ForAll,
-            false => Looks::ForHere,
-        };
+        let looks = if self.is_away { Looks::ForAll } else { Looks::ForHere };
         self.run_with(trees, &Parts::default(), looks, progress, interrupt)
     }
 
@@ -141,9 +138,10 @@ impl Sharing<'_> {
             return Ok(outcome);
         };
         let segments = Segments::open_newest(self.sidecar, &state, self.own_profile)?;
-        let segments = match self.is_own() {
-            true => segments,
-            false => segments.with_added(self.sidecar, &state, &self.profile.to_string()),
+        let segments = if self.is_own() {
+            segments
+        } else {
+            segments.with_added(self.sidecar, &state, &self.profile.to_string())
         };
         let mut wanted = Wanted::of(trees, self.sidecar, &state, &segments)?;
         let here = Here {
@@ -436,11 +434,12 @@ impl Sharing<'_> {
             is_lacking |= found.len() < batch.len();
             course.add_put(&found, self.sidecar).map_err(|error| self.io(error))?;
         }
-        match is_lacking {
-            true => Err(Stopped::Told(
+        if is_lacking {
+            Err(Stopped::Told(
                 "the server has accepted vectors and does not have them yet; the next codescout index looks",
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 
@@ -471,9 +470,10 @@ impl Sharing<'_> {
     }
 
     fn rows(&self, segment: &Segment) -> Option<RowFile> {
-        match self.is_own() {
-            true => segment.vectors.clone().map(RowFile::Dense),
-            false => segment.rows(self.profile),
+        if self.is_own() {
+            segment.vectors.clone().map(RowFile::Dense)
+        } else {
+            segment.rows(self.profile)
         }
     }
 }

@@ -64,9 +64,10 @@ impl<'a> Uploads<'a> {
             return None;
         }
         let keys: Vec<ChunkKey> = keyed.iter().map(|(_, key)| *key).collect();
-        let claimable = match self.is_again.load(Ordering::Relaxed) {
-            true => Claimable::All,
-            false => Claimable::Missing,
+        let claimable = if self.is_again.load(Ordering::Relaxed) {
+            Claimable::All
+        } else {
+            Claimable::Missing
         };
         match self.shared.claim(&keys, claimable, self.lease, interrupt) {
             Ok(claim) => {

@@ -281,9 +281,10 @@ impl Ingest<'_> {
                 }
             }
         }
-        match limits.interrupt.load(Ordering::Relaxed) {
-            true => Err(VerifyError::Interrupted),
-            false => Ok(found),
+        if limits.interrupt.load(Ordering::Relaxed) {
+            Err(VerifyError::Interrupted)
+        } else {
+            Ok(found)
         }
     }
 
@@ -607,9 +608,12 @@ fn check_batch(sidecar: &Sidecar, entry: &HistoryEntry) -> Result<Batch, String>
 /// What is wrong inside the files that make a sound batch searchable.
 fn check_sides<'e>(sidecar: &Sidecar, entry: &'e HistoryEntry, batch: &Batch) -> Vec<(&'e StoredFile, String)> {
     let numbers = (batch.base(), batch.n_commits());
-    let check = |found: (u32, u32)| match found == numbers {
-        true => Ok(()),
-        false => Err("other commits than the state says".to_owned()),
+    let check = |found: (u32, u32)| {
+        if found == numbers {
+            Ok(())
+        } else {
+            Err("other commits than the state says".to_owned())
+        }
     };
     let messages = |file: &StoredFile| {
         let messages = Messages::open(sidecar, &file.name).map_err(|error| error.to_string())?;

@@ -202,9 +202,10 @@ impl CommitSearcher<'_> {
 
     /// Fails once the answer is not wanted.
     fn go_on(&self) -> Result<(), CommitSearchError> {
-        match self.interrupt.load(Ordering::Relaxed) {
-            true => Err(CommitSearchError::Interrupted),
-            false => Ok(()),
+        if self.interrupt.load(Ordering::Relaxed) {
+            Err(CommitSearchError::Interrupted)
+        } else {
+            Ok(())
         }
     }
 

@@ -156,9 +156,10 @@ fn wanted(query: &str) -> Vec<&str> {
     let quoted = parts.iter().skip(1).step_by(2).take(n_closed).copied();
     let quoted: Vec<&str> = quoted.filter(is_text).take(MAX_TEXTS).collect();
     let word = query.trim();
-    match quoted.is_empty() && is_odd(word) && is_text(&word) {
-        true => vec![word],
-        false => quoted,
+    if quoted.is_empty() && is_odd(word) && is_text(&word) {
+        vec![word]
+    } else {
+        quoted
     }
 }
 

@@ -315,13 +315,12 @@ fn best(mut found: Vec<Candidate>, words: &Words) -> Likely {
     for candidate in found.iter().filter(|candidate| are_few || candidate.holds_anything()) {
         let size = candidate.content.as_ref().map_or(0, |content| content.n_bytes);
         let fits = likely.files.is_empty() || likely.files.len() < MAX_FILES && n_bytes + size <= MAX_BYTES;
-        match fits {
-            true => {
-                n_bytes += size;
-                likely.files.push(candidate.file);
-            }
+        if fits {
+            n_bytes += size;
+            likely.files.push(candidate.file);
+        } else {
             // With a name, files that hold a word of it alone do not matter.
-            false => likely.is_all &= words.name.is_some() && !candidate.holds_the_name(),
+            likely.is_all &= words.name.is_some() && !candidate.holds_the_name();
         }
     }
     likely

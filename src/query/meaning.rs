@@ -132,9 +132,10 @@ impl<'a> Meaning<'a> {
     /// not a single one.
     pub(super) fn n_without(&self, live: &RoaringBitmap) -> Option<u64> {
         let added = self.added.as_ref()?;
-        match added.without.len() == live.len() {
-            true => Some(live.len()),
-            false => Some(added.n_missing),
+        if added.without.len() == live.len() {
+            Some(live.len())
+        } else {
+            Some(added.n_missing)
         }
     }
 
@@ -236,9 +237,12 @@ impl<'a> Meaning<'a> {
         };
         if self.away.is_some() {
             let scores = self.own.score(&query.own, docs)?.into_iter().zip(docs);
-            let estimate = |(own, doc): (Cosine, &u32)| match added.without.contains(*doc) {
-                true => Cosine(own.0 * ratio),
-                false => Cosine((own.0 * ratio).min(query.bound)),
+            let estimate = |(own, doc): (Cosine, &u32)| {
+                if added.without.contains(*doc) {
+                    Cosine(own.0 * ratio)
+                } else {
+                    Cosine((own.0 * ratio).min(query.bound))
+                }
             };
             return Ok(scores.map(estimate).collect());
         }

@@ -95,9 +95,10 @@ pub(super) fn weighed(files: &[Mentioning], is_wanted: impl Fn(DefinitionKind) -
         .collect();
     let named: Vec<_> = named.into_iter().collect();
     let weigh = |(name, definitions): &(&str, Vec<(usize, u32)>)| -> Vec<(usize, u32, f32)> {
-        let by = match definitions.len() > MAX_OF_A_NAME {
-            true => &[][..],
-            false => mentioning.get(name).map_or(&[][..], Vec::as_slice),
+        let by = if definitions.len() > MAX_OF_A_NAME {
+            &[][..]
+        } else {
+            mentioning.get(name).map_or(&[][..], Vec::as_slice)
         };
         let weight = |&(at, index): &(usize, u32)| {
             let others = by.iter().filter(|other| **other != at);

@@ -135,9 +135,10 @@ impl Pattern {
 
     /// Whether a line, its line break not counted, matches.
     pub(super) fn is_in(&self, line: &[u8]) -> bool {
-        match self.whole_words {
-            true => self.next_word(line, 0).is_some(),
-            false => self.regex.is_match(line),
+        if self.whole_words {
+            self.next_word(line, 0).is_some()
+        } else {
+            self.regex.is_match(line)
         }
     }
 

@@ -313,12 +313,13 @@ fn facts(view: &View, file: FileId, bytes: &[u8], queries: &[PartQuery]) -> Resu
 }
 
 fn part(title: Option<String>, range: Range<usize>, bytes: &[u8], lines: &LineStarts<'_>) -> Part {
-    let (start_line, end_line) = match range.is_empty() {
-        true => (0, 0),
-        false => (
+    let (start_line, end_line) = if range.is_empty() {
+        (0, 0)
+    } else {
+        (
             lines.line_of(range.start),
             lines.line_of(range.end.min(bytes.len()) - 1),
-        ),
+        )
     };
     Part {
         title,

@@ -184,9 +184,10 @@ impl<'a> Searcher<'a> {
 
     /// Fails once the answer is not wanted.
     pub(super) fn go_on(&self) -> Result<(), SearchError> {
-        match self.interrupt.load(Ordering::Relaxed) {
-            true => Err(SearchError::Interrupted),
-            false => Ok(()),
+        if self.interrupt.load(Ordering::Relaxed) {
+            Err(SearchError::Interrupted)
+        } else {
+            Ok(())
         }
     }
 
@@ -266,9 +267,10 @@ impl<'a> Searcher<'a> {
                 .is_none_or(|reranking| request.skip < reranking.n_candidates);
             judges.reranker |= before.reranker && !is_judged;
             if judges != before {
-                let why = match notes.is_empty() {
-                    true => "what judged there is not set any more".to_owned(),
-                    false => notes.join("; "),
+                let why = if notes.is_empty() {
+                    "what judged there is not set any more".to_owned()
+                } else {
+                    notes.join("; ")
                 };
                 return Err(SearchError::OtherOrder { why });
             }

@@ -46,11 +46,10 @@ pub enum Source {
 /// Why a file of `size` bytes is left out, and what reads it.
 pub(super) fn too_large(size: u64) -> String {
     let limit = MAX_OBJECT_BYTES >> 20;
-    match size > MAX_OBJECT_BYTES {
-        true => format!("it has {size} bytes and files over {limit} MiB are not read; git show and git grep read it"),
-        false => {
-            format!("it is stored as a difference to an object of more than {limit} MiB; git show and git grep read it")
-        }
+    if size > MAX_OBJECT_BYTES {
+        format!("it has {size} bytes and files over {limit} MiB are not read; git show and git grep read it")
+    } else {
+        format!("it is stored as a difference to an object of more than {limit} MiB; git show and git grep read it")
     }
 }
 
@@ -88,12 +87,13 @@ impl<'a> Sources<'a> {
 
     /// Fails once the answer is not wanted; asked before each file that is looked at.
     pub fn go_on(&self) -> Result<(), SourceError> {
-        match self
+        if self
             .interrupt
             .is_some_and(|interrupt| interrupt.load(Ordering::Relaxed))
         {
-            true => Err(SourceError::Interrupted),
-            false => Ok(()),
+            Err(SourceError::Interrupted)
+        } else {
+            Ok(())
         }
     }
 

@@ -381,9 +381,10 @@ impl Client {
                 None => Failure::Broken { what: chain(&error) },
             }
         })?;
-        match bytes.len() as u64 > max_bytes {
-            true => Err(Failure::TooLarge { max_bytes }),
-            false => Ok(bytes),
+        if bytes.len() as u64 > max_bytes {
+            Err(Failure::TooLarge { max_bytes })
+        } else {
+            Ok(bytes)
         }
     }
 

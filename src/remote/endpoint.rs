@@ -107,9 +107,10 @@ impl Endpoint {
     /// would travel to it in the clear.
     pub fn with_proxy(mut self, text: &str) -> Result<Self, EndpointError> {
         self.proxy = Some(checked_url(text)?);
-        match self.has_key() && self.is_in_clear() {
-            true => Err(EndpointError::KeyInClear { host: self.host() }),
-            false => Ok(self),
+        if self.has_key() && self.is_in_clear() {
+            Err(EndpointError::KeyInClear { host: self.host() })
+        } else {
+            Ok(self)
         }
     }
 

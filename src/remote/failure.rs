@@ -200,9 +200,10 @@ pub(super) fn excerpt(bytes: &[u8]) -> String {
     let mut excerpt = String::new();
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for character in words.chars().take(EXCERPT_CHARS) {
-        match character.is_control() || is_directional(character) {
-            true => excerpt.extend(character.escape_unicode()),
-            false => excerpt.push(character),
+        if character.is_control() || is_directional(character) {
+            excerpt.extend(character.escape_unicode())
+        } else {
+            excerpt.push(character)
         }
     }
     if words.chars().count() > EXCERPT_CHARS || bytes.len() > 4 * EXCERPT_CHARS {
@@ -225,9 +226,10 @@ fn for_path(status: u16, path: &str) -> String {
 }
 
 fn quoted(excerpt: &str) -> String {
-    match excerpt.is_empty() {
-        true => String::new(),
-        false => format!(": \"{excerpt}\""),
+    if excerpt.is_empty() {
+        String::new()
+    } else {
+        format!(": \"{excerpt}\"")
     }
 }
 

@@ -47,9 +47,10 @@ impl Pace {
     /// Takes in that `n_bytes` took so long, of `in_flight` requests at a time.
     fn note(&self, n_bytes: usize, took: Duration, in_flight: usize) {
         // The first is alone with the server; those after it will not be.
-        let n_others = match self.is_known.swap(true, Ordering::Relaxed) {
-            true => 1,
-            false => in_flight.max(1),
+        let n_others = if self.is_known.swap(true, Ordering::Relaxed) {
+            1
+        } else {
+            in_flight.max(1)
         };
         let in_time = n_bytes as f64 * self.target.as_secs_f64() / took.as_secs_f64().max(1e-6);
         self.max_bytes

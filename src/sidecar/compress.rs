@@ -84,9 +84,10 @@ pub fn decompress_from(
         return Err(damaged("another length than it says"));
     }
     drop(decoder);
-    match from.fill_buf().map_err(CompressError::Damaged)?.is_empty() {
-        true => Ok(()),
-        false => Err(damaged("something follows the frame")),
+    if from.fill_buf().map_err(CompressError::Damaged)?.is_empty() {
+        Ok(())
+    } else {
+        Err(damaged("something follows the frame"))
     }
 }
 

@@ -71,9 +71,10 @@ impl StoredPin {
     }
 
     fn into_pin(self) -> Option<Pin> {
-        let commit = match self.commit.is_empty() {
-            true => None,
-            false => Some(CommitId(Oid::from_hex(&self.commit).ok()?)),
+        let commit = if self.commit.is_empty() {
+            None
+        } else {
+            Some(CommitId(Oid::from_hex(&self.commit).ok()?))
         };
         Some(Pin {
             commit,

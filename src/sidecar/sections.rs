@@ -313,9 +313,10 @@ impl SectionFile {
             }
             end = entry.offset + entry.length;
         }
-        match end == self.bytes.len() {
-            true => Ok(()),
-            false => Err(self.damaged("more than its sections")),
+        if end == self.bytes.len() {
+            Ok(())
+        } else {
+            Err(self.damaged("more than its sections"))
         }
     }
 

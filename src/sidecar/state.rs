@@ -191,9 +191,10 @@ impl StoredFile {
         if bytes.len() as u64 != self.length {
             return Err(format!("{} bytes, {} expected", bytes.len(), self.length));
         }
-        match self.name.get(..Self::NAME_DIGITS) == Some(&blake3::hash(bytes).to_hex()[..Self::NAME_DIGITS]) {
-            true => Ok(()),
-            false => Err("its content is not what its name says".to_owned()),
+        if self.name.get(..Self::NAME_DIGITS) == Some(&blake3::hash(bytes).to_hex()[..Self::NAME_DIGITS]) {
+            Ok(())
+        } else {
+            Err("its content is not what its name says".to_owned())
         }
     }
 
@@ -251,21 +252,25 @@ impl State {
         let format = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
         let payload = &bytes[HEADER_BYTES..];
         let is_whole = xxh3_64(payload).to_le_bytes() == bytes[8..HEADER_BYTES];
-        let read = |format| match is_whole {
-            true => Self::decoded(format, payload).map_err(|error| error.to_string()),
-            false => Err("checksum".to_owned()),
+        let read = |format| {
+            if is_whole {
+                Self::decoded(format, payload).map_err(|error| error.to_string())
+            } else {
+                Err("checksum".to_owned())
+            }
         };
         if READ_FORMATS.contains(&format) {
             return read(format).map_err(damaged);
         }
         // Right in every other way: what another format would have to differ in.
         let is_flipped = |known: &u32| (format ^ known).is_power_of_two() && read(*known).is_ok();
-        match READ_FORMATS.iter().any(is_flipped) {
-            true => Err(damaged("format number".to_owned())),
-            false => Err(StateError::Format {
+        if READ_FORMATS.iter().any(is_flipped) {
+            Err(damaged("format number".to_owned()))
+        } else {
+            Err(StateError::Format {
                 path: path.to_owned(),
                 found: format,
-            }),
+            })
         }
     }
 

@@ -226,9 +226,10 @@ impl Manifest {
 
     /// Whether it is that of `tree`. One that does not say so is not.
     pub fn check_tree(&self, tree: TreeId) -> Result<(), SectionError> {
-        match &*self.file.section("tree")? == tree.0.as_bytes() {
-            true => Ok(()),
-            false => Err(self.file.damaged("it is the manifest of another tree")),
+        if &*self.file.section("tree")? == tree.0.as_bytes() {
+            Ok(())
+        } else {
+            Err(self.file.damaged("it is the manifest of another tree"))
         }
     }
 

@@ -99,13 +99,13 @@ impl Workspace {
     pub fn unpin(&self, reference: &str, interrupt: &AtomicBool) -> Result<usize> {
         let pins = self.pins()?;
         let is_named = pins.iter().any(|pin| pin.name == reference);
-        let target = match is_named {
-            true => None,
-            false => self.target(reference)?,
-        };
-        let goes = |pin: &Pin| match is_named {
-            true => pin.name == reference,
-            false => target.is_some_and(|target| target.tree == pin.tree),
+        let target = if is_named { None } else { self.target(reference)? };
+        let goes = |pin: &Pin| {
+            if is_named {
+                pin.name == reference
+            } else {
+                target.is_some_and(|target| target.tree == pin.tree)
+            }
         };
         if !pins.iter().any(goes) {
             return Ok(0);

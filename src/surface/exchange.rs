@@ -403,9 +403,10 @@ impl<'a> Remote<'a> {
 
     /// Does what was planned, if nobody was faster: then [`ExchangeError::Moved`].
     pub(crate) fn push(&self, plan: &PushPlan) -> Result<()> {
-        let mut files: BTreeMap<String, String> = match plan.replaces {
-            true => BTreeMap::new(),
-            false => self.shelf.files.clone(),
+        let mut files: BTreeMap<String, String> = if plan.replaces {
+            BTreeMap::new()
+        } else {
+            self.shelf.files.clone()
         };
         for name in &plan.dropped {
             for ending in [PART_ENDING, KEYS_ENDING] {

@@ -58,13 +58,15 @@ fn add_exclude_line(path: &Path, text: &str) -> std::io::Result<()> {
         remove_stale_temporaries(folder)?;
     }
     // The user's link stays, and what it leads to is written.
-    let path = match path.is_symlink() {
-        true => path.canonicalize()?,
-        false => path.to_owned(),
+    let path = if path.is_symlink() {
+        path.canonicalize()?
+    } else {
+        path.to_owned()
     };
-    let separator = match text.is_empty() || text.ends_with('\n') {
-        true => "",
-        false => "\n",
+    let separator = if text.is_empty() || text.ends_with('\n') {
+        ""
+    } else {
+        "\n"
     };
     write_atomic(&path, format!("{text}{separator}{EXCLUDE_LINE}\n").as_bytes())
 }

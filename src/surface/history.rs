@@ -350,9 +350,10 @@ impl Workspace {
 
     /// What is to be done where objects are missing or damaged.
     pub(crate) fn how_to_get_objects(&self) -> &'static str {
-        match self.repository.is_partial() {
-            true => "git fetch --refetch --no-filter and then codescout index complete the answer",
-            false => "codescout doctor names them and says how to get them back",
+        if self.repository.is_partial() {
+            "git fetch --refetch --no-filter and then codescout index complete the answer"
+        } else {
+            "codescout doctor names them and says how to get them back"
         }
     }
 

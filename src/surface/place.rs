@@ -37,9 +37,10 @@ pub(super) fn check_place(repository: &Repository, location: &Location) -> Resul
 /// Refuses a sidecar of which anything is tracked, whether it is there now or not: by this repository, or by one around it, whose checkout
 /// can hold a bare repository with everything in it.
 pub(super) fn refuse_tracked(repository: &Repository, root: &Path) -> Result<()> {
-    match repository.tracks_at(root)? {
-        true => Err(OpenError::Tracked { root: root.to_owned() }.into()),
-        false => Ok(()),
+    if repository.tracks_at(root)? {
+        Err(OpenError::Tracked { root: root.to_owned() }.into())
+    } else {
+        Ok(())
     }
 }
 

@@ -221,13 +221,14 @@ impl Workspace {
             searcher = searcher.with_sparse(model, self.config.sparse.weight());
         }
         if let Some(elsewhere) = self.shared_index(view, RowKind::Dense, interrupt)? {
-            searcher = match self.keeps_away(RowKind::Dense) {
-                true => searcher.with_away(Away {
+            searcher = if self.keeps_away(RowKind::Dense) {
+                searcher.with_away(Away {
                     empty: elsewhere.index.empty().clone(),
                     store: Box::new(elsewhere.index),
                     holds: elsewhere.holds,
-                })?,
-                false => searcher.with_elsewhere(elsewhere.map(|index| Box::new(index) as Box<dyn DenseIndex>)),
+                })?
+            } else {
+                searcher.with_elsewhere(elsewhere.map(|index| Box::new(index) as Box<dyn DenseIndex>))
             };
         }
         if let Some(elsewhere) = self.sparse_elsewhere(view, interrupt)? {

@@ -57,12 +57,13 @@ pub(crate) fn printable(json: String) -> String {
     }
     let mut escaped = String::with_capacity(json.len() + 64);
     for c in json.chars() {
-        match is_raw(c) {
+        if is_raw(c) {
             // JSON escapes a character above U+FFFF as two surrogates.
-            true => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| {
+            for unit in c.encode_utf16(&mut [0; 2]) {
                 write!(escaped, "\\u{unit:04x}").expect("a string takes all");
-            }),
-            false => escaped.push(c),
+            }
+        } else {
+            escaped.push(c);
         }
     }
     escaped

@@ -192,9 +192,10 @@ impl User {
         let says_where = |arg: &&str| ["project", "--http", "--root"].contains(arg);
         let root = self.repo.root().to_str().unwrap();
         let has_to_say = args.contains(&"install") && args.iter().any(|arg| ANYWHERE.contains(arg));
-        let roots: &[&str] = match has_to_say && !args.iter().any(says_where) {
-            true => &["--root", root],
-            false => &[],
+        let roots: &[&str] = if has_to_say && !args.iter().any(says_where) {
+            &["--root", root]
+        } else {
+            &[]
         };
         self.call_as_it_is(&[args, roots].concat())
     }

@@ -79,9 +79,10 @@ impl Closed {
     }
 
     fn call(&self, args: &[&str]) -> Said {
-        let mut command = match self.is_root {
-            true => as_nobody(env!("CARGO_BIN_EXE_codescout")),
-            false => Command::new(env!("CARGO_BIN_EXE_codescout")),
+        let mut command = if self.is_root {
+            as_nobody(env!("CARGO_BIN_EXE_codescout"))
+        } else {
+            Command::new(env!("CARGO_BIN_EXE_codescout"))
         };
         let output = command
             .args(args)

@@ -961,9 +961,12 @@ fn a_slow_server_gets_small_requests_and_nothing_that_it_makes_is_lost() {
 #[test]
 fn what_is_too_much_at_once_is_halved() {
     let repo = project(8);
-    let stub = Stub::start(|seen| match texts_of(seen).len() > 2 {
-        true => openai(seen, DIM).after(Duration::from_secs(600)),
-        false => openai(seen, DIM),
+    let stub = Stub::start(|seen| {
+        if texts_of(seen).len() > 2 {
+            openai(seen, DIM).after(Duration::from_secs(600))
+        } else {
+            openai(seen, DIM)
+        }
     });
     configure(&repo, &format!("{}timeout_s = 1\n", settings(&stub)));
     let done = Indexed::new(repo.root()).caught_up();

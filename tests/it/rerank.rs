@@ -287,12 +287,13 @@ fn a_text_that_is_refused_keeps_its_place() {
     let before = found(&repo, &[QUESTION]);
     let refused = before[2].clone();
     let number = number_in(&refused);
-    let stub = Stub::start(
-        move |seen| match asked_of(seen).1.iter().any(|text| number_in(text) == number) {
-            true => Reply::status(422).body(b"{}"),
-            false => tei(seen),
-        },
-    );
+    let stub = Stub::start(move |seen| {
+        if asked_of(seen).1.iter().any(|text| number_in(text) == number) {
+            Reply::status(422).body(b"{}")
+        } else {
+            tei(seen)
+        }
+    });
     configure(&repo, &settings(&stub, ""));
     let mut others = found(&repo, &[QUESTION]);
     assert_eq!(others.remove(2), refused);

@@ -208,9 +208,12 @@ fn both_servers_are_asked_at_once() {
     // Quick while the index is made.
     let is_slow = std::sync::Arc::new(AtomicBool::new(false));
     let (one, other) = (std::sync::Arc::clone(&is_slow), std::sync::Arc::clone(&is_slow));
-    let delay = move |is_slow: &AtomicBool| match is_slow.load(Ordering::SeqCst) {
-        true => slow,
-        false => Duration::ZERO,
+    let delay = move |is_slow: &AtomicBool| {
+        if is_slow.load(Ordering::SeqCst) {
+            slow
+        } else {
+            Duration::ZERO
+        }
     };
     let dense = Stub::start(move |seen| openai(seen, 32).after(delay(&one)));
     let stub = Stub::start(move |seen| tei_sparse(seen).after(delay(&other)));

@@ -45,9 +45,10 @@ pub(crate) fn openai(seen: &Seen, dim: usize) -> Reply {
     let is_base64 = seen.json()["encoding_format"] == "base64";
     let data = texts_of(seen).into_iter().enumerate().rev().map(|(index, text)| {
         let vector = vector_of(&text, dim);
-        let embedding = match is_base64 {
-            true => Value::String(base64(&vector)),
-            false => json!(vector),
+        let embedding = if is_base64 {
+            Value::String(base64(&vector))
+        } else {
+            json!(vector)
         };
         json!({"object": "embedding", "index": index, "embedding": embedding})
     });
@@ -132,9 +133,10 @@ fn base64(vector: &[f32]) -> String {
         four[1..=group.len()].copy_from_slice(group);
         let bits = u32::from_be_bytes(four);
         for at in 0..4 {
-            match at <= group.len() {
-                true => text.push(char::from(LETTERS[(bits >> (18 - 6 * at)) as usize & 63])),
-                false => text.push('='),
+            if at <= group.len() {
+                text.push(char::from(LETTERS[(bits >> (18 - 6 * at)) as usize & 63]))
+            } else {
+                text.push('=')
             }
         }
     }

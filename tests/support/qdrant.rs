@@ -346,16 +346,15 @@ impl Shared {
         let mut state = self.state.lock().unwrap();
         let rest = path.trim_matches('/').splitn(3, '/').nth(2).unwrap_or_default();
         let is_read = rest == "points" && seen.method == "POST";
-        let answer = match promised.iter().any(|kind| kind == rest) && !is_read {
-            true => {
-                let done = if are_done {
-                    state.answer(seen, path).map(drop)
-                } else {
-                    Ok(())
-                };
-                done.map(|()| json!({ "operation_id": 1, "status": "acknowledged" }))
-            }
-            false => state.answer(seen, path),
+        let answer = if promised.iter().any(|kind| kind == rest) && !is_read {
+            let done = if are_done {
+                state.answer(seen, path).map(drop)
+            } else {
+                Ok(())
+            };
+            done.map(|()| json!({ "operation_id": 1, "status": "acknowledged" }))
+        } else {
+            state.answer(seen, path)
         };
         match answer {
             Ok(result) => Reply::json(&json!({ "result": result, "status": "ok", "time": 0.0 })),
@@ -748,9 +747,10 @@ fn sparse(given: &Value) -> Option<BTreeMap<u64, f32>> {
 
 fn unit(vector: &[f32]) -> Vec<f32> {
     let norm = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
-    match norm > 0.0 {
-        true => vector.iter().map(|x| x / norm).collect(),
-        false => vector.to_vec(),
+    if norm > 0.0 {
+        vector.iter().map(|x| x / norm).collect()
+    } else {
+        vector.to_vec()
     }
 }
 

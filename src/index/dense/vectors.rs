@@ -53,9 +53,10 @@ impl VectorFile {
     pub fn verify(&self) -> Result<(), VectorFileError> {
         let is_sound = blake3::hash(&self.all()[HEADER_BYTES..]) == self.header.body_hash
             && (0..self.len() as usize).all(|row| self.is_row_in_range(row));
-        match is_sound {
-            true => Ok(()),
-            false => Err(VectorFileError::Damaged),
+        if is_sound {
+            Ok(())
+        } else {
+            Err(VectorFileError::Damaged)
         }
     }
 
@@ -101,9 +102,10 @@ impl VectorFile {
 
     /// How much the text of `row` holds, as its embedder said; 0 outside the file.
     pub fn weight(&self, row: u32) -> f32 {
-        match row < self.len() {
-            true => half::decode(self.weights().get(row as usize)),
-            false => 0.0,
+        if row < self.len() {
+            half::decode(self.weights().get(row as usize))
+        } else {
+            0.0
         }
     }
 
@@ -253,12 +255,13 @@ impl Header {
             profile,
             body_hash,
         };
-        match parsed.file_bytes() == file.len() as u64 {
-            true => Ok(parsed),
-            false => Err(VectorFileError::Size {
+        if parsed.file_bytes() == file.len() as u64 {
+            Ok(parsed)
+        } else {
+            Err(VectorFileError::Size {
                 found: file.len() as u64,
                 expected: parsed.file_bytes(),
-            }),
+            })
         }
     }
 

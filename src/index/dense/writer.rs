@@ -138,9 +138,10 @@ impl VectorWriter {
     }
 
     fn check_room(&self) -> Result<(), WriteError> {
-        match self.factors.len() < u32::MAX as usize {
-            true => Ok(()),
-            false => Err(WriteError::Full),
+        if self.factors.len() < u32::MAX as usize {
+            Ok(())
+        } else {
+            Err(WriteError::Full)
         }
     }
 }

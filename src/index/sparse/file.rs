@@ -72,13 +72,14 @@ impl SparseFile {
         let header = RowsHeader::parse(MAGIC, file)?;
         let [n, t, m] = header.numbers.map(u64::from);
         let (found, expected) = (file.len() as u64, HEADER_BYTES as u64 + 4 * n + 8 * t + 4 * m);
-        match found == expected {
-            true => Ok(Self {
+        if found == expected {
+            Ok(Self {
                 bytes,
                 header,
                 rows: Arc::default(),
-            }),
-            false => Err(VectorFileError::Size { found, expected }),
+            })
+        } else {
+            Err(VectorFileError::Size { found, expected })
         }
     }
 
@@ -88,9 +89,10 @@ impl SparseFile {
     /// [`SparseWriter`]: super::SparseWriter
     pub fn verify(&self) -> Result<(), VectorFileError> {
         let is_whole = blake3::hash(&self.all()[HEADER_BYTES..]) == self.header.body_hash;
-        match is_whole && self.are_tables_in_order() && self.are_rows_in_range() {
-            true => Ok(()),
-            false => Err(VectorFileError::Damaged),
+        if is_whole && self.are_tables_in_order() && self.are_rows_in_range() {
+            Ok(())
+        } else {
+            Err(VectorFileError::Damaged)
         }
     }
 

@@ -44,9 +44,10 @@ impl SparseWriter {
 
     /// Adds a copy of a row of another file: the same scale, tokens and steps.
     pub fn copy_row(&mut self, from: &SparseFile, row: u32) -> Result<(), WriteError> {
-        match from.profile() == self.profile && row < from.len() {
-            true => self.add(from.scale(row), from.row(row).iter().copied()),
-            false => Err(WriteError::OtherKind),
+        if from.profile() == self.profile && row < from.len() {
+            self.add(from.scale(row), from.row(row).iter().copied())
+        } else {
+            Err(WriteError::OtherKind)
         }
     }
 

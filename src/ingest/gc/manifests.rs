@@ -67,9 +67,10 @@ impl Rewriting<'_> {
 
     fn over_heir(&self, heir: &Heir, tree: TreeId, top: &Manifest) -> Option<Vec<u8>> {
         let difference = Difference::between(&heir.whole, &heir.top, top);
-        match is_small(&difference, &heir.whole) {
-            true => self.bytes(tree, difference, Some(heir.tree)),
-            false => self.whole(tree, &heir.whole, top),
+        if is_small(&difference, &heir.whole) {
+            self.bytes(tree, difference, Some(heir.tree))
+        } else {
+            self.whole(tree, &heir.whole, top)
         }
     }
 

@@ -294,11 +294,12 @@ impl Collector<'_> {
     }
 
     fn check_in_place(&self) -> Result<(), CollectError> {
-        match self.sidecar.is_in_place() {
-            true => Ok(()),
-            false => Err(CollectError::Replaced {
+        if self.sidecar.is_in_place() {
+            Ok(())
+        } else {
+            Err(CollectError::Replaced {
                 path: self.sidecar.root().to_owned(),
-            }),
+            })
         }
     }
 
@@ -423,9 +424,10 @@ impl Run<'_> {
             (false, n_dead) => kept.len() + n_dead,
         };
         self.progress.begin(Stage::Collecting, n_steps);
-        let finished = match rewrites {
-            true => self.rewrite(marked, &kept, groups),
-            false => self.drop_manifests(marked, &kept),
+        let finished = if rewrites {
+            self.rewrite(marked, &kept, groups)
+        } else {
+            self.drop_manifests(marked, &kept)
         };
         if !matches!(finished, Ok(true))
             && let Err(error) = self.clear()
@@ -589,12 +591,11 @@ impl Run<'_> {
         survivors: &Survivors,
     ) -> Result<SegmentEntry, CollectError> {
         let end = entry.base_doc + entry.n_docs;
-        let artifacts = match survivors.docs.below(end) == end {
-            true => entry.artifacts.clone(),
-            false => {
-                let bytes = rewrite_artifacts(&[segment], survivors)?;
-                store(self.sidecar(), Store::Artifacts, ARTIFACTS_ENDING, &bytes)?
-            }
+        let artifacts = if survivors.docs.below(end) == end {
+            entry.artifacts.clone()
+        } else {
+            let bytes = rewrite_artifacts(&[segment], survivors)?;
+            store(self.sidecar(), Store::Artifacts, ARTIFACTS_ENDING, &bytes)?
         };
         Ok(SegmentEntry {
             base_blob: survivors.blobs.below(entry.base_blob),

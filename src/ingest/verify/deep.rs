@@ -37,9 +37,10 @@ impl Ingest<'_> {
         for (at, (segment, entry)) in segments.iter().zip(&state.segments).enumerate() {
             let mut keys = Vec::new();
             for key in (0..segment.artifacts.n_blobs()).filter_map(|blob| segment.artifacts.key(blob)) {
-                match blobs.contains(number) {
-                    true => keys.push(key),
-                    false => derived.n_skipped_blobs += 1,
+                if blobs.contains(number) {
+                    keys.push(key)
+                } else {
+                    derived.n_skipped_blobs += 1
                 }
                 number += 1;
             }

@@ -134,12 +134,13 @@ fn a_request_that_is_too_large_is_halved() {
 
 #[test]
 fn a_text_that_is_refused_costs_only_itself() {
-    let stub = Stub::start(
-        |seen| match texts_of(seen).iter().any(|text| text.contains("number 2")) {
-            true => Reply::status(422).body(b"{\"error\":\"tokenization\"}"),
-            false => openai(seen, DIM),
-        },
-    );
+    let stub = Stub::start(|seen| {
+        if texts_of(seen).iter().any(|text| text.contains("number 2")) {
+            Reply::status(422).body(b"{\"error\":\"tokenization\"}")
+        } else {
+            openai(seen, DIM)
+        }
+    });
     let embedder = embedder(&stub, EmbeddingApi::OpenAi);
     // Something has been answered before, so that it is known that the server works.
     embed(&embedder, &numbers(1)).unwrap();
@@ -196,10 +197,9 @@ fn answers_that_cannot_be_used_are_named_and_not_asked_for_again() {
 fn a_vector_of_nothing_costs_only_its_text_unless_all_are_such() {
     for nothing in ["[0, 0]", "[null, null]", "[1, null]", "[1e39, 1]"] {
         let stub = Stub::start(move |seen| {
-            let vectors = texts_of(seen).into_iter().map(|text| match text.contains("number 0") {
-                true => nothing,
-                false => "[1, 0]",
-            });
+            let vectors = texts_of(seen)
+                .into_iter()
+                .map(|text| if text.contains("number 0") { nothing } else { "[1, 0]" });
             let vectors: Vec<&str> = vectors.collect();
             Reply::status(200).body(format!("[{}]", vectors.join(",")).as_bytes())
         });

@@ -137,9 +137,10 @@ impl Qdrant {
         let (mut there, mut others) = (HashSet::new(), None);
         for record in found {
             let id = self.point_id(&record.id)?;
-            match id == self.claims_id() {
-                true => others = Some(others_of(&record.payload.unwrap_or_default())),
-                false => _ = there.insert(id),
+            if id == self.claims_id() {
+                others = Some(others_of(&record.payload.unwrap_or_default()));
+            } else {
+                there.insert(id);
             }
         }
         Ok((there, others))

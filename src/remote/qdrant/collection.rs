@@ -352,9 +352,10 @@ impl Copying<'_> {
         interrupt: &AtomicBool,
     ) -> Result<A, SharedError> {
         let path = format!("/collections/{collection}/points/{rest}");
-        let path = match rest.contains('?') {
-            true => path,
-            false => self.qdrant.consistent(path.trim_end_matches('/').to_owned()),
+        let path = if rest.contains('?') {
+            path
+        } else {
+            self.qdrant.consistent(path.trim_end_matches('/').to_owned())
         };
         let answer = self.qdrant.send(&Request::post(&path, body), interrupt);
         answer.map_err(|error| self.qdrant.failed(error))

@@ -120,10 +120,11 @@ impl SharedVectors for Qdrant {
         let given_up = |error| self.give_up(&field, error);
         let mut lease = self.announce(&field, interrupt).map_err(given_up)?;
         for keys in keys.chunks(MAX_KEYS) {
-            lease = match lease.is_held() {
-                true => self.tell(&field, interrupt),
+            lease = if lease.is_held() {
+                self.tell(&field, interrupt)
+            } else {
                 // The machine slept, and others may have gone on: they look again.
-                false => self.announce(&field, interrupt),
+                self.announce(&field, interrupt)
             }
             .map_err(given_up)?;
             // What gets no answer may still be done.

@@ -126,12 +126,13 @@ impl QdrantIndex<'_> {
             return Err(DenseError::NotFinite);
         }
         let expected = self.there.dim as usize;
-        match query.len() == expected {
-            true => Ok(query.iter().all(|&x| x == 0.0)),
-            false => Err(DenseError::Dimension {
+        if query.len() == expected {
+            Ok(query.iter().all(|&x| x == 0.0))
+        } else {
+            Err(DenseError::Dimension {
                 found: query.len(),
                 expected,
-            }),
+            })
         }
     }
 
@@ -159,9 +160,10 @@ impl QdrantIndex<'_> {
             let ids: Vec<PointId> = live.iter().filter_map(|doc| self.point_of(doc)).collect();
             let found = self.ask(query, Some(&ids), ids.len(), until)?;
             let docs = self.live_of(&found, live, n_wanted, has_all && ids.len() > found.len())?;
-            return match has_all {
-                true => Ok(docs),
-                false => self.check_count(until).map(|()| docs),
+            return if has_all {
+                Ok(docs)
+            } else {
+                self.check_count(until).map(|()| docs)
             };
         }
         let mut limit = self.first_limit(n_live, k);

@@ -60,9 +60,10 @@ impl Line {
             return Self::Other;
         }
         let is_mixed = has(u8::is_ascii_digit) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase);
-        match code.len() >= MIN_ENCODED_BYTES && is_mixed {
-            true => Self::Encoded,
-            false => Self::Short,
+        if code.len() >= MIN_ENCODED_BYTES && is_mixed {
+            Self::Encoded
+        } else {
+            Self::Short
         }
     }
 }

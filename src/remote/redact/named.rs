@@ -107,9 +107,10 @@ impl Place<'_> {
         let is_tight = sign == "=" && before.is_empty() && behind.is_empty();
         let is_part = self.name.strength > Strength::Mentions && self.before().ends_with(['?', '&', ';', ':', '-']);
         let is_entry = self.is_first() && self.name.strength == Strength::Strong && (is_tight || sign == ":");
-        match is_tight && (self.name.is_upper() || is_part) || is_entry && value::is_entry(self.text, at) {
-            true => self.value(at, Trust::Any),
-            false => self.value(at, self.trust()),
+        if is_tight && (self.name.is_upper() || is_part) || is_entry && value::is_entry(self.text, at) {
+            self.value(at, Trust::Any)
+        } else {
+            self.value(at, self.trust())
         }
     }
 
@@ -253,9 +254,12 @@ impl Place<'_> {
         if let Some(found) = value::block(self.text, at, column).or_else(long_string) {
             return vec![found];
         }
-        let words = || match self.is_first() && self.name.strength == Strength::Strong && trust != Trust::Any {
-            true => value::words(self.text, at, self.text[..at].trim_end().ends_with('=')),
-            false => None,
+        let words = || {
+            if self.is_first() && self.name.strength == Strength::Strong && trust != Trust::Any {
+                value::words(self.text, at, self.text[..at].trim_end().ends_with('='))
+            } else {
+                None
+            }
         };
         let word = words().or_else(|| self.word(at, trust));
         self.literals(at).into_iter().chain(word).collect()
@@ -267,9 +271,10 @@ impl Place<'_> {
 
     /// Those of the literals that look like no word.
     fn random_literals(&self, at: usize) -> Vec<Range<usize>> {
-        let mut literals = match value::is_literal(self.text, at) {
-            true => self.literals(at),
-            false => Vec::new(),
+        let mut literals = if value::is_literal(self.text, at) {
+            self.literals(at)
+        } else {
+            Vec::new()
         };
         literals.retain(|literal| value::is_random_word(&self.text[literal.clone()]));
         literals
@@ -304,9 +309,10 @@ impl Place<'_> {
 
     /// The same for places that hold only data.
     fn trust_of_text(&self) -> Trust {
-        match self.name.strength == Strength::Strong || self.name.is_upper() {
-            true => Trust::Any,
-            false => Trust::Random,
+        if self.name.strength == Strength::Strong || self.name.is_upper() {
+            Trust::Any
+        } else {
+            Trust::Random
         }
     }
 

@@ -178,9 +178,10 @@ fn is_name(text: &str) -> bool {
     };
     let text = text.trim_end_matches([':', '?', '.']);
     let is_one = text.bytes().all(|byte| byte.is_ascii_alphanumeric()) && text.len() >= MIN_WORD_BYTES;
-    match is_one && text.ends_with(|c: char| c.is_ascii_digit()) {
-        true => number_type.is_match(text) || sounds_secret(text) && is_word(text),
-        false => text.contains("::") || text.split(['.', '_', '/', '-']).all(is_word),
+    if is_one && text.ends_with(|c: char| c.is_ascii_digit()) {
+        number_type.is_match(text) || sounds_secret(text) && is_word(text)
+    } else {
+        text.contains("::") || text.split(['.', '_', '/', '-']).all(is_word)
     }
 }
 

@@ -117,12 +117,13 @@ fn a_request_that_is_too_large_is_halved() {
 #[test]
 fn a_text_that_is_refused_costs_only_itself() {
     for refused in ["number 0", "number 2"] {
-        let stub = Stub::start(
-            move |seen| match asked_of(seen).1.iter().any(|text| text.contains(refused)) {
-                true => Reply::status(422).body(br#"{"error":"tokenization"}"#),
-                false => tei(seen),
-            },
-        );
+        let stub = Stub::start(move |seen| {
+            if asked_of(seen).1.iter().any(|text| text.contains(refused)) {
+                Reply::status(422).body(br#"{"error":"tokenization"}"#)
+            } else {
+                tei(seen)
+            }
+        });
         let scores = rerank(&reranker(&stub), &numbers(4)).unwrap();
         let judged: Vec<bool> = scores.iter().map(Option::is_some).collect();
         let expected: Vec<bool> = numbers(4).iter().map(|text| !text.contains(refused)).collect();

@@ -142,9 +142,12 @@ fn a_model_of_another_kind_is_named() {
 
 #[test]
 fn a_text_that_is_refused_costs_only_itself() {
-    let stub = Stub::start(|seen| match texts_of(seen).iter().any(|text| text == "bad") {
-        true => Reply::status(413),
-        false => tei_sparse(seen),
+    let stub = Stub::start(|seen| {
+        if texts_of(seen).iter().any(|text| text == "bad") {
+            Reply::status(413)
+        } else {
+            tei_sparse(seen)
+        }
     });
     let server = server(&stub);
     let found = embed(&server, &["a", "good", "bad", "word"]).unwrap();

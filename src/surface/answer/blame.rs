@@ -186,9 +186,10 @@ impl Question<'_> {
                 let near = near.join(" or ");
                 return Err(Hinted {
                     message: format!("nothing is called {:?}", path.to_text()),
-                    hint: match near.is_empty() {
-                        true => "give a path, path:lines, path#name or the name of a definition".to_owned(),
-                        false => format!("did you mean {near}?"),
+                    hint: if near.is_empty() {
+                        "give a path, path:lines, path#name or the name of a definition".to_owned()
+                    } else {
+                        format!("did you mean {near}?")
                     },
                 }
                 .into());
@@ -257,9 +258,10 @@ impl Question<'_> {
     /// Each definition by the commits that changed it.
     fn add_changes(&self, answer: &mut BlameBody, path: &RepoPath, symbol: Option<&SymbolKey>) -> Result<()> {
         answer.by = "symbol";
-        answer.basis = Some(match self.args.counts_moves {
-            true => "all_changes",
-            false => "changes",
+        answer.basis = Some(if self.args.counts_moves {
+            "all_changes"
+        } else {
+            "changes"
         });
         answer.target.path = symbol.map_or_else(|| path.to_string(), SymbolKey::id);
         let opened = self.targets.opened;
@@ -347,9 +349,10 @@ impl Question<'_> {
             answer.notes.push(why.to_owned());
         }
         // A file without definitions has lines.
-        let unless_asked = match found.file.shapes.is_empty() {
-            true => BlameBy::Line,
-            false => unless_asked,
+        let unless_asked = if found.file.shapes.is_empty() {
+            BlameBy::Line
+        } else {
+            unless_asked
         };
         match self.args.by.unwrap_or(unless_asked) {
             BlameBy::Line => {

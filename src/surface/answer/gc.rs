@@ -50,9 +50,10 @@ pub(crate) fn unshared(
     progress: &dyn Progress,
     interrupt: &AtomicBool,
 ) -> Result<Option<UnsharedOut>> {
-    let counted = match is_dry_run {
-        true => workspace.gone_but_shared()?.map(|count| (count, None)),
-        false => workspace.remove_gone(progress, interrupt)?,
+    let counted = if is_dry_run {
+        workspace.gone_but_shared()?.map(|count| (count, None))
+    } else {
+        workspace.remove_gone(progress, interrupt)?
     };
     let told = counted.zip(workspace.sharing_host());
     Ok(told.map(|((count, stopped_because), server)| UnsharedOut {
@@ -120,9 +121,10 @@ pub(crate) fn collected(
     progress: &dyn Progress,
     interrupt: &AtomicBool,
 ) -> Result<(GcOut, bool)> {
-    let collected = match is_dry_run {
-        true => workspace.survey()?.map(imagined),
-        false => workspace.collect(occasion, progress, interrupt)?,
+    let collected = if is_dry_run {
+        workspace.survey()?.map(imagined)
+    } else {
+        workspace.collect(occasion, progress, interrupt)?
     };
     let collected = collected.unwrap_or_default();
     let options = workspace.config.collect_options();

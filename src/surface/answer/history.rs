@@ -158,9 +158,10 @@ pub(crate) struct LastSeenOut {
 impl HistoryBody {
     /// Of a target that nothing is known of.
     pub(crate) fn nowhere(&self) -> String {
-        match self.incomplete.is_empty() {
-            true => format!("{:?} was never there", self.target.path),
-            false => format!("it is not known whether {:?} was ever there", self.target.path),
+        if self.incomplete.is_empty() {
+            format!("{:?} was never there", self.target.path)
+        } else {
+            format!("it is not known whether {:?} was ever there", self.target.path)
         }
     }
 }
@@ -296,9 +297,10 @@ impl Question<'_> {
         }
         if self.args.op == HistoryOp::Deleted {
             answer.target.kind = if is_nowhere { "symbol" } else { "folder" };
-            match is_nowhere {
-                true => self.add_deleted_symbols(&mut answer)?,
-                false => self.add_deleted(&mut answer)?,
+            if is_nowhere {
+                self.add_deleted_symbols(&mut answer)?
+            } else {
+                self.add_deleted(&mut answer)?
             }
             return Ok(answer);
         }
@@ -483,9 +485,10 @@ impl Question<'_> {
         }
         if self.args.op == HistoryOp::LastSeen {
             let before = gone.and_then(|number| history.parents(number).first().copied().flatten());
-            let commit = match answer.target.present || is_taken {
-                true => self.opened.target.and_then(|target| target.commit),
-                false => before.map(|number| history.id(number)).transpose()?,
+            let commit = if answer.target.present || is_taken {
+                self.opened.target.and_then(|target| target.commit)
+            } else {
+                before.map(|number| history.id(number)).transpose()?
             };
             answer.last_seen = Some(LastSeenOut {
                 present: answer.target.present,
@@ -711,9 +714,10 @@ impl Question<'_> {
     fn uncommitted_out(&self, own: &[&Uncommitted], disk: &mut Option<WorkTreeReader>) -> Result<EntryOut> {
         let mut changes = Vec::with_capacity(own.len());
         for change in own {
-            let diff = match self.args.has_diff {
-                true => self.uncommitted_diff(change, disk)?,
-                false => None,
+            let diff = if self.args.has_diff {
+                self.uncommitted_diff(change, disk)?
+            } else {
+                None
             };
             let kind = match (change.old, change.new) {
                 (None, _) if change.origin.is_some() => FileChangeKind::Renamed,

@@ -155,9 +155,10 @@ fn best_hits(
 
 /// Fails once nobody wants the answer any more.
 fn go_on(interrupt: &AtomicBool) -> Result<()> {
-    match interrupt.load(Ordering::Relaxed) {
-        true => bail!("interrupted"),
-        false => Ok(()),
+    if interrupt.load(Ordering::Relaxed) {
+        bail!("interrupted")
+    } else {
+        Ok(())
     }
 }
 
@@ -226,9 +227,10 @@ pub(crate) fn ranked_in_past(
     explain: bool,
     interrupt: &AtomicBool,
 ) -> Result<SearchPage> {
-    let best = match past.is_of_gone() {
-        false => best_hits(workspace, &past.view, request, &[], interrupt)?,
-        true => gone_hits(workspace, past, request, interrupt)?,
+    let best = if !past.is_of_gone() {
+        best_hits(workspace, &past.view, request, &[], interrupt)?
+    } else {
+        gone_hits(workspace, past, request, interrupt)?
     };
     let mut page = page_of(workspace, &past.view, request, &best, explain, interrupt)?;
     page.notes.splice(0..0, past.notes()?);

@@ -70,9 +70,10 @@ pub(crate) fn definition_kinds(names: &[String]) -> Result<Vec<DefinitionKind>, 
             let near = nearest(name, kind_names());
             Hinted {
                 message: format!("unknown kind {name}"),
-                hint: match near.is_empty() {
-                    true => format!("kinds are {}", kind_names().collect::<Vec<_>>().join(", ")),
-                    false => format!("did you mean {}?", near.join(" or ")),
+                hint: if near.is_empty() {
+                    format!("kinds are {}", kind_names().collect::<Vec<_>>().join(", "))
+                } else {
+                    format!("did you mean {}?", near.join(" or "))
                 },
             }
         })
@@ -97,15 +98,16 @@ fn path_of(view: &View, file: FileId) -> String {
 
 pub(crate) fn definition_out(sources: &Sources<'_>, found: &FoundDefinition, has_body: bool) -> Result<DefinitionOut> {
     let view = sources.view();
-    let body = match has_body {
-        true => match sources.reader().read(found.file)? {
+    let body = if has_body {
+        match sources.reader().read(found.file)? {
             Source::Bytes(bytes) => {
                 let text = bytes.get(found.range.clone()).unwrap_or_default();
                 Some(String::from_utf8_lossy(text).into_owned())
             }
             _ => None,
-        },
-        false => None,
+        }
+    } else {
+        None
     };
     Ok(DefinitionOut {
         id: found.id.clone(),

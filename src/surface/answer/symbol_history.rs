@@ -156,13 +156,12 @@ impl SymbolQuestion<'_> {
     }
 
     pub(crate) fn change_out(&self, change: &SymbolChange, reader: &mut ObjectReader) -> Result<SymbolChangeOut> {
-        let diff = match self.has_diff {
-            true => {
-                let old = self.version_text(change.old.as_ref(), reader)?;
-                let new = self.version_text(change.new.as_ref(), reader)?;
-                Some(patch(old.as_ref(), new.as_ref()))
-            }
-            false => None,
+        let diff = if self.has_diff {
+            let old = self.version_text(change.old.as_ref(), reader)?;
+            let new = self.version_text(change.new.as_ref(), reader)?;
+            Some(patch(old.as_ref(), new.as_ref()))
+        } else {
+            None
         };
         Ok(SymbolChangeOut {
             id: change.key.id(),

@@ -150,9 +150,10 @@ impl Targets<'_> {
     /// A path that is or was there; else nothing.
     fn place(&self, typed: &OsStr) -> Result<Option<Target>> {
         let path = typed_path(self.workspace, typed);
-        match path.as_bytes().is_empty() {
-            true => Ok(Some(Target::Folder(path))),
-            false => self.path(&path),
+        if path.as_bytes().is_empty() {
+            Ok(Some(Target::Folder(path)))
+        } else {
+            self.path(&path)
         }
     }
 
@@ -174,9 +175,10 @@ impl Targets<'_> {
         if !history.changes_of(path.as_bytes())?.is_empty() {
             return Ok(Some(Target::File(path.clone())));
         }
-        Ok(match history.paths_from(&folder).is_empty() {
-            true => None,
-            false => Some(Target::Folder(path.clone())),
+        Ok(if history.paths_from(&folder).is_empty() {
+            None
+        } else {
+            Some(Target::Folder(path.clone()))
         })
     }
 

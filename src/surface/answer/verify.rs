@@ -114,9 +114,10 @@ pub(crate) fn verified(
         }
         Some(opened) => {
             let found = workspace.writer(&opened).verify(depth, progress, limits)?;
-            let health = match found.is_sound() {
-                true => sound_or_partial(&found, depth),
-                false => "damaged",
+            let health = if found.is_sound() {
+                sound_or_partial(&found, depth)
+            } else {
+                "damaged"
             };
             VerifyOut::new(sidecar, health, &found)
         }
@@ -176,9 +177,10 @@ fn what_is_left(
 fn sound_or_partial(found: &Verification, depth: Depth) -> &'static str {
     let has_skipped = |derived: &Derived| derived.n_skipped_blobs > 0 || derived.n_skipped_manifests > 0;
     let is_cut_short = depth.sample.is_none() && found.derived.as_ref().is_some_and(has_skipped);
-    match found.n_unread > 0 || is_cut_short {
-        true => "partial",
-        false => "sound",
+    if found.n_unread > 0 || is_cut_short {
+        "partial"
+    } else {
+        "sound"
     }
 }
 

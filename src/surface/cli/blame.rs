@@ -37,13 +37,14 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &BlameArgs, outp
         && is_empty(body.symbols.as_ref().map(Vec::len))
         && is_empty(body.owners.as_ref().map(Vec::len))
         && body.candidates.is_empty();
-    match output.json {
-        true => output.json(&BlameOut {
+    if output.json {
+        output.json(&BlameOut {
             provenance,
             body,
             took_ms: started.elapsed().as_secs_f64() * 1e3,
-        })?,
-        false => show(&body, &provenance, output)?,
+        })?
+    } else {
+        show(&body, &provenance, output)?
     }
     Ok(if is_nothing { Found::Nothing } else { Found::Something })
 }

@@ -175,9 +175,10 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
     } else if has_all(workspace, &path, &known, wants_commits, key.as_ref()) {
         answer.because = Some("the archive has this tree already".to_owned());
     } else {
-        let commits = match wants_commits {
-            true => commits_of(workspace, &known, global)?,
-            false => None,
+        let commits = if wants_commits {
+            commits_of(workspace, &known, global)?
+        } else {
+            None
         };
         make_folder(&path, args.file.is_none())?;
         let packing = Packing {

@@ -133,11 +133,12 @@ fn change(global: &Global, key: &str, value: Option<&str>, is_users: bool, outpu
     let (path, environment) = (file(&workspace), Environment::read());
     // What somebody else put there is not made the user's by one line more.
     let was_trusted = matches!(untrusted_key(&path, &environment), Ok(None));
-    let record = || match was_trusted {
-        true if untrusted_key(&path, &environment)?.is_some() || workspace.repository.is_inside_another() => {
+    let record = || {
+        if was_trusted && (untrusted_key(&path, &environment)?.is_some() || workspace.repository.is_inside_another()) {
             Ok(trust(&path, &environment)?)
+        } else {
+            Ok(())
         }
-        _ => Ok(()),
     };
     let is_changed = change.apply(&path, &opened, &record)?;
     drop(lock);
@@ -210,10 +211,7 @@ impl Change<'_> {
                 results: results.map(SettingOut::from).collect(),
             })?;
         }
-        Ok(match is_changed {
-            true => Found::Something,
-            false => Found::Nothing,
-        })
+        Ok(if is_changed { Found::Something } else { Found::Nothing })
     }
 }
 
@@ -231,9 +229,10 @@ fn unknown_key(key: &str) -> Hinted {
     let near = nearest(key, KEYS.iter().map(|(known, _)| *known));
     Hinted {
         message: format!("unknown setting {key:?}"),
-        hint: match near.is_empty() {
-            true => "codescout config lists all settings".to_owned(),
-            false => format!("did you mean {}?", near.join(" or ")),
+        hint: if near.is_empty() {
+            "codescout config lists all settings".to_owned()
+        } else {
+            format!("did you mean {}?", near.join(" or "))
         },
     }
 }

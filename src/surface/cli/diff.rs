@@ -49,14 +49,15 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &DiffArgs, outpu
         false => None,
     };
     let is_nothing = body.total == 0;
-    match output.json {
-        true => output.json(&DiffOut {
+    if output.json {
+        output.json(&DiffOut {
             provenance,
             body,
             tests,
             took_ms: started.elapsed().as_secs_f64() * 1e3,
-        })?,
-        false => show(&body, tests.as_ref(), &provenance, global, output)?,
+        })?
+    } else {
+        show(&body, tests.as_ref(), &provenance, global, output)?
     }
     Ok(if is_nothing { Found::Nothing } else { Found::Something })
 }

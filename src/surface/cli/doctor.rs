@@ -47,9 +47,10 @@ pub(super) fn run(global: &Global, args: &DoctorArgs, output: &mut Output) -> Re
         report.findings.retain(|finding| finding.area == "privacy");
         report.settings.clear();
     }
-    let found = match report.is_well() {
-        true => Found::Something,
-        false => Found::Nothing,
+    let found = if report.is_well() {
+        Found::Something
+    } else {
+        Found::Nothing
     };
     if output.json {
         let findings = report.findings.into_iter().map(FindingOut::from).collect();

@@ -106,9 +106,10 @@ impl Setting {
 
     fn name(self) -> String {
         let mode = format!("{:?}", self.mode).to_lowercase();
-        match self.is_alone {
-            true => format!("{mode} (built-in alone)"),
-            false => mode,
+        if self.is_alone {
+            format!("{mode} (built-in alone)")
+        } else {
+            mode
         }
     }
 }
@@ -322,9 +323,10 @@ fn row(corpus: &mut Corpus<'_>, judged: &Judged, request: &Request, args: &EvalA
             mode: mode(setting.mode),
             ..request.clone()
         };
-        let searcher = match setting.is_alone {
-            true => &corpus.alone,
-            false => &corpus.searcher,
+        let searcher = if setting.is_alone {
+            &corpus.alone
+        } else {
+            &corpus.searcher
         };
         let started = Instant::now();
         let outcome = searcher.search(&request)?;

@@ -34,10 +34,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
         [] => vec![global.reference.clone()],
         some => some.to_vec(),
     };
-    let kind = match args.ready {
-        true => Kind::Ready,
-        false => Kind::Records,
-    };
+    let kind = if args.ready { Kind::Ready } else { Kind::Records };
     let is_stdout = args.file == Path::new("-");
     anyhow::ensure!(
         !is_stdout || !output.is_terminal(),
@@ -45,13 +42,15 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
     );
     let known = workspace.known(&revisions, &CliProgress::new(global.quiet), &INTERRUPTED)?;
     let progress = CliProgress::new(global.quiet);
-    let commits = match args.history {
-        true => Some(workspace.given_commits(&known.commits, &progress, &INTERRUPTED)?),
-        false => None,
+    let commits = if args.history {
+        Some(workspace.given_commits(&known.commits, &progress, &INTERRUPTED)?)
+    } else {
+        None
     };
-    let added = match args.vectors {
-        true => workspace.added_profiles(),
-        false => Vec::new(),
+    let added = if args.vectors {
+        workspace.added_profiles()
+    } else {
+        Vec::new()
     };
     if args.vectors && workspace.keeps_away(RowKind::Dense) {
         let model = &workspace.embedder().profile().model;
@@ -81,9 +80,10 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
         key: key.as_ref(),
     };
     let pack = |to: &mut dyn Write| workspace.pack(&known, packing, to);
-    let packed = match is_stdout {
-        true => pack(&mut output.raw()?),
-        false => write_whole(&args.file, |file| pack(file)),
+    let packed = if is_stdout {
+        pack(&mut output.raw()?)
+    } else {
+        write_whole(&args.file, |file| pack(file))
     }?;
     let answer = ExportOut {
         file: args.file.display().to_string(),

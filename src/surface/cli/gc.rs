@@ -15,9 +15,10 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &GcArgs, output:
     if !args.pin.is_empty() || !args.unpin.is_empty() || args.pins {
         return change_pins(workspace, global, args, output);
     }
-    let occasion = match args.aggressive {
-        true => Occasion::Aggressive,
-        false => Occasion::Asked,
+    let occasion = if args.aggressive {
+        Occasion::Aggressive
+    } else {
+        Occasion::Asked
     };
     let progress = CliProgress::new(global.quiet);
     let (mut answer, is_interrupted) = collected(workspace, occasion, args.dry_run, &progress, &INTERRUPTED)?;
@@ -71,10 +72,7 @@ fn show(answer: &GcOut, output: &mut Output) -> Result<()> {
         output.line("such blobs go when they are gc.dead_percent of the index, or with: codescout gc --aggressive")?;
     }
     if let Some(shared) = &answer.shared {
-        let what = match shared.removed {
-            true => "were removed from",
-            false => "are at",
-        };
+        let what = if shared.removed { "were removed from" } else { "are at" };
         let (count, server) = (shared.count, &shared.server);
         output.line(&format!(
             "shared            {count:>7} vectors of chunks that are not kept {what} {server}"
@@ -87,12 +85,13 @@ fn show(answer: &GcOut, output: &mut Output) -> Result<()> {
         output.line("nothing was changed")?;
         return Ok(());
     }
-    let rewrote = match answer.rewrote {
-        true => format!(
+    let rewrote = if answer.rewrote {
+        format!(
             ", {} segments copied into {}",
             answer.segments_before, answer.segments_after
-        ),
-        false => String::new(),
+        )
+    } else {
+        String::new()
     };
     output.line(&format!(
         "{:.2} MB before, {:.2} MB now, {:.2} MB freed in {:.2} s{rewrote}",

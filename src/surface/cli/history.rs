@@ -45,9 +45,10 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &HistoryArgs, ou
     let started = Instant::now();
     let typed = args.target.as_deref().unwrap_or_default();
     let (body, n_dirty) = with_targets(workspace, global, &opened, |targets| {
-        let target = match args.deleted {
-            true => targets.find_gone(typed)?,
-            false => targets.find(typed)?,
+        let target = if args.deleted {
+            targets.find_gone(typed)?
+        } else {
+            targets.find(typed)?
         };
         history(targets, target, &question(args))
     })?;
@@ -55,13 +56,14 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &HistoryArgs, ou
     let provenance = ProvenanceOut::without_view(workspace, &global.reference, opened.target, n_dirty, incomplete);
     let has_cochange = body.cochange.as_ref().is_some_and(|found| !found.files.is_empty());
     let is_nothing = body.total == 0 && !has_cochange && body.candidates.is_empty();
-    match output.json {
-        true => output.json(&HistoryOut {
+    if output.json {
+        output.json(&HistoryOut {
             provenance,
             body,
             took_ms: started.elapsed().as_secs_f64() * 1e3,
-        })?,
-        false => show(&body, &provenance, args, output)?,
+        })?
+    } else {
+        show(&body, &provenance, args, output)?
     }
     Ok(if is_nothing { Found::Nothing } else { Found::Something })
 }
@@ -204,9 +206,10 @@ fn show_nothing(answer: &HistoryBody, args: &HistoryArgs, output: &mut Output) {
         "unknown" if near.is_empty() => output.remark(&answer.nowhere()),
         "unknown" => output.remark(&format!("{}; did you mean {near}?", answer.nowhere())),
         "symbol" if args.deleted && is_nothing => {
-            let now = match near.is_empty() {
-                true => String::new(),
-                false => format!("; it is now {}", one_line(&near)),
+            let now = if near.is_empty() {
+                String::new()
+            } else {
+                format!("; it is now {}", one_line(&near))
             };
             output.remark(&format!("nothing called {:?} was taken away{now}", target.path));
         }
@@ -223,9 +226,10 @@ fn show_symbol(symbol: &SymbolChangeOut, output: &mut Output) -> Result<()> {
         None => String::new(),
     };
     let from = symbol.from.as_deref().map(|from| format!(" from {}", one_line(from)));
-    let doubt = match symbol.confidence < 0.995 && symbol.from.is_some() {
-        true => output.styled(FAINT, &format!(" ({:.0} % sure)", symbol.confidence * 100.0)),
-        false => String::new(),
+    let doubt = if symbol.confidence < 0.995 && symbol.from.is_some() {
+        output.styled(FAINT, &format!(" ({:.0} % sure)", symbol.confidence * 100.0))
+    } else {
+        String::new()
     };
     let id = output.name(PATH, &symbol.id);
     output.line(&format!(

@@ -128,9 +128,10 @@ fn carry_out(repository: &Repository, plan: &Plan, dry_run: bool, output: &mut O
     } else {
         show_plan(plan, dry_run, output)?;
     }
-    Ok(match plan.is_complete() {
-        true => Found::Something,
-        false => Found::Nothing,
+    Ok(if plan.is_complete() {
+        Found::Something
+    } else {
+        Found::Nothing
     })
 }
 
@@ -164,9 +165,10 @@ fn show_plan(plan: &Plan, dry_run: bool, output: &mut Output) -> Result<()> {
 
 fn show_status(repository: &Repository, output: &mut Output) -> Result<Found> {
     let status = hooks::status(repository, &sidecar_root_of(repository, &Environment::read()));
-    let found = match status.is_installed() {
-        true => Found::Something,
-        false => Found::Nothing,
+    let found = if status.is_installed() {
+        Found::Something
+    } else {
+        Found::Nothing
     };
     if output.json {
         output.json(&status_out(repository, &status))?;

@@ -127,9 +127,10 @@ impl TakenOut {
 
     /// Whether nothing in it was a lie.
     pub(super) fn found(&self) -> Found {
-        match self.commits_untrue {
-            true => Found::Nothing,
-            false => Found::Something,
+        if self.commits_untrue {
+            Found::Nothing
+        } else {
+            Found::Something
         }
     }
 
@@ -144,9 +145,10 @@ impl TakenOut {
                 text.push_str(&format!("; {n_blobs} {what}"));
             }
         }
-        text.push_str(&match self.adopted {
-            true => "; taken as it is".to_owned(),
-            false => format!("; {} compared with the files", self.compared_blobs),
+        text.push_str(&if self.adopted {
+            "; taken as it is".to_owned()
+        } else {
+            format!("; {} compared with the files", self.compared_blobs)
         });
         text.push_str(&of_vectors(self.new_vectors, self.vectors_passed_over.as_deref()));
         match (&self.commits_passed_over, self.new_commits, self.compared_commits) {
@@ -184,10 +186,7 @@ pub(super) fn run(global: &Global, args: &ImportArgs, output: &mut Output) -> Re
     let options = ImportOptions {
         trust,
         is_own: false,
-        audit: match args.compare_all {
-            true => Audit::All,
-            false => Audit::Sample,
-        },
+        audit: if args.compare_all { Audit::All } else { Audit::Sample },
     };
     let cannot = || format!("cannot take in {}", args.file.display());
     let progress = CliProgress::new(global.quiet);
@@ -199,9 +198,10 @@ pub(super) fn run(global: &Global, args: &ImportArgs, output: &mut Output) -> Re
         bundle: BundleOut::of(&taken.header, taken.signer),
         taken: TakenOut::of(&taken),
     };
-    match output.json {
-        true => output.json(&answer)?,
-        false => output.line(&answer.taken.text())?,
+    if output.json {
+        output.json(&answer)?
+    } else {
+        output.line(&answer.taken.text())?
     }
     Ok(answer.taken.found())
 }

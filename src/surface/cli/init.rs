@@ -66,9 +66,10 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &InitArgs, outpu
         answer.hooks = advice.is_empty();
         advice.iter().for_each(|line| output.remark(line));
     }
-    match output.json {
-        true => output.json(&answer)?,
-        false => show(&answer, output)?,
+    if output.json {
+        output.json(&answer)?
+    } else {
+        show(&answer, output)?
     }
     Ok(Found::Something)
 }

@@ -308,12 +308,13 @@ fn told(client: &Client, plan: &Plan, done: Done) -> Vec<String> {
             _ => did,
         }
     };
-    match plan.changes.is_empty() {
-        true => vec![format!(
+    if plan.changes.is_empty() {
+        vec![format!(
             "nothing of codescout is in the configuration of {}",
             client.title
-        )],
-        false => plan.changes.iter().map(told).collect(),
+        )]
+    } else {
+        plan.changes.iter().map(told).collect()
     }
 }
 
@@ -361,9 +362,10 @@ fn list(global: &Global, name: &str, output: &mut Output) -> Result<Found> {
         }
     });
     let listed: Vec<ListedOut> = listed.collect();
-    let found = match listed.iter().any(|client| client.found.is_some()) {
-        true => Found::Something,
-        false => Found::Nothing,
+    let found = if listed.iter().any(|client| client.found.is_some()) {
+        Found::Something
+    } else {
+        Found::Nothing
     };
     if output.json {
         output.json(&ListOut { clients: listed })?;

@@ -114,9 +114,10 @@ fn show(answer: &OutlineOut, output: &mut Output) -> Result<()> {
                 output.line(&path)?;
                 for import in &file.imports {
                     let number = output.styled(FAINT, &format!("{:>6}", import.line));
-                    let names = match import.names.is_empty() {
-                        true => String::new(),
-                        false => format!(": {}", import.names.join(", ")),
+                    let names = if import.names.is_empty() {
+                        String::new()
+                    } else {
+                        format!(": {}", import.names.join(", "))
                     };
                     output.line(&format!("{number} {}", one_line(&format!("{}{names}", import.module))))?;
                 }
@@ -163,9 +164,10 @@ fn show_tree(node: &NodeOut, depth: usize, output: &mut Output) -> Result<()> {
         if node.folder { STRONG } else { PATH },
         &format!("{}{slash}", node.name),
     );
-    let counts = match node.folder {
-        true => format!("{} files, {} lines", node.files, node.lines),
-        false => format!("{} lines", node.lines),
+    let counts = if node.folder {
+        format!("{} files, {} lines", node.files, node.lines)
+    } else {
+        format!("{} lines", node.lines)
     };
     let counts = output.styled(FAINT, &counts);
     output.line(&format!("{}{name} {counts}", "  ".repeat(depth)))?;

@@ -69,10 +69,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &PushArgs, outpu
     if args.history {
         known.given = Some(workspace.given_commits(&known.commits, &progress, &INTERRUPTED)?);
     }
-    let purpose = match args.replace {
-        true => Purpose::Replace,
-        false => Purpose::Add,
-    };
+    let purpose = if args.replace { Purpose::Replace } else { Purpose::Add };
     let mut shelves = Vec::new();
     for content in Content::all(workspace, args.history) {
         let remote = Remote::open(workspace, &args.remote, content, purpose, bounds(MAX_BYTES)).map_err(hinted)?;
@@ -108,9 +105,10 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &PushArgs, outpu
             _ => "not pushed".to_owned(),
         })?;
     }
-    Ok(match is_wanted && !goes {
-        true => Found::Nothing,
-        false => Found::Something,
+    Ok(if is_wanted && !goes {
+        Found::Nothing
+    } else {
+        Found::Something
     })
 }
 
@@ -157,10 +155,7 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
     let options = ImportOptions {
         trust: trust_of(args.trust.as_deref())?,
         is_own: false,
-        audit: match args.compare_all {
-            true => Audit::All,
-            false => Audit::Sample,
-        },
+        audit: if args.compare_all { Audit::All } else { Audit::Sample },
     };
     let mut shelves = Vec::new();
     for content in Content::all(workspace, args.history) {
@@ -249,9 +244,10 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
             _ => "not pulled".to_owned(),
         })?;
     }
-    Ok(match is_wanted && !goes || answer.commits_untrue {
-        true => Found::Nothing,
-        false => Found::Something,
+    Ok(if is_wanted && !goes || answer.commits_untrue {
+        Found::Nothing
+    } else {
+        Found::Something
     })
 }
 

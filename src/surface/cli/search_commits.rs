@@ -111,9 +111,10 @@ fn told<T: serde::Serialize>(
             output.remark(&format!("there is more: --cursor {cursor}"));
         }
     }
-    Ok(match answer.results.is_empty() {
-        true => Found::Nothing,
-        false => Found::Something,
+    Ok(if answer.results.is_empty() {
+        Found::Nothing
+    } else {
+        Found::Something
     })
 }
 

@@ -34,9 +34,10 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &StatusArgs, out
     if answer.body.index == "up_to_date" {
         // Nothing is indexed for this; the changes of the work tree are looked at in memory, their chunks only where these are counted.
         let has_vectors = workspace.added_model().is_some() || workspace.remote_sparse().is_some();
-        let edits = match has_vectors || workspace.sharing_host().is_some() {
-            true => Edits::Extracted,
-            false => Edits::Listed,
+        let edits = if has_vectors || workspace.sharing_host().is_some() {
+            Edits::Extracted
+        } else {
+            Edits::Listed
         };
         if let Some(view) = workspace.stored_view(edits, &global.reference, &INTERRUPTED)? {
             answer.provenance = ProvenanceOut::of(&view);
@@ -74,9 +75,10 @@ fn show(answer: &StatusOut, output: &mut Output) -> Result<()> {
             .iter()
             .map(|(reason, n_files)| format!("{n_files} {reason}"))
             .collect();
-        let left_out = match skipped.is_empty() {
-            true => String::new(),
-            false => format!("; left out: {}", skipped.join(", ")),
+        let left_out = if skipped.is_empty() {
+            String::new()
+        } else {
+            format!("; left out: {}", skipped.join(", "))
         };
         output.line(&format!(
             "files       {files}, {indexed} of them searched by content{left_out}"

@@ -55,15 +55,16 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &SymbolArgs, out
     for found in &outcome.definitions {
         results.push(definition_out(&sources, found, args.body)?);
     }
-    let references = match args.refs {
-        true => Some(references(
+    let references = if args.refs {
+        Some(references(
             &sources,
             &outcome,
             &request.filter,
             MAX_LISTED_REFERENCES,
             &INTERRUPTED,
-        )?),
-        false => None,
+        )?)
+    } else {
+        None
     };
     let mut provenance = ProvenanceOut::of(view);
     let partial = references.iter().flat_map(|found: &ReferencesOut| &found.incomplete);

@@ -544,12 +544,13 @@ impl Examinee<'_> {
 
 /// What to do about a server, set in `section`, that gives no answer.
 pub(super) fn reached(section: &str, error: &anyhow::Error) -> String {
-    match is_about_key(error.as_ref()) {
-        true => format!(
+    if is_about_key(error.as_ref()) {
+        format!(
             "codescout config set {section}.key_file PATH, of a file with the right key, or set the variable that \
-             {section}.key_variable names (codescout config)"
-        ),
-        false => format!("codescout config set {section}.server ADDRESS, or: codescout config unset {section}.server"),
+         {section}.key_variable names (codescout config)"
+        )
+    } else {
+        format!("codescout config set {section}.server ADDRESS, or: codescout config unset {section}.server")
     }
 }
 
@@ -600,16 +601,18 @@ pub(super) fn what_leaves(workspace: &Workspace) -> Vec<Finding> {
 
 /// Where a server is, by which way it is reached, and whether it is shown a key.
 pub(super) fn destination(endpoint: &Endpoint) -> String {
-    let to = match endpoint.is_loopback() {
-        true => format!("{endpoint}, which is this machine"),
-        false => endpoint.to_string(),
+    let to = if endpoint.is_loopback() {
+        format!("{endpoint}, which is this machine")
+    } else {
+        endpoint.to_string()
     };
     let by = endpoint
         .proxy_host()
         .map_or(String::new(), |host| format!(", by the proxy {host}"));
-    let key = match endpoint.has_key() {
-        true => "with a key",
-        false => "without a key",
+    let key = if endpoint.has_key() {
+        "with a key"
+    } else {
+        "without a key"
     };
     format!("to {to}{by}, {key}")
 }

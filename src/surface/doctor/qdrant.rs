@@ -56,15 +56,17 @@ pub(super) fn examined(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
             }
             Err(error) => {
                 let error = anyhow::Error::new(error);
-                let until = match is_away {
-                    true => "the built-in model judges meaning",
-                    false => "vectors are compared on this machine",
+                let until = if is_away {
+                    "the built-in model judges meaning"
+                } else {
+                    "vectors are compared on this machine"
                 };
                 let told = finding(Severity::Warning, format!("{error:#}; until it answers {until}"));
                 let is_unusable = matches!(error.downcast_ref(), Some(SharedError::Unusable { .. }));
-                findings.push(told.mended_by(match is_unusable {
-                    true => "codescout config set qdrant.prefix NAME, which nobody else uses".to_owned(),
-                    false => reached("qdrant", &error),
+                findings.push(told.mended_by(if is_unusable {
+                    "codescout config set qdrant.prefix NAME, which nobody else uses".to_owned()
+                } else {
+                    reached("qdrant", &error)
                 }));
                 break;
             }

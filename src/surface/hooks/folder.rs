@@ -59,9 +59,10 @@ impl HooksFolder {
             return Standing::GitDir;
         }
         let roots = [repository.work_dir().map(Path::to_owned), repository.main_work_dir()];
-        match roots.iter().flatten().any(|root| resolved.starts_with(root)) {
-            true => Standing::WorkTree,
-            false => Standing::Outside,
+        if roots.iter().flatten().any(|root| resolved.starts_with(root)) {
+            Standing::WorkTree
+        } else {
+            Standing::Outside
         }
     }
 }

@@ -149,10 +149,11 @@ fn append_bounded(path: &Path, line: &[u8]) -> io::Result<()> {
         OpenOptions::new().create(true).append(true).read(true).mode(0o644),
     )?;
     let length = file.metadata()?.len();
-    let line = match ends_whole(&file, length)? {
-        true => line.to_vec(),
-        // Who was killed or lost its power there left half a line, which is lost; this one shall not be.
-        false => [b"\n", line].concat(),
+    let line = if ends_whole(&file, length)? {
+        line.to_vec()
+    } else {
+        // A process that was killed or lost its power there left half a line, which is lost; this one shall not be.
+        [b"\n", line].concat()
     };
     if length + line.len() as u64 > MAX_BYTES {
         let kept = read_end(path)?;
@@ -196,9 +197,10 @@ fn read_end(path: &Path) -> io::Result<Vec<u8>> {
 fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = options.custom_flags(flags.bits() as i32).open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::from(io::ErrorKind::InvalidInput)),
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::from(io::ErrorKind::InvalidInput))
     }
 }
 

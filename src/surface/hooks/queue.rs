@@ -68,9 +68,10 @@ impl Queue {
 
     /// Leaves a request for the work tree of `repository`.
     pub(super) fn leave(&self, repository: &Repository, event: HookEvent) -> io::Result<()> {
-        let name = match repository.git_dir() == repository.common_dir() {
-            true => OsStr::new(MAIN),
-            false => repository.git_dir().file_name().unwrap_or(OsStr::new(MAIN)),
+        let name = if repository.git_dir() == repository.common_dir() {
+            OsStr::new(MAIN)
+        } else {
+            repository.git_dir().file_name().unwrap_or(OsStr::new(MAIN))
         };
         let mut content = format!("{}\n", event.name()).into_bytes();
         content.extend_from_slice(repository.git_dir().as_os_str().as_bytes());

@@ -224,9 +224,10 @@ impl<'a> Run<'a> {
         };
         let entry = match ingested {
             Ok(outcome) => Entry {
-                outcome: match outcome.interrupted {
-                    true => RunOutcome::Interrupted,
-                    false => RunOutcome::Indexed,
+                outcome: if outcome.interrupted {
+                    RunOutcome::Interrupted
+                } else {
+                    RunOutcome::Indexed
                 },
                 why: outcome
                     .interrupted

@@ -24,9 +24,10 @@ The tools of the MCP server codescout (or the command `codescout`, same names) k
 /// The text with the block, made for one more client; a text without anything in it begins with `preamble`.
 pub(super) fn put(text: &str, client: &str, preamble: &str) -> Result<String, TextError> {
     let Some(found) = find(text)? else {
-        let start = match split_mark(text).1.trim().is_empty() {
-            true => preamble,
-            false => text,
+        let start = if split_mark(text).1.trim().is_empty() {
+            preamble
+        } else {
+            text
         };
         return Ok(append(start, &block(&[client])));
     };

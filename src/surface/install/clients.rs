@@ -411,9 +411,10 @@ impl Client {
 }
 
 fn at(places: &Places, (base, path): &Place) -> PathBuf {
-    match path.is_empty() {
-        true => places.folder(*base),
-        false => places.folder(*base).join(path),
+    if path.is_empty() {
+        places.folder(*base)
+    } else {
+        places.folder(*base).join(path)
     }
 }
 

@@ -26,9 +26,10 @@ pub(super) fn unified(path: &str, before: Option<&str>, after: Option<&str>) -> 
     for (start, end) in hunks(&ops) {
         shown += &hunk(&ops, start, end, &old, &new);
     }
-    match shown.is_empty() {
-        true => shown,
-        false => format!("--- {}\n+++ {}\n{shown}", name("a", before), name("b", after)),
+    if shown.is_empty() {
+        shown
+    } else {
+        format!("--- {}\n+++ {}\n{shown}", name("a", before), name("b", after))
     }
 }
 
@@ -59,9 +60,10 @@ fn changed(old: &[&str], new: &[&str]) -> Vec<Op> {
     let mut common = vec![0_u32; (old.len() + 1) * width];
     for i in (0..old.len()).rev() {
         for j in (0..new.len()).rev() {
-            common[i * width + j] = match old[i] == new[j] {
-                true => common[(i + 1) * width + j + 1] + 1,
-                false => common[(i + 1) * width + j].max(common[i * width + j + 1]),
+            common[i * width + j] = if old[i] == new[j] {
+                common[(i + 1) * width + j + 1] + 1
+            } else {
+                common[(i + 1) * width + j].max(common[i * width + j + 1])
             };
         }
     }

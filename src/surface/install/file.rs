@@ -112,11 +112,12 @@ impl Found {
 
     /// Refuses a file that nobody may write: replacing it would work, and go against what its owner wants.
     pub(super) fn writable(&self) -> Result<(), FileError> {
-        match self.is_read_only {
-            true => Err(FileError::ReadOnly {
+        if self.is_read_only {
+            Err(FileError::ReadOnly {
                 path: self.target.clone(),
-            }),
-            false => Ok(()),
+            })
+        } else {
+            Ok(())
         }
     }
 }

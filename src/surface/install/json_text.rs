@@ -239,9 +239,10 @@ fn insert(text: &str, object: &Node, key: &str, value: &Value) -> String {
 fn insert_line(text: &str, object: &Node, last: &Member, key: &str, value: &Value) -> String {
     let style = Style::of(text);
     let own_line = &text[line_start(text, last.start)..last.start];
-    let indent = match own_line.trim().is_empty() {
-        true => own_line.to_owned(),
-        false => format!("{}{}", indentation(text, object.span().start), style.unit),
+    let indent = if own_line.trim().is_empty() {
+        own_line.to_owned()
+    } else {
+        format!("{}{}", indentation(text, object.span().start), style.unit)
     };
     let end = last.value.span().end;
     let (comma, comma_after) = if last.comma.is_some() { ("", ",") } else { (",", "") };

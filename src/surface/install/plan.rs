@@ -278,9 +278,10 @@ fn no_file(client: &Client, what: &'static str, scope: Scope) -> InstallError {
 fn config_file(client: &Client, request: &Request, places: &Places) -> Result<PathBuf, InstallError> {
     let mut files = client.files(request.scope, &request.name, places);
     let existing = files.iter().position(|path| path.exists()).unwrap_or(0);
-    match files.is_empty() {
-        true => Err(no_file(client, "configuration", request.scope)),
-        false => Ok(files.swap_remove(existing)),
+    if files.is_empty() {
+        Err(no_file(client, "configuration", request.scope))
+    } else {
+        Ok(files.swap_remove(existing))
     }
 }
 
@@ -368,9 +369,10 @@ impl Desk<'_> {
         };
         if is_last {
             let is_blank = kept.original.as_ref().is_none_or(|original| original.trim().is_empty());
-            let after = match is_blank && is_leftover(&after) {
-                true => kept.original.clone(),
-                false => Some(after),
+            let after = if is_blank && is_leftover(&after) {
+                kept.original.clone()
+            } else {
+                Some(after)
             };
             return Ok(self.with_folders(self.change(part, path, found, after, None), &kept));
         }

@@ -52,9 +52,10 @@ impl Records {
     pub(super) fn load(&self, path: &Path) -> Option<Kept> {
         let folder = self.folder(path);
         let record: Record = serde_json::from_slice(&fs::read(folder.join("record.json")).ok()?).ok()?;
-        let original = match record.existed {
-            true => Some(fs::read_to_string(folder.join("original")).ok()?),
-            false => None,
+        let original = if record.existed {
+            Some(fs::read_to_string(folder.join("original")).ok()?)
+        } else {
+            None
         };
         (record.path == path).then_some(Kept { record, original })
     }

@@ -236,9 +236,10 @@ fn table(path: &[&str], entry: &Entry) -> String {
 
 fn quoted_key(key: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    match !key.is_empty() && key.chars().all(is_bare) {
-        true => key.to_owned(),
-        false => toml::Value::from(key).to_string(),
+    if !key.is_empty() && key.chars().all(is_bare) {
+        key.to_owned()
+    } else {
+        toml::Value::from(key).to_string()
     }
 }
 
@@ -283,9 +284,10 @@ fn cut(text: &str, path: &[&str]) -> Result<String, TextError> {
             line_start(&text, statements[first].start),
             line_end(&text, statements[last].end),
         );
-        text = match statements[first].is_header {
-            true => without_lines(&text, start, end),
-            false => format!("{}{}", &text[..start], &text[end..]),
+        text = if statements[first].is_header {
+            without_lines(&text, start, end)
+        } else {
+            format!("{}{}", &text[..start], &text[end..])
         };
         index = first;
     }

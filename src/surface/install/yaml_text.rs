@@ -16,9 +16,10 @@ pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry) -> Resul
     if text.replace("\r\n", "\n") == wanted {
         return Ok(text.to_owned());
     }
-    match blank.trim().is_empty() || blank.starts_with(MARK) {
-        true => Ok(wanted),
-        false => Err(TextError::Foreign),
+    if blank.trim().is_empty() || blank.starts_with(MARK) {
+        Ok(wanted)
+    } else {
+        Err(TextError::Foreign)
     }
 }
 
@@ -35,9 +36,10 @@ pub(super) fn take(text: &str, section: &str, name: &str) -> Option<String> {
     let length = lines[start + 1..].iter().take_while(|line| is_inside(line)).count();
     let rest = [&lines[..start], &lines[start + 1 + length..]].concat().concat();
     let frame = frame(section, name);
-    match rest.replace("\r\n", "\n").trim() == frame.trim() {
-        true => Some(String::new()),
-        false => Some(rest),
+    if rest.replace("\r\n", "\n").trim() == frame.trim() {
+        Some(String::new())
+    } else {
+        Some(rest)
     }
 }
 
@@ -94,9 +96,10 @@ fn scalar(text: &str) -> String {
     let is_taken = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"]
         .iter()
         .any(|word| text.eq_ignore_ascii_case(word));
-    match is_word && !is_taken {
-        true => text.to_owned(),
-        false => Value::from(text).to_string(),
+    if is_word && !is_taken {
+        text.to_owned()
+    } else {
+        Value::from(text).to_string()
     }
 }
 

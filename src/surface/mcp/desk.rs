@@ -380,12 +380,11 @@ impl Desk {
         };
         let job = self.build(reference, target).0;
         let patience = job.worth_waiting(patience);
-        let end = match patience.is_zero() {
-            true => job.end(),
-            false => {
-                let wait = || job.wait(patience, looking.interrupt, looking.progress);
-                looking.seat.away(wait)
-            }
+        let end = if patience.is_zero() {
+            job.end()
+        } else {
+            let wait = || job.wait(patience, looking.interrupt, looking.progress);
+            looking.seat.away(wait)
         };
         match end {
             Some(End::Failed(error)) => Err(Failure::new(error, "status with op=health says more").into()),

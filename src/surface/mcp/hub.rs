@@ -302,9 +302,10 @@ impl Hub {
         if named.starts_with('-') || path.components().any(|part| part == Component::ParentDir) {
             return Err(refused("a path begins with no hyphen and holds no .."));
         }
-        let candidates: Vec<PathBuf> = match path.is_absolute() {
-            true => vec![path.to_owned()],
-            false => self.roots().iter().map(|root| root.join(path)).collect(),
+        let candidates: Vec<PathBuf> = if path.is_absolute() {
+            vec![path.to_owned()]
+        } else {
+            self.roots().iter().map(|root| root.join(path)).collect()
         };
         let found = candidates.iter().find_map(|candidate| fs::canonicalize(candidate).ok());
         // The same words for what is not there and what may not be seen: nobody shall learn which files there are.

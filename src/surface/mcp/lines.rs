@@ -76,12 +76,13 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         while self.read_to_end_of_line().await? {
             let line = std::mem::take(&mut self.line);
             self.n_bytes = line.len();
-            let received = match std::mem::take(&mut self.is_too_long) {
-                true => Some(Err(Fault::new(
+            let received = if std::mem::take(&mut self.is_too_long) {
+                Some(Err(Fault::new(
                     ErrorCode::INVALID_REQUEST,
                     format!("a message may have {MAX_LINE_BYTES} bytes"),
-                ))),
-                false => message_of(&line),
+                )))
+            } else {
+                message_of(&line)
             };
             if received.is_some() {
                 return Ok(received);
@@ -101,9 +102,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             let end = available.iter().position(|byte| *byte == b'\n');
             let n_taken = end.map_or(available.len(), |end| end + 1);
             self.is_too_long |= self.line.len() + n_taken > MAX_LINE_BYTES;
-            match self.is_too_long {
-                true => self.line = Vec::new(),
-                false => self.line.extend_from_slice(&available[..n_taken]),
+            if self.is_too_long {
+                self.line = Vec::new()
+            } else {
+                self.line.extend_from_slice(&available[..n_taken])
             }
             self.input.consume(n_taken);
             if end.is_some() {

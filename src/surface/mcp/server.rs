@@ -140,9 +140,10 @@ impl Server {
             .client_info()
             .map(|info| info.name.to_lowercase())
             .unwrap_or_default();
-        match STRUCTURED_CLIENTS.iter().any(|known| name.starts_with(known)) {
-            true => Bodies::Structured,
-            false => Bodies::Text,
+        if STRUCTURED_CLIENTS.iter().any(|known| name.starts_with(known)) {
+            Bodies::Structured
+        } else {
+            Bodies::Text
         }
     }
 
@@ -381,12 +382,13 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let is_gone = is_modern(&context) && GONE.contains(&request.method.as_str());
-        match METHODS.contains(&request.method.as_str()) && !is_gone {
-            true => Err(ErrorData::invalid_params(
+        if METHODS.contains(&request.method.as_str()) && !is_gone {
+            Err(ErrorData::invalid_params(
                 format!("the parameters of {} are not what they have to be", request.method),
                 None,
-            )),
-            false => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)),
+            ))
+        } else {
+            Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None))
         }
     }
 

@@ -58,10 +58,7 @@ fn retry(call: &Call<'_>, error: &Error, hint: &mut Option<String>) -> Option<Va
 fn again(call: &Call<'_>, name: &str, value: &str) -> Option<Value> {
     let mut arguments = call.arguments.given().clone();
     let is_list = arguments.get(name).is_some_and(Value::is_array);
-    let value = match is_list {
-        true => json!([value]),
-        false => value.into(),
-    };
+    let value = if is_list { json!([value]) } else { value.into() };
     arguments.insert(name.to_owned(), value);
     told(call, arguments)
 }

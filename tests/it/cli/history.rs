@@ -189,13 +189,13 @@ fn moving(seed: u64) -> (TestRepo, BTreeMap<String, BTreeSet<String>>) {
         } else {
             let text = String::from_utf8(repo.read(&name)).unwrap();
             let changed = 8 * dice.roll(5) + 4 * at as u64;
-            let lines = text
-                .split_inclusive('\n')
-                .enumerate()
-                .map(|(number, old)| match number as u64 == changed {
-                    true => line(file as u64, changed, n),
-                    false => old.to_owned(),
-                });
+            let lines = text.split_inclusive('\n').enumerate().map(|(number, old)| {
+                if number as u64 == changed {
+                    line(file as u64, changed, n)
+                } else {
+                    old.to_owned()
+                }
+            });
             repo.write(&name, lines.collect::<String>());
         }
         let commit = repo.commit(&format!("step {n}"));

@@ -18,9 +18,10 @@ fn listing(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     entries
         .map(|path| {
             let metadata = path.symlink_metadata().unwrap();
-            let content = match metadata.is_symlink() {
-                true => fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes(),
-                false => fs::read(&path).unwrap(),
+            let content = if metadata.is_symlink() {
+                fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes()
+            } else {
+                fs::read(&path).unwrap()
             };
             (path, (metadata.permissions().mode(), content))
         })

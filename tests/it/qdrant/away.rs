@@ -332,12 +332,13 @@ fn what_is_nowhere_any_more_is_made_again() {
 
 #[test]
 fn texts_of_which_nothing_is_made_leave_nothing_incomplete() {
-    let embedder = Stub::start(
-        |seen| match texts_of(seen).iter().any(|text| text.contains("unspeakable")) {
-            true => Reply::status(400),
-            false => openai(seen, DIM),
-        },
-    );
+    let embedder = Stub::start(|seen| {
+        if texts_of(seen).iter().any(|text| text.contains("unspeakable")) {
+            Reply::status(400)
+        } else {
+            openai(seen, DIM)
+        }
+    });
     let qdrant = QdrantStub::start();
     let repo = project(5);
     repo.write("blank.txt", "  \n\n\t\n");

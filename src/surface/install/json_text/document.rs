@@ -85,9 +85,10 @@ pub(super) fn parse(text: &str) -> Result<Option<Node>, TextError> {
     }
     let root = parser.value(0)?;
     parser.skip_trivia()?;
-    match parser.at == text.len() {
-        true => Ok(Some(root)),
-        false => Err(parser.expected("the end of the file")),
+    if parser.at == text.len() {
+        Ok(Some(root))
+    } else {
+        Err(parser.expected("the end of the file"))
     }
 }
 

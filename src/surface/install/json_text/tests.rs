@@ -174,9 +174,12 @@ fn layouts() -> impl Strategy<Value = String> {
             })
         }
     });
-    (value, blank, any::<bool>()).prop_map(|(value, blank, is_section)| match is_section {
-        true => format!("{blank}{{\"s\":{value},\"t\": 1}}{blank}"),
-        false => format!("{blank}{value}{blank}"),
+    (value, blank, any::<bool>()).prop_map(|(value, blank, is_section)| {
+        if is_section {
+            format!("{blank}{{\"s\":{value},\"t\": 1}}{blank}")
+        } else {
+            format!("{blank}{value}{blank}")
+        }
     })
 }
 

@@ -287,9 +287,10 @@ fn symbol_line(symbol: &SymbolChangeOut) -> String {
     let place = symbol.new.as_ref().or(symbol.old.as_ref());
     let place = place.map(|version| format!(":{}-{}", version.start_line, version.end_line));
     let from = symbol.from.as_deref().map(|from| format!(" from {from}"));
-    let doubt = match symbol.confidence < 0.995 && symbol.from.is_some() {
-        true => format!(" ({:.0} % sure)", symbol.confidence * 100.0),
-        false => String::new(),
+    let doubt = if symbol.confidence < 0.995 && symbol.from.is_some() {
+        format!(" ({:.0} % sure)", symbol.confidence * 100.0)
+    } else {
+        String::new()
     };
     format!(
         "{} {}{}{}{doubt}",

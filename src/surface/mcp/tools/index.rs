@@ -79,20 +79,18 @@ fn run(call: &Call<'_>) -> Result<Reply> {
 fn stop(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     let jobs = &call.desk()?.jobs;
     let running = jobs.all().into_iter().filter(|job| job.is_running());
-    let (meant, others): (Vec<_>, Vec<_>) = match call.arguments.texts("refs").is_empty() {
-        true => running.partition(|job| !job.is_waited_for()),
-        false => {
-            let named = wanted(call)?;
-            running.partition(|job| named.iter().any(|wanted| wanted.is_of(job)))
-        }
+    let (meant, others): (Vec<_>, Vec<_>) = if call.arguments.texts("refs").is_empty() {
+        running.partition(|job| !job.is_waited_for())
+    } else {
+        let named = wanted(call)?;
+        running.partition(|job| named.iter().any(|wanted| wanted.is_of(job)))
     };
     let is_dry_run = call.arguments.flag("dry_run");
-    let told = match is_dry_run {
-        true => "would be told",
-        false => {
-            jobs.stop(&meant);
-            "told"
-        }
+    let told = if is_dry_run {
+        "would be told"
+    } else {
+        jobs.stop(&meant);
+        "told"
     };
     let mut draft = Draft::new(call, asked.characters);
     draft.note(&format!(
@@ -199,9 +197,10 @@ fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
                 is_all &= is_done;
                 rows.push((facts, line));
                 if is_done && (call.arguments.flag("history") || desk.workspace.has_history()) {
-                    let task = match call.arguments.flag("history") || desk.workspace.is_traced() {
-                        true => Task::Trace,
-                        false => Task::Searchable,
+                    let task = if call.arguments.flag("history") || desk.workspace.is_traced() {
+                        Task::Trace
+                    } else {
+                        Task::Searchable
                     };
                     let job = desk.record(task, reference, *target);
                     let (facts, line, is_done) = waited(call, &job, reference, deadline, &n_before)?;
@@ -312,14 +311,15 @@ fn gc(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     }
     let mut text = causes_text(&found.causes);
     let megabytes = |n_bytes: u64| n_bytes as f64 / 1e6;
-    text.push_str(&match is_dry_run {
-        true => "nothing was changed\n".to_owned(),
-        false => format!(
+    text.push_str(&if is_dry_run {
+        "nothing was changed\n".to_owned()
+    } else {
+        format!(
             "{:.2} MB before, {:.2} MB now, {:.2} MB freed\n",
             megabytes(found.bytes_before),
             megabytes(found.bytes_after),
             megabytes(found.freed_bytes)
-        ),
+        )
     });
     let mut own = serde_json::to_value(&found)?;
     own["op"] = "gc".into();

@@ -88,9 +88,10 @@ fn run(call: &Call<'_>) -> Result<Reply> {
         }
     }
     let found = outline(&question.sources(call)?, &outlined)?;
-    let mut provenance = match has_all {
-        true => question.provenance_of_files(),
-        false => question.provenance(),
+    let mut provenance = if has_all {
+        question.provenance_of_files()
+    } else {
+        question.provenance()
     };
     if found.kind == OutlineKind::Headings {
         let unknown = without_headings(&question, &outlined);
@@ -272,9 +273,10 @@ fn rows(body: OutlineBody, detail: Detail, kinds: &[&str]) -> Vec<Row> {
                 file(&found.path, &mut rows);
                 rows.extend(found.imports.iter().map(|import| Row {
                     facts: serde_json::to_value(import).unwrap_or_default(),
-                    text: match import.names.is_empty() {
-                        true => format!("{:>6} {}", import.line, import.module),
-                        false => format!("{:>6} {}: {}", import.line, import.module, import.names.join(", ")),
+                    text: if import.names.is_empty() {
+                        format!("{:>6} {}", import.line, import.module)
+                    } else {
+                        format!("{:>6} {}: {}", import.line, import.module, import.names.join(", "))
                     },
                     is_file: false,
                 }));
@@ -296,9 +298,10 @@ fn tree_rows(node: &NodeOut, parent: &str, depth: usize, rows: &mut Vec<Row>) {
     } else {
         String::new()
     };
-    let counts = match node.folder {
-        true => format!("{} files {lines}", node.files),
-        false => lines,
+    let counts = if node.folder {
+        format!("{} files {lines}", node.files)
+    } else {
+        lines
     };
     rows.push(Row {
         facts: json!({"path": shown(&path), "folder": node.folder, "files": node.files, "lines": node.lines}),

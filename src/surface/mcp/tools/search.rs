@@ -356,9 +356,10 @@ fn told(
 ) -> Result<Reply> {
     let is_regex = call.arguments.text("mode") == Some("regex");
     // Which language a file is in can follow from its content, which is looked at when it is indexed.
-    let mut provenance = match is_regex && question.asked.langs.is_empty() {
-        true => question.provenance_of_files(),
-        false => question.provenance(),
+    let mut provenance = if is_regex && question.asked.langs.is_empty() {
+        question.provenance_of_files()
+    } else {
+        question.provenance()
     };
     page.notes.drain(..).for_each(|why| provenance.also_incomplete(why));
     let mut draft = Draft::new(call, question.asked.characters);
@@ -369,9 +370,10 @@ fn told(
         draft.note(&format!("no file holds {text:?}"));
     }
     if page.results.is_empty() {
-        draft.note(match is_regex || question.is_indexed() {
-            true => "nothing found",
-            false => "nothing found in the files that are indexed so far",
+        draft.note(if is_regex || question.is_indexed() {
+            "nothing found"
+        } else {
+            "nothing found in the files that are indexed so far"
         });
         let spans_lines = |pattern: &str| {
             pattern.contains(['\n']) || ["\\n", "(?s", "\\s*"].iter().any(|part| pattern.contains(part))

@@ -113,9 +113,10 @@ fn run(call: &Call<'_>) -> Result<Reply> {
     };
     // A name stands in every file that defines it, as it is spelt.
     let is_complete = has_all && sought.name.is_some() && outcome.found_by == FoundBy::Name;
-    let mut provenance = match is_complete && own.total > 0 && !included.refs {
-        true => question.provenance_of_files(),
-        false => question.provenance(),
+    let mut provenance = if is_complete && own.total > 0 && !included.refs {
+        question.provenance_of_files()
+    } else {
+        question.provenance()
     };
     let mut draft = Draft::new(call, question.asked.characters);
     say_how(call, &question, &outcome, &mut draft)?;
@@ -217,30 +218,32 @@ fn query(call: &Call<'_>, question: &Question) -> Result<SymbolQuery> {
         };
     }
     let name = arguments.text("name").or(arguments.text("id")).unwrap_or_default();
-    Ok(match arguments.flag("prefix") {
-        true => SymbolQuery::Prefix(name.to_owned()),
-        false => SymbolQuery::Named(inside(call.workspace()?, name).into_owned()),
+    Ok(if arguments.flag("prefix") {
+        SymbolQuery::Prefix(name.to_owned())
+    } else {
+        SymbolQuery::Named(inside(call.workspace()?, name).into_owned())
     })
 }
 
 fn included(call: &Call<'_>, detail: Detail) -> Included {
     let listed = call.arguments.texts("include");
     let has = |part: &str| listed.iter().any(|name| name == part);
-    match listed.is_empty() {
-        true => Included {
+    if listed.is_empty() {
+        Included {
             signature: detail >= Detail::Outline,
             body: detail == Detail::Full,
             docs: detail == Detail::Preview,
             refs: false,
             history: false,
-        },
-        false => Included {
+        }
+    } else {
+        Included {
             signature: has("signature"),
             body: has("body"),
             docs: has("docs"),
             refs: has("refs"),
             history: has("history"),
-        },
+        }
     }
 }
 
