@@ -31,8 +31,8 @@ use crate::query::{CursorError, CursorKey};
 
 /// Search, read and navigate any revision of a git repository.
 ///
-/// Works offline in any clone without configuration: what is missing from the index is built first and kept in .codescout/.
-/// Exit code: 0 found, 1 nothing found, 2 failed.
+/// Works offline in any clone without configuration. Missing parts of the index are built first and kept in .codescout/.
+/// Exit status: 0 if something was found, 1 if nothing was, 2 on error.
 #[derive(Debug, Parser)]
 #[command(name = "codescout", version, max_term_width = 100, propagate_version = true)]
 pub(super) struct Args {
@@ -42,85 +42,85 @@ pub(super) struct Args {
     pub(super) command: Command,
 }
 
-/// They stand behind what the command itself has.
+/// Help heading of the options that every command has, listed after its own.
 const EVERYWHERE: &str = "Options of every command";
 
 /// Options of every command.
 #[derive(Debug, ClapArgs)]
 pub(super) struct Global {
-    /// What to look at: a commit, branch or tag, INDEX, or WORKTREE (files as they are on disk)
+    /// Revision: a commit, branch or tag, INDEX, or WORKTREE (files as they are on disk)
     #[arg(long = "ref", value_name = "REV", default_value = "WORKTREE", global = true, help_heading = EVERYWHERE)]
     pub(super) reference: String,
-    /// A folder in the repository
+    /// Run as if started in this directory
     #[arg(long, value_name = "DIR", default_value = ".", global = true, help_heading = EVERYWHERE)]
     pub(super) repo: PathBuf,
-    /// Print one JSON object
+    /// Print the result as one JSON object
     #[arg(long, global = true, help_heading = EVERYWHERE)]
     pub(super) json: bool,
-    /// No colours
+    /// Disable colors
     #[arg(long, global = true, help_heading = EVERYWHERE)]
     pub(super) no_color: bool,
-    /// No progress, only errors
+    /// Print errors only, no progress
     #[arg(short, long, global = true, help_heading = EVERYWHERE)]
     pub(super) quiet: bool,
-    /// Say more; twice for details
+    /// Print more; repeat for details
     #[arg(short, long, action = clap::ArgAction::Count, global = true, help_heading = EVERYWHERE)]
     pub(super) verbose: u8,
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Find code by words, names or meaning
+    /// Search code by words, names or meaning
     Search(SearchArgs),
-    /// Find every line that matches a regular expression
+    /// Print lines that match a regular expression
     Grep(GrepArgs),
-    /// Show what a name means: every definition of it
+    /// Find definitions by name
     Symbol(SymbolArgs),
-    /// Show what is in the repository, a folder or a file
+    /// Outline the repository, a directory or a file
     Outline(OutlineArgs),
-    /// Print a file, or parts of it, at any revision
+    /// Print a file or parts of it at any revision
     Read(ReadArgs),
-    /// Show what happened to a file, a folder or a symbol, across renames
+    /// Show the history of a file, directory or definition, following renames
     History(HistoryArgs),
-    /// Show who wrote what stands there: by definition, by line, by owner
+    /// Show who last changed each definition, line or owner's share
     Blame(BlameArgs),
-    /// Show what differs between two revisions, by definition
+    /// Show changes between two revisions, by definition
     Diff(DiffArgs),
     /// Build or update the index
     Index(IndexArgs),
-    /// Show what is indexed and how fresh it is
+    /// Show what is indexed and whether it is up to date
     Status(StatusArgs),
-    /// Set up a repository: index it, offer the hooks, and say what next
+    /// Set up a repository: index it and offer to install hooks
     Init(InitArgs),
-    /// Look for what is wrong, and say what mends it
+    /// Check for problems and suggest fixes
     Doctor(DoctorArgs),
-    /// Check every file of the index, and mend what is damaged
+    /// Check the index files and repair damage
     Verify(VerifyArgs),
-    /// Throw away what no ref, reflog, work tree or pin keeps
+    /// Delete index data that no ref, reflog, worktree or pin uses
     Gc(GcArgs),
-    /// Write what is known of a revision into one file
+    /// Export the index of one or more revisions to a file
     Export(ExportArgs),
-    /// Take in what somebody else has exported
+    /// Import an index bundle
     Import(ImportArgs),
-    /// Keep the index from one job of a continuous integration to the next
+    /// Cache the index between CI jobs
     Ci(CiArgs),
-    /// Put the index beside the code on a remote, for everybody who clones
+    /// Push the index to a Git remote so that other clones can use it
     Push(PushArgs),
-    /// Take in the index that stands on a remote
+    /// Fetch the index from a Git remote
     Pull(PullArgs),
-    /// Keep the index fresh by git's hooks
+    /// Manage Git hooks that keep the index up to date
     Hooks(HooksArgs),
-    /// Serve tools to agents over the Model Context Protocol
+    /// Run an MCP server for coding agents
     Serve(ServeArgs),
-    /// Name this program in the configuration of an agent, so that it can ask
+    /// Add codescout to a coding agent's MCP configuration
     Install(InstallArgs),
-    /// Take back what install wrote
+    /// Undo `install`
     Uninstall(UninstallArgs),
     /// Show or change settings
     Config(ConfigArgs),
-    /// Print a script that completes commands in a shell
+    /// Print a shell completion script
     Completions(CompletionsArgs),
-    /// Measure how good answers are
+    /// Measure search quality
     Eval(EvalArgs),
 }
 
@@ -129,16 +129,16 @@ fn path_text() -> impl TypedValueParser<Value = String> {
     OsStringValueParser::new().map(|typed| with_stand_ins(typed.as_bytes()).into_owned())
 }
 
-/// Which files.
+/// Options that select files.
 #[derive(Debug, ClapArgs)]
 pub(super) struct FilterArgs {
-    /// Only below this folder or matching this glob; `!` before it leaves out; may be repeated
+    /// Include only this directory or files that match this glob; a leading `!` excludes; repeatable
     #[arg(short, long = "path", value_name = "GLOB", value_parser = path_text())]
     pub(super) paths: Vec<String>,
-    /// Only files of this language; may be repeated
+    /// Include only files in this language; repeatable
     #[arg(long = "lang", value_name = "LANG")]
     pub(super) langs: Vec<String>,
-    /// Test code: any, no, only
+    /// Include test code: any (yes), no, or only
     #[arg(long, value_enum, default_value_t)]
     pub(super) tests: TestsArg,
 }
@@ -151,19 +151,19 @@ pub(super) enum TestsArg {
     Only,
 }
 
-/// How much.
+/// Options that select a page of results.
 #[derive(Debug, ClapArgs)]
 pub(super) struct PageArgs {
-    /// How many results; 0 for all
+    /// Maximum number of results; 0 for all
     #[arg(short = 'n', long, value_name = "N")]
     pub(super) limit: Option<usize>,
-    /// Go on where an answer ended: its `next_cursor`
+    /// Continue from the `next_cursor` of an earlier answer
     #[arg(long, value_name = "CURSOR")]
     pub(super) cursor: Option<String>,
 }
 
 impl PageArgs {
-    /// The position that the cursor names.
+    /// Returns the position that the cursor encodes.
     pub(super) fn after(&self, key: &CursorKey) -> Result<Option<(u32, u32)>, CursorError> {
         self.cursor.as_deref().map(|cursor| key.read(cursor)).transpose()
     }
@@ -175,6 +175,6 @@ impl PageArgs {
   codescout completions zsh > ~/.zfunc/_codescout
   codescout completions fish > ~/.config/fish/completions/codescout.fish")]
 pub(super) struct CompletionsArgs {
-    /// Which shell
+    /// Shell to complete for
     pub(super) shell: clap_complete::Shell,
 }

@@ -13,22 +13,22 @@ use crate::surface::install::{Client, Scope, clients};
   codescout serve --root ~/src                     repositories below ~/src may be named too
   codescout serve --http 127.0.0.1:8808            any number of clients, over HTTP")]
 pub(crate) struct ServeArgs {
-    /// Over HTTP at this address instead, as 127.0.0.1:8808; port 0 for any
+    /// Serve HTTP on this address, such as 127.0.0.1:8808, instead of standard input; port 0 picks a free one
     #[arg(long, value_name = "ADDR")]
     pub(crate) http: Option<String>,
-    /// Repositories below this folder may be named by calls; may be repeated
+    /// Allow calls to name repositories below this directory; repeatable
     #[arg(long = "root", value_name = "DIR")]
     pub(crate) roots: Vec<PathBuf>,
-    /// Where the text of results stands: by-client, text, structured, both
+    /// Where results carry their text: by-client, text, structured or both
     #[arg(long, value_enum, default_value_t)]
     pub(crate) bodies: BodiesArg,
-    /// File with the token that clients have to send; written if it is not there
+    /// File that holds the token clients must send; created if missing
     #[arg(long, value_name = "FILE", requires = "http")]
     pub(crate) token_file: Option<PathBuf>,
-    /// No token: everybody on this machine may call
+    /// Require no token: any user of this machine can call
     #[arg(long, requires = "http", conflicts_with = "token_file")]
     pub(crate) no_token: bool,
-    /// Host name by which the server is reached, as in a proxy; may be repeated
+    /// Accept this host name too, as behind a proxy; repeatable
     #[arg(long = "host", value_name = "NAME", requires = "http")]
     pub(crate) hosts: Vec<String>,
 }
@@ -54,24 +54,24 @@ pub(crate) enum BodiesArg {
 
 Nothing is written before it was shown and confirmed. What was there before is kept: codescout uninstall brings it back.")]
 pub(crate) struct InstallArgs {
-    /// Which agent
+    /// Agent to configure
     #[arg(value_parser = client_parser(), required_unless_present = "list", conflicts_with = "list")]
     pub(crate) client: Option<&'static Client>,
-    /// Show which agents are found here, and which know of codescout
+    /// List installed agents and whether codescout is configured in them
     #[arg(long)]
     pub(crate) list: bool,
     #[command(flatten)]
     pub(crate) common: ClientArgs,
-    /// Name a server that runs already, instead of a command to start one
+    /// Configure a running server's URL instead of a command that starts one
     #[arg(long, value_name = "URL")]
     pub(crate) http: Option<String>,
-    /// Let calls name repositories below this folder; may be repeated
+    /// Allow calls to name repositories below this directory; repeatable
     #[arg(long = "root", value_name = "DIR", conflicts_with = "http")]
     pub(crate) roots: Vec<PathBuf>,
-    /// Also write a few lines for agents about when to use which tool
+    /// Also add instructions for agents on when to use which tool
     #[arg(long)]
     pub(crate) instructions: bool,
-    /// What the server is called in the configuration
+    /// Name of the server in the configuration
     #[arg(long, value_name = "NAME", default_value = "codescout")]
     pub(crate) name: String,
 }
@@ -84,26 +84,26 @@ pub(crate) struct InstallArgs {
 
 A file that nobody else has changed is as it was before, byte for byte; from others only the entry goes.")]
 pub(crate) struct UninstallArgs {
-    /// Which agent
+    /// Agent to configure
     #[arg(value_parser = client_parser())]
     pub(crate) client: &'static Client,
     #[command(flatten)]
     pub(crate) common: ClientArgs,
-    /// What the server is called in the configuration
+    /// Name of the server in the configuration
     #[arg(long, value_name = "NAME", default_value = "codescout")]
     pub(crate) name: String,
 }
 
-/// How the configuration of an agent is changed.
+/// Options for changing an agent's configuration.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ClientArgs {
-    /// For whom: user, all projects of this user; project, everybody who works on this repository
+    /// Scope: user (all your projects) or project (everyone who works on this repository)
     #[arg(long, value_enum, default_value_t)]
     pub(crate) scope: ScopeArg,
-    /// Show what would change, and change nothing
+    /// Show what would change without changing it
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     pub(crate) yes: bool,
 }

@@ -16,39 +16,38 @@ use clap::{Args as ClapArgs, ValueEnum};
   codescout history --deleted src
   codescout history --deleted \"how sessions were stored on disk\"")]
 pub(crate) struct HistoryArgs {
-    /// A file or folder from the root of the repository, path:LINE, path:START-END, path#NAME of a definition, or a name; also
-    /// what is no longer there
+    /// File or directory relative to the repository root, path:LINE, path:START-END, path#NAME of a definition, or a name;
+    /// deleted ones too
     #[arg(required_unless_present = "deleted")]
     pub(crate) target: Option<std::ffi::OsString>,
-    /// Only the commit that brought it in
+    /// Show only the commit that introduced it
     #[arg(long, conflicts_with_all = ["last_seen", "deleted", "cochange"])]
     pub(crate) introduced: bool,
-    /// Only the last commit that has it, and the one that took it away
+    /// Show only the last commit that has it and the commit that deleted it
     #[arg(long, conflicts_with_all = ["deleted", "cochange"])]
     pub(crate) last_seen: bool,
-    /// What is no longer there: files below the target, or all; or definitions that have the target as their name; where the
-    /// target is a description, code by meaning
+    /// List deleted files under TARGET, deleted definitions named TARGET, or deleted code that matches a description
     #[arg(long, conflicts_with = "cochange")]
     pub(crate) deleted: bool,
-    /// What changes in the same commits
+    /// Show what changes in the same commits
     #[arg(long)]
     pub(crate) cochange: bool,
-    /// Only commits not before this: 2024-02-29, 2024-02-29T13:05Z, or as long ago as 12h, 30d, 2w, 6m, 1y
+    /// Show commits since this date: 2024-02-29, 2024-02-29T13:05Z, or an age such as 12h, 30d, 2w, 6m, 1y
     #[arg(long, value_name = "DATE")]
     pub(crate) since: Option<String>,
-    /// Only commits not after this
+    /// Show commits until this date
     #[arg(long, value_name = "DATE")]
     pub(crate) until: Option<String>,
-    /// Only commits whose author's name or address, corrected by the mailmap, matches; upper and lower case alike
+    /// Show commits whose author (name or address, after mailmap) matches this regular expression, ignoring case
     #[arg(long, value_name = "REGEX")]
     pub(crate) author: Option<String>,
-    /// Leave out commits that changed only blanks, line breaks and comments of a definition
+    /// Omit commits that changed only whitespace or comments of the definition
     #[arg(long)]
     pub(crate) no_formatting: bool,
-    /// Show what each commit changed of it
+    /// Show the change that each commit made
     #[arg(long)]
     pub(crate) diff: bool,
-    /// How many results; 0 for all
+    /// Maximum number of results; 0 for all
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
 }
@@ -61,27 +60,27 @@ pub(crate) struct HistoryArgs {
   codescout blame src/parser.rs --by line -w -C --json
   codescout blame src                        by owner")]
 pub(crate) struct BlameArgs {
-    /// A file or folder from the root of the repository, path:LINE, path:START-END, path#NAME of a definition, or a name
+    /// File or directory relative to the repository root, path:LINE, path:START-END, path#NAME of a definition, or a name
     pub(crate) target: std::ffi::OsString,
-    /// By what; without it by definition for a file, by line for lines, by owner for a folder
+    /// Level of detail; by default symbol for a file, line for lines, owner for a directory
     #[arg(long, value_enum)]
     pub(crate) by: Option<BlameBy>,
-    /// Also count commits that only moved, renamed or reformatted a definition
+    /// Count commits that only moved, renamed or reformatted a definition
     #[arg(long)]
     pub(crate) all_changes: bool,
-    /// Blanks do not count
+    /// Ignore whitespace
     #[arg(short = 'w', long)]
     pub(crate) ignore_whitespace: bool,
-    /// Follow lines that were moved within a file
+    /// Follow lines moved within a file
     #[arg(short = 'M', long)]
     pub(crate) moved: bool,
-    /// Follow lines that were moved or copied from files changed in the same commit; twice and three times from more files
+    /// Follow lines moved or copied from files changed in the same commit; repeat to search more files
     #[arg(short = 'C', long, action = clap::ArgAction::Count)]
     pub(crate) copied: u8,
-    /// Pass over this commit; may be repeated
+    /// Ignore this commit; repeatable
     #[arg(long = "ignore-rev", value_name = "REV")]
     pub(crate) ignore_revs: Vec<String>,
-    /// Pass over the commits that this file lists, beside those of blame.ignoreRevsFile; may be repeated
+    /// Ignore the commits listed in this file, in addition to blame.ignoreRevsFile; repeatable
     #[arg(long = "ignore-revs-file", value_name = "FILE")]
     pub(crate) ignore_revs_files: Vec<PathBuf>,
 }
@@ -94,44 +93,44 @@ pub(crate) struct BlameArgs {
   codescout diff HEAD INDEX --by text    what is staged
   codescout diff v1.0 HEAD --path src --json")]
 pub(crate) struct DiffArgs {
-    /// A revision, INDEX or WORKTREE; or two as A..B, or A...B from where they parted; HEAD if there is none
+    /// Revision, INDEX or WORKTREE; or A..B, or A...B from the merge base; HEAD by default
     pub(crate) from: Option<String>,
-    /// A revision, INDEX or WORKTREE; WORKTREE if there is none
+    /// Revision, INDEX or WORKTREE; WORKTREE by default
     pub(crate) to: Option<String>,
-    /// How it is told
+    /// Level of detail
     #[arg(long, value_enum, default_value_t)]
     pub(crate) by: DiffBy,
-    /// Only this file or folder; may be repeated
+    /// Include only this file or directory; repeatable
     #[arg(short, long = "path", value_name = "PATH", value_parser = super::path_text())]
     pub(crate) paths: Vec<String>,
-    /// What else is told
+    /// Also show
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) with: Vec<DiffWith>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DiffWith {
-    /// The tests that use a name of what changed
+    /// Tests that use a changed definition's name
     Tests,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DiffBy {
-    /// Each file with the definitions that are not what they were
+    /// Changed definitions in each file
     #[default]
     Symbol,
-    /// Each file
+    /// Changed files
     File,
-    /// Each file with its changed lines
+    /// Changed lines in each file
     Text,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BlameBy {
-    /// Each definition: the last commit, how many commits, owners
+    /// Last commit, number of commits and owners of each definition
     Symbol,
-    /// Each line, as git blame has it
+    /// Last commit of each line, as in git blame
     Line,
-    /// Each author with how much is theirs
+    /// Share of each author
     Owner,
 }

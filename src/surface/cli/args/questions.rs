@@ -17,56 +17,56 @@ use super::{FilterArgs, PageArgs};
   codescout search --in diffs --mode regex 'fn retry_\\w+' --author ada
   echo \"how are errors shown\" | codescout search -")]
 pub(crate) struct SearchArgs {
-    /// A question, words, or a name; `-` reads it from standard input
+    /// Question, words or name; `-` reads it from standard input
     #[arg(value_parser = super::path_text())]
     pub(crate) query: String,
-    /// How to search
+    /// Search mode
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) mode: ModeArg,
-    /// Search every version of every file that is indexed, also what is gone; each result with the commits that it lived through
+    /// Search all indexed versions, including deleted code, and show when each existed
     #[arg(long, conflicts_with_all = ["refs", "inside"])]
     pub(crate) all_history: bool,
-    /// Search several revisions at once, separated by commas; may be repeated
+    /// Search several revisions at once, separated by commas; repeatable
     #[arg(long, value_name = "REV,…", value_delimiter = ',', conflicts_with = "inside")]
     pub(crate) refs: Vec<String>,
-    /// Not the files but what happened to them: messages of commits, or lines that commits added and removed
+    /// Search history instead of files: commit messages, or lines added and removed
     #[arg(long = "in", value_enum, value_name = "WHAT")]
     pub(crate) inside: Option<InArg>,
-    /// With --in: only commits not before this: 2024-02-29, 2024-02-29T13:05Z, or as long ago as 12h, 30d, 2w, 6m, 1y
+    /// With --in: search commits since this date: 2024-02-29, 2024-02-29T13:05Z, or an age such as 12h, 30d, 2w, 6m, 1y
     #[arg(long, value_name = "DATE", requires = "inside")]
     pub(crate) since: Option<String>,
-    /// With --in: only commits not after this
+    /// With --in: search commits until this date
     #[arg(long, value_name = "DATE", requires = "inside")]
     pub(crate) until: Option<String>,
-    /// With --in: only commits whose author's name or address, corrected by the mailmap, matches; upper and lower case alike
+    /// With --in: search commits whose author (name or address, after mailmap) matches this regular expression, ignoring case
     #[arg(long, value_name = "REGEX", requires = "inside")]
     pub(crate) author: Option<String>,
-    /// Only definitions of this kind, as function, method, class or struct, where there are any; may be repeated
+    /// Prefer definitions of this kind, such as function, method, class or struct; repeatable
     #[arg(short, long = "kind", value_name = "KIND", conflicts_with_all = ["all_history", "refs", "inside"])]
     pub(crate) kinds: Vec<String>,
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
     #[command(flatten)]
     pub(crate) page: PageArgs,
-    /// Lines of text shown of each result
+    /// Lines to show for each result
     #[arg(short = 'C', long, alias = "lines", value_name = "N", default_value_t = 6)]
     pub(crate) context_lines: usize,
-    /// Show every result's features and their weights
+    /// Show the features and weights behind each score
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Let the reranker that is set up (rerank.server) decide about the order, also for names
+    /// Rerank results with the configured reranker (rerank.server), also for names
     #[arg(long, conflicts_with_all = ["refs", "inside", "no_rerank"])]
     pub(crate) rerank: bool,
-    /// Do not ask the reranker that is set up
+    /// Do not use the configured reranker
     #[arg(long)]
     pub(crate) no_rerank: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum InArg {
-    /// Messages, by words and meaning; an id or its beginning names a commit
+    /// Commit messages, by words and meaning, or a commit id
     Commits,
-    /// Added and removed lines that hold the query, the newest commit first
+    /// Added and removed lines that contain the query, newest commit first
     Diffs,
 }
 
@@ -81,18 +81,18 @@ impl InArg {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModeArg {
-    /// Names first if the query is one, else words and meaning
+    /// Definitions first if the query is a name, then words and meaning
     #[default]
     Auto,
     /// Words and meaning
     Hybrid,
-    /// Meaning alone
+    /// Meaning only
     Semantic,
-    /// Words alone
+    /// Words only
     Keyword,
-    /// Lines that match a regular expression, in the order of paths
+    /// Lines that match a regular expression, in path order
     Regex,
-    /// Code like a piece of code: the code itself, or where it stands as path:line
+    /// Code similar to a snippet, given as text or as path:line
     Similar,
 }
 
@@ -103,31 +103,31 @@ pub(crate) enum ModeArg {
   codescout grep -F 'a.b(c)' --ref v1.2.0 -C 2
   codescout grep -l 'use regex' --json")]
 pub(crate) struct GrepArgs {
-    /// A regular expression in the syntax of Rust's regex crate; matched line by line
+    /// Regular expression in the syntax of Rust's regex crate, matched line by line
     #[arg(value_name = "REGEX")]
     pub(crate) pattern: String,
-    /// Upper and lower case alike
+    /// Ignore case
     #[arg(short, long)]
     pub(crate) ignore_case: bool,
-    /// Only whole words
+    /// Match whole words only
     #[arg(short, long)]
     pub(crate) word_regexp: bool,
-    /// The pattern is plain text
+    /// Treat the pattern as a literal string
     #[arg(short = 'F', long)]
     pub(crate) fixed_strings: bool,
-    /// Only the names of files that match
+    /// Print only the paths of files with matches
     #[arg(short = 'l', long, conflicts_with = "count")]
     pub(crate) files_with_matches: bool,
-    /// Only the number of matching lines of each file
+    /// Print only the number of matching lines per file
     #[arg(short, long)]
     pub(crate) count: bool,
-    /// Lines shown before and after each match
+    /// Lines to show before and after each match
     #[arg(short = 'C', long, value_name = "N", default_value_t = 0)]
     pub(crate) context: usize,
-    /// Lines shown after each match
+    /// Lines to show after each match
     #[arg(short = 'A', long, value_name = "N")]
     pub(crate) after_context: Option<usize>,
-    /// Lines shown before each match
+    /// Lines to show before each match
     #[arg(short = 'B', long, value_name = "N")]
     pub(crate) before_context: Option<usize>,
     #[command(flatten)]
@@ -144,19 +144,19 @@ pub(crate) struct GrepArgs {
   codescout symbol parse_ --prefix --lang rust
   codescout symbol parse_query --refs --json")]
 pub(crate) struct SymbolArgs {
-    /// A name, with what it belongs to or without: parse, Parser::parse, Parser.parse; or an id
+    /// Name, qualified or not: parse, Parser::parse, Parser.parse; or the id of a definition
     #[arg(required_unless_present = "at", conflicts_with = "at", value_parser = super::path_text())]
     pub(crate) name: Option<String>,
-    /// What the name at this place means
+    /// Find what the name at this position refers to
     #[arg(long, value_name = "PATH:LINE[:COL]", value_parser = super::path_text())]
     pub(crate) at: Option<String>,
-    /// Every name that begins like this; if there is none, that holds it
+    /// Match names that begin with this, or else contain it
     #[arg(long, conflicts_with = "at")]
     pub(crate) prefix: bool,
-    /// Only definitions of this kind, as function, method, class, struct; may be repeated
+    /// Include only definitions of this kind, such as function, method, class or struct; repeatable
     #[arg(short, long = "kind", value_name = "KIND")]
     pub(crate) kinds: Vec<String>,
-    /// Show the whole text of each definition
+    /// Show the full text of each definition
     #[arg(short, long)]
     pub(crate) body: bool,
     /// Show the documentation of each definition
@@ -179,16 +179,16 @@ pub(crate) struct SymbolArgs {
   codescout outline --view map --max-tokens 4000
   codescout outline docs --view headings")]
 pub(crate) struct OutlineArgs {
-    /// A folder or file, from the root of the repository; without it the whole
+    /// Directory or file, relative to the repository root; all by default
     #[arg(value_parser = super::path_text())]
     pub(crate) path: Option<String>,
-    /// What to show; without it a summary of the whole, the tree of a folder, the symbols of a file
+    /// What to show; by default a summary of the repository, the tree of a directory or the symbols of a file
     #[arg(long, value_enum)]
     pub(crate) view: Option<OutlineView>,
-    /// How deep: folders of a tree, nesting of symbols, levels of headings; 0 for all
+    /// Maximum depth of directories, nested symbols or headings; 0 for all
     #[arg(long, value_name = "N")]
     pub(crate) depth: Option<usize>,
-    /// How large the map may be
+    /// Maximum size of the map in tokens
     #[arg(long, value_name = "N")]
     pub(crate) max_tokens: Option<usize>,
     #[command(flatten)]
@@ -197,17 +197,17 @@ pub(crate) struct OutlineArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutlineView {
-    /// Languages, folders, entry points, build files, tests
+    /// Languages, directories, entry points, build files and tests
     Summary,
-    /// Folders and files with their sizes
+    /// Directories and files with sizes
     Tree,
-    /// Definitions, nested, with signatures
+    /// Nested definitions with signatures
     Symbols,
-    /// The definitions that most files refer to
+    /// Definitions that most files refer to
     Map,
     /// Headings of documents
     Headings,
-    /// What each file imports
+    /// Imports of each file
     Imports,
 }
 
@@ -219,19 +219,19 @@ pub(crate) enum OutlineView {
   codescout read Cargo.toml --key package.version
   codescout read src/parser.rs --symbol Parser::parse")]
 pub(crate) struct ReadArgs {
-    /// A path from the root of the repository; path:LINE, path:START-END; or the id of a definition
+    /// Path relative to the repository root, path:LINE, path:START-END, or the id of a definition
     #[arg(value_parser = super::path_text())]
     pub(crate) target: String,
-    /// Only these lines: 5, 5-9 or 5-; may be repeated
+    /// Print only these lines: 5, 5-9 or 5-; repeatable
     #[arg(long, value_name = "LINES")]
     pub(crate) lines: Vec<String>,
-    /// Only the section with this heading; may be repeated
+    /// Print only the section with this heading; repeatable
     #[arg(long, value_name = "TITLE")]
     pub(crate) heading: Vec<String>,
-    /// Only the value at this path of keys, as a.b.c; may be repeated
+    /// Print only the value at this key path, such as a.b.c; repeatable
     #[arg(long, value_name = "KEYS")]
     pub(crate) key: Vec<String>,
-    /// Only the definitions with this name; may be repeated
+    /// Print only definitions with this name; repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) symbol: Vec<String>,
 }

@@ -10,21 +10,21 @@ use clap::{Args as ClapArgs, Subcommand};
   codescout export project.bundle main v1.2.0 --sign key.pem
   codescout export - | ssh host 'cd project && codescout import -'")]
 pub(crate) struct ExportArgs {
-    /// The file to write; `-` writes to standard output
+    /// File to write; `-` writes to standard output
     pub(crate) file: PathBuf,
-    /// What to export: commits, branches or tags; what `--ref` says if there are none
+    /// Commits, branches or tags to export; `--ref` by default
     #[arg(value_name = "REV")]
     pub(crate) revisions: Vec<String>,
-    /// Whole segments with their words, for who trusts this machine: taken in at once, but larger
+    /// Include ready-made index segments: larger, but imported without re-indexing; for trusted receivers only
     #[arg(long)]
     pub(crate) ready: bool,
-    /// Also what the models on servers, or in a folder, have made: vectors for clones that have them in use too
+    /// Include vectors of configured models, for clones that use the same models
     #[arg(long)]
     pub(crate) vectors: bool,
-    /// Also the record of commits, which is made first where it is missing: what `index --history` makes
+    /// Include commit history, recording it first if needed (see `index --history`)
     #[arg(long)]
     pub(crate) history: bool,
-    /// Sign it with the Ed25519 key in this PEM file
+    /// Sign with the Ed25519 key in this PEM file
     #[arg(long, value_name = "FILE")]
     pub(crate) sign: Option<PathBuf>,
 }
@@ -35,15 +35,15 @@ pub(crate) struct ExportArgs {
   codescout import project.bundle --trust public.pem
   codescout import --inspect project.bundle --json")]
 pub(crate) struct ImportArgs {
-    /// The file to read; `-` reads standard input
+    /// File to read; `-` reads standard input
     pub(crate) file: PathBuf,
-    /// Only if it is signed by this key: 64 hexadecimal digits, or a PEM file; then it is not compared with the files
+    /// Require a signature by this key (64 hexadecimal digits or a PEM file) and skip the comparison with files
     #[arg(long, value_name = "KEY", conflicts_with = "inspect")]
     pub(crate) trust: Option<String>,
-    /// Show what the file says of itself and take in nothing
+    /// Describe the file without importing it
     #[arg(long)]
     pub(crate) inspect: bool,
-    /// Compare everything it says with the files, not a part
+    /// Compare all of it with the files instead of a sample
     #[arg(long, conflicts_with = "inspect")]
     pub(crate) compare_all: bool,
 }
@@ -60,11 +60,11 @@ pub(crate) struct CiArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CiCommand {
-    /// Print the keys that a cache of this revision is kept under
+    /// Print the cache keys of this revision
     Key(KeyArgs),
-    /// Take in the archive that a cache has brought back
+    /// Import the archive that the cache restored
     Restore(RestoreArgs),
-    /// Index, and write the archive that a cache is to keep, if it has something new
+    /// Index, and write an archive for the cache if there is anything new
     Save(SaveArgs),
 }
 
@@ -74,21 +74,21 @@ pub(crate) enum CiCommand {
   codescout push --yes
   codescout push upstream main v1.2.0 --sign key.pem")]
 pub(crate) struct PushArgs {
-    /// The remote, by its name or its address
+    /// Name or URL of the remote
     #[arg(default_value = "origin")]
     pub(crate) remote: String,
-    /// What to push the index of: commits, branches or tags; what `--ref` says if there are none
+    /// Commits, branches or tags whose index to push; `--ref` by default
     #[arg(value_name = "REV")]
     pub(crate) revisions: Vec<String>,
     #[command(flatten)]
     pub(crate) consent: ConsentArgs,
-    /// Also the record of commits, which is made first where it is missing: what `index --history` makes
+    /// Include commit history, recording it first if needed (see `index --history`)
     #[arg(long)]
     pub(crate) history: bool,
-    /// Sign it with the Ed25519 key in this file
+    /// Sign with the Ed25519 key in this file
     #[arg(long, value_name = "FILE")]
     pub(crate) sign: Option<PathBuf>,
-    /// In the place of all that is there, not beside it
+    /// Replace what is on the remote instead of adding to it
     #[arg(long)]
     pub(crate) replace: bool,
 }
@@ -99,37 +99,37 @@ pub(crate) struct PushArgs {
   codescout pull --yes
   codescout pull upstream --trust public.pem")]
 pub(crate) struct PullArgs {
-    /// The remote, by its name or its address
+    /// Name or URL of the remote
     #[arg(default_value = "origin")]
     pub(crate) remote: String,
     #[command(flatten)]
     pub(crate) consent: ConsentArgs,
-    /// Also the record of commits, if one is there of commits that are here
+    /// Fetch commit history too, where the remote has it for commits in this clone
     #[arg(long)]
     pub(crate) history: bool,
-    /// Only what is signed by this key: 64 hexadecimal digits, or a PEM file
+    /// Require a signature by this key: 64 hexadecimal digits or a PEM file
     #[arg(long, value_name = "KEY")]
     pub(crate) trust: Option<String>,
-    /// Compare everything it says with the files, not a part
+    /// Compare all of it with the files instead of a sample
     #[arg(long)]
     pub(crate) compare_all: bool,
-    /// No more than so many bytes may come; with K, M or G behind
+    /// Abort above this download size in bytes (suffixes K, M, G)
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = size)]
     pub(crate) max_size: u64,
 }
 
-/// Whether something is to be sent or brought.
+/// Options for confirming a transfer.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ConsentArgs {
-    /// Only show what would be sent or brought
+    /// Show what would be transferred without transferring it
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// Do it without asking
+    /// Do not ask for confirmation
     #[arg(short, long)]
     pub(crate) yes: bool,
 }
 
-/// Bytes as people write them.
+/// Parses a size in bytes with an optional suffix.
 fn size(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.split_at_checked(text.len().saturating_sub(1)) {
         Some((digits, "K" | "k")) => (digits, 10),
@@ -145,43 +145,43 @@ fn size(text: &str) -> Result<u64, String> {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct KeyArgs {
-    /// As outputs of a step of GitHub Actions: key, restore-keys
+    /// Print as GitHub Actions step outputs: key, restore-keys
     #[arg(long, conflicts_with = "gitlab")]
     pub(crate) github: bool,
-    /// As variables for GitLab, whose keys have no prefixes: CODESCOUT_KEY, CODESCOUT_MOVING_KEY
+    /// Print as GitLab variables: CODESCOUT_KEY, CODESCOUT_MOVING_KEY
     #[arg(long)]
     pub(crate) gitlab: bool,
-    /// The branch of the moving key
+    /// Branch of the moving key
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub(crate) branch: String,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RestoreArgs {
-    /// The archive; .codescout-ci/index.bundle if none is named
+    /// Archive file; .codescout-ci/index.bundle by default
     pub(crate) file: Option<PathBuf>,
-    /// Only if it is signed by this key: 64 hexadecimal digits, or a PEM file
+    /// Require a signature by this key: 64 hexadecimal digits or a PEM file
     #[arg(long, value_name = "KEY")]
     pub(crate) trust: Option<String>,
-    /// Compare it with the files as import does: for a cache that others can write to
+    /// Compare it with the files as `import` does, for a cache that others can write to
     #[arg(long)]
     pub(crate) compare: bool,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct SaveArgs {
-    /// The archive; .codescout-ci/index.bundle if none is named
+    /// Archive file; .codescout-ci/index.bundle by default
     pub(crate) file: Option<PathBuf>,
-    /// Also the record of commits, which is made first where it is missing: what `index --history` makes
+    /// Include commit history, recording it first if needed (see `index --history`)
     #[arg(long)]
     pub(crate) history: bool,
-    /// Sign it with the Ed25519 key in this file
+    /// Sign with the Ed25519 key in this file
     #[arg(long, value_name = "FILE")]
     pub(crate) sign: Option<PathBuf>,
-    /// Print saved=true or saved=false, as an output of a step of GitHub Actions
+    /// Print saved=true or saved=false as a GitHub Actions step output
     #[arg(long)]
     pub(crate) github: bool,
-    /// Also in a job of a pull or merge request
+    /// Save in pull request and merge request jobs too
     #[arg(long)]
     pub(crate) force: bool,
 }

@@ -10,29 +10,27 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
   codescout index --history       what every commit of every local branch changed, too
   codescout index --watch         go on whenever a commit, checkout or reset moves a ref")]
 pub(crate) struct IndexArgs {
-    /// Revisions; the commit that is checked out if there are none
+    /// Revisions to index; the checked-out commit by default
     pub(crate) revisions: Vec<String>,
-    /// Every local branch
+    /// Index every local branch
     #[arg(long)]
     pub(crate) all_branches: bool,
-    /// Record what each commit changed, of the revisions that are named (or --ref), without any of every local branch, and what it
-    /// did to definitions; from then on every index run goes on with it. Versions of files that no revision has are indexed for search
-    /// --all-history: the last of each file and definition that was removed, or with =all every one
+    /// Record what each commit changed, down to definitions, in the given revisions or else all local branches; later runs of
+    /// `index` continue the record. Also index deleted code for `search --all-history`: the last version of each deleted file and
+    /// definition, or with =all every version
     #[arg(long, value_enum, value_name = "VERSIONS", num_args = 0..=1, require_equals = true)]
     pub(crate) history: Option<Option<HistoryVersions>>,
-    /// Stay, and index again whenever refs move, until interrupted. Uncommitted edits need none of this: every query
-    /// looks at them
+    /// Keep running and index whenever refs move, until interrupted. Not needed for uncommitted edits: every query sees them
     #[arg(long)]
     pub(crate) watch: bool,
-    /// First give the Qdrant collection by which vectors are shared the settings that are set now: in place, or, for another number
-    /// of shards, by a copy that takes its place
+    /// First apply the current settings to the shared Qdrant collection: in place, or by copying it if the number of shards changed
     #[arg(long, conflicts_with = "watch")]
     pub(crate) new_collection: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HistoryVersions {
-    /// The last version of each file and definition that was removed
+    /// Last version of each deleted file and definition
     Last,
     /// Every version of every file
     All,
@@ -44,10 +42,10 @@ pub(crate) enum HistoryVersions {
   codescout init --hooks              without being asked
   codescout init --no-hooks --repo ../other")]
 pub(crate) struct InitArgs {
-    /// Install the hooks too
+    /// Install hooks without asking
     #[arg(long, conflicts_with = "no_hooks")]
     pub(crate) hooks: bool,
-    /// Do not ask about the hooks
+    /// Skip the question about hooks
     #[arg(long)]
     pub(crate) no_hooks: bool,
 }
@@ -60,10 +58,10 @@ pub(crate) struct InitArgs {
 
 Exit code: 0 nothing is in the way, 1 there is a problem, 2 failed.")]
 pub(crate) struct DoctorArgs {
-    /// Mend what can be mended without touching anything but the index
+    /// Fix what can be fixed by changing only the index
     #[arg(long)]
     pub(crate) fix: bool,
-    /// Only what would leave this machine
+    /// Show only what would leave this machine
     #[arg(long)]
     pub(crate) what_leaves: bool,
 }
@@ -74,7 +72,7 @@ pub(crate) struct DoctorArgs {
   codescout status --ref v1.2.0 --json
   codescout status --bytes             what keeps how much")]
 pub(crate) struct StatusArgs {
-    /// Show what keeps how much; reads the list of files of every snapshot
+    /// Show what uses how much space; reads the file list of every snapshot
     #[arg(long)]
     pub(crate) bytes: bool,
 }
@@ -86,22 +84,22 @@ pub(crate) struct StatusArgs {
   codescout gc --pin v1.2.0    keep this snapshot, whatever becomes of the tag
   codescout gc --pins")]
 pub(crate) struct GcArgs {
-    /// Change nothing, only show what would be done
+    /// Show what would be done without doing it
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// Copy what stays even if little is dead, and into as few files as can be
+    /// Rewrite live data into as few files as possible, even if little can be deleted
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) aggressive: bool,
-    /// Keep the snapshot of this revision, even if git forgets it; may be repeated
+    /// Pin this revision: keep its snapshot even if git deletes the commit; repeatable
     #[arg(long, value_name = "REV", conflicts_with_all = ["dry_run", "aggressive"])]
     pub(crate) pin: Vec<String>,
-    /// Keep it no longer for its own sake; may be repeated
+    /// Remove a pin; repeatable
     #[arg(long, value_name = "REV", conflicts_with_all = ["dry_run", "aggressive"])]
     pub(crate) unpin: Vec<String>,
-    /// Show what is pinned
+    /// List pins
     #[arg(long, conflicts_with_all = ["dry_run", "aggressive"])]
     pub(crate) pins: bool,
-    /// Also remove the vectors that this clone has shared by a Qdrant, of chunks that it does not keep any more
+    /// Also delete this clone's shared vectors of deleted chunks from the Qdrant server
     #[arg(long, conflicts_with_all = ["pin", "unpin", "pins"])]
     pub(crate) qdrant: bool,
 }
@@ -115,16 +113,16 @@ pub(crate) struct GcArgs {
 
 Exit code: 0 all is well, 1 damage was found, 2 it could not be checked.")]
 pub(crate) struct VerifyArgs {
-    /// Extract, index and embed the blobs again and compare with what is stored
+    /// Rebuild the index of every blob and compare it with what is stored
     #[arg(long)]
     pub(crate) deep: bool,
-    /// Like --deep, but only so many blobs and snapshots, others each time
+    /// Like --deep for this many blobs and snapshots, different ones each time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(usize))]
     pub(crate) sample: Option<usize>,
-    /// Set aside what is damaged and make it again from git
+    /// Move damaged files aside and rebuild them from git
     #[arg(long)]
     pub(crate) repair: bool,
-    /// Stop looking after so many seconds
+    /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS")]
     pub(crate) max_duration: Option<u64>,
 }
@@ -142,51 +140,51 @@ pub(crate) struct HooksArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HooksCommand {
-    /// Write the hooks, side by side with those that are there
+    /// Install hooks next to existing ones
     #[command(after_help = "Examples:
   codescout hooks install
   codescout hooks install --dry-run --json
   codescout hooks install --husky      adds lines to .husky/post-commit and the like")]
     Install {
-        /// Write nothing, only say what would be done
+        /// Show what would be done without doing it
         #[arg(long)]
         dry_run: bool,
-        /// Also where core.hooksPath leads out of this clone's own git directory
+        /// Install even if core.hooksPath points outside this clone's git directory
         #[arg(long)]
         force: bool,
-        /// Write into .husky, whose files belong to the work tree
+        /// Install into .husky, whose files are part of the worktree
         #[arg(long)]
         husky: bool,
     },
-    /// Take the hooks away and put back what was there, byte by byte
+    /// Remove hooks and restore the previous files byte for byte
     #[command(after_help = "Examples:
   codescout hooks uninstall
   codescout hooks uninstall --dry-run")]
     Uninstall {
-        /// Write nothing, only say what would be done
+        /// Show what would be done without doing it
         #[arg(long)]
         dry_run: bool,
-        /// Also where core.hooksPath leads out of this repository
+        /// Uninstall even if core.hooksPath points outside this repository
         #[arg(long)]
         force: bool,
     },
-    /// Show whether git would call the hooks, and what their last run did
+    /// Show whether git runs the hooks and what their last run did
     #[command(after_help = "Examples:
   codescout hooks status
   codescout hooks status --json")]
     Status,
-    /// What a hook calls: notes the event, starts a run in the background and returns
+    /// Run by hooks: record the event, start a run in the background and return
     #[command(after_help = "Examples:
   codescout hooks run post-commit
   codescout hooks run post-checkout OLD NEW 1")]
     Run {
-        /// The hook's name
+        /// Name of the hook
         #[arg(value_parser = ["post-commit", "post-checkout", "post-merge", "post-rewrite", "post-receive"])]
         event: String,
-        /// What git gives to the hook
+        /// Arguments that git passes to the hook
         #[arg(value_name = "ARG", trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<std::ffi::OsString>,
-        /// Be the run
+        /// Perform the run
         #[arg(long, hide = true)]
         worker: bool,
     },
@@ -207,31 +205,31 @@ pub(crate) struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Every setting, its value, and where it was set
+    /// List settings, their values and where each is set
     Show,
-    /// The value of one setting
+    /// Print the value of a setting
     Get {
-        /// As in the list
+        /// Name of the setting, as in `config list`
         key: String,
     },
-    /// Write a setting into .codescout/config.toml
+    /// Write a setting to .codescout/config.toml
     Set {
-        /// As in the list
+        /// Name of the setting, as in `config list`
         key: String,
-        /// What it shall be
+        /// Value to set
         value: String,
-        /// Write it into your own file, for all repositories
+        /// Write to your user configuration, for all repositories
         #[arg(long)]
         user: bool,
     },
-    /// Take a setting out of .codescout/config.toml
+    /// Remove a setting from .codescout/config.toml
     Unset {
-        /// As in the list
+        /// Name of the setting, as in `config list`
         key: String,
-        /// Take it out of your own file
+        /// Remove it from your user configuration
         #[arg(long)]
         user: bool,
     },
-    /// Record .codescout/config.toml, as it is, as a file that you wrote: what it says of servers and keys then counts
+    /// Trust the current .codescout/config.toml, so that its servers and keys are used
     Trust,
 }
