@@ -16,6 +16,11 @@ pub fn detect(path: &RepoPath, bytes: &[u8]) -> Lang {
     refine(lang_of_path(path), bytes)
 }
 
+/// Whether [`lang_of_path`] can say so of any path.
+pub fn is_lang_of_path(lang: Lang) -> bool {
+    lang == Lang::TEXT || lang == HEADER || lang::languages().any(|language| language.lang == lang)
+}
+
 /// What the path alone says, for [`refine`]: with a blob's id it names an artifact before the blob was read.
 pub fn lang_of_path(path: &RepoPath) -> Lang {
     let name = path.file_name();

@@ -30,7 +30,7 @@ mod walk;
 pub use balance::Balance;
 pub use content::{Content, classify};
 pub use credentials::is_credential;
-pub use detect::{detect, lang_of_path, refine};
+pub use detect::{detect, is_lang_of_path, lang_of_path, refine};
 pub use extractor::{Extractor, extract};
 pub use lang::{Language, by_name, language, languages};
 pub(crate) use lines::LineIndex;

@@ -169,7 +169,10 @@ impl Build<'_> {
         std::thread::scope(|scope| {
             let indexing = std::thread::Builder::new()
                 .spawn_scoped(scope, move || {
-                    index_rounds(receiver, known, embedder, options, recall, finished)
+                    let rounds = receiver
+                        .into_iter()
+                        .take_while(|_| !self.interrupt.load(Ordering::Relaxed));
+                    index_rounds(rounds, known, embedder, options, recall, finished)
                 })
                 .map_err(BuildError::Thread)?;
             let mut prepared_all = Ok(());
@@ -177,7 +180,9 @@ impl Build<'_> {
                 if self.interrupt.load(Ordering::Relaxed) {
                     break;
                 }
-                let prepared = match prepare_round(round, source, options, recall, self.progress) {
+                let prepared = match prepare_round(round, source, options, recall, self.progress, self.interrupt) {
+                    // What was prepared of the round is dropped.
+                    Ok(_) if self.interrupt.load(Ordering::Relaxed) => break,
                     Ok(prepared) => prepared,
                     Err(error) => {
                         prepared_all = Err(error);
@@ -199,7 +204,7 @@ impl Build<'_> {
 
 /// Numbers and indexes what comes, segment by segment.
 fn index_rounds<E: From<BuildError>>(
-    rounds: mpsc::Receiver<Vec<PreparedBlob>>,
+    rounds: impl Iterator<Item = Vec<PreparedBlob>>,
     known: &Segments,
     embedder: &dyn Embedder,
     options: &BuildOptions,
@@ -232,8 +237,10 @@ fn prepare_round<S: BlobSource>(
     options: &BuildOptions,
     recall: Option<Recall<'_>>,
     progress: &(dyn Fn(u64) + Sync),
+    interrupt: &AtomicBool,
 ) -> Result<Vec<PreparedBlob>, BuildError> {
     keys.par_iter()
+        .filter(|_| !interrupt.load(Ordering::Relaxed))
         .map_init(
             || (source.reader(), Extractor::new(options.extract.clone())),
             |(reader, extractor), &key| {

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::artifact::ArtifactKey;
+use crate::extract::is_lang_of_path;
 use crate::index::{
     Build, BuildError, BuildOptions, Recall, Records, RecordsError, Segment, SegmentData, SegmentError, Segments,
 };
-use crate::model::TreeId;
+use crate::model::{BlobId, TreeId};
 use crate::sidecar::{Bytes, LockError, SegmentEntry, State, Store, StoredFile, VectorEntry};
 use crate::snapshot::{Blobs, missing_artifacts};
 
@@ -25,6 +26,11 @@ const FEW: usize = 256;
 const ONE_IN: usize = 50;
 /// How many blobs are looked for to tell whether an index is this repository's.
 const MAX_LOOKUPS: usize = 500;
+
+/// Blobs in several languages have at most so many times the bytes of the blobs themselves, above [`LANGUAGE_SLACK`].
+const MAX_LANGUAGE_RATIO: u64 = 4;
+/// Empty and small files may be in any number of languages.
+const LANGUAGE_SLACK: u64 = 16 << 20;
 
 /// Segments are closed sooner than those of a build, so that taking in needs less memory than making.
 const MAX_SEGMENT_BYTES: usize = 24 << 20;
@@ -77,6 +83,20 @@ pub enum ImportError {
     /// A segment cannot be read.
     #[error(transparent)]
     Segment(#[from] SegmentError),
+    /// A blob is recorded in a language that no path stands for.
+    #[error("blob {blob} is recorded in a language that does not exist")]
+    UnknownLanguage {
+        /// The blob.
+        blob: BlobId,
+    },
+    /// Blobs are recorded in so many languages that they take more work than their bytes call for.
+    #[error("{n_bytes} bytes of blobs are recorded in so many languages that they count as {n_recorded}")]
+    TooManyLanguages {
+        /// Of the blobs, each once.
+        n_bytes: u64,
+        /// Of the blobs in each language.
+        n_recorded: u64,
+    },
     /// Not one blob of it is here.
     #[error("none of its {n_blobs} blobs is in this repository")]
     OtherRepository {
@@ -121,6 +141,9 @@ impl Ingest<'_> {
         let (mut keys, mut n_known_blobs) = (Vec::new(), 0);
         let mut seen = HashSet::new();
         for key in records.keys() {
+            if !is_lang_of_path(key.lang) {
+                return Err(ImportError::UnknownLanguage { blob: key.blob });
+            }
             match known.find_blob(key) {
                 Some(_) => n_known_blobs += 1,
                 None if seen.insert(key) => keys.push(key),
@@ -129,7 +152,7 @@ impl Ingest<'_> {
         }
         let blobs = Blobs::of_git(self.repository, self.options.max_blob_bytes);
         let n_looked_for = keys.len();
-        self.keep_present(&mut keys);
+        self.keep_present(&mut keys)?;
         let n_absent_blobs = n_looked_for - keys.len();
         if keys.is_empty() && n_known_blobs == 0 && n_looked_for > 0 {
             return Err(ImportError::OtherRepository { n_blobs: n_looked_for });
@@ -216,7 +239,7 @@ impl Ingest<'_> {
         }
         let n_blobs = keys.len();
         keys = keys.into_iter().step_by(n_blobs.div_ceil(MAX_LOOKUPS).max(1)).collect();
-        self.keep_present(&mut keys);
+        self.keep_present(&mut keys)?;
         if keys.is_empty() && n_blobs > 0 {
             return Err(ImportError::OtherRepository { n_blobs });
         }
@@ -279,10 +302,23 @@ impl Ingest<'_> {
         })
     }
 
-    /// Keeps the keys whose blobs this repository has.
-    fn keep_present(&self, keys: &mut Vec<ArtifactKey>) {
+    /// Keeps the keys whose blobs this repository has. Fails if these are recorded in too many languages.
+    fn keep_present(&self, keys: &mut Vec<ArtifactKey>) -> Result<(), ImportError> {
         let mut reader = self.repository.reader();
-        keys.retain(|key| matches!(reader.blob_size(key.blob), Ok(Some(_))));
+        let mut blobs = HashSet::new();
+        let (mut n_bytes, mut n_recorded) = (0, 0);
+        keys.retain(|key| {
+            let Ok(Some(size)) = reader.blob_size(key.blob) else {
+                return false;
+            };
+            n_recorded += size;
+            n_bytes += if blobs.insert(key.blob) { size } else { 0 };
+            true
+        });
+        if n_recorded > MAX_LANGUAGE_RATIO * n_bytes + LANGUAGE_SLACK {
+            return Err(ImportError::TooManyLanguages { n_bytes, n_recorded });
+        }
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use codescout::artifact::{ArtifactFile, ArtifactKey, ArtifactWriter, SkipReason, Status};
-use codescout::extract::{Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Import, Reference};
+use codescout::extract::{Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Import, Reference, languages};
 use codescout::model::{ByteRange, Lang};
 
 use super::hostile_remote::Trap;
@@ -335,6 +335,49 @@ fn every_value_that_is_changed_is_found_where_all_is_compared() {
         assert!(!has_taken_something(&clone), "{about}");
     }
     assert_eq!(told_by(&clone), told_by(&repo));
+}
+
+#[test]
+fn a_blob_is_not_recorded_in_any_number_of_languages() {
+    let repo = project();
+    repo.write("notes.txt", "some words\n".repeat(90_000));
+    repo.commit("a large file");
+    let honest = Raw::parse(&call_in(repo.root(), &["export", "-", "-q"], b"").expect(0).stdout);
+    let in_languages = |langs: &[Lang]| {
+        let (recipe, mut blobs) = recorded(&honest.opened(0));
+        let is_large = |blob: &Recorded| {
+            let chunks = blob.outcome.as_ref().map_or(&[][..], |extraction| &extraction.chunks);
+            chunks.iter().any(|chunk| chunk.range.end > 100_000)
+        };
+        let large = blobs.iter().position(is_large).unwrap();
+        let also = langs.iter().map(|lang| {
+            let blob = &blobs[large];
+            let key = ArtifactKey {
+                lang: *lang,
+                ..blob.key
+            };
+            Recorded {
+                key,
+                lang: blob.lang,
+                outcome: blob.outcome.clone(),
+                docs: blob.docs.clone(),
+            }
+        });
+        let also: Vec<Recorded> = also.collect();
+        blobs.extend(also);
+        let mut raw = honest.clone();
+        raw.header.parts[0].0 = blobs.len() as u32;
+        raw.put(0, &written((recipe, blobs)));
+        raw
+    };
+    let all: Vec<Lang> = languages().map(|language| language.lang).collect();
+    for (langs, said) in [(&[Lang(9_999)][..], "does not exist"), (&all, "so many languages")] {
+        let clone = repo.clone_with(said, &[]);
+        let called = call_in(clone.root(), &["import", "-"], &in_languages(langs).to_bytes());
+        assert_eq!(called.code, 2, "{}{}", called.text(), called.stderr);
+        assert!(called.stderr.contains(said), "{}", called.stderr);
+        assert!(!has_taken_something(&clone));
+    }
 }
 
 /// What is not compared because nothing of it is used, or because there is nothing wrong with it.
