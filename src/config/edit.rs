@@ -95,7 +95,7 @@ pub enum EditError {
         key: String,
     },
     /// The value is not of its kind.
-    #[error("{value:?} is not a whole number, as {key} is")]
+    #[error("invalid value {value:?} for {key}: expected an integer")]
     NotANumber {
         /// The key.
         key: String,

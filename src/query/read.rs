@@ -106,7 +106,7 @@ pub enum ReadError {
         reason: String,
     },
     /// It has no such lines.
-    #[error("{path:?} has {n_lines} lines, none of which is {first}")]
+    #[error("line {first} is past the end of {path:?} ({n_lines} lines)")]
     NoLine {
         /// Its path.
         path: String,

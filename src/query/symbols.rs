@@ -101,7 +101,7 @@ pub enum SymbolError {
         path: String,
     },
     /// It has no such line.
-    #[error("{path:?} has {n_lines} lines, none of which is {line}")]
+    #[error("line {line} is past the end of {path:?} ({n_lines} lines)")]
     NoLine {
         /// The file.
         path: String,

@@ -416,7 +416,7 @@ impl Question<'_> {
         };
         if let Some((first, _)) = wanted.filter(|(first, _)| *first > n_lines) {
             return Err(Hinted {
-                message: format!("{:?} has {n_lines} lines, none of which is {first}", path.to_text()),
+                message: format!("line {first} is past the end of {:?} ({n_lines} lines)", path.to_text()),
                 hint: "lines are counted from 1".to_owned(),
             }
             .into());

@@ -134,7 +134,7 @@ pub(crate) fn hint(error: &anyhow::Error, door: Door) -> Option<String> {
             return error.hint();
         }
         if let Some(crate::sidecar::StateError::Damaged { .. }) = cause.downcast_ref() {
-            return Some("the next question builds the index anew; or: codescout verify --repair".to_owned());
+            return Some("the next search rebuilds the index, or: codescout verify --repair".to_owned());
         }
         if let Some(crate::sidecar::StateError::Format { .. }) = cause.downcast_ref() {
             return Some("use the build that wrote it, or delete the folder: nothing but time is lost".to_owned());

@@ -181,9 +181,9 @@ impl LastSeenOut {
     pub(crate) fn sentence(&self, n_digits: usize) -> String {
         let short = |commit: &Option<String>| commit.as_deref().map_or("-".to_owned(), |id| id[..n_digits].to_owned());
         match (self.present, &self.commit, &self.deleted_by) {
-            (true, commit, _) => format!("there at {}", short(commit)),
-            (false, Some(_), None) => format!("last there at {}; its deletion is not committed", short(&self.commit)),
-            (false, commit, by) => format!("last there at {}, taken away by {}", short(commit), short(by)),
+            (true, commit, _) => format!("present in {}", short(commit)),
+            (false, Some(_), None) => format!("last present in {}; its deletion is not committed", short(&self.commit)),
+            (false, commit, by) => format!("last present in {}, deleted in {}", short(commit), short(by)),
         }
     }
 }
@@ -367,7 +367,7 @@ impl Question<'_> {
         });
         if first > n_lines {
             return Err(Hinted {
-                message: format!("{:?} has {n_lines} lines, none of which is {first}", path.to_text()),
+                message: format!("line {first} is past the end of {:?} ({n_lines} lines)", path.to_text()),
                 hint: "lines are counted from 1".to_owned(),
             }
             .into());

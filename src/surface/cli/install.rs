@@ -220,7 +220,7 @@ fn settle(plan: &Plan, args: &ClientArgs, output: &mut Output) -> Result<Done> {
     if plan.is_needed() && !args.yes {
         if output.json || !output.can_ask() {
             return Err(Hinted {
-                message: "nobody is there to be asked, so nothing was changed".to_owned(),
+                message: "not confirmed: nothing was changed".to_owned(),
                 hint: "--yes changes the files, --dry-run only shows how".to_owned(),
             }
             .into());
@@ -309,10 +309,7 @@ fn told(client: &Client, plan: &Plan, done: Done) -> Vec<String> {
         }
     };
     if plan.changes.is_empty() {
-        vec![format!(
-            "nothing of codescout is in the configuration of {}",
-            client.title
-        )]
+        vec![format!("codescout is not configured in {}", client.title)]
     } else {
         plan.changes.iter().map(told).collect()
     }

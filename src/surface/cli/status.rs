@@ -58,8 +58,8 @@ fn show(answer: &StatusOut, output: &mut Output) -> Result<()> {
     let state = match answer.body.index {
         "none" => "nothing is indexed yet; the first search does it, or: codescout index",
         "behind" => "this revision is not indexed yet; the next search does it, or: codescout index",
-        "other_settings" => "made with other settings; the next search makes it anew, or: codescout index",
-        "damaged" => "damaged; the next search makes it anew, or: codescout verify --repair",
+        "other_settings" => "built with other settings; the next search rebuilds it, or: codescout index",
+        "damaged" => "damaged; the next search rebuilds it, or: codescout verify --repair",
         _ => "up to date",
     };
     let commit = answer.provenance.commit().map_or("no commit", |commit| &commit[..12]);

@@ -100,7 +100,7 @@ pub(super) fn sidecar(workspace: &Workspace) -> Vec<Finding> {
                 Err(error) => finding(
                     Severity::Warning,
                     format!(
-                        "{} cannot be written ({error}): what is not indexed yet is computed anew for every question",
+                        "{} cannot be written ({error}): what is not indexed is computed for every search",
                         root.display()
                     ),
                 )
@@ -265,7 +265,7 @@ pub(super) fn index(workspace: &Workspace) -> Option<Finding> {
         Ok(Some(Freshness::OtherSettings)) => Some(
             finding(
                 Severity::Note,
-                "HEAD is indexed with other settings; the next question indexes it anew",
+                "HEAD is indexed with other settings; the next search rebuilds the index",
             )
             .with(Remedy::Index),
         ),

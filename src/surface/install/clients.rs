@@ -95,7 +95,7 @@ static CLIENTS: [Client; 11] = [
         starts_anywhere: false,
         programs: &["claude"],
         traces: &[(Base::Claude, "")],
-        next: "start Claude Code anew; the first time it asks whether the servers of a project may be used",
+        next: "restart Claude Code; it asks once whether to trust the servers of a project",
     },
     Client {
         id: "codex",
@@ -118,7 +118,7 @@ static CLIENTS: [Client; 11] = [
         starts_anywhere: false,
         programs: &["codex"],
         traces: &[(Base::Codex, "")],
-        next: "start Codex anew; the configuration of a project counts only where the project is trusted",
+        next: "restart Codex; it uses the configuration of a project only if you trust the project",
     },
     Client {
         id: "cursor",
@@ -188,7 +188,7 @@ static CLIENTS: [Client; 11] = [
         starts_anywhere: false,
         programs: &["gemini"],
         traces: &[(Base::Home, ".gemini")],
-        next: "start Gemini CLI anew; it uses the settings of a project only where the folder is trusted",
+        next: "restart Gemini CLI; it uses the settings of a project only if you trust the folder",
     },
     Client {
         id: "zed",
@@ -237,7 +237,7 @@ static CLIENTS: [Client; 11] = [
         starts_anywhere: false,
         programs: &["opencode"],
         traces: &[(Base::Config, "opencode")],
-        next: "start OpenCode anew",
+        next: "restart OpenCode",
     },
     Client {
         id: "windsurf",

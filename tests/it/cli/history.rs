@@ -832,7 +832,7 @@ fn what_is_deleted_but_not_committed_is_told_by_name() {
     assert_eq!(told, (&"b.py".into(), &1.into()));
     let head = repo.rev_parse("HEAD");
     let shown = call(&repo, &["history", "b.py", "--last-seen"]).expect(0).text();
-    let wanted = format!("last there at {}; its deletion is not committed", &head[..10]);
+    let wanted = format!("last present in {}; its deletion is not committed", &head[..10]);
     assert!(shown.contains(&wanted), "{shown}");
 }
 

@@ -53,7 +53,7 @@ fn wrong_calls_are_answered_with_what_is_right() {
         ("read", json!({"target": "../../etc/passwd"}), "no file"),
         ("read", json!({"target": "/etc/passwd"}), "no file"),
         ("read", json!({"target": "src"}), "outline"),
-        ("read", json!({"target": "src/lexer.rs:900"}), "none of which"),
+        ("read", json!({"target": "src/lexer.rs:900"}), "past the end"),
         (
             "read",
             json!({"target": "src/lexer.rs", "lines": ["9-5"]}),
