@@ -169,9 +169,9 @@ impl Build<'_> {
         std::thread::scope(|scope| {
             let indexing = std::thread::Builder::new()
                 .spawn_scoped(scope, move || {
-                    let rounds = receiver
-                        .into_iter()
-                        .take_while(|_| !self.interrupt.load(Ordering::Relaxed));
+                    // What was prepared is kept, but of an import that is interrupted nothing is.
+                    let is_wanted = || recall.is_none() || !self.interrupt.load(Ordering::Relaxed);
+                    let rounds = receiver.into_iter().take_while(|_| is_wanted());
                     index_rounds(rounds, known, embedder, options, recall, finished)
                 })
                 .map_err(BuildError::Thread)?;
@@ -181,8 +181,6 @@ impl Build<'_> {
                     break;
                 }
                 let prepared = match prepare_round(round, source, options, recall, self.progress, self.interrupt) {
-                    // What was prepared of the round is dropped.
-                    Ok(_) if self.interrupt.load(Ordering::Relaxed) => break,
                     Ok(prepared) => prepared,
                     Err(error) => {
                         prepared_all = Err(error);
