@@ -65,7 +65,7 @@ fn what_is_not_there_is_said_with_a_hint() {
     fails(&["src/lexr.rs"], &["no file", "did you mean src/lexer.rs?"]);
     fails(&["lexer.rs"], &["did you mean src/lexer.rs?"]);
     fails(&["src"], &["is a folder", "codescout outline src"]);
-    fails(&["src/lexer.rs:99"], &["has 7 lines"]);
+    fails(&["src/lexer.rs:99"], &["(7 lines)"]);
     fails(
         &["README.md", "--heading", "Instalation"],
         &["did you mean Installation?"],
