@@ -170,6 +170,7 @@ fn a_waiting_worker_looks_less_and_less_often() {
     let mut command = Command::new(super::PROGRAM);
     command.args(["hooks", "run", "post-commit"]).current_dir(repo.root());
     assert!(command.status().unwrap().success());
+    wait_until("the worker starts", || worker_in(repo.root()).is_some());
     let mut most = 0;
     // The worker ends of itself after ten seconds.
     wait_until("the worker ends", || {
