@@ -1,4 +1,4 @@
-//! What lines open and leave open, as far as that can be told in any language.
+//! Counts the brackets, comments and quotes that edits leave open, in any language.
 
 /// A line that starts so is a comment, or its brackets are closed in it.
 const COMMENTS: [&[u8]; 4] = [b"*", b"//", b"#", b"--"];
@@ -7,11 +7,11 @@ const KINDS: usize = 8;
 
 /// How much more one text leaves open than another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Balance([i32; KINDS]);
+pub(super) struct Balance([i32; KINDS]);
 
 impl Balance {
-    /// Counts that `new` stands in place of `old`.
-    pub fn replace(&mut self, old: &[u8], new: &[u8]) {
+    /// Adds what `new` opens and subtracts what `old` opened.
+    pub(super) fn replace(&mut self, old: &[u8], new: &[u8]) {
         let (old, new) = (opened(old), opened(new));
         for (sum, (old, new)) in self.0.iter_mut().zip(old.into_iter().zip(new)) {
             *sum += new - old;
@@ -19,7 +19,7 @@ impl Balance {
     }
 
     /// Whether nothing more is left open.
-    pub fn is_even(&self) -> bool {
+    pub(super) fn is_even(&self) -> bool {
         let (nested, quotes) = self.0.split_at(5);
         nested.iter().all(|n| *n == 0) && quotes.iter().all(|n| n % 2 == 0)
     }

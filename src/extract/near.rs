@@ -342,7 +342,7 @@ fn pieces(
 }
 
 /// For each number of edits from the first, whether these leave nothing else open.
-fn closed_after(old: &[u8], new: &[u8], edits: &[Edit]) -> Vec<bool> {
+pub fn closed_after(old: &[u8], new: &[u8], edits: &[Edit]) -> Vec<bool> {
     let mut balance = Balance::default();
     let mut closed = vec![true];
     for edit in edits {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::extract::{Balance, DefinitionKind, Edit, place_after, touches};
+use crate::extract::{DefinitionKind, Edit, closed_after, place_after, touches};
 
 use super::shape::Shape;
 use super::symbols::{FileShapes, edits};
@@ -55,8 +55,8 @@ impl Watch {
         };
         let (places, errors) = match file.find(name, nth) {
             Some(shape) => (vec![place(shape)], Vec::new()),
-            // Names that are more than a word may be put together from what stands in the file; and what stands outside of
-            // bodies may be the start of a definition that could not be parsed.
+            // Other names may be composed of several parts of the file, and a name outside of bodies may begin a definition that
+            // could not be parsed.
             None if !is_word(bare) || stands_outside(file, bare) => return None,
             None => {
                 let errors = file.errors()?.iter().map(|error| error.as_usize());
@@ -92,22 +92,22 @@ impl Watch {
 
     fn is_apart(&self, edits: &[Edit], bytes: &[u8]) -> bool {
         let is_named = |text: &[u8]| memchr::memmem::find(text, self.bare.as_bytes()).is_some();
-        let mut balance = Balance::default();
-        for edit in edits {
-            let (old, new) = self.texts(edit, bytes);
-            if is_named(old) || is_named(new) {
-                return false;
-            }
-            balance.replace(old, new);
+        let names = |edit: &Edit| is_named(&self.bytes[edit.old.clone()]) || is_named(&bytes[edit.new.clone()]);
+        if edits.iter().any(names) {
+            return false;
         }
+        let is_closed = closed_after(&self.bytes, bytes, edits);
         let is_edited = |range: &Range<usize>| touches(edits, range);
-        balance.is_even()
+        is_closed[edits.len()]
             && !self.heads.iter().chain(&self.errors).any(is_edited)
-            && self.places.iter().all(|place| self.keeps(place, edits, bytes))
+            && self
+                .places
+                .iter()
+                .all(|place| self.keeps(place, edits, bytes, &is_closed))
     }
 
     /// Whether no edit is near a definition, or may end or enclose it.
-    fn keeps(&self, place: &Place, edits: &[Edit], bytes: &[u8]) -> bool {
+    fn keeps(&self, place: &Place, edits: &[Edit], bytes: &[u8], is_closed: &[bool]) -> bool {
         let line = line_around(&self.bytes, place.range.start);
         let end = line_around(&self.bytes, place.range.end).end;
         let near = line_around(&self.bytes, line.start.saturating_sub(1)).start..line_around(&self.bytes, end).end;
@@ -118,21 +118,12 @@ impl Watch {
                 .filter(|line| !line.trim_ascii().is_empty());
             lines.any(|line| indentation(line) < depth)
         };
-        let mut above = Balance::default();
-        let keeps_place = |edit: &Edit| {
-            if edit.old.start >= place.range.start {
-                return true;
-            }
-            let (old, new) = self.texts(edit, bytes);
-            above.replace(old, new);
+        let above = &edits[..edits.partition_point(|edit| edit.old.start < place.range.start)];
+        let leaves_container = |edit: &Edit| {
             let is_with_it = place.outermost.is_some_and(|outermost| edit.old.end >= outermost);
-            !(is_with_it && (leaves_depth(old) || leaves_depth(new)))
+            is_with_it && (leaves_depth(&self.bytes[edit.old.clone()]) || leaves_depth(&bytes[edit.new.clone()]))
         };
-        !touches(edits, &near) && edits.iter().all(keeps_place) && above.is_even()
-    }
-
-    fn texts<'t>(&'t self, edit: &Edit, bytes: &'t [u8]) -> (&'t [u8], &'t [u8]) {
-        (&self.bytes[edit.old.clone()], &bytes[edit.new.clone()])
+        !touches(edits, &near) && !above.iter().any(leaves_container) && is_closed[above.len()]
     }
 }
 
@@ -151,7 +142,7 @@ fn stands_outside(file: &FileShapes, name: &str) -> bool {
     searched.into_iter().any(has_name)
 }
 
-/// Whether a name stands in the file as it is.
+/// Whether the file must contain the name literally.
 pub(super) fn is_word(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
