@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_lacks_a_definition_for_sure_where_its_name_stands_in_bodies_alone() {
+    fn a_missing_definition_stays_missing_if_only_bodies_have_its_name() {
         let cases = [
             (
                 "int g(void) {\n  return f(1);\n}\n\n\nint x = 1;\n",

@@ -83,7 +83,7 @@ pub enum ImportError {
     /// A segment cannot be read.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// A blob is recorded in a language that no path stands for.
+    /// A blob is recorded in a language that no path has.
     #[error("blob {blob} is recorded in a language that does not exist")]
     UnknownLanguage {
         /// The blob.
