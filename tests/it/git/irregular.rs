@@ -338,6 +338,16 @@ fn a_pipe_in_place_of_the_configuration_of_a_hook_manager_is_not_waited_for() {
 }
 
 #[test]
+fn a_pipe_in_place_of_a_hook_is_not_waited_for() {
+    let repo = TestRepo::new("//- a.py\nx = 1\n");
+    repo.git(["config", "core.hooksPath", ".h"]);
+    std::fs::create_dir(repo.path(".h")).unwrap();
+    make_pipe(&repo.path(".h/post-commit"));
+    let (code, told) = call(&repo, &["hooks", "status"]);
+    assert!(matches!(code, Some(0 | 1)), "{code:?} {told}");
+}
+
+#[test]
 fn a_malformed_shallow_file_is_named() {
     let repo = TestRepo::new("//- a.py\nx = 1\n");
     repo.commit("again");
