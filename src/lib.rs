@@ -21,8 +21,8 @@
 //!    evaluate/   how good answers are
 //!    remote/     what servers of others are asked: HTTP with patience, deadlines and no storms
 //! 8  config/     settings, resolved into the rooms' options
-//! 9  surface/    cli/, mcp/ and hooks/ (what git calls), the doors; answer/, what questions are answered with;
-//!                doctor/, what looks for faults; install/, other programs' configuration; open.rs, which opens what a question needs
+//! 9  setup/      install/ edits the configuration of coding agents; hooks/, which git calls; doctor/ checks for problems
+//! 10 surface/    cli/ and mcp/, the doors; answer/, what questions are answered with; open.rs, which opens what a question needs
 //! ```
 //!
 //! Rooms of one layer do not import one another: `ingest` and `query` meet only on disk.
@@ -34,7 +34,7 @@
 //! - Files of the sidecar are immutable once published. `state` is the one commit point, replaced by a rename and written last.
 //! - A [`snapshot::View`] does not change while it is held; [`query`] never writes.
 //! - Nothing that a repository configures is run, nothing is fetched, no path leaves the work tree's root.
-//! - Each outside crate has one home; below `surface` nothing prints, exits or reads the environment (`config/env.rs` excepted).
+//! - Each outside crate has one home; below `setup` nothing prints, exits or reads the environment (`config/env.rs` excepted).
 //! - What lies on disk is checked before it is believed; what a repository holds is never an error of the program.
 //!
 //! `docs/architecture.md` goes on from here; `docs/formats.md` has every file field by field.
@@ -52,6 +52,7 @@ pub mod ingest;
 pub mod model;
 pub mod query;
 pub mod remote;
+pub mod setup;
 pub mod sidecar;
 pub mod snapshot;
 pub mod surface;

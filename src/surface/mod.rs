@@ -1,20 +1,16 @@
-//! The doors: what people and programs see. `cli` is the command line, `mcp` the tools of agents, `hooks` what git calls.
+//! The doors: what people and programs see. `cli` is the command line, `mcp` the tools of agents.
 //! `open` opens what a question needs and no more, of a sidecar that stands where `place` says and that `exclude` keeps out
-//! of git; `answer` says what the doors answer with, `doctor` looks for what is wrong. `share` carries what is known to other
-//! clones, `install` edits the configuration of agents.
+//! of git; `answer` says what the doors answer with. `share` carries what is known to other clones.
 
-mod answer;
+pub(crate) mod answer;
 pub mod cli;
 mod collect;
-mod doctor;
 mod doors;
 mod exchange;
 mod exclude;
 mod history;
-pub mod hooks;
-mod install;
 pub mod mcp;
-mod open;
+pub(crate) mod open;
 mod place;
 mod qdrant;
 mod share;

@@ -11,7 +11,7 @@ use super::progress::CliProgress;
 use super::render::{FAINT, MATCH, Output, STRONG, one_line};
 use super::{Found, INTERRUPTED};
 use crate::config::{Origin, Overrides};
-use crate::surface::doctor::{Finding, Report, Severity, examine};
+use crate::setup::doctor::{Finding, Report, Severity, examine};
 use crate::surface::open::Workspace;
 
 #[derive(Debug, Serialize)]

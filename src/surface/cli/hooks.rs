@@ -8,7 +8,7 @@ use super::render::{Output, STRONG, one_line};
 use super::{Found, INTERRUPTED};
 use crate::config::Environment;
 use crate::git::Repository;
-use crate::surface::hooks::{
+use crate::setup::hooks::{
     self, Action, Entry, HookEvent, HookState, HookStatus, HooksFolder, Plan, Seen, Standing, Status, Wishes,
 };
 use crate::surface::place::sidecar_root_of;

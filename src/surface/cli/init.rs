@@ -10,7 +10,7 @@ use super::input::read_line;
 use super::progress::CliProgress;
 use super::render::{Output, one_line};
 use super::{Found, INTERRUPTED};
-use crate::surface::hooks::{self, Wishes};
+use crate::setup::hooks::{self, Wishes};
 use crate::surface::open::Workspace;
 
 #[derive(Debug, Serialize)]

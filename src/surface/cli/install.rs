@@ -10,7 +10,7 @@ use super::args::{ClientArgs, Global, InstallArgs, UninstallArgs};
 use super::json::Hinted;
 use super::render::{ADDED, FAINT, MATCH, Output, STRONG, one_line};
 use crate::git::Repository;
-use crate::surface::install::{
+use crate::setup::install::{
     Act, Change, Client, InstallError, Part, Places, Plan, Request, Scope, Server, TOKEN_VARIABLE, clients,
     is_installed,
 };

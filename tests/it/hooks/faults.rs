@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc;
 
-use codescout::surface::hooks::{Entry, HookLog, RunOutcome};
+use codescout::setup::hooks::{Entry, HookLog, RunOutcome};
 use notify::{RecursiveMode, Watcher};
 
 use super::{

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use codescout::surface::hooks::{Foreign, HookEvent, Trial, trial};
+use codescout::setup::hooks::{Foreign, HookEvent, Trial, trial};
 
 use super::{PROGRAM, assert_fresh, commit_file, hooked, hooks, hooks_json, n_runs, open, settle};
 use crate::support::{TestRepo, write_executable};

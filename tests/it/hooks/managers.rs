@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use codescout::surface::hooks::{Foreign, Trial, trial};
+use codescout::setup::hooks::{Foreign, Trial, trial};
 use serde_json::Value;
 
 use super::{PROGRAM, assert_fresh, commit_file, hooked, hooks, hooks_json, n_runs, open, settle};

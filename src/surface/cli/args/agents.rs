@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, ValueEnum};
 
-use crate::surface::install::{Client, Scope, clients};
+use crate::setup::install::{Client, Scope, clients};
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:

@@ -15,8 +15,8 @@ use super::super::question::{Question, beside};
 use super::super::reply::{Draft, Reply, cut, single};
 use super::super::tool::{Call, QUESTION_TIME, Tool};
 use super::index::causes_text;
+use crate::setup::doctor::examine;
 use crate::surface::answer::{CausesOut, ProvenanceOut, languages, sizes, status_body};
-use crate::surface::doctor::examine;
 use crate::surface::doors::Bodies;
 
 pub(super) const TOOL: Tool = Tool {

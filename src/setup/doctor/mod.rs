@@ -13,8 +13,8 @@ use std::thread;
 
 pub(crate) use remedy::Remedy;
 
-use super::open::Workspace;
 use crate::config::Overrides;
+use crate::surface::open::Workspace;
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
