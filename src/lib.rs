@@ -21,8 +21,11 @@
 //!    evaluate/   how good answers are
 //!    remote/     what servers of others are asked: HTTP with patience, deadlines and no storms
 //! 8  config/     settings, resolved into the rooms' options
-//! 9  setup/      install/ edits the configuration of coding agents; hooks/, which git calls; doctor/ checks for problems
-//! 10 surface/    cli/ and mcp/, the doors; answer/, what questions are answered with; open.rs, which opens what a question needs
+//! 9  session/    one open repository: views, history, sharing
+//! 10 setup/      install/ edits the configuration of coding agents; hooks/, which git calls; doctor/ checks for problems
+//! 11 ops/        one operation per file: request, logic, rows, rendering
+//! 12 mcp/        operations as tools for coding agents
+//! 13 cli/        operations as commands, and commands that mcp/ does not have
 //! ```
 //!
 //! Rooms of one layer do not import one another: `ingest` and `query` meet only on disk.
@@ -41,6 +44,7 @@
 
 pub mod artifact;
 pub mod bundle;
+pub mod cli;
 pub mod config;
 pub mod embed;
 pub mod evaluate;
@@ -49,13 +53,15 @@ pub mod git;
 pub mod history;
 pub mod index;
 pub mod ingest;
+pub mod mcp;
 pub mod model;
+pub mod ops;
 pub mod query;
 pub mod remote;
+pub mod session;
 pub mod setup;
 pub mod sidecar;
 pub mod snapshot;
-pub mod surface;
 
 #[cfg(test)]
 #[path = "../tests/support/mod.rs"]

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use codescout::surface::{Doors, cli, mcp};
+use codescout::cli;
 
 fn main() -> ExitCode {
-    cli::main(std::env::args_os(), Doors { serve: mcp::serve })
+    cli::main(std::env::args_os())
 }

@@ -8,6 +8,7 @@ mod id;
 mod lang;
 mod path;
 mod span;
+pub(crate) mod unprintable;
 
 pub use base64::from_base64;
 pub use chain::chain;

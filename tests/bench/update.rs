@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 use codescout::config::Overrides;
 use codescout::ingest::{NoProgress, Outcome};
 use codescout::query::{Mode, Request, Searcher};
+use codescout::session::Workspace;
 use codescout::sidecar::{Sidecar, Store};
-use codescout::surface::Workspace;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 const COMMITS: usize = 300;

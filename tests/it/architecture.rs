@@ -15,12 +15,12 @@ const LAYERS: &[&[&str]] = &[
     &["ingest", "query"],
     &["bundle", "remote", "evaluate"],
     &["config"],
+    &["session"],
     &["setup"],
-    &["surface"],
+    &["ops"],
+    &["mcp"],
+    &["cli"],
 ];
-
-/// Imports that go up: `setup` uses the workspace, which is still part of `surface`.
-const UPWARD: &[(&str, &str)] = &[("setup", "surface")];
 
 /// Outside crates and the one place that may name each.
 const HOMES: &[(&str, &[&str])] = &[
@@ -32,19 +32,19 @@ const HOMES: &[(&str, &[&str])] = &[
     ("zstd", &["src/sidecar/compress.rs"]),
     ("ring", &["src/bundle/signature.rs"]),
     ("bincode", &["src/sidecar/codec.rs"]),
-    ("clap", &["src/surface/cli/"]),
-    ("indicatif", &["src/surface/cli/"]),
+    ("clap", &["src/cli/"]),
+    ("indicatif", &["src/cli/"]),
     ("model2vec_rs", &["src/embed/model2vec/"]),
-    ("rmcp", &["src/surface/mcp/"]),
-    ("axum", &["src/surface/mcp/"]),
-    ("http_body_util", &["src/surface/mcp/"]),
-    ("tokio", &["src/surface/mcp/", "src/surface/cli/signals.rs"]),
-    ("schemars", &["src/surface/mcp/"]),
+    ("rmcp", &["src/mcp/"]),
+    ("axum", &["src/mcp/"]),
+    ("http_body_util", &["src/mcp/"]),
+    ("tokio", &["src/mcp/", "src/cli/signals.rs"]),
+    ("schemars", &["src/mcp/"]),
     ("reqwest", &["src/remote/"]),
     ("rustls", &["src/remote/"]),
 ];
 
-/// What only `setup` and `surface` may do.
+/// Acts that only `session` and what lies above it may perform.
 const FOR_TOP_LAYERS: &[&str] = &["std::env::var", "std::process::exit", "println!", "eprintln!"];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -111,26 +111,9 @@ fn rooms_import_only_what_lies_below() {
         let Some(room) = room_of(&path) else { continue };
         let own = layer(room).unwrap_or_else(|| panic!("{path}: the room {room} has no layer"));
         for imported in imported_rooms(&text) {
-            let is_exempt = imported == room || UPWARD.contains(&(room, imported));
-            if !is_exempt && layer(imported).is_some_and(|other| other >= own) {
+            if imported != room && layer(imported).is_some_and(|other| other >= own) {
                 wrong.push(format!("{path} imports {imported}"));
             }
-        }
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
-#[test]
-fn doors_do_not_know_the_command_line() {
-    let mut wrong = Vec::new();
-    for (path, text) in texts() {
-        let is_cli = path.starts_with("src/surface/cli/") || path == "src/main.rs" || path == "src/surface/mod.rs";
-        if !is_cli
-            && ["surface::cli::", "super::cli::"]
-                .iter()
-                .any(|name| text.contains(name))
-        {
-            wrong.push(path);
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -153,31 +136,16 @@ fn every_outside_crate_has_one_home() {
 }
 
 #[test]
-fn doors_do_not_import_one_another() {
-    const DOORS: &[&str] = &["cli", "mcp"];
-    let mut wrong = Vec::new();
-    for (path, text) in texts() {
-        for door in DOORS {
-            let is_inside = path.starts_with(&format!("src/surface/{door}/"));
-            let is_named = [format!("surface::{door}::"), format!("super::{door}::")]
-                .iter()
-                .any(|name| text.contains(name.as_str()));
-            if !is_inside && path.starts_with("src/surface/") && is_named {
-                wrong.push(format!("{path} imports {door}"));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
-#[test]
-fn below_setup_nothing_prints_exits_or_reads_the_environment() {
+fn below_session_nothing_prints_exits_or_reads_the_environment() {
     let mut wrong = Vec::new();
     for (path, text) in texts() {
         // `git/command.rs` hands PATH and HOME on to git after clearing everything else.
         let may = [
-            "src/surface/",
+            "src/session/",
             "src/setup/",
+            "src/ops/",
+            "src/mcp/",
+            "src/cli/",
             "src/config/env.rs",
             "src/main.rs",
             "src/git/command.rs",

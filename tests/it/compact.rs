@@ -6,9 +6,9 @@ use std::sync::atomic::AtomicBool;
 use codescout::config::Overrides;
 use codescout::ingest::{NoProgress, Outcome};
 use codescout::query::{FileFilter, Mode, Request, Searcher};
+use codescout::session::Workspace;
 use codescout::sidecar::{Sidecar, State, Store};
 use codescout::snapshot::View;
-use codescout::surface::Workspace;
 
 use crate::support::TestRepo;
 

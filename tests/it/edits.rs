@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use codescout::ingest::NoProgress;
 use codescout::query::Mode;
+use codescout::session::Edits;
 use codescout::snapshot::{EDITS_ENDING, View};
-use codescout::surface::Edits;
 
 use crate::cli::call;
 use crate::indexed::{Indexed, NEVER};

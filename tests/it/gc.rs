@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use codescout::config::Overrides;
 use codescout::ingest::{Cause, Collected, Occasion, Progress, Stage, Survey};
+use codescout::session::Workspace;
 use codescout::sidecar::{Sidecar, State};
 use codescout::snapshot::{SnapshotStore, View};
-use codescout::surface::Workspace;
 use serde_json::Value;
 
 use crate::cli::call;

@@ -10,8 +10,8 @@ use codescout::config::Overrides;
 use codescout::ingest::{NoProgress, Outcome, Progress, Stage};
 use codescout::model::ChunkKey;
 use codescout::query::{Hit, Mode, Request, SearchOutcome};
+use codescout::session::{Opened, Workspace};
 use codescout::snapshot::{Coverage, FileStatus, View};
-use codescout::surface::{Opened, Workspace};
 
 pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
 

@@ -8,8 +8,8 @@ use std::process::Command;
 
 use codescout::git::Repository;
 use codescout::query::Mode;
+use codescout::session::Workspace;
 use codescout::sidecar::{Location, OpenError, Sidecar};
-use codescout::surface::Workspace;
 
 use crate::cli::call;
 use crate::indexed::{Indexed, files_below, skip};

@@ -14,8 +14,8 @@ use codescout::evaluate::{Category, Measures, Ranked, Relevant, measure};
 use codescout::extract::{Definition, Extraction};
 use codescout::ingest::NoProgress;
 use codescout::query::{Mode, Request, Searcher};
+use codescout::session::Workspace;
 use codescout::snapshot::View;
-use codescout::surface::Workspace;
 use serde::Deserialize;
 
 use crate::support::TestRepo;

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use codescout::surface::HttpOptions;
+use codescout::mcp::HttpOptions;
 use rmcp::model::*;
 use rmcp::service::{RequestContext, SubscriptionContext, SubscriptionSink};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -555,5 +555,5 @@ fn main() {
         no_token: true,
         hosts: Vec::new(),
     };
-    codescout::surface::mcp::serve_handler(stack, &options).unwrap();
+    codescout::mcp::serve_handler(stack, &options).unwrap();
 }

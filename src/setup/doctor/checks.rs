@@ -11,10 +11,10 @@ use crate::git::{BlobContent, GitVersion, Repository, RepositoryKind, git_versio
 use crate::index::Segments;
 use crate::model::BlobId;
 use crate::remote::{EmbeddingApi, Endpoint, Examined, is_about_key};
+use crate::session::{Door, hint, sizes};
+use crate::session::{Freshness, Workspace};
 use crate::setup::hooks::{self, Foreign, HookState, HookStatus, RunOutcome, Trial};
 use crate::sidecar::{OpenError, Sidecar, State, volume};
-use crate::surface::answer::{Door, hint, sizes};
-use crate::surface::open::{Freshness, Workspace};
 
 /// The oldest git that every use made of it is known to work with: `git hook run` came with it. (Refs kept in reftable are
 /// made by 2.45 and later only.)

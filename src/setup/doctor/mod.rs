@@ -14,7 +14,7 @@ use std::thread;
 pub(crate) use remedy::Remedy;
 
 use crate::config::Overrides;
-use crate::surface::open::Workspace;
+use crate::session::Workspace;
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,7 +8,7 @@ use super::{Finding, Severity};
 use crate::index::RowKind;
 use crate::index::shared::{SharedError, Standing};
 use crate::remote::{Compression, Qdrant, QdrantFound};
-use crate::surface::open::Workspace;
+use crate::session::Workspace;
 
 const EXAMINE_WITHIN: Duration = Duration::from_secs(5);
 

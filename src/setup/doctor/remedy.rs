@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 
 use crate::ingest::{Depth, Limits, Progress};
-use crate::surface::open::Workspace;
+use crate::session::Workspace;
 
 /// Something that `--fix` does; in the order in which these have to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

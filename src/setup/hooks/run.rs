@@ -16,8 +16,8 @@ use crate::config::Overrides;
 use crate::git::{RefKind, Repository, is_in_operation};
 use crate::ingest::{NoProgress, Outcome, Target};
 use crate::model::TreeId;
+use crate::session::{Freshness, Workspace};
 use crate::sidecar::write_atomic;
-use crate::surface::open::{Freshness, Workspace};
 
 /// How long a worker waits for the end of what git is doing, counted from the last request. What takes longer ends with a hook
 /// of its own, or goes on with one, and that one starts the next worker.

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use codescout::config::Overrides;
 use codescout::git::Repository;
+use codescout::session::Workspace;
 use codescout::setup::hooks::{Entry, HookLog, RunOutcome};
 use codescout::sidecar::{Sidecar, WriterLock};
-use codescout::surface::Workspace;
 use serde_json::Value;
 
 use crate::cli::{Called, call_in};

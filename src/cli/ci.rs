@@ -1,0 +1,315 @@
+//! `codescout ci`
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+use serde::Serialize;
+
+use super::args::{CiArgs, CiCommand, Global, KeyArgs, RestoreArgs, SaveArgs};
+use super::export::read_key;
+use super::import::{BundleOut, TakenOut, size, trust_of};
+use super::progress::CliProgress;
+use super::render::{Output, note, one_line};
+use super::{Found, INTERRUPTED};
+use crate::bundle::{BundleFile, Kind, PackError, ReadError, SigningKey};
+use crate::config::Environment;
+use crate::ingest::{Audit, GivenCommits, ImportError, RecordError};
+use crate::model::CommitId;
+use crate::session::Workspace;
+use crate::session::{ImportOptions, Known, Packing, open_plain, write_whole};
+
+/// Where the archive is kept unless another place is named: a folder in the root of the work tree, and the file in it.
+const DEFAULT_FOLDER: &str = ".codescout-ci";
+const DEFAULT_NAME: &str = "index.bundle";
+
+#[derive(Debug, Serialize)]
+struct KeyOut {
+    key: String,
+    prefix: String,
+    moving_key: String,
+    tree: String,
+}
+
+#[derive(Debug, Serialize)]
+struct RestoreOut {
+    restored: bool,
+    because: Option<String>,
+    file: String,
+    #[serde(flatten)]
+    taken: Option<TakenOut>,
+}
+
+#[derive(Debug, Serialize)]
+struct SaveOut {
+    saved: bool,
+    because: Option<String>,
+    file: String,
+    bytes: u64,
+    blobs: u64,
+    vectors: u64,
+    commits: u64,
+    took_ms: u64,
+}
+
+pub(super) fn run(workspace: &Workspace, global: &Global, args: &CiArgs, output: &mut Output) -> Result<Found> {
+    match &args.command {
+        CiCommand::Key(key) => show_key(workspace, global, key, output),
+        CiCommand::Restore(restore) => run_restore(workspace, global, restore, output),
+        CiCommand::Save(save) => run_save(workspace, global, save, output),
+    }
+}
+
+fn show_key(workspace: &Workspace, global: &Global, args: &KeyArgs, output: &mut Output) -> Result<Found> {
+    let target = workspace
+        .target(&global.reference)?
+        .context("no commits yet: there is nothing to name")?;
+    let prefix = format!("codescout-{}-", workspace.pipeline());
+    let keys = KeyOut {
+        key: format!("{prefix}{}", target.tree),
+        moving_key: format!("{prefix}{}", slug(&args.branch)),
+        tree: target.tree.to_string(),
+        prefix,
+    };
+    match (output.json, args.github, args.gitlab) {
+        (true, ..) => output.json(&keys)?,
+        (_, true, _) => output.put(&format!("key={}\nrestore-keys={}\n", keys.key, keys.prefix))?,
+        (_, _, true) => output.put(&format!(
+            "CODESCOUT_KEY={}\nCODESCOUT_MOVING_KEY={}\n",
+            keys.key, keys.moving_key
+        ))?,
+        _ => output.put(&format!("{}\n{}\n", keys.key, keys.prefix))?,
+    }
+    Ok(Found::Something)
+}
+
+/// A branch's name as part of a key: what caches do not take becomes a hyphen.
+fn slug(branch: &str) -> String {
+    let keep = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '.' || c == '_' {
+            c
+        } else {
+            '-'
+        }
+    };
+    branch.chars().map(keep).collect()
+}
+
+fn run_restore(workspace: &Workspace, global: &Global, args: &RestoreArgs, output: &mut Output) -> Result<Found> {
+    let path = path_of(workspace, args.file.as_deref())?;
+    let options = ImportOptions {
+        trust: trust_of(args.trust.as_deref())?,
+        is_own: !args.compare,
+        audit: Audit::default(),
+    };
+    let opened = open_plain(&path);
+    if args.file.is_none() && opened.is_ok() {
+        // Caches may keep the archive alone. A folder that cannot be written into is read all the same.
+        let _ = make_folder(&path, true);
+    }
+    let (taken, because) = match opened {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => (None, Some("there is no archive yet".to_owned())),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+        Ok(file) => match workspace.import(file, options, &CliProgress::new(global.quiet), &INTERRUPTED) {
+            Ok(taken) => (Some(TakenOut::of(&taken)), None),
+            // An archive of another build, or of nothing that is still there, is no fault: the index is built anew. Anything else is.
+            Err(error) if is_no_use(&error) => (None, Some(format!("{error:#}"))),
+            Err(error) => return Err(error.context(format!("cannot restore {}", path.display()))),
+        },
+    };
+    let answer = RestoreOut {
+        restored: taken.is_some(),
+        because,
+        file: path.display().to_string(),
+        taken,
+    };
+    if output.json {
+        output.json(&answer)?;
+    } else {
+        output.line(&match (&answer.taken, &answer.because) {
+            (Some(taken), _) => format!("restored: {}", taken.text()),
+            (None, because) => format!("not restored: {}", one_line(because.as_deref().unwrap_or_default())),
+        })?;
+    }
+    Ok(answer.taken.as_ref().map_or(Found::Something, TakenOut::found))
+}
+
+fn is_no_use(error: &anyhow::Error) -> bool {
+    use crate::bundle::HeaderError::OtherFormat;
+    let is_of_other_build = matches!(
+        error.downcast_ref(),
+        Some(ReadError::Other { .. } | ReadError::Header(OtherFormat { .. }))
+    );
+    is_of_other_build || matches!(error.downcast_ref(), Some(ImportError::OtherRepository { .. }))
+}
+
+fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mut Output) -> Result<Found> {
+    let started = Instant::now();
+    let path = path_of(workspace, args.file.as_deref())?;
+    let mut answer = SaveOut {
+        saved: false,
+        because: None,
+        file: path.display().to_string(),
+        bytes: 0,
+        blobs: 0,
+        vectors: 0,
+        commits: 0,
+        took_ms: 0,
+    };
+    let key = args.sign.as_deref().map(read_key).transpose()?;
+    let untrusted = Environment::read().untrusted_job.filter(|_| !args.force);
+    let known = workspace.known(
+        std::slice::from_ref(&global.reference),
+        &CliProgress::new(global.quiet),
+        &INTERRUPTED,
+    )?;
+    let is_shallow = !workspace.repository.shallow_commits()?.is_empty();
+    if args.history && is_shallow {
+        note("without the record of commits, as this clone is shallow");
+    }
+    let wants_commits = args.history && !is_shallow;
+    if let Some(why) = untrusted {
+        answer.because = Some(format!("this job may run what anybody proposes ({why})"));
+    } else if has_all(workspace, &path, &known, wants_commits, key.as_ref()) {
+        answer.because = Some("the archive has this tree already".to_owned());
+    } else {
+        let commits = if wants_commits {
+            commits_of(workspace, &known, global)?
+        } else {
+            None
+        };
+        make_folder(&path, args.file.is_none())?;
+        let packing = Packing {
+            kind: Kind::Ready,
+            added: &workspace.added_profiles(),
+            commits: commits.as_ref(),
+            key: key.as_ref(),
+        };
+        let pack = |packing| write_whole(&path, |file: &mut File| workspace.pack(&known, packing, file));
+        let packed = match pack(packing) {
+            Err(error) if packing.commits.is_some() && is_too_large(&error) => {
+                note(&format!("without the record of commits: {error:#}"));
+                pack(Packing {
+                    commits: None,
+                    ..packing
+                })?
+            }
+            packed => packed?,
+        };
+        let shown = BundleOut::of(&packed.header, None);
+        (answer.saved, answer.bytes) = (true, packed.n_bytes);
+        (answer.blobs, answer.vectors, answer.commits) = (shown.blobs, shown.vectors, shown.commits);
+    }
+    answer.took_ms = started.elapsed().as_millis() as u64;
+    let said = match &answer.because {
+        None => {
+            let counted = [
+                (answer.blobs, "blobs"),
+                (answer.vectors, "vectors of other models"),
+                (answer.commits, "commits"),
+            ];
+            let there = counted
+                .iter()
+                .filter(|(n, _)| *n > 0)
+                .map(|(n, what)| format!("{n} {what}"));
+            let there: Vec<String> = there.collect();
+            format!("saved: {} in {}", there.join(", "), size(answer.bytes))
+        }
+        Some(because) => format!("not saved: {}", one_line(because)),
+    };
+    if output.json {
+        output.json(&answer)?;
+    } else if args.github {
+        note(&said);
+        output.put(&format!("saved={}\n", answer.saved))?;
+    } else {
+        output.line(&said)?;
+    }
+    Ok(Found::Something)
+}
+
+fn is_too_large(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(PackError::TooLarge { .. }))
+}
+
+/// What is recorded of commits; nothing where this clone does not have all of them, which is no reason to save nothing.
+fn commits_of(workspace: &Workspace, known: &Known, global: &Global) -> Result<Option<GivenCommits>> {
+    let progress = CliProgress::new(global.quiet);
+    match workspace.given_commits(&known.commits, &progress, &INTERRUPTED) {
+        Err(error) if matches!(error.downcast_ref(), Some(RecordError::Incomplete { .. })) => {
+            note(&format!("without the record of commits: {error:#}"));
+            Ok(None)
+        }
+        given => given.map(Some),
+    }
+}
+
+/// Whether the archive at `path` can be taken by this build, has everything of the trees, and of the commits if these are to be in it,
+/// and is signed as it is to be.
+fn has_all(workspace: &Workspace, path: &Path, known: &Known, wants_commits: bool, key: Option<&SigningKey>) -> bool {
+    let Ok(bundle) = open_plain(path).map_err(ReadError::Io).and_then(BundleFile::open) else {
+        return false;
+    };
+    let is_signed = key.is_none_or(|key| bundle.signer == Some(key.public()));
+    let has_tip = |tip: &CommitId| bundle.header.has_commit(*tip, workspace.record_recipe());
+    let has_commits = !wants_commits || known.commits.iter().all(has_tip);
+    let has_trees = known.trees.iter().all(|&tree| bundle.header.has_tree(tree));
+    // One that was saved before a model had made its vectors is made anew.
+    let has_vectors = workspace.n_rows(known).into_iter().all(|(profile, n_rows)| {
+        let mut added = bundle.header.added.iter();
+        let added = added.find(|added| added.profile == profile.0);
+        n_rows <= added.map_or(0, |added| added.rows.iter().map(|&n| n as usize).sum())
+    });
+    is_signed && workspace.takes(&bundle) && has_trees && has_commits && has_vectors
+}
+
+/// Where the archive is. One that came with the code is nobody's cache, and a link in the default place leads anywhere: refused.
+fn path_of(workspace: &Workspace, named: Option<&Path>) -> Result<PathBuf> {
+    let repository = &workspace.repository;
+    let Some(root) = repository.work_dir() else {
+        return Ok(named.map_or_else(
+            || repository.git_dir().join(DEFAULT_FOLDER).join(DEFAULT_NAME),
+            Path::to_owned,
+        ));
+    };
+    let is_link = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+    let (path, is_tracked) = match named {
+        Some(path) => {
+            let absolute = std::path::absolute(path)?;
+            let inside = absolute.strip_prefix(root).ok();
+            let tracked = inside.map(|path| repository.tracks_here(path.as_os_str().as_encoded_bytes()));
+            (path.to_owned(), tracked.transpose()?.unwrap_or(false))
+        }
+        None => {
+            let folder = root.join(DEFAULT_FOLDER);
+            let path = folder.join(DEFAULT_NAME);
+            let is_tracked = repository.tracks_here(DEFAULT_FOLDER.as_bytes())?;
+            let leads_away = is_link(&folder) || is_link(&path);
+            (path, is_tracked || leads_away)
+        }
+    };
+    ensure!(
+        !is_tracked,
+        "{} came with the repository or is a link, and is not used; name a file elsewhere",
+        path.display()
+    );
+    Ok(path)
+}
+
+/// Makes the archive's folder. If it is new, or ours, git is not to see it: an archive is nothing to commit.
+fn make_folder(path: &Path, is_ours: bool) -> Result<()> {
+    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
+        return Ok(());
+    };
+    if folder.exists() && !is_ours {
+        return Ok(());
+    }
+    let hidden = fs::create_dir_all(folder).and_then(|()| File::create_new(folder.join(".gitignore")));
+    match hidden {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        hidden => hidden.and_then(|mut file| file.write_all(b"*\n")),
+    }
+    .with_context(|| format!("cannot make {}", folder.display()))
+}

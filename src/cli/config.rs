@@ -1,0 +1,238 @@
+//! `codescout config`
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+
+use super::args::{ConfigArgs, ConfigCommand, Global};
+use super::json::Hinted;
+use super::render::{FAINT, Output, STRONG, note, one_line};
+use super::{Found, INTERRUPTED};
+use crate::config::{Config, Environment, KEYS, Overrides, RepositoryFiles, set, trust, unset, untrusted_key};
+use crate::git::Repository;
+use crate::query::nearest;
+use crate::session::{PATIENCE, Workspace};
+use crate::sidecar::write_atomic;
+
+#[derive(Debug, Serialize)]
+struct ConfigOut {
+    repo: Option<String>,
+    file: String,
+    results: Vec<SettingOut>,
+}
+
+/// A setting with what it is and where it was set.
+#[derive(Debug, Serialize)]
+pub(super) struct SettingOut {
+    key: &'static str,
+    value: String,
+    origin: String,
+}
+
+impl From<(&'static str, String, String)> for SettingOut {
+    fn from((key, value, origin): (&'static str, String, String)) -> Self {
+        Self { key, value, origin }
+    }
+}
+
+pub(super) fn run(global: &Global, args: &ConfigArgs, output: &mut Output) -> Result<Found> {
+    let mut shown = |key| show(&Workspace::open(&global.repo, &Overrides::default())?, key, output);
+    match &args.command {
+        None | Some(ConfigCommand::Show) => shown(None),
+        Some(ConfigCommand::Get { key }) => shown(Some(key)),
+        Some(ConfigCommand::Set { key, value, user }) => change(global, key, Some(value), *user, output),
+        Some(ConfigCommand::Unset { key, user }) => change(global, key, None, *user, output),
+        Some(ConfigCommand::Trust) => approve(global, output),
+    }
+}
+
+/// Records the sidecar's file as one that the user wrote, and shows what it sets.
+fn approve(global: &Global, output: &mut Output) -> Result<Found> {
+    let path = file(&Workspace::open_without_settings(&global.repo)?);
+    trust(&path, &Environment::read())?;
+    let workspace = Workspace::open(&global.repo, &Overrides::default())?;
+    let origin = path.display().to_string();
+    let entries = workspace.config.entries().into_iter();
+    let set: Vec<_> = entries
+        .filter(|(_, _, set_by)| *set_by == origin)
+        .map(SettingOut::from)
+        .collect();
+    list(set, &workspace, output)
+}
+
+fn show(workspace: &Workspace, key: Option<&str>, output: &mut Output) -> Result<Found> {
+    let entries = workspace.config.entries().into_iter();
+    let results: Vec<SettingOut> = entries
+        .filter(|(known, _, _)| key.is_none_or(|key| key == *known))
+        .map(SettingOut::from)
+        .collect();
+    if let (Some(key), true) = (key, results.is_empty()) {
+        return Err(unknown_key(key).into());
+    }
+    match key {
+        Some(_) if !output.json => {
+            for setting in &results {
+                output.line(&one_line(&setting.value))?;
+            }
+            Ok(Found::Something)
+        }
+        _ => list(results, workspace, output),
+    }
+}
+
+fn list(results: Vec<SettingOut>, workspace: &Workspace, output: &mut Output) -> Result<Found> {
+    if output.json {
+        output.json(&ConfigOut {
+            repo: Some(repo(workspace)),
+            file: file(workspace).display().to_string(),
+            results,
+        })?;
+        return Ok(Found::Something);
+    }
+    for setting in &results {
+        let name = output.styled(STRONG, setting.key);
+        let origin = output.name(FAINT, &format!("({})", setting.origin));
+        output.line(&format!("{name} = {} {origin}", one_line(&setting.value)))?;
+    }
+    Ok(Found::Something)
+}
+
+/// Sets a key to a value, or takes it out.
+fn change(global: &Global, key: &str, value: Option<&str>, is_users: bool, output: &mut Output) -> Result<Found> {
+    let Some((key, _)) = KEYS.iter().find(|(known, _)| *known == key) else {
+        return Err(unknown_key(key).into());
+    };
+    let change = Change { key, value };
+    let opened = || Ok(Workspace::open(&global.repo, &Overrides::default())?.config.entries());
+    if is_users {
+        let no_home = || anyhow::anyhow!("neither HOME nor XDG_CONFIG_HOME is set");
+        let path = Environment::read().user_file.with_context(no_home)?;
+        // A link that leads elsewhere stays.
+        let path = std::fs::canonicalize(&path).unwrap_or(path);
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        }
+        let is_changed = if Repository::discover(&global.repo).is_ok() {
+            change.apply(&path, &opened, &|| Ok(()))?
+        } else {
+            let resolved = || {
+                let files = RepositoryFiles::default();
+                Ok(Config::resolve(&Overrides::default(), &Environment::read(), &files)?.entries())
+            };
+            change.apply(&path, &resolved, &|| Ok(()))?
+        };
+        return change.told(is_changed, None, &path, output);
+    }
+    // With what is set now nothing may be opened any more, and this is what mends it.
+    let workspace = Workspace::open_without_settings(&global.repo)?;
+    // The folder has to be ours before anything is written into it.
+    let sidecar = workspace.open_or_create_sidecar(&INTERRUPTED)?;
+    // Two that set something at once would each write what it read, and one of them be lost.
+    let lock = sidecar.lock_unless(PATIENCE, &INTERRUPTED)?;
+    let (path, environment) = (file(&workspace), Environment::read());
+    // What somebody else put there is not made the user's by one line more.
+    let was_trusted = matches!(untrusted_key(&path, &environment), Ok(None));
+    let record = || {
+        if was_trusted && (untrusted_key(&path, &environment)?.is_some() || workspace.repository.is_inside_another()) {
+            Ok(trust(&path, &environment)?)
+        } else {
+            Ok(())
+        }
+    };
+    let is_changed = change.apply(&path, &opened, &record)?;
+    drop(lock);
+    change.told(is_changed, Some(repo(&workspace)), &path, output)
+}
+
+struct Change<'a> {
+    key: &'static str,
+    value: Option<&'a str>,
+}
+
+type Entries = Vec<(&'static str, String, String)>;
+
+impl Change<'_> {
+    /// Writes the file, and puts it back as it was if nothing could be opened with what it says now. Whether it has
+    /// changed, and what is set then.
+    fn apply(
+        &self,
+        path: &Path,
+        opened: &dyn Fn() -> Result<Entries>,
+        record: &dyn Fn() -> Result<()>,
+    ) -> Result<(bool, Entries)> {
+        let was_usable = opened().is_ok();
+        let before = std::fs::read(path).ok();
+        let is_changed = match self.value {
+            Some(value) => set(path, self.key, value).map(|()| true)?,
+            None => {
+                let is_changed = unset(path, self.key)?;
+                // A model's name is its server's: without that it would be a folder's.
+                if is_changed && self.key == "embedding.server" {
+                    unset(path, "embedding.model")?;
+                }
+                is_changed
+            }
+        };
+        match record().and_then(|()| opened()) {
+            Ok(now) => Ok((is_changed, now)),
+            // It was not for this that nothing could be opened.
+            Err(error) if !was_usable => {
+                Err(error.context(format!("{} is written, but this is in the way", path.display())))
+            }
+            // A value of the right kind may still be none that a command can start with.
+            Err(error) => {
+                match before {
+                    Some(bytes) => write_atomic(path, &bytes).map_err(Into::into).and_then(|()| record()),
+                    None => std::fs::remove_file(path).map_err(Into::into),
+                }
+                .with_context(|| format!("cannot put {} back as it was", path.display()))?;
+                Err(error.context(format!("{} is left as it was", self.key)))
+            }
+        }
+    }
+
+    fn told(
+        &self,
+        (is_changed, now): (bool, Entries),
+        repo: Option<String>,
+        path: &Path,
+        output: &mut Output,
+    ) -> Result<Found> {
+        let key = self.key;
+        if !is_changed {
+            note(&format!("{key} is not set in {}", path.display()));
+        }
+        if output.json {
+            let results = now.into_iter().filter(|(known, _, _)| *known == key);
+            output.json(&ConfigOut {
+                repo,
+                file: path.display().to_string(),
+                results: results.map(SettingOut::from).collect(),
+            })?;
+        }
+        Ok(if is_changed { Found::Something } else { Found::Nothing })
+    }
+}
+
+fn repo(workspace: &Workspace) -> String {
+    let repository = &workspace.repository;
+    let root = repository.place();
+    root.display().to_string()
+}
+
+fn file(workspace: &Workspace) -> std::path::PathBuf {
+    workspace.sidecar_root().join("config.toml")
+}
+
+fn unknown_key(key: &str) -> Hinted {
+    let near = nearest(key, KEYS.iter().map(|(known, _)| *known));
+    Hinted {
+        message: format!("unknown setting {key:?}"),
+        hint: if near.is_empty() {
+            "codescout config lists all settings".to_owned()
+        } else {
+            format!("did you mean {}?", near.join(" or "))
+        },
+    }
+}

@@ -1,0 +1,117 @@
+//! `codescout doctor`
+
+use std::sync::atomic::Ordering;
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+
+use super::args::{DoctorArgs, Global};
+use super::config::SettingOut;
+use super::progress::CliProgress;
+use super::render::{FAINT, MATCH, Output, STRONG, one_line};
+use super::{Found, INTERRUPTED};
+use crate::config::{Origin, Overrides};
+use crate::session::Workspace;
+use crate::setup::doctor::{Finding, Report, Severity, examine};
+
+#[derive(Debug, Serialize)]
+struct DoctorOut {
+    /// Whether nothing is in the way.
+    well: bool,
+    findings: Vec<FindingOut>,
+    settings: Vec<SettingOut>,
+    /// What `--fix` did.
+    mended: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct FindingOut {
+    area: &'static str,
+    severity: &'static str,
+    message: String,
+    mend: Option<String>,
+}
+
+pub(super) fn run(global: &Global, args: &DoctorArgs, output: &mut Output) -> Result<Found> {
+    let mut report = examine(&global.repo, &INTERRUPTED);
+    let mut mended = Vec::new();
+    if args.fix && !report.remedies().is_empty() {
+        mended = mend(&report, global)?;
+        report = examine(&global.repo, &INTERRUPTED);
+    }
+    // Of servers that were not waited for nothing is known.
+    if INTERRUPTED.load(Ordering::Relaxed) {
+        bail!("interrupted");
+    }
+    if args.what_leaves {
+        report.findings.retain(|finding| finding.area == "privacy");
+        report.settings.clear();
+    }
+    let found = if report.is_well() {
+        Found::Something
+    } else {
+        Found::Nothing
+    };
+    if output.json {
+        let findings = report.findings.into_iter().map(FindingOut::from).collect();
+        let settings = report.settings.into_iter().map(SettingOut::from).collect();
+        let well = found == Found::Something;
+        output.json(&DoctorOut {
+            well,
+            findings,
+            settings,
+            mended,
+        })?;
+    } else {
+        show(&report, &mended, output)?;
+    }
+    Ok(found)
+}
+
+fn mend(report: &Report, global: &Global) -> Result<Vec<String>> {
+    let workspace = Workspace::open(&global.repo, &Overrides::default())?;
+    let progress = CliProgress::new(global.quiet);
+    let remedies = report.remedies().into_iter();
+    remedies
+        .map(|remedy| remedy.apply(&workspace, &progress, &INTERRUPTED))
+        .collect()
+}
+
+impl From<Finding> for FindingOut {
+    fn from(finding: Finding) -> Self {
+        Self {
+            area: finding.area,
+            severity: finding.severity.name(),
+            message: finding.message,
+            mend: finding.mend,
+        }
+    }
+}
+
+fn show(report: &Report, mended: &[String], output: &mut Output) -> Result<()> {
+    for did in mended {
+        output.line(&format!("mended: {}", one_line(did)))?;
+    }
+    for finding in &report.findings {
+        let style = match finding.severity {
+            Severity::Fine | Severity::Note => FAINT,
+            Severity::Warning => STRONG,
+            Severity::Problem => MATCH,
+        };
+        let severity = output.styled(style, &format!("{:<7}", finding.severity.name()));
+        output.line(&format!(
+            "{severity}  {:<13}  {}",
+            finding.area,
+            one_line(&finding.message)
+        ))?;
+        if let Some(mend) = &finding.mend {
+            output.line(&format!("{:<24} mend: {}", "", one_line(mend)))?;
+        }
+    }
+    let is_set = |(_, _, origin): &&(_, _, String)| *origin != Origin::Default.to_string();
+    for (key, value, origin) in report.settings.iter().filter(is_set) {
+        let origin = output.name(FAINT, &format!("({origin})"));
+        output.line(&format!("setting  {key} = {} {origin}", one_line(value)))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! `codescout export`
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+
+use super::args::{ExportArgs, Global};
+use super::import::{BundleOut, size};
+use super::json::Hinted;
+use super::progress::CliProgress;
+use super::render::{Output, note, one_line};
+use super::{Found, INTERRUPTED};
+use crate::bundle::{Kind, SigningKey};
+use crate::index::RowKind;
+use crate::session::Workspace;
+use crate::session::{Packing, write_whole};
+
+#[derive(Debug, Serialize)]
+struct ExportOut {
+    file: String,
+    bundle: BundleOut,
+    bytes: u64,
+    took_ms: u64,
+}
+
+pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, output: &mut Output) -> Result<Found> {
+    let started = Instant::now();
+    let key = args.sign.as_deref().map(read_key).transpose()?;
+    let revisions = match args.revisions.as_slice() {
+        [] => vec![global.reference.clone()],
+        some => some.to_vec(),
+    };
+    let kind = if args.ready { Kind::Ready } else { Kind::Records };
+    let is_stdout = args.file == Path::new("-");
+    anyhow::ensure!(
+        !is_stdout || !output.is_terminal(),
+        "a bundle is not for a terminal: name a file"
+    );
+    let known = workspace.known(&revisions, &CliProgress::new(global.quiet), &INTERRUPTED)?;
+    let progress = CliProgress::new(global.quiet);
+    let commits = if args.history {
+        Some(workspace.given_commits(&known.commits, &progress, &INTERRUPTED)?)
+    } else {
+        None
+    };
+    let added = if args.vectors {
+        workspace.added_profiles()
+    } else {
+        Vec::new()
+    };
+    if args.vectors && workspace.keeps_away(RowKind::Dense) {
+        let model = &workspace.embedder().profile().model;
+        let kept = format!("vectors of {model} are not kept here (qdrant.keep_local)");
+        if added.is_empty() {
+            return Err(Hinted {
+                message: kept,
+                hint: "codescout config set qdrant.keep_local true, then codescout index, which takes them back"
+                    .to_owned(),
+            }
+            .into());
+        }
+        output.remark(&format!("{kept} and are not in the bundle"));
+    }
+    anyhow::ensure!(
+        !args.vectors || !added.is_empty(),
+        "no model is in use beside the one inside the program: codescout config set embedding.server ADDRESS"
+    );
+    anyhow::ensure!(
+        !args.vectors || workspace.n_rows(&known).iter().any(|(_, n_rows)| *n_rows > 0),
+        "no vectors of this model are here: codescout index makes them"
+    );
+    let packing = Packing {
+        kind,
+        added: &added,
+        commits: commits.as_ref(),
+        key: key.as_ref(),
+    };
+    let pack = |to: &mut dyn Write| workspace.pack(&known, packing, to);
+    let packed = if is_stdout {
+        pack(&mut output.raw()?)
+    } else {
+        write_whole(&args.file, |file| pack(file))
+    }?;
+    let answer = ExportOut {
+        file: args.file.display().to_string(),
+        bundle: BundleOut::of(&packed.header, key.map(|key| key.public())),
+        bytes: packed.n_bytes,
+        took_ms: started.elapsed().as_millis() as u64,
+    };
+    let said = format!(
+        "{}: {} in {}",
+        one_line(&answer.file),
+        answer.bundle.content(),
+        size(packed.n_bytes)
+    );
+    match (is_stdout, output.json) {
+        // Standard output is the bundle.
+        (true, _) if !global.quiet => note(&said),
+        (true, _) => {}
+        (false, true) => output.json(&answer)?,
+        (false, false) => output.line(&said)?,
+    }
+    Ok(Found::Something)
+}
+
+/// Reads a key to sign with.
+pub(super) fn read_key(path: &Path) -> Result<SigningKey> {
+    let cannot = || format!("cannot use the key {}", path.display());
+    let text = fs::read_to_string(path).with_context(cannot)?;
+    SigningKey::from_pem(&text).with_context(cannot)
+}

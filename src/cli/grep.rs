@@ -1,0 +1,236 @@
+//! `codescout grep`
+
+use std::io;
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+
+use super::args::{Global, GrepArgs};
+use super::json::ProvenanceOut;
+use super::progress::CliProgress;
+use super::render::{FAINT, MATCH, Output, PATH};
+use super::search::filter;
+use super::{Found, INTERRUPTED};
+use crate::extract;
+use crate::model::quoted;
+use crate::query::{
+    CursorKey, FileMatches, GrepDetail, GrepLine, GrepOutcome, GrepPosition, GrepRequest, Pattern, PatternOptions,
+    Sources, grep,
+};
+use crate::session::{Edits, Workspace};
+use crate::snapshot::{FileId, View};
+
+/// Files that cannot be read are named up to this number.
+const MAX_NAMED_UNREAD: usize = 5;
+
+#[derive(Debug, Serialize)]
+struct GrepOut {
+    #[serde(flatten)]
+    provenance: ProvenanceOut,
+    results: Vec<FileOut>,
+    matching_lines: u64,
+    matching_files: u32,
+    unread_files: usize,
+    next_cursor: Option<String>,
+    took_ms: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct FileOut {
+    path: String,
+    language: &'static str,
+    blob: String,
+    binary: bool,
+    matching_lines: u32,
+    lines: Vec<LineOut>,
+}
+
+#[derive(Debug, Serialize)]
+struct LineOut {
+    line: u32,
+    text: String,
+    /// Byte ranges within `text` as it stands in the file.
+    spans: Vec<(u32, u32)>,
+    context: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    lossy: bool,
+}
+
+pub(super) fn run(workspace: &Workspace, global: &Global, args: &GrepArgs, output: &mut Output) -> Result<Found> {
+    let pattern = pattern(args)?;
+    let filter = filter(&args.filter)?;
+    let progress = CliProgress::new(global.quiet);
+    let opened = workspace.view_with(Edits::Listed, &global.reference, &progress, &INTERRUPTED)?;
+    let view = &opened.view;
+    let started = Instant::now();
+    let cursors = Cursors { view, args };
+    let request = GrepRequest {
+        pattern,
+        filter,
+        detail: detail(args),
+        before: args.before_context.unwrap_or(args.context),
+        after: args.after_context.unwrap_or(args.context),
+        limit: match args.page.limit {
+            None | Some(0) => usize::MAX,
+            Some(limit) => limit,
+        },
+        from: cursors.read()?,
+    };
+    let sources = Sources::new(view, &workspace.repository);
+    let mut results = Vec::new();
+    let mut failed: io::Result<()> = Ok(());
+    let has_context = request.before + request.after > 0;
+    let outcome = grep(&sources, &request, &INTERRUPTED, &mut |matches| {
+        if output.json {
+            results.push(file_out(view, &matches));
+            return ControlFlow::Continue(());
+        }
+        failed = show(view, &matches, request.detail, has_context, output);
+        match failed {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    });
+    failed?;
+    if outcome.interrupted {
+        bail!("interrupted");
+    }
+    let mut provenance = ProvenanceOut::of(view);
+    tell_unread(view, &outcome, &mut provenance);
+    let next_cursor = outcome.next.map(|position| cursors.write(position));
+    if output.json {
+        output.json(&GrepOut {
+            provenance,
+            results,
+            matching_lines: outcome.n_lines,
+            matching_files: outcome.n_files,
+            unread_files: outcome.unread.len(),
+            next_cursor,
+            took_ms: started.elapsed().as_secs_f64() * 1e3,
+        })?;
+    } else {
+        output.incomplete(provenance.incomplete_because())?;
+        if let Some(cursor) = next_cursor {
+            output.remark(&format!("there is more: --cursor {cursor}"));
+        }
+    }
+    Ok(match outcome.n_files {
+        0 => Found::Nothing,
+        _ => Found::Something,
+    })
+}
+
+fn pattern(args: &GrepArgs) -> Result<Pattern> {
+    let options = PatternOptions {
+        ignore_case: args.ignore_case,
+        whole_words: args.word_regexp,
+        literal: args.fixed_strings,
+    };
+    Ok(Pattern::new(&args.pattern, options)?)
+}
+
+fn detail(args: &GrepArgs) -> GrepDetail {
+    match (args.files_with_matches, args.count) {
+        (true, _) => GrepDetail::Files,
+        (_, true) => GrepDetail::Counts,
+        _ => GrepDetail::Lines,
+    }
+}
+
+/// The cursors of one question.
+struct Cursors<'a> {
+    view: &'a View,
+    args: &'a GrepArgs,
+}
+
+impl Cursors<'_> {
+    fn key(&self) -> CursorKey {
+        let args = self.args;
+        let flags = (args.ignore_case, args.word_regexp, args.fixed_strings, detail(args));
+        CursorKey::new(
+            self.view,
+            &format!("grep {:?} {flags:?} {:?}", args.pattern, args.filter),
+        )
+    }
+
+    fn read(&self) -> Result<Option<GrepPosition>> {
+        let Some(cursor) = &self.args.page.cursor else {
+            return Ok(None);
+        };
+        let (file, line) = self.key().read(cursor)?;
+        Ok(Some(GrepPosition {
+            file: FileId(file),
+            line,
+        }))
+    }
+
+    fn write(&self, position: GrepPosition) -> String {
+        self.key().write((position.file.0, position.line))
+    }
+}
+
+fn tell_unread(view: &View, outcome: &GrepOutcome, provenance: &mut ProvenanceOut) {
+    for (file, reason) in outcome.unread.iter().take(MAX_NAMED_UNREAD) {
+        provenance.also_incomplete(format!("{} was not searched: {reason}", path_of(view, *file)));
+    }
+    if let Some(n_more @ 1..) = outcome.unread.len().checked_sub(MAX_NAMED_UNREAD) {
+        provenance.also_incomplete(format!("{n_more} more files were not searched"));
+    }
+}
+
+fn path_of(view: &View, file: FileId) -> String {
+    quoted(view.file(file).path).into_owned()
+}
+
+fn file_out(view: &View, matches: &FileMatches) -> FileOut {
+    FileOut {
+        path: path_of(view, matches.file),
+        language: extract::language(view.lang(matches.file)).map_or("text", |language| language.name),
+        blob: view.file(matches.file).entry().oid.to_string(),
+        binary: matches.is_binary,
+        matching_lines: matches.n_matching_lines,
+        lines: matches.lines.iter().map(line_out).collect(),
+    }
+}
+
+fn line_out(line: &GrepLine) -> LineOut {
+    let text = String::from_utf8_lossy(&line.text);
+    LineOut {
+        line: line.number,
+        lossy: matches!(text, std::borrow::Cow::Owned(_)),
+        text: text.into_owned(),
+        spans: line.spans.clone(),
+        context: !line.is_match,
+    }
+}
+
+fn show(
+    view: &View,
+    matches: &FileMatches,
+    detail: GrepDetail,
+    has_context: bool,
+    output: &mut Output,
+) -> io::Result<()> {
+    let path = output.name(PATH, &path_of(view, matches.file));
+    match detail {
+        GrepDetail::Files => return output.line(&path),
+        GrepDetail::Counts => return output.line(&format!("{path}:{}", matches.n_matching_lines)),
+        GrepDetail::Lines if matches.is_binary => return output.line(&format!("Binary file {path} matches")),
+        GrepDetail::Lines => {}
+    }
+    let mut last = None;
+    for line in &matches.lines {
+        if has_context && last.is_none_or(|last| last + 1 != line.number) && output.has_text() {
+            output.line("--")?;
+        }
+        last = Some(line.number);
+        let mark = if line.is_match { ':' } else { '-' };
+        let number = output.styled(FAINT, &line.number.to_string());
+        let text = line.text.strip_suffix(b"\r").unwrap_or(&line.text);
+        let text = output.marked(MATCH, text, &line.spans);
+        output.line(&format!("{path}{mark}{number}{mark}{text}"))?;
+    }
+    Ok(())
+}

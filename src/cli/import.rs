@@ -1,0 +1,275 @@
+//! `codescout import`
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use serde::Serialize;
+
+use super::args::{Global, ImportArgs};
+use super::progress::CliProgress;
+use super::render::Output;
+use super::{Found, INTERRUPTED};
+use crate::bundle::{BundleFile, CommitsPart, Header, Kind, PublicKey, Trust};
+use crate::config::Overrides;
+use crate::embed::ProfileId;
+use crate::ingest::{Audit, PassedOver};
+use crate::session::Workspace;
+use crate::session::{ImportOptions, ImportedBundle, TakenCommits, open_plain};
+
+#[derive(Debug, Serialize)]
+struct ImportOut {
+    bundle: BundleOut,
+    #[serde(flatten)]
+    taken: TakenOut,
+}
+
+/// What a bundle says of itself.
+#[derive(Debug, Serialize)]
+pub(super) struct BundleOut {
+    kind: &'static str,
+    object_format: &'static str,
+    recipe: String,
+    profile: String,
+    trees: Vec<String>,
+    pub(super) blobs: u64,
+    chunks: u64,
+    pub(super) vectors: u64,
+    pub(super) commits: u64,
+    opened_bytes: u64,
+    packed_bytes: u64,
+    signer: Option<String>,
+    entries: usize,
+}
+
+/// What came of taking it in.
+#[derive(Debug, Serialize)]
+pub(super) struct TakenOut {
+    new_blobs: usize,
+    new_chunks: usize,
+    text_bytes: u64,
+    known_blobs: usize,
+    absent_blobs: usize,
+    compared_blobs: usize,
+    adopted: bool,
+    new_vectors: usize,
+    vectors_passed_over: Option<String>,
+    new_commits: u32,
+    compared_commits: usize,
+    commits_passed_over: Option<String>,
+    commits_untrue: bool,
+    indexed_trees: Vec<String>,
+    took_ms: u64,
+}
+
+impl BundleOut {
+    pub(super) fn of(header: &Header, signer: Option<PublicKey>) -> Self {
+        Self {
+            kind: match header.kind() {
+                Kind::Records => "records",
+                Kind::Ready => "ready",
+                Kind::Added => "vectors",
+            },
+            object_format: if header.id_bytes == 20 { "sha1" } else { "sha256" },
+            recipe: format!("{:016x}", header.recipe),
+            profile: ProfileId(header.profile).to_string(),
+            trees: header.trees().map(|tree| tree.to_string()).collect(),
+            blobs: header.n_blobs(),
+            chunks: header.n_docs(),
+            vectors: header.n_rows(),
+            commits: header.commits.as_ref().map_or(0, CommitsPart::n_commits),
+            opened_bytes: header.n_bytes(),
+            packed_bytes: header.n_packed(),
+            signer: signer.map(|signer| signer.to_string()),
+            entries: header.entries.len(),
+        }
+    }
+
+    /// How much of what there is, for people.
+    pub(super) fn content(&self) -> String {
+        let mut content = format!("{} blobs, {} chunks", self.blobs, self.chunks);
+        for (n, what) in [(self.vectors, "vectors of other models"), (self.commits, "commits")] {
+            if n > 0 {
+                content.push_str(&format!(", {n} {what}"));
+            }
+        }
+        content
+    }
+}
+
+impl TakenOut {
+    pub(super) fn of(taken: &ImportedBundle) -> Self {
+        let imported = &taken.imported;
+        let (commits, passed_over) = match &taken.commits {
+            Some(Ok(commits)) => (*commits, None),
+            Some(Err(why)) => (TakenCommits::default(), Some(why.to_string())),
+            None => (TakenCommits::default(), None),
+        };
+        Self {
+            new_blobs: imported.n_blobs,
+            new_chunks: imported.n_docs,
+            text_bytes: imported.n_text_bytes,
+            known_blobs: imported.n_known_blobs,
+            absent_blobs: imported.n_absent_blobs,
+            compared_blobs: imported.n_audited_blobs,
+            adopted: imported.is_adopted,
+            new_vectors: taken.vectors.n_new,
+            vectors_passed_over: taken.vectors.passed_over.clone(),
+            new_commits: commits.n_commits,
+            compared_commits: commits.n_audited,
+            commits_passed_over: passed_over,
+            commits_untrue: matches!(taken.commits, Some(Err(PassedOver::Untrue { .. }))),
+            indexed_trees: taken.trees.iter().map(ToString::to_string).collect(),
+            took_ms: imported.elapsed.as_millis() as u64,
+        }
+    }
+
+    /// Whether nothing in it was a lie.
+    pub(super) fn found(&self) -> Found {
+        if self.commits_untrue {
+            Found::Nothing
+        } else {
+            Found::Something
+        }
+    }
+
+    /// For people.
+    pub(super) fn text(&self) -> String {
+        let mut text = format!("{} new blobs, {} new chunks", self.new_blobs, self.new_chunks);
+        for (n_blobs, what) in [
+            (self.known_blobs, "known before"),
+            (self.absent_blobs, "not in this repository"),
+        ] {
+            if n_blobs > 0 {
+                text.push_str(&format!("; {n_blobs} {what}"));
+            }
+        }
+        text.push_str(&if self.adopted {
+            "; taken as it is".to_owned()
+        } else {
+            format!("; {} compared with the files", self.compared_blobs)
+        });
+        text.push_str(&of_vectors(self.new_vectors, self.vectors_passed_over.as_deref()));
+        match (&self.commits_passed_over, self.new_commits, self.compared_commits) {
+            (Some(why), ..) => text.push_str(&format!("; the record of commits was passed over: {why}")),
+            (None, 0, _) => {}
+            (None, n, 0) => text.push_str(&format!("; the record of {n} commits")),
+            (None, n, compared) => text.push_str(&format!(
+                "; the record of {n} commits, definitions in {compared} of them compared"
+            )),
+        }
+        text.push_str(&format!(" ({:.2} s)", self.took_ms as f64 / 1e3));
+        text
+    }
+}
+
+/// What came of vectors of other models, for people.
+pub(super) fn of_vectors(n_new: usize, passed_over: Option<&str>) -> String {
+    let new = match n_new {
+        0 => String::new(),
+        n => format!("; {n} vectors of another model"),
+    };
+    match passed_over {
+        None => new,
+        Some(why) => format!("{new}; vectors of another model were passed over: {why}"),
+    }
+}
+
+pub(super) fn run(global: &Global, args: &ImportArgs, output: &mut Output) -> Result<Found> {
+    let trust = trust_of(args.trust.as_deref())?;
+    if args.inspect {
+        return inspect(args, output);
+    }
+    let from = open(&args.file)?;
+    let workspace = Workspace::open(&global.repo, &Overrides::default())?;
+    let options = ImportOptions {
+        trust,
+        is_own: false,
+        audit: if args.compare_all { Audit::All } else { Audit::Sample },
+    };
+    let cannot = || format!("cannot take in {}", args.file.display());
+    let progress = CliProgress::new(global.quiet);
+    let bundle = BundleFile::open(from).with_context(cannot)?;
+    let taken = workspace
+        .import_opened(bundle, options, &progress, &INTERRUPTED)
+        .with_context(cannot)?;
+    let answer = ImportOut {
+        bundle: BundleOut::of(&taken.header, taken.signer),
+        taken: TakenOut::of(&taken),
+    };
+    if output.json {
+        output.json(&answer)?
+    } else {
+        output.line(&answer.taken.text())?
+    }
+    Ok(answer.taken.found())
+}
+
+fn inspect(args: &ImportArgs, output: &mut Output) -> Result<Found> {
+    let bundle = BundleFile::open(open(&args.file)?)?;
+    let (n_bytes, expected) = (n_bytes_of(&args.file), bundle.n_bytes());
+    ensure!(
+        n_bytes.is_none_or(|n_bytes| n_bytes >= expected),
+        "{} is cut short: it has to have {expected} bytes",
+        args.file.display()
+    );
+    let shown = BundleOut::of(&bundle.header, bundle.signer);
+    if output.json {
+        output.json(&shown)?;
+        return Ok(Found::Something);
+    }
+    output.line(&format!("kind      {}", shown.kind))?;
+    output.line(&format!("trees     {}", shown.trees.join(", ")))?;
+    output.line(&format!("content   {} in {} entries", shown.content(), shown.entries))?;
+    let (packed, opened) = (size(shown.packed_bytes), size(shown.opened_bytes));
+    output.line(&format!("size      {packed}, {opened} when opened"))?;
+    output.line(&format!(
+        "made for  {} repositories, recipe {}, profile {}",
+        shown.object_format, shown.recipe, shown.profile
+    ))?;
+    output.line(&format!(
+        "signed    {}",
+        shown
+            .signer
+            .as_deref()
+            .map_or("by nobody".to_owned(), |key| format!("by {key}"))
+    ))?;
+    Ok(Found::Something)
+}
+
+/// Whose bundles are taken: anybody's, or those of a key given as digits or as a file.
+pub(super) fn trust_of(key: Option<&str>) -> Result<Trust> {
+    let Some(key) = key else {
+        return Ok(Trust::Anybody);
+    };
+    if let Ok(public) = PublicKey::parse(key) {
+        return Ok(Trust::Only(public));
+    }
+    let text = fs::read_to_string(key).with_context(|| format!("{key} is neither a public key nor a file with one"))?;
+    Ok(Trust::Only(
+        PublicKey::parse(&text).with_context(|| format!("cannot use {key}"))?,
+    ))
+}
+
+fn open(path: &Path) -> Result<Box<dyn Read>> {
+    if path == Path::new("-") {
+        return Ok(Box::new(std::io::stdin().lock()));
+    }
+    let file = open_plain(path).with_context(|| format!("cannot read {} (- reads standard input)", path.display()))?;
+    Ok(Box::new(file))
+}
+
+/// Of standard input nobody knows.
+fn n_bytes_of(path: &Path) -> Option<u64> {
+    let found = fs::metadata(path).ok().filter(|_| path != Path::new("-"))?;
+    Some(found.len())
+}
+
+/// So many bytes, for people.
+pub(super) fn size(n_bytes: u64) -> String {
+    match n_bytes {
+        0..1_000_000 => format!("{:.1} kB", n_bytes as f64 / 1e3),
+        _ => format!("{:.1} MB", n_bytes as f64 / 1e6),
+    }
+}

@@ -1,0 +1,478 @@
+//! `codescout index`
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::args::{Global, HistoryVersions, IndexArgs};
+use super::progress::CliProgress;
+use super::render::{Output, one_line};
+use super::{Found, IDLE, INTERRUPTED};
+use crate::git::{RefKind, is_in_operation};
+use crate::index::RowKind;
+use crate::ingest::{CaughtUp, Maker, Outcome, Shared, TraceOutcome};
+use crate::model::{CommitId, TreeId};
+use crate::remote::Resettled;
+use crate::session::Workspace;
+use crate::sidecar::PastVersions;
+
+/// Refs move in bursts, as in a rebase or fetch: the index follows when they have been still for so long.
+const QUIET: Duration = Duration::from_millis(300);
+
+#[derive(Debug, Serialize)]
+struct IndexOut {
+    revisions: Vec<RevisionOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<HistoryOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vectors: Option<VectorsOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sparse_vectors: Option<VectorsOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shared: Option<SharedOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shared_sparse: Option<SharedOut>,
+}
+
+/// What was made with a model beside the built-in one.
+#[derive(Debug, Serialize)]
+struct VectorsOut {
+    model: String,
+    chunks: usize,
+    new: usize,
+    taken: usize,
+    missing: usize,
+    withheld: usize,
+    took_ms: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped_because: Option<String>,
+}
+
+/// What was put to where clones share their vectors.
+#[derive(Debug, Serialize)]
+struct SharedOut {
+    server: String,
+    chunks: usize,
+    new: usize,
+    found: usize,
+    missing: usize,
+    took_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped_because: Option<String>,
+}
+
+/// What was recorded of commits.
+#[derive(Debug, Serialize)]
+struct HistoryOut {
+    new_commits: u32,
+    new_changes: u64,
+    commits: u32,
+    bytes: u64,
+    took_ms: u64,
+    search_bytes: u64,
+    past_versions: usize,
+    new_past_versions: usize,
+    past_took_ms: u64,
+    searchable_after_ms: u64,
+    traced_commits: u32,
+    traced_changes: usize,
+    trace_took_ms: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct RevisionOut {
+    #[serde(rename = "ref")]
+    reference: String,
+    tree: Option<String>,
+    looked_at_files: usize,
+    new_blobs: usize,
+    new_chunks: usize,
+    text_bytes: u64,
+    took_ms: u64,
+    interrupted: bool,
+}
+
+impl VectorsOut {
+    fn told(&self) -> String {
+        let seconds = self.took_ms as f64 / 1e3;
+        format!(
+            "{} new of {} chunks by {} in {seconds:.2} s ({:.0} a second); {}{} missing",
+            self.new,
+            self.chunks,
+            self.model,
+            self.new as f64 / seconds.max(1e-3),
+            match self.taken {
+                0 => String::new(),
+                taken => format!("{taken} taken from other clones; "),
+            },
+            self.missing
+        )
+    }
+}
+
+impl SharedOut {
+    fn told(&self, noun: &str) -> String {
+        let seconds = self.took_ms as f64 / 1e3;
+        let found = match self.found {
+            0 => String::new(),
+            found => format!("{found} found there, "),
+        };
+        format!(
+            "shared: {} of {} {noun} put to {} in {seconds:.2} s ({:.0} a second), {found}{} missing",
+            self.new,
+            self.chunks,
+            self.server,
+            self.new as f64 / seconds.max(1e-3),
+            self.missing
+        )
+    }
+}
+
+/// Says what became of the vectors of one maker.
+fn told_vectors(maker: Maker<'_>, caught_up: CaughtUp, output: &mut Output) -> Result<VectorsOut> {
+    let mut vectors = VectorsOut {
+        model: maker.profile().model.clone(),
+        chunks: caught_up.n_docs,
+        new: caught_up.n_embedded,
+        taken: caught_up.n_taken,
+        missing: caught_up.n_left,
+        withheld: caught_up.n_withheld,
+        took_ms: caught_up.elapsed.as_millis() as u64,
+        notes: maker.notes(),
+        stopped_because: caught_up.stopped,
+    };
+    if caught_up.n_withheld > 0 {
+        let note = "chunks of files that hold secrets by their names were sent to nobody";
+        vectors.notes.push(format!("{} {note}", caught_up.n_withheld));
+    }
+    if let Some(why) = caught_up.not_taken {
+        vectors
+            .notes
+            .push(format!("vectors of other clones were not taken: {why}"));
+    }
+    let noun = maker.kind().noun();
+    if !output.json {
+        output.line(&format!("{noun}: {}", one_line(&vectors.told())))?;
+    }
+    for note in &vectors.notes {
+        output.remark(note);
+    }
+    if let Some(why) = &vectors.stopped_because {
+        output.remark(&format!("{} chunks have no {noun} yet: {why}", vectors.missing));
+    }
+    Ok(vectors)
+}
+
+/// Says what became of sharing the vectors of one kind.
+fn tell_shared(
+    workspace: &Workspace,
+    kind: RowKind,
+    shared: Shared,
+    answer: &mut IndexOut,
+    output: &mut Output,
+) -> Result<()> {
+    let told = SharedOut {
+        server: workspace.sharing_host().unwrap_or_default(),
+        chunks: shared.n_docs,
+        new: shared.n_put,
+        found: shared.n_found,
+        missing: shared.n_left,
+        took_ms: shared.elapsed.as_millis() as u64,
+        stopped_because: shared.stopped,
+    };
+    let noun = kind.noun();
+    if !output.json {
+        output.line(&one_line(&told.told(noun)))?;
+    }
+    if let Some(why) = &told.stopped_because {
+        output.remark(&format!("{} {noun} are not shared yet: {why}", told.missing));
+    }
+    if shared.interrupted {
+        if output.json {
+            output.json(&told)?;
+        }
+        output.flush()?;
+        anyhow::bail!("interrupted; the next codescout index goes on with sharing vectors");
+    }
+    match kind {
+        RowKind::Dense => answer.shared = Some(told),
+        RowKind::Sparse => answer.shared_sparse = Some(told),
+    }
+    Ok(())
+}
+
+pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, output: &mut Output) -> Result<Found> {
+    let mut indexer = Indexer {
+        workspace,
+        progress: CliProgress::new(global.quiet),
+        history: args.history.map(|versions| {
+            versions.map(|versions| match versions {
+                HistoryVersions::Last => PastVersions::Last,
+                HistoryVersions::All => PastVersions::All,
+            })
+        }),
+        records_branches: args.revisions.is_empty() && global.reference == "WORKTREE",
+        done: HashMap::new(),
+    };
+    if args.new_collection {
+        let resettled = workspace.resettle_collections(&INTERRUPTED)?;
+        let is_quiet = output.json;
+        for resettled in resettled.iter().filter(|_| !is_quiet) {
+            output.line(&match resettled {
+                Resettled::InPlace { collection } => format!("settings of {collection} changed"),
+                Resettled::Copied { collection, n_points } => format!("{n_points} vectors moved to {collection}"),
+            })?;
+        }
+    }
+    if !args.watch {
+        let answer = indexer.update(&revisions(workspace, global, args)?, output)?;
+        if output.json {
+            output.json(&answer)?;
+        }
+        indexer.collect_if_due(output)?;
+        return Ok(Found::Something);
+    }
+    // Watched before the first update, so that nothing moves unseen in between.
+    let watch = workspace.repository.watch_refs()?;
+    loop {
+        let updated = revisions(workspace, global, args).and_then(|revisions| indexer.update(&revisions, output));
+        match updated {
+            Ok(answer) if output.json && !answer.revisions.is_empty() => output.json(&answer)?,
+            Ok(_) => {}
+            // A branch that is gone, a full disk: the next move may find it mended.
+            Err(error) if !INTERRUPTED.load(Ordering::Relaxed) => output.error(&error),
+            Err(error) => return Err(error),
+        }
+        indexer.collect_if_due(output)?;
+        IDLE.store(true, Ordering::SeqCst);
+        if INTERRUPTED.load(Ordering::SeqCst) {
+            anyhow::bail!("interrupted");
+        }
+        watch.wait(QUIET)?;
+        // What a rebase, merge or bisect passes through is not worth it; its end moves something too.
+        while is_in_operation(workspace.repository.git_dir()) {
+            watch.wait(QUIET)?;
+        }
+        IDLE.store(false, Ordering::SeqCst);
+    }
+}
+
+/// The revisions to index: those named, every local branch, or what `--ref` says.
+fn revisions(workspace: &Workspace, global: &Global, args: &IndexArgs) -> Result<Vec<String>> {
+    let mut revisions = args.revisions.clone();
+    if args.all_branches {
+        let refs = workspace.repository.refs()?.into_iter();
+        let branches = refs.filter(|found| found.kind == RefKind::Branch);
+        revisions.extend(branches.map(|branch| branch.name.to_string()));
+    }
+    if revisions.is_empty() {
+        revisions.push(global.reference.clone());
+    }
+    Ok(revisions)
+}
+
+struct Indexer<'w> {
+    workspace: &'w Workspace,
+    progress: CliProgress,
+    /// Whether history is asked for, and with which past versions of files.
+    history: Option<Option<PastVersions>>,
+    /// Whether no revision was named, so that history is that of all local branches.
+    records_branches: bool,
+    /// The tree that each revision had when it was last told about.
+    done: HashMap<String, TreeId>,
+}
+
+impl Indexer<'_> {
+    /// Indexes revisions, less those whose tree is the one of the last time.
+    fn update(&mut self, revisions: &[String], output: &mut Output) -> Result<IndexOut> {
+        let mut answer = IndexOut {
+            revisions: Vec::new(),
+            history: None,
+            vectors: None,
+            sparse_vectors: None,
+            shared: None,
+            shared_sparse: None,
+        };
+        let mut tips = Vec::new();
+        for reference in revisions {
+            let done = self.done.get(reference);
+            if done.is_some() && done == self.workspace.target(reference)?.map(|target| target.tree).as_ref() {
+                continue;
+            }
+            let ingested = self
+                .workspace
+                .ingest_revision(reference, &self.progress, &INTERRUPTED)?;
+            let Some((target, outcome)) = ingested else {
+                if !output.json {
+                    output.line("no commits yet: nothing to index")?;
+                }
+                continue;
+            };
+            if !output.json {
+                let rate = outcome.n_text_bytes as f64 / 1e6 / outcome.elapsed.as_secs_f64().max(1e-9);
+                output.line(&match outcome.n_new_blobs {
+                    n_blobs if outcome.interrupted => {
+                        format!(
+                            "{reference}: interrupted; {n_blobs} new blobs are kept, the next run goes on from there"
+                        )
+                    }
+                    0 => format!("{reference}: up to date ({})", target.tree.0.short(12)),
+                    n_blobs => format!(
+                        "{reference}: {n_blobs} new blobs, {} new chunks, {:.1} MB in {:.2} s ({rate:.1} MB/s)",
+                        outcome.n_new_chunks,
+                        outcome.n_text_bytes as f64 / 1e6,
+                        outcome.elapsed.as_secs_f64(),
+                    ),
+                })?;
+            }
+            answer.revisions.push(RevisionOut {
+                reference: reference.clone(),
+                tree: Some(target.tree.to_string()),
+                looked_at_files: outcome.n_files,
+                new_blobs: outcome.n_new_blobs,
+                new_chunks: outcome.n_new_chunks,
+                text_bytes: outcome.n_text_bytes,
+                took_ms: outcome.elapsed.as_millis() as u64,
+                interrupted: outcome.interrupted,
+            });
+            if outcome.interrupted {
+                if output.json {
+                    output.json(&answer)?;
+                }
+                output.flush()?;
+                anyhow::bail!("interrupted; what was indexed so far is kept");
+            }
+            self.done.insert(reference.clone(), target.tree);
+            tips.extend(target.commit);
+        }
+        answer.history = self.record(tips, output)?;
+        let n_uploaded = self.catch_up(&mut answer, output)?;
+        self.share(&n_uploaded, &mut answer, output)?;
+        Ok(answer)
+    }
+
+    /// Makes the vectors of the models that are in use beside the built-in one. A server that is away is no failure of the index.
+    /// Returns how many of each kind were shared as they were made.
+    fn catch_up(&self, answer: &mut IndexOut, output: &mut Output) -> Result<HashMap<RowKind, usize>> {
+        let mut n_uploaded = HashMap::new();
+        let trees: Vec<TreeId> = self.done.values().copied().collect();
+        output.flush()?;
+        for (maker, mut caught_up) in self.workspace.catch_up(&trees, &self.progress, &INTERRUPTED)? {
+            let put_away = caught_up.put_away.take();
+            n_uploaded.insert(maker.kind(), caught_up.n_uploaded);
+            let interrupted = caught_up.interrupted;
+            let vectors = told_vectors(maker, caught_up, output)?;
+            if interrupted {
+                if output.json {
+                    output.json(&vectors)?;
+                }
+                output.flush()?;
+                anyhow::bail!("interrupted; the vectors that were made are kept");
+            }
+            match maker {
+                Maker::Dense(_) => answer.vectors = Some(vectors),
+                Maker::Sparse(_) => answer.sparse_vectors = Some(vectors),
+            }
+            if let Some(shared) = put_away {
+                tell_shared(self.workspace, maker.kind(), shared, answer, output)?;
+            }
+        }
+        Ok(n_uploaded)
+    }
+
+    /// Puts vectors to where clones share them. A server that is away is no failure of the index.
+    fn share(&self, n_uploaded: &HashMap<RowKind, usize>, answer: &mut IndexOut, output: &mut Output) -> Result<()> {
+        let trees: Vec<TreeId> = self.done.values().copied().collect();
+        output.flush()?;
+        for (kind, shared) in self.workspace.share_vectors(&trees, &self.progress, &INTERRUPTED)? {
+            let shared = shared.with_own(n_uploaded.get(&kind).copied().unwrap_or_default());
+            tell_shared(self.workspace, kind, shared, answer, output)?;
+        }
+        Ok(())
+    }
+
+    /// Records commits: when it is asked for, and where it was asked for before.
+    fn record(&self, mut tips: Vec<CommitId>, output: &mut Output) -> Result<Option<HistoryOut>> {
+        let recorded = if self.history.is_some() {
+            if self.records_branches {
+                tips.extend(self.workspace.branch_tips()?);
+            }
+            Some(self.workspace.record_history(&tips, &self.progress, &INTERRUPTED)?)
+        } else {
+            self.workspace.record_new_commits(&tips, &self.progress, &INTERRUPTED)?
+        };
+        let Some(outcome) = recorded else {
+            return Ok(None);
+        };
+        let (mut traced, mut past) = (TraceOutcome::default(), Outcome::default());
+        if let Some(versions) = self.history {
+            traced = self.workspace.trace_history(&self.progress, &INTERRUPTED)?;
+            past = self.workspace.index_past(versions, &self.progress, &INTERRUPTED)?;
+        }
+        if !output.json && (self.history.is_some() || outcome.n_new_commits > 0) {
+            let seconds = outcome.elapsed.as_secs_f64();
+            output.line(&format!(
+                "history: {} new commits with {} changed paths in {seconds:.2} s ({:.0} commits/s), searchable after {:.2} s; \
+                 {} commits in {:.1} MB, {:.1} MB for search",
+                outcome.n_new_commits,
+                outcome.n_new_changes,
+                f64::from(outcome.n_new_commits) / seconds.max(1e-9),
+                outcome.searchable_after.as_secs_f64(),
+                outcome.n_commits,
+                outcome.n_bytes as f64 / 1e6,
+                outcome.n_search_bytes as f64 / 1e6,
+            ))?;
+        }
+        if !output.json && traced.n_new_commits > 0 {
+            output.line(&format!(
+                "definitions: traced through {} commits with {} changed source files in {:.2} s; {:.1} MB",
+                traced.n_new_commits,
+                traced.n_changes,
+                traced.elapsed.as_secs_f64(),
+                traced.n_bytes as f64 / 1e6,
+            ))?;
+        }
+        if !output.json && past.n_new_blobs > 0 {
+            output.line(&format!(
+                "past versions: {} new of {} with {} new chunks in {:.2} s",
+                past.n_new_blobs,
+                past.n_files,
+                past.n_new_chunks,
+                past.elapsed.as_secs_f64(),
+            ))?;
+        }
+        Ok(Some(HistoryOut {
+            new_commits: outcome.n_new_commits,
+            new_changes: outcome.n_new_changes,
+            commits: outcome.n_commits,
+            bytes: outcome.n_bytes,
+            took_ms: outcome.elapsed.as_millis() as u64,
+            search_bytes: outcome.n_search_bytes,
+            past_versions: past.n_files,
+            new_past_versions: past.n_new_blobs,
+            past_took_ms: past.elapsed.as_millis() as u64,
+            searchable_after_ms: outcome.searchable_after.as_millis() as u64,
+            traced_commits: traced.n_new_commits,
+            traced_changes: traced.n_changes,
+            trace_took_ms: traced.elapsed.as_millis() as u64,
+        }))
+    }
+
+    /// Throws away garbage if it is time; after the answer, so that nobody waits for it.
+    fn collect_if_due(&self, output: &mut Output) -> Result<()> {
+        output.flush()?;
+        let indexed: Vec<TreeId> = self.done.values().copied().collect();
+        // A failure is none of the index that was asked for.
+        match self.workspace.collect_if_due(&indexed, &self.progress, &INTERRUPTED) {
+            Ok(Some(collected)) => tracing::info!(?collected.bytes, collected.rewrote, "collected garbage"),
+            Ok(None) => {}
+            Err(error) => tracing::warn!("garbage was not collected: {error:#}"),
+        }
+        Ok(())
+    }
+}

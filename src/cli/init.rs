@@ -1,0 +1,116 @@
+//! `codescout init`
+
+use std::io::{IsTerminal, stdin};
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use super::args::{Global, InitArgs};
+use super::input::read_line;
+use super::progress::CliProgress;
+use super::render::{Output, one_line};
+use super::{Found, INTERRUPTED};
+use crate::session::Workspace;
+use crate::setup::hooks::{self, Wishes};
+
+#[derive(Debug, Serialize)]
+struct InitOut {
+    repo: String,
+    sidecar: String,
+    tree: Option<String>,
+    new_blobs: usize,
+    new_chunks: usize,
+    /// Whether git calls all hooks now.
+    hooks: bool,
+    /// What to try next, as commands.
+    next: Vec<&'static str>,
+}
+
+const INSTALL_HOOKS: &str = "codescout hooks install";
+
+/// What there is to try, each with what it is for.
+const NEXT: [(&str, &str); 5] = [
+    ("codescout search \"where are errors shown\"", "ask in your own words"),
+    ("codescout outline", "what is in this repository"),
+    (
+        INSTALL_HOOKS,
+        "keep the index fresh in the background, so that no question waits for it",
+    ),
+    ("codescout install --list", "agents that could ask too, over MCP"),
+    ("codescout doctor", "whether all is well"),
+];
+
+pub(super) fn run(workspace: &Workspace, global: &Global, args: &InitArgs, output: &mut Output) -> Result<Found> {
+    let repository = &workspace.repository;
+    let root = repository.place();
+    let mut answer = InitOut {
+        repo: root.display().to_string(),
+        sidecar: workspace.sidecar_root().display().to_string(),
+        tree: None,
+        new_blobs: 0,
+        new_chunks: 0,
+        hooks: hooks::status(repository, workspace.sidecar_root()).is_installed(),
+        next: NEXT.map(|(command, _)| command).to_vec(),
+    };
+    if let Some(target) = workspace.target(&global.reference)? {
+        let outcome = workspace.ingest(target, &CliProgress::new(global.quiet), &INTERRUPTED)?;
+        if outcome.interrupted {
+            anyhow::bail!("interrupted; what was indexed so far is kept");
+        }
+        answer.tree = Some(target.tree.to_string());
+        answer.new_blobs = outcome.n_new_blobs;
+        answer.new_chunks = outcome.n_new_chunks;
+    }
+    if !answer.hooks && is_hooks_wanted(args, output)? {
+        let advice = install_hooks(workspace)?;
+        answer.hooks = advice.is_empty();
+        advice.iter().for_each(|line| output.remark(line));
+    }
+    if output.json {
+        output.json(&answer)?
+    } else {
+        show(&answer, output)?
+    }
+    Ok(Found::Something)
+}
+
+/// Whether to install the hooks: as the flags say, else as somebody at a terminal does.
+fn is_hooks_wanted(args: &InitArgs, output: &mut Output) -> Result<bool> {
+    if args.hooks || args.no_hooks || output.json || !stdin().is_terminal() || !output.is_terminal() {
+        return Ok(args.hooks);
+    }
+    output.put("install git hooks that keep the index fresh in the background? [y/N] ")?;
+    output.flush()?;
+    let line = read_line()?;
+    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+}
+
+/// Installs the hooks; gives what the user has to do where a manager has its own ways.
+fn install_hooks(workspace: &Workspace) -> Result<Vec<String>> {
+    let program = std::env::current_exe().context("cannot tell where this program stands")?;
+    let plan = hooks::install(&workspace.repository, &program, Wishes::default())?;
+    plan.apply()?;
+    Ok(plan.advice)
+}
+
+fn show(answer: &InitOut, output: &mut Output) -> Result<()> {
+    output.line(&match (&answer.tree, answer.new_blobs) {
+        (None, _) => "no commit yet: files on disk are searched as they are".to_owned(),
+        (Some(_), 0) => "the index is up to date".to_owned(),
+        (Some(_), n_blobs) => format!("indexed {n_blobs} files in {} pieces", answer.new_chunks),
+    })?;
+    let sidecar = one_line(&answer.sidecar);
+    output.line(&format!(
+        "it is kept in {sidecar}, out of git, and can be deleted at any time"
+    ))?;
+    if answer.hooks {
+        output.line("hooks are installed; codescout hooks uninstall takes them away again")?;
+    }
+    output.line("next:")?;
+    for (command, purpose) in NEXT {
+        if !(answer.hooks && command == INSTALL_HOOKS) {
+            output.line(&format!("  {command:<44} {purpose}"))?;
+        }
+    }
+    Ok(())
+}

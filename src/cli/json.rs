@@ -1,0 +1,19 @@
+//! The shapes of `--json` that every command has, as described in `docs/cli.md`.
+
+use serde::Serialize;
+
+pub(super) use crate::ops::{Hinted, ProvenanceOut};
+use crate::session::{self, Door};
+
+/// A failure.
+#[derive(Debug, Serialize)]
+pub(super) struct ErrorOut {
+    pub(super) error: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) hint: Option<String>,
+}
+
+/// What to do about an error.
+pub(super) fn hint(error: &anyhow::Error) -> Option<String> {
+    session::hint(error, Door::Shell)
+}

@@ -1,0 +1,200 @@
+//! The command line: one file per subcommand.
+
+mod args;
+mod blame;
+mod ci;
+mod completions;
+mod config;
+mod diff;
+mod doctor;
+mod eval;
+mod export;
+mod gc;
+mod grep;
+mod history;
+mod hooks;
+mod import;
+mod index;
+mod init;
+mod input;
+mod install;
+mod json;
+mod outline;
+mod progress;
+mod push;
+mod read;
+mod render;
+mod search;
+mod search_commits;
+mod serve;
+mod signals;
+mod status;
+mod symbol;
+mod verify;
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::panic::AssertUnwindSafe;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Parser;
+
+use self::args::{Args, Command, Global};
+use self::json::Hinted;
+use self::render::Output;
+use crate::config::{Environment, Overrides};
+use crate::session::Workspace;
+use crate::sidecar::failpoint;
+
+/// Set by Ctrl-C and by a request to end; long work looks at it and keeps what was done.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// Set while nothing is under way that could be stopped half-way: an interrupt then ends the process at once.
+static IDLE: AtomicBool = AtomicBool::new(false);
+
+/// What a command found; decides the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// Exit code 0.
+    Something,
+    /// Exit code 1.
+    Nothing,
+    /// Exit code 2: what is left to do was said.
+    Unfinished,
+}
+
+/// Runs the program: 0 found, 1 nothing found, 2 failed, 130 interrupted, 143 asked to end.
+pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let args = match Args::try_parse_from(args) {
+        Ok(args) => args,
+        Err(error) => return usage_exit(&error),
+    };
+    let mut output = Output::new(args.global.no_color, args.global.json, args.global.quiet);
+    start_logging(&args.global);
+    signals::catch();
+    match arm_fail_point()
+        .and_then(|()| run_caught(&args, &mut output))
+        .and_then(|found| Ok((output.flush()?, found).1))
+    {
+        Ok(Found::Something) => ExitCode::SUCCESS,
+        Ok(Found::Nothing) => ExitCode::from(1),
+        Ok(Found::Unfinished) => ExitCode::from(2),
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(_) if INTERRUPTED.load(Ordering::Relaxed) => ExitCode::from(signals::exit_code()),
+        Err(error) => {
+            output.error(&error);
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn arm_fail_point() -> anyhow::Result<()> {
+    if let Some(wanted) = Environment::read().fail_at {
+        failpoint::arm(&wanted)?;
+    }
+    Ok(())
+}
+
+/// Turns a panic of `run` into an error of the command, exit code included. gix panics on some files that it does not expect.
+/// Panics of other threads are reported as usual.
+fn run_caught(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
+    let caller = std::thread::current().id();
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if std::thread::current().id() == caller {
+            tracing::debug!("{panic}");
+        } else {
+            report(panic);
+        }
+    }));
+    let ended = std::panic::catch_unwind(AssertUnwindSafe(|| run(args, output)));
+    ended.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Err(Hinted {
+            message: format!(
+                "a fault of the program: {}",
+                text.unwrap_or_else(|| "no message".to_owned())
+            ),
+            hint: "git fsck tells whether the repository is damaged; with -vv the place of the fault is told"
+                .to_owned(),
+        }
+        .into())
+    })
+}
+
+fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
+    let open = |overrides: &Overrides| Workspace::open(&args.global.repo, overrides);
+    match &args.command {
+        Command::Index(index) => index::run(&open(&Overrides::default())?, &args.global, index, output),
+        Command::Search(search) => {
+            let overrides = Overrides {
+                limit: search.page.limit,
+                ..Overrides::default()
+            };
+            search::run(&open(&overrides)?, &args.global, search, output)
+        }
+        Command::Grep(grep) => grep::run(&open(&Overrides::default())?, &args.global, grep, output),
+        Command::Read(read) => read::run(&open(&Overrides::default())?, &args.global, read, output),
+        Command::Symbol(symbol) => symbol::run(&open(&Overrides::default())?, &args.global, symbol, output),
+        Command::Outline(outline) => outline::run(&open(&Overrides::default())?, &args.global, outline, output),
+        Command::History(history) => history::run(&open(&Overrides::default())?, &args.global, history, output),
+        Command::Blame(blame) => blame::run(&open(&Overrides::default())?, &args.global, blame, output),
+        Command::Diff(diff) => diff::run(&open(&Overrides::default())?, &args.global, diff, output),
+        Command::Hooks(hooks) => hooks::run(&args.global, hooks, output),
+        Command::Config(config) => config::run(&args.global, config, output),
+        Command::Completions(completions) => completions::run(completions, output),
+        Command::Doctor(doctor) => doctor::run(&args.global, doctor, output),
+        Command::Init(init) => init::run(&open(&Overrides::default())?, &args.global, init, output),
+        Command::Install(install) => install::run(&args.global, install, output),
+        Command::Uninstall(install) => install::run_uninstall(&args.global, install, output),
+        Command::Eval(eval) => eval::run(&args.global, eval, output),
+        Command::Verify(verify) => verify::run(&open(&Overrides::default())?, &args.global, verify, output),
+        Command::Status(status) => status::run(&open(&Overrides::default())?, &args.global, status, output),
+        Command::Gc(gc) => gc::run(&open(&Overrides::default())?, &args.global, gc, output),
+        Command::Export(export) => export::run(&open(&Overrides::default())?, &args.global, export, output),
+        Command::Import(import) => import::run(&args.global, import, output),
+        Command::Ci(ci) => ci::run(&open(&Overrides::default())?, &args.global, ci, output),
+        Command::Push(push) => push::run(&open(&Overrides::default())?, &args.global, push, output),
+        Command::Pull(pull) => push::run_pull(&open(&Overrides::default())?, &args.global, pull, output),
+        Command::Serve(serve) => serve::run(&args.global, serve),
+    }
+}
+
+fn usage_exit(error: &clap::Error) -> ExitCode {
+    // Help and version are answers, on standard output; everything else is a failure.
+    let code = if error.use_stderr() { 2 } else { 0 };
+    match error.print() {
+        Ok(()) => ExitCode::from(code),
+        Err(_) => ExitCode::from(2),
+    }
+}
+
+fn start_logging(global: &Global) {
+    let default = match global.verbose {
+        _ if global.quiet => "error",
+        0 => "warn",
+        1 => "info",
+        _ => "debug",
+    };
+    let wanted = Environment::read()
+        .log
+        .unwrap_or_else(|| format!("codescout={default}"));
+    let filter = tracing_subscriber::EnvFilter::new(wanted);
+    // A second subscriber in one process is a test's business; the first one stays.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(!global.no_color && std::io::stderr().is_terminal())
+        .without_time()
+        .with_target(false)
+        .try_init();
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}

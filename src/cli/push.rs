@@ -1,0 +1,317 @@
+//! `codescout push`, `codescout pull`
+
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+
+use super::args::{Global, PullArgs, PushArgs};
+use super::export::read_key;
+use super::import::{of_vectors, size, trust_of};
+use super::json::Hinted;
+use super::progress::CliProgress;
+use super::render::{Output, one_line};
+use super::{Found, INTERRUPTED};
+use crate::git::{BoundError, Bounds, ExchangeError};
+use crate::ingest::{Audit, GivenCommits, PassedOver};
+use crate::session::Workspace;
+use crate::session::{Content, Purpose, PushPlan, Remote};
+use crate::session::{ImportOptions, ImportedBundle, Known};
+
+/// What a push may bring here, which are lists, and all that is there if the remote cannot leave it out.
+const MAX_BYTES: u64 = 2 << 30;
+/// What to do if it is too much.
+const MORE: &str = "--max-size lets more come: 8G, 500M";
+
+#[derive(Debug, Default, Serialize)]
+struct PushOut {
+    remote: String,
+    dry_run: bool,
+    pushed: bool,
+    blobs: usize,
+    vector_blobs: usize,
+    commits: usize,
+    bytes: u64,
+    parts_before: usize,
+    parts_after: usize,
+    took_ms: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct PullOut {
+    remote: String,
+    dry_run: bool,
+    pulled: bool,
+    parts: usize,
+    parts_there: usize,
+    bytes: u64,
+    new_blobs: usize,
+    new_chunks: usize,
+    new_vectors: usize,
+    new_commits: u32,
+    commits_passed_over: Option<String>,
+    vectors_passed_over: Option<String>,
+    commits_untrue: bool,
+    absent_blobs: usize,
+    compared_blobs: usize,
+    took_ms: u64,
+}
+
+pub(super) fn run(workspace: &Workspace, global: &Global, args: &PushArgs, output: &mut Output) -> Result<Found> {
+    let started = Instant::now();
+    let key = args.sign.as_deref().map(read_key).transpose()?;
+    let revisions = match args.revisions.as_slice() {
+        [] => vec![global.reference.clone()],
+        some => some.to_vec(),
+    };
+    let progress = CliProgress::new(global.quiet);
+    let mut known = workspace.known(&revisions, &progress, &INTERRUPTED)?;
+    if args.history {
+        known.given = Some(workspace.given_commits(&known.commits, &progress, &INTERRUPTED)?);
+    }
+    let purpose = if args.replace { Purpose::Replace } else { Purpose::Add };
+    let mut shelves = Vec::new();
+    for content in Content::all(workspace, args.history) {
+        let remote = Remote::open(workspace, &args.remote, content, purpose, bounds(MAX_BYTES)).map_err(hinted)?;
+        let plan = remote.plan_push(workspace, &known, key.as_ref())?;
+        shelves.push((remote, plan));
+    }
+    let is_empty = shelves.iter().all(|(_, plan)| plan.is_empty());
+    let is_wanted = !is_empty && !args.consent.dry_run;
+    let question = format!("Push the index of {}?", PushOut::of(&shelves, &known).what());
+    let goes = is_wanted && may(&question, args.consent.yes, output)?;
+    if goes {
+        for (remote, plan) in shelves.iter_mut().filter(|(_, plan)| !plan.is_empty()) {
+            remote.push_until_done(plan, workspace, &known, key.as_ref())?;
+        }
+    }
+    let answer = PushOut {
+        dry_run: args.consent.dry_run,
+        pushed: goes,
+        took_ms: started.elapsed().as_millis() as u64,
+        ..PushOut::of(&shelves, &known)
+    };
+    if output.json {
+        output.json(&answer)?;
+    } else {
+        let (what, remote) = (answer.what(), one_line(&answer.remote));
+        output.line(&match (is_empty, goes) {
+            (true, _) if key.is_some() => {
+                format!("{remote} has all of it, signed as it was when it was pushed: --replace puts it there anew")
+            }
+            (true, _) => format!("{remote} has all of it"),
+            (_, true) => format!("pushed the index of {what}; parts there now: {}", answer.parts_after),
+            _ if args.consent.dry_run => format!("would push the index of {what}"),
+            _ => "not pushed".to_owned(),
+        })?;
+    }
+    Ok(if is_wanted && !goes {
+        Found::Nothing
+    } else {
+        Found::Something
+    })
+}
+
+impl PushOut {
+    fn of(shelves: &[(Remote<'_>, PushPlan)], known: &Known) -> Self {
+        let mut told = Self::default();
+        for (remote, plan) in shelves {
+            let (n_blobs, n_bytes) = plan.cost();
+            match remote.content {
+                Content::Records => told.blobs += n_blobs,
+                Content::Rows(_) => told.vector_blobs += n_blobs,
+                Content::Commits if n_blobs == 0 => {}
+                Content::Commits => told.commits = known.given.as_ref().map_or(0, GivenCommits::n_commits),
+            }
+            told.remote = remote.address();
+            told.bytes += n_bytes;
+            told.parts_before += plan.n_parts.0;
+            told.parts_after += plan.n_parts.1;
+        }
+        told
+    }
+
+    /// What goes where, for people.
+    fn what(&self) -> String {
+        let vectors = match self.vector_blobs {
+            0 => String::new(),
+            n => format!(" and another model's vectors of {n}"),
+        };
+        let commits = match self.commits {
+            0 => String::new(),
+            n => format!(" and the record of {n} commits"),
+        };
+        format!(
+            "{} blobs{vectors}{commits} in {} to {}",
+            self.blobs,
+            size(self.bytes),
+            self.remote
+        )
+    }
+}
+
+pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, output: &mut Output) -> Result<Found> {
+    let started = Instant::now();
+    let options = ImportOptions {
+        trust: trust_of(args.trust.as_deref())?,
+        is_own: false,
+        audit: if args.compare_all { Audit::All } else { Audit::Sample },
+    };
+    let mut shelves = Vec::new();
+    for content in Content::all(workspace, args.history) {
+        let remote =
+            Remote::open(workspace, &args.remote, content, Purpose::Pull, bounds(args.max_size)).map_err(hinted)?;
+        let plan = remote.plan_pull(workspace, options.trust)?;
+        shelves.push((remote, plan));
+    }
+    let costs = shelves.iter().map(|(_, plan)| plan.cost());
+    let (parts, bytes) = costs.fold((0, 0), |sum, cost| (sum.0 + cost.0, sum.1 + cost.1));
+    let address = shelves.first().map(|(remote, _)| remote.address()).unwrap_or_default();
+    if bytes > args.max_size {
+        let message = format!(
+            "{address} has {parts} parts with {bytes} bytes, {} are allowed",
+            args.max_size
+        );
+        return Err(Hinted {
+            message,
+            hint: MORE.to_owned(),
+        }
+        .into());
+    }
+    let what = format!(
+        "{parts} part{} with {} from {address}",
+        if parts == 1 { "" } else { "s" },
+        size(bytes),
+    );
+    let is_wanted = parts > 0 && !args.consent.dry_run;
+    let goes = is_wanted && may(&format!("Pull {what}?"), args.consent.yes, output)?;
+    let progress = CliProgress::new(global.quiet);
+    let mut answer = PullOut {
+        remote: address,
+        dry_run: args.consent.dry_run,
+        pulled: goes,
+        parts,
+        parts_there: shelves.iter().map(|(remote, _)| remote.n_parts()).sum(),
+        bytes,
+        new_blobs: 0,
+        new_chunks: 0,
+        new_vectors: 0,
+        new_commits: 0,
+        commits_passed_over: None,
+        vectors_passed_over: None,
+        commits_untrue: false,
+        absent_blobs: 0,
+        compared_blobs: 0,
+        took_ms: 0,
+    };
+    let of_commits = shelves.iter().find(|(remote, _)| remote.content == Content::Commits);
+    if let Some((remote, plan)) = of_commits {
+        answer.commits_passed_over = match remote.n_parts() {
+            0 => Some("none is there: codescout push --history there makes one".to_owned()),
+            _ => plan.passed_over.as_ref().map(ToString::to_string),
+        };
+    }
+    if goes {
+        for (remote, plan) in &shelves {
+            if remote.content != Content::Records {
+                // Vectors are about chunks that are known.
+                workspace.ingest_revision(&global.reference, &progress, &INTERRUPTED)?;
+            }
+            let taken = remote.pull(plan, workspace, options, &progress, &INTERRUPTED);
+            taken.map_err(hinted)?.iter().for_each(|taken| answer.add(taken));
+        }
+        // What is left is built, so that the next question finds everything.
+        workspace.ingest_revision(&global.reference, &progress, &INTERRUPTED)?;
+    }
+    answer.took_ms = started.elapsed().as_millis() as u64;
+    if output.json {
+        output.json(&answer)?;
+    } else {
+        let remote = one_line(&answer.remote);
+        output.line(&match (parts, goes) {
+            (0, _) if answer.parts_there == 0 => {
+                format!("{remote} has no index for this build and these settings: codescout push there makes one")
+            }
+            (0, _) => format!("{remote} has nothing that is not known here{}", answer.of_commits()),
+            (_, true) => format!(
+                "pulled {what}: {} new blobs, {} new chunks{}{}",
+                answer.new_blobs,
+                answer.new_chunks,
+                of_vectors(answer.new_vectors, answer.vectors_passed_over.as_deref()),
+                answer.of_commits()
+            ),
+            _ if args.consent.dry_run => format!("would pull {what}"),
+            _ => "not pulled".to_owned(),
+        })?;
+    }
+    Ok(if is_wanted && !goes || answer.commits_untrue {
+        Found::Nothing
+    } else {
+        Found::Something
+    })
+}
+
+impl PullOut {
+    fn of_commits(&self) -> String {
+        match (&self.commits_passed_over, self.new_commits) {
+            (Some(why), 0) => format!("; the record of commits was passed over: {why}"),
+            (None, 0) => String::new(),
+            (None, n) => format!("; the record of {n} commits"),
+            (Some(why), n) => format!("; the record of {n} commits; another was passed over: {why}"),
+        }
+    }
+
+    fn add(&mut self, taken: &ImportedBundle) {
+        self.new_blobs += taken.imported.n_blobs;
+        self.new_chunks += taken.imported.n_docs;
+        self.new_vectors += taken.vectors.n_new;
+        self.vectors_passed_over = taken.vectors.passed_over.clone().or(self.vectors_passed_over.take());
+        match &taken.commits {
+            Some(Ok(commits)) => self.new_commits += commits.n_commits,
+            Some(Err(why)) => {
+                self.commits_passed_over = Some(why.to_string());
+                self.commits_untrue |= matches!(why, PassedOver::Untrue { .. });
+            }
+            None => {}
+        }
+        self.absent_blobs += taken.imported.n_absent_blobs;
+        self.compared_blobs += taken.imported.n_audited_blobs;
+    }
+}
+
+fn bounds(max_bytes: u64) -> Bounds<'static> {
+    Bounds {
+        max_bytes,
+        interrupt: &INTERRUPTED,
+    }
+}
+
+fn hinted(error: anyhow::Error) -> anyhow::Error {
+    let hint = match error.downcast_ref() {
+        Some(ExchangeError::Bound {
+            source: BoundError::TooMuch { .. },
+            ..
+        }) => MORE,
+        Some(ExchangeError::Foreign { .. }) => "codescout push --replace puts an index in its place",
+        Some(ExchangeError::NoRemote { .. }) => {
+            "the first word is a remote of this repository, or an address; revisions follow"
+        }
+        _ => return error,
+    };
+    Hinted {
+        message: format!("{error:#}"),
+        hint: hint.to_owned(),
+    }
+    .into()
+}
+
+/// Whether what was shown may be done.
+fn may(question: &str, yes: bool, output: &mut Output) -> Result<bool> {
+    if yes {
+        return Ok(true);
+    }
+    if output.json || !output.can_ask() {
+        bail!("{question} Say --yes, or --dry-run to see what would be done");
+    }
+    Ok(output.ask(question)?)
+}

@@ -1,0 +1,214 @@
+//! The only place that writes to the terminal: control characters removed, colours on a terminal alone.
+
+use std::io::{self, IsTerminal, Write};
+
+use anstyle::{AnsiColor, Effects, Style};
+
+use super::input::read_line;
+use crate::model::unprintable::{is_unprintable, json};
+
+/// Paths and names.
+pub(super) const STRONG: Style = Style::new().effects(Effects::BOLD);
+/// Positions and facts beside the point.
+pub(super) const FAINT: Style = Style::new().effects(Effects::DIMMED);
+/// What matched.
+pub(super) const MATCH: Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
+/// What is put in.
+pub(super) const ADDED: Style = AnsiColor::Green.on_default();
+/// Paths.
+pub(super) const PATH: Style = AnsiColor::Magenta.on_default();
+
+/// Standard output and error of one command.
+pub(super) struct Output {
+    out: io::BufWriter<anstream::AutoStream<io::Stdout>>,
+    has_color: bool,
+    has_text: bool,
+    pub(super) json: bool,
+    quiet: bool,
+}
+
+impl Output {
+    pub(super) fn new(no_color: bool, json: bool, quiet: bool) -> Self {
+        let choice = if no_color || json {
+            anstream::ColorChoice::Never
+        } else {
+            anstream::AutoStream::choice(&io::stdout())
+        };
+        Self {
+            out: io::BufWriter::new(anstream::AutoStream::new(io::stdout(), choice)),
+            has_color: choice != anstream::ColorChoice::Never,
+            has_text: false,
+            json,
+            quiet,
+        }
+    }
+
+    /// Writes text whose control characters are ours.
+    pub(super) fn put(&mut self, text: &str) -> io::Result<()> {
+        self.has_text |= !text.is_empty();
+        self.out.write_all(text.as_bytes()).map_err(on_stdout)
+    }
+
+    /// A line of ours.
+    pub(super) fn line(&mut self, text: &str) -> io::Result<()> {
+        self.put(text)?;
+        self.put("\n")
+    }
+
+    /// Foreign text in a style; what could steer a terminal is shown as an escape.
+    pub(super) fn styled(&self, style: Style, text: &str) -> String {
+        let text = sanitize(text);
+        if self.has_color {
+            format!("{style}{text}{style:#}")
+        } else {
+            text
+        }
+    }
+
+    /// The name of a path on one line, in a style.
+    pub(super) fn name(&self, style: Style, text: &str) -> String {
+        self.styled(style, &one_line(text))
+    }
+
+    /// Foreign text on one line with the given byte ranges in a style.
+    pub(super) fn marked(&self, style: Style, text: &[u8], spans: &[(u32, u32)]) -> String {
+        let mut marked = String::new();
+        let mut at = 0;
+        let piece = |from: usize, to: usize| one_line(&String::from_utf8_lossy(text.get(from..to).unwrap_or_default()));
+        for &(start, end) in spans.iter().filter(|_| self.has_color) {
+            let (start, end) = (start as usize, (end as usize).min(text.len()));
+            marked.push_str(&piece(at, start));
+            marked.push_str(&self.styled(style, &piece(start, end)));
+            at = end;
+        }
+        marked.push_str(&piece(at, text.len()));
+        marked
+    }
+
+    /// A remark on standard error, unless only errors are wanted.
+    pub(super) fn remark(&self, text: &str) {
+        if !self.quiet {
+            note(text);
+        }
+    }
+
+    /// Tells on standard error what makes an answer partial, after the answer.
+    pub(super) fn incomplete(&mut self, because: &[String]) -> io::Result<()> {
+        self.flush()?;
+        because.iter().for_each(|why| note(why));
+        Ok(())
+    }
+
+    /// A JSON value on a line of its own.
+    pub(super) fn json(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
+        let mut line = json(value)?;
+        line.push(b'\n');
+        self.bytes(&line)
+    }
+
+    /// Bytes as they are.
+    pub(super) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        // Beside the stream for text, which takes out what looks like a terminal's control sequences.
+        self.flush()?;
+        let mut out = io::stdout().lock();
+        out.write_all(bytes).and_then(|()| out.flush()).map_err(on_stdout)
+    }
+
+    /// Standard output for more bytes than are held in memory.
+    pub(super) fn raw(&mut self) -> io::Result<io::StdoutLock<'static>> {
+        self.flush()?;
+        Ok(io::stdout().lock())
+    }
+
+    /// Whether anything was written.
+    pub(super) fn has_text(&self) -> bool {
+        self.has_text
+    }
+
+    /// Whether somebody reads this on a terminal.
+    pub(super) fn is_terminal(&self) -> bool {
+        io::stdout().is_terminal()
+    }
+
+    /// Whether there is somebody to ask.
+    pub(super) fn can_ask(&self) -> bool {
+        io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Asks a question of ours; no answer is a no.
+    pub(super) fn ask(&mut self, question: &str) -> io::Result<bool> {
+        self.flush()?;
+        write!(io::stderr().lock(), "{question} [y/N] ")?;
+        let answer = read_line()?;
+        Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    }
+
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush().map_err(on_stdout)
+    }
+
+    /// The error with its causes; as JSON on standard output too, when that was asked for.
+    pub(super) fn error(&mut self, error: &anyhow::Error) {
+        let message = sanitize(&format!("{error:#}"));
+        let hint = super::json::hint(error);
+        if self.json {
+            let value = super::json::ErrorOut {
+                error: message.clone(),
+                hint: hint.clone(),
+            };
+            // Whoever closed standard output still gets the exit code.
+            let _ = self.json(&value).and_then(|()| self.flush());
+        }
+        let mut err = io::stderr().lock();
+        // Nothing is left to be told to somebody who closed standard error.
+        let _ = writeln!(err, "codescout: {message}");
+        if let Some(hint) = hint {
+            let _ = writeln!(err, "hint: {}", sanitize(&hint));
+        }
+    }
+}
+
+/// Says where it failed, which the system does not. The kind stays: a reader that has gone away is no failure.
+fn on_stdout(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot write standard output: {error}"))
+}
+
+/// A warning or remark on standard error.
+pub(super) fn note(text: &str) {
+    // As above: without standard error nobody wants to hear it.
+    let _ = writeln!(io::stderr().lock(), "codescout: {}", sanitize(text));
+}
+
+/// The text with unprintable characters, but for tab and newline, as `\u{…}` escapes.
+pub(super) fn sanitize(text: &str) -> String {
+    let is_safe = |c: char| c == '\n' || c == '\t' || !is_unprintable(c);
+    if text.chars().all(is_safe) {
+        return text.to_owned();
+    }
+    let escape = |c: char| {
+        if is_safe(c) {
+            c.to_string()
+        } else {
+            c.escape_unicode().to_string()
+        }
+    };
+    text.chars().map(escape).collect()
+}
+
+/// Like [`sanitize`], with line breaks as escapes too: what is shown stays on its line.
+pub(super) fn one_line(text: &str) -> String {
+    sanitize(text).replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_cannot_steer_a_terminal() {
+        assert_eq!(sanitize("a\x1b[31mb\tc\n"), "a\\u{1b}[31mb\tc\n");
+        assert_eq!(sanitize("x\u{202e}y"), "x\\u{202e}y");
+        assert_eq!(sanitize("x\u{200b}\u{e0041}y"), "x\\u{200b}\\u{e0041}y");
+        assert_eq!(sanitize("größe 漢字"), "größe 漢字");
+    }
+}

@@ -1,0 +1,27 @@
+//! `codescout serve`
+
+use anyhow::Result;
+
+use super::Found;
+use super::args::{BodiesArg, Global, ServeArgs};
+use crate::mcp::{self, Bodies, HttpOptions, ServeOptions};
+
+pub(super) fn run(global: &Global, args: &ServeArgs) -> Result<Found> {
+    mcp::serve(&ServeOptions {
+        repo: global.repo.clone(),
+        roots: args.roots.clone(),
+        bodies: match args.bodies {
+            BodiesArg::ByClient => Bodies::ByClient,
+            BodiesArg::Text => Bodies::Text,
+            BodiesArg::Structured => Bodies::Structured,
+            BodiesArg::Both => Bodies::Both,
+        },
+        http: args.http.clone().map(|address| HttpOptions {
+            address,
+            token_file: args.token_file.clone(),
+            no_token: args.no_token,
+            hosts: args.hosts.clone(),
+        }),
+    })?;
+    Ok(Found::Something)
+}

@@ -1,0 +1,150 @@
+//! The parameters that every question has, and what they mean.
+
+use std::fmt::Debug;
+
+use anyhow::Result;
+
+use super::arguments::{Kind, Parameter};
+use super::tool::Call;
+use crate::extract::DefinitionKind;
+use crate::ops::definition_kinds;
+use crate::query::{CursorKey, Tests};
+
+/// Results unless another number is asked for.
+pub(super) const DEFAULT_LIMIT: usize = 10;
+/// Results at most; more come page by page.
+pub(super) const MAX_LIMIT: u64 = 1_000;
+/// Size of an answer unless another is asked for.
+pub(super) const DEFAULT_MAX_TOKENS: usize = 2_000;
+/// Size of an answer at most: what clients take without cutting it themselves.
+pub(super) const MAX_CHARACTERS: usize = 40_000;
+/// How many characters count as a token.
+pub(super) const CHARACTERS_PER_TOKEN: usize = 4;
+
+pub(super) const REF: Parameter = Parameter::new("ref", Kind::Text, "default WORKTREE");
+pub(super) const REPO: Parameter = Parameter::new("repo", Kind::Text, "");
+pub(super) const PATH: Parameter = Parameter::new("path", Kind::Texts, "globs, !glob");
+const LANG: Parameter = Parameter::new("lang", Kind::Texts, "");
+const KIND: Parameter = Parameter::new("kind", Kind::Texts, "function, class, ...");
+const TESTS: Parameter = Parameter::new("tests", Kind::Choice(&["any", "no", "only"]), "");
+pub(super) const LIMIT: Parameter = Parameter::new("limit", Kind::Number(MAX_LIMIT), "0: all");
+pub(super) const MAX_TOKENS: Parameter = Parameter::new("max_tokens", Kind::Number(100_000), "");
+pub(super) const CURSOR: Parameter = Parameter::new("cursor", Kind::Text, "");
+pub(super) const DETAIL: Parameter = Parameter::new("detail", Kind::Choice(&["ids", "outline", "preview", "full"]), "");
+pub(super) const STALE: Parameter = Parameter::new("stale", Kind::Choice(&["warn", "error", "ignore"]), "");
+
+/// What every question has about files of a revision.
+pub(super) const OF_FILES: &[Parameter] = &[
+    REF, REPO, PATH, LANG, KIND, TESTS, LIMIT, MAX_TOKENS, CURSOR, DETAIL, STALE,
+];
+
+/// How much is told of each result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Detail {
+    /// Where it is.
+    Ids,
+    /// And what it is.
+    Outline,
+    /// And how it begins.
+    #[default]
+    Preview,
+    /// All of it.
+    Full,
+}
+
+/// What to do where the index is behind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Stale {
+    /// Answer from the files, and say so.
+    #[default]
+    Warn,
+    /// Fail.
+    Error,
+    /// Take what was seen last, and say so.
+    Ignore,
+}
+
+/// What a call asks for besides its own parameters.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// Which revision.
+    pub(super) reference: String,
+    /// Which files.
+    pub(super) paths: Vec<String>,
+    /// In which languages.
+    pub(super) langs: Vec<String>,
+    /// Whether tests.
+    pub(super) tests: Tests,
+    /// Kinds of definitions.
+    pub(super) kinds: Vec<DefinitionKind>,
+    /// How many results.
+    pub(super) limit: usize,
+    /// How many characters.
+    pub(super) characters: usize,
+    /// How much of each.
+    pub(super) detail: Detail,
+    /// What to do while the index is being built.
+    pub(super) stale: Stale,
+    /// Where to go on.
+    pub(super) cursor: Option<String>,
+    /// What cursors are bound to.
+    pub(super) question: String,
+}
+
+impl Asked {
+    /// From a call's arguments.
+    pub(super) fn of(call: &Call<'_>) -> Result<Self> {
+        let arguments = &call.arguments;
+        let max_tokens = match arguments.number("max_tokens") {
+            None | Some(0) => DEFAULT_MAX_TOKENS,
+            Some(max_tokens) => max_tokens,
+        };
+        Ok(Self {
+            reference: arguments.text("ref").unwrap_or("WORKTREE").to_owned(),
+            paths: arguments.texts("path"),
+            langs: arguments.texts("lang"),
+            tests: match arguments.text("tests") {
+                Some("no") => Tests::No,
+                Some("only") => Tests::Only,
+                _ => Tests::Any,
+            },
+            kinds: definition_kinds(&arguments.texts("kind"))?,
+            limit: match arguments.number("limit") {
+                None => DEFAULT_LIMIT,
+                Some(0) => MAX_LIMIT as usize,
+                Some(limit) => limit,
+            },
+            characters: (max_tokens.saturating_mul(CHARACTERS_PER_TOKEN)).clamp(400, MAX_CHARACTERS),
+            detail: match arguments.text("detail") {
+                Some("ids") => Detail::Ids,
+                Some("outline") => Detail::Outline,
+                Some("full") => Detail::Full,
+                _ => Detail::Preview,
+            },
+            stale: match arguments.text("stale") {
+                Some("error") => Stale::Error,
+                Some("ignore") => Stale::Ignore,
+                _ => Stale::Warn,
+            },
+            cursor: arguments.text("cursor").map(str::to_owned),
+            question: arguments.question(call.tool),
+        })
+    }
+
+    /// How many results were told before, of an answer that is about `state`.
+    pub(super) fn n_told(&self, state: impl Debug) -> Result<usize> {
+        match &self.cursor {
+            Some(cursor) => Ok(self.key(state).read(cursor)?.0 as usize),
+            None => Ok(0),
+        }
+    }
+
+    /// A cursor to what comes after so many results of an answer about `state`.
+    pub(super) fn cursor(&self, state: impl Debug, n_told: usize) -> String {
+        self.key(state).write((n_told as u32, 0))
+    }
+
+    fn key(&self, state: impl Debug) -> CursorKey {
+        CursorKey::of_state(&format!("{state:?}"), &self.question)
+    }
+}

@@ -1,0 +1,424 @@
+//! Which repositories a server speaks of: the one that it was started in, and those below the allowed roots.
+//!
+//! A repository is named by each call; there is no active one that calls at once could change for each other.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::Result;
+
+use super::desk::Desk;
+use super::failure::Failure;
+use crate::config::{Environment, Overrides};
+use crate::git::{OpenError, Repository};
+use crate::session::Workspace;
+
+/// Repositories whose views are held.
+const MAX_DESKS: usize = 8;
+/// Folders by which one repository is known.
+const MAX_FOLDERS: usize = 64;
+/// No honest path is longer.
+const MAX_PATH_BYTES: usize = 4096;
+
+/// Indexes that are in memory alone have no more bytes together. They take about 5 KiB a file, so that one of the largest repositories,
+/// of a hundred thousand files, has room, and a server that is left running does not grow with what it was asked once.
+const MAX_BYTES_IN_MEMORY: usize = 512 << 20;
+
+/// The repositories of a server.
+pub(super) struct Hub {
+    home: PathBuf,
+    roots: Vec<PathBuf>,
+    desks: Mutex<Vec<Held>>,
+}
+
+/// Repositories that were found.
+pub(super) struct Below {
+    /// Where they are.
+    pub(super) folders: Vec<PathBuf>,
+    /// Whether every folder was looked at.
+    pub(super) is_all: bool,
+}
+
+/// A desk, one for each work tree, whichever of its folders calls name.
+struct Held {
+    place: PathBuf,
+    marks: Vec<Mark>,
+    folders: Vec<Folder>,
+    desk: Arc<Desk>,
+}
+
+/// A folder by which a repository is known, and what stands there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Folder {
+    path: PathBuf,
+    marks: [Mark; 2],
+}
+
+impl Folder {
+    fn of(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            // A repository that is made there later is another one.
+            marks: [Mark::of(path.to_owned()), Mark::of(path.join(".git"))],
+        }
+    }
+}
+
+/// What a folder or file was when it was looked at: device, inode, and for a file its time and size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Mark {
+    path: PathBuf,
+    found: Option<(u64, u64, Option<SystemTime>, u64)>,
+}
+
+impl Mark {
+    fn of(path: PathBuf) -> Self {
+        let found = fs::metadata(&path).ok().map(|metadata| {
+            let is_file = metadata.is_file();
+            let time = metadata.modified().ok().filter(|_| is_file);
+            (
+                metadata.dev(),
+                metadata.ino(),
+                time,
+                if is_file { metadata.len() } else { 0 },
+            )
+        });
+        Self { path, found }
+    }
+
+    fn still_holds(&self) -> bool {
+        Self::of(self.path.clone()) == *self
+    }
+}
+
+impl Hub {
+    /// A hub whose calls are about the repository around `home`, unless they name another below one of `roots`.
+    pub(super) fn new(home: &Path, roots: &[PathBuf]) -> Result<Self> {
+        let roots = roots.iter().map(|root| {
+            fs::canonicalize(root).map_err(|error| anyhow::anyhow!("cannot use the root {}: {error}", root.display()))
+        });
+        Ok(Self {
+            home: fs::canonicalize(home).unwrap_or_else(|_| home.to_owned()),
+            roots: roots.collect::<Result<_>>()?,
+            desks: Mutex::default(),
+        })
+    }
+
+    /// Where a call without `repo` goes.
+    pub(super) fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// The folders in which other repositories may be named: those given at the start, and those of the user's settings.
+    pub(super) fn roots(&self) -> Vec<PathBuf> {
+        let mut roots = self.roots.clone();
+        if let Ok(home) = self.find(None) {
+            let set = &home.workspace.config.roots.value;
+            roots.extend(set.iter().filter_map(|root| fs::canonicalize(root).ok()));
+        }
+        roots
+    }
+
+    /// The repository that a call is about.
+    pub(super) fn desk(&self, repo: Option<&str>) -> Result<Arc<Desk>> {
+        let desk = self.find(repo)?;
+        self.forget_what_is_too_much();
+        Ok(desk)
+    }
+
+    /// Gives up indexes that are in memory alone, those that were not used for longest first.
+    fn forget_what_is_too_much(&self) {
+        let desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
+        let indexes = desks.iter().flat_map(|held| {
+            let indexes = held.desk.in_memory().into_iter();
+            indexes.map(|(tree, n_bytes)| (&held.desk, tree, n_bytes))
+        });
+        let indexes: Vec<_> = indexes.collect();
+        let sizes: Vec<usize> = indexes.iter().map(|(.., n_bytes)| *n_bytes).collect();
+        for (desk, tree, n_bytes) in indexes.iter().take(n_too_many(&sizes, MAX_BYTES_IN_MEMORY)) {
+            tracing::debug!(%tree, n_bytes, "an index in memory is given up");
+            desk.forget(*tree);
+        }
+    }
+
+    fn find(&self, repo: Option<&str>) -> Result<Arc<Desk>> {
+        let Some(named) = repo else {
+            return self.open(&self.home, &|| Ok(Desk::new(self.own()?, true)));
+        };
+        let folder = self.resolve(named)?;
+        if folder == self.home {
+            return self.find(None);
+        }
+        self.open(&folder, &|| self.checked(&folder, named))
+    }
+
+    /// The repository that the server was started in.
+    fn own(&self) -> Result<Workspace> {
+        let opened = Workspace::open(&self.home, &Overrides::default());
+        opened.map_err(|error| match error.downcast_ref() {
+            Some(OpenError::NotARepository { .. }) => {
+                let hint = match self.given_roots().as_str() {
+                    "" => "name a repository in repo; for that the server has to be started with --root DIR".to_owned(),
+                    roots => format!("name a repository in repo: its path below {roots}"),
+                };
+                Failure::new(format!("{error}, where the server was started"), hint).into()
+            }
+            _ => error,
+        })
+    }
+
+    fn given_roots(&self) -> String {
+        let roots: Vec<String> = self.roots.iter().map(|root| root.display().to_string()).collect();
+        roots.join(", ")
+    }
+
+    /// The other repositories that were asked about and are held.
+    pub(super) fn held(&self) -> Vec<PathBuf> {
+        let desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_home = |held: &Held| held.folders.iter().any(|folder| folder.path == self.home);
+        let others = desks.iter().filter(|held| !is_home(held));
+        others.map(|held| held.place.clone()).collect()
+    }
+
+    /// The work trees of the repository that the server was started in.
+    pub(super) fn work_trees(&self) -> Vec<PathBuf> {
+        let Ok(home) = Repository::discover(&self.home) else {
+            return Vec::new();
+        };
+        let linked = home.linked_work_trees();
+        home.main_work_dir().into_iter().chain(linked).collect()
+    }
+
+    /// The repositories below the roots, as far as they are found soon.
+    pub(super) fn below_roots(&self, interrupt: &AtomicBool) -> Below {
+        const MAX_FOLDERS: usize = 10_000;
+        const MAX_DEPTH: usize = 4;
+        let mut below = Below {
+            folders: Vec::new(),
+            is_all: true,
+        };
+        let mut waiting: Vec<(PathBuf, usize)> = self.roots().into_iter().map(|root| (root, 0)).collect();
+        let mut n_seen = 0;
+        while let Some((folder, depth)) = waiting.pop() {
+            n_seen += 1;
+            if n_seen > MAX_FOLDERS || interrupt.load(Ordering::Relaxed) {
+                below.is_all = false;
+                break;
+            }
+            let is_bare = folder.join("HEAD").is_file() && folder.join("objects").is_dir();
+            if is_bare || folder.join(".git").exists() {
+                below.folders.push(folder);
+                continue;
+            }
+            if depth == MAX_DEPTH {
+                below.is_all = false;
+                continue;
+            }
+            let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+            let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let is_hidden = |entry: &fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b".");
+            let folders = entries.filter(|entry| is_folder(entry) && !is_hidden(entry));
+            waiting.extend(folders.map(|entry| (entry.path(), depth + 1)));
+        }
+        below.folders.sort_unstable();
+        below
+    }
+
+    /// Stops every build, and waits a moment for them to keep what they have.
+    pub(super) fn stop(&self) {
+        const MOMENT: Duration = Duration::from_millis(400);
+        let end = Instant::now() + MOMENT;
+        let desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
+        let jobs: Vec<_> = desks.iter().flat_map(|held| held.desk.jobs.all()).collect();
+        desks.iter().for_each(|held| {
+            held.desk.jobs.stop(&held.desk.jobs.all());
+        });
+        for job in jobs {
+            let left = end.saturating_duration_since(Instant::now());
+            job.wait(left, &AtomicBool::new(false), &|_| {});
+        }
+    }
+
+    fn open(&self, folder: &Path, make: &dyn Fn() -> Result<Desk>) -> Result<Arc<Desk>> {
+        if let Some(desk) = self.held_desk(folder) {
+            return Ok(desk);
+        }
+        // Before it is opened, so that what happens meanwhile is noticed; without the lock: what is opened may ask for another desk, and
+        // takes a moment.
+        let known_by = Folder::of(folder);
+        let desk = Arc::new(make()?);
+        let place = desk.workspace.repository.place().to_owned();
+        let marks = marks(&desk.workspace);
+        let mut desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(first) = desks
+            .iter_mut()
+            .find(|other| other.place == place && other.marks == marks)
+        {
+            // Known by another folder, or a call at the same time was faster; two desks would build twice.
+            first.folders.retain(|known| known.path != folder);
+            if first.folders.len() >= MAX_FOLDERS {
+                first.folders.remove(0);
+            }
+            first.folders.push(known_by);
+            return Ok(Arc::clone(&first.desk));
+        }
+        desks.retain(|other| other.place != place);
+        if desks.len() >= MAX_DESKS {
+            desks.remove(0);
+        }
+        desks.push(Held {
+            place,
+            marks,
+            folders: vec![known_by],
+            desk: Arc::clone(&desk),
+        });
+        Ok(desk)
+    }
+
+    fn held_desk(&self, folder: &Path) -> Option<Arc<Desk>> {
+        let mut desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_folder = |known: &Folder| known.path == folder && known.marks.iter().all(Mark::still_holds);
+        let position = desks.iter().position(|held| held.folders.iter().any(of_folder))?;
+        if !desks[position].marks.iter().all(Mark::still_holds) {
+            return None;
+        }
+        let held = desks.remove(position);
+        let desk = Arc::clone(&held.desk);
+        desks.push(held);
+        Some(desk)
+    }
+
+    /// The folder that a call names: a path, or a name below a root. Links are followed before it is compared with the roots.
+    fn resolve(&self, named: &str) -> Result<PathBuf> {
+        let refused = |why: &str| self.refused(named, why);
+        if named.trim().is_empty() || named.len() > MAX_PATH_BYTES || named.chars().any(char::is_control) {
+            return Err(refused("it is not a path"));
+        }
+        let path = Path::new(named);
+        if named.starts_with('-') || path.components().any(|part| part == Component::ParentDir) {
+            return Err(refused("a path begins with no hyphen and holds no .."));
+        }
+        let candidates: Vec<PathBuf> = if path.is_absolute() {
+            vec![path.to_owned()]
+        } else {
+            self.roots().iter().map(|root| root.join(path)).collect()
+        };
+        let found = candidates.iter().find_map(|candidate| fs::canonicalize(candidate).ok());
+        // The same words for what is not there and what may not be seen: nobody shall learn which files there are.
+        found
+            .filter(|folder| folder == &self.home || self.is_allowed(folder) || self.is_relative(folder))
+            .ok_or_else(|| refused("no repository that may be asked about is there"))
+    }
+
+    fn is_allowed(&self, folder: &Path) -> bool {
+        self.roots().iter().any(|root| folder.starts_with(root))
+    }
+
+    /// Whether a folder belongs to the repository that the server was started in: its work tree, its git directory, or a work
+    /// tree that git lists as one of it.
+    fn is_relative(&self, folder: &Path) -> bool {
+        let Ok(home) = Repository::discover(&self.home) else {
+            return false;
+        };
+        let main = home.main_work_dir();
+        let places = [home.work_dir(), main.as_deref(), Some(home.common_dir())];
+        let is_inside = places.into_iter().flatten().any(|place| folder.starts_with(place));
+        is_inside
+            || home
+                .linked_work_trees()
+                .iter()
+                .any(|work_tree| folder.starts_with(work_tree))
+    }
+
+    /// A repository that may be asked about: all of it has to lie where that is allowed, so that a `.git` file, a link or borrowed objects
+    /// lead nowhere else. What is wrong with one is not told in its own words, which may be those of a file elsewhere.
+    fn checked(&self, folder: &Path, named: &str) -> Result<Desk> {
+        let home = Repository::discover(&self.home).ok();
+        let repository = match Repository::discover_foreign(folder) {
+            Err(error @ (OpenError::NotARepository { .. } | OpenError::Untrusted { .. })) => return Err(error.into()),
+            found => found.map_err(|_| self.refused(named, "it cannot be opened as a repository"))?,
+        };
+        if home.is_some_and(|home| repository.is_work_tree_of(&home)) {
+            return Ok(Desk::new(Workspace::open(folder, &Overrides::default())?, true));
+        }
+        // A clone below the work tree, a submodule, or a bare repository that came among its files is another one.
+        if !self.is_allowed(folder) {
+            return Err(self.refused(named, "it is not the repository that the server was started in"));
+        }
+        let roots = self.roots();
+        let is_allowed = |part: &Path| roots.iter().any(|root| part.starts_with(root)) || self.is_relative(part);
+        match repository.lies_within(&is_allowed) {
+            Ok(true) => Ok(Desk::new(Workspace::open_foreign(repository)?, false)),
+            Ok(false) => Err(self.refused(named, "a part of that repository lies outside the allowed roots")),
+            Err(_) => Err(self.refused(named, "it is not known where all of that repository lies")),
+        }
+    }
+
+    fn refused(&self, named: &str, why: &str) -> anyhow::Error {
+        let short: String = named.chars().take(80).collect();
+        let roots: Vec<String> = self.roots().iter().map(|root| root.display().to_string()).collect();
+        let hint = match (roots.is_empty(), Repository::discover(&self.home).is_ok()) {
+            (true, true) => "leave repo out; other repositories need: codescout serve --root DIR".to_owned(),
+            (true, false) => "repositories can be named when the server is started with --root DIR".to_owned(),
+            (false, true) => format!("leave repo out, or name one below {}", roots.join(", ")),
+            (false, false) => format!("name one below {}", roots.join(", ")),
+        };
+        Failure::new(format!("repo {short:?} is refused: {why}"), hint).into()
+    }
+}
+
+/// How many of the first have to go so that the others are no more than `max` together. The last one stays, however large it is: it is
+/// what the call is about.
+fn n_too_many(sizes: &[usize], max: usize) -> usize {
+    let mut n_bytes: usize = sizes.iter().sum();
+    let before_last = sizes.iter().take(sizes.len().saturating_sub(1));
+    let is_too_much = |size: &&usize| {
+        let is_too_much = n_bytes > max;
+        n_bytes -= **size;
+        is_too_much
+    };
+    before_last.take_while(is_too_much).count()
+}
+
+/// What has to be the same for a desk to be of use: the repository, where its objects are, and the files with settings.
+fn marks(workspace: &Workspace) -> Vec<Mark> {
+    let repository = &workspace.repository;
+    let mut paths = vec![
+        repository.place().to_owned(),
+        repository.git_dir().to_owned(),
+        repository.common_dir().join("config"),
+        repository.common_dir().join("objects"),
+        repository.common_dir().join("objects/info/alternates"),
+        workspace.sidecar_root().join("config.toml"),
+    ];
+    paths.extend(Environment::read().user_file);
+    if let Some(root) = repository.work_dir() {
+        paths.push(root.join(".git"));
+        paths.push(root.join(".codescout.toml"));
+    }
+    paths.into_iter().map(Mark::of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_used_for_longest_goes_and_the_last_stays() {
+        for (sizes, n_gone) in [
+            (&[][..], 0),
+            (&[100], 0),
+            (&[4, 3, 3], 0),
+            (&[4, 4, 3], 1),
+            (&[1, 1, 8, 4], 3),
+            (&[9, 9, 9], 2),
+            (&[0, 11], 1),
+        ] {
+            assert_eq!(n_too_many(sizes, 10), n_gone, "{sizes:?}");
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Messages of JSON-RPC, one a line, both ways.
+
+use std::io;
+use std::sync::Arc;
+
+use rmcp::model::{ErrorCode, JsonRpcMessage, RequestId};
+use rmcp::service::{RoleServer, RxJsonRpcMessage};
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+
+use crate::model::unprintable::json as json_text;
+
+/// A message that is longer is dropped: 64 KiB is the longest text that a tool takes, and a call may hold several.
+const MAX_LINE_BYTES: usize = 8 << 20;
+/// Ids are kept until the answer is written, and stand in it.
+const MAX_ID_BYTES: usize = 256;
+/// Some editors put it before the first line.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// The lines that a client writes.
+pub(super) struct Lines<R> {
+    input: BufReader<R>,
+    /// As far as the line was read.
+    line: Vec<u8>,
+    is_too_long: bool,
+    n_bytes: usize,
+}
+
+/// What a client wrote.
+pub(super) type Received = Result<RxJsonRpcMessage<RoleServer>, Fault>;
+
+/// Why a line is no message.
+#[derive(Debug)]
+pub(super) struct Fault {
+    code: ErrorCode,
+    message: String,
+    /// The request's if it can be told, else null.
+    id: Value,
+}
+
+impl Fault {
+    fn new(code: ErrorCode, message: impl ToString) -> Self {
+        Self {
+            code,
+            message: message.to_string(),
+            id: Value::Null,
+        }
+    }
+
+    /// The answer. JSON-RPC wants a null where no id can be told, which the types of the protocol leave out.
+    pub(super) fn to_json(&self) -> Value {
+        json!({"jsonrpc": "2.0", "id": self.id, "error": {"code": self.code.0, "message": self.message}})
+    }
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    pub(super) fn new(input: R) -> Self {
+        Self {
+            input: BufReader::new(input),
+            line: Vec::new(),
+            is_too_long: false,
+            n_bytes: 0,
+        }
+    }
+
+    /// Bytes of the line that was told last.
+    pub(super) fn n_bytes(&self) -> usize {
+        self.n_bytes
+    }
+
+    /// The next message, or what came in its place; `None` after the last. If the future is dropped nothing is lost.
+    pub(super) async fn next(&mut self) -> io::Result<Option<Received>> {
+        while self.read_to_end_of_line().await? {
+            let line = std::mem::take(&mut self.line);
+            self.n_bytes = line.len();
+            let received = if std::mem::take(&mut self.is_too_long) {
+                Some(Err(Fault::new(
+                    ErrorCode::INVALID_REQUEST,
+                    format!("a message may have {MAX_LINE_BYTES} bytes"),
+                )))
+            } else {
+                message_of(&line)
+            };
+            if received.is_some() {
+                return Ok(received);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads the rest of the line; whether there was an end of it.
+    async fn read_to_end_of_line(&mut self) -> io::Result<bool> {
+        loop {
+            let available = self.input.fill_buf().await?;
+            if available.is_empty() {
+                return Ok(false);
+            }
+            // Nothing is waited for from here on, so that what is taken is kept.
+            let end = available.iter().position(|byte| *byte == b'\n');
+            let n_taken = end.map_or(available.len(), |end| end + 1);
+            self.is_too_long |= self.line.len() + n_taken > MAX_LINE_BYTES;
+            if self.is_too_long {
+                self.line = Vec::new()
+            } else {
+                self.line.extend_from_slice(&available[..n_taken])
+            }
+            self.input.consume(n_taken);
+            if end.is_some() {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// What a line says; `None` if that is nothing, or nothing that is ever answered.
+fn message_of(line: &[u8]) -> Option<Received> {
+    let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii();
+    if line.is_empty() {
+        return None;
+    }
+    if let Ok(message) = serde_json::from_slice(line) {
+        return Some(match id_of(&message) {
+            Some(id) if id.len() > MAX_ID_BYTES => Err(Fault::new(
+                ErrorCode::INVALID_REQUEST,
+                format!("an id may have {MAX_ID_BYTES} bytes"),
+            )),
+            _ => Ok(message),
+        });
+    }
+    let value: Value = match serde_json::from_slice(line) {
+        Ok(value) => value,
+        Err(error) => return Some(Err(Fault::new(ErrorCode::PARSE_ERROR, format!("no JSON: {error}")))),
+    };
+    let is_call = value["method"].is_string();
+    if is_call && value.get("id").is_none() {
+        tracing::debug!("a notification that means nothing here");
+        return None;
+    }
+    let mut fault = Fault::new(ErrorCode::INVALID_REQUEST, "JSON, but no message of JSON-RPC 2.0");
+    let is_id = |id: &&Value| id.is_i64() || id.as_str().is_some_and(|id| id.len() <= MAX_ID_BYTES);
+    let id = value.get("id").filter(|id| is_call && is_id(id));
+    fault.id = id.cloned().unwrap_or_default();
+    Some(Err(fault))
+}
+
+/// The id of a request, if it is a text.
+fn id_of(message: &RxJsonRpcMessage<RoleServer>) -> Option<&str> {
+    match message {
+        JsonRpcMessage::Request(request) => match &request.id {
+            RequestId::String(id) => Some(id),
+            RequestId::Number(_) => None,
+        },
+        _ => None,
+    }
+}
+
+/// Where a client reads.
+pub(super) struct Output<W>(Arc<Mutex<W>>);
+
+impl<W: AsyncWrite + Send + Unpin + 'static> Output<W> {
+    pub(super) fn new(output: W) -> Self {
+        Self(Arc::new(Mutex::new(output)))
+    }
+
+    /// Writes a message as a line. It is written whole even if nobody waits for it any more.
+    pub(super) fn write(&self, message: &impl Serialize) -> JoinHandle<io::Result<()>> {
+        let line = json_text(message);
+        let output = Arc::clone(&self.0);
+        tokio::spawn(async move {
+            let mut line = line?;
+            line.push(b'\n');
+            let mut output = output.lock().await;
+            output.write_all(&line).await?;
+            output.flush().await
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    /// Codes and ids of what was answered to lines; messages have the code 0.
+    fn told(input: &[u8]) -> Vec<(i32, Value)> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let (mut lines, mut told) = (Lines::new(input), Vec::new());
+            while let Some(received) = lines.next().await.unwrap() {
+                told.push(match received {
+                    Ok(JsonRpcMessage::Request(request)) => (0, json!(request.id)),
+                    Ok(other) => panic!("{other:?}"),
+                    Err(fault) => (fault.code.0, fault.to_json()["id"].clone()),
+                });
+            }
+            told
+        })
+    }
+
+    #[test]
+    fn what_is_no_message_is_told_by_the_codes_of_json_rpc() {
+        const PING: &str = r#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#;
+        for (line, code, id) in [
+            (PING, 0, json!(1)),
+            (&format!("\u{feff}{PING}\r"), 0, json!(1)),
+            ("not json", -32700, Value::Null),
+            ("{", -32700, Value::Null),
+            (&"[".repeat(100_000), -32700, Value::Null),
+            ("[]", -32600, Value::Null),
+            (&format!("[{PING}]"), -32600, Value::Null),
+            ("null", -32600, Value::Null),
+            (r#"{"id": 7}"#, -32600, Value::Null),
+            (
+                r#"{"jsonrpc": "2.0", "id": 1.5, "method": "ping"}"#,
+                -32600,
+                Value::Null,
+            ),
+            (
+                r#"{"jsonrpc": "2.0", "id": null, "method": "ping"}"#,
+                -32600,
+                Value::Null,
+            ),
+            (r#"{"jsonrpc": "2.0", "method": 1}"#, -32600, Value::Null),
+            (r#"{"id": "a", "method": "ping"}"#, -32600, json!("a")),
+        ] {
+            assert_eq!(told(format!("{line}\n").as_bytes()), [(code, id)], "{line}");
+        }
+        assert_eq!(told(b"\"\xFF\"\n"), [(-32700, Value::Null)]);
+    }
+
+    #[test]
+    fn what_is_never_answered_is_passed_over() {
+        let lines = ["", " \t\r", "\u{feff}", r#"{"method": "textDocument/didOpen"}"#];
+        assert_eq!(told(format!("{}\n", lines.join("\n")).as_bytes()), []);
+        assert_eq!(told(b"what has no end was not said"), []);
+    }
+
+    #[test]
+    fn an_id_that_is_too_long_is_not_sent_back() {
+        let (long, longest) = ("a".repeat(MAX_ID_BYTES + 1), "a".repeat(MAX_ID_BYTES));
+        for (id, code, answered) in [(&long, -32600, Value::Null), (&longest, 0, json!(longest))] {
+            let ping = format!("{{\"jsonrpc\": \"2.0\", \"id\": {id:?}, \"method\": \"ping\"}}\n");
+            assert_eq!(told(ping.as_bytes()), [(code, answered.clone())]);
+            let fault = format!("{{\"id\": {id:?}, \"method\": \"ping\"}}\n");
+            assert_eq!(told(fault.as_bytes()), [(-32600, answered)]);
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_told_once_and_what_follows_is_read() {
+        let long = format!(r#"{{"x": "{}"}}"#, "y".repeat(MAX_LINE_BYTES));
+        let after = r#"{"jsonrpc": "2.0", "id": 2, "method": "ping"}"#;
+        let told = told(format!("{long}\n{after}\n").as_bytes());
+        assert_eq!(told, [(-32600, Value::Null), (0, json!(2))]);
+    }
+}

@@ -1,0 +1,312 @@
+//! The answer of a tool in its two forms, text and structured content, both within the size that was asked for.
+//!
+//! Facts (where, what, how many) stand in both. Bodies (snippets, definitions, lines of files) stand in one of them, whichever
+//! the client is known to show to its model, so that they are not paid for twice.
+
+use std::time::Instant;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::asked::MAX_CHARACTERS;
+use super::tool::Call;
+use crate::mcp::Bodies;
+use crate::ops::ProvenanceOut;
+
+/// Room for what stands before the results.
+const HEAD_CHARACTERS: usize = 800;
+/// Stands where a body was cut.
+const CUT_MARK: &str = "    (cut here: read goes on from this line, or ask with a larger max_tokens)\n";
+/// Digits of an id in the text; the structured content has all.
+const SHORT_ID: usize = 12;
+
+/// An answer.
+#[derive(Debug, Default)]
+pub(super) struct Reply {
+    /// For people and models.
+    pub(super) text: String,
+    /// For programs, and for models of clients that show nothing else.
+    pub(super) structured: Map<String, Value>,
+}
+
+/// Text that belongs to a result.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Body<'a> {
+    /// The field of the result that it stands in.
+    pub(super) field: &'static str,
+    /// As it is.
+    pub(super) raw: &'a str,
+    /// The number of its first line; lines are numbered in the text if there is one.
+    pub(super) first_line: Option<u32>,
+}
+
+/// An answer as it grows.
+pub(super) struct Draft {
+    bodies: Bodies,
+    text: String,
+    results: Vec<Value>,
+    left_in_text: usize,
+    left_in_structure: usize,
+    is_full: bool,
+    hint: Option<String>,
+    began: Instant,
+}
+
+impl Draft {
+    /// An empty one of so many characters at most.
+    pub(super) fn new(call: &Call<'_>, characters: usize) -> Self {
+        let room = characters.saturating_sub(HEAD_CHARACTERS).max(characters / 4);
+        // The form that the client does not show ends no list; it may not grow without end all the same.
+        let beside = (2 * room).min(MAX_CHARACTERS - HEAD_CHARACTERS);
+        let (text, structure) = match call.bodies {
+            Bodies::Structured => (beside, room),
+            Bodies::Both => (room, room),
+            Bodies::ByClient | Bodies::Text => (room, beside),
+        };
+        Self {
+            bodies: call.bodies,
+            text: String::new(),
+            results: Vec::new(),
+            left_in_text: text,
+            left_in_structure: structure,
+            is_full: false,
+            hint: None,
+            began: call.began,
+        }
+    }
+
+    /// Adds a result if it fits: its facts as an object and as a line, its body where it is wanted. The first one is cut rather than
+    /// left out. Whether it was added.
+    pub(super) fn push(&mut self, facts: &impl Serialize, line: &str, body: Option<Body<'_>>) -> bool {
+        if self.is_full {
+            return false;
+        }
+        let mut value = serde_json::to_value(facts).unwrap_or_default();
+        let mut text = format!("{line}\n");
+        if let Some(body) = body {
+            let is_first = self.results.is_empty();
+            let mut is_cut = false;
+            if self.has_text() {
+                let shown = numbered(body);
+                let room = self.left_in_text.saturating_sub(text.len() + CUT_MARK.len());
+                let fitting = if is_first { cut(&shown, room) } else { &shown };
+                is_cut |= fitting.len() < shown.len();
+                text.push_str(fitting);
+            }
+            if self.has_structure() {
+                let room = self.left_in_structure.saturating_sub(json_len(&value) + 60);
+                let raw = if is_first { cut_json(body.raw, room) } else { body.raw };
+                is_cut |= raw.len() < body.raw.len();
+                value[body.field] = raw.into();
+            }
+            if is_cut {
+                if !text.ends_with('\n') {
+                    text.push('\n');
+                }
+                value["truncated"] = true.into();
+                text.push_str(CUT_MARK);
+            }
+        }
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        let n_characters = json_len(&value) + 1;
+        if !self.results.is_empty() && (text.len() > self.left_in_text || n_characters > self.left_in_structure) {
+            self.is_full = true;
+            return false;
+        }
+        self.left_in_text = self.left_in_text.saturating_sub(text.len());
+        self.left_in_structure = self.left_in_structure.saturating_sub(n_characters);
+        self.text.push_str(&text);
+        self.results.push(value);
+        true
+    }
+
+    /// Adds a line of text that belongs to no result.
+    pub(super) fn note(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+        self.left_in_text = self.left_in_text.saturating_sub(line.len() + 1);
+    }
+
+    /// Says what to do next, where there is less than was hoped for.
+    pub(super) fn hint(&mut self, hint: String) {
+        self.note(&format!("hint: {hint}"));
+        self.hint = Some(hint);
+    }
+
+    /// Whether bodies stand in the text.
+    pub(super) fn has_text(&self) -> bool {
+        self.bodies != Bodies::Structured
+    }
+
+    /// Whether bodies stand in the structured content.
+    pub(super) fn has_structure(&self) -> bool {
+        matches!(self.bodies, Bodies::Structured | Bodies::Both)
+    }
+
+    /// How many results it has.
+    pub(super) fn n_results(&self) -> usize {
+        self.results.len()
+    }
+
+    /// As much of a text as there is room for beside `reserved` characters of facts, a little at least.
+    pub(super) fn fitting<'t>(&self, text: &'t str, reserved: usize) -> &'t str {
+        let room = self.room().saturating_sub(reserved).max(200);
+        match self.bodies {
+            Bodies::Structured | Bodies::Both => cut_json(cut(text, room), room),
+            Bodies::ByClient | Bodies::Text => cut(text, room),
+        }
+    }
+
+    /// Room in the form that has the bodies.
+    pub(super) fn room(&self) -> usize {
+        match self.bodies {
+            Bodies::Structured => self.left_in_structure,
+            Bodies::Both => self.left_in_text.min(self.left_in_structure),
+            Bodies::ByClient | Bodies::Text => self.left_in_text,
+        }
+    }
+
+    /// The answer: what it is about, then `own` fields, then the results.
+    pub(super) fn finish<'p>(
+        self,
+        provenance: impl Into<Option<&'p ProvenanceOut>>,
+        next_cursor: Option<String>,
+        own: &impl Serialize,
+    ) -> Reply {
+        let provenance = provenance.into();
+        let mut structured = head(provenance, next_cursor.as_deref(), self.began);
+        let mut text = head_text(provenance, next_cursor.as_deref(), self.began);
+        if let Some(hint) = self.hint {
+            structured.insert("hint".to_owned(), hint.into());
+        }
+        if let Ok(Value::Object(own)) = serde_json::to_value(own) {
+            structured.extend(own);
+        }
+        structured.insert("results".to_owned(), Value::Array(self.results));
+        text.push_str(&self.text);
+        Reply { text, structured }
+    }
+}
+
+/// An answer that is not a list: what it is about, then `own` fields; `text` for people.
+pub(super) fn single<'p>(
+    call: &Call<'_>,
+    provenance: impl Into<Option<&'p ProvenanceOut>>,
+    own: &impl Serialize,
+    text: &str,
+) -> Reply {
+    let provenance = provenance.into();
+    let mut structured = head(provenance, None, call.began);
+    if let Ok(Value::Object(own)) = serde_json::to_value(own) {
+        structured.extend(own);
+    }
+    Reply {
+        text: head_text(provenance, None, call.began) + text,
+        structured,
+    }
+}
+
+fn head(provenance: Option<&ProvenanceOut>, next_cursor: Option<&str>, began: Instant) -> Map<String, Value> {
+    let mut head = match serde_json::to_value(provenance) {
+        Ok(Value::Object(head)) => head,
+        _ => Map::from_iter([("complete".to_owned(), true.into())]),
+    };
+    if let Some(cursor) = next_cursor {
+        head.insert("next_cursor".to_owned(), cursor.into());
+    }
+    head.insert("took_ms".to_owned(), took_ms(began).into());
+    head
+}
+
+fn took_ms(began: Instant) -> f64 {
+    (began.elapsed().as_secs_f64() * 1e5).round() / 1e2
+}
+
+/// One line that says what the answer is about, and one for each thing that is not as it should be.
+fn head_text(provenance: Option<&ProvenanceOut>, next_cursor: Option<&str>, began: Instant) -> String {
+    let Some(provenance) = provenance else {
+        return String::new();
+    };
+    let short = |id: Option<&str>| id.map_or("none".to_owned(), |id| id.chars().take(SHORT_ID).collect());
+    let mut text = format!(
+        "repo {} | ref {} | commit {} | tree {}",
+        provenance.repo(),
+        provenance.reference(),
+        short(provenance.commit()),
+        short(provenance.tree()),
+    );
+    if let Some(n_dirty) = provenance.dirty_files() {
+        text.push_str(&format!(" | {n_dirty} uncommitted"));
+    }
+    if let Some((files, indexed, skipped)) = provenance.coverage() {
+        text.push_str(&format!(" | {indexed}/{files} files"));
+        let skipped: Vec<String> = skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
+        if !skipped.is_empty() {
+            text.push_str(&format!(" ({})", skipped.join(", ")));
+        }
+    }
+    let complete = if provenance.incomplete_because().is_empty() {
+        "complete"
+    } else {
+        "INCOMPLETE"
+    };
+    text.push_str(&format!(
+        " | profile {} | {complete} | {} ms\n",
+        short(Some(provenance.profile())),
+        took_ms(began)
+    ));
+    for why in provenance.incomplete_because() {
+        text.push_str(&format!("incomplete: {why}\n"));
+    }
+    for note in provenance.notes() {
+        text.push_str(&format!("note: {note}\n"));
+    }
+    if let Some(cursor) = next_cursor {
+        text.push_str(&format!("next_cursor: {cursor}\n"));
+    }
+    text
+}
+
+fn numbered(body: Body<'_>) -> String {
+    match body.first_line {
+        None => body.raw.to_owned(),
+        Some(first) => {
+            let lines = body.raw.lines().zip(first..);
+            lines.map(|(line, number)| format!("{number:>6} {line}\n")).collect()
+        }
+    }
+}
+
+fn json_len(value: &Value) -> usize {
+    serde_json::to_string(value).map_or(0, |text| text.len())
+}
+
+/// The text, cut at a line's end, else at a character, so that it is no longer than `room` bytes.
+pub(super) fn cut(text: &str, room: usize) -> &str {
+    if text.len() <= room {
+        return text;
+    }
+    let mut end = room;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    match text[..end].rfind('\n') {
+        Some(newline) if newline > 0 => &text[..=newline],
+        _ => &text[..end],
+    }
+}
+
+/// Like [`cut`], for text that is escaped in JSON.
+fn cut_json(text: &str, room: usize) -> &str {
+    let mut shown = text;
+    loop {
+        let n_bytes = serde_json::to_string(shown).map_or(0, |text| text.len());
+        if n_bytes <= room || shown.is_empty() {
+            return shown;
+        }
+        let less = shown.len() * room / n_bytes;
+        shown = cut(shown, less.min(shown.len() - 1));
+    }
+}

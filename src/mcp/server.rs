@@ -1,0 +1,411 @@
+//! What the protocol asks of a server: who it is, what it has, and calls of tools.
+#![expect(
+    deprecated,
+    reason = "older revisions have logging/setLevel, which their clients may call"
+)]
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Result;
+use rmcp::model::{
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
+    ContentBlock, CustomRequest, CustomResult, DiscoverResult, ErrorCode, ErrorData, GetPromptRequestParams,
+    GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, MetaObject, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestParams,
+    ToolAnnotations,
+};
+use rmcp::service::{Peer, RequestContext};
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::arguments::{Arguments, schema};
+use super::blocking::{Blocking, Outcome, Seat};
+use super::failure::Failure;
+use super::hub::Hub;
+use super::jobs::Advance;
+use super::reply::Reply;
+use super::tool::{Call, Tool};
+use super::tools::TOOLS;
+use super::{prompts, resources, suggest};
+use crate::mcp::Bodies;
+
+/// What a client tells its model about the server. The first sentence has to carry the point: some cut the rest.
+pub(super) const INSTRUCTIONS: &str = "\
+codescout searches and reads this git repository at any revision: use it before grep or reading whole files.
+- Do not know where something is: search with a question, words or a name. One search replaces several greps.
+- Know the name: symbol gives every definition; include=[\"body\"] its text, include=[\"refs\"] who mentions it.
+- How did it come to be: history target=NAME (across renames and moves), blame by definition, diff by definition.
+- Need every occurrence: search mode=regex is complete, like git grep.
+- New to the repository: outline, then outline view=map.
+- Then read target=path:10-60 instead of whole files.
+Every tool takes ref (branch, tag, commit, INDEX; default WORKTREE: files as they are on disk, unsaved-to-git edits included) and
+max_tokens (default 2000); nothing is checked out. Answers begin with what they are about; complete: false says why. next_cursor
+given back as cursor continues. A failed call says in hint and try what would work. No index is needed first: the first
+question builds it, and is answered within seconds from the most likely files where that takes longer. status op=guide explains more.";
+
+/// How long lists may be kept: they change with the program alone.
+const LIST_TTL_MS: u64 = 3_600_000;
+/// Calls that are worked on at once; others wait.
+const CALLS_AT_ONCE: usize = 8;
+/// Clients that show their model the structured content alone, by how their names begin.
+const STRUCTURED_CLIENTS: &[&str] = &["claude-code", "codex"];
+/// Between notifications of progress.
+const PROGRESS_EVERY: std::time::Duration = std::time::Duration::from_millis(250);
+/// What may be asked for with parameters.
+const METHODS: &[&str] = &[
+    "tools/call",
+    "tools/list",
+    "resources/read",
+    "resources/list",
+    "resources/templates/list",
+    "prompts/get",
+    "prompts/list",
+    "completion/complete",
+    "logging/setLevel",
+    "initialize",
+    "server/discover",
+];
+/// Those of the older era that the newer one does not have.
+const GONE: &[&str] = &["initialize", "logging/setLevel"];
+const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
+/// A server; cheap to clone, one for all connections.
+#[derive(Clone)]
+pub(super) struct Server {
+    hub: Arc<Hub>,
+    blocking: Blocking,
+    bodies: Bodies,
+}
+
+impl Server {
+    /// A server for the repositories of `hub`.
+    pub(super) fn new(hub: Arc<Hub>, bodies: Bodies) -> Self {
+        Self {
+            hub,
+            blocking: Blocking::new(CALLS_AT_ONCE),
+            bodies,
+        }
+    }
+
+    /// Answers a call on a thread that may block.
+    pub(super) async fn answer(
+        &self,
+        tool: &'static Tool,
+        given: serde_json::Map<String, Value>,
+        context: &RequestContext<RoleServer>,
+    ) -> Outcome<Reply> {
+        let began = Instant::now();
+        let (tell, told) = watch::channel(None);
+        let hub = Arc::clone(&self.hub);
+        let bodies = self.bodies_for(context);
+        let work = move |interrupt: &std::sync::atomic::AtomicBool, seat: &Seat| {
+            let arguments = Arguments::check(&tool.parameters(), given)?;
+            let call = Call {
+                tool: tool.name,
+                hub: &hub,
+                found: OnceCell::new(),
+                arguments,
+                interrupt,
+                seat,
+                began,
+                bodies,
+                progress: &|advance| {
+                    tell.send_replace(Some(advance));
+                },
+            };
+            (tool.run)(&call).map_err(|error| suggest::with_call(&call, error))
+        };
+        let running = self.blocking.run(context.ct.cancelled(), tool.time_limit, work);
+        match context.meta.get_progress_token() {
+            None => running.await,
+            Some(token) => {
+                let mut running = std::pin::pin!(running);
+                tokio::select! {
+                    outcome = &mut running => outcome,
+                    () = report(context.peer.clone(), token, told) => running.await,
+                }
+            }
+        }
+    }
+
+    fn bodies_for(&self, context: &RequestContext<RoleServer>) -> Bodies {
+        if self.bodies != Bodies::ByClient {
+            return self.bodies;
+        }
+        let name = context
+            .client_info()
+            .map(|info| info.name.to_lowercase())
+            .unwrap_or_default();
+        if STRUCTURED_CLIENTS.iter().any(|known| name.starts_with(known)) {
+            Bodies::Structured
+        } else {
+            Bodies::Text
+        }
+    }
+
+    /// The repositories.
+    pub(super) fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    /// The hand-over.
+    pub(super) fn blocking(&self) -> &Blocking {
+        &self.blocking
+    }
+}
+
+/// Tells how far a build is until nobody builds any more; each number is greater than the one before.
+async fn report(peer: Peer<RoleServer>, token: ProgressToken, mut told: watch::Receiver<Option<Advance>>) {
+    let mut last = -1.0;
+    while told.changed().await.is_ok() {
+        let advance = *told.borrow_and_update();
+        let Some(advance) = advance else { continue };
+        // Before files are counted the seconds that pass are progress, of less than a file.
+        let progress = (advance.n_before + advance.n_done) as f64 + (advance.elapsed.as_secs_f64() / 1e4).min(0.9);
+        if progress > last {
+            last = progress;
+            let mut param = ProgressNotificationParam::new(token.clone(), progress).with_message(advance.to_text());
+            if advance.n_ahead > 0 {
+                param = param.with_total((advance.n_before + advance.n_ahead + 1) as f64);
+            }
+            if peer.notify_progress(param).await.is_err() {
+                return;
+            }
+        }
+        tokio::time::sleep(PROGRESS_EVERY).await;
+    }
+}
+
+fn identity() -> Implementation {
+    Implementation::new("codescout", env!("CARGO_PKG_VERSION"))
+        .with_title("codescout")
+        .with_description(env!("CARGO_PKG_DESCRIPTION"))
+}
+
+/// The name of a tool's listing with everything a client is told of it.
+pub(super) fn listed(tool: &Tool) -> rmcp::model::Tool {
+    let mut output = serde_json::Map::new();
+    output.insert("type".to_owned(), "object".into());
+    let mut properties = json!({
+        "complete": {"type": "boolean"},
+        "next_cursor": {"type": "string"},
+        "error": {"type": "string"},
+        "results": {"type": "array"},
+    });
+    if let (Some(all), Value::Object(own)) = (properties.as_object_mut(), (tool.output)()) {
+        all.extend(own);
+    }
+    output.insert("properties".to_owned(), properties);
+    let mut annotations = ToolAnnotations::new()
+        .read_only(tool.is_read_only)
+        .destructive(false)
+        .open_world(false);
+    if !tool.is_read_only {
+        // It says nothing of what changes nothing.
+        annotations = annotations.idempotent(true);
+    }
+    rmcp::model::Tool::new(tool.name, tool.description, schema(&tool.parameters()))
+        .with_title(tool.title)
+        .with_raw_output_schema(Arc::new(output))
+        .with_annotations(annotations)
+}
+
+/// The result of a call: an answer or an expected failure as an ordinary result, a fault of the program as an error.
+fn result(outcome: Outcome<Reply>, is_modern: bool) -> Result<CallToolResult, ErrorData> {
+    let mut result = CallToolResult::default();
+    match outcome {
+        Outcome::Ended(Ok(reply)) => {
+            result.content.push(ContentBlock::text(reply.text));
+            result.structured_content = Some(Value::Object(reply.structured));
+        }
+        Outcome::Ended(Err(error)) => {
+            let failure = Failure::of(&error);
+            result.content.push(ContentBlock::text(failure.to_text()));
+            result.structured_content = serde_json::to_value(&failure).ok();
+        }
+        Outcome::TooLong => {
+            let failure = out_of_time();
+            result.content.push(ContentBlock::text(failure.to_text()));
+            result.structured_content = serde_json::to_value(&failure).ok();
+        }
+        Outcome::Cancelled => return Err(ErrorData::invalid_request("the call was cancelled", None)),
+        Outcome::Panicked(message) => {
+            tracing::error!(%message, "a tool panicked");
+            return Err(ErrorData::internal_error(
+                format!("codescout has a fault: {message}"),
+                None,
+            ));
+        }
+    }
+    if is_modern {
+        let mut meta = MetaObject::new();
+        meta.insert(
+            SERVER_INFO.to_owned(),
+            json!({"name": "codescout", "version": env!("CARGO_PKG_VERSION")}),
+        );
+        result.meta = Some(meta);
+    }
+    Ok(result)
+}
+
+fn out_of_time() -> Failure {
+    Failure::new(
+        "the call took too long and was stopped",
+        "narrow it down with path, lang or limit",
+    )
+}
+
+fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+    context.meta.protocol_version().is_some()
+}
+
+/// Lists are short and come whole, so no cursor was ever given out.
+fn no_cursor(request: Option<&PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match request.and_then(|request| request.cursor.as_ref()) {
+        Some(_) => Err(ErrorData::invalid_params("this cursor was not given out here", None)),
+        None => Ok(()),
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_prompts()
+            .enable_completions()
+            .enable_logging()
+            .build();
+        ServerConfig::new(capabilities)
+            .with_server_info(identity())
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn discover(&self, _context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let versions = self.supported_protocol_versions().into_owned();
+        Ok(DiscoverResult::from_server_info(versions, self.get_info())
+            .with_ttl_ms(LIST_TTL_MS)
+            .with_cache_scope(CacheScope::Public))
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        no_cursor(request.as_ref())?;
+        Ok(ListToolsResult::with_all_items(TOOLS.iter().map(listed).collect())
+            .with_ttl_ms(LIST_TTL_MS)
+            .with_cache_scope(CacheScope::Public))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<rmcp::model::Tool> {
+        TOOLS.iter().find(|tool| tool.name == name).map(listed)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(tool) = TOOLS.iter().find(|tool| tool.name == request.name) else {
+            let names: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
+            let short: String = request.name.chars().take(40).collect();
+            return Err(ErrorData::invalid_params(
+                format!("unknown tool {short:?}; tools are {}", names.join(", ")),
+                None,
+            ));
+        };
+        let outcome = self.answer(tool, request.arguments.unwrap_or_default(), &context).await;
+        result(outcome, is_modern(&context)).map(CallToolResponse::from)
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        no_cursor(request.as_ref())?;
+        Ok(ListResourcesResult::with_all_items(resources::all())
+            .with_ttl_ms(LIST_TTL_MS)
+            .with_cache_scope(CacheScope::Public))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        no_cursor(request.as_ref())?;
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates())
+            .with_ttl_ms(LIST_TTL_MS)
+            .with_cache_scope(CacheScope::Public))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        resources::read(self, &request.uri, &context)
+            .await
+            .map(ReadResourceResponse::from)
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        no_cursor(request.as_ref())?;
+        Ok(ListPromptsResult::with_all_items(prompts::all())
+            .with_ttl_ms(LIST_TTL_MS)
+            .with_cache_scope(CacheScope::Public))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        prompts::get(&request.name, &request.arguments.unwrap_or_default()).map(GetPromptResponse::from)
+    }
+
+    /// What is no request of the protocol: one that is unknown, or one with parameters that it cannot have.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let is_gone = is_modern(&context) && GONE.contains(&request.method.as_str());
+        if METHODS.contains(&request.method.as_str()) && !is_gone {
+            Err(ErrorData::invalid_params(
+                format!("the parameters of {} are not what they have to be", request.method),
+                None,
+            ))
+        } else {
+            Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None))
+        }
+    }
+
+    /// Taken note of: nothing is logged to clients, whatever the level.
+    async fn set_level(
+        &self,
+        _request: SetLevelRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        Ok(())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        prompts::complete(self, request, &context).await
+    }
+}

@@ -1,0 +1,162 @@
+//! The bearer token of the HTTP door.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::hub::Hub;
+use crate::config::Environment;
+use crate::mcp::HttpOptions;
+
+/// A token that is shorter can be guessed.
+const MIN_TOKEN_BYTES: usize = 16;
+const MAX_TOKEN_BYTES: usize = 1024;
+const RANDOM_BYTES: usize = 32;
+
+/// Who may call.
+#[derive(Clone)]
+pub(super) enum Access {
+    /// Everybody who reaches the address.
+    Open,
+    /// Who knows the token; its hash.
+    Token(blake3::Hash),
+}
+
+impl Access {
+    fn of(token: &str) -> Self {
+        Self::Token(blake3::hash(token.as_bytes()))
+    }
+
+    /// Whether a request with this `Authorization` header may call. Hashes are compared in a time that does not depend on where they
+    /// differ.
+    pub(super) fn allows(&self, header: Option<&[u8]>) -> bool {
+        let Self::Token(expected) = self else {
+            return true;
+        };
+        let given = header.and_then(|header| {
+            let (scheme, token) = header.split_at_checked(7)?;
+            scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+        });
+        given.is_some_and(|token| blake3::hash(token) == *expected)
+    }
+}
+
+/// The token that was given, that of the file, or a new one, which is told on standard error and kept in a file.
+pub(super) fn choose(options: &HttpOptions, default_file: Option<PathBuf>) -> Result<Access> {
+    if options.no_token {
+        return Ok(Access::Open);
+    }
+    if let Some(token) = Environment::read().token {
+        return checked(&token, "CODESCOUT_TOKEN").map(|token| Access::of(&token));
+    }
+    match &options.token_file {
+        Some(file) if file.exists() => read(file).map(|token| Access::of(&token)),
+        Some(file) => generate(Some(file.clone())),
+        // That of the last time, so that clients go on after a restart, unless it cannot serve.
+        None => match default_file
+            .as_deref()
+            .filter(|file| file.exists())
+            .map(|file| (file, read(file)))
+        {
+            Some((file, Ok(token))) => {
+                say_where(file);
+                Ok(Access::of(&token))
+            }
+            _ => generate(default_file),
+        },
+    }
+}
+
+fn say_where(file: &Path) {
+    // Who starts a server without standard error knows where its sidecar is.
+    let _ = writeln!(std::io::stderr(), "codescout: the token is in {}", file.display());
+}
+
+/// In the sidecar of the repository that the server was started in, if there is one.
+pub(super) fn default_file(hub: &Hub) -> Option<PathBuf> {
+    let desk = hub.desk(None).ok()?;
+    let root = desk.workspace.sidecar_root().to_owned();
+    root.is_dir().then(|| root.join("serve-token"))
+}
+
+fn checked(token: &str, origin: &str) -> Result<String> {
+    let token = token.trim();
+    if !(MIN_TOKEN_BYTES..=MAX_TOKEN_BYTES).contains(&token.len()) || !token.bytes().all(|byte| byte.is_ascii_graphic())
+    {
+        bail!("{origin}: a token has {MIN_TOKEN_BYTES} to {MAX_TOKEN_BYTES} visible ASCII characters");
+    }
+    Ok(token.to_owned())
+}
+
+fn read(file: &Path) -> Result<String> {
+    let metadata = fs::metadata(file).with_context(|| format!("cannot read {}", file.display()))?;
+    if metadata.mode() & 0o077 != 0 {
+        bail!("{} can be read by others: chmod 600 it first", file.display());
+    }
+    if metadata.len() > 2 * MAX_TOKEN_BYTES as u64 {
+        bail!("{} is too large to be a token", file.display());
+    }
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    checked(&text, &file.display().to_string())
+}
+
+fn generate(file: Option<PathBuf>) -> Result<Access> {
+    let mut random = [0; RANDOM_BYTES];
+    fs::File::open("/dev/urandom")
+        .and_then(|mut source| std::io::Read::read_exact(&mut source, &mut random))
+        .context("cannot draw random bytes")?;
+    let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut told = format!("codescout: token {token}\n");
+    if let Some(file) = file {
+        // Replaced rather than written over, so that it never has another's permissions.
+        let _ = fs::remove_file(&file);
+        fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&file)
+            .and_then(|mut kept| writeln!(kept, "{token}"))
+            .with_context(|| format!("cannot write {}", file.display()))?;
+        told.push_str(&format!("codescout: the token is in {}\n", file.display()));
+    }
+    // Without standard error the file has it.
+    let _ = std::io::stderr().write_all(told.as_bytes());
+    Ok(Access::of(&token))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_token_opens() {
+        let access = Access::of("0123456789abcdef");
+        assert!(access.allows(Some(b"Bearer 0123456789abcdef")));
+        assert!(access.allows(Some(b"bearer  0123456789abcdef ")));
+        for wrong in [
+            "",
+            "Bearer",
+            "Bearer ",
+            "Bearer 0123456789abcdeF",
+            "Basic 0123456789abcdef",
+            "0123456789abcdef",
+        ] {
+            assert!(!access.allows(Some(wrong.as_bytes())), "{wrong:?}");
+        }
+        assert!(!access.allows(None));
+        assert!(Access::Open.allows(None));
+    }
+
+    #[test]
+    fn short_tokens_are_refused() {
+        assert!(checked("short", "x").is_err());
+        assert!(checked("with space 0123456789", "x").is_err());
+        assert_eq!(
+            checked(" 0123456789abcdef\n", "x").ok().as_deref(),
+            Some("0123456789abcdef")
+        );
+    }
+}

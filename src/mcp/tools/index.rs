@@ -1,0 +1,411 @@
+//! `index`: brings the sidecar up to date and keeps it tidy. Normally not needed: the first question about a revision builds, and
+//! hooks collect.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+
+use super::super::arguments::{Kind, Parameter};
+use super::super::asked::{Asked, MAX_TOKENS, REPO};
+use super::super::failure::Failure;
+use super::super::jobs::{Advance, End, Job, Made, Task};
+use super::super::question::beside;
+use super::super::reply::{Draft, Reply, single};
+use super::super::tool::{Call, Tool, results};
+use crate::ingest::{Depth, Limits, NoProgress, Occasion, Target};
+use crate::ops::{CausesOut, ProvenanceOut, collected, pinned, verified};
+use crate::session::Keeping;
+
+/// How long a call waits for a build; clients give up not much later.
+const DEFAULT_WAIT_SECONDS: usize = 8;
+const MAX_WAIT_SECONDS: u64 = 100;
+
+pub(super) const TOOL: Tool = Tool {
+    name: "index",
+    title: "Build the index",
+    description: "Builds the index of revisions, with progress; stops builds; gc, verify, pin and remove (a pin). Changes only \
+                  codescout's own files. Normally not needed: the first question about a revision begins it. What takes longer \
+                  than wait goes on.",
+    own: &[
+        Parameter::new(
+            "op",
+            Kind::Choice(&["build", "update", "stop", "gc", "verify", "pin", "remove"]),
+            "",
+        ),
+        Parameter::new("refs", Kind::Texts, "default: HEAD"),
+        Parameter::new("history", Kind::Flag, "record commits and trace definitions too"),
+        Parameter::new("wait", Kind::Number(MAX_WAIT_SECONDS), "seconds, default 8"),
+        Parameter::new("dry_run", Kind::Flag, ""),
+    ],
+    common: &[REPO, MAX_TOKENS],
+    output,
+    is_read_only: false,
+    time_limit: Duration::from_secs(MAX_WAIT_SECONDS + 10),
+    run,
+};
+
+fn output() -> Value {
+    json!({"op": {"type": "string"}, "results": results(&[("ref", "string"), ("state", "string")])})
+}
+
+fn run(call: &Call<'_>) -> Result<Reply> {
+    let asked = Asked::of(call)?;
+    let op = call.arguments.text("op").unwrap_or("build");
+    if op == "stop" {
+        return stop(call, &asked);
+    }
+    let desk = call.desk()?;
+    let is_build = matches!(op, "build" | "update");
+    if desk.workspace.keeping() == Keeping::Nowhere || !(is_build || desk.is_own) {
+        return Err(Failure::new(
+            "this repository is only read: nothing is changed there",
+            "questions about it work all the same; codescout index, run in it, makes an index",
+        )
+        .into());
+    }
+    match op {
+        "gc" => gc(call, &asked),
+        "verify" => verify(call, &asked),
+        "pin" | "remove" => pins(call, &asked, op),
+        op => build(call, &asked, op),
+    }
+}
+
+/// Stops the builds of the revisions that are named, else those that no call waits for: agents share a server.
+fn stop(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
+    let jobs = &call.desk()?.jobs;
+    let running = jobs.all().into_iter().filter(|job| job.is_running());
+    let (meant, others): (Vec<_>, Vec<_>) = if call.arguments.texts("refs").is_empty() {
+        running.partition(|job| !job.is_waited_for())
+    } else {
+        let named = wanted(call)?;
+        running.partition(|job| named.iter().any(|wanted| wanted.is_of(job)))
+    };
+    let is_dry_run = call.arguments.flag("dry_run");
+    let told = if is_dry_run {
+        "would be told"
+    } else {
+        jobs.stop(&meant);
+        "told"
+    };
+    let mut draft = Draft::new(call, asked.characters);
+    draft.note(&format!(
+        "{} builds {told} to stop; what was indexed is kept",
+        meant.len()
+    ));
+    for job in meant.iter().chain(&others) {
+        let state = if job.interrupt.load(Ordering::Relaxed) {
+            "stopping"
+        } else {
+            "running"
+        };
+        draft.push(
+            &json!({"ref": job.reference, "state": state}),
+            &format!("{state} {}", job.reference),
+            None,
+        );
+    }
+    if !others.is_empty() {
+        draft.hint("calls wait for the others, or they were not named: refs names what is to be stopped".to_owned());
+    }
+    Ok(draft.finish(
+        beside(call, asked).as_ref(),
+        None,
+        &json!({"op": "stop", "dry_run": is_dry_run, "stopped": meant.len(), "kept": others.len()}),
+    ))
+}
+
+/// What is to be done of one revision.
+struct Wanted {
+    reference: String,
+    target: Result<Option<Target>>,
+}
+
+impl Wanted {
+    /// Whether a build is of this revision.
+    fn is_of(&self, job: &Job) -> bool {
+        let is_target = |target: &Target| target.tree == job.target.tree;
+        job.reference == self.reference
+            || self
+                .target
+                .as_ref()
+                .is_ok_and(|found| found.as_ref().is_some_and(is_target))
+    }
+}
+
+fn wanted(call: &Call<'_>) -> Result<Vec<Wanted>> {
+    let desk = call.desk()?;
+    let mut references = call.arguments.texts("refs");
+    if references.is_empty() {
+        references.push("HEAD".to_owned());
+    }
+    let wanted = |reference: String| {
+        desk.checked(&reference)?;
+        // Before the first commit there is nothing, which is no failure.
+        let named = if reference == "HEAD" { "WORKTREE" } else { &reference };
+        Ok(Wanted {
+            target: desk.workspace.target(named),
+            reference,
+        })
+    };
+    references.into_iter().map(wanted).collect()
+}
+
+fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
+    let desk = call.desk()?;
+    let is_dry_run = call.arguments.flag("dry_run");
+    let wait = call.arguments.number("wait").unwrap_or(DEFAULT_WAIT_SECONDS);
+    let deadline = Instant::now() + Duration::from_secs(wait as u64);
+    let wanted = wanted(call)?;
+    // All are begun before one is waited for.
+    let mut begun = Vec::new();
+    for Wanted { reference, target } in &wanted {
+        if let (Ok(Some(target)), false) = (target, is_dry_run) {
+            begun.push((reference, desk.build(reference, *target)));
+        }
+    }
+    let mut draft = Draft::new(call, asked.characters);
+    let mut is_all = true;
+    let mut rows = Vec::new();
+    let n_before = Cell::new(0);
+    for Wanted { reference, target } in &wanted {
+        let (facts, line) = match target {
+            Err(error) => {
+                let failure = Failure::of(error);
+                let facts = json!({"ref": reference, "state": "failed", "error": failure.error, "hint": failure.hint});
+                (facts, format!("{reference}: {}", failure.to_text()))
+            }
+            Ok(None) => {
+                draft.note("no commits yet: nothing to index");
+                continue;
+            }
+            Ok(Some(target)) if is_dry_run => {
+                let is_there = desk.workspace.stored_whole(target.tree)?.is_some();
+                let state = if is_there { "up_to_date" } else { "to_be_built" };
+                let facts = json!({"ref": reference, "tree": target.tree.to_string(), "state": state});
+                (facts, format!("{reference}: {state}"))
+            }
+            Ok(Some(target)) => {
+                let Some((_, job)) = begun.iter().find(|(other, _)| other == &reference) else {
+                    continue;
+                };
+                let (facts, line, is_done) = waited(call, job, reference, deadline, &n_before)?;
+                is_all &= is_done;
+                rows.push((facts, line));
+                if is_done && (call.arguments.flag("history") || desk.workspace.has_history()) {
+                    let task = if call.arguments.flag("history") || desk.workspace.is_traced() {
+                        Task::Trace
+                    } else {
+                        Task::Searchable
+                    };
+                    let job = desk.record(task, reference, *target);
+                    let (facts, line, is_done) = waited(call, &job, reference, deadline, &n_before)?;
+                    is_all &= is_done;
+                    rows.push((facts, line));
+                }
+                continue;
+            }
+        };
+        rows.push((facts, line));
+    }
+    for (facts, line) in &rows {
+        draft.push(facts, line, None);
+    }
+    let mut own = json!({"op": op});
+    if !is_all {
+        own["hint"] = "status op=jobs tells how far it is".into();
+    }
+    let first = wanted.first().and_then(|wanted| wanted.target.as_ref().ok().copied());
+    let provenance = first.map(|target| ProvenanceOut::beside(&desk.workspace, &wanted[0].reference, target));
+    Ok(draft.finish(provenance.as_ref(), None, &own))
+}
+
+/// Waits for a build: its facts, as a line, and whether it is done.
+fn waited(
+    call: &Call<'_>,
+    (job, _): &(Arc<Job>, bool),
+    reference: &str,
+    deadline: Instant,
+    n_before: &Cell<usize>,
+) -> Result<(Value, String, bool)> {
+    let patience = deadline.saturating_duration_since(Instant::now());
+    // Numbers of progress grow over all builds of a call.
+    let told_of = |advance: Advance| {
+        (call.progress)(Advance {
+            n_before: n_before.get() + advance.n_before,
+            ..advance
+        });
+    };
+    let end = call.seat.away(|| job.wait(patience, call.interrupt, &told_of));
+    let advance = job.advance();
+    n_before.set(n_before.get() + advance.n_before + advance.n_done);
+    if call.interrupt.load(Ordering::Relaxed) {
+        // A build that others have asked for too goes on.
+        job.give_up();
+        bail!("interrupted");
+    }
+    let is_done = matches!(end, Some(End::Done(_)));
+    let (facts, line) = told(reference, job, end);
+    Ok((facts, line, is_done))
+}
+
+fn told(reference: &str, job: &Job, end: Option<End>) -> (Value, String) {
+    let advance = job.advance();
+    let mut facts = json!({"ref": reference, "task": job.task.name(), "tree": job.target.tree.to_string()});
+    let state = match &end {
+        None if !advance.has_begun => "waiting",
+        None => "running",
+        Some(End::Done(_)) => "done",
+        Some(End::Stopped) => "stopped",
+        Some(End::Failed(_)) => "failed",
+    };
+    facts["state"] = state.into();
+    let what = match job.task {
+        Task::Index => String::new(),
+        Task::Record | Task::Searchable | Task::Trace => " (commits)".to_owned(),
+    };
+    let line = match end {
+        None => {
+            facts["files"] = advance.n_ahead.into();
+            facts["done"] = advance.n_done.into();
+            format!(
+                "still {state}, {}; status op=jobs tells how far it is",
+                advance.to_text()
+            )
+        }
+        Some(End::Done(made)) => {
+            match &made {
+                Made::Index(outcome) => {
+                    facts["new_blobs"] = outcome.n_new_blobs.into();
+                    facts["new_chunks"] = outcome.n_new_chunks.into();
+                }
+                Made::Records(outcome) | Made::Traced(outcome, _) => {
+                    facts["new_commits"] = outcome.n_new_commits.into();
+                    facts["commits"] = outcome.n_commits.into();
+                }
+            }
+            if let Made::Traced(_, outcome) = &made {
+                facts["newly_traced"] = outcome.n_new_commits.into();
+            }
+            made.to_text()
+        }
+        Some(End::Stopped) => "stopped; what was indexed is kept".to_owned(),
+        Some(End::Failed(error)) => {
+            facts["error"] = error.clone().into();
+            format!("failed: {error}")
+        }
+    };
+    (facts, format!("{reference}{what}: {line}"))
+}
+
+fn gc(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
+    let is_dry_run = call.arguments.flag("dry_run");
+    let workspace = call.workspace()?;
+    let (found, is_interrupted) = collected(workspace, Occasion::Asked, is_dry_run, &NoProgress, call.interrupt)?;
+    if is_interrupted {
+        bail!("interrupted");
+    }
+    let mut text = causes_text(&found.causes);
+    let megabytes = |n_bytes: u64| n_bytes as f64 / 1e6;
+    text.push_str(&if is_dry_run {
+        "nothing was changed\n".to_owned()
+    } else {
+        format!(
+            "{:.2} MB before, {:.2} MB now, {:.2} MB freed\n",
+            megabytes(found.bytes_before),
+            megabytes(found.bytes_after),
+            megabytes(found.freed_bytes)
+        )
+    });
+    let mut own = serde_json::to_value(&found)?;
+    own["op"] = "gc".into();
+    Ok(single(call, beside(call, asked).as_ref(), &own, &text))
+}
+
+/// What takes room, a line for each cause.
+pub(super) fn causes_text(causes: &CausesOut) -> String {
+    let line = |(name, count, what, bytes): (String, u64, &str, u64)| {
+        format!("{name}: {count} {what}, {:.2} MB\n", bytes as f64 / 1e6)
+    };
+    causes.lines().map(line).collect()
+}
+
+fn verify(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
+    let wait = call.arguments.number("wait").unwrap_or(DEFAULT_WAIT_SECONDS);
+    let limits = Limits {
+        interrupt: call.interrupt,
+        deadline: Some(Instant::now() + Duration::from_secs(wait as u64)),
+    };
+    let found = verified(call.workspace()?, Depth::default(), false, &NoProgress, limits)?;
+    let mut draft = Draft::new(call, asked.characters);
+    let checked = &found.checked;
+    draft.note(&format!(
+        "{}: read {} files, {:.1} MB: {} segments, {} blobs, {} chunks, {} snapshots, {} commits",
+        found.health,
+        checked.files,
+        checked.bytes as f64 / 1e6,
+        checked.segments,
+        checked.blobs,
+        checked.chunks,
+        checked.snapshots,
+        checked.commits
+    ));
+    match found.health {
+        "damaged" => draft.hint("codescout verify --repair makes it again from git".to_owned()),
+        "partial" => draft.hint("ask again with a larger wait to look at all of it".to_owned()),
+        _ => {}
+    }
+    for finding in &found.damaged {
+        draft.push(finding, &format!("damaged {}: {}", finding.file, finding.what), None);
+    }
+    let own = json!({"op": "verify", "health": found.health, "sidecar": found.sidecar, "checked": checked});
+    Ok(draft.finish(beside(call, asked).as_ref(), None, &own))
+}
+
+fn pins(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
+    let desk = call.desk()?;
+    let refs = call.arguments.texts("refs");
+    if refs.is_empty() {
+        return Err(Failure::new(
+            format!("refs is missing: what to {op}"),
+            "give branches, tags or commits",
+        )
+        .with_retry(json!({"tool": "status", "arguments": {"op": "refs"}}))
+        .into());
+    }
+    let is_dry_run = call.arguments.flag("dry_run");
+    for reference in &refs {
+        desk.checked(reference)?;
+        let is_pinned = || Ok::<_, anyhow::Error>(desk.workspace.pins()?.iter().any(|pin| &pin.name == reference));
+        let n_removed = match (op, is_dry_run) {
+            ("pin", true) => usize::from(desk.workspace.target(reference)?.is_some()),
+            ("pin", false) => {
+                desk.workspace.pin(reference, &NoProgress, call.interrupt)?;
+                1
+            }
+            (_, true) => usize::from(is_pinned()?),
+            (_, false) => desk.workspace.unpin(reference, call.interrupt)?,
+        };
+        if n_removed == 0 {
+            return Err(Failure::new(
+                format!("{reference:?} is not pinned"),
+                "index op=pin dry_run=true shows what is",
+            )
+            .into());
+        }
+    }
+    let mut draft = Draft::new(call, asked.characters);
+    if is_dry_run {
+        draft.note("nothing was changed; pinned is:");
+    }
+    for pin in &pinned(&desk.workspace)?.pins {
+        let commit = pin.commit.as_deref().map_or("-", |commit| &commit[..12]);
+        let state = if pin.indexed { "" } else { " (not indexed)" };
+        draft.push(pin, &format!("{commit} {}{state}", pin.name), None);
+    }
+    Ok(draft.finish(beside(call, asked).as_ref(), None, &json!({"op": op})))
+}

@@ -1,0 +1,299 @@
+//! `status`: how fresh and how complete the index is, what is running, and help.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::super::arguments::{Kind, Parameter};
+use super::super::asked::{Asked, MAX_TOKENS, REF, REPO};
+use super::super::desk::Desk;
+use super::super::failure::Failure;
+use super::super::guides;
+use super::super::jobs::{End, Job};
+use super::super::question::{Question, beside};
+use super::super::reply::{Draft, Reply, cut, single};
+use super::super::tool::{Call, QUESTION_TIME, Tool};
+use super::index::causes_text;
+use crate::mcp::Bodies;
+use crate::ops::{CausesOut, ProvenanceOut, languages, status_body};
+use crate::session::sizes;
+use crate::setup::doctor::examine;
+
+pub(super) const TOOL: Tool = Tool {
+    name: "status",
+    title: "State of the index",
+    description: "How fresh and complete the index is, what was left out and why, refs, running builds, settings, other \
+                  repositories; op=guide gives help on a topic (search, answers, errors, refs, repos).",
+    own: &[
+        Parameter::new(
+            "op",
+            Kind::Choice(&[
+                "overview", "coverage", "refs", "jobs", "health", "usage", "config", "projects", "guide",
+            ]),
+            "",
+        ),
+        Parameter::new("topic", Kind::Text, "of a guide"),
+    ],
+    common: &[REF, REPO, MAX_TOKENS],
+    output,
+    is_read_only: true,
+    time_limit: QUESTION_TIME,
+    run,
+};
+
+fn output() -> Value {
+    json!({"op": {"type": "string"}, "index": {"type": "string"}})
+}
+
+fn run(call: &Call<'_>) -> Result<Reply> {
+    let op = call.arguments.text("op").unwrap_or("overview");
+    let asked = Asked::of(call)?;
+    match op {
+        "overview" | "coverage" => overview(call, &asked, op),
+        "refs" => refs(call, &asked),
+        "jobs" => jobs(call, &asked),
+        "usage" => usage(call, &asked),
+        "config" => config(call, &asked),
+        "projects" => projects(call, &asked),
+        "health" => health(call, &asked),
+        _ => guide(call, &asked),
+    }
+}
+
+fn overview(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
+    let desk = call.desk()?;
+    let (workspace, reference) = (&desk.workspace, desk.checked(&asked.reference)?);
+    let target = workspace.target(reference)?;
+    let mut provenance = ProvenanceOut::not_indexed(workspace, reference, target);
+    let mut body = status_body(workspace, target)?;
+    if body.index == "up_to_date" {
+        let question = Question::of(call, Duration::ZERO)?;
+        provenance = question.provenance();
+        body.languages = languages(&question.seen.view);
+    }
+    let running: Vec<String> = running(desk).iter().map(|job| told(job)).collect();
+    let mut text = format!("index: {}\n", body.index);
+    if !running.is_empty() {
+        text.push_str(&format!("building: {}\n", running.join("; ")));
+    }
+    let languages: Vec<String> = body
+        .languages
+        .iter()
+        .map(|lang| format!("{} {}", lang.name, lang.files))
+        .collect();
+    if !languages.is_empty() {
+        text.push_str(&format!("languages (files): {}\n", languages.join(", ")));
+    }
+    text.push_str(&format!(
+        "content: {} blobs, {} chunks, {} segments, {} snapshots\nsidecar: {}\n",
+        body.blobs, body.chunks, body.segments, body.snapshots, body.sidecar
+    ));
+    let mut own = serde_json::to_value(&body)?;
+    own["op"] = op.into();
+    own["building"] = running.into();
+    Ok(single(call, &provenance, &own, &text))
+}
+
+fn running(desk: &Desk) -> Vec<std::sync::Arc<Job>> {
+    desk.jobs.all().into_iter().filter(|job| job.is_running()).collect()
+}
+
+fn told(job: &Job) -> String {
+    let advance = job.advance();
+    format!(
+        "{} {}, {:.0} s",
+        job.reference,
+        advance.to_text(),
+        advance.elapsed.as_secs_f64()
+    )
+}
+
+fn refs(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
+    let mut draft = Draft::new(call, asked.characters);
+    let found = call.workspace()?.repository.refs()?;
+    let n_refs = found.len();
+    for found in found {
+        let (name, kind) = (found.name.to_string(), format!("{:?}", found.kind).to_lowercase());
+        if !draft.push(&json!({"name": name, "kind": kind}), &format!("{kind} {name}"), None) {
+            break;
+        }
+    }
+    let n_told = draft.n_results();
+    Ok(draft.finish(
+        beside(call, asked).as_ref(),
+        None,
+        &json!({"op": "refs", "total": n_refs, "left_out": n_refs - n_told}),
+    ))
+}
+
+fn jobs(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
+    let mut draft = Draft::new(call, asked.characters);
+    let all = call.desk()?.jobs.all();
+    if all.is_empty() {
+        draft.note("no builds yet");
+    }
+    for job in all.iter().rev() {
+        let advance = job.advance();
+        let (state, more) = match job.end() {
+            None if !advance.has_begun => ("waiting", advance.to_text()),
+            None => ("running", advance.to_text()),
+            Some(End::Done(made)) => ("done", made.to_text()),
+            Some(End::Stopped) => ("stopped", "what was indexed is kept".to_owned()),
+            Some(End::Failed(error)) => ("failed", error),
+        };
+        let facts = json!({
+            "ref": job.reference,
+            "task": job.task.name(),
+            "tree": job.target.tree.to_string(),
+            "state": state,
+            "files": advance.n_ahead,
+            "done": advance.n_done,
+            "detail": more,
+        });
+        if !draft.push(&facts, &format!("{state} {} {more}", job.reference), None) {
+            break;
+        }
+    }
+    Ok(draft.finish(beside(call, asked).as_ref(), None, &json!({"op": "jobs"})))
+}
+
+fn config(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
+    let mut draft = Draft::new(call, asked.characters);
+    for (key, value, origin) in call.workspace()?.config.entries() {
+        let facts = json!({"key": key, "value": value, "origin": origin});
+        draft.push(&facts, &format!("{key} = {value} ({origin})"), None);
+    }
+    Ok(draft.finish(beside(call, asked).as_ref(), None, &json!({"op": "config"})))
+}
+
+/// What the sidecar takes and why.
+fn usage(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
+    let workspace = call.workspace()?;
+    let survey = workspace.survey()?;
+    let causes = survey.as_ref().map(CausesOut::of);
+    let bytes = match workspace.sidecar()? {
+        Some((sidecar, Some(state))) => Some(sizes(&sidecar, &state)?),
+        _ => None,
+    };
+    let mut text = bytes
+        .as_ref()
+        .map_or("nothing is stored here".to_owned(), |bytes| bytes.told());
+    text.push('\n');
+    text.push_str(&causes.as_ref().map(causes_text).unwrap_or_default());
+    let own = json!({"op": "usage", "sidecar": workspace.sidecar_root(), "bytes": bytes, "causes": causes});
+    Ok(single(call, beside(call, asked).as_ref(), &own, &text))
+}
+
+fn projects(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
+    let mut draft = Draft::new(call, asked.characters);
+    let home = call.hub.home().display().to_string();
+    let mut told = vec![home.clone()];
+    draft.push(
+        &json!({"path": home, "kind": "started_in"}),
+        &format!("started in {home}"),
+        None,
+    );
+    for root in call.hub.roots() {
+        let root = root.display().to_string();
+        draft.push(
+            &json!({"path": root, "kind": "root"}),
+            &format!("repositories below {root}"),
+            None,
+        );
+    }
+    let below = call.hub.below_roots(call.interrupt);
+    let lists = [
+        ("work_tree", "work tree", call.hub.work_trees()),
+        ("repository", "repository", below.folders),
+        ("asked_about", "asked about", call.hub.held()),
+    ];
+    for (kind, what, folders) in lists {
+        for folder in folders {
+            let folder = folder.display().to_string();
+            if told.contains(&folder) {
+                continue;
+            }
+            draft.push(
+                &json!({"path": folder, "kind": kind}),
+                &format!("{what} {folder}"),
+                None,
+            );
+            told.push(folder);
+        }
+    }
+    if !below.is_all {
+        draft.note("not all folders below the roots were looked at: others may be named too");
+    }
+    Ok(draft.finish(
+        beside(call, asked).as_ref(),
+        None,
+        &json!({"op": "projects", "all_folders_seen": below.is_all}),
+    ))
+}
+
+fn health(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
+    let desk = call.desk()?;
+    let workspace = &desk.workspace;
+    let mut draft = Draft::new(call, asked.characters);
+    let mut problems = Vec::new();
+    let mut tell = |severity: &str, area: &str, message: &str, mend: Option<&str>| {
+        if severity == "problem" {
+            problems.push(message.to_owned());
+        }
+        let facts = json!({"area": area, "severity": severity, "message": message, "mend": mend});
+        let mend = mend.map(|mend| format!("\n    mend: {mend}"));
+        draft.push(
+            &facts,
+            &format!("{severity} {area}: {message}{}", mend.unwrap_or_default()),
+            None,
+        );
+    };
+    if desk.is_own {
+        let mut findings = examine(workspace.repository.found_from(), call.interrupt).findings;
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+        for finding in &findings {
+            tell(
+                finding.severity.name(),
+                finding.area,
+                &finding.message,
+                finding.mend.as_deref(),
+            );
+        }
+    } else if let Err(error) = workspace.sidecar() {
+        tell("problem", "sidecar", &format!("{error:#}"), None);
+    }
+    for job in desk.jobs.all() {
+        if let Some(End::Failed(error)) = job.end() {
+            tell("problem", "index", &format!("a build failed: {error}"), None);
+        }
+    }
+    if problems.is_empty() {
+        draft.note("nothing is wrong");
+    }
+    let own = json!({"op": "health", "version": env!("CARGO_PKG_VERSION"), "problems": problems});
+    Ok(draft.finish(beside(call, asked).as_ref(), None, &own))
+}
+
+fn guide(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
+    let topic = call.arguments.text("topic").unwrap_or("search");
+    let text = guides::find(topic).ok_or_else(|| {
+        Failure::new(
+            format!("there is no guide on {topic:?}"),
+            format!("topics are {}", guides::topics().join(", ")),
+        )
+        .with_retry(json!({"tool": "status", "arguments": {"op": "guide"}}))
+    })?;
+    let shown = cut(text, asked.characters);
+    let mut own = json!({"op": "guide", "topic": topic, "topics": guides::topics()});
+    if call.bodies != Bodies::Text {
+        own["guide"] = shown.into();
+    }
+    let is_text = call.bodies != Bodies::Structured;
+    Ok(single(
+        call,
+        beside(call, asked).as_ref(),
+        &own,
+        if is_text { shown } else { topic },
+    ))
+}

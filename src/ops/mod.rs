@@ -1,0 +1,52 @@
+//! What questions are answered with, whichever door they came through: facts about a view, taken apart into what is written
+//! out.
+
+mod blame;
+mod commits;
+mod diff;
+mod gc;
+mod history;
+mod outline;
+mod past;
+mod provenance;
+mod read;
+mod search;
+mod status;
+mod symbol;
+mod symbol_history;
+mod target;
+mod touching;
+mod verify;
+
+pub(crate) use crate::session::Hinted;
+pub(crate) use blame::{
+    BlameBody, BlameBy, BlameQuestion, BlameTargetOut, CommitOut as BlameOut, LineOut as BlameLineOut, OwnerOut,
+    SymbolOut as SymbolBlameOut, blame, count,
+};
+pub(crate) use commits::{
+    CommitOut, CommitQuery, CommitQuestion, CommitsOut, DiffOut, LineOut, MessageOut, search_diffs, search_messages,
+};
+pub(crate) use diff::{DiffBody, DiffBy, DiffQuestion, FileOut as FileDiffOut, SideOut, diff, name_in};
+pub(crate) use gc::{CausesOut, GcOut, collected, pinned, unshared};
+pub(crate) use history::{
+    CandidateOut, ChangeOut, CochangeOut, EntryOut, HistoryBody, HistoryOp, HistoryQuestion, LastSeenOut, TargetOut,
+    history, log_filter,
+};
+pub(crate) use outline::{
+    FileSymbolsOut, NodeOut, OutlineBody, OutlineKind, OutlineQuestion, SummaryOut, outline, outline_path, shown,
+};
+pub(crate) use provenance::ProvenanceOut;
+pub(crate) use read::{PartOut, ReadBody, inside, lines_query, read_body};
+pub(crate) use search::{
+    MAX_QUERY_BYTES, RefView, ResultOut, SearchPage, lines_request, matching_lines, ranked, ranked_in_past,
+    ranked_over_refs,
+};
+pub(crate) use status::{StatusBody, languages, status_body};
+pub(crate) use symbol::{
+    DefinitionOut, MAX_LISTED_REFERENCES, ReferenceOut, ReferencesOut, definition_kinds, definition_out, found_by_name,
+    place_query, references,
+};
+pub(crate) use symbol_history::SymbolChangeOut;
+pub(crate) use target::{Named, Target, Targets, named};
+pub(crate) use touching::{TestsOut, touching};
+pub(crate) use verify::{DerivedOut, LooseOut, VerifyOut, verified};

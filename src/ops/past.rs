@@ -1,0 +1,321 @@
+//! Files of all recorded commits, as far as they are indexed, and when each lived.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+
+use crate::artifact::ArtifactKey;
+use crate::extract;
+use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
+use crate::history::{KnownChanges, Lives, Reading, SymbolKey, text_life, versions};
+use crate::ingest::Progress;
+use crate::model::{BlobId, Oid, RepoPath};
+use crate::query::{Gaps, Hit, timestamp};
+use crate::session::OpenedHistory;
+use crate::session::Workspace;
+use crate::snapshot::{Documents, FileEntry, FileId, FileStatus, View};
+
+/// Larger versions are not looked at.
+const MAX_VERSION_BYTES: u64 = 8 << 20;
+/// What is said where nothing was indexed but what revisions have.
+const NOT_INDEXED_NOTE: &str =
+    "what was removed is searched only as far as it is indexed; codescout index --history adds the last versions";
+
+/// The files of all commits that a revision reaches, as far as they are indexed.
+pub(crate) struct Past {
+    /// All of them. A path may stand there several times.
+    pub(crate) view: View,
+    /// What the revision has.
+    now: View,
+    documents: Documents,
+    opened: OpenedHistory,
+    /// By what all commits are traced, if they are.
+    traced: Option<Tracing>,
+    /// Versions of files in the commits that the revision reaches, and how many of them are indexed.
+    n_versions: usize,
+    n_indexed: usize,
+}
+
+/// By what definitions are traced.
+struct Tracing {
+    recipe: u64,
+    max_bytes: u64,
+}
+
+/// When a text lived.
+#[derive(Debug, Serialize)]
+pub(crate) struct LifeOut {
+    /// Whether the revision that was asked about has it.
+    pub(crate) present: bool,
+    /// The first commit with it; null for what is not committed.
+    pub(crate) first: Option<MomentOut>,
+    /// The last commit with it; null if the revision has it.
+    pub(crate) last: Option<MomentOut>,
+    /// The commit that took it away; null likewise.
+    pub(crate) gone_in: Option<MomentOut>,
+    /// Where it stood.
+    pub(crate) paths: Vec<String>,
+    /// When the definition lived that it is a version of; null where that is not traced.
+    pub(crate) definition: Option<DefinitionLifeOut>,
+}
+
+/// The commits between which a definition lived, however it was changed meanwhile.
+#[derive(Debug, Serialize)]
+pub(crate) struct DefinitionLifeOut {
+    /// The commit that added it.
+    pub(crate) added_in: MomentOut,
+    /// The commit that removed it; null if the revision has it.
+    pub(crate) removed_in: Option<MomentOut>,
+}
+
+impl LifeOut {
+    /// On one line.
+    pub(crate) fn to_text(&self) -> String {
+        let moment = |moment: &MomentOut| {
+            let day = moment.date.split('T').next().unwrap_or_default();
+            format!("{} {day}", &moment.commit[..moment.commit.len().min(10)])
+        };
+        let first = self.first.as_ref().map_or("uncommitted".to_owned(), moment);
+        let text = match &self.gone_in {
+            Some(gone) => format!("from {first}, gone in {} {}", moment(gone), gone.subject),
+            None if self.present => format!("from {first}, still there"),
+            None => format!("from {first}"),
+        };
+        match &self.definition {
+            Some(DefinitionLifeOut { added_in, removed_in }) => {
+                let removed = removed_in
+                    .as_ref()
+                    .map(|removed| format!(", removed in {}", moment(removed)));
+                format!(
+                    "{text}; the definition was added in {}{}",
+                    moment(added_in),
+                    removed.unwrap_or_default()
+                )
+            }
+            None => text,
+        }
+    }
+}
+
+/// A commit in the life of something.
+#[derive(Debug, Serialize)]
+pub(crate) struct MomentOut {
+    pub(crate) commit: String,
+    pub(crate) date: String,
+    pub(crate) subject: String,
+}
+
+impl Workspace {
+    /// Opens the files of all commits that a revision reaches: all of them, or only what the revision has no longer. What is not
+    /// recorded is recorded first.
+    pub(crate) fn past(
+        &self,
+        reference: &str,
+        documents: Documents,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Past> {
+        let opened = self.history(reference, progress, interrupt)?;
+        let now = self.view(reference, progress, interrupt)?.view;
+        let segments = now.segments();
+        let indexed: HashSet<Oid> = segments
+            .iter()
+            .flat_map(|segment| (0..segment.artifacts.n_blobs()).filter_map(|blob| segment.artifacts.key(blob)))
+            .map(|key| key.blob.0)
+            .collect();
+        let mut files: BTreeSet<(RepoPath, Oid)> = BTreeSet::new();
+        let mut entries: Vec<FileEntry> = Vec::new();
+        for (_, file) in now.files().filter(|(_, file)| file.blob.is_some()) {
+            let entry = file.entry();
+            files.insert((entry.path.clone(), entry.oid));
+            entries.push(entry);
+        }
+        let contents: RefCell<HashSet<Oid>> = RefCell::default();
+        let recorded = versions(&opened.history, &opened.reached, &|path, entry| {
+            let is_searched = entry.is_file() && !extract::is_vendored(path) && !extract::is_lock_file(path);
+            if is_searched {
+                contents.borrow_mut().insert(entry.oid);
+            }
+            is_searched && indexed.contains(&entry.oid)
+        })?;
+        let contents = contents.into_inner();
+        let n_indexed = contents.intersection(&indexed).count();
+        for ((path, oid), mode) in recorded {
+            let key = ArtifactKey {
+                blob: BlobId(oid),
+                lang: extract::lang_of_path(&path),
+            };
+            let Some(blob) = segments.find_blob(key) else { continue };
+            if files.insert((path.clone(), oid)) {
+                entries.push(FileEntry {
+                    path,
+                    mode,
+                    oid,
+                    lang: key.lang,
+                    status: FileStatus::Indexed { blob },
+                });
+            }
+        }
+        entries.sort_by(|a, b| (&a.path, a.oid).cmp(&(&b.path, b.oid)));
+        Ok(Past {
+            traced: (opened.history.n_traced(self.symbol_recipe()) == opened.history.n_commits()).then(|| Tracing {
+                recipe: self.symbol_recipe(),
+                max_bytes: self.build_options().max_blob_bytes,
+            }),
+            view: now.with_files(&entries, documents)?,
+            now,
+            documents,
+            opened,
+            n_versions: contents.len(),
+            n_indexed,
+        })
+    }
+}
+
+impl Past {
+    /// What makes answers partial.
+    pub(super) fn notes(&self) -> Result<Vec<String>> {
+        let mut notes = self.opened.notes.clone();
+        notes.extend(Gaps::of(&self.opened.history, &self.opened.reached)?.sentences());
+        if self.opened.entries.iter().any(|entry| entry.lines.is_none()) {
+            notes.push(NOT_INDEXED_NOTE.to_owned());
+        }
+        if !self.is_whole() {
+            notes.push(format!(
+                "{} of {} recorded versions of files are indexed, the others are not looked through; codescout index --history=all \
+                 indexes every one, and search --in diffs finds the commits that added or removed a line",
+                self.n_indexed, self.n_versions
+            ));
+        }
+        Ok(notes)
+    }
+
+    /// Whether every version of every file is indexed.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.n_indexed == self.n_versions
+    }
+
+    /// Whether only what is gone was asked for.
+    pub(crate) fn is_of_gone(&self) -> bool {
+        self.documents == Documents::Gone
+    }
+
+    /// Whether the revision has the definition that a hit is about in a file of that path: then it was changed, and is not gone.
+    pub(crate) fn is_still_defined(&self, hit: &Hit) -> Result<bool> {
+        let Some(symbol) = &hit.symbol else { return Ok(false) };
+        for place in &hit.places {
+            let Some(file) = self.now.find(self.view.file(place.file).path) else {
+                continue;
+            };
+            let Some(extraction) = self.now.extraction(file).transpose()? else {
+                continue;
+            };
+            let name = symbol.qualified_name.rsplit('.').next().unwrap_or_default();
+            if extraction.definitions.iter().any(|definition| definition.name == name) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// When what was found lived, at all its places. Reads versions of files.
+    pub(crate) fn life(&self, reader: &mut ObjectReader, hit: &Hit) -> Result<LifeOut> {
+        let history = &self.opened.history;
+        let seen_from = (self.opened.tip.unwrap_or_default(), &self.opened.reached);
+        let (mut first, mut gone) = (None, None);
+        let (mut present, mut paths) = (false, BTreeSet::new());
+        let Some(place) = hit.places.first() else {
+            bail!("a hit without a place")
+        };
+        let content = self.view.read(place.file, reader, MAX_OBJECT_BYTES)?;
+        let text = match &content {
+            BlobContent::Content(bytes) => {
+                let range = hit.lines(bytes).map_or(place.range, |(_, _, range)| range);
+                bytes.get(range.as_usize()).unwrap_or_default()
+            }
+            BlobContent::TooLarge { .. } | BlobContent::Missing | BlobContent::Damaged => &[],
+        };
+        // What stands around it says when the lines behind it came, not when it did.
+        let finder = memchr::memmem::Finder::new(text.trim_ascii());
+        for file in hit.places.iter().map(|place| place.file).collect::<BTreeSet<FileId>>() {
+            let entry = self.view.file(file).entry();
+            let mut has_text = |oid: Oid| -> Result<bool> {
+                let content = reader.blob(BlobId(oid), MAX_VERSION_BYTES)?;
+                Ok(matches!(content, BlobContent::Content(bytes) if finder.find(&bytes).is_some()))
+            };
+            let own = text_life(history, seen_from, (&entry.path, entry.oid), &mut has_text)?;
+            let order = |commit: &u32| history.order_of(*commit);
+            first = first.into_iter().chain(own.first).min_by_key(order);
+            gone = (gone.into_iter().chain(own.gone.map(|gone| (gone, own.last)))).max_by_key(|(gone, _)| order(gone));
+            let there = self.now.find(entry.path.as_bytes());
+            present |= match there.map(|there| self.now.file(there).entry().oid) {
+                Some(there) => there == entry.oid || has_text(there)?,
+                None => false,
+            };
+            paths.extend(own.paths.iter().map(RepoPath::to_string));
+            paths.insert(entry.path.to_string());
+        }
+        let gone = gone.filter(|_| !present);
+        let last = gone.and_then(|(_, last)| last);
+        Ok(LifeOut {
+            present,
+            first: self.moment(first)?,
+            last: self.moment(last)?,
+            gone_in: self.moment(gone.map(|(gone, _)| gone))?,
+            paths: paths.into_iter().collect(),
+            definition: self.definition_life(reader, hit)?,
+        })
+    }
+
+    /// When the definition lived of which a version was found. Nothing is said of one of several of a name in its file, and of one that went
+    /// on elsewhere.
+    fn definition_life(&self, reader: &mut ObjectReader, hit: &Hit) -> Result<Option<DefinitionLifeOut>> {
+        let history = &self.opened.history;
+        let (Some(traced), Some(symbol), Some(place)) = (&self.traced, &hit.symbol, hit.places.first()) else {
+            return Ok(None);
+        };
+        let key = SymbolKey {
+            path: self.view.file(place.file).entry().path,
+            name: symbol.qualified_name.clone(),
+            nth: 1,
+        };
+        let changes = history.traced_changes(&key.path, Some(&key.name), traced.recipe)?;
+        let mut records = changes.values().flat_map(|change| &change.records);
+        let Some(tip) = self
+            .opened
+            .tip
+            .filter(|_| records.all(|record| record.nth == 1 && !record.goes_on))
+        else {
+            return Ok(None);
+        };
+        let mut known = KnownChanges::new(None, traced.recipe);
+        let interrupt = AtomicBool::new(false);
+        let reading = Reading::whole(&interrupt);
+        let reached = &self.opened.reached;
+        let life = Lives::new(history, reached, reader, traced.max_bytes, &mut known, reading).of(tip, &key)?;
+        let added = life.changes.last().filter(|change| change.events.added);
+        let removed = life
+            .changes
+            .first()
+            .filter(|change| change.events.removed && !life.is_there);
+        if removed.is_none() && !life.is_there {
+            return Ok(None);
+        }
+        let removed_in = self.moment(removed.map(|change| change.commit))?;
+        let added_in = self.moment(added.map(|change| change.commit))?;
+        Ok(added_in.map(|added_in| DefinitionLifeOut { added_in, removed_in }))
+    }
+
+    fn moment(&self, number: Option<u32>) -> Result<Option<MomentOut>> {
+        let Some(number) = number else { return Ok(None) };
+        let heads = self.opened.history.heads(&[number])?;
+        Ok(heads.get(&number).map(|head| MomentOut {
+            commit: head.id.to_string(),
+            date: timestamp(head.commit_time, 0),
+            subject: head.subject.clone(),
+        }))
+    }
+}

@@ -1,0 +1,191 @@
+//! What every answer is about.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::artifact::SkipReason;
+use crate::ingest::Target;
+use crate::session::Workspace;
+use crate::snapshot::View;
+
+/// What an answer is about; the first fields of every answer about a view.
+#[derive(Debug, Serialize)]
+pub(crate) struct ProvenanceOut {
+    repo: String,
+    #[serde(rename = "ref")]
+    reference: String,
+    commit: Option<String>,
+    tree: Option<String>,
+    /// Null where the files were not looked at.
+    dirty_files: Option<u32>,
+    coverage: Option<CoverageOut>,
+    profile: String,
+    complete: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    incomplete_because: Vec<String>,
+    /// What else is to be said, of a complete answer too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct CoverageOut {
+    files: u32,
+    indexed: u32,
+    skipped: BTreeMap<String, u32>,
+}
+
+/// Why an answer about files of which so many are not there is partial.
+fn missing(n_files: u32) -> String {
+    format!("{n_files} files are missing or damaged in git and not searched; codescout doctor tells how to get them")
+}
+
+impl ProvenanceOut {
+    /// Of a view.
+    pub(crate) fn of(view: &View) -> Self {
+        let provenance = view.provenance();
+        let coverage = view.coverage();
+        let withheld = (view.n_withheld() > 0).then(|| ("credentials".to_owned(), view.n_withheld()));
+        let n_missing = coverage.skipped.get(&SkipReason::Missing).copied();
+        let incomplete: Vec<String> = provenance
+            .incomplete
+            .iter()
+            .cloned()
+            .chain(n_missing.map(missing))
+            .collect();
+        Self {
+            repo: provenance.repo.display().to_string(),
+            reference: provenance.reference.clone(),
+            commit: provenance.commit.map(|commit| commit.to_string()),
+            tree: provenance.tree.map(|tree| tree.to_string()),
+            dirty_files: Some(provenance.n_dirty_files),
+            coverage: Some(CoverageOut {
+                files: coverage.n_files + view.n_withheld(),
+                indexed: coverage.n_indexed,
+                skipped: coverage
+                    .skipped
+                    .into_iter()
+                    .map(|(reason, n_files)| (reason.to_string(), n_files))
+                    .chain(withheld)
+                    .collect(),
+            }),
+            profile: provenance.profile.clone(),
+            complete: incomplete.is_empty(),
+            incomplete_because: incomplete,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Of an answer that is not about the files of a revision, and so complete without them.
+    pub(crate) fn beside(workspace: &Workspace, reference: &str, target: Option<Target>) -> Self {
+        Self {
+            complete: true,
+            incomplete_because: Vec::new(),
+            ..Self::not_indexed(workspace, reference, target)
+        }
+    }
+
+    /// Of a revision that is not indexed, so that nothing is known of its files.
+    pub(crate) fn not_indexed(workspace: &Workspace, reference: &str, target: Option<Target>) -> Self {
+        let repository = &workspace.repository;
+        let repo = repository.place();
+        Self {
+            repo: repo.display().to_string(),
+            reference: reference.to_owned(),
+            commit: target.and_then(|target| target.commit).map(|commit| commit.to_string()),
+            tree: target.map(|target| target.tree.to_string()),
+            dirty_files: None,
+            coverage: None,
+            profile: workspace.embedder().profile().id().to_string(),
+            complete: false,
+            incomplete_because: vec!["this revision is not indexed yet".to_owned()],
+            notes: Vec::new(),
+        }
+    }
+
+    /// Of a revision of which no view was opened: its files are not what the answer is about, and how many of them differ is told only
+    /// where that was looked at.
+    pub(crate) fn without_view(
+        workspace: &Workspace,
+        reference: &str,
+        target: Option<Target>,
+        dirty_files: impl Into<Option<usize>>,
+        incomplete: Vec<String>,
+    ) -> Self {
+        Self {
+            dirty_files: dirty_files.into().map(|n_files| n_files as u32),
+            complete: incomplete.is_empty(),
+            incomplete_because: incomplete,
+            ..Self::not_indexed(workspace, reference, target)
+        }
+    }
+
+    /// Files, files that are searched, and the others by reason; `None` where nothing is known.
+    pub(crate) fn coverage(&self) -> Option<(u32, u32, &BTreeMap<String, u32>)> {
+        let coverage = self.coverage.as_ref()?;
+        Some((coverage.files, coverage.indexed, &coverage.skipped))
+    }
+
+    /// What was asked for.
+    pub(crate) fn reference(&self) -> &str {
+        &self.reference
+    }
+
+    /// The commit's tree, if there is one.
+    pub(crate) fn tree(&self) -> Option<&str> {
+        self.tree.as_deref()
+    }
+
+    /// The embedding profile.
+    pub(crate) fn profile(&self) -> &str {
+        &self.profile
+    }
+
+    /// Files that are not indexed yet count as missing in a view of files alone; here they are called what they are.
+    pub(crate) fn still_building(&mut self) {
+        if let Some(coverage) = &mut self.coverage
+            && let Some(n_files) = coverage.skipped.remove("missing")
+        {
+            coverage.skipped.insert("not_indexed_yet".to_owned(), n_files);
+            self.incomplete_because.retain(|why| *why != missing(n_files));
+            self.complete = self.incomplete_because.is_empty();
+        }
+    }
+
+    /// The root of the repository.
+    pub(crate) fn repo(&self) -> &str {
+        &self.repo
+    }
+
+    /// How many files differ from the commit, if that was looked at.
+    pub(crate) fn dirty_files(&self) -> Option<u32> {
+        self.dirty_files
+    }
+
+    /// The commit, if there is one.
+    pub(crate) fn commit(&self) -> Option<&str> {
+        self.commit.as_deref()
+    }
+
+    /// Something else that makes the answer partial.
+    pub(crate) fn also_incomplete(&mut self, why: String) {
+        self.complete = false;
+        self.incomplete_because.push(why);
+    }
+
+    /// Something to be said that does not make the answer partial.
+    pub(crate) fn also_note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    /// What is to be said of it.
+    pub(crate) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// What makes the answer partial.
+    pub(crate) fn incomplete_because(&self) -> &[String] {
+        &self.incomplete_because
+    }
+}

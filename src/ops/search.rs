@@ -1,0 +1,523 @@
+//! What a search found: places with their text.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+
+use super::Hinted;
+use super::past::{LifeOut, Past};
+use crate::extract::{self, DefinitionKind};
+use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
+use crate::model::{ChunkKey, quoted};
+use crate::query::{
+    ExactText, FEATURES, FileFilter, FileMatches, GrepDetail, GrepLine, GrepPosition, GrepRequest, Hit, Judges, Mode,
+    Pattern, Request, Rerank, SearchOutcome, Sources, grep,
+};
+use crate::session::Workspace;
+use crate::snapshot::{FileId, View};
+
+/// A query longer than this is a file by mistake.
+pub(crate) const MAX_QUERY_BYTES: usize = 64 << 10;
+/// Text of one result is not longer.
+const MAX_SNIPPET_BYTES: usize = 4 << 10;
+/// Lines that are told together are not more than this.
+const MAX_BLOCK_BYTES: usize = 1 << 10;
+/// So many hits are looked through for those of a kind.
+const MAX_LOOKED_THROUGH: usize = 400;
+
+/// A place that answers.
+#[derive(Debug, Serialize)]
+pub(crate) struct ResultOut {
+    pub(crate) path: String,
+    pub(crate) start_line: u32,
+    pub(crate) end_line: u32,
+    pub(crate) score: f32,
+    pub(crate) language: &'static str,
+    pub(crate) kind: String,
+    pub(crate) symbol: Option<String>,
+    pub(crate) blob: String,
+    pub(crate) places: Vec<PlaceOut>,
+    /// Where it stands in each of several revisions that were asked about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) refs: Vec<RefPlacesOut>,
+    /// When it lived, where all history was asked about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) life: Option<LifeOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) snippet: Option<String>,
+    pub(crate) snippet_start_line: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) features: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+/// Where the same text stands too.
+#[derive(Debug, Serialize)]
+pub(crate) struct PlaceOut {
+    pub(crate) path: String,
+    pub(crate) start_line: u32,
+    pub(crate) end_line: u32,
+}
+
+/// Where a text stands in one of several revisions.
+#[derive(Debug, Serialize)]
+pub(crate) struct RefPlacesOut {
+    #[serde(rename = "ref")]
+    pub(crate) reference: String,
+    pub(crate) places: Vec<PlaceOut>,
+}
+
+/// Results, each with the position behind it, and what makes them partial.
+#[derive(Debug, Default)]
+pub(crate) struct SearchPage {
+    /// Best first, or in the order of paths.
+    pub(crate) results: Vec<ResultOut>,
+    /// Where an answer goes on that ends with the result of the same number.
+    pub(crate) after: Vec<(u32, u32)>,
+    /// Where the next page begins, if there is one.
+    pub(crate) next: Option<(u32, u32)>,
+    /// The query as it was read, where a word of it was taken for a typing error.
+    pub(crate) read_as: Option<String>,
+    /// Texts that were wanted as they stand and stand nowhere.
+    pub(crate) absent: Vec<String>,
+    /// Whether it was stopped before its end.
+    pub(crate) is_interrupted: bool,
+    /// What was not looked at.
+    pub(crate) notes: Vec<String>,
+}
+
+/// The best hits, those of definitions of the given kinds where there are any.
+pub(crate) fn ranked(
+    workspace: &Workspace,
+    view: &View,
+    request: &Request,
+    kinds: &[DefinitionKind],
+    explain: bool,
+    interrupt: &AtomicBool,
+) -> Result<SearchPage> {
+    let best = best_hits(workspace, view, request, kinds, interrupt)?;
+    page_of(workspace, view, request, &best, explain, interrupt)
+}
+
+/// Hits, and what is to be said of them.
+struct Best {
+    outcome: SearchOutcome,
+    /// Texts that were wanted as they stand and stand nowhere.
+    absent: Vec<String>,
+    /// What was not looked at.
+    notes: Vec<String>,
+}
+
+fn best_hits(
+    workspace: &Workspace,
+    view: &View,
+    request: &Request,
+    kinds: &[DefinitionKind],
+    interrupt: &AtomicBool,
+) -> Result<Best> {
+    refuse_reranking(workspace, request)?;
+    let searcher = workspace
+        .searcher(view, interrupt)?
+        .with_reranking(workspace.reranking(view, interrupt));
+    let sources = Sources::new(view, &workspace.repository);
+    let exact = ExactText::find(&request.query, &sources, &request.filter, interrupt)?;
+    let mut notes = about_exact(&exact);
+    let absent = exact.absent.clone();
+    let request = &Request {
+        exact,
+        ..request.clone()
+    };
+    let mut outcome = match kinds {
+        [] => searcher.search(request)?,
+        _ => searcher.search(&Request {
+            limit: MAX_LOOKED_THROUGH,
+            skip: 0,
+            ..request.clone()
+        })?,
+    };
+    if !kinds.is_empty() {
+        if outcome.has_more {
+            notes.push(format!(
+                "of the given kind only the best {MAX_LOOKED_THROUGH} hits were looked through"
+            ));
+        }
+        let is_wanted = |hit: &Hit| hit.symbol.as_ref().is_some_and(|symbol| kinds.contains(&symbol.kind));
+        outcome.hits.retain(is_wanted);
+        outcome.hits.drain(..request.skip.min(outcome.hits.len()));
+        outcome.has_more = outcome.hits.len() > request.limit;
+        outcome.hits.truncate(request.limit);
+    }
+    notes.append(&mut outcome.notes);
+    Ok(Best { outcome, absent, notes })
+}
+
+/// Fails once nobody wants the answer any more.
+fn go_on(interrupt: &AtomicBool) -> Result<()> {
+    if interrupt.load(Ordering::Relaxed) {
+        bail!("interrupted")
+    } else {
+        Ok(())
+    }
+}
+
+/// Who asks for a reranker where there is none shall know.
+fn refuse_reranking(workspace: &Workspace, request: &Request) -> Result<(), Hinted> {
+    if request.rerank == Rerank::Always && request.mode == Mode::Similar {
+        return Err(Hinted {
+            message: "reranking means nothing in the mode similar".to_owned(),
+            hint: "a reranker judges how well code answers a question: ask one, or leave rerank out".to_owned(),
+        });
+    }
+    if request.rerank == Rerank::Always && workspace.reranker().is_none() {
+        return Err(Hinted {
+            message: "there is no reranker".to_owned(),
+            hint: "set one up with codescout config set rerank.server ADDRESS, or leave rerank out".to_owned(),
+        });
+    }
+    Ok(())
+}
+
+fn page_of(
+    workspace: &Workspace,
+    view: &View,
+    request: &Request,
+    best: &Best,
+    explain: bool,
+    interrupt: &AtomicBool,
+) -> Result<SearchPage> {
+    let outcome = &best.outcome;
+    let mut reader = workspace.repository.reader();
+    let mut page = SearchPage {
+        read_as: best.outcome.read_as.clone(),
+        absent: best.absent.clone(),
+        notes: best.notes.clone(),
+        ..SearchPage::default()
+    };
+    for (hit, position) in outcome.hits.iter().zip(request.skip as u32 + 1..) {
+        go_on(interrupt)?;
+        page.results.push(result_out(view, &mut reader, hit, explain)?);
+        page.after.push((position, outcome.judges.to_number()));
+    }
+    page.next = page.after.last().copied().filter(|_| outcome.has_more);
+    Ok(page)
+}
+
+/// What was not looked at of texts that were wanted as they stand.
+fn about_exact(exact: &ExactText) -> Vec<String> {
+    let mut notes = Vec::new();
+    if exact.n_unindexed > 0 {
+        notes.push(format!(
+            "{} files that are not indexed hold the text too: grep tells them",
+            exact.n_unindexed
+        ));
+    }
+    if exact.is_cut {
+        notes.push("the text stands on more lines than were looked at: grep tells all".to_owned());
+    }
+    notes
+}
+
+/// The best hits among the files of many commits, each with its life.
+pub(crate) fn ranked_in_past(
+    workspace: &Workspace,
+    past: &Past,
+    request: &Request,
+    explain: bool,
+    interrupt: &AtomicBool,
+) -> Result<SearchPage> {
+    let best = if !past.is_of_gone() {
+        best_hits(workspace, &past.view, request, &[], interrupt)?
+    } else {
+        gone_hits(workspace, past, request, interrupt)?
+    };
+    let mut page = page_of(workspace, &past.view, request, &best, explain, interrupt)?;
+    page.notes.splice(0..0, past.notes()?);
+    if !past.is_whole() {
+        let unknown = page.absent.drain(..);
+        page.notes
+            .extend(unknown.map(|text| format!("no version that is indexed holds {text:?}")));
+    }
+    let mut reader = workspace.repository.reader();
+    for (result, hit) in page.results.iter_mut().zip(&best.outcome.hits) {
+        go_on(interrupt)?;
+        result.life = Some(past.life(&mut reader, hit)?);
+    }
+    Ok(page)
+}
+
+/// Those among the best hits whose definitions are not there in another form.
+fn gone_hits(workspace: &Workspace, past: &Past, request: &Request, interrupt: &AtomicBool) -> Result<Best> {
+    let n_wanted = request.skip.saturating_add(request.limit);
+    let wider = Request {
+        limit: n_wanted.saturating_mul(4).max(MAX_LOOKED_THROUGH),
+        skip: 0,
+        ..request.clone()
+    };
+    let mut best = best_hits(workspace, &past.view, &wider, &[], interrupt)?;
+    let mut hits = Vec::new();
+    for hit in std::mem::take(&mut best.outcome.hits) {
+        go_on(interrupt)?;
+        if !past.is_still_defined(&hit)? {
+            hits.push(hit);
+        }
+    }
+    best.outcome.has_more = hits.len() > n_wanted;
+    best.outcome.hits = hits.into_iter().skip(request.skip).take(request.limit).collect();
+    Ok(best)
+}
+
+/// A revision that is asked about among others, and which of its files.
+pub(crate) struct RefView<'v> {
+    pub(crate) view: &'v View,
+    pub(crate) filter: FileFilter,
+}
+
+/// The best hits of several revisions: each text once, with where it stands in each of them. Scores are shares of the best of a
+/// revision, so that those of several can stand in one order.
+pub(crate) fn ranked_over_refs(
+    workspace: &Workspace,
+    views: &[RefView<'_>],
+    request: &Request,
+    explain: bool,
+    interrupt: &AtomicBool,
+) -> Result<SearchPage> {
+    let n_wanted = request.skip.saturating_add(request.limit).saturating_add(1);
+    let mut page = SearchPage::default();
+    let mut found: Vec<(usize, ChunkKey, Hit)> = Vec::new();
+    let mut judges: Vec<Judges> = Vec::new();
+    for (at, RefView { view, filter }) in views.iter().enumerate() {
+        let request = Request {
+            filter: filter.clone(),
+            limit: n_wanted,
+            skip: 0,
+            // Scores of several revisions stand in one order.
+            rerank: Rerank::Never,
+            ..request.clone()
+        };
+        let best = best_hits(workspace, view, &request, &[], interrupt)?;
+        let outcome = best.outcome;
+        judges.push(outcome.judges);
+        page.read_as = page.read_as.or(outcome.read_as);
+        let reference = &view.provenance().reference;
+        let notes = best.notes.iter().map(|note| format!("{reference}: {note}"));
+        page.notes.extend(notes);
+        match at {
+            0 => page.absent = best.absent,
+            _ => page.absent.retain(|text| best.absent.contains(text)),
+        }
+        let key = |hit: &Hit| {
+            let (segment, local) = view.segments().of_doc(hit.doc)?;
+            Some(segment.lexical.key(local))
+        };
+        found.extend(outcome.hits.into_iter().filter_map(|hit| Some((at, key(&hit)?, hit))));
+    }
+    found.sort_by(|(a, _, x), (b, _, y)| y.score.total_cmp(&x.score).then(a.cmp(b)));
+    let mut seen = HashSet::new();
+    found.retain(|(_, key, _)| seen.insert(*key));
+    let has_more = found.len() >= n_wanted;
+    let mut reader = workspace.repository.reader();
+    let told = found.iter().skip(request.skip).take(request.limit);
+    // Of several orders a cursor tells nothing.
+    judges.dedup();
+    let number = match judges[..] {
+        [judges] => judges.to_number(),
+        _ => 0,
+    };
+    for ((at, key, hit), position) in told.zip(request.skip as u32 + 1..) {
+        go_on(interrupt)?;
+        let mut result = result_out(views[*at].view, &mut reader, hit, explain)?;
+        for RefView { view, .. } in views {
+            let places = places_of(view, *key)?;
+            if !places.is_empty() {
+                result.refs.push(RefPlacesOut {
+                    reference: view.provenance().reference.clone(),
+                    places,
+                });
+            }
+        }
+        page.results.push(result);
+        page.after.push((position, number));
+    }
+    page.next = page.after.last().copied().filter(|_| has_more);
+    Ok(page)
+}
+
+/// Where a text stands in a view.
+fn places_of(view: &View, key: ChunkKey) -> Result<Vec<PlaceOut>> {
+    let doc = view.segments().find_doc(key);
+    let mut places = Vec::new();
+    for place in doc.map(|doc| view.places(doc)).unwrap_or_default() {
+        let extraction = view.extraction(place.file).transpose()?;
+        let chunk = extraction
+            .as_ref()
+            .and_then(|found| found.chunks.get(place.chunk as usize));
+        places.push(PlaceOut {
+            path: path_of(view, place.file),
+            start_line: chunk.map_or(0, |chunk| chunk.start_line),
+            end_line: chunk.map_or(0, |chunk| chunk.end_line),
+        });
+    }
+    Ok(places)
+}
+
+/// The lines that match, each a result, in the order of paths. With lines around them, neighbours are one result.
+pub(crate) fn matching_lines(
+    sources: &Sources<'_>,
+    request: &GrepRequest,
+    interrupt: &AtomicBool,
+) -> Result<SearchPage> {
+    let view = sources.view();
+    let mut page = SearchPage::default();
+    let outcome = grep(sources, request, interrupt, &mut |matches| {
+        let is_joined = request.before + request.after > 0;
+        // Lines around a match that the limit has cut off tell nothing.
+        let has_match = |block: &&[GrepLine]| block.iter().any(|line| line.is_match);
+        for block in blocks(&matches, is_joined).into_iter().filter(has_match) {
+            let last_match = block.iter().rev().find(|line| line.is_match);
+            page.results.push(lines_out(view, matches.file, block));
+            page.after
+                .push((matches.file.0, last_match.map_or(u32::MAX, |line| line.number)));
+        }
+        ControlFlow::Continue(())
+    });
+    page.is_interrupted = outcome.interrupted;
+    if !outcome.unread.is_empty() {
+        page.notes
+            .push(format!("{} files could not be read", outcome.unread.len()));
+    }
+    page.next = outcome.next.map(|position| (position.file.0, position.line));
+    Ok(page)
+}
+
+/// Lines that are told together.
+fn blocks(matches: &FileMatches, is_joined: bool) -> Vec<&[GrepLine]> {
+    if is_joined {
+        let follows = |a: &GrepLine, b: &GrepLine| a.number + 1 == b.number;
+        matches.lines.chunk_by(follows).flat_map(parts).collect()
+    } else {
+        matches.lines.chunks(1).collect()
+    }
+}
+
+/// A block in parts that are no longer than a snippet, so that no match is cut off.
+fn parts(mut block: &[GrepLine]) -> Vec<&[GrepLine]> {
+    let mut parts = Vec::new();
+    while !block.is_empty() {
+        let mut n_bytes = 0;
+        let fits = |line: &&GrepLine| {
+            n_bytes += line.text.len() + 1;
+            n_bytes <= MAX_BLOCK_BYTES
+        };
+        let n_lines = block.iter().take_while(fits).count().max(1);
+        let (part, rest) = block.split_at(n_lines);
+        parts.push(part);
+        block = rest;
+    }
+    parts
+}
+
+fn lines_out(view: &View, file: FileId, lines: &[GrepLine]) -> ResultOut {
+    let first_match = lines.iter().find(|line| line.is_match);
+    let last_match = lines.iter().rev().find(|line| line.is_match);
+    let mut text = Vec::new();
+    for (number, line) in lines.iter().enumerate() {
+        if number > 0 {
+            text.push(b'\n');
+        }
+        let left = MAX_SNIPPET_BYTES.saturating_sub(text.len());
+        text.extend_from_slice(&line.text[..line.text.len().min(left)]);
+    }
+    ResultOut {
+        path: path_of(view, file),
+        start_line: first_match.map_or(0, |line| line.number),
+        end_line: last_match.map_or(0, |line| line.number),
+        score: 1.0,
+        language: extract::language(view.lang(file)).map_or("text", |language| language.name),
+        kind: "line".to_owned(),
+        symbol: None,
+        blob: view.file(file).entry().oid.to_string(),
+        places: Vec::new(),
+        refs: Vec::new(),
+        life: None,
+        snippet: Some(String::from_utf8_lossy(&text).into_owned()),
+        snippet_start_line: lines.first().map_or(0, |line| line.number),
+        features: None,
+    }
+}
+
+/// Matching lines with `around` lines before and after each.
+pub(crate) fn lines_request(
+    pattern: Pattern,
+    filter: FileFilter,
+    around: usize,
+    limit: usize,
+    after: Option<(u32, u32)>,
+) -> GrepRequest {
+    GrepRequest {
+        pattern,
+        filter,
+        detail: GrepDetail::Lines,
+        before: around,
+        after: around,
+        limit,
+        from: after.map(|(file, line)| GrepPosition {
+            file: FileId(file),
+            line,
+        }),
+    }
+}
+
+fn path_of(view: &View, file: FileId) -> String {
+    quoted(view.file(file).path).into_owned()
+}
+
+fn result_out(view: &View, reader: &mut ObjectReader, hit: &Hit, explain: bool) -> Result<ResultOut> {
+    let [place, others @ ..] = hit.places.as_slice() else {
+        bail!("a hit without a place");
+    };
+    let bytes = match view.read(place.file, reader, MAX_OBJECT_BYTES)? {
+        BlobContent::Content(bytes) => bytes,
+        BlobContent::TooLarge { .. } | BlobContent::Missing | BlobContent::Damaged => Vec::new(),
+    };
+    let (start_line, end_line, range) = hit
+        .lines(&bytes)
+        .unwrap_or((place.start_line, place.end_line, place.range));
+    let text = bytes.get(range.as_usize()).unwrap_or_default();
+    let snippet = String::from_utf8_lossy(&text[..text.len().min(MAX_SNIPPET_BYTES)]).into_owned();
+    let snippet_start_line = if hit.focus.is_some() || hit.line.is_some() {
+        start_line
+    } else {
+        place.range_start_line
+    };
+    let features = explain.then(|| {
+        let values = hit.features.to_array().map(serde_json::Value::from);
+        let features = FEATURES.iter().map(|name| (*name).to_owned()).zip(values);
+        let reranked = hit.reranked.map(|score| ("reranker".to_owned(), score.into()));
+        features.chain(reranked).collect()
+    });
+    Ok(ResultOut {
+        path: path_of(view, place.file),
+        start_line,
+        end_line,
+        score: hit.score,
+        language: extract::language(hit.lang).map_or("text", |language| language.name),
+        kind: format!("{:?}", hit.kind).to_lowercase(),
+        symbol: hit.symbol.as_ref().map(|symbol| symbol.qualified_name.clone()),
+        blob: view.file(place.file).entry().oid.to_string(),
+        places: others
+            .iter()
+            .map(|place| PlaceOut {
+                path: path_of(view, place.file),
+                start_line: place.start_line,
+                end_line: place.end_line,
+            })
+            .collect(),
+        refs: Vec::new(),
+        life: None,
+        snippet: Some(snippet),
+        snippet_start_line,
+        features,
+    })
+}

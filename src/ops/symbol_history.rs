@@ -1,0 +1,213 @@
+//! The life of one definition.
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::target::Targets;
+use crate::extract::{Extractor, Options};
+use crate::git::{BlobContent, ObjectReader};
+use crate::history::{
+    Entry, FilePair, FileShapes, SymbolChange, SymbolEvents, SymbolKey, SymbolLife, SymbolVersion, change_between,
+    symbol_deltas,
+};
+use crate::model::{BlobId, RepoPath};
+use crate::query::unified;
+use crate::session::OpenedHistory;
+use crate::session::Workspace;
+
+/// Of more changed files none is searched for where a definition was, as with commits.
+const MAX_MOVE_FILES: usize = 100;
+
+/// What a commit did to a definition.
+#[derive(Debug, Serialize)]
+pub(crate) struct SymbolChangeOut {
+    pub(crate) id: String,
+    pub(crate) events: Vec<&'static str>,
+    pub(crate) from: Option<String>,
+    pub(crate) confidence: f64,
+    pub(crate) old: Option<VersionOut>,
+    pub(crate) new: Option<VersionOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) diff: Option<String>,
+}
+
+/// Where it stands in a version of its file.
+#[derive(Debug, Serialize)]
+pub(crate) struct VersionOut {
+    pub(crate) blob: String,
+    pub(crate) start_line: u32,
+    pub(crate) end_line: u32,
+}
+
+/// What is not committed of a definition.
+pub(crate) struct OwnChange {
+    /// What happened to it; `None` if nothing did.
+    pub(crate) change: Option<SymbolChangeOut>,
+    /// What it is called in the commit.
+    pub(crate) committed: SymbolKey,
+    /// Whether it stands there.
+    pub(crate) is_there: bool,
+}
+
+/// A question about one definition.
+pub(crate) struct SymbolQuestion<'a> {
+    pub(crate) targets: &'a Targets<'a>,
+    pub(crate) workspace: &'a Workspace,
+    pub(crate) opened: &'a OpenedHistory,
+    pub(crate) has_diff: bool,
+}
+
+impl SymbolQuestion<'_> {
+    pub(crate) fn life(&self, key: &SymbolKey) -> Result<SymbolLife> {
+        let Some(tip) = self.opened.tip else {
+            return Ok(SymbolLife::default());
+        };
+        let mut reader = self.workspace.repository.reader();
+        self.targets.lives(&mut reader, |lives| lives.of(tip, key))
+    }
+
+    /// What is not committed of it; `None` if its file is as committed.
+    pub(crate) fn uncommitted(&self, key: &SymbolKey) -> Result<Option<OwnChange>> {
+        let Some(changed) = self.targets.uncommitted.iter().find(|change| change.path == key.path) else {
+            return Ok(None);
+        };
+        let mut extractor = Extractor::new(Options::default());
+        let mut file = |path: &RepoPath, bytes: Vec<u8>| FileShapes::of(&mut extractor, path, bytes);
+        let new = self.targets.content(&key.path)?.map(|bytes| file(&key.path, bytes));
+        let old_path = changed.origin.clone().unwrap_or_else(|| key.path.clone());
+        let (mut entry, mut old) = self.committed(&old_path)?;
+        let mut found = change_between(old.as_ref().map(|file| (&old_path, file)), new.as_ref(), key);
+        if found.as_ref().is_some_and(|(events, ..)| events.added) {
+            found = self.moved_here(key)?.or(found);
+        }
+        let is_there = new.as_ref().is_some_and(|file| file.find(&key.name, key.nth).is_some());
+        let Some((events, from, confidence)) = found else {
+            return Ok(Some(OwnChange {
+                change: None,
+                committed: key.clone(),
+                is_there,
+            }));
+        };
+        let committed = from.clone().unwrap_or_else(|| key.clone());
+        if committed.path != old_path {
+            (entry, old) = self.committed(&committed.path)?;
+        }
+        let version = |file: &Option<FileShapes>, key: &SymbolKey, blob: Option<String>| {
+            let file = file.as_ref()?;
+            let range = file.find(&key.name, key.nth)?.range;
+            let (start_line, end_line) = file.lines_of(range);
+            let out = VersionOut {
+                blob: blob?,
+                start_line,
+                end_line,
+            };
+            Some((out, text_of(&file.bytes, start_line, end_line)))
+        };
+        let old = version(&old, &committed, entry.map(|entry| entry.oid.to_string()));
+        let new = version(&new, key, changed.new.map(|entry| entry.oid.to_string()));
+        let diff = self.has_diff.then(|| patch(old.as_ref(), new.as_ref()));
+        Ok(Some(OwnChange {
+            change: Some(SymbolChangeOut {
+                id: key.id(),
+                events: events.names(),
+                from: from.as_ref().map(SymbolKey::id),
+                confidence,
+                old: old.map(|(version, _)| version),
+                new: new.map(|(version, _)| version),
+                diff,
+            }),
+            committed,
+            is_there,
+        }))
+    }
+
+    /// What the commit has at a path.
+    fn committed(&self, path: &RepoPath) -> Result<(Option<Entry>, Option<FileShapes>)> {
+        let Some(entry) = self.targets.committed_entry(path)? else {
+            return Ok((None, None));
+        };
+        let bytes = self.workspace.content(path, entry, &mut None)?;
+        let file = bytes.map(|bytes| FileShapes::of(&mut Extractor::new(Options::default()), path, bytes));
+        Ok((Some(entry), file))
+    }
+
+    /// What a new definition was in another file that has lost it, which is not committed either.
+    fn moved_here(&self, key: &SymbolKey) -> Result<Option<(SymbolEvents, Option<SymbolKey>, f64)>> {
+        let changes = self.targets.uncommitted;
+        if changes.len() > MAX_MOVE_FILES {
+            return Ok(None);
+        }
+        let is_renamed = |path: &RepoPath| changes.iter().any(|change| change.origin.as_ref() == Some(path));
+        let mut pairs = Vec::new();
+        for change in changes {
+            if change.new.is_none() && is_renamed(&change.path) {
+                continue;
+            }
+            let old_path = change.origin.as_ref().unwrap_or(&change.path);
+            let (old, new) = (self.committed(old_path)?.1, self.targets.shapes(&change.path)?);
+            pairs.push(FilePair {
+                old: old.map(|file| (old_path.clone(), file)),
+                new: new.map(|file| (change.path.clone(), file)),
+            });
+        }
+        let mut deltas = symbol_deltas(&pairs).into_iter();
+        let moved = deltas.find(|delta| delta.key == *key && delta.from.is_some());
+        Ok(moved.map(|delta| (delta.events, delta.from, delta.confidence)))
+    }
+
+    pub(crate) fn change_out(&self, change: &SymbolChange, reader: &mut ObjectReader) -> Result<SymbolChangeOut> {
+        let diff = if self.has_diff {
+            let old = self.version_text(change.old.as_ref(), reader)?;
+            let new = self.version_text(change.new.as_ref(), reader)?;
+            Some(patch(old.as_ref(), new.as_ref()))
+        } else {
+            None
+        };
+        Ok(SymbolChangeOut {
+            id: change.key.id(),
+            events: change.events.names(),
+            from: change.from.as_ref().map(SymbolKey::id),
+            confidence: change.confidence,
+            old: change.old.as_ref().map(version_out),
+            new: change.new.as_ref().map(version_out),
+            diff,
+        })
+    }
+
+    fn version_text(
+        &self,
+        version: Option<&SymbolVersion>,
+        reader: &mut ObjectReader,
+    ) -> Result<Option<(VersionOut, Vec<u8>)>> {
+        let Some(version) = version else { return Ok(None) };
+        let max_bytes = self.workspace.build_options().max_blob_bytes;
+        Ok(match reader.blob(BlobId(version.oid), max_bytes)? {
+            BlobContent::Content(bytes) => {
+                let text = text_of(&bytes, version.start_line, version.end_line);
+                Some((version_out(version), text))
+            }
+            _ => None,
+        })
+    }
+}
+
+fn version_out(version: &SymbolVersion) -> VersionOut {
+    VersionOut {
+        blob: version.oid.to_string(),
+        start_line: version.start_line,
+        end_line: version.end_line,
+    }
+}
+
+/// Whole lines, 1-based and both included.
+fn text_of(bytes: &[u8], first: u32, last: u32) -> Vec<u8> {
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    let wanted = lines.skip(first as usize - 1).take((last + 1 - first) as usize);
+    wanted.flatten().copied().collect()
+}
+
+fn patch(old: Option<&(VersionOut, Vec<u8>)>, new: Option<&(VersionOut, Vec<u8>)>) -> String {
+    let text = |side: Option<&(VersionOut, Vec<u8>)>| side.map_or_else(Vec::new, |(_, text)| text.clone());
+    let first = |side: Option<&(VersionOut, Vec<u8>)>| side.map_or(1, |(version, _)| version.start_line);
+    unified(&text(old), &text(new), (first(old), first(new)))
+}

@@ -1,0 +1,445 @@
+//! What a question about the past is about: a file, a folder, lines, or a definition.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use anyhow::Result;
+use bstr::ByteSlice;
+
+use super::{Hinted, inside};
+use crate::extract::{DefinitionKind, Extractor, Options};
+use crate::git::ObjectReader;
+use crate::history::{FileShapes, HistoryError, Lives, Reading, Shape, SymbolBatch, SymbolKey};
+use crate::model::{BlobId, RepoPath, quoted, with_stand_ins, without_stand_ins};
+use crate::query::{
+    DeletedSymbol, FileFilter, PartQuery, Sources, SymbolQuery, SymbolRequest, deleted_symbols, is_called, kind_name,
+    parse_lines, renamed_symbols, symbols,
+};
+use crate::session::Workspace;
+use crate::session::{OpenedHistory, Uncommitted};
+use crate::snapshot::View;
+
+/// What was asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// A file that is or was there.
+    File(RepoPath),
+    /// A folder; the whole if its path is empty.
+    Folder(RepoPath),
+    /// Lines of a file, 1-based, both included.
+    Lines(RepoPath, u32, u32),
+    /// A definition.
+    Symbol(SymbolKey),
+    /// A definition that had the name until it was called otherwise.
+    Once(String, SymbolKey),
+    /// Several definitions of one name.
+    Many(Vec<CandidateTarget>),
+    /// Nothing known.
+    Unknown(RepoPath, Vec<String>),
+}
+
+impl Target {
+    /// The file or folder that it is about, if there is one.
+    pub(crate) fn path(&self) -> Option<&RepoPath> {
+        match self {
+            Self::File(path) | Self::Folder(path) | Self::Lines(path, ..) => Some(path),
+            Self::Symbol(key) | Self::Once(_, key) => Some(&key.path),
+            Self::Many(_) | Self::Unknown(..) => None,
+        }
+    }
+}
+
+/// One of several definitions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CandidateTarget {
+    /// As it is asked for.
+    pub(crate) id: String,
+    /// Function, type and so on.
+    pub(crate) kind: &'static str,
+    /// Its file.
+    pub(crate) path: String,
+    /// The line of its name.
+    pub(crate) line: u32,
+    /// What its life is followed by.
+    pub(crate) key: SymbolKey,
+}
+
+/// What is needed to tell what was typed.
+pub(crate) struct Targets<'a> {
+    pub(crate) workspace: &'a Workspace,
+    pub(crate) opened: &'a OpenedHistory,
+    pub(crate) uncommitted: &'a [Uncommitted],
+    pub(crate) reference: &'a str,
+    /// What a name may mean.
+    pub(crate) definitions: &'a dyn Fn(&str) -> Result<Named>,
+    /// How long versions of files are read.
+    pub(crate) reading: Reading<'a>,
+}
+
+/// The definitions of a name that have a life of their own, and near names if there are none.
+pub(crate) type Named = (Vec<CandidateTarget>, Vec<String>);
+
+impl Targets<'_> {
+    /// Reads a target: a path; `path:line`, `path:first-last`; `path#Parser.parse`; or a name.
+    pub(crate) fn find(&self, typed: &OsStr) -> Result<Target> {
+        if let Some(found) = self.place(typed)? {
+            return Ok(found);
+        }
+        let path = typed_path(self.workspace, typed);
+        if let Some(key) = self.symbol_of_file(&path)? {
+            return self.member(key);
+        }
+        if let Some((file, lines)) = path.as_bytes().rsplit_once_str(":")
+            && let Some(Target::File(file)) = self.path(&RepoPath::new(file))?
+        {
+            return lines_of_file(file, &lines.to_str_lossy());
+        }
+        self.named(&path.to_text())
+    }
+
+    /// `path#name`. A path may have a `#` of its own: the longest that is or was there counts.
+    pub(crate) fn symbol_of_file(&self, typed: &RepoPath) -> Result<Option<SymbolKey>> {
+        let bytes = typed.as_bytes();
+        let key = |at: usize| symbol_key(&bytes[..at], &bytes[at + 1..].to_str_lossy());
+        for at in bytes.rfind_iter(b"#") {
+            if let Some(Target::File(_)) = self.path(&RepoPath::new(&bytes[..at]))? {
+                return Ok(Some(key(at)));
+            }
+        }
+        Ok(bytes.find_byte(b'#').map(key))
+    }
+
+    /// The definition of a file with this qualified name; else those whose name ends in it, there or no longer there.
+    fn member(&self, key: SymbolKey) -> Result<Target> {
+        let recipe = self.workspace.symbol_recipe();
+        let traced = self.opened.history.traced_changes(&key.path, Some(&key.name), recipe)?;
+        if key.nth != 1 || !traced.is_empty() {
+            return Ok(Target::Symbol(key));
+        }
+        let file = self.shapes(&key.path)?;
+        if file
+            .as_ref()
+            .is_some_and(|file| file.find(&key.name, key.nth).is_some())
+        {
+            return Ok(Target::Symbol(key));
+        }
+        let shapes = file.iter().flat_map(|file| &file.shapes);
+        let lines = |shape: &Shape| file.as_ref().map_or(1, |file| file.lines_of(shape.range).0);
+        let mut candidates: Vec<CandidateTarget> = shapes
+            .filter(|shape| is_called(shape.qualified.as_bytes(), &key.name))
+            .map(|shape| candidate(shape.key(&key.path), shape.kind, lines(shape)))
+            .collect();
+        if candidates.is_empty() {
+            let gone = self.deleted(&key.name)?;
+            candidates.extend(gone.iter().filter(|gone| gone.key.path == key.path).map(candidate_of));
+        }
+        Ok(match candidates.len() {
+            0 => Target::Symbol(key),
+            1 => Target::Symbol(candidates.remove(0).key),
+            _ => Target::Many(candidates),
+        })
+    }
+
+    /// What is looked for among what is gone: a path that is or was there, else a name that nothing need have any more.
+    pub(crate) fn find_gone(&self, typed: &OsStr) -> Result<Target> {
+        let name = || Target::Unknown(typed_path(self.workspace, typed), Vec::new());
+        Ok(self.place(typed)?.unwrap_or_else(name))
+    }
+
+    /// A path that is or was there; else nothing.
+    fn place(&self, typed: &OsStr) -> Result<Option<Target>> {
+        let path = typed_path(self.workspace, typed);
+        if path.as_bytes().is_empty() {
+            Ok(Some(Target::Folder(path)))
+        } else {
+            self.path(&path)
+        }
+    }
+
+    fn path(&self, path: &RepoPath) -> Result<Option<Target>> {
+        let folder = [path.as_bytes(), b"/"].concat();
+        let is_below = |other: &RepoPath| other.as_bytes().starts_with(&folder);
+        let is_uncommitted = self.uncommitted.iter().any(|change| change.path == *path);
+        if is_uncommitted || self.committed_entry(path)?.is_some() {
+            return Ok(Some(Target::File(path.clone())));
+        }
+        let history = &self.opened.history;
+        // All files are listed only where one may be below: records that begin with the first commit name every file.
+        let may_be_folder = !history.paths_from(&folder).is_empty() || !history.boundaries()?.is_empty();
+        if self.uncommitted.iter().any(|change| is_below(&change.path))
+            || (may_be_folder && self.files()?.iter().any(is_below))
+        {
+            return Ok(Some(Target::Folder(path.clone())));
+        }
+        if !history.changes_of(path.as_bytes())?.is_empty() {
+            return Ok(Some(Target::File(path.clone())));
+        }
+        Ok(if history.paths_from(&folder).is_empty() {
+            None
+        } else {
+            Some(Target::Folder(path.clone()))
+        })
+    }
+
+    /// The files of the commit that was asked about.
+    pub(crate) fn files(&self) -> Result<HashSet<RepoPath>> {
+        let mut files = HashSet::new();
+        if let Some(target) = self.opened.target {
+            let mut reader = self.workspace.repository.reader();
+            reader.tree_files(target.tree, &mut |file| {
+                files.insert(file.path);
+            })?;
+        }
+        Ok(files)
+    }
+
+    fn named(&self, name: &str) -> Result<Target> {
+        let unknown = |near| Target::Unknown(RepoPath::from(name), near);
+        if self.opened.target.is_none() || name.contains('/') {
+            return Ok(unknown(crate::query::near_paths(&self.opened.history, name)));
+        }
+        let (mut candidates, near) = (self.definitions)(name)?;
+        if candidates.is_empty() {
+            candidates = self.taken_away(name)?;
+        }
+        if candidates.is_empty() {
+            candidates = self.deleted(name)?.iter().map(candidate_of).collect();
+        }
+        if candidates.is_empty() {
+            candidates = self.renamed(name)?;
+            if candidates.len() == 1 {
+                return Ok(Target::Once(name.to_owned(), candidates.remove(0).key));
+            }
+        }
+        Ok(match candidates.len() {
+            0 if near.is_empty() => unknown(crate::query::near_paths(&self.opened.history, name)),
+            0 => unknown(near),
+            1 => Target::Symbol(candidates.remove(0).key),
+            _ => Target::Many(candidates),
+        })
+    }
+
+    /// The definitions of this name, in any file, that are no longer there.
+    pub(crate) fn deleted(&self, name: &str) -> Result<Vec<DeletedSymbol>> {
+        let Some(tip) = self.opened.tip else {
+            return Ok(Vec::new());
+        };
+        let name = name.replace("::", ".");
+        let OpenedHistory { history, reached, .. } = self.opened;
+        let recipe = self.workspace.symbol_recipe();
+        let is_wanted = |qualified: &[u8]| is_called(qualified, &name);
+        Ok(deleted_symbols(history, tip, reached, recipe, &is_wanted)?)
+    }
+
+    /// What became of the definitions of this name that went on under another or in another file.
+    pub(crate) fn renamed(&self, name: &str) -> Result<Vec<CandidateTarget>> {
+        let name = name.replace("::", ".");
+        let OpenedHistory { history, reached, .. } = self.opened;
+        let is_wanted = |qualified: &[u8]| is_called(qualified, &name);
+        let found = renamed_symbols(history, reached, self.workspace.symbol_recipe(), &is_wanted)?;
+        Ok(found
+            .into_iter()
+            .map(|found| candidate(found.key, found.kind, found.line))
+            .collect())
+    }
+
+    /// The definitions of this name that the commit has and what is not committed has not.
+    pub(crate) fn taken_away(&self, name: &str) -> Result<Vec<CandidateTarget>> {
+        let name = name.replace("::", ".");
+        let mut found = Vec::new();
+        for path in self
+            .uncommitted
+            .iter()
+            .filter(|change| change.old.is_some())
+            .map(|change| &change.path)
+        {
+            let content = match self.committed_entry(path)? {
+                Some(entry) => self.workspace.content(path, entry, &mut None)?,
+                None => None,
+            };
+            let Some(bytes) = content.filter(|bytes| bytes.contains_str(name.rsplit('.').next().unwrap_or(&name)))
+            else {
+                continue;
+            };
+            let file = FileShapes::of(&mut Extractor::new(Options::default()), path, bytes);
+            let now = self.shapes(path)?;
+            let known = now.as_ref().map(FileShapes::names).unwrap_or_default();
+            let is_there = |shape: &Shape| known.contains(&shape.numbered_name());
+            let named = file
+                .shapes
+                .iter()
+                .filter(|shape| is_called(shape.qualified.as_bytes(), &name));
+            found.extend(
+                named
+                    .filter(|shape| !is_there(shape))
+                    .map(|shape| candidate(shape.key(path), shape.kind, file.lines_of(shape.range).0)),
+            );
+        }
+        Ok(found)
+    }
+
+    /// Reads lives of definitions, and keeps what was read.
+    pub(crate) fn lives<T>(
+        &self,
+        reader: &mut ObjectReader,
+        read: impl FnOnce(&mut Lives<'_>) -> Result<T, HistoryError>,
+    ) -> Result<T> {
+        let mut known = self.workspace.known_changes()?;
+        let OpenedHistory { history, reached, .. } = self.opened;
+        let max_bytes = self.workspace.build_options().max_blob_bytes;
+        let mut lives = Lives::new(history, reached, reader, max_bytes, &mut known, self.reading);
+        let lives = read(&mut lives);
+        known.save();
+        Ok(lives?)
+    }
+
+    /// Why definitions that are no longer there may not be found by name.
+    pub(crate) fn untraced(&self) -> Vec<String> {
+        let (history, recipe) = (&self.opened.history, self.workspace.symbol_recipe());
+        let (n_traced, n_commits) = (history.n_traced(recipe), history.n_commits());
+        let symbols = (0..history.batches().len()).filter_map(|at| history.symbols(at, recipe));
+        let n_unread: u32 = symbols.map(SymbolBatch::n_unread).sum();
+        let mut why = Vec::new();
+        if n_traced + n_unread < n_commits {
+            why.push(format!(
+                "definitions that are gone are found by name through {n_traced} of {n_commits} recorded commits; \
+                 codescout index --history traces the rest"
+            ));
+        }
+        if n_unread > 0 {
+            why.push(format!(
+                "versions of files that {n_unread} commits changed are missing or damaged: definitions in them are not known; {}",
+                self.workspace.how_to_get_objects()
+            ));
+        }
+        why
+    }
+
+    /// What stands at a path: on disk or staged if it differs there, else in the commit.
+    pub(crate) fn content(&self, path: &RepoPath) -> Result<Option<Vec<u8>>> {
+        let changed = self.uncommitted.iter().find(|change| change.path == *path);
+        let entry = match changed {
+            Some(change) => change.new,
+            None => self.committed_entry(path)?,
+        };
+        match entry {
+            Some(entry) => self.workspace.content(path, entry, &mut None),
+            None => Ok(None),
+        }
+    }
+
+    /// What the commit has at a path.
+    pub(crate) fn committed_entry(&self, path: &RepoPath) -> Result<Option<crate::history::Entry>> {
+        let Some(target) = self.opened.target else {
+            return Ok(None);
+        };
+        let mut reader = self.workspace.repository.reader();
+        let found = reader.diff_trees_at(None, target.tree, &[path])?;
+        Ok(found.first().and_then(|change| change.new).map(Into::into))
+    }
+
+    /// Says that a committed file is not read because of its size, if that is why.
+    pub(crate) fn too_large(&self, path: &RepoPath, entry: crate::history::Entry) -> Result<Option<Hinted>> {
+        let limit = self.workspace.build_options().max_blob_bytes;
+        let size = self.workspace.repository.reader().blob_size(BlobId(entry.oid))?;
+        Ok(size.filter(|size| *size > limit).map(|size| Hinted {
+            message: format!(
+                "{:?} has {size} bytes and files over {limit} bytes are not read",
+                path.to_text()
+            ),
+            hint: format!("git blame {} reads it", path.to_text()),
+        }))
+    }
+
+    /// A file with its definitions.
+    pub(crate) fn shapes(&self, path: &RepoPath) -> Result<Option<FileShapes>> {
+        let bytes = self.content(path)?;
+        Ok(bytes.map(|bytes| FileShapes::of(&mut Extractor::new(Options::default()), path, bytes)))
+    }
+}
+
+/// What a name means in a view.
+pub(crate) fn named(workspace: &Workspace, view: &View, name: &str) -> Result<Named> {
+    let request = SymbolRequest {
+        query: SymbolQuery::Named(name.to_owned()),
+        filter: FileFilter::default(),
+        kinds: Vec::new(),
+    };
+    let outcome = symbols(&Sources::new(view, &workspace.repository), &request)?;
+    let mut candidates: Vec<CandidateTarget> = outcome
+        .definitions
+        .iter()
+        .filter(|found| crate::history::has_life(found.kind, view.file(found.file).entry().lang))
+        .filter_map(|found| {
+            let bytes = view.file(found.file).path;
+            let path = quoted(bytes).into_owned();
+            let symbol = found.id.strip_prefix(&path)?.strip_prefix('#')?;
+            Some(CandidateTarget {
+                key: symbol_key(bytes, symbol),
+                id: found.id.clone(),
+                kind: kind_name(found.kind),
+                line: found.name_line,
+                path,
+            })
+        })
+        .collect();
+    // Blocks that add to a type are not another meaning of its name.
+    let is_part = |candidate: &CandidateTarget| matches!(candidate.kind, "impl" | "module");
+    if !candidates.iter().all(is_part) {
+        candidates.retain(|candidate| !is_part(candidate));
+    }
+    Ok((candidates, outcome.near))
+}
+
+fn candidate_of(gone: &DeletedSymbol) -> CandidateTarget {
+    candidate(gone.key.clone(), gone.kind, gone.lines.0)
+}
+
+fn candidate(key: SymbolKey, kind: DefinitionKind, line: u32) -> CandidateTarget {
+    CandidateTarget {
+        id: key.id(),
+        kind: kind_name(kind),
+        path: key.path.to_text().into_owned(),
+        line,
+        key,
+    }
+}
+
+/// Lines of a file as they were typed.
+fn lines_of_file(file: RepoPath, lines: &str) -> Result<Target> {
+    match parse_lines(lines) {
+        Some(PartQuery::Lines(first, last)) => Ok(Target::Lines(file, first, last.unwrap_or(u32::MAX))),
+        _ => Err(Hinted {
+            message: format!("{lines:?} is not a range of lines of {:?}", file.to_text()),
+            hint: "write 5, 5-9 or 5-; lines are counted from 1, the first before the last".to_owned(),
+        }
+        .into()),
+    }
+}
+
+/// A path as it was typed, from the root of the repository and without slashes at its end. It need not be UTF-8.
+pub(crate) fn typed_path(workspace: &Workspace, typed: &OsStr) -> RepoPath {
+    let text = with_stand_ins(typed.as_bytes());
+    let text = inside(workspace, &text);
+    let typed = without_stand_ins(&text);
+    let path = typed.strip_prefix(b"./").unwrap_or(&typed);
+    RepoPath::new(if path == b"." {
+        b""
+    } else {
+        path.trim_end_with(|c| c == '/')
+    })
+}
+
+/// `Parser.parse` or `Parser.parse~2` in a file.
+fn symbol_key(file: &[u8], name: &str) -> SymbolKey {
+    let numbered = name
+        .rsplit_once('~')
+        .and_then(|(name, nth)| Some((name, nth.parse().ok()?)));
+    let (name, nth) = numbered.unwrap_or((name, 1));
+    SymbolKey {
+        path: RepoPath::new(file),
+        name: name.replace("::", "."),
+        nth,
+    }
+}

@@ -1,0 +1,180 @@
+//! What commands need of the collector: garbage, pins, and revisions that only the sidecar still knows.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+
+use super::{PATIENCE, Workspace};
+use crate::ingest::{CollectError, CollectOptions, Collected, Collector, Occasion, Progress, Survey, Target};
+use crate::model::{Oid, TreeId};
+use crate::sidecar::{LockError, Pin};
+use crate::snapshot::SnapshotStore;
+
+/// Shorter hexadecimal words are names.
+const MIN_ID_DIGITS: usize = 7;
+
+impl Workspace {
+    /// What the sidecar holds and for what reason; `None` if there is none. Nothing is written.
+    pub fn survey(&self) -> Result<Option<Survey>> {
+        self.with_collector(|collector| Ok(collector.survey()?))
+    }
+
+    /// Throws away what nothing keeps; `None` if there is no sidecar.
+    pub fn collect(
+        &self,
+        occasion: Occasion<'_>,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<Collected>> {
+        self.renumbering(|| {
+            self.with_collector(|collector| Ok(collector.collect(occasion, PATIENCE, progress, interrupt)?))
+        })
+    }
+
+    /// Throws away what nothing keeps if that is worth it, is wanted unasked, and no other writer is at work; else `None`. The
+    /// snapshots of `used` stay. For runs that nobody waits for.
+    pub fn collect_if_due(
+        &self,
+        used: &[TreeId],
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<Collected>> {
+        if !self.config.gc_auto.value {
+            return Ok(None);
+        }
+        let collected = self.with_collector(|collector| {
+            if !collector.is_due()? {
+                return Ok(None);
+            }
+            let collect = || collector.collect(Occasion::Unasked(used), Duration::ZERO, progress, interrupt);
+            self.renumbering(|| match collect() {
+                Err(CollectError::Lock(LockError::Busy { .. })) => Ok(None),
+                collected => Ok(Some(collected?)),
+            })
+        })?;
+        Ok(collected.flatten())
+    }
+
+    /// What is pinned, in the order of pinning.
+    pub fn pins(&self) -> Result<Vec<Pin>> {
+        match self.open_sidecar()? {
+            Some(sidecar) => Ok(sidecar.pins()?),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Keeps the snapshot of a revision, which is indexed first if it is not, whatever becomes of its commit.
+    pub fn pin(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Pin> {
+        if matches!(reference, "WORKTREE" | "INDEX") {
+            anyhow::bail!("{reference} is another tree tomorrow: pin a commit, branch or tag");
+        }
+        let target = self.target(reference)?.context("there is no commit yet to pin")?;
+        if self.stored_tree(target.tree).is_none() {
+            let outcome = self.ingest(target, progress, interrupt)?;
+            if outcome.interrupted {
+                anyhow::bail!("interrupted; what was indexed so far is kept");
+            }
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let pin = Pin {
+            name: reference.to_owned(),
+            commit: target.commit,
+            tree: target.tree,
+            pinned_at: now.as_secs() as i64,
+        };
+        self.change_pins(interrupt, |pins| {
+            // Another process may have thrown it away before this one had the lock.
+            if self.stored_tree(target.tree).is_none() {
+                anyhow::bail!("the snapshot of {reference:?} was thrown away before it was pinned; try again");
+            }
+            pins.retain(|other| other.name != pin.name);
+            pins.push(pin.clone());
+            Ok(())
+        })?;
+        Ok(pin)
+    }
+
+    /// Takes the pins off that have this name, or else are of what it names; returns how many.
+    pub fn unpin(&self, reference: &str, interrupt: &AtomicBool) -> Result<usize> {
+        let pins = self.pins()?;
+        let is_named = pins.iter().any(|pin| pin.name == reference);
+        let target = if is_named { None } else { self.target(reference)? };
+        let goes = |pin: &Pin| {
+            if is_named {
+                pin.name == reference
+            } else {
+                target.is_some_and(|target| target.tree == pin.tree)
+            }
+        };
+        if !pins.iter().any(goes) {
+            return Ok(0);
+        }
+        let mut n_removed = 0;
+        self.change_pins(interrupt, |pins| {
+            let n_before = pins.len();
+            pins.retain(|pin| !goes(pin));
+            n_removed = n_before - pins.len();
+            Ok(())
+        })?;
+        Ok(n_removed)
+    }
+
+    /// What git does not know and the sidecar does: the id of a stored tree or of a pinned commit, whole or its beginning, or a
+    /// pin's name. A beginning that several have names nothing.
+    pub(super) fn vanished(&self, reference: &str) -> Option<Target> {
+        let sidecar = self.open_sidecar().ok()??;
+        let pins = sidecar.pins().unwrap_or_default();
+        let of_pin = |pin: &Pin| Target {
+            commit: pin.commit,
+            tree: pin.tree,
+        };
+        if let Some(pin) = pins.iter().find(|pin| pin.name == reference) {
+            return Some(of_pin(pin));
+        }
+        let digits = reference.to_ascii_lowercase();
+        if digits.len() < MIN_ID_DIGITS || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        let begins = |id: Oid| id.to_string().starts_with(&digits);
+        let state = sidecar.state().ok()??;
+        let trees = SnapshotStore::new(&sidecar, state.epoch, state.recipe).trees().ok()?;
+        let stored = trees.into_iter().filter(|tree| begins(tree.0));
+        let mut found: Vec<Target> = stored.map(|tree| Target { commit: None, tree }).collect();
+        let pinned = pins
+            .iter()
+            .filter(|pin| pin.commit.is_some_and(|commit| begins(commit.0)));
+        found.extend(pinned.map(of_pin));
+        found.dedup();
+        match found.as_slice() {
+            [target] => Some(*target),
+            _ => None,
+        }
+    }
+
+    fn change_pins(&self, interrupt: &AtomicBool, change: impl FnOnce(&mut Vec<Pin>) -> Result<()>) -> Result<()> {
+        let sidecar = self.open_sidecar()?.context("nothing is indexed")?;
+        let lock = sidecar.lock_unless(PATIENCE, interrupt)?;
+        let mut pins = sidecar.pins()?;
+        change(&mut pins)?;
+        sidecar
+            .write_pins(&pins, &lock)
+            .with_context(|| format!("cannot write the pins of {}", sidecar.root().display()))
+    }
+
+    fn with_collector<T>(&self, act: impl FnOnce(&Collector<'_>) -> Result<T>) -> Result<Option<T>> {
+        let Some(sidecar) = self.open_sidecar()? else {
+            return Ok(None);
+        };
+        let options: CollectOptions = self.config.collect_options();
+        let makers = self.makers().into_iter();
+        let profiles: Vec<String> = makers.map(|maker| maker.profile().id().to_string()).collect();
+        act(&Collector {
+            repository: &self.repository,
+            sidecar: &sidecar,
+            options: &options,
+            profiles: &profiles,
+        })
+        .map(Some)
+    }
+}

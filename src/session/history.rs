@@ -1,0 +1,700 @@
+//! Opens the recorded history for a command, recording first what is missing.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::git::{BlobContent, KnownFiles, OnDisk, WorkTreeChanges, WorkTreeReader};
+use crate::history::{
+    Batch, Entry, History, KnownChanges, LineChanges, Mailmap, Messages, Reachable, past_files, record_recipe,
+    symbol_recipe, unread,
+};
+use crate::ingest::{
+    Audit, ExaminedCommits, GivenCommits, OfferedCommits, Outcome, PassedOver, Progress, RecordError, RecordOutcome,
+    Recorder, Target, TraceOutcome,
+};
+use crate::model::{BlobId, CommitId, Oid, RepoPath, TreeId};
+use crate::session::{Keeping, PATIENCE, Workspace, is_read_only};
+use crate::sidecar::{HistoryEntry, PastVersions, Sidecar, State, StateError, Store};
+use crate::snapshot::missing_blobs;
+
+/// Records that could not be kept.
+const IN_MEMORY_NOTE: &str = "the index cannot be written here; commits were recorded in memory";
+/// Through so many new commits definitions are traced before an answer; more are left to the next run that indexes.
+const MAX_TRACED_FIRST: u32 = 256;
+/// Of so many commits whose changes are not all known the versions are looked for.
+const MAX_UNKNOWN: usize = 1_000;
+/// A mailmap is a small file.
+const MAX_MAILMAP_BYTES: u64 = 4 << 20;
+
+/// The recorded history, seen from one revision.
+pub struct OpenedHistory {
+    /// All recorded commits.
+    pub history: History,
+    /// The commit and tree that were asked about; `None` before the first commit.
+    pub target: Option<Target>,
+    /// The commit's number.
+    pub tip: Option<u32>,
+    /// What it reaches.
+    pub reached: Reachable,
+    /// What the state says of the first batches of `history`; the others are in memory only.
+    pub entries: Vec<HistoryEntry>,
+    /// Proper names and addresses.
+    pub mailmap: Mailmap,
+    /// What is to be said about the answer.
+    pub notes: Vec<String>,
+}
+
+/// Which records of commits there are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Recorded {
+    has_commits: bool,
+    is_traced: bool,
+}
+
+/// Recorded commits, and what the state says of their batches.
+type StoredHistory = (History, Vec<HistoryEntry>);
+
+/// A file that differs from the commit that is checked out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Uncommitted {
+    /// Its path.
+    pub path: RepoPath,
+    /// What the commit has there.
+    pub old: Option<Entry>,
+    /// What stands there; `None` if it is gone.
+    pub new: Option<Entry>,
+    /// Where an added file was before, if its content is that of one that is gone.
+    pub origin: Option<RepoPath>,
+}
+
+impl Uncommitted {
+    /// What differs on disk.
+    pub(crate) fn of(found: WorkTreeChanges) -> Vec<Self> {
+        let change = |change: crate::git::WorkTreeChange| Self {
+            path: change.path,
+            old: change.old.map(Into::into),
+            new: match change.new {
+                OnDisk::File { mode, blob } => Some(Entry { mode, oid: blob.0 }),
+                OnDisk::Submodule(commit) => Some(Entry {
+                    mode: crate::git::FileMode::Submodule,
+                    oid: commit.0,
+                }),
+                // Touched, in a way that is not known.
+                OnDisk::Unread(_) => change.old.map(Into::into),
+                OnDisk::Absent => None,
+            },
+            origin: None,
+        };
+        Self::with_origins(found.changes.into_iter().map(change).collect())
+    }
+
+    /// The same with what was renamed, as far as the content is equal.
+    fn with_origins(mut changes: Vec<Self>) -> Vec<Self> {
+        let gone = changes.iter().filter(|change| change.new.is_none());
+        let gone: HashMap<_, _> = gone
+            .filter_map(|change| Some((change.old?.oid, change.path.clone())))
+            .collect();
+        for change in changes.iter_mut().filter(|change| change.old.is_none()) {
+            change.origin = change.new.and_then(|new| gone.get(&new.oid).cloned());
+        }
+        changes
+    }
+}
+
+impl Workspace {
+    fn recorder(&self) -> Recorder<'_> {
+        Recorder {
+            repository: &self.repository,
+            limit: self.config.history_limit(now()),
+            n_threads: std::thread::available_parallelism().map_or(1, usize::from),
+            patience: PATIENCE,
+        }
+    }
+
+    /// Records everything that `tips` reach.
+    pub(crate) fn record_commits(
+        &self,
+        tips: &[CommitId],
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<RecordOutcome> {
+        let sidecar = self.open_or_create_sidecar(interrupt)?;
+        Ok(self.recorder().record(&sidecar, tips, progress, interrupt)?)
+    }
+
+    /// Records everything that `tips` reach, and makes it searchable.
+    pub fn record_history(
+        &self,
+        tips: &[CommitId],
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<RecordOutcome> {
+        let started = Instant::now();
+        let sidecar = self.open_or_create_sidecar(interrupt)?;
+        let recorder = self.recorder();
+        let mut outcome = recorder.record(&sidecar, tips, progress, interrupt)?;
+        recorder.index_messages(&sidecar, self.own_model(), progress, interrupt)?;
+        recorder.index_lines(&sidecar, progress, interrupt)?;
+        let state = sidecar.state()?.unwrap_or_default();
+        let all: u64 = state.history.iter().map(HistoryEntry::n_bytes).sum();
+        outcome.n_search_bytes = all.saturating_sub(outcome.n_bytes);
+        outcome.searchable_after = started.elapsed();
+        Ok(outcome)
+    }
+
+    /// Makes past versions of files searchable: those asked for, else those that were before.
+    pub(crate) fn index_past(
+        &self,
+        versions: Option<PastVersions>,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Outcome> {
+        let sidecar = self.open_or_create_sidecar(interrupt)?;
+        let (history, _) = self.stored_history()?.unwrap_or_default();
+        let versions = match versions {
+            Some(versions) => versions,
+            None => sidecar.past_versions()?,
+        };
+        let past = past_files(&history, versions, self.config.gc_deleted_files.value)?;
+        Ok(self.writer(&sidecar).index_past(past, versions, progress, interrupt)?)
+    }
+
+    /// Records what `tips` reach if commits are recorded here already, and traces definitions through them if that was done
+    /// before; `None` if they are not.
+    pub fn record_new_commits(
+        &self,
+        tips: &[CommitId],
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<RecordOutcome>> {
+        if tips.is_empty() || !self.has_history() {
+            return Ok(None);
+        }
+        let is_traced = self.is_traced();
+        let outcome = self.record_history(tips, progress, interrupt)?;
+        // Without new commits too: objects that were missing or damaged may be there now.
+        if is_traced {
+            self.trace_history(progress, interrupt)?;
+        }
+        self.index_past(None, progress, interrupt)?;
+        Ok(Some(outcome))
+    }
+
+    /// What is recorded of commits, to be recorded again once damage is set aside; from the names of files where the state cannot
+    /// tell.
+    pub(crate) fn recorded(&self, sidecar: &Sidecar) -> Recorded {
+        if let Ok(Some(state)) = sidecar.state() {
+            return Recorded {
+                has_commits: !state.history.is_empty(),
+                is_traced: state.history.iter().any(|entry| entry.symbols.is_some()),
+            };
+        }
+        let files = std::fs::read_dir(sidecar.folder(Store::History)).into_iter().flatten();
+        let names: Vec<_> = files.filter_map(|file| Some(file.ok()?.path())).collect();
+        let has = |ending: &str| {
+            names
+                .iter()
+                .any(|name| name.extension().is_some_and(|found| found == ending))
+        };
+        Recorded {
+            has_commits: has("hist"),
+            is_traced: has("sym"),
+        }
+    }
+
+    /// Records again what was recorded before.
+    pub(crate) fn record_again(
+        &self,
+        recorded: Recorded,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<()> {
+        if recorded.has_commits {
+            self.record_history(&self.branch_tips()?, progress, interrupt)?;
+        }
+        if recorded.is_traced {
+            self.trace_history(progress, interrupt)?;
+        }
+        Ok(())
+    }
+
+    /// Traces definitions through all recorded commits.
+    pub fn trace_history(&self, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<TraceOutcome> {
+        let sidecar = self.open_or_create_sidecar(interrupt)?;
+        let max_bytes = self.build_options().max_blob_bytes;
+        Ok(self.recorder().trace(&sidecar, max_bytes, progress, interrupt)?)
+    }
+
+    /// What is known of everything that `tips` reach, to be given to others. What is missing is recorded and traced first.
+    pub(crate) fn given_commits(
+        &self,
+        tips: &[CommitId],
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<GivenCommits> {
+        ensure!(!tips.is_empty(), "a tree has no history: name a commit");
+        let sidecar = self.open_or_create_sidecar(interrupt)?;
+        let recorder = self.recorder();
+        recorder.record(&sidecar, tips, progress, interrupt)?;
+        recorder.index_lines(&sidecar, progress, interrupt)?;
+        self.trace_history(progress, interrupt)?;
+        Ok(recorder.give(&sidecar, tips, self.build_options().max_blob_bytes)?)
+    }
+
+    /// Why no record of commits from others is of use in this clone, whatever stands in it.
+    pub(crate) fn takes_no_records(&self, is_trusted: bool) -> Result<Option<PassedOver>> {
+        Ok(match self.repository.shallow_commits()?.is_empty() {
+            false => Some(PassedOver::Absent),
+            true if self.repository.is_partial() && !is_trusted => Some(PassedOver::Partial),
+            true => None,
+        })
+    }
+
+    /// Whether these commits are here, and one of them is not recorded or not traced.
+    pub(crate) fn lacks_records_of(&self, commits: &[CommitId]) -> Result<bool> {
+        let mut reader = self.repository.reader();
+        if !commits.iter().all(|&commit| reader.commit(commit).is_ok()) {
+            return Ok(false);
+        }
+        let (history, _) = self.stored_history()?.unwrap_or_default();
+        let is_traced = |number| history.is_traced(number, self.symbol_recipe());
+        Ok(!commits
+            .iter()
+            .all(|&commit| history.number(commit).is_some_and(is_traced)))
+    }
+
+    /// Looks through what others have recorded of commits.
+    pub(crate) fn examine_commits(
+        &self,
+        sidecar: &Sidecar,
+        offered: &OfferedCommits,
+        audit: Option<Audit>,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Result<ExaminedCommits, PassedOver>> {
+        let max_bytes = self.build_options().max_blob_bytes;
+        let recorder = self.recorder();
+        let examined = recorder.examine(sidecar, offered, audit, max_bytes, progress, interrupt);
+        ensure!(
+            !matches!(examined, Err(RecordError::Interrupted)),
+            "interrupted; nothing was taken over"
+        );
+        Ok(examined?)
+    }
+
+    /// Takes over what was looked through, and indexes what its messages say.
+    pub(crate) fn take_commits(
+        &self,
+        sidecar: &Sidecar,
+        examined: &ExaminedCommits,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Result<(), PassedOver>> {
+        let taken = self.recorder().take_over(sidecar, examined, interrupt)?;
+        if taken.is_ok() {
+            let (n_commits, most) = (examined.n_commits(), self.recorder().limit.max_commits);
+            if most != 0 && n_commits as usize > most {
+                tracing::warn!("{n_commits} commits are recorded now, although history.max_commits is {most}");
+            }
+            self.recorder()
+                .index_messages(sidecar, self.own_model(), progress, interrupt)?;
+            if examined.has_kept() {
+                self.recorder().index_lines(sidecar, progress, interrupt)?;
+                self.trace_history(progress, interrupt)?;
+            }
+            self.index_past(None, progress, interrupt)?;
+        }
+        Ok(taken)
+    }
+
+    /// The objects of which something was to be read and could not be: files of HEAD with their blobs, and versions of files in
+    /// recorded commits, each once. They may have come back since.
+    pub(crate) fn unread_objects(&self) -> Result<Vec<(Option<RepoPath>, Oid)>> {
+        let mut found = Vec::new();
+        if let Some(target) = self.target("HEAD")? {
+            let files = self.stored_tree(target.tree).map(|layers| missing_blobs(&layers));
+            found.extend(files.into_iter().flatten().map(|(path, blob)| (Some(path), blob.0)));
+        }
+        let (history, _) = self.stored_history()?.unwrap_or_default();
+        for (at, batch) in history.batches().iter().enumerate() {
+            let symbols = history.symbols(at, self.symbol_recipe());
+            if let Some(symbols) = symbols.filter(|symbols| symbols.n_unread() > 0) {
+                let versions = unread(batch, symbols)?.into_iter().flat_map(|(_, versions)| versions);
+                found.extend(versions.map(|oid| (None, oid)));
+            }
+        }
+        for number in history.unknown().into_iter().take(MAX_UNKNOWN) {
+            let changes = history.changes_at(number)?.into_iter();
+            let compared = changes.filter(|change| change.old.is_none() || change.new.is_none());
+            found.extend(compared.filter_map(|change| Some((None, change.old.or(change.new)?.oid))));
+        }
+        let mut seen = HashSet::new();
+        found.retain(|(_, oid)| seen.insert(*oid));
+        Ok(found)
+    }
+
+    /// That files of a revision are not searched because their blobs cannot be had.
+    pub(crate) fn unread_files(&self, target: Option<Target>) -> Option<String> {
+        let layers = self.stored_tree(target?.tree)?;
+        let n_files = Some(missing_blobs(&layers).len()).filter(|&n_files| n_files > 0)?;
+        Some(format!(
+            "{n_files} files of this revision are missing or damaged: definitions in them are not known; {}",
+            self.how_to_get_objects()
+        ))
+    }
+
+    /// What is to be done where objects are missing or damaged.
+    pub(crate) fn how_to_get_objects(&self) -> &'static str {
+        if self.repository.is_partial() {
+            "git fetch --refetch --no-filter and then codescout index complete the answer"
+        } else {
+            "codescout doctor names them and says how to get them back"
+        }
+    }
+
+    /// What was found of the definitions of single files through commits that are not traced.
+    pub(crate) fn known_changes(&self) -> Result<KnownChanges> {
+        let sidecar = match self.keeping() {
+            Keeping::Sidecar => self.open_sidecar()?,
+            _ => None,
+        };
+        Ok(KnownChanges::new(sidecar, self.symbol_recipe()))
+    }
+
+    /// What definitions are traced by here.
+    pub fn symbol_recipe(&self) -> u64 {
+        symbol_recipe(self.build_options().max_blob_bytes)
+    }
+
+    /// What decides here what a record of commits for others says.
+    pub(crate) fn record_recipe(&self) -> u64 {
+        record_recipe(self.build_options().max_blob_bytes)
+    }
+
+    /// Whether definitions were traced through some commits, so that it is to be done for new ones too.
+    pub(crate) fn is_traced(&self) -> bool {
+        let is_traced = |state: &State| state.history.iter().any(|entry| entry.symbols.is_some());
+        matches!(self.sidecar(), Ok(Some((_, Some(state)))) if is_traced(&state))
+    }
+
+    /// Whether commits are recorded here, so that new ones are to be recorded too.
+    pub fn has_history(&self) -> bool {
+        matches!(self.sidecar(), Ok(Some((_, Some(state)))) if !state.history.is_empty())
+    }
+
+    /// Opens the history of a revision. `WORKTREE` and `INDEX` stand for the commit below them.
+    pub fn history(&self, reference: &str, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<OpenedHistory> {
+        let target = self.target(reference)?;
+        let mut notes = Vec::new();
+        let stored = match commit_of(reference, target)? {
+            None => StoredHistory::default(),
+            Some(commit) => self.history_with(commit, &mut notes, progress, interrupt)?,
+        };
+        self.opened_history(target, stored, notes)
+    }
+
+    /// The history of a revision as far as it is recorded, in the sidecar or in `more`. Where the commit itself is not, it is that
+    /// of the last one before it that is.
+    pub(crate) fn recorded_history(&self, reference: &str, more: Option<&History>) -> Result<OpenedHistory> {
+        let target = self.target(reference)?;
+        let commit = commit_of(reference, target)?;
+        let is_whole = |history: &History| commit.is_none_or(|commit| history.number(commit).is_some());
+        let stored = self.stored_history()?;
+        let stored = match (stored, more) {
+            (Some(stored), _) if is_whole(&stored.0) => stored,
+            (_, Some(more)) if is_whole(more) => (more.clone(), Vec::new()),
+            (stored, _) => stored.unwrap_or_default(),
+        };
+        let mut opened = self.opened_history(target, stored, Vec::new())?;
+        if let (None, Some(commit), Some(last)) = (opened.tip, commit, opened.history.n_commits().checked_sub(1)) {
+            let known = opened.history.id(last)?;
+            if self.repository.merge_base(known, commit)? == Some(known) {
+                opened.tip = Some(last);
+                opened.reached = opened.history.reachable(&[last]);
+            }
+        }
+        Ok(opened)
+    }
+
+    fn opened_history(
+        &self,
+        target: Option<Target>,
+        (history, entries): StoredHistory,
+        mut notes: Vec<String>,
+    ) -> Result<OpenedHistory> {
+        notes.extend(self.repository.rewritten_history());
+        let commit = target.and_then(|target| target.commit);
+        let tip = commit.and_then(|commit| history.number(commit));
+        let mailmap = self.mailmap(target, &mut notes)?;
+        Ok(OpenedHistory {
+            reached: history.reachable(tip.as_slice()),
+            mailmap,
+            history,
+            entries,
+            target,
+            tip,
+            notes,
+        })
+    }
+
+    /// What `commit` reaches, on top of what is recorded, where it cannot be kept.
+    pub(crate) fn records_in_memory(&self, commit: CommitId, interrupt: &AtomicBool) -> Result<History> {
+        let (known, _) = self.stored_history()?.unwrap_or_default();
+        Ok(self.recorder().record_in_memory(known, &[commit], interrupt)?)
+    }
+
+    fn history_with(
+        &self,
+        commit: CommitId,
+        notes: &mut Vec<String>,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<StoredHistory> {
+        let stored = self.stored_history()?;
+        let is_enough = |(history, _): &&StoredHistory| history.number(commit).is_some();
+        if let Some(stored) = stored.as_ref().filter(is_enough) {
+            return Ok(stored.clone());
+        }
+        let is_traced = self.is_traced();
+        match self.record_commits(&[commit], progress, interrupt) {
+            Ok(outcome) => {
+                if is_traced && outcome.n_new_commits <= MAX_TRACED_FIRST {
+                    self.trace_history(progress, interrupt)?;
+                }
+                self.stored_history()?
+                    .context("the records were written and are gone again")
+            }
+            Err(error) if is_read_only(&error) || is_damaged(&error) => {
+                tracing::warn!("{error:#}");
+                notes.push(IN_MEMORY_NOTE.to_owned());
+                let (known, entries) = stored.unwrap_or_default();
+                let history = self.recorder().record_in_memory(known, &[commit], interrupt)?;
+                Ok((history, entries))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn stored_history(&self) -> Result<Option<StoredHistory>> {
+        match self.sidecar() {
+            Ok(Some((sidecar, Some(state)))) => {
+                let history = self.recorder().sound(&sidecar, &state)?;
+                Ok(history.map(|history| (history, state.history)))
+            }
+            Ok(_) => Ok(None),
+            Err(error) if is_damaged(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Words and vectors of all messages, in the order of batches: made and kept for what has none, in memory if nothing can be
+    /// written.
+    pub fn messages(
+        &self,
+        reference: &str,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<(OpenedHistory, Vec<Messages>)> {
+        let opened = self.history(reference, progress, interrupt)?;
+        let messages = self.stored_messages(&opened)?;
+        if messages.iter().all(Option::is_some) {
+            return Ok((opened, messages.into_iter().flatten().collect()));
+        }
+        let made = match self.open_sidecar()? {
+            Some(sidecar) => self
+                .recorder()
+                .index_messages(&sidecar, self.own_model(), progress, interrupt)
+                .map_err(anyhow::Error::from),
+            None => Ok(0),
+        };
+        let mut opened = opened;
+        match made {
+            Ok(0) => {}
+            Ok(_) => opened = self.history(reference, progress, interrupt)?,
+            Err(error) if is_read_only(&error) || is_damaged(&error) => tracing::warn!("{error:#}"),
+            Err(error) => return Err(error),
+        }
+        let stored = self.stored_messages(&opened)?;
+        let in_memory = |(batch, stored): (&Arc<Batch>, Option<Messages>)| match stored {
+            Some(messages) => Ok(messages),
+            None => Ok(Messages::from_bytes(Messages::build(
+                batch,
+                self.own_model(),
+                interrupt,
+            )?)?),
+        };
+        let messages = opened.history.batches().iter().zip(stored).map(in_memory);
+        let messages = messages.collect::<Result<_>>()?;
+        Ok((opened, messages))
+    }
+
+    /// What is stored beside each batch, as far as it is of use.
+    fn stored_messages(&self, opened: &OpenedHistory) -> Result<Vec<Option<Messages>>> {
+        let profile = self.own_model().profile().id();
+        let sidecar = self.open_sidecar()?;
+        let open = |at: usize| {
+            let file = opened.entries.get(at)?.messages.as_ref()?;
+            let messages = Messages::open(sidecar.as_ref()?, &file.name).ok()?;
+            (messages.profile() == profile).then_some(messages)
+        };
+        Ok((0..opened.history.batches().len()).map(open).collect())
+    }
+
+    /// Signatures of changed lines in the order of batches; `None` for those without.
+    pub fn line_changes(&self, opened: &OpenedHistory) -> Result<Vec<Option<LineChanges>>> {
+        let sidecar = self.open_sidecar()?;
+        let open = |at: usize| {
+            let file = opened.entries.get(at)?.lines.as_ref()?;
+            LineChanges::open(sidecar.as_ref()?, &file.name).ok()
+        };
+        Ok((0..opened.history.batches().len()).map(open).collect())
+    }
+
+    /// As git reads them: the mailmap on disk, of a bare repository that of the commit, then what the configuration names; what
+    /// is read later wins.
+    fn mailmap(&self, target: Option<Target>, notes: &mut Vec<String>) -> Result<Mailmap> {
+        let configured = self.repository.configured_mailmaps();
+        let mut texts = Vec::new();
+        match self.repository.work_dir() {
+            // A link could lead anywhere; git does not follow this one either.
+            Some(root) => texts.extend(read_file(&root.join(".mailmap"))),
+            None if configured.blob.is_none() => {
+                let tree = target.map(|target| target.tree);
+                texts.extend(tree.map(|tree| self.blob_at(tree, ".mailmap")).transpose()?.flatten());
+            }
+            None => {}
+        }
+        if let Some(name) = &configured.blob {
+            let text = self.named_blob(name)?;
+            if text.is_none() {
+                notes.push(format!("mailmap.blob names {name:?}, which is not here"));
+            }
+            texts.extend(text);
+        }
+        if let Some(path) = &configured.file {
+            let text = read_file(path);
+            if text.is_none() {
+                notes.push(format!("mailmap.file names {}, which is no file", path.display()));
+            }
+            texts.extend(text);
+        }
+        Ok(Mailmap::parse(&texts.join(&b'\n')))
+    }
+
+    /// `revision:path`, or the id of a blob.
+    fn named_blob(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        match name.split_once(':') {
+            Some((revision, path)) => match self.repository.resolve(revision) {
+                Ok(resolved) => self.blob_at(resolved.tree, path),
+                Err(_) => Ok(None),
+            },
+            None => match Oid::from_hex(name) {
+                Ok(oid) => self.mailmap_blob(BlobId(oid)),
+                Err(_) => Ok(None),
+            },
+        }
+    }
+
+    fn blob_at(&self, tree: TreeId, path: &str) -> Result<Option<Vec<u8>>> {
+        let path = RepoPath::from(path);
+        let found = self.repository.reader().diff_trees_at(None, tree, &[&path])?;
+        let blob = found.first().and_then(|change| change.new?.blob());
+        blob.map_or(Ok(None), |blob| self.mailmap_blob(blob))
+    }
+
+    fn mailmap_blob(&self, blob: BlobId) -> Result<Option<Vec<u8>>> {
+        Ok(match self.repository.reader().blob(blob, MAX_MAILMAP_BYTES)? {
+            BlobContent::Content(text) => Some(text),
+            _ => None,
+        })
+    }
+
+    /// What differs from the commit that is checked out: on disk for `WORKTREE`, staged for `INDEX`, else nothing.
+    pub fn uncommitted(&self, reference: &str, interrupt: &AtomicBool) -> Result<Vec<Uncommitted>> {
+        match reference {
+            "WORKTREE" if self.repository.work_dir().is_some() => {
+                let max_bytes = self.build_options().max_blob_bytes;
+                let found = self
+                    .repository
+                    .work_tree_changes(max_bytes, &mut KnownFiles::default(), interrupt)?;
+                Ok(Uncommitted::of(found))
+            }
+            "INDEX" => {
+                let staged = self.repository.index_changes()?.into_iter();
+                let change = |change: crate::git::TreeChange| Uncommitted {
+                    path: change.path,
+                    old: change.old.map(Into::into),
+                    new: change.new.map(Into::into),
+                    origin: None,
+                };
+                Ok(Uncommitted::with_origins(staged.map(change).collect()))
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// The bytes of an uncommitted file, or of one in the repository.
+    pub fn content(&self, path: &RepoPath, entry: Entry, disk: &mut Option<WorkTreeReader>) -> Result<Option<Vec<u8>>> {
+        let max_bytes = self.build_options().max_blob_bytes;
+        if let BlobContent::Content(bytes) = self.repository.reader().blob(BlobId(entry.oid), max_bytes)? {
+            return Ok(Some(bytes));
+        }
+        if self.repository.work_dir().is_none() {
+            return Ok(None);
+        }
+        let reader = match disk {
+            Some(reader) => reader,
+            none => none.insert(self.repository.work_tree_reader()?),
+        };
+        // What stands there now need not be what is asked for.
+        let file = reader.read(path, max_bytes).ok();
+        Ok(file.filter(|file| file.blob.0 == entry.oid).map(|file| file.bytes))
+    }
+
+    /// The tips of all local branches and of what is checked out.
+    pub fn branch_tips(&self) -> Result<Vec<CommitId>> {
+        let refs = self.repository.refs()?.into_iter();
+        let branches = refs.filter(|found| found.kind == crate::git::RefKind::Branch);
+        let mut tips: Vec<CommitId> = branches.filter_map(|branch| branch.commit).collect();
+        tips.extend(self.repository.head()?.commit());
+        tips.sort_unstable();
+        tips.dedup();
+        Ok(tips)
+    }
+}
+
+/// The commit whose history is asked about; `None` before the first.
+fn commit_of(reference: &str, target: Option<Target>) -> Result<Option<CommitId>> {
+    let commit = |target: Target| {
+        target
+            .commit
+            .with_context(|| format!("{reference} is a tree, which has no history"))
+    };
+    target.map(commit).transpose()
+}
+
+/// What an ordinary file of a size that a mailmap may have holds.
+fn read_file(path: &Path) -> Option<Vec<u8>> {
+    let is_small = |meta: &std::fs::Metadata| meta.is_file() && meta.len() <= MAX_MAILMAP_BYTES;
+    path.symlink_metadata().ok().filter(is_small)?;
+    std::fs::read(path).ok()
+}
+
+/// Seconds since 1970.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs() as i64)
+}
+
+fn is_damaged(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let is_state = |error: &StateError| matches!(error, StateError::Damaged { .. });
+        cause.downcast_ref::<StateError>().is_some_and(is_state)
+            || matches!(cause.downcast_ref::<RecordError>(), Some(RecordError::State(error)) if is_state(error))
+    })
+}

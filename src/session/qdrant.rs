@@ -1,0 +1,336 @@
+//! Vectors that the clones of a repository share by a Qdrant.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result, ensure};
+
+use super::Workspace;
+use crate::embed::{Embedder, SparseEmbedder};
+use crate::index::dense::DenseIndex;
+use crate::index::shared::{RepositoryTag, SharedVectors, There};
+use crate::index::sparse::ImpactIndex;
+use crate::index::{RowFile, RowKind, Segments};
+use crate::ingest::{Maker, Progress, Shared, Sharing, probe_of, renumber_shared};
+use crate::model::TreeId;
+use crate::query::{Away, DenseElsewhere, Elsewhere, LEG_CANDIDATES, Searcher, SparseElsewhere};
+use crate::remote::{Endpoint, Qdrant, QdrantIndex, Resettled};
+use crate::sidecar::{RecordError, Sidecar};
+use crate::snapshot::View;
+
+/// Why a shallow clone shares nothing, and how it could.
+const TOO_SHALLOW: &str = "this clone is too shallow to tell which repository it is of; set qdrant.repository to the id of the first \
+    commit, which codescout doctor tells in a whole clone";
+
+impl Workspace {
+    /// Where vectors are shared, and then where sparse ones are, if these are in use; nowhere if no server is set.
+    pub(crate) fn sharing(&self) -> Result<&[Qdrant]> {
+        if let Some(known) = self.qdrant.get() {
+            return Ok(known);
+        }
+        let Some(options) = self.config.qdrant.options()? else {
+            return Ok(&[]);
+        };
+        let identity = self.identity()?.context(TOO_SHALLOW)?;
+        let dense = Qdrant::new(
+            options,
+            self.embedder().profile().id(),
+            RowKind::Dense,
+            tag_of(&identity),
+        );
+        let sparse = self.remote_sparse();
+        let sparse = sparse.map(|model| dense.beside(model.profile().id(), RowKind::Sparse));
+        let all = [dense].into_iter().chain(sparse).collect();
+        Ok(self.qdrant.get_or_init(|| all))
+    }
+
+    /// Where those of one kind are shared.
+    fn sharing_of(&self, kind: RowKind) -> Result<Option<&Qdrant>> {
+        Ok(self.sharing()?.iter().find(|qdrant| qdrant.kind() == kind))
+    }
+
+    /// Whether vectors of a kind are kept with the server and not here: those of a model on another machine, if that is set.
+    pub(crate) fn keeps_away(&self, kind: RowKind) -> bool {
+        let config = &self.config.qdrant;
+        let is_wanted = !config.keep_local.value && config.server.address.value.is_some();
+        is_wanted && kind == RowKind::Dense && self.remote_model().is_some()
+    }
+
+    /// Host and port of the server, if one is set.
+    pub(crate) fn sharing_host(&self) -> Option<String> {
+        let address = self.config.qdrant.server.address.value.as_ref()?;
+        Some(Endpoint::new(address).ok()?.host())
+    }
+
+    /// Puts the vectors of what is indexed of some trees to where they are shared; an outcome for each kind that is, up to the first that
+    /// was interrupted.
+    pub fn share_vectors(
+        &self,
+        trees: &[TreeId],
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Vec<(RowKind, Shared)>> {
+        let sharing = match self.sharing() {
+            Ok(sharing) => sharing,
+            // That is no failure of the index.
+            Err(error) => {
+                let stopped = Shared {
+                    stopped: Some(format!("{error:#}")),
+                    ..Shared::default()
+                };
+                return Ok(vec![(RowKind::Dense, stopped)]);
+            }
+        };
+        let mut outcomes = Vec::new();
+        let Some(sidecar) = self.open_sidecar()? else {
+            return Ok(outcomes);
+        };
+        let own_profile = self.own_profile();
+        // What is not kept here was put there when it was made.
+        for qdrant in sharing.iter().filter(|qdrant| !self.keeps_away(qdrant.kind())) {
+            let shared = self
+                .sharing_by(qdrant, &sidecar, &own_profile)
+                .run(trees, progress, interrupt)?;
+            let is_over = shared.interrupted;
+            outcomes.push((qdrant.kind(), shared));
+            if is_over {
+                break;
+            }
+        }
+        Ok(outcomes)
+    }
+
+    fn sharing_by<'a>(&'a self, qdrant: &'a Qdrant, sidecar: &'a Sidecar, own_profile: &'a str) -> Sharing<'a> {
+        Sharing {
+            sidecar,
+            shared: qdrant,
+            profile: qdrant.profile(),
+            own_profile,
+            recipe: self.build_options().recipe,
+            is_away: self.keeps_away(qdrant.kind()),
+        }
+    }
+
+    /// Lets `change` give documents other numbers, and gives what is known to be shared these numbers too.
+    pub(super) fn renumbering<T>(&self, change: impl FnOnce() -> Result<T>) -> Result<T> {
+        let opened = || -> Result<Option<(Sidecar, Segments)>> {
+            let Some((sidecar, Some(state))) = self.sidecar()? else {
+                return Ok(None);
+            };
+            let segments = Segments::open_newest(&sidecar, &state, &self.own_profile())?;
+            Ok(Some((sidecar, segments)))
+        };
+        let is_shared = self.config.qdrant.server.address.value.is_some();
+        // What cannot be opened or told is looked for again.
+        let before = is_shared.then(|| opened().ok().flatten()).flatten();
+        let changed = change()?;
+        if let Some((_, before)) = before
+            && let Ok(Some((sidecar, after))) = opened()
+            && before.epoch() != after.epoch()
+        {
+            for qdrant in self.sharing().unwrap_or_default() {
+                let (profile, repository) = (qdrant.profile(), qdrant.repository());
+                if let Err(error) = renumber_shared(&sidecar, profile, repository, &before, &after) {
+                    tracing::warn!("what is shared has to be looked for again: {error}");
+                }
+            }
+        }
+        Ok(changed)
+    }
+
+    /// How many vectors this clone has shared of chunks that it does not keep any more; `None` if none are shared.
+    pub(crate) fn gone_but_shared(&self) -> Result<Option<usize>> {
+        let (sharing, Some(sidecar)) = (self.sharing()?, self.open_sidecar()?) else {
+            return Ok(None);
+        };
+        let own_profile = self.own_profile();
+        let mut n_gone = None;
+        for qdrant in sharing {
+            *n_gone.get_or_insert(0) += self.sharing_by(qdrant, &sidecar, &own_profile).gone()?.len();
+        }
+        Ok(n_gone)
+    }
+
+    /// Removes these where they are shared, and looks what is there then. Returns how many they are, and why some are still there, if so.
+    pub(crate) fn remove_gone(
+        &self,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<(usize, Option<String>)>> {
+        let (sharing, Some(sidecar)) = (self.sharing()?, self.open_sidecar()?) else {
+            return Ok(None);
+        };
+        let own_profile = self.own_profile();
+        let mut removed = None;
+        for qdrant in sharing {
+            let sharing = self.sharing_by(qdrant, &sidecar, &own_profile);
+            let (n_gone, mut why) = sharing.remove_gone(interrupt)?;
+            if let Some(head) = self.target("HEAD")?.filter(|_| why.is_none() && n_gone > 0) {
+                why = sharing.run(&[head.tree], progress, interrupt)?.stopped;
+            }
+            let (n_all, first) = removed.get_or_insert((0, None));
+            *n_all += n_gone;
+            *first = first.take().or(why);
+        }
+        Ok(removed)
+    }
+
+    /// Gives the collections of the models in use the settings that are set now.
+    pub(crate) fn resettle_collections(&self, interrupt: &AtomicBool) -> Result<Vec<Resettled>> {
+        let sharing = self.sharing()?;
+        ensure!(
+            !sharing.is_empty(),
+            "no Qdrant is set: codescout config set qdrant.server ADDRESS"
+        );
+        let mut resettled = Vec::new();
+        for qdrant in sharing {
+            resettled.extend(qdrant.resettle(interrupt)?);
+        }
+        ensure!(
+            !resettled.is_empty(),
+            "there is no collection yet: codescout index makes one"
+        );
+        Ok(resettled)
+    }
+
+    /// Where the vectors of a maker may be already.
+    pub(super) fn shared_for(&self, maker: Maker<'_>) -> Option<&dyn SharedVectors> {
+        let qdrant = self.sharing_of(maker.kind()).ok().flatten()?;
+        Some(qdrant)
+    }
+
+    /// Tells the models on other machines by what they are known again.
+    pub(crate) fn know_models(&self) {
+        let known = |profile| {
+            let sidecar = self.open_sidecar().ok()??;
+            RowFile::open(Arc::new(probe_of(&sidecar, profile).ok()??)).ok()
+        };
+        if let Some(model) = self.remote_model() {
+            model.know_by(|| known(model.profile().id()));
+        }
+        if let Some(model) = self.remote_sparse() {
+            model.know_by(|| known(model.profile().id()));
+        }
+    }
+
+    /// What answers questions about a view, with the help of others as it is set, until `interrupt` is set.
+    pub fn searcher<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Result<Searcher<'a>> {
+        self.know_models();
+        let mut searcher = Searcher::new(view, self.embedder(), self.static_model())?.until(interrupt);
+        if let Some(model) = self.remote_sparse() {
+            searcher = searcher.with_sparse(model, self.config.sparse.weight());
+        }
+        if let Some(elsewhere) = self.shared_index(view, RowKind::Dense, interrupt)? {
+            searcher = if self.keeps_away(RowKind::Dense) {
+                searcher.with_away(Away {
+                    empty: elsewhere.index.empty().clone(),
+                    store: Box::new(elsewhere.index),
+                    holds: elsewhere.holds,
+                })?
+            } else {
+                searcher.with_elsewhere(elsewhere.map(|index| Box::new(index) as Box<dyn DenseIndex>))
+            };
+        }
+        if let Some(elsewhere) = self.sparse_elsewhere(view, interrupt)? {
+            searcher = searcher.with_sparse_elsewhere(elsewhere);
+        }
+        Ok(searcher)
+    }
+
+    /// The vectors of a view that are with a server, as far as that is known.
+    pub fn elsewhere<'a>(&'a self, view: &'a View, interrupt: &'a AtomicBool) -> Result<Option<DenseElsewhere<'a>>> {
+        let shared = self.shared_index(view, RowKind::Dense, interrupt)?;
+        Ok(shared.map(|elsewhere| elsewhere.map(|index| Box::new(index) as Box<dyn DenseIndex>)))
+    }
+
+    /// Likewise its sparse vectors.
+    pub fn sparse_elsewhere<'a>(
+        &'a self,
+        view: &'a View,
+        interrupt: &'a AtomicBool,
+    ) -> Result<Option<SparseElsewhere<'a>>> {
+        let shared = self.shared_index(view, RowKind::Sparse, interrupt)?;
+        Ok(shared.map(|elsewhere| elsewhere.map(|index| Box::new(index) as Box<dyn ImpactIndex>)))
+    }
+
+    /// Those of one kind.
+    fn shared_index<'a>(
+        &'a self,
+        view: &'a View,
+        kind: RowKind,
+        interrupt: &'a AtomicBool,
+    ) -> Result<Option<Elsewhere<QdrantIndex<'a>>>> {
+        if self.config.qdrant.server.address.value.is_none() {
+            return Ok(None);
+        }
+        let there = self.there(kind).unwrap_or_else(|error| {
+            tracing::warn!("what is shared is not known: {error:#}");
+            None
+        });
+        // Numbers of another epoch are others: garbage was collected since the view was opened, or since vectors were shared.
+        let Some(there) = there.filter(|there| there.epoch == view.segments().epoch()) else {
+            return Ok(None);
+        };
+        let Some(qdrant) = self.sharing_of(kind)? else {
+            return Ok(None);
+        };
+        let holds = there.docs.clone();
+        let index = qdrant.index(view.segments(), there, interrupt);
+        let scan_below = u64::from(self.config.qdrant.scan_below.value);
+        Ok(Some(Elsewhere {
+            min_docs: scan_below.max(index.min_live(LEG_CANDIDATES)),
+            index,
+            holds,
+        }))
+    }
+
+    /// What is known to be shared of one kind, if anything is.
+    pub(crate) fn there(&self, kind: RowKind) -> Result<Option<There>> {
+        let Some(sidecar) = self.open_sidecar()? else {
+            return Ok(None);
+        };
+        // Who has not shared anything has not looked for the identity; a damaged one is looked for by who shares next.
+        let noted = sidecar.repository_identity().unwrap_or_default();
+        if self.config.qdrant.repository.value.is_none() && noted.is_none() {
+            return Ok(None);
+        }
+        let Some(qdrant) = self.sharing_of(kind)? else {
+            return Ok(None);
+        };
+        Ok(There::load(&sidecar, qdrant.profile(), qdrant.repository())?)
+    }
+
+    /// What all clones of the repository have in common: what is set, or the id of the first commit. `None` if the clone is too
+    /// shallow to tell.
+    pub(crate) fn identity(&self) -> Result<Option<String>> {
+        if let Some(set) = &self.config.qdrant.repository.value {
+            return Ok(Some(set.clone()));
+        }
+        let sidecar = self.open_sidecar()?;
+        // What is damaged is written anew.
+        let noted = |sidecar: &Sidecar| match sidecar.repository_identity() {
+            Err(RecordError::Damaged { .. } | RecordError::Format { .. }) => Ok(None),
+            noted => noted,
+        };
+        if let Some(noted) = sidecar.as_ref().map(noted).transpose()?.flatten() {
+            return Ok(Some(noted));
+        }
+        let head = self.repository.head()?.commit().context("there are no commits yet")?;
+        let Some(first) = self.repository.first_commit(head)? else {
+            return Ok(None);
+        };
+        let identity = first.to_string();
+        if let Some(sidecar) = sidecar
+            && let Err(error) = sidecar.note_repository_identity(&identity)
+        {
+            tracing::debug!(%error, "the first commit is looked for again the next time");
+        }
+        Ok(Some(identity))
+    }
+}
+
+/// Stands for a repository without naming it.
+fn tag_of(identity: &str) -> RepositoryTag {
+    let hash = blake3::derive_key("codescout repository 1", identity.trim().as_bytes());
+    RepositoryTag(hash[..16].try_into().expect("sixteen bytes"))
+}

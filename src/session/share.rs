@@ -1,0 +1,491 @@
+//! What is known of a repository, out into a bundle and in from one.
+
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use super::Workspace;
+use crate::artifact::ArtifactKey;
+use crate::bundle::{
+    BundleFile, Contents, Header, HeaderError, Kind, Packed, PublicKey, ReadError, SigningKey, Trust, pipeline,
+};
+use crate::embed::ProfileId;
+use crate::git::ObjectFormat;
+use crate::index::{Records, RecordsKind, Segments};
+use crate::ingest::{
+    Audit, CatchUpError, ExaminedRows, GivenCommits, Imported, IngestError, Maker, PassedOver, Progress, Target, n_rows,
+};
+use crate::model::{CommitId, TreeId};
+use crate::sidecar::{Bytes, Sidecar, State};
+
+/// How a bundle is taken in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ImportOptions {
+    /// Whose bundles are taken.
+    pub(crate) trust: Trust,
+    /// Whether who made it is trusted without a signature, because nobody else could write where it was read from.
+    pub(crate) is_own: bool,
+    /// What is made again to compare.
+    pub(crate) audit: Audit,
+}
+
+/// A bundle that was taken in.
+#[derive(Debug)]
+pub(crate) struct ImportedBundle {
+    /// What it said.
+    pub(crate) header: Header,
+    /// Who signed it.
+    pub(crate) signer: Option<PublicKey>,
+    /// What came of it.
+    pub(crate) imported: Imported,
+    /// Its trees that this repository has, which can be asked about now.
+    pub(crate) trees: Vec<TreeId>,
+    /// What became of the vectors of other models in it.
+    pub(crate) vectors: TakenVectors,
+    /// What became of the record of commits in it, if there is one.
+    pub(crate) commits: Option<Result<TakenCommits, PassedOver>>,
+}
+
+/// What came of vectors of other models.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TakenVectors {
+    pub(crate) n_new: usize,
+    /// Why some were not taken over.
+    pub(crate) passed_over: Option<String>,
+}
+
+impl TakenVectors {
+    /// Nothing of a bundle all of which is to be compared: to compare them is to make them.
+    fn not_compared(header: &Header) -> Self {
+        let why = "only the model can tell whether they are true; codescout index has it make them";
+        Self {
+            n_new: 0,
+            passed_over: (!header.added.is_empty()).then(|| why.to_owned()),
+        }
+    }
+}
+
+/// What a model that is in use here has made elsewhere.
+struct MadeElsewhere<'a> {
+    maker: Maker<'a>,
+    rows: ExaminedRows,
+}
+
+/// A record of commits that was taken over.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TakenCommits {
+    pub(crate) n_commits: u32,
+    /// Of how many everything was made again to compare.
+    pub(crate) n_audited: usize,
+}
+
+/// What is known of trees, to be written out.
+pub(crate) struct Known {
+    pub(crate) sidecar: Sidecar,
+    state: State,
+    segments: Segments,
+    pub(crate) keys: Vec<ArtifactKey>,
+    pub(crate) trees: Vec<TreeId>,
+    pub(crate) commits: Vec<CommitId>,
+    /// What is recorded of these and all before them, if that was asked for.
+    pub(crate) given: Option<GivenCommits>,
+}
+
+/// What goes into a bundle.
+#[derive(Clone, Copy)]
+pub(crate) struct Packing<'a> {
+    pub(crate) kind: Kind,
+    /// Models beside the own one.
+    pub(crate) added: &'a [ProfileId],
+    pub(crate) commits: Option<&'a GivenCommits>,
+    pub(crate) key: Option<&'a SigningKey>,
+}
+
+impl Known {
+    /// With what a model beside the own one has made.
+    pub(crate) fn with_added(&self, profile: ProfileId) -> Segments {
+        self.segments
+            .with_added(&self.sidecar, &self.state, &profile.to_string())
+    }
+
+    /// What is known, of whatever tree.
+    pub(crate) fn segments(&self) -> &Segments {
+        &self.segments
+    }
+
+    /// Whether a blob is known, of whatever tree.
+    pub(crate) fn has(&self, key: ArtifactKey) -> bool {
+        self.segments.find_blob(key).is_some()
+    }
+}
+
+impl Workspace {
+    /// Everything that is known of revisions, which are indexed first where that is missing.
+    pub(crate) fn known(
+        &self,
+        references: &[String],
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Known> {
+        let (mut trees, mut commits): (Vec<TreeId>, Vec<CommitId>) = Default::default();
+        for reference in references {
+            let ingested = self.ingest_revision(reference, progress, interrupt)?;
+            let (target, outcome) = ingested.context("no commits yet: there is nothing to share")?;
+            if outcome.interrupted {
+                bail!("interrupted; what was indexed so far is kept");
+            }
+            if !trees.contains(&target.tree) {
+                trees.push(target.tree);
+            }
+            commits.extend(target.commit.filter(|commit| !commits.contains(commit)));
+        }
+        let (sidecar, state) = self.sidecar()?.context("the index is gone")?;
+        let state = state.context("the index is gone")?;
+        let segments = Segments::open(&sidecar, &state, &self.own_model().profile().id().to_string())?;
+        // What stands in two trees is taken once.
+        let (mut keys, mut seen) = (Vec::new(), HashSet::new());
+        for &tree in &trees {
+            let of_tree = self.writer(&sidecar).keys_of(tree)?;
+            keys.extend(of_tree.into_iter().filter(|&key| seen.insert(key)));
+        }
+        Ok(Known {
+            sidecar,
+            state,
+            segments,
+            keys,
+            trees,
+            commits,
+            given: None,
+        })
+    }
+
+    /// Writes what is known to `to`.
+    pub(crate) fn pack(&self, known: &Known, packing: Packing<'_>, to: &mut dyn Write) -> Result<Packed> {
+        self.pack_keys(known, &known.keys, packing, to)
+    }
+
+    /// Writes what is known of some blobs to `to`.
+    pub(crate) fn pack_keys(
+        &self,
+        known: &Known,
+        keys: &[ArtifactKey],
+        packing: Packing<'_>,
+        to: &mut dyn Write,
+    ) -> Result<Packed> {
+        let given: HashSet<ArtifactKey> = keys.iter().copied().collect();
+        let has_all = packing.kind != Kind::Added && known.keys.iter().all(|key| given.contains(key));
+        let trees = if has_all { known.trees.as_slice() } else { &[] };
+        let contents = Contents {
+            added: packing.added,
+            commits: packing.commits,
+            ..self.contents(known, keys, trees)
+        };
+        Ok(contents.write(packing.kind, packing.key, &known.sidecar, to)?)
+    }
+
+    /// The profiles of the models that are in use beside the own one.
+    pub(crate) fn added_profiles(&self) -> Vec<ProfileId> {
+        let makers = self.makers().into_iter();
+        let makers = makers.filter(|maker| !self.keeps_away(maker.kind()));
+        makers.map(|maker| maker.profile().id()).collect()
+    }
+
+    /// The name of everything that decides whether a record of commits can be taken.
+    pub(crate) fn pipeline_of_commits(&self) -> String {
+        pipeline(self.record_recipe(), ProfileId([0; 16]), self.id_bytes())
+    }
+
+    /// How many chunks of what is known each model beside the own one has made something of.
+    pub(crate) fn n_rows(&self, known: &Known) -> Vec<(ProfileId, usize)> {
+        let count = |profile| (profile, n_rows(&known.with_added(profile), &known.keys, profile));
+        self.added_profiles().into_iter().map(count).collect()
+    }
+
+    fn contents<'a>(&self, known: &'a Known, keys: &'a [ArtifactKey], trees: &'a [TreeId]) -> Contents<'a> {
+        // What a partial clone lacks was passed over.
+        let is_whole = keys.iter().all(|&key| known.has(key));
+        Contents {
+            segments: &known.segments,
+            state: &known.state,
+            keys,
+            trees: if is_whole { trees } else { &[] },
+            recipe: self.build_options().recipe,
+            profile: self.own_model().profile().id(),
+            id_bytes: self.id_bytes(),
+            added: &[],
+            commits: None,
+        }
+    }
+
+    /// Takes in a bundle, and makes the manifests of those of its trees that are here.
+    pub(crate) fn import(
+        &self,
+        from: impl Read,
+        options: ImportOptions,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<ImportedBundle> {
+        self.import_opened(BundleFile::open(from)?, options, progress, interrupt)
+    }
+
+    /// [`Self::import`] of a bundle whose header was read.
+    pub(crate) fn import_opened<R: Read>(
+        &self,
+        bundle: BundleFile<R>,
+        options: ImportOptions,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<ImportedBundle> {
+        let profile = self.own_model().profile();
+        bundle.check(
+            self.build_options().recipe,
+            profile.id(),
+            self.id_bytes(),
+            options.trust,
+        )?;
+        let (header, signer) = (bundle.header.clone(), bundle.signer);
+        let sidecar = self.open_or_create_sidecar(interrupt)?;
+        let files = bundle.stage(&sidecar)?;
+        let is_trusted = options.audit != Audit::All && (options.is_own || matches!(options.trust, Trust::Only(_)));
+        let examined = match header.offered_commits(&files) {
+            None => None,
+            Some(offered) => {
+                let audit = (!is_trusted).then_some(options.audit);
+                Some(self.examine_commits(&sidecar, &offered, audit, progress, interrupt)?)
+            }
+        };
+        let made = match options.audit {
+            Audit::All => Vec::new(),
+            Audit::Sample => self.examine_rows(&header, &files, &sidecar)?,
+        };
+        let imported = self.take_in(
+            &header,
+            &files,
+            &sidecar,
+            is_trusted,
+            options.audit,
+            progress,
+            interrupt,
+        )?;
+        if imported.interrupted {
+            bail!("interrupted; nothing was taken over");
+        }
+        let mut trees = Vec::new();
+        let known = self.known_segments(None)?;
+        for tree in header.trees().filter(|&tree| self.has_tree(tree)) {
+            // Nothing is indexed for a tree that the bundle only says it has, and of one in a partial clone not everything may be here.
+            let is_whole = match self.writer(&sidecar).keys_of(tree) {
+                Ok(keys) => keys.into_iter().all(|key| known.find_blob(key).is_some()),
+                Err(IngestError::Object(_)) => false,
+                Err(error) => return Err(error.into()),
+            };
+            if !is_whole {
+                tracing::warn!("tree {tree}: not all of its files are known");
+                continue;
+            }
+            let target = Target { commit: None, tree };
+            self.ingest(target, progress, interrupt)?;
+            trees.push(tree);
+        }
+        let vectors = match options.audit {
+            Audit::All => TakenVectors::not_compared(&header),
+            Audit::Sample => self.take_rows(&header, &made, &sidecar, interrupt)?,
+        };
+        let commits = match examined {
+            Some(Ok(examined)) => {
+                let taken = self.take_commits(&sidecar, &examined, progress, interrupt)?;
+                Some(taken.map(|()| TakenCommits {
+                    n_commits: examined.n_commits(),
+                    n_audited: examined.n_audited,
+                }))
+            }
+            Some(Err(why)) => Some(Err(why)),
+            None => None,
+        };
+        Ok(ImportedBundle {
+            header,
+            signer,
+            imported,
+            trees,
+            vectors,
+            commits,
+        })
+    }
+
+    /// Looks through what models have made that are in use here.
+    fn examine_rows(&self, header: &Header, files: &[Bytes], sidecar: &Sidecar) -> Result<Vec<MadeElsewhere<'_>>> {
+        let makers = self.makers();
+        let own_profile = self.own_profile();
+        let mut examined = Vec::new();
+        for offered in header.offered_rows(files) {
+            let maker = makers.iter().find(|maker| maker.profile().id() == offered.profile);
+            let Some(&maker) = maker else { continue };
+            let rows = self.catching_up(sidecar, maker, &own_profile).examine(&offered)?;
+            examined.push(MadeElsewhere { maker, rows });
+        }
+        ensure!(
+            header.kind() != Kind::Added || header.added.is_empty() || !examined.is_empty(),
+            "the bundle has vectors of a model that is not in use here: it takes the same server, model, prefixes and revision"
+        );
+        Ok(examined)
+    }
+
+    /// Takes over what was looked through. That another model has made it under the same name makes it of no use, which is no failure where
+    /// there is something else in the bundle.
+    fn take_rows(
+        &self,
+        header: &Header,
+        made: &[MadeElsewhere<'_>],
+        sidecar: &Sidecar,
+        interrupt: &AtomicBool,
+    ) -> Result<TakenVectors> {
+        let own_profile = self.own_profile();
+        let mut taken = TakenVectors::default();
+        let is_taken = |profile: &[u8; 16]| made.iter().any(|made| made.maker.profile().id().0 == *profile);
+        if header.added.iter().any(|added| !is_taken(&added.profile)) {
+            taken.passed_over = Some("a model that is not in use here has made them".to_owned());
+        }
+        for MadeElsewhere { maker, rows } in made {
+            match self
+                .catching_up(sidecar, *maker, &own_profile)
+                .take_over(rows, interrupt)
+            {
+                Ok(n_new) => taken.n_new += n_new,
+                Err(error @ CatchUpError::Outside { .. }) if header.kind() != Kind::Added => {
+                    taken.passed_over = Some(error.to_string());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(taken)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one call, and each is another thing")]
+    fn take_in(
+        &self,
+        header: &Header,
+        files: &[Bytes],
+        sidecar: &Sidecar,
+        is_trusted: bool,
+        audit: Audit,
+        progress: &dyn Progress,
+        interrupt: &AtomicBool,
+    ) -> Result<Imported> {
+        if header.kind() == Kind::Added {
+            return Ok(Imported::default());
+        }
+        let parts = header.by_part(files);
+        let writer = self.writer(sidecar);
+        let kind = RecordsKind {
+            recipe: self.build_options().recipe,
+            profile: self.own_model().profile().id(),
+            dim: self.own_model().profile().dim,
+            quantisation: self.build_options().quantisation,
+            id_bytes: self.id_bytes(),
+            max_blob_bytes: self.build_options().max_blob_bytes,
+        };
+        let files = parts
+            .iter()
+            .map(|(records, vectors, _)| (records.clone(), vectors.clone()));
+        let records = Records::open(files, kind)?;
+        let told = header.parts.iter().map(|part| (part.n_blobs, part.n_docs));
+        ensure!(
+            records.sizes().eq(told),
+            "its parts have other sizes than the header says"
+        );
+        if is_trusted && header.kind() == Kind::Ready {
+            let ready = |(records, vectors, words): (Bytes, Bytes, Option<Bytes>)| Some([records, words?, vectors]);
+            let segments: Option<Vec<[Bytes; 3]>> = parts.into_iter().map(ready).collect();
+            if let Some(imported) = writer.adopt(&segments.unwrap_or_default(), interrupt)? {
+                return Ok(imported);
+            }
+        }
+        Ok(writer.import(&records, audit, progress, interrupt)?)
+    }
+
+    /// What is known of blobs by this build and these settings.
+    pub(crate) fn known_segments(&self, added: Option<ProfileId>) -> Result<Segments> {
+        let Some((sidecar, Some(state))) = self.sidecar()? else {
+            return Ok(Segments::default());
+        };
+        if state.recipe != self.build_options().recipe {
+            return Ok(Segments::default());
+        }
+        let segments = Segments::open_newest(&sidecar, &state, &self.own_profile())?;
+        Ok(match added {
+            Some(profile) => segments.with_added(&sidecar, &state, &profile.to_string()),
+            None => segments,
+        })
+    }
+
+    fn has_tree(&self, tree: TreeId) -> bool {
+        self.repository.resolve(&tree.to_string()).is_ok()
+    }
+
+    /// The name of everything that decides whether a bundle can be taken.
+    pub(crate) fn pipeline(&self) -> String {
+        self.pipeline_of(self.own_model().profile().id())
+    }
+
+    /// The same of what another model has made.
+    pub(crate) fn pipeline_of(&self, profile: ProfileId) -> String {
+        pipeline(self.build_options().recipe, profile, self.id_bytes())
+    }
+
+    /// Whether a bundle is of this build, these settings and this kind of repository, whoever made it.
+    pub(crate) fn takes<R: Read>(&self, bundle: &BundleFile<R>) -> bool {
+        let profile = self.own_model().profile().id();
+        let checked = bundle.check(self.build_options().recipe, profile, self.id_bytes(), Trust::Anybody);
+        checked.is_ok()
+    }
+
+    /// Bytes of an object id of this repository.
+    pub(crate) fn id_bytes(&self) -> usize {
+        match self.repository.object_format() {
+            ObjectFormat::Sha1 => 20,
+            ObjectFormat::Sha256 => 32,
+        }
+    }
+}
+
+/// Opens a file to read from, and nothing that opening or reading could wait for.
+pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "not a plain file"))
+    }
+}
+
+/// Writes a bundle by way of another name, so that it is there whole or not at all. Anything else in its place stays.
+pub(crate) fn write_whole<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
+    use std::os::unix::fs::PermissionsExt;
+    let is_other = |file: File| matches!(BundleFile::open(file), Err(ReadError::Header(HeaderError::OtherKind)));
+    let is_full = fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
+    ensure!(
+        !(is_full && File::open(path).is_ok_and(is_other)),
+        "{} is there already and no bundle: name another file, or remove it",
+        path.display()
+    );
+    let cannot = || format!("cannot write {}", path.display());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    ensure!(!path.is_dir(), "{} is a folder: name a file", path.display());
+    ensure!(folder.is_dir(), "there is no folder {}", folder.display());
+    let mut file = tempfile::Builder::new()
+        .prefix(".writing-")
+        .permissions(fs::Permissions::from_mode(0o666))
+        .tempfile_in(folder)
+        .with_context(cannot)?;
+    let value = write(file.as_file_mut())?;
+    file.as_file().sync_all().with_context(cannot)?;
+    file.persist(path).map_err(|error| error.error).with_context(cannot)?;
+    Ok(value)
+}

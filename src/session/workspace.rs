@@ -1,0 +1,212 @@
+//! Opens for a command what it needs and no more: the repository with its sidecar, configuration and models. `views.rs` opens
+//! views of revisions.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{LazyLock, OnceLock};
+
+use anyhow::{Context as _, Result};
+
+use super::place::{check_place, default_sidecar_root, owner_of, refuse_tracked, sidecar_root_of};
+use crate::config::{Config, Environment, Overrides, RepositoryFiles};
+use crate::embed::{Embedder, StaticModel, open_model2vec};
+use crate::git::Repository;
+use crate::index::BuildOptions;
+use crate::remote::{Qdrant, RemoteEmbedder, RemoteReranker, RemoteSparse};
+use crate::sidecar::{Location, OpenError, Sidecar, State};
+
+/// A repository with its sidecar, configuration and models.
+pub struct Workspace {
+    /// The repository.
+    pub repository: Repository,
+    /// Every setting.
+    pub config: Config,
+    pub(super) location: Location,
+    /// Read when it is first needed: most questions need none.
+    pub(super) static_model: LazyLock<StaticModel>,
+    pub(super) foreign_model: Option<Box<dyn Embedder>>,
+    pub(super) remote_model: Option<RemoteEmbedder>,
+    pub(super) remote_sparse: Option<RemoteSparse>,
+    pub(super) reranker: Option<RemoteReranker>,
+    pub(super) qdrant: OnceLock<Vec<Qdrant>>,
+    pub(super) options: BuildOptions,
+    pub(super) keeping: Keeping,
+}
+
+/// Whether what is computed may be kept in the repository.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// In its sidecar, which is made if there is none.
+    #[default]
+    Sidecar,
+    /// Nowhere: the repository is only read.
+    Nowhere,
+}
+
+impl Workspace {
+    /// Opens the repository that `path` lies in.
+    pub fn open(path: &Path, overrides: &Overrides) -> Result<Self> {
+        Self::of(Repository::discover(path)?, overrides)
+    }
+
+    /// The same as if nothing were set: for changing settings that nothing can be opened with.
+    pub(crate) fn open_without_settings(path: &Path) -> Result<Self> {
+        let repository = Repository::discover(path)?;
+        let location = location(&repository, &Overrides::default(), &Environment::read())?;
+        let config = Config::resolve(
+            &Overrides::default(),
+            &Environment::default(),
+            &RepositoryFiles::default(),
+        )?;
+        Self::with(repository, location, config)
+    }
+
+    fn of(repository: Repository, overrides: &Overrides) -> Result<Self> {
+        let environment = Environment::read();
+        let location = location(&repository, overrides, &environment)?;
+        let files = settings_files(&repository, &location);
+        let config = Config::resolve(overrides, &environment, &files)?;
+        Self::with(repository, location, config)
+    }
+
+    fn with(repository: Repository, location: Location, config: Config) -> Result<Self> {
+        start_threads()?;
+        let remote_model = config.remote_embedder()?.map(RemoteEmbedder::new);
+        let remote_sparse = config.remote_sparse()?.map(RemoteSparse::new);
+        let reranker = config.rerank.options()?.map(RemoteReranker::new);
+        let foreign_model = match &config.model.value {
+            Some(folder) if remote_model.is_none() => {
+                Some(open_model2vec(folder).context("cannot open the embedding model")?)
+            }
+            _ => None,
+        };
+        // What is wrong with it is told at once.
+        config.qdrant.options()?;
+        Ok(Self {
+            options: config.build_options(),
+            repository,
+            config,
+            location,
+            static_model: LazyLock::new(StaticModel::embedded),
+            foreign_model,
+            remote_model,
+            remote_sparse,
+            reranker,
+            qdrant: OnceLock::new(),
+            keeping: Keeping::default(),
+        })
+    }
+
+    /// Opens a repository beside the one that a program works in: its sidecar is its own, whatever the environment says, and
+    /// if it has none nothing is written.
+    pub(crate) fn open_foreign(repository: Repository) -> Result<Self> {
+        let overrides = Overrides {
+            sidecar: Some(default_sidecar_root(&repository)),
+            ..Overrides::default()
+        };
+        let mut workspace = Self::of(repository, &overrides)?;
+        workspace.keeping = match workspace.open_sidecar()? {
+            Some(_) => Keeping::Sidecar,
+            None => Keeping::Nowhere,
+        };
+        Ok(workspace)
+    }
+
+    /// Whether what is computed may be kept.
+    pub(crate) fn keeping(&self) -> Keeping {
+        self.keeping
+    }
+
+    /// How segments are made.
+    pub fn build_options(&self) -> &BuildOptions {
+        &self.options
+    }
+
+    /// Where the sidecar is, or would be.
+    pub fn sidecar_root(&self) -> &Path {
+        &self.location.root
+    }
+
+    /// The sidecar and its state, as far as there are any; nothing is written.
+    pub fn sidecar(&self) -> Result<Option<(Sidecar, Option<State>)>> {
+        match self.open_sidecar()? {
+            Some(sidecar) => {
+                let state = sidecar.state()?;
+                Ok(Some((sidecar, state)))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// The sidecar for reading, if there is one. One that came with the repository, or that is not ours, is refused.
+    pub fn open_sidecar(&self) -> Result<Option<Sidecar>> {
+        refuse_tracked(&self.repository, &self.location.root)?;
+        match self.location.open() {
+            Ok(sidecar) => Ok(Some(sidecar)),
+            Err(OpenError::Missing { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// [`Self::open_sidecar`] even if the file is damaged that says that it is one.
+    pub fn sidecar_to_check(&self) -> Result<Option<Sidecar>> {
+        refuse_tracked(&self.repository, &self.location.root)?;
+        Ok(self.location.open_to_check()?)
+    }
+
+    /// The sidecar for writing, made if there is none, and kept out of `git status`.
+    pub fn open_or_create_sidecar(&self, interrupt: &AtomicBool) -> Result<Sidecar> {
+        refuse_tracked(&self.repository, &self.location.root)?;
+        // A repository that cannot be written to has no sidecar of ours either, so failing is no failure.
+        let tell = |error: anyhow::Error| tracing::debug!("info/exclude was not written: {error:#}");
+        if matches!(self.location.open(), Err(OpenError::Missing { .. })) {
+            // Before there is a folder, so that no `git add --all` of the same moment takes up what is being made.
+            self.write_exclude_line().map_err(Into::into).unwrap_or_else(tell);
+        }
+        let sidecar = self.location.open_or_create()?;
+        self.exclude_sidecar(&sidecar, interrupt).unwrap_or_else(tell);
+        Ok(sidecar)
+    }
+}
+
+/// Where the sidecar is, or would be.
+fn location(repository: &Repository, overrides: &Overrides, environment: &Environment) -> Result<Location> {
+    let location = Location {
+        trusted_owner: owner_of(repository.common_dir()),
+        root: match &overrides.sidecar {
+            Some(folder) => folder.clone(),
+            None => sidecar_root_of(repository, environment),
+        },
+    };
+    check_place(repository, &location)?;
+    Ok(location)
+}
+
+/// The settings files that lie with the repository.
+fn settings_files(repository: &Repository, location: &Location) -> RepositoryFiles {
+    let machine = location.root.join("config.toml");
+    let committed = repository.work_dir().map(|root| root.join(".codescout.toml"));
+    let is_any_there = [Some(&machine), committed.as_ref()]
+        .into_iter()
+        .flatten()
+        .any(|path| path.symlink_metadata().is_ok());
+    RepositoryFiles {
+        machine: Some(machine),
+        committed,
+        is_inside_another: is_any_there && repository.is_inside_another(),
+    }
+}
+
+/// Starts the pool that rooms share, with one thread where there is no room for more. Left to itself it would panic.
+fn start_threads() -> Result<()> {
+    use std::error::Error;
+    let started = rayon::ThreadPoolBuilder::new().build_global();
+    match started {
+        // Without a cause: it runs already.
+        Err(error) if error.source().is_some() => {
+            let one = rayon::ThreadPoolBuilder::new().num_threads(1).build_global();
+            one.context("cannot start a thread")
+        }
+        _ => Ok(()),
+    }
+}
