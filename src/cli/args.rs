@@ -15,10 +15,8 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 pub(super) use self::agents::{BodiesArg, ClientArgs, InstallArgs, ServeArgs, UninstallArgs};
 pub(super) use self::eval::{EvalArgs, IdsArg};
-pub(super) use self::past::{BlameArgs, BlameBy, DiffArgs, DiffBy, DiffWith, HistoryArgs};
-pub(super) use self::questions::{
-    GrepArgs, InArg, ModeArg, OutlineArgs, OutlineView, ReadArgs, SearchArgs, SymbolArgs,
-};
+pub(super) use self::past::{DiffArgs, DiffBy, DiffWith, HistoryArgs};
+pub(super) use self::questions::{GrepArgs, InArg, ModeArg, OutlineArgs, OutlineView, SearchArgs, SymbolArgs};
 pub(super) use self::sharing::{
     CiArgs, CiCommand, ExportArgs, ImportArgs, KeyArgs, PullArgs, PushArgs, RestoreArgs, SaveArgs,
 };
@@ -27,6 +25,7 @@ pub(super) use self::upkeep::{
     StatusArgs, VerifyArgs,
 };
 use crate::model::with_stand_ins;
+use crate::ops::{Blame, Read};
 use crate::query::{CursorError, CursorKey};
 
 /// Search, read and navigate any revision of a git repository.
@@ -79,11 +78,11 @@ pub(super) enum Command {
     /// Outline the repository, a directory or a file
     Outline(OutlineArgs),
     /// Print a file or parts of it at any revision
-    Read(ReadArgs),
+    Read(Read),
     /// Show the history of a file, directory or definition, following renames
     History(HistoryArgs),
     /// Show who last changed each definition, line or owner's share
-    Blame(BlameArgs),
+    Blame(Paged<Blame>),
     /// Show changes between two revisions, by definition
     Diff(DiffArgs),
     /// Build or update the index
@@ -151,8 +150,17 @@ pub(super) enum TestsArg {
     Only,
 }
 
-/// Options that select a page of results.
+/// An operation with options that select a page of its results.
 #[derive(Debug, ClapArgs)]
+pub(super) struct Paged<O: ClapArgs> {
+    #[command(flatten)]
+    pub(super) op: O,
+    #[command(flatten)]
+    pub(super) page: PageArgs,
+}
+
+/// Options that select a page of results.
+#[derive(Debug, Default, ClapArgs)]
 pub(super) struct PageArgs {
     /// Maximum number of results; 0 for all
     #[arg(short = 'n', long, value_name = "N")]

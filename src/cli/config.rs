@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use super::args::{ConfigArgs, ConfigCommand, Global};
-use super::json::Hinted;
+use super::json::OpError;
 use super::render::{FAINT, Output, STRONG, note, one_line};
 use super::{Found, INTERRUPTED};
 use crate::config::{Config, Environment, KEYS, Overrides, RepositoryFiles, set, trust, unset, untrusted_key};
@@ -225,14 +225,14 @@ fn file(workspace: &Workspace) -> std::path::PathBuf {
     workspace.sidecar_root().join("config.toml")
 }
 
-fn unknown_key(key: &str) -> Hinted {
+fn unknown_key(key: &str) -> OpError {
     let near = nearest(key, KEYS.iter().map(|(known, _)| *known));
-    Hinted {
-        message: format!("unknown setting {key:?}"),
-        hint: if near.is_empty() {
+    OpError::new(
+        format!("unknown setting {key:?}"),
+        if near.is_empty() {
             "codescout config lists all settings".to_owned()
         } else {
             format!("did you mean {}?", near.join(" or "))
         },
-    }
+    )
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::args::{ExportArgs, Global};
 use super::import::{BundleOut, size};
-use super::json::Hinted;
+use super::json::OpError;
 use super::progress::CliProgress;
 use super::render::{Output, note, one_line};
 use super::{Found, INTERRUPTED};
@@ -56,11 +56,10 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
         let model = &workspace.embedder().profile().model;
         let kept = format!("vectors of {model} are not kept here (qdrant.keep_local)");
         if added.is_empty() {
-            return Err(Hinted {
-                message: kept,
-                hint: "codescout config set qdrant.keep_local true, then codescout index, which takes them back"
-                    .to_owned(),
-            }
+            return Err(OpError::new(
+                kept,
+                "codescout config set qdrant.keep_local true, then codescout index, which takes them back",
+            )
             .into());
         }
         output.remark(&format!("{kept} and are not in the bundle"));

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 
 use super::args::{GcArgs, Global};
-use super::json::Hinted;
+use super::json::OpError;
 use super::progress::CliProgress;
 use super::render::{Output, one_line};
 use super::{Found, INTERRUPTED};
@@ -106,10 +106,10 @@ fn show(answer: &GcOut, output: &mut Output) -> Result<()> {
 fn change_pins(workspace: &Workspace, global: &Global, args: &GcArgs, output: &mut Output) -> Result<Found> {
     for reference in &args.unpin {
         if workspace.unpin(reference, &INTERRUPTED)? == 0 {
-            return Err(Hinted {
-                message: format!("{reference:?} is not pinned"),
-                hint: "codescout gc --pins shows what is".to_owned(),
-            }
+            return Err(OpError::new(
+                format!("{reference:?} is not pinned"),
+                "codescout gc --pins shows what is",
+            )
             .into());
         }
     }

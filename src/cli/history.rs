@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::args::{Global, HistoryArgs};
-use super::json::{Hinted, ProvenanceOut};
+use super::json::{OpError, ProvenanceOut};
 use super::progress::CliProgress;
 use super::render::{FAINT, Output, PATH, STRONG, one_line, sanitize};
 use super::{Found, INTERRUPTED};
@@ -31,10 +31,10 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &HistoryArgs, ou
     if let Some(query) = prose(args, &opened) {
         let is_filtered = args.since.is_some() || args.until.is_some() || args.author.is_some();
         if is_filtered {
-            return Err(Hinted {
-                message: "--since, --until and --author mean nothing for a description of what is gone".to_owned(),
-                hint: "leave them out, or name a folder".to_owned(),
-            }
+            return Err(OpError::new(
+                "--since, --until and --author mean nothing for a description of what is gone",
+                "leave them out, or name a folder",
+            )
             .into());
         }
         let limit = if args.limit == 0 { usize::MAX } else { args.limit };
@@ -84,6 +84,7 @@ pub(super) fn with_targets<T>(
             let opened = workspace.view(&global.reference, &progress, &INTERRUPTED)?;
             named(workspace, &opened.view, name)
         },
+        visibility: crate::session::Visibility::All,
         reading: Reading {
             deadline: None,
             interrupt: &INTERRUPTED,

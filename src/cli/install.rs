@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Found;
 use super::args::{ClientArgs, Global, InstallArgs, UninstallArgs};
-use super::json::Hinted;
+use super::json::OpError;
 use super::render::{ADDED, FAINT, MATCH, Output, STRONG, one_line};
 use crate::git::Repository;
 use crate::setup::install::{
@@ -88,10 +88,10 @@ pub(super) fn run_uninstall(global: &Global, args: &UninstallArgs, output: &mut 
 fn request(common: &ClientArgs, name: &str, instructions: bool) -> Result<Request> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if name.is_empty() || name.len() > 32 || !name.chars().all(is_part) {
-        return Err(Hinted {
-            message: format!("{name:?} cannot be a server's name"),
-            hint: "up to 32 letters, digits, - and _".to_owned(),
-        }
+        return Err(OpError::new(
+            format!("{name:?} cannot be a server's name"),
+            "up to 32 letters, digits, - and _",
+        )
         .into());
     }
     Ok(Request {
@@ -110,7 +110,7 @@ fn places(global: &Global, scope: Scope) -> Result<Places> {
     Places::read(project).ok_or_else(|| {
         let hint = "set HOME (on Windows USERPROFILE)".to_owned();
         let message = "the home folder is not known".to_owned();
-        Hinted { message, hint }.into()
+        OpError::new(message, hint).into()
     })
 }
 
@@ -145,16 +145,16 @@ fn roots(client: &Client, scope: Scope, given: &[PathBuf]) -> Result<Vec<String>
     if scope == Scope::Project && !given.is_empty() {
         let message = "a project's configuration is committed, and must not hold a folder of this machine".to_owned();
         let hint = "--root goes with --scope user".to_owned();
-        return Err(Hinted { message, hint }.into());
+        return Err(OpError::new(message, hint).into());
     }
     if scope == Scope::User && client.starts_anywhere && given.is_empty() {
-        return Err(Hinted {
-            message: format!(
+        return Err(OpError::new(
+            format!(
                 "{} does not start the server in the project that is open, so it has to be told where repositories are",
                 client.title
             ),
-            hint: "--root DIR, a folder that holds them; agents then name one in repo".to_owned(),
-        }
+            "--root DIR, a folder that holds them; agents then name one in repo",
+        )
         .into());
     }
     let written = |root: &PathBuf| {
@@ -175,10 +175,10 @@ fn checked(url: &str) -> Result<String> {
         Some(host) if host.contains('@') => "the address holds credentials",
         _ => "this is not an address of a server",
     };
-    Err(Hinted {
-        message: wrong.to_owned(),
-        hint: format!("as http://127.0.0.1:8000/mcp; a token is taken from the variable {TOKEN_VARIABLE}"),
-    }
+    Err(OpError::new(
+        wrong.to_owned(),
+        format!("as http://127.0.0.1:8000/mcp; a token is taken from the variable {TOKEN_VARIABLE}"),
+    )
     .into())
 }
 
@@ -198,7 +198,7 @@ fn hinted(client: &Client, error: InstallError) -> anyhow::Error {
         InstallError::File(_) => return error.into(),
     };
     let message = format!("{:#}", anyhow::Error::from(error));
-    Hinted { message, hint }.into()
+    OpError::new(message, hint).into()
 }
 
 /// Whether the plan was carried out.
@@ -219,10 +219,10 @@ fn settle(plan: &Plan, args: &ClientArgs, output: &mut Output) -> Result<Done> {
     }
     if plan.is_needed() && !args.yes {
         if output.json || !output.can_ask() {
-            return Err(Hinted {
-                message: "not confirmed: nothing was changed".to_owned(),
-                hint: "--yes changes the files, --dry-run only shows how".to_owned(),
-            }
+            return Err(OpError::new(
+                "not confirmed: nothing was changed",
+                "--yes changes the files, --dry-run only shows how",
+            )
             .into());
         }
         if !output.ask("Change this?")? {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-pub(super) use crate::ops::{Hinted, ProvenanceOut};
+pub(super) use crate::ops::{OpError, ProvenanceOut};
 use crate::session::{self, Door};
 
 /// A failure.

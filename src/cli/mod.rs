@@ -1,7 +1,6 @@
 //! The command line: one file per subcommand.
 
 mod args;
-mod blame;
 mod ci;
 mod completions;
 mod config;
@@ -19,10 +18,10 @@ mod init;
 mod input;
 mod install;
 mod json;
+mod op;
 mod outline;
 mod progress;
 mod push;
-mod read;
 mod render;
 mod search;
 mod search_commits;
@@ -40,8 +39,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
 
-use self::args::{Args, Command, Global};
-use self::json::Hinted;
+use self::args::{Args, Command, Global, PageArgs, Paged};
+use self::json::OpError;
 use self::render::Output;
 use crate::config::{Environment, Overrides};
 use crate::session::Workspace;
@@ -111,14 +110,13 @@ fn run_caught(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
     ended.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        Err(Hinted {
-            message: format!(
+        Err(OpError::new(
+            format!(
                 "a fault of the program: {}",
                 text.unwrap_or_else(|| "no message".to_owned())
             ),
-            hint: "git fsck tells whether the repository is damaged; with -vv the place of the fault is told"
-                .to_owned(),
-        }
+            "git fsck tells whether the repository is damaged; with -vv the place of the fault is told",
+        )
         .into())
     })
 }
@@ -135,11 +133,20 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
             search::run(&open(&overrides)?, &args.global, search, output)
         }
         Command::Grep(grep) => grep::run(&open(&Overrides::default())?, &args.global, grep, output),
-        Command::Read(read) => read::run(&open(&Overrides::default())?, &args.global, read, output),
+        Command::Read(read) => op::run(
+            "read",
+            read,
+            &PageArgs::default(),
+            open(&Overrides::default())?,
+            &args.global,
+            output,
+        ),
         Command::Symbol(symbol) => symbol::run(&open(&Overrides::default())?, &args.global, symbol, output),
         Command::Outline(outline) => outline::run(&open(&Overrides::default())?, &args.global, outline, output),
         Command::History(history) => history::run(&open(&Overrides::default())?, &args.global, history, output),
-        Command::Blame(blame) => blame::run(&open(&Overrides::default())?, &args.global, blame, output),
+        Command::Blame(Paged { op: blame, page }) => {
+            op::run("blame", blame, page, open(&Overrides::default())?, &args.global, output)
+        }
         Command::Diff(diff) => diff::run(&open(&Overrides::default())?, &args.global, diff, output),
         Command::Hooks(hooks) => hooks::run(&args.global, hooks, output),
         Command::Config(config) => config::run(&args.global, config, output),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::args::{Global, PullArgs, PushArgs};
 use super::export::read_key;
 use super::import::{of_vectors, size, trust_of};
-use super::json::Hinted;
+use super::json::OpError;
 use super::progress::CliProgress;
 use super::render::{Output, one_line};
 use super::{Found, INTERRUPTED};
@@ -172,11 +172,7 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
             "{address} has {parts} parts with {bytes} bytes, {} are allowed",
             args.max_size
         );
-        return Err(Hinted {
-            message,
-            hint: MORE.to_owned(),
-        }
-        .into());
+        return Err(OpError::new(message, MORE.to_owned()).into());
     }
     let what = format!(
         "{parts} part{} with {} from {address}",
@@ -298,11 +294,7 @@ fn hinted(error: anyhow::Error) -> anyhow::Error {
         }
         _ => return error,
     };
-    Hinted {
-        message: format!("{error:#}"),
-        hint: hint.to_owned(),
-    }
-    .into()
+    OpError::new(format!("{error:#}"), hint.to_owned()).into()
 }
 
 /// Whether what was shown may be done.

@@ -15,6 +15,8 @@ pub(super) const FAINT: Style = Style::new().effects(Effects::DIMMED);
 pub(super) const MATCH: Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
 /// What is put in.
 pub(super) const ADDED: Style = AnsiColor::Green.on_default();
+/// Removed lines.
+pub(super) const REMOVED: Style = AnsiColor::Red.on_default();
 /// Paths.
 pub(super) const PATH: Style = AnsiColor::Magenta.on_default();
 
@@ -25,6 +27,7 @@ pub(super) struct Output {
     has_text: bool,
     pub(super) json: bool,
     quiet: bool,
+    failed: Option<io::Error>,
 }
 
 impl Output {
@@ -40,6 +43,7 @@ impl Output {
             has_text: false,
             json,
             quiet,
+            failed: None,
         }
     }
 
@@ -47,6 +51,13 @@ impl Output {
     pub(super) fn put(&mut self, text: &str) -> io::Result<()> {
         self.has_text |= !text.is_empty();
         self.out.write_all(text.as_bytes()).map_err(on_stdout)
+    }
+
+    /// Writes text; an error is reported by the next [`Self::flush`].
+    pub(super) fn put_later(&mut self, text: &str) {
+        if let Err(error) = self.put(text) {
+            self.failed.get_or_insert(error);
+        }
     }
 
     /// A line of ours.
@@ -144,7 +155,10 @@ impl Output {
     }
 
     pub(super) fn flush(&mut self) -> io::Result<()> {
-        self.out.flush().map_err(on_stdout)
+        match self.failed.take() {
+            Some(error) => Err(error),
+            None => self.out.flush().map_err(on_stdout),
+        }
     }
 
     /// The error with its causes; as JSON on standard output too, when that was asked for.

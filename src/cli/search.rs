@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::args::{FilterArgs, Global, ModeArg, SearchArgs, TestsArg};
 use super::input::read_input;
-use super::json::{Hinted, ProvenanceOut};
+use super::json::{OpError, ProvenanceOut};
 use super::progress::CliProgress;
 use super::render::{FAINT, Output, PATH, STRONG};
 use super::{Found, INTERRUPTED, search_commits};
@@ -109,10 +109,10 @@ fn run_over_past(
     output: &mut Output,
 ) -> Result<Found> {
     if matches!(args.mode, ModeArg::Regex | ModeArg::Similar) {
-        return Err(Hinted {
-            message: "this mode means nothing with --all-history".to_owned(),
-            hint: "lines of all times are found by --in diffs --mode regex".to_owned(),
-        }
+        return Err(OpError::new(
+            "this mode means nothing with --all-history",
+            "lines of all times are found by --in diffs --mode regex",
+        )
         .into());
     }
     let progress = CliProgress::new(global.quiet);
@@ -135,10 +135,10 @@ fn run_over_refs(
     output: &mut Output,
 ) -> Result<Found> {
     if args.mode == ModeArg::Regex {
-        return Err(Hinted {
-            message: "--mode regex means nothing with --refs".to_owned(),
-            hint: "ask grep about each revision with --ref".to_owned(),
-        }
+        return Err(OpError::new(
+            "--mode regex means nothing with --refs",
+            "ask grep about each revision with --ref",
+        )
         .into());
     }
     let progress = CliProgress::new(global.quiet);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::args::{Global, InArg, ModeArg, SearchArgs};
-use super::json::Hinted;
+use super::json::OpError;
 use super::progress::CliProgress;
 use super::render::{FAINT, Output, PATH, STRONG, one_line, sanitize};
 use super::{Found, INTERRUPTED};
@@ -62,10 +62,10 @@ pub(super) fn run(
 /// Options that mean something here, and how the query is read.
 fn read_as(what: InArg, args: &SearchArgs) -> Result<CommitQuery> {
     let refused = |option: &str, hint: &str| {
-        Err(Hinted {
-            message: format!("{option} means nothing with --in {}", what.name()),
-            hint: hint.to_owned(),
-        }
+        Err(OpError::new(
+            format!("{option} means nothing with --in {}", what.name()),
+            hint.to_owned(),
+        )
         .into())
     };
     if args.explain {

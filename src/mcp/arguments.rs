@@ -3,8 +3,8 @@
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
-use super::failure::Failure;
 use crate::query::nearest;
+use crate::session::OpError;
 
 /// A text that is longer is a file by mistake.
 pub(super) const MAX_TEXT_BYTES: usize = 64 << 10;
@@ -120,7 +120,7 @@ pub(super) struct Arguments {
 
 impl Arguments {
     /// Checks what was given; everything that is wrong is told at once.
-    pub(super) fn check(parameters: &[Parameter], given: JsonObject) -> Result<Self, Failure> {
+    pub(super) fn check(parameters: &[Parameter], given: JsonObject) -> Result<Self, OpError> {
         let mut values = JsonObject::new();
         let mut wrong = Vec::new();
         for (name, value) in given {
@@ -142,8 +142,8 @@ impl Arguments {
             return Ok(Self { values });
         }
         let names: Vec<&str> = parameters.iter().map(|parameter| parameter.name).collect();
-        Err(Failure {
-            error: wrong.join("; "),
+        Err(OpError {
+            message: wrong.join("; "),
             hint: Some(format!("the parameters are {}", names.join(", "))),
             retry: None,
         })
@@ -320,7 +320,7 @@ mod tests {
         Parameter::new("explain", Kind::Flag, ""),
     ];
 
-    fn check(given: Value) -> Result<Arguments, Failure> {
+    fn check(given: Value) -> Result<Arguments, OpError> {
         Arguments::check(PARAMETERS, given.as_object().unwrap().clone())
     }
 
@@ -348,7 +348,7 @@ mod tests {
             "not a number",
             "query is missing",
         ] {
-            assert!(failure.error.contains(part), "{part}: {}", failure.error);
+            assert!(failure.message.contains(part), "{part}: {}", failure.message);
         }
         assert!(failure.hint.unwrap().contains("query, limit"));
         for bad in [

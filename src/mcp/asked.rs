@@ -7,8 +7,10 @@ use anyhow::Result;
 use super::arguments::{Kind, Parameter};
 use super::tool::Call;
 use crate::extract::DefinitionKind;
-use crate::ops::definition_kinds;
+pub(super) use crate::ops::Detail;
+use crate::ops::{Ask, Common, FileSelection, Question, Stale, WithTests, definition_kinds};
 use crate::query::{CursorKey, Tests};
+use crate::session::Build;
 
 /// Results unless another number is asked for.
 pub(super) const DEFAULT_LIMIT: usize = 10;
@@ -37,32 +39,6 @@ pub(super) const STALE: Parameter = Parameter::new("stale", Kind::Choice(&["warn
 pub(super) const OF_FILES: &[Parameter] = &[
     REF, REPO, PATH, LANG, KIND, TESTS, LIMIT, MAX_TOKENS, CURSOR, DETAIL, STALE,
 ];
-
-/// How much is told of each result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Detail {
-    /// Where it is.
-    Ids,
-    /// And what it is.
-    Outline,
-    /// And how it begins.
-    #[default]
-    Preview,
-    /// All of it.
-    Full,
-}
-
-/// What to do where the index is behind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Stale {
-    /// Answer from the files, and say so.
-    #[default]
-    Warn,
-    /// Fail.
-    Error,
-    /// Take what was seen last, and say so.
-    Ignore,
-}
 
 /// What a call asks for besides its own parameters.
 #[derive(Debug)]
@@ -147,4 +123,70 @@ impl Asked {
     fn key(&self, state: impl Debug) -> CursorKey {
         CursorKey::of_state(&format!("{state:?}"), &self.question)
     }
+}
+
+/// Returns the parameters that operations share.
+pub(super) fn common(call: &Call<'_>) -> Result<Common> {
+    let asked = Asked::of(call)?;
+    Ok(Common {
+        reference: asked.reference,
+        limit: call.arguments.number("limit"),
+        cursor: asked.cursor,
+        detail: asked.detail,
+        stale: asked.stale,
+        characters: Some(asked.characters),
+        question: asked.question,
+    })
+}
+
+/// A question with the shared parameters.
+pub(super) struct Asking<'a> {
+    pub(super) asked: Asked,
+    question: Question<'a>,
+}
+
+impl<'a> std::ops::Deref for Asking<'a> {
+    type Target = Question<'a>;
+    fn deref(&self) -> &Question<'a> {
+        &self.question
+    }
+}
+
+impl std::ops::DerefMut for Asking<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.question
+    }
+}
+
+impl<'a> Asking<'a> {
+    pub(super) fn of(call: &Call<'_>, ask: &'a Ask<'a>, build: Build) -> Result<Self> {
+        Self::about(
+            call,
+            ask,
+            crate::ops::About {
+                build,
+                ..crate::ops::About::files(&selection(call)?)
+            },
+        )
+    }
+
+    pub(super) fn about(call: &Call<'_>, ask: &'a Ask<'a>, about: crate::ops::About<'_>) -> Result<Self> {
+        Ok(Self {
+            asked: Asked::of(call)?,
+            question: Question::new(ask, &about)?,
+        })
+    }
+}
+
+pub(super) fn selection(call: &Call<'_>) -> Result<FileSelection> {
+    let asked = Asked::of(call)?;
+    Ok(FileSelection {
+        path: asked.paths,
+        lang: asked.langs,
+        tests: match asked.tests {
+            Tests::Any => WithTests::Any,
+            Tests::No => WithTests::No,
+            Tests::Only => WithTests::Only,
+        },
+    })
 }

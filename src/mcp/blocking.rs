@@ -32,13 +32,13 @@ pub(super) struct Blocking {
 }
 
 /// A place among the calls that are worked on. Who only waits leaves it to others meanwhile.
-pub(super) struct Seat {
+pub(super) struct Permit {
     permits: Arc<Semaphore>,
     held: Mutex<Option<OwnedSemaphorePermit>>,
     runtime: Handle,
 }
 
-impl Seat {
+impl Permit {
     fn new(permits: &Arc<Semaphore>, permit: Option<OwnedSemaphorePermit>) -> Self {
         Self {
             permits: Arc::clone(permits),
@@ -48,7 +48,7 @@ impl Seat {
     }
 
     /// Waits for something that others do; the call goes on when there is a place again.
-    pub(super) fn away<T>(&self, wait: impl FnOnce() -> T) -> T {
+    pub(super) fn pause<T>(&self, wait: impl FnOnce() -> T) -> T {
         drop(self.hold(None));
         let waited = wait();
         // Never closed; if it were, limiting nothing is better than answering nobody.
@@ -85,7 +85,7 @@ impl Blocking {
         &self,
         gone: impl Future<Output = ()>,
         limit: Duration,
-        work: impl FnOnce(&AtomicBool, &Seat) -> Result<T> + Send + 'static,
+        work: impl FnOnce(&AtomicBool, &Permit) -> Result<T> + Send + 'static,
     ) -> Outcome<T> {
         let mut gone = std::pin::pin!(gone);
         let permit = tokio::select! {
@@ -93,12 +93,12 @@ impl Blocking {
             permit = Arc::clone(&self.permits).acquire_owned() => permit,
         };
         // Held until the work has really stopped, so that calls given up do not pile up.
-        let seat = Seat::new(&self.permits, permit.ok());
+        let permit = Permit::new(&self.permits, permit.ok());
         let interrupt = Arc::new(AtomicBool::new(false));
         let _stop = StopOnDrop(Arc::clone(&interrupt));
         let flag = Arc::clone(&interrupt);
         let mut running =
-            tokio::task::spawn_blocking(move || std::panic::catch_unwind(AssertUnwindSafe(|| work(&flag, &seat))));
+            tokio::task::spawn_blocking(move || std::panic::catch_unwind(AssertUnwindSafe(|| work(&flag, &permit))));
         let time_over = async {
             tokio::time::sleep(limit).await;
             interrupt.store(true, Ordering::Relaxed);
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn work_that_takes_too_long_is_told_so() {
-        let work = |interrupt: &AtomicBool, _: &Seat| {
+        let work = |interrupt: &AtomicBool, _: &Permit| {
             while !interrupt.load(Ordering::Relaxed) {
                 std::thread::yield_now();
             }
@@ -167,8 +167,8 @@ mod tests {
         let blocking = Blocking::new(1);
         let (answered, is_answered) = mpsc::channel();
         let (began, has_begun) = tokio::sync::oneshot::channel();
-        let waiting = blocking.run(std::future::pending(), LONG, move |_, seat| {
-            seat.away(|| {
+        let waiting = blocking.run(std::future::pending(), LONG, move |_, permit| {
+            permit.pause(|| {
                 began.send(()).unwrap();
                 is_answered.recv_timeout(Duration::from_secs(60)).unwrap();
             });
@@ -176,7 +176,7 @@ mod tests {
         });
         let other = async {
             has_begun.await.unwrap();
-            let work = move |_: &AtomicBool, _: &Seat| {
+            let work = move |_: &AtomicBool, _: &Permit| {
                 answered.send(()).unwrap();
                 Ok(())
             };
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn work_that_fails_because_its_time_is_over_took_too_long() {
-        let work = |interrupt: &AtomicBool, _: &Seat| -> Result<()> {
+        let work = |interrupt: &AtomicBool, _: &Permit| -> Result<()> {
             while !interrupt.load(Ordering::Relaxed) {
                 std::thread::yield_now();
             }
@@ -207,7 +207,7 @@ mod tests {
         let (stopped, has_stopped) = mpsc::channel();
         let (leave, gone) = tokio::sync::oneshot::channel::<()>();
         let blocking = Blocking::new(1);
-        let work = move |interrupt: &AtomicBool, _: &Seat| {
+        let work = move |interrupt: &AtomicBool, _: &Permit| {
             began.send(()).unwrap();
             while !interrupt.load(Ordering::Relaxed) {
                 std::thread::yield_now();

@@ -11,14 +11,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Result;
 
-use super::desk::Desk;
-use super::failure::Failure;
 use crate::config::{Environment, Overrides};
 use crate::git::{OpenError, Repository};
-use crate::session::Workspace;
+use crate::session::OpError;
+use crate::session::{Session, Workspace};
 
 /// Repositories whose views are held.
-const MAX_DESKS: usize = 8;
+const MAX_SESSIONS: usize = 8;
 /// Folders by which one repository is known.
 const MAX_FOLDERS: usize = 64;
 /// No honest path is longer.
@@ -32,7 +31,7 @@ const MAX_BYTES_IN_MEMORY: usize = 512 << 20;
 pub(super) struct Hub {
     home: PathBuf,
     roots: Vec<PathBuf>,
-    desks: Mutex<Vec<Held>>,
+    sessions: Mutex<Vec<Held>>,
 }
 
 /// Repositories that were found.
@@ -43,12 +42,12 @@ pub(super) struct Below {
     pub(super) is_all: bool,
 }
 
-/// A desk, one for each work tree, whichever of its folders calls name.
+/// A session, one for each work tree, whichever of its folders calls name.
 struct Held {
     place: PathBuf,
     marks: Vec<Mark>,
     folders: Vec<Folder>,
-    desk: Arc<Desk>,
+    session: Arc<Session>,
 }
 
 /// A folder by which a repository is known, and what stands there.
@@ -104,7 +103,7 @@ impl Hub {
         Ok(Self {
             home: fs::canonicalize(home).unwrap_or_else(|_| home.to_owned()),
             roots: roots.collect::<Result<_>>()?,
-            desks: Mutex::default(),
+            sessions: Mutex::default(),
         })
     }
 
@@ -124,30 +123,30 @@ impl Hub {
     }
 
     /// The repository that a call is about.
-    pub(super) fn desk(&self, repo: Option<&str>) -> Result<Arc<Desk>> {
-        let desk = self.find(repo)?;
+    pub(super) fn session(&self, repo: Option<&str>) -> Result<Arc<Session>> {
+        let session = self.find(repo)?;
         self.forget_what_is_too_much();
-        Ok(desk)
+        Ok(session)
     }
 
     /// Gives up indexes that are in memory alone, those that were not used for longest first.
     fn forget_what_is_too_much(&self) {
-        let desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
-        let indexes = desks.iter().flat_map(|held| {
-            let indexes = held.desk.in_memory().into_iter();
-            indexes.map(|(tree, n_bytes)| (&held.desk, tree, n_bytes))
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let indexes = sessions.iter().flat_map(|held| {
+            let indexes = held.session.in_memory().into_iter();
+            indexes.map(|(tree, n_bytes)| (&held.session, tree, n_bytes))
         });
         let indexes: Vec<_> = indexes.collect();
         let sizes: Vec<usize> = indexes.iter().map(|(.., n_bytes)| *n_bytes).collect();
-        for (desk, tree, n_bytes) in indexes.iter().take(n_too_many(&sizes, MAX_BYTES_IN_MEMORY)) {
+        for (session, tree, n_bytes) in indexes.iter().take(n_too_many(&sizes, MAX_BYTES_IN_MEMORY)) {
             tracing::debug!(%tree, n_bytes, "an index in memory is given up");
-            desk.forget(*tree);
+            session.forget(*tree);
         }
     }
 
-    fn find(&self, repo: Option<&str>) -> Result<Arc<Desk>> {
+    fn find(&self, repo: Option<&str>) -> Result<Arc<Session>> {
         let Some(named) = repo else {
-            return self.open(&self.home, &|| Ok(Desk::new(self.own()?, true)));
+            return self.open(&self.home, &|| Ok(Session::for_server(self.own()?, true)));
         };
         let folder = self.resolve(named)?;
         if folder == self.home {
@@ -165,7 +164,7 @@ impl Hub {
                     "" => "name a repository in repo; for that the server has to be started with --root DIR".to_owned(),
                     roots => format!("name a repository in repo: its path below {roots}"),
                 };
-                Failure::new(format!("{error}, where the server was started"), hint).into()
+                OpError::new(format!("{error}, where the server was started"), hint).into()
             }
             _ => error,
         })
@@ -178,9 +177,9 @@ impl Hub {
 
     /// The other repositories that were asked about and are held.
     pub(super) fn held(&self) -> Vec<PathBuf> {
-        let desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let is_home = |held: &Held| held.folders.iter().any(|folder| folder.path == self.home);
-        let others = desks.iter().filter(|held| !is_home(held));
+        let others = sessions.iter().filter(|held| !is_home(held));
         others.map(|held| held.place.clone()).collect()
     }
 
@@ -232,10 +231,10 @@ impl Hub {
     pub(super) fn stop(&self) {
         const MOMENT: Duration = Duration::from_millis(400);
         let end = Instant::now() + MOMENT;
-        let desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
-        let jobs: Vec<_> = desks.iter().flat_map(|held| held.desk.jobs.all()).collect();
-        desks.iter().for_each(|held| {
-            held.desk.jobs.stop(&held.desk.jobs.all());
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let jobs: Vec<_> = sessions.iter().flat_map(|held| held.session.jobs.all()).collect();
+        sessions.iter().for_each(|held| {
+            held.session.jobs.stop(&held.session.jobs.all());
         });
         for job in jobs {
             let left = end.saturating_duration_since(Instant::now());
@@ -243,53 +242,53 @@ impl Hub {
         }
     }
 
-    fn open(&self, folder: &Path, make: &dyn Fn() -> Result<Desk>) -> Result<Arc<Desk>> {
-        if let Some(desk) = self.held_desk(folder) {
-            return Ok(desk);
+    fn open(&self, folder: &Path, make: &dyn Fn() -> Result<Session>) -> Result<Arc<Session>> {
+        if let Some(session) = self.held_desk(folder) {
+            return Ok(session);
         }
-        // Before it is opened, so that what happens meanwhile is noticed; without the lock: what is opened may ask for another desk, and
+        // Before it is opened, so that what happens meanwhile is noticed; without the lock: what is opened may ask for another session, and
         // takes a moment.
         let known_by = Folder::of(folder);
-        let desk = Arc::new(make()?);
-        let place = desk.workspace.repository.place().to_owned();
-        let marks = marks(&desk.workspace);
-        let mut desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(first) = desks
+        let session = Arc::new(make()?);
+        let place = session.workspace.repository.place().to_owned();
+        let marks = marks(&session.workspace);
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(first) = sessions
             .iter_mut()
             .find(|other| other.place == place && other.marks == marks)
         {
-            // Known by another folder, or a call at the same time was faster; two desks would build twice.
+            // Known by another folder, or a call at the same time was faster; two sessions would build twice.
             first.folders.retain(|known| known.path != folder);
             if first.folders.len() >= MAX_FOLDERS {
                 first.folders.remove(0);
             }
             first.folders.push(known_by);
-            return Ok(Arc::clone(&first.desk));
+            return Ok(Arc::clone(&first.session));
         }
-        desks.retain(|other| other.place != place);
-        if desks.len() >= MAX_DESKS {
-            desks.remove(0);
+        sessions.retain(|other| other.place != place);
+        if sessions.len() >= MAX_SESSIONS {
+            sessions.remove(0);
         }
-        desks.push(Held {
+        sessions.push(Held {
             place,
             marks,
             folders: vec![known_by],
-            desk: Arc::clone(&desk),
+            session: Arc::clone(&session),
         });
-        Ok(desk)
+        Ok(session)
     }
 
-    fn held_desk(&self, folder: &Path) -> Option<Arc<Desk>> {
-        let mut desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
+    fn held_desk(&self, folder: &Path) -> Option<Arc<Session>> {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let of_folder = |known: &Folder| known.path == folder && known.marks.iter().all(Mark::still_holds);
-        let position = desks.iter().position(|held| held.folders.iter().any(of_folder))?;
-        if !desks[position].marks.iter().all(Mark::still_holds) {
+        let position = sessions.iter().position(|held| held.folders.iter().any(of_folder))?;
+        if !sessions[position].marks.iter().all(Mark::still_holds) {
             return None;
         }
-        let held = desks.remove(position);
-        let desk = Arc::clone(&held.desk);
-        desks.push(held);
-        Some(desk)
+        let held = sessions.remove(position);
+        let session = Arc::clone(&held.session);
+        sessions.push(held);
+        Some(session)
     }
 
     /// The folder that a call names: a path, or a name below a root. Links are followed before it is compared with the roots.
@@ -336,14 +335,17 @@ impl Hub {
 
     /// A repository that may be asked about: all of it has to lie where that is allowed, so that a `.git` file, a link or borrowed objects
     /// lead nowhere else. What is wrong with one is not told in its own words, which may be those of a file elsewhere.
-    fn checked(&self, folder: &Path, named: &str) -> Result<Desk> {
+    fn checked(&self, folder: &Path, named: &str) -> Result<Session> {
         let home = Repository::discover(&self.home).ok();
         let repository = match Repository::discover_foreign(folder) {
             Err(error @ (OpenError::NotARepository { .. } | OpenError::Untrusted { .. })) => return Err(error.into()),
             found => found.map_err(|_| self.refused(named, "it cannot be opened as a repository"))?,
         };
         if home.is_some_and(|home| repository.is_work_tree_of(&home)) {
-            return Ok(Desk::new(Workspace::open(folder, &Overrides::default())?, true));
+            return Ok(Session::for_server(
+                Workspace::open(folder, &Overrides::default())?,
+                true,
+            ));
         }
         // A clone below the work tree, a submodule, or a bare repository that came among its files is another one.
         if !self.is_allowed(folder) {
@@ -352,7 +354,7 @@ impl Hub {
         let roots = self.roots();
         let is_allowed = |part: &Path| roots.iter().any(|root| part.starts_with(root)) || self.is_relative(part);
         match repository.lies_within(&is_allowed) {
-            Ok(true) => Ok(Desk::new(Workspace::open_foreign(repository)?, false)),
+            Ok(true) => Ok(Session::for_server(Workspace::open_foreign(repository)?, false)),
             Ok(false) => Err(self.refused(named, "a part of that repository lies outside the allowed roots")),
             Err(_) => Err(self.refused(named, "it is not known where all of that repository lies")),
         }
@@ -367,7 +369,7 @@ impl Hub {
             (false, true) => format!("leave repo out, or name one below {}", roots.join(", ")),
             (false, false) => format!("name one below {}", roots.join(", ")),
         };
-        Failure::new(format!("repo {short:?} is refused: {why}"), hint).into()
+        OpError::new(format!("repo {short:?} is refused: {why}"), hint).into()
     }
 }
 
@@ -384,7 +386,7 @@ fn n_too_many(sizes: &[usize], max: usize) -> usize {
     before_last.take_while(is_too_much).count()
 }
 
-/// What has to be the same for a desk to be of use: the repository, where its objects are, and the files with settings.
+/// What has to be the same for a session to be of use: the repository, where its objects are, and the files with settings.
 fn marks(workspace: &Workspace) -> Vec<Mark> {
     let repository = &workspace.repository;
     let mut paths = vec![

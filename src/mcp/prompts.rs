@@ -8,9 +8,11 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 
 use super::arguments::MAX_TEXT_BYTES;
-use super::blocking::{Outcome, Seat};
+use super::blocking::Outcome;
 use super::hub::Hub;
 use super::server::Server;
+use crate::ingest::NoProgress;
+use crate::session::{Build, Ctx, ViewRequest};
 
 /// A prompt: name, title, what it does, its argument (name, what it is, whether it may be left out), and its text.
 struct Known {
@@ -109,9 +111,9 @@ pub(super) async fn complete(
     let limit = std::time::Duration::from_secs(5);
     let outcome = server
         .blocking()
-        .run(context.ct.cancelled(), limit, move |interrupt, seat| {
+        .run(context.ct.cancelled(), limit, move |interrupt, _| {
             if is_path {
-                paths(&hub, &begin, interrupt, seat)
+                paths(&hub, &begin, interrupt)
             } else {
                 refs(&hub, &begin)
             }
@@ -131,7 +133,7 @@ pub(super) async fn complete(
 }
 
 fn refs(hub: &Hub, begin: &str) -> anyhow::Result<Vec<String>> {
-    let desk = hub.desk(None)?;
+    let desk = hub.session(None)?;
     let refs = desk.workspace.repository.refs()?.into_iter();
     let names = refs.map(|found| short(&found.name.to_string()).to_owned());
     Ok(names.filter(|name| name.starts_with(begin)).collect())
@@ -146,21 +148,14 @@ fn short(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-fn paths(
-    hub: &Hub,
-    begin: &str,
-    interrupt: &std::sync::atomic::AtomicBool,
-    seat: &Seat,
-) -> anyhow::Result<Vec<String>> {
-    let (seen, _) = hub.desk(None)?.look(super::desk::Looking {
-        reference: "WORKTREE",
-        files: &[],
-        patience: None,
+fn paths(hub: &Hub, begin: &str, interrupt: &std::sync::atomic::AtomicBool) -> anyhow::Result<Vec<String>> {
+    let request = ViewRequest {
+        build: Build::Never,
         takes_last: true,
-        interrupt,
-        seat,
-        progress: &|_| {},
-    })?;
+        ..ViewRequest::of("WORKTREE")
+    };
+    let ctx = Ctx::unlimited(&NoProgress, interrupt);
+    let (seen, _) = hub.session(None)?.view(request, &ctx)?;
     let paths = seen
         .view
         .files()

@@ -12,6 +12,7 @@ use super::asked::MAX_CHARACTERS;
 use super::tool::Call;
 use crate::mcp::Bodies;
 use crate::ops::ProvenanceOut;
+use crate::ops::{Page, PlainText, Recorded, Row};
 
 /// Room for what stands before the results.
 const HEAD_CHARACTERS: usize = 800;
@@ -71,7 +72,7 @@ impl Draft {
             left_in_structure: structure,
             is_full: false,
             hint: None,
-            began: call.began,
+            began: call.ctx.began,
         }
     }
 
@@ -110,16 +111,7 @@ impl Draft {
         if !text.ends_with('\n') {
             text.push('\n');
         }
-        let n_characters = json_len(&value) + 1;
-        if !self.results.is_empty() && (text.len() > self.left_in_text || n_characters > self.left_in_structure) {
-            self.is_full = true;
-            return false;
-        }
-        self.left_in_text = self.left_in_text.saturating_sub(text.len());
-        self.left_in_structure = self.left_in_structure.saturating_sub(n_characters);
-        self.text.push_str(&text);
-        self.results.push(value);
-        true
+        self.add(text, value)
     }
 
     /// Adds a line of text that belongs to no result.
@@ -190,6 +182,130 @@ impl Draft {
     }
 }
 
+/// Characters reserved for the facts of a row beside its text.
+const FACTS_CHARACTERS: usize = 700;
+/// The same for a row that continues on the next page: it has few facts.
+const FEW_FACTS_CHARACTERS: usize = 300;
+
+/// How much of a row was added.
+enum Shown {
+    All,
+    /// Up to this byte of its text; the next page continues there.
+    UpTo(usize),
+    Nothing,
+}
+
+/// Returns a page of rows as an answer of at most `characters`.
+pub(super) fn paged<R: Row>(call: &Call<'_>, characters: usize, page: Page<R>) -> Reply {
+    let mut draft = Draft::new(call, characters);
+    page.notes.iter().for_each(|note| draft.note(note));
+    draft.lines(&page.head);
+    if let Some(hint) = page.hint {
+        draft.hint(hint);
+    }
+    let (mut n_rows, mut n_bytes) = (0, 0);
+    for mut row in page.rows.into_iter().take(page.paging.limit.unwrap_or(usize::MAX)) {
+        match draft.push_row(&mut row) {
+            Shown::All => n_rows += 1,
+            Shown::UpTo(byte) => {
+                n_bytes = byte;
+                break;
+            }
+            Shown::Nothing => break,
+        }
+    }
+    draft.lines(&page.tail);
+    draft.finish(
+        page.provenance.as_ref(),
+        page.paging.cursor(n_rows, n_bytes),
+        &page.facts,
+    )
+}
+
+impl Draft {
+    fn lines(&mut self, lines: &Recorded) {
+        let mut text = PlainText::default();
+        lines.replay(&mut text);
+        text.0.lines().for_each(|line| self.note(line));
+    }
+
+    /// Adds a row if it fits. The first one is cut rather than left out.
+    fn push_row<R: Row>(&mut self, row: &mut R) -> Shown {
+        if self.is_full {
+            return Shown::Nothing;
+        }
+        let is_first = self.results.is_empty();
+        let mut cut_at = None;
+        if is_first || R::CONTINUES {
+            let reserved = if R::CONTINUES {
+                FEW_FACTS_CHARACTERS
+            } else {
+                FACTS_CHARACTERS
+            };
+            let mut used = reserved;
+            for body in row.bodies().into_iter().flatten() {
+                let n_bytes = self.fitting(body, used).len();
+                used += n_bytes;
+                if n_bytes < body.len() {
+                    body.truncate(n_bytes);
+                    cut_at = Some(n_bytes);
+                }
+            }
+        }
+        if cut_at.is_some() {
+            row.was_cut();
+        }
+        let is_lost = cut_at.is_some() && !R::CONTINUES;
+        let mut text = self.text_of(row);
+        let mut value = self.value_of(row);
+        if is_lost {
+            value["truncated"] = true.into();
+            text.push_str(CUT_MARK);
+        }
+        match (self.add(text, value), cut_at) {
+            (false, _) => Shown::Nothing,
+            (true, Some(at)) if R::CONTINUES => Shown::UpTo(at),
+            (true, _) => Shown::All,
+        }
+    }
+
+    fn text_of<R: Row>(&self, row: &mut R) -> String {
+        let hidden: Vec<Option<String>> = if self.has_text() {
+            Vec::new()
+        } else {
+            row.bodies().into_iter().map(Option::take).collect()
+        };
+        let mut text = PlainText::default();
+        row.render(&mut text);
+        row.bodies()
+            .into_iter()
+            .zip(hidden)
+            .for_each(|(body, text)| *body = text);
+        text.0
+    }
+
+    fn value_of<R: Row>(&self, row: &mut R) -> Value {
+        if !self.has_structure() {
+            row.bodies().into_iter().for_each(|body| *body = None);
+        }
+        serde_json::to_value(row).unwrap_or_default()
+    }
+
+    /// Adds a result if it fits or is the first.
+    fn add(&mut self, text: String, value: Value) -> bool {
+        let n_characters = json_len(&value) + 1;
+        if !self.results.is_empty() && (text.len() > self.left_in_text || n_characters > self.left_in_structure) {
+            self.is_full = true;
+            return false;
+        }
+        self.left_in_text = self.left_in_text.saturating_sub(text.len());
+        self.left_in_structure = self.left_in_structure.saturating_sub(n_characters);
+        self.text.push_str(&text);
+        self.results.push(value);
+        true
+    }
+}
+
 /// An answer that is not a list: what it is about, then `own` fields; `text` for people.
 pub(super) fn single<'p>(
     call: &Call<'_>,
@@ -198,12 +314,12 @@ pub(super) fn single<'p>(
     text: &str,
 ) -> Reply {
     let provenance = provenance.into();
-    let mut structured = head(provenance, None, call.began);
+    let mut structured = head(provenance, None, call.ctx.began);
     if let Ok(Value::Object(own)) = serde_json::to_value(own) {
         structured.extend(own);
     }
     Reply {
-        text: head_text(provenance, None, call.began) + text,
+        text: head_text(provenance, None, call.ctx.began) + text,
         structured,
     }
 }

@@ -6,10 +6,10 @@ use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 
 use super::blocking::Outcome;
-use super::failure::Failure;
 use super::guides;
 use super::server::Server;
 use super::tools::TOOLS;
+use crate::session::{Door, OpError};
 
 const SCHEME: &str = "codescout://";
 /// A guide changes with the program alone; so does what is known of a commit that is all indexed.
@@ -73,7 +73,7 @@ pub(super) async fn read(
             Ok(contents(uri, &reply.text, "text/plain", ttl_ms, CacheScope::Private))
         }
         Outcome::Ended(Err(error)) => {
-            let failure = Failure::of(&error);
+            let failure = OpError::of(&error, Door::Tools);
             Err(ErrorData::resource_not_found(
                 failure.to_text(),
                 Some(json!({"uri": uri})),

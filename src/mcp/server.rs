@@ -22,16 +22,17 @@ use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::Bodies;
 use super::arguments::{Arguments, schema};
-use super::blocking::{Blocking, Outcome, Seat};
-use super::failure::Failure;
+use super::blocking::{Blocking, Outcome, Permit};
 use super::hub::Hub;
-use super::jobs::Advance;
 use super::reply::Reply;
 use super::tool::{Call, Tool};
 use super::tools::TOOLS;
 use super::{prompts, resources, suggest};
-use crate::mcp::Bodies;
+use crate::ingest::NoProgress;
+use crate::session::OpError;
+use crate::session::{Advance, Ctx, Door, Limits};
 
 /// What a client tells its model about the server. The first sentence has to carry the point: some cut the rest.
 pub(super) const INSTRUCTIONS: &str = "\
@@ -102,20 +103,25 @@ impl Server {
         let (tell, told) = watch::channel(None);
         let hub = Arc::clone(&self.hub);
         let bodies = self.bodies_for(context);
-        let work = move |interrupt: &std::sync::atomic::AtomicBool, seat: &Seat| {
+        let work = move |interrupt: &std::sync::atomic::AtomicBool, permit: &Permit| {
             let arguments = Arguments::check(&tool.parameters(), given)?;
             let call = Call {
                 tool: tool.name,
                 hub: &hub,
                 found: OnceCell::new(),
                 arguments,
-                interrupt,
-                seat,
-                began,
-                bodies,
-                progress: &|advance| {
-                    tell.send_replace(Some(advance));
+                ctx: Ctx {
+                    progress: &NoProgress,
+                    interrupt,
+                    began,
+                    limits: Some(Limits {
+                        pause: &|wait| permit.pause(wait),
+                        waiting: &|advance| {
+                            tell.send_replace(Some(advance));
+                        },
+                    }),
                 },
+                bodies,
             };
             (tool.run)(&call).map_err(|error| suggest::with_call(&call, error))
         };
@@ -223,7 +229,7 @@ fn result(outcome: Outcome<Reply>, is_modern: bool) -> Result<CallToolResult, Er
             result.structured_content = Some(Value::Object(reply.structured));
         }
         Outcome::Ended(Err(error)) => {
-            let failure = Failure::of(&error);
+            let failure = OpError::of(&error, Door::Tools);
             result.content.push(ContentBlock::text(failure.to_text()));
             result.structured_content = serde_json::to_value(&failure).ok();
         }
@@ -252,8 +258,8 @@ fn result(outcome: Outcome<Reply>, is_modern: bool) -> Result<CallToolResult, Er
     Ok(result)
 }
 
-fn out_of_time() -> Failure {
-    Failure::new(
+fn out_of_time() -> OpError {
+    OpError::new(
         "the call took too long and was stopped",
         "narrow it down with path, lang or limit",
     )

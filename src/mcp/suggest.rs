@@ -3,18 +3,18 @@
 use anyhow::Error;
 use serde_json::{Map, Value, json};
 
-use super::failure::Failure;
 use super::tool::Call;
 use crate::extract;
 use crate::git::RevisionError;
 use crate::query::{FilterError, ReadError, kind_by_name, kind_names, nearest};
+use crate::session::{Door, OpError};
 
 /// The failure that an error is, with a call that would work where one is known. What only was interrupted stays as it is.
 pub(super) fn with_call(call: &Call<'_>, error: Error) -> Error {
-    let mut failure = match error.downcast_ref::<Failure>() {
+    let mut failure = match error.downcast_ref::<OpError>() {
         Some(failure) => failure.clone(),
         None if error.root_cause().to_string() == "interrupted" => return error,
-        None => Failure::of(&error),
+        None => OpError::of(&error, Door::Tools),
     };
     if failure.retry.is_none() {
         failure.retry = retry(call, &error, &mut failure.hint);

@@ -10,13 +10,14 @@ use serde_json::{Value, json};
 
 use super::arguments::Arguments;
 use super::blocking::{Blocking, Outcome};
-use super::failure::Failure;
 use super::hub::Hub;
-use super::jobs::Advance;
 use super::reply::Reply;
 use super::tool::Call;
 use super::tools::TOOLS;
+use crate::ingest::NoProgress;
 use crate::mcp::Bodies;
+use crate::session::OpError;
+use crate::session::{Advance, Ctx, Door, Limits};
 use crate::support::TestRepo;
 
 /// A server of a repository.
@@ -36,28 +37,33 @@ impl Served {
     }
 
     /// The answer to a call that came in so long ago.
-    fn call(&self, tool: &str, arguments: &Value, ago: Duration) -> Result<Reply, Failure> {
+    fn call(&self, tool: &str, arguments: &Value, ago: Duration) -> Result<Reply, OpError> {
         let tool = TOOLS.iter().find(|known| known.name == tool).unwrap();
         let given = arguments.as_object().unwrap().clone();
         let (hub, told) = (Arc::clone(&self.hub), Arc::clone(&self.told));
-        let work = move |interrupt: &std::sync::atomic::AtomicBool, seat: &super::blocking::Seat| {
+        let work = move |interrupt: &std::sync::atomic::AtomicBool, permit: &super::blocking::Permit| {
             let call = Call {
                 tool: tool.name,
                 hub: &hub,
                 found: OnceCell::new(),
                 arguments: Arguments::check(&tool.parameters(), given)?,
-                interrupt,
-                seat,
-                began: Instant::now().checked_sub(ago).unwrap(),
+                ctx: Ctx {
+                    progress: &NoProgress,
+                    interrupt,
+                    began: Instant::now().checked_sub(ago).unwrap(),
+                    limits: Some(Limits {
+                        pause: &|wait| permit.pause(wait),
+                        waiting: &|advance| told.lock().unwrap().push(advance),
+                    }),
+                },
                 bodies: Bodies::Both,
-                progress: &|advance| told.lock().unwrap().push(advance),
             };
             (tool.run)(&call)
         };
         let blocking = Blocking::new(1);
         let running = blocking.run(std::future::pending(), Duration::from_secs(60), work);
         match self.runtime.block_on(running) {
-            Outcome::Ended(ended) => ended.map_err(|error| Failure::of(&error)),
+            Outcome::Ended(ended) => ended.map_err(|error| OpError::of(&error, Door::Tools)),
             other => panic!("{other:?}"),
         }
     }
@@ -218,10 +224,10 @@ fn what_needs_no_index_is_complete_without_it() {
     }
     let late = Duration::from_secs(7);
     let map = served.call("outline", &json!({"view": "map"}), late).err().unwrap();
-    assert!(map.error.contains("only the tree is known yet"), "{}", map.error);
+    assert!(map.message.contains("only the tree is known yet"), "{}", map.message);
     let strict = json!({"query": "part", "stale": "error"});
     let strict = served.call("search", &strict, late).err().unwrap();
-    assert!(strict.error.contains("still being indexed"), "{}", strict.error);
+    assert!(strict.message.contains("still being indexed"), "{}", strict.message);
     let jobs = served.late("status", json!({"op": "jobs"}));
     assert!(jobs.text.contains("running WORKTREE"), "{}", jobs.text);
 }

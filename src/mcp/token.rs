@@ -77,7 +77,7 @@ fn say_where(file: &Path) {
 
 /// In the sidecar of the repository that the server was started in, if there is one.
 pub(super) fn default_file(hub: &Hub) -> Option<PathBuf> {
-    let desk = hub.desk(None).ok()?;
+    let desk = hub.session(None).ok()?;
     let root = desk.workspace.sidecar_root().to_owned();
     root.is_dir().then(|| root.join("serve-token"))
 }

@@ -2,27 +2,21 @@
 
 use std::cell::OnceCell;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 
 use super::arguments::{Arguments, Parameter};
-use super::blocking::Seat;
-use super::desk::Desk;
+use super::asked;
 use super::hub::Hub;
-use super::jobs::Advance;
 use super::reply::Reply;
 use crate::mcp::Bodies;
-use crate::session::Workspace;
+use crate::ops::Ask;
+use crate::session::{Ctx, Session, Workspace};
 
 /// No question takes longer: clients wait for a minute at least, people less.
 pub(super) const QUESTION_TIME: Duration = Duration::from_secs(10);
-/// How long after a call came in it waits for an index. What is left of ten seconds is for an answer without it, on a busy machine.
-const BUILD_TIME: Duration = Duration::from_millis(4_500);
-/// How long after a call came in files are read to find those that it is likely about.
-const READING_TIME: Duration = Duration::from_millis(5_700);
 
 /// A tool: what is said of it, and its body.
 #[derive(Clone, Copy)]
@@ -33,8 +27,8 @@ pub(super) struct Tool {
     pub(super) title: &'static str,
     /// For models: when to use it.
     pub(super) description: &'static str,
-    /// What it alone may be given.
-    pub(super) own: &'static [Parameter],
+    /// Its own parameters.
+    pub(super) own: fn() -> Vec<Parameter>,
     /// What it may be given that others are given too.
     pub(super) common: &'static [Parameter],
     /// The JSON Schema of its own part of an answer, as properties.
@@ -50,7 +44,7 @@ pub(super) struct Tool {
 impl Tool {
     /// Everything that it may be given.
     pub(super) fn parameters(&self) -> Vec<Parameter> {
-        [self.own, self.common].concat()
+        [(self.own)(), self.common.to_vec()].concat()
     }
 }
 
@@ -71,46 +65,38 @@ pub(super) struct Call<'a> {
     /// The repositories of the server.
     pub(super) hub: &'a Hub,
     /// The one that the call is about, when it was asked for.
-    pub(super) found: OnceCell<Arc<Desk>>,
+    pub(super) found: OnceCell<Arc<Session>>,
     /// What was given.
     pub(super) arguments: Arguments,
-    /// Set when the caller has gone.
-    pub(super) interrupt: &'a AtomicBool,
-    /// Its place among the calls that are worked on.
-    pub(super) seat: &'a Seat,
-    /// When it came.
-    pub(super) began: Instant,
+    /// Progress, interruption and time limits.
+    pub(super) ctx: Ctx<'a>,
     /// Where the text of results is wanted.
     pub(super) bodies: Bodies,
-    /// Told of long work, if the caller wants that.
-    pub(super) progress: &'a (dyn Fn(Advance) + Sync),
 }
 
 impl Call<'_> {
     /// The repository that the call is about.
-    pub(super) fn desk(&self) -> Result<&Arc<Desk>> {
+    pub(super) fn session(&self) -> Result<&Arc<Session>> {
         match self.found.get() {
-            Some(desk) => Ok(desk),
+            Some(session) => Ok(session),
             None => {
-                let desk = self.hub.desk(self.arguments.text("repo"))?;
-                Ok(self.found.get_or_init(|| desk))
+                let session = self.hub.session(self.arguments.text("repo"))?;
+                Ok(self.found.get_or_init(|| session))
             }
         }
     }
 
-    /// How long the call still waits for an index that is being built.
-    pub(super) fn patience(&self) -> Duration {
-        BUILD_TIME.saturating_sub(self.began.elapsed())
-    }
-
-    /// Until when files are read that are not indexed yet; a call that has waited longer still reads some.
-    pub(super) fn reading_ends(&self) -> Instant {
-        const LEAST: Duration = Duration::from_millis(500);
-        (self.began + READING_TIME).max(Instant::now() + LEAST)
+    /// Returns the call of an operation.
+    pub(super) fn ask(&self) -> Result<Ask<'_>> {
+        Ok(Ask {
+            session: self.session()?,
+            ctx: self.ctx,
+            common: asked::common(self)?,
+        })
     }
 
     /// The repository itself, its sidecar and settings.
     pub(super) fn workspace(&self) -> Result<&Workspace> {
-        Ok(&self.desk()?.workspace)
+        Ok(&self.session()?.workspace)
     }
 }

@@ -1,69 +1,201 @@
-//! Who wrote what stands there.
+//! `blame`: who last changed a definition, a line, or a share of a file or directory.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::Hinted;
+use super::OpError;
+use super::ask::{Ask, path_text};
 use super::history::{CandidateOut, PersonOut, candidates_out, person_out, unread_changes};
+use super::op::{Op, Page, Paging, Row};
+use super::record::Past;
+use super::sink::{Recorded, Sink, Style};
 use super::target::{Target, Targets};
-use crate::git::{Blame, BlameOptions, BlamedCommit};
+use crate::git::{Blame as GitBlame, BlameOptions, BlamedCommit};
 use crate::history::{Boundary, CommitHead, FileShapes, Shape, SymbolChange, SymbolKey, Who};
-use crate::model::{CommitId, RepoPath};
+use crate::model::{CommitId, RepoPath, without_stand_ins};
 use crate::query::{
     BlamedLine, Gaps, Owner, SymbolBlame, blame_by_symbol, blame_over_changes, change_owners, folder_owners, kind_name,
     line_owners, timestamp,
 };
 
-/// By what blame is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Time that a call waits for commits to be recorded, where they are needed.
+const PATIENCE: Duration = Duration::from_secs(6);
+/// Digits of a commit id in text.
+const ID_DIGITS: usize = 10;
+/// Owners of a definition that are shown as text.
+const MAX_SHOWN_OWNERS: usize = 3;
+
+/// The request.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
+#[serde(default)]
+#[schemars(extend("required" = ["target"]))]
+#[command(after_help = "Examples:
+  codescout blame src/parser.rs              by definition
+  codescout blame Parser::parse
+  codescout blame src/parser.rs:40-60        by line
+  codescout blame src/parser.rs --by line -w -C --json
+  codescout blame src                        by owner")]
+pub(crate) struct Blame {
+    /// File or directory relative to the repository root, path:LINE, path:START-END, path#NAME of a definition, or a name
+    #[arg(value_parser = path_text())]
+    #[schemars(description = "path, path:5-9, path#name or name")]
+    target: String,
+    /// Level of detail; by default symbol for a file, line for lines, owner for a directory
+    #[arg(long, value_enum)]
+    #[schemars(description = "")]
+    by: Option<BlameBy>,
+    /// Ignore this commit; repeatable
+    #[arg(long = "ignore-rev", value_name = "REV")]
+    #[schemars(description = "commits to ignore")]
+    ignore_revs: Vec<String>,
+    /// Ignore whitespace
+    #[arg(short = 'w', long)]
+    #[schemars(description = "")]
+    ignore_whitespace: bool,
+    /// Follow lines moved within a file
+    #[arg(short = 'M', long)]
+    #[schemars(description = "follow lines within the file")]
+    moved: bool,
+    /// Follow lines moved or copied from files changed in the same commit; repeat to search more files
+    #[arg(short = 'C', long, action = clap::ArgAction::Count)]
+    #[schemars(description = "follow lines from other files, 3 the farthest", range(max = 3))]
+    copied: u8,
+    /// Count commits that only moved, renamed or reformatted a definition
+    #[arg(long)]
+    #[schemars(description = "also mere moves, renames and reformatting")]
+    all_changes: bool,
+    /// Ignore the commits listed in this file, in addition to blame.ignoreRevsFile; repeatable
+    #[arg(long = "ignore-revs-file", value_name = "FILE")]
+    #[serde(skip)]
+    ignore_revs_files: Vec<PathBuf>,
+}
+
+/// Level of detail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum BlameBy {
-    /// By definition.
+    /// Each definition with its last commit and its owners
     Symbol,
-    /// By line.
+    /// Each line with its commit
     Line,
-    /// By author.
+    /// Each author with their share
     Owner,
 }
 
-/// A question about who wrote something, but for what it is about.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct BlameQuestion {
-    /// By what; without it by what fits the target.
-    pub(crate) by: Option<BlameBy>,
-    /// Whether commits count that only moved, renamed or reformatted a definition.
-    pub(crate) counts_moves: bool,
-    pub(crate) ignores_blanks: bool,
-    pub(crate) follows_moves: bool,
-    /// How far copies are followed, as `git blame -C` counts it.
-    pub(crate) follows_copies: u8,
-    /// Commits that are passed over.
-    pub(crate) ignored: Vec<String>,
-    /// Files with such commits.
-    pub(crate) ignore_files: Vec<PathBuf>,
+/// The fields of the answer beside its rows.
+#[derive(Debug, Serialize)]
+struct Facts<'a> {
+    target: &'a BlameTargetOut,
+    by: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    basis: Option<&'static str>,
+    candidates: &'a [CandidateOut],
+    total: usize,
 }
 
-/// Who last changed what was asked about.
+/// A result.
 #[derive(Debug, Serialize)]
-pub(crate) struct BlameBody {
-    pub(crate) target: BlameTargetOut,
-    pub(crate) by: &'static str,
+#[serde(untagged)]
+pub(crate) enum BlameRow {
+    Line(LineOut),
+    Symbol(SymbolOut),
+    Owner(OwnerOut),
+}
+
+/// The last changes of a target.
+struct Answer {
+    target: BlameTargetOut,
+    by: &'static str,
     /// Of definitions: `changes`, the commits that changed each; `all_changes`, those that only moved, renamed or reformatted it too;
     /// `lines`, those that its lines come from.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) basis: Option<&'static str>,
-    pub(crate) notes: Vec<String>,
-    pub(crate) candidates: Vec<CandidateOut>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) lines: Option<Vec<LineOut>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) symbols: Option<Vec<SymbolOut>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) owners: Option<Vec<OwnerOut>>,
-    /// What makes it partial.
-    #[serde(skip)]
-    pub(crate) incomplete: Vec<String>,
+    basis: Option<&'static str>,
+    notes: Vec<String>,
+    candidates: Vec<CandidateOut>,
+    rows: Vec<BlameRow>,
+    /// Reasons for which the answer is partial.
+    incomplete: Vec<String>,
+}
+
+impl Op for Blame {
+    type Row = BlameRow;
+
+    fn run(&self, ask: &Ask<'_>) -> Result<Page<BlameRow>> {
+        // git itself blames files; only directories and deleted files need all commits.
+        let mut past = Past::of(ask, Duration::ZERO)?;
+        let mut answered = self.answer(&past)?;
+        if answered.is_none() {
+            past = Past::of(ask, PATIENCE)?;
+            answered = self.answer(&past)?;
+        }
+        let Some(answer) = answered else {
+            let gap = past.gap()?.unwrap_or_default();
+            return Err(OpError::new(gap, "ask again in a while; a file can be asked about meanwhile").into());
+        };
+        let mut provenance = past.provenance([past.opened.notes.clone(), answer.incomplete.clone()].concat());
+        answer.notes.iter().for_each(|note| provenance.also_note(note.clone()));
+        let n_before = ask.n_before(past.state())?;
+        let facts = Facts {
+            target: &answer.target,
+            by: answer.by,
+            basis: answer.basis,
+            candidates: &answer.candidates,
+            total: answer.rows.len(),
+        };
+        let rest = answer.rows.len().saturating_sub(n_before);
+        let paging = Paging::numbered(ask.key(past.state()), n_before, rest, ask.limit(usize::MAX));
+        let mut page = Page::new(provenance, Vec::new(), paging).with_facts(&facts)?;
+        page.is_empty = answer.rows.is_empty() && answer.candidates.is_empty();
+        page.head = Recorded::of(|out| {
+            render_candidates(&answer.candidates, out);
+            if let Some(basis) = basis_sentence(answer.basis) {
+                out.span(Style::Fact, basis);
+                out.end();
+            }
+        });
+        page.rows = answer.rows.into_iter().skip(n_before).collect();
+        Ok(page)
+    }
+}
+
+impl Blame {
+    /// Returns the answer, or none if commits have to be recorded first.
+    fn answer(&self, past: &Past<'_>) -> Result<Option<Answer>> {
+        past.with_targets(|targets| {
+            let typed = without_stand_ins(&self.target);
+            let target = targets.find(OsStr::from_bytes(&typed))?;
+            if past.recording.is_some() && matches!(target, Target::Folder(_) | Target::Unknown(..)) {
+                return Ok(None);
+            }
+            Question { targets, args: self }.answer(target).map(Some)
+        })
+    }
+}
+
+/// Lists the definitions that a name may mean.
+pub(crate) fn render_candidates(candidates: &[CandidateOut], out: &mut dyn Sink) {
+    if candidates.is_empty() {
+        return;
+    }
+    out.line("the name means several definitions; ask for one by its id:");
+    for candidate in candidates {
+        out.span(Style::Path, &candidate.id);
+        out.line(&format!(" {} line {}", candidate.kind, candidate.line));
+    }
+}
+
+fn basis_sentence(basis: Option<&'static str>) -> Option<&'static str> {
+    Some(match basis? {
+        "changes" => {
+            "the last commit that changed each definition; a move, a rename or other formatting alone does not count"
+        }
+        "all_changes" => "the last commit that did anything to each definition",
+        _ => "the last commit that a line of each definition comes from, by git blame",
+    })
 }
 
 /// What was asked about.
@@ -120,17 +252,73 @@ pub(crate) struct OwnerOut {
     pub(crate) last: String,
 }
 
-impl BlameBody {
-    /// By what definitions are blamed, in words.
-    pub(crate) fn basis_sentence(&self) -> Option<&'static str> {
-        Some(match self.basis? {
-            "changes" => {
-                "the last commit that changed each definition; a move, a rename or other formatting alone does not count"
-            }
-            "all_changes" => "the last commit that did anything to each definition",
-            _ => "the last commit that a line of each definition comes from, by git blame",
-        })
+impl Row for BlameRow {
+    fn render(&self, out: &mut dyn Sink) {
+        match self {
+            Self::Line(line) => line.render(out),
+            Self::Symbol(symbol) => symbol.render(out),
+            Self::Owner(owner) => owner.render(out),
+        }
     }
+}
+
+impl CommitOut {
+    fn render(&self, out: &mut dyn Sink) {
+        // As in git, a caret marks a commit at which the history ends.
+        let mark = if self.boundary { "^" } else { "" };
+        out.span(Style::Name, &format!("{mark}{}", &self.commit[..ID_DIGITS]));
+        out.span(Style::Fact, &format!(" {} {}", day(&self.date), self.author.name));
+    }
+}
+
+impl LineOut {
+    fn render(&self, out: &mut dyn Sink) {
+        match &self.commit {
+            Some(commit) => commit.render(out),
+            None => out.span(Style::Fact, "not committed"),
+        }
+        if let Some(path) = &self.from_path {
+            out.span(Style::Path, &format!(" {path}"));
+        }
+        out.line(&format!(" {:>5}: {}", self.line, self.text));
+    }
+}
+
+impl SymbolOut {
+    fn render(&self, out: &mut dyn Sink) {
+        out.plain(&format!("{} ", self.kind));
+        out.span(Style::Path, &self.name);
+        out.span(Style::Fact, &format!(" {}-{}", self.start_line, self.end_line));
+        out.end();
+        out.plain("    ");
+        match &self.last {
+            Some(last) => {
+                last.render(out);
+                out.line(&format!(" {}", last.subject));
+            }
+            None => out.line(&self.not_committed()),
+        }
+        if self.commits > 0 {
+            let owners = self.owners.iter().take(MAX_SHOWN_OWNERS);
+            let owners: Vec<String> = owners
+                .map(|owner| format!("{} {:.0} %", owner.name, owner.share * 100.0))
+                .collect();
+            out.line(&format!("    {}; {}", count(self.commits, "commit"), owners.join(", ")));
+        }
+    }
+}
+
+impl OwnerOut {
+    fn render(&self, out: &mut dyn Sink) {
+        out.plain(&format!("{:>6} {:>5.1} % ", self.count, self.share * 100.0));
+        out.span(Style::Name, &format!("{} <{}>", self.name, self.email));
+        out.line(&format!(" {}, last {}", count(self.commits, "commit"), day(&self.last)));
+    }
+}
+
+/// Returns the date of a timestamp.
+fn day(timestamp: &str) -> &str {
+    &timestamp[..timestamp.len().min(10)]
 }
 
 impl SymbolOut {
@@ -149,12 +337,7 @@ pub(crate) fn count(n: u32, what: &str) -> String {
 
 struct Question<'a> {
     targets: &'a Targets<'a>,
-    args: &'a BlameQuestion,
-}
-
-/// Who last changed a target.
-pub(crate) fn blame(targets: &Targets<'_>, target: Target, asked: &BlameQuestion) -> Result<BlameBody> {
-    Question { targets, args: asked }.answer(target)
+    args: &'a Blame,
 }
 
 /// A file with what its lines come from.
@@ -162,12 +345,12 @@ struct BlamedFile {
     path: RepoPath,
     file: FileShapes,
     lines: Vec<BlamedLine>,
-    blame: Blame,
+    blame: GitBlame,
 }
 
 impl Question<'_> {
-    fn answer(&self, target: Target) -> Result<BlameBody> {
-        let mut answer = BlameBody {
+    fn answer(&self, target: Target) -> Result<Answer> {
+        let mut answer = Answer {
             target: BlameTargetOut {
                 kind: "unknown",
                 path: String::new(),
@@ -176,22 +359,20 @@ impl Question<'_> {
             basis: None,
             notes: Vec::new(),
             candidates: Vec::new(),
-            lines: None,
-            symbols: None,
-            owners: None,
+            rows: Vec::new(),
             incomplete: Vec::new(),
         };
         match target {
             Target::Unknown(path, near) => {
                 let near = near.join(" or ");
-                return Err(Hinted {
-                    message: format!("nothing is called {:?}", path.to_text()),
-                    hint: if near.is_empty() {
+                return Err(OpError::new(
+                    format!("nothing is called {:?}", path.to_text()),
+                    if near.is_empty() {
                         "give a path, path:lines, path#name or the name of a definition".to_owned()
                     } else {
                         format!("did you mean {near}?")
                     },
-                }
+                )
                 .into());
             }
             Target::Many(candidates) => {
@@ -204,7 +385,7 @@ impl Question<'_> {
                 answer.by = "owner";
                 let opened = self.targets.opened;
                 let found = folder_owners(&opened.history, &opened.reached, &path, &opened.mailmap)?;
-                answer.owners = Some(found.iter().map(owner_out).collect());
+                answer.rows = found.iter().map(owner_out).map(BlameRow::Owner).collect();
                 answer.incomplete = Gaps::of(&opened.history, &opened.reached)?.sentences();
             }
             Target::File(path) if self.knows_changes(&path)? => {
@@ -238,9 +419,9 @@ impl Question<'_> {
     fn knows_changes(&self, path: &RepoPath) -> Result<bool> {
         let (args, targets) = (self.args, self.targets);
         let history = &targets.opened.history;
-        let is_plain = !(args.ignores_blanks || args.follows_moves || args.follows_copies > 0)
-            && args.ignored.is_empty()
-            && args.ignore_files.is_empty()
+        let is_plain = !(args.ignore_whitespace || args.moved || args.copied > 0)
+            && args.ignore_revs.is_empty()
+            && args.ignore_revs_files.is_empty()
             && !targets.workspace.repository.has_ignored_revisions();
         let is_traced = history.n_traced(targets.workspace.symbol_recipe()) == history.n_commits();
         let is_committed = !targets.uncommitted.iter().any(|change| change.path == *path);
@@ -256,9 +437,9 @@ impl Question<'_> {
     }
 
     /// Each definition by the commits that changed it.
-    fn add_changes(&self, answer: &mut BlameBody, path: &RepoPath, symbol: Option<&SymbolKey>) -> Result<()> {
+    fn add_changes(&self, answer: &mut Answer, path: &RepoPath, symbol: Option<&SymbolKey>) -> Result<()> {
         answer.by = "symbol";
-        answer.basis = Some(if self.args.counts_moves {
+        answer.basis = Some(if self.args.all_changes {
             "all_changes"
         } else {
             "changes"
@@ -282,7 +463,7 @@ impl Question<'_> {
             .extend(unread_changes(lives.iter().map(|life| life.n_unread).max()));
         let numbers = lives.iter().flat_map(|life| &life.changes).map(|change| change.commit);
         let heads = history.heads(&numbers.collect::<Vec<_>>())?;
-        let counts = |change: &&SymbolChange| self.args.counts_moves || change.events.is_of_content();
+        let counts = |change: &&SymbolChange| self.args.all_changes || change.events.is_of_content();
         let told = shapes.iter().zip(&keys).zip(&lives);
         let told = told.map(|((shape, key), life)| {
             let (start_line, end_line) = file.lines_of(shape.range);
@@ -304,7 +485,7 @@ impl Question<'_> {
                 owners: change_owners(&changes, &opened.mailmap).iter().map(owner_out).collect(),
             }
         });
-        answer.symbols = Some(told.collect());
+        answer.rows = told.map(BlameRow::Symbol).collect();
         Ok(())
     }
 
@@ -320,7 +501,7 @@ impl Question<'_> {
 
     fn add_file(
         &self,
-        answer: &mut BlameBody,
+        answer: &mut Answer,
         path: &RepoPath,
         lines: Option<(u32, u32)>,
         symbol: Option<&SymbolKey>,
@@ -337,13 +518,13 @@ impl Question<'_> {
             answer.incomplete = gaps.sentences();
         }
         let args = self.args;
-        if args.counts_moves {
+        if args.all_changes {
             let why = "commits that only moved, renamed or reformatted a definition are known where definitions are traced through all \
                        commits (codescout index --history) and no option asks for lines";
             answer.notes.push(why.to_owned());
         }
         let is_changed = self.targets.uncommitted.iter().any(|change| change.path == *path);
-        if is_changed && (args.ignores_blanks || args.follows_moves || args.follows_copies > 0) {
+        if is_changed && (args.ignore_whitespace || args.moved || args.copied > 0) {
             let why = "the file is not as committed: lines that differ in anything are not committed, as blanks, moves and copies \
                        are looked at in commits alone";
             answer.notes.push(why.to_owned());
@@ -357,11 +538,12 @@ impl Question<'_> {
         match self.args.by.unwrap_or(unless_asked) {
             BlameBy::Line => {
                 answer.by = "line";
-                answer.lines = Some(lines_out(&found));
+                answer.rows = lines_out(&found).into_iter().map(BlameRow::Line).collect();
             }
             BlameBy::Owner => {
                 answer.by = "owner";
-                answer.owners = Some(line_owners(&found.lines, &found.blame).iter().map(owner_out).collect());
+                let owners = line_owners(&found.lines, &found.blame);
+                answer.rows = owners.iter().map(owner_out).map(BlameRow::Owner).collect();
             }
             BlameBy::Symbol => {
                 answer.by = "symbol";
@@ -373,7 +555,9 @@ impl Question<'_> {
                     None => told.range(found.start_line..=found.end_line).next().is_some(),
                 };
                 let symbols = of_file.iter().filter(is_meant);
-                answer.symbols = Some(symbols.map(|symbol| symbol_out(path, symbol, &found.blame)).collect());
+                answer.rows = symbols
+                    .map(|symbol| BlameRow::Symbol(symbol_out(path, symbol, &found.blame)))
+                    .collect();
             }
         }
         Ok(())
@@ -382,20 +566,24 @@ impl Question<'_> {
     /// The lines of a file as it stands at the revision, those asked for alone.
     fn blamed(&self, path: &RepoPath, lines: Option<(u32, u32)>, symbol: Option<&SymbolKey>) -> Result<BlamedFile> {
         let targets = self.targets;
-        let not_there = || Hinted {
-            message: format!("{:?} is not a file of {}", path.to_text(), targets.reference),
-            hint: format!("history {} tells what became of it", path.to_text()),
+        let not_there = || {
+            OpError::new(
+                format!("{:?} is not a file of {}", path.to_text(), targets.reference),
+                format!("history {} tells what became of it", path.to_text()),
+            )
         };
-        let not_here = || Hinted {
-            message: format!(
-                "the content of {:?} is missing or damaged in this repository",
-                path.to_text()
-            ),
-            hint: format!(
-                "{}; history {} tells what is known",
-                targets.workspace.how_to_get_objects(),
-                path.to_text()
-            ),
+        let not_here = || {
+            OpError::new(
+                format!(
+                    "the content of {:?} is missing or damaged in this repository",
+                    path.to_text()
+                ),
+                format!(
+                    "{}; history {} tells what is known",
+                    targets.workspace.how_to_get_objects(),
+                    path.to_text()
+                ),
+            )
         };
         let changed = targets.uncommitted.iter().find(|change| change.path == *path);
         let file = match (targets.shapes(path)?, changed) {
@@ -415,10 +603,10 @@ impl Question<'_> {
             None => lines,
         };
         if let Some((first, _)) = wanted.filter(|(first, _)| *first > n_lines) {
-            return Err(Hinted {
-                message: format!("line {first} is past the end of {:?} ({n_lines} lines)", path.to_text()),
-                hint: "lines are counted from 1".to_owned(),
-            }
+            return Err(OpError::new(
+                format!("line {first} is past the end of {:?} ({n_lines} lines)", path.to_text()),
+                "lines are counted from 1",
+            )
             .into());
         }
         let committed_path = changed
@@ -430,7 +618,7 @@ impl Question<'_> {
             (Some(commit), Some(entry)) => (commit, entry),
             _ => {
                 let mut all = (1..=n_lines).map(|line| (line, None)).collect();
-                let mut blame = Blame::default();
+                let mut blame = GitBlame::default();
                 self.credit_merged(path, &file.bytes, &mut all, &mut blame)?;
                 return Ok(BlamedFile {
                     path: path.clone(),
@@ -469,7 +657,13 @@ impl Question<'_> {
 
     /// Credits lines that are not in the commit to those that an unfinished merge joins to it, as git does: a file that is one of theirs
     /// is theirs as a whole, else each gives the lines that none before it has.
-    fn credit_merged(&self, path: &RepoPath, now: &[u8], lines: &mut Vec<BlamedLine>, blame: &mut Blame) -> Result<()> {
+    fn credit_merged(
+        &self,
+        path: &RepoPath,
+        now: &[u8],
+        lines: &mut Vec<BlamedLine>,
+        blame: &mut GitBlame,
+    ) -> Result<()> {
         let workspace = self.targets.workspace;
         for head in workspace.repository.merge_heads()? {
             let mut reader = workspace.repository.reader();
@@ -501,33 +695,39 @@ impl Question<'_> {
     fn options(&self) -> Result<BlameOptions> {
         let args = self.args;
         let mut ignored = Vec::new();
-        for revision in &args.ignored {
+        for revision in &args.ignore_revs {
             let resolved = self.targets.workspace.repository.resolve(revision)?;
             ignored.push(resolved.commit.with_context(|| format!("{revision} is not a commit"))?);
         }
         let absolute = |file: &PathBuf| {
             let found = std::path::absolute(file).ok().filter(|path| path.is_file());
-            found.ok_or_else(|| Hinted {
-                message: format!("there is no file {}", file.display()),
-                hint: "--ignore-revs-file takes a file with one commit id a line".to_owned(),
+            found.ok_or_else(|| {
+                OpError::new(
+                    format!("there is no file {}", file.display()),
+                    "--ignore-revs-file takes a file with one commit id a line",
+                )
             })
         };
         Ok(BlameOptions {
-            ignores_blanks: args.ignores_blanks,
-            follows_moves: args.follows_moves,
-            follows_copies: args.follows_copies,
+            ignores_blanks: args.ignore_whitespace,
+            follows_moves: args.moved,
+            follows_copies: args.copied,
             ignored,
-            ignore_files: args.ignore_files.iter().map(absolute).collect::<Result<_, Hinted>>()?,
+            ignore_files: args
+                .ignore_revs_files
+                .iter()
+                .map(absolute)
+                .collect::<Result<_, OpError>>()?,
             lines: None,
         })
     }
 }
 
-fn no_definition(path: &RepoPath, key: &SymbolKey) -> Hinted {
-    Hinted {
-        message: format!("{:?} has no definition {:?}", path.to_text(), key.name),
-        hint: format!("outline {} shows what it has", path.to_text()),
-    }
+fn no_definition(path: &RepoPath, key: &SymbolKey) -> OpError {
+    OpError::new(
+        format!("{:?} has no definition {:?}", path.to_text(), key.name),
+        format!("outline {} shows what it has", path.to_text()),
+    )
 }
 
 fn within(lines: Vec<BlamedLine>, wanted: Option<(u32, u32)>) -> Vec<BlamedLine> {
@@ -571,7 +771,7 @@ fn lines_out(found: &BlamedFile) -> Vec<LineOut> {
     found.lines.iter().map(line_out).collect()
 }
 
-fn symbol_out(path: &RepoPath, symbol: &SymbolBlame, blame: &Blame) -> SymbolOut {
+fn symbol_out(path: &RepoPath, symbol: &SymbolBlame, blame: &GitBlame) -> SymbolOut {
     let key = SymbolKey {
         path: path.clone(),
         name: symbol.name.clone(),

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::target::typed_path;
-use super::{Hinted, ProvenanceOut};
+use super::{OpError, ProvenanceOut};
 use crate::extract::{Extractor, Options};
 use crate::git::{FileMode, ObjectError, WorkTreeReader, diff_lines};
 use crate::history::{Change, Entry, FilePair, FileShapes, SymbolDelta, SymbolKey, symbol_deltas, with_renames};
@@ -186,9 +186,11 @@ fn sides(workspace: &Workspace, args: &DiffQuestion, interrupt: &AtomicBool) -> 
         let base = workspace
             .repository
             .merge_base(commit(&a)?, commit(&b)?)?
-            .ok_or_else(|| Hinted {
-                message: format!("{} and {} have no common ancestor", a.reference, b.reference),
-                hint: format!("diff {} {} compares the two", a.reference, b.reference),
+            .ok_or_else(|| {
+                OpError::new(
+                    format!("{} and {} have no common ancestor", a.reference, b.reference),
+                    format!("diff {} {} compares the two", a.reference, b.reference),
+                )
             })?;
         return Ok((side(&base.to_string())?, b));
     }

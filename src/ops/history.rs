@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use regex::RegexBuilder;
 use serde::Serialize;
 
-use super::Hinted;
+use super::OpError;
 use super::symbol_history::{SymbolChangeOut, SymbolQuestion};
 use super::target::{CandidateTarget, Target, Targets};
 use crate::git::WorkTreeReader;
@@ -243,9 +243,11 @@ pub(crate) fn log_filter(since: Option<&str>, until: Option<&str>, author: Optio
         .map_or(0, |since| since.as_secs() as i64);
     let moment = |text: Option<&str>| match text {
         None => Ok(None),
-        Some(text) => parse_moment(text, now).map(Some).ok_or_else(|| Hinted {
-            message: format!("{text:?} is not a date"),
-            hint: "write 2024-02-29, 2024-02-29T13:05Z, @seconds, or 12h, 30d, 2w, 6m, 1y".to_owned(),
+        Some(text) => parse_moment(text, now).map(Some).ok_or_else(|| {
+            OpError::new(
+                format!("{text:?} is not a date"),
+                "write 2024-02-29, 2024-02-29T13:05Z, @seconds, or 12h, 30d, 2w, 6m, 1y",
+            )
         }),
     };
     let author = match author {
@@ -366,10 +368,10 @@ impl Question<'_> {
             file.bytes.split_inclusive(|byte| *byte == b'\n').count() as u32
         });
         if first > n_lines {
-            return Err(Hinted {
-                message: format!("line {first} is past the end of {:?} ({n_lines} lines)", path.to_text()),
-                hint: "lines are counted from 1".to_owned(),
-            }
+            return Err(OpError::new(
+                format!("line {first} is past the end of {:?} ({n_lines} lines)", path.to_text()),
+                "lines are counted from 1",
+            )
             .into());
         }
         let last = last.min(n_lines);

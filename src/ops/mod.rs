@@ -1,16 +1,21 @@
 //! What questions are answered with, whichever door they came through: facts about a view, taken apart into what is written
 //! out.
 
+mod ask;
 mod blame;
 mod commits;
 mod diff;
 mod gc;
 mod history;
+mod op;
 mod outline;
 mod past;
 mod provenance;
+mod question;
 mod read;
+mod record;
 mod search;
+mod sink;
 mod status;
 mod symbol;
 mod symbol_history;
@@ -18,11 +23,9 @@ mod target;
 mod touching;
 mod verify;
 
-pub(crate) use crate::session::Hinted;
-pub(crate) use blame::{
-    BlameBody, BlameBy, BlameQuestion, BlameTargetOut, CommitOut as BlameOut, LineOut as BlameLineOut, OwnerOut,
-    SymbolOut as SymbolBlameOut, blame, count,
-};
+pub(crate) use crate::session::OpError;
+pub(crate) use ask::{Ask, Common, Detail, FileSelection, Stale, WithTests};
+pub(crate) use blame::Blame;
 pub(crate) use commits::{
     CommitOut, CommitQuery, CommitQuestion, CommitsOut, DiffOut, LineOut, MessageOut, search_diffs, search_messages,
 };
@@ -32,21 +35,25 @@ pub(crate) use history::{
     CandidateOut, ChangeOut, CochangeOut, EntryOut, HistoryBody, HistoryOp, HistoryQuestion, LastSeenOut, TargetOut,
     history, log_filter,
 };
+pub(crate) use op::{Op, Page, Row};
 pub(crate) use outline::{
     FileSymbolsOut, NodeOut, OutlineBody, OutlineKind, OutlineQuestion, SummaryOut, outline, outline_path, shown,
 };
 pub(crate) use provenance::ProvenanceOut;
-pub(crate) use read::{PartOut, ReadBody, inside, lines_query, read_body};
+pub(crate) use question::{About, Question, beside};
+pub(crate) use read::{Read, inside};
+pub(crate) use record::Past;
 pub(crate) use search::{
     MAX_QUERY_BYTES, RefView, ResultOut, SearchPage, lines_request, matching_lines, ranked, ranked_in_past,
     ranked_over_refs,
 };
+pub(crate) use sink::{PlainText, Recorded, Sink, Style};
 pub(crate) use status::{StatusBody, languages, status_body};
 pub(crate) use symbol::{
     DefinitionOut, MAX_LISTED_REFERENCES, ReferenceOut, ReferencesOut, definition_kinds, definition_out, found_by_name,
     place_query, references,
 };
 pub(crate) use symbol_history::SymbolChangeOut;
-pub(crate) use target::{Named, Target, Targets, named};
+pub(crate) use target::{Named, Targets, named};
 pub(crate) use touching::{TestsOut, touching};
 pub(crate) use verify::{DerivedOut, LooseOut, VerifyOut, verified};

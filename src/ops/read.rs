@@ -1,50 +1,250 @@
-//! The text of a file, or of parts of it.
+//! `read`: the exact text of a file, or of parts of it.
 
 use std::borrow::Cow;
 
-use serde::Serialize;
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
 
-use super::Hinted;
+use super::ask::{Ask, Detail, FileSelection, path_text};
+use super::op::{Op, Page, Paging, Row};
+use super::question::{About, Question};
+use super::sink::Sink;
 use crate::extract;
 use crate::model::{quoted, typed};
-use crate::query::{PartQuery, ReadOutcome, parse_lines};
-use crate::session::Workspace;
-use crate::snapshot::View;
+use crate::query::{PartQuery, ReadOutcome, ReadTarget, parse_lines, paths_in_target, read, read_target};
+use crate::session::{Build, OpError, Workspace};
 
-/// A file, read.
-#[derive(Debug, Serialize)]
-pub(crate) struct ReadBody {
-    pub(crate) path: String,
-    pub(crate) blob: String,
-    pub(crate) language: &'static str,
-    pub(crate) symlink: bool,
-    pub(crate) bytes: usize,
-    pub(crate) lines: u32,
-    pub(crate) results: Vec<PartOut>,
+/// The language with headings.
+const WITH_HEADINGS: &str = "markdown";
+/// Bytes in which a NUL byte shows that a file is not text.
+const BINARY_PREFIX: usize = 8_000;
+
+/// The request.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
+#[serde(default)]
+#[schemars(extend("required" = ["target"]))]
+#[command(after_help = "Examples:
+  codescout read src/lib.rs
+  codescout read src/lib.rs:10-20 --ref v1.2.0
+  codescout read README.md --heading Installation --heading Licence
+  codescout read Cargo.toml --key package.version
+  codescout read src/parser.rs --symbol Parser::parse")]
+pub(crate) struct Read {
+    /// Path relative to the repository root, path:LINE, path:START-END, or the id of a definition
+    #[arg(value_parser = path_text())]
+    #[schemars(description = "path, path:10-20, or id")]
+    target: String,
+    /// Print only these lines: 5, 5-9 or 5-; repeatable
+    #[arg(long, value_name = "LINES")]
+    #[schemars(description = "5, 5-9 or 5-")]
+    lines: Vec<String>,
+    /// Print only the section with this heading; repeatable
+    #[arg(long, value_name = "TITLE")]
+    #[schemars(description = "")]
+    heading: Vec<String>,
+    /// Print only the value at this key path, such as a.b.c; repeatable
+    #[arg(long, value_name = "KEYS")]
+    #[schemars(description = "a.b.c")]
+    key: Vec<String>,
+    /// Print only definitions with this name; repeatable
+    #[arg(long, value_name = "NAME")]
+    #[schemars(description = "")]
+    symbol: Vec<String>,
 }
 
-/// A part of it, as text.
+/// The file.
 #[derive(Debug, Serialize)]
-pub(crate) struct PartOut {
-    pub(crate) start_line: u32,
-    pub(crate) end_line: u32,
-    pub(crate) start_byte: usize,
-    pub(crate) end_byte: usize,
-    pub(crate) title: Option<String>,
+struct Facts {
+    path: String,
+    blob: String,
+    language: &'static str,
+    symlink: bool,
+    bytes: usize,
+    lines: u32,
+}
+
+/// A part of the file.
+#[derive(Debug, Serialize)]
+pub(crate) struct Part {
+    start_line: u32,
+    end_line: u32,
+    start_byte: usize,
+    end_byte: usize,
+    title: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) text: Option<String>,
-    pub(crate) lossy: bool,
+    text: Option<String>,
+    lossy: bool,
+    #[serde(skip)]
+    bytes: Vec<u8>,
 }
 
-/// Lines as they were typed.
-pub(crate) fn lines_query(typed: &str) -> Result<PartQuery, Hinted> {
-    parse_lines(typed).ok_or_else(|| Hinted {
-        message: format!("{typed:?} are not lines"),
-        hint: "write 5, 5-9 or 5-; the first line is 1".to_owned(),
+impl Op for Read {
+    type Row = Part;
+
+    fn run(&self, ask: &Ask<'_>) -> Result<Page<Part>> {
+        let place = &*inside(&ask.session.workspace, &self.target);
+        let selection = FileSelection::default();
+        let is_command = ask.common.characters.is_none();
+        let about = About {
+            files: &paths_in_target(place),
+            build: if is_command { Build::Wait } else { Build::Never },
+            ..About::files(&selection)
+        };
+        let question = Question::new(ask, &about)?;
+        let queries = self.queries()?;
+        let target = self.find(ask, &question, place)?;
+        let queries: Vec<PartQuery> = target.part.into_iter().chain(queries).collect();
+        let language = extract::language(question.view().lang(target.file)).map_or("text", |language| language.name);
+        if queries.iter().any(|query| matches!(query, PartQuery::Heading(_))) && language != WITH_HEADINGS {
+            return Err(OpError::new(
+                format!("headings of {language} are not known"),
+                format!(
+                    "search mode=regex path={} finds the title, read with lines the section",
+                    self.target
+                ),
+            )
+            .into());
+        }
+        let outcome = read(&question.sources(), target.file, &queries)?;
+        let file = question.view().file(outcome.file);
+        let facts = Facts {
+            path: quoted(file.path).into_owned(),
+            blob: file.entry().oid.to_string(),
+            language,
+            symlink: outcome.is_link,
+            bytes: outcome.bytes.len(),
+            lines: outcome.n_lines,
+        };
+        // A command prints the bytes as they are.
+        if !is_command && outcome.bytes[..outcome.bytes.len().min(BINARY_PREFIX)].contains(&0) {
+            return Err(OpError::new(
+                format!(
+                    "{:?} is not text: {} bytes, blob {}",
+                    facts.path, facts.bytes, facts.blob
+                ),
+                "git show or another program can open it",
+            )
+            .into());
+        }
+        let (rows, paging) = page(&outcome, &question, ask);
+        let mut page = Page::new(question.provenance_of_files(), rows, paging).with_facts(&facts)?;
+        page.is_empty = false;
+        if facts.symlink {
+            page.notes
+                .push(format!("{} is a symbolic link; this is where it points to", facts.path));
+        }
+        Ok(page)
+    }
+}
+
+impl Read {
+    /// The parts that options select, by kind of part.
+    fn queries(&self) -> Result<Vec<PartQuery>> {
+        let mut queries = Vec::new();
+        for lines in &self.lines {
+            queries.push(lines_query(lines)?);
+        }
+        queries.extend(self.heading.iter().cloned().map(PartQuery::Heading));
+        queries.extend(self.key.iter().cloned().map(PartQuery::Key));
+        queries.extend(self.symbol.iter().cloned().map(PartQuery::Symbol));
+        Ok(queries)
+    }
+
+    fn find(&self, ask: &Ask<'_>, question: &Question<'_>, place: &str) -> Result<ReadTarget> {
+        let view = question.view();
+        read_target(view, place).map_err(|error| match place.rsplit_once(':') {
+            // The path exists, so the lines are wrong.
+            Some((path, lines)) if view.find_text(path).is_some() => match lines_query(lines) {
+                Err(wrong) => wrong.into(),
+                Ok(_) => anyhow::Error::from(error),
+            },
+            _ if ask.visibility().hides_target(place) => OpError::hidden(&self.target).into(),
+            _ => error.into(),
+        })
+    }
+}
+
+/// The parts of this page. A limit counts lines.
+fn page(outcome: &ReadOutcome, question: &Question<'_>, ask: &Ask<'_>) -> (Vec<Part>, Paging) {
+    let (first, skip) = question.after.unwrap_or_default();
+    let mut left = ask.common.limit.filter(|lines| *lines > 0).unwrap_or(usize::MAX);
+    let mut paging = Paging {
+        key: question.key(),
+        ..Paging::default()
+    };
+    let mut rows = Vec::new();
+    for (number, found) in outcome.parts.iter().enumerate().skip(first as usize) {
+        let begin = if number == first as usize { skip as usize } else { 0 };
+        let position = (number as u32, begin as u32);
+        if left == 0 {
+            paging.end = Some(position);
+            break;
+        }
+        let bytes = outcome.bytes.get(found.range.clone()).unwrap_or_default();
+        let text = String::from_utf8_lossy(bytes);
+        let rest = text.get(begin..).unwrap_or_default();
+        let mut part = Part {
+            start_line: found.start_line + text[..begin.min(text.len())].matches('\n').count() as u32,
+            end_line: found.end_line,
+            start_byte: found.range.start + begin,
+            end_byte: found.range.end,
+            title: found.title.clone(),
+            lossy: matches!(text, Cow::Owned(_)),
+            text: (ask.common.detail != Detail::Ids).then(|| rest.to_owned()),
+            bytes: bytes.to_vec(),
+        };
+        let shown = first_lines(rest, left);
+        left -= shown.lines().count().min(left);
+        paging.positions.push(position);
+        if shown.len() < rest.len() && part.text.is_some() {
+            part.text = Some(shown.to_owned());
+            part.was_cut();
+            paging.end = Some((number as u32, (begin + shown.len()) as u32));
+            rows.push(part);
+            break;
+        }
+        rows.push(part);
+    }
+    (rows, paging)
+}
+
+impl Row for Part {
+    const CONTINUES: bool = true;
+
+    fn render(&self, out: &mut dyn Sink) {
+        let title = self.title.as_deref().map_or(String::new(), |title| format!(" {title}"));
+        out.line(&format!("lines {}-{}{title}", self.start_line, self.end_line));
+        if let Some(text) = &self.text {
+            out.text(text);
+        }
+    }
+
+    fn bodies(&mut self) -> Vec<&mut Option<String>> {
+        vec![&mut self.text]
+    }
+
+    fn was_cut(&mut self) {
+        let text = self.text.as_deref().unwrap_or_default();
+        self.end_byte = self.start_byte + text.len();
+        self.end_line = self.start_line + text.trim_end_matches('\n').matches('\n').count() as u32;
+    }
+
+    fn raw(&self) -> Option<&[u8]> {
+        Some(&self.bytes)
+    }
+}
+
+/// Parses lines as typed.
+pub(crate) fn lines_query(typed: &str) -> Result<PartQuery, OpError> {
+    parse_lines(typed).ok_or_else(|| {
+        OpError::new(
+            format!("{typed:?} are not lines"),
+            "write 5, 5-9 or 5-; the first line is 1",
+        )
     })
 }
 
-/// A target as it was typed, perhaps quoted; an absolute path below the work tree's root as from there.
+/// Returns a target as typed, unquoted, with an absolute path below the worktree's root made relative to the root.
 pub(crate) fn inside<'t>(workspace: &Workspace, target: &'t str) -> Cow<'t, str> {
     let root = workspace.repository.work_dir().and_then(|root| root.to_str());
     let below = |path: &str| Some(path.strip_prefix(root?)?.strip_prefix('/')?.len());
@@ -58,29 +258,12 @@ pub(crate) fn inside<'t>(workspace: &Workspace, target: &'t str) -> Cow<'t, str>
     }
 }
 
-/// What was read, written out.
-pub(crate) fn read_body(view: &View, outcome: &ReadOutcome) -> ReadBody {
-    let file = view.file(outcome.file);
-    let parts = outcome.parts.iter().map(|part| {
-        let bytes = outcome.bytes.get(part.range.clone()).unwrap_or_default();
-        let text = String::from_utf8_lossy(bytes);
-        PartOut {
-            start_line: part.start_line,
-            end_line: part.end_line,
-            start_byte: part.range.start,
-            end_byte: part.range.end,
-            title: part.title.clone(),
-            lossy: matches!(text, std::borrow::Cow::Owned(_)),
-            text: Some(text.into_owned()),
-        }
-    });
-    ReadBody {
-        path: quoted(file.path).into_owned(),
-        blob: file.entry().oid.to_string(),
-        language: extract::language(view.lang(outcome.file)).map_or("text", |language| language.name),
-        symlink: outcome.is_link,
-        bytes: outcome.bytes.len(),
-        lines: outcome.n_lines,
-        results: parts.collect(),
+fn first_lines(text: &str, n_lines: usize) -> &str {
+    match n_lines
+        .checked_sub(1)
+        .and_then(|last| text.match_indices('\n').nth(last))
+    {
+        Some((at, _)) => &text[..=at],
+        None => text,
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Result, bail};
 use serde::Serialize;
 
-use super::Hinted;
+use super::OpError;
 use super::past::{LifeOut, Past};
 use crate::extract::{self, DefinitionKind};
 use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
@@ -163,18 +163,18 @@ fn go_on(interrupt: &AtomicBool) -> Result<()> {
 }
 
 /// Who asks for a reranker where there is none shall know.
-fn refuse_reranking(workspace: &Workspace, request: &Request) -> Result<(), Hinted> {
+fn refuse_reranking(workspace: &Workspace, request: &Request) -> Result<(), OpError> {
     if request.rerank == Rerank::Always && request.mode == Mode::Similar {
-        return Err(Hinted {
-            message: "reranking means nothing in the mode similar".to_owned(),
-            hint: "a reranker judges how well code answers a question: ask one, or leave rerank out".to_owned(),
-        });
+        return Err(OpError::new(
+            "reranking means nothing in the mode similar",
+            "a reranker judges how well code answers a question: ask one, or leave rerank out",
+        ));
     }
     if request.rerank == Rerank::Always && workspace.reranker().is_none() {
-        return Err(Hinted {
-            message: "there is no reranker".to_owned(),
-            hint: "set one up with codescout config set rerank.server ADDRESS, or leave rerank out".to_owned(),
-        });
+        return Err(OpError::new(
+            "there is no reranker",
+            "set one up with codescout config set rerank.server ADDRESS, or leave rerank out",
+        ));
     }
     Ok(())
 }

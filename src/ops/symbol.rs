@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::{Hinted, inside};
+use super::{OpError, inside};
 use crate::extract::{self, DefinitionKind};
 use crate::model::quoted;
 use crate::query::{
@@ -64,18 +64,18 @@ pub(crate) struct ReferenceOut {
 }
 
 /// The kinds of definitions that were named.
-pub(crate) fn definition_kinds(names: &[String]) -> Result<Vec<DefinitionKind>, Hinted> {
+pub(crate) fn definition_kinds(names: &[String]) -> Result<Vec<DefinitionKind>, OpError> {
     let known = |name: &String| {
         kind_by_name(name).ok_or_else(|| {
             let near = nearest(name, kind_names());
-            Hinted {
-                message: format!("unknown kind {name}"),
-                hint: if near.is_empty() {
+            OpError::new(
+                format!("unknown kind {name}"),
+                if near.is_empty() {
                     format!("kinds are {}", kind_names().collect::<Vec<_>>().join(", "))
                 } else {
                     format!("did you mean {}?", near.join(" or "))
                 },
-            }
+            )
         })
     };
     names.iter().map(known).collect()
@@ -84,9 +84,11 @@ pub(crate) fn definition_kinds(names: &[String]) -> Result<Vec<DefinitionKind>, 
 /// What stands at a place, `path:line` or `path:line:column`.
 pub(crate) fn place_query(workspace: &Workspace, view: &View, place: &str) -> Result<SymbolQuery> {
     let place = inside(workspace, place);
-    let (path, line, column) = split_position(&place).ok_or_else(|| Hinted {
-        message: format!("{place:?} is not a place"),
-        hint: "write path:line or path:line:column, both counted from 1".to_owned(),
+    let (path, line, column) = split_position(&place).ok_or_else(|| {
+        OpError::new(
+            format!("{place:?} is not a place"),
+            "write path:line or path:line:column, both counted from 1",
+        )
     })?;
     let file = view.find_text(path).ok_or_else(|| unknown_path(view, path))?;
     Ok(SymbolQuery::At { file, line, column })

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use anyhow::Result;
 use bstr::ByteSlice;
 
-use super::{Hinted, inside};
+use super::{OpError, inside};
 use crate::extract::{DefinitionKind, Extractor, Options};
 use crate::git::ObjectReader;
 use crate::history::{FileShapes, HistoryError, Lives, Reading, Shape, SymbolBatch, SymbolKey};
@@ -16,6 +16,7 @@ use crate::query::{
     DeletedSymbol, FileFilter, PartQuery, Sources, SymbolQuery, SymbolRequest, deleted_symbols, is_called, kind_name,
     parse_lines, renamed_symbols, symbols,
 };
+use crate::session::Visibility;
 use crate::session::Workspace;
 use crate::session::{OpenedHistory, Uncommitted};
 use crate::snapshot::View;
@@ -73,6 +74,8 @@ pub(crate) struct Targets<'a> {
     pub(crate) reference: &'a str,
     /// What a name may mean.
     pub(crate) definitions: &'a dyn Fn(&str) -> Result<Named>,
+    /// Visibility of files that hold credentials.
+    pub(crate) visibility: Visibility,
     /// How long versions of files are read.
     pub(crate) reading: Reading<'a>,
 }
@@ -83,6 +86,20 @@ pub(crate) type Named = (Vec<CandidateTarget>, Vec<String>);
 impl Targets<'_> {
     /// Reads a target: a path; `path:line`, `path:first-last`; `path#Parser.parse`; or a name.
     pub(crate) fn find(&self, typed: &OsStr) -> Result<Target> {
+        let found = self.find_any(typed)?;
+        self.visible(found, typed)
+    }
+
+    fn visible(&self, found: Target, typed: &OsStr) -> Result<Target> {
+        match found.path() {
+            Some(path) if self.visibility.hides(path.as_bytes()) => {
+                Err(OpError::hidden(&typed.to_string_lossy()).into())
+            }
+            _ => Ok(found),
+        }
+    }
+
+    fn find_any(&self, typed: &OsStr) -> Result<Target> {
         if let Some(found) = self.place(typed)? {
             return Ok(found);
         }
@@ -144,7 +161,7 @@ impl Targets<'_> {
     /// What is looked for among what is gone: a path that is or was there, else a name that nothing need have any more.
     pub(crate) fn find_gone(&self, typed: &OsStr) -> Result<Target> {
         let name = || Target::Unknown(typed_path(self.workspace, typed), Vec::new());
-        Ok(self.place(typed)?.unwrap_or_else(name))
+        self.visible(self.place(typed)?.unwrap_or_else(name), typed)
     }
 
     /// A path that is or was there; else nothing.
@@ -340,15 +357,17 @@ impl Targets<'_> {
     }
 
     /// Says that a committed file is not read because of its size, if that is why.
-    pub(crate) fn too_large(&self, path: &RepoPath, entry: crate::history::Entry) -> Result<Option<Hinted>> {
+    pub(crate) fn too_large(&self, path: &RepoPath, entry: crate::history::Entry) -> Result<Option<OpError>> {
         let limit = self.workspace.build_options().max_blob_bytes;
         let size = self.workspace.repository.reader().blob_size(BlobId(entry.oid))?;
-        Ok(size.filter(|size| *size > limit).map(|size| Hinted {
-            message: format!(
-                "{:?} has {size} bytes and files over {limit} bytes are not read",
-                path.to_text()
-            ),
-            hint: format!("git blame {} reads it", path.to_text()),
+        Ok(size.filter(|size| *size > limit).map(|size| {
+            OpError::new(
+                format!(
+                    "{:?} has {size} bytes and files over {limit} bytes are not read",
+                    path.to_text()
+                ),
+                format!("git blame {} reads it", path.to_text()),
+            )
         }))
     }
 
@@ -410,10 +429,10 @@ fn candidate(key: SymbolKey, kind: DefinitionKind, line: u32) -> CandidateTarget
 fn lines_of_file(file: RepoPath, lines: &str) -> Result<Target> {
     match parse_lines(lines) {
         Some(PartQuery::Lines(first, last)) => Ok(Target::Lines(file, first, last.unwrap_or(u32::MAX))),
-        _ => Err(Hinted {
-            message: format!("{lines:?} is not a range of lines of {:?}", file.to_text()),
-            hint: "write 5, 5-9 or 5-; lines are counted from 1, the first before the last".to_owned(),
-        }
+        _ => Err(OpError::new(
+            format!("{lines:?} is not a range of lines of {:?}", file.to_text()),
+            "write 5, 5-9 or 5-; lines are counted from 1, the first before the last",
+        )
         .into()),
     }
 }

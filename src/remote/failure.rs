@@ -97,12 +97,12 @@ pub enum Failure {
 /// A failure in words, with a hint.
 #[derive(Debug, thiserror::Error)]
 #[error("{told}")]
-pub(super) struct Hinted {
+pub(super) struct OpError {
     told: String,
     is_about_key: bool,
 }
 
-impl Hinted {
+impl OpError {
     /// `told`, the words for `error`, with `hint` in parentheses.
     pub(super) fn boxed(
         error: &RemoteError,
@@ -120,7 +120,11 @@ impl Hinted {
 /// Returns true if a server answered that the key is missing or wrong, or lacks the right; false if it could not be reached.
 pub fn is_about_key(error: &(dyn Error + 'static)) -> bool {
     let mut causes = std::iter::successors(Some(error), |cause| (*cause).source());
-    causes.any(|cause| cause.downcast_ref::<Hinted>().is_some_and(|hinted| hinted.is_about_key))
+    causes.any(|cause| {
+        cause
+            .downcast_ref::<OpError>()
+            .is_some_and(|hinted| hinted.is_about_key)
+    })
 }
 
 impl RemoteError {
@@ -149,7 +153,7 @@ impl RemoteError {
     /// The failure as a cause of an error that names the host, with what to do next.
     pub(super) fn with_hint(self) -> Box<dyn Error + Send + Sync> {
         let (told, hint) = (self.failure.to_string(), self.hint());
-        Hinted::boxed(&self, told, hint)
+        OpError::boxed(&self, told, hint)
     }
 
     /// What to do next, where that can be told.

@@ -1,19 +1,10 @@
 //! What to do about an error.
 
+use super::error::OpError;
 use crate::config::{ConfigError, Origin};
 use crate::git::{ObjectError, OpenError, RevisionError};
 use crate::ingest::IngestError;
 use crate::query::{CursorError, PatternError, ReadError, SearchError};
-
-/// An error of a request itself, with what to do about it.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-pub(crate) struct Hinted {
-    /// What is wrong.
-    pub(crate) message: String,
-    /// What to do.
-    pub(crate) hint: String,
-}
 
 /// Who asked: hints name what can be done there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,8 +79,8 @@ pub(crate) fn hint(error: &anyhow::Error, door: Door) -> Option<String> {
             }
             _ => {}
         }
-        if let Some(error) = cause.downcast_ref::<Hinted>() {
-            return Some(error.hint.clone());
+        if let Some(error) = cause.downcast_ref::<OpError>() {
+            return error.hint.clone();
         }
         match cause.downcast_ref::<CursorError>() {
             Some(CursorError::OtherSnapshot) => {

@@ -122,7 +122,7 @@ impl Workspace {
         interrupt: &AtomicBool,
     ) -> Result<View> {
         let found = self.changes(&mut KnownFiles::default(), interrupt)?;
-        self.over_found(edits, base, provenance, found, interrupt)
+        self.over_changes(edits, base, provenance, found, interrupt)
     }
 
     /// How the work tree differs from the commit that is checked out.
@@ -134,16 +134,6 @@ impl Workspace {
 
     /// The files on disk, laid over the commit that is checked out.
     pub(crate) fn over_changes(
-        &self,
-        base: Base,
-        provenance: Provenance,
-        found: WorkTreeChanges,
-        interrupt: &AtomicBool,
-    ) -> Result<View> {
-        self.over_found(Edits::Extracted, base, provenance, found, interrupt)
-    }
-
-    fn over_found(
         &self,
         edits: Edits,
         base: Base,

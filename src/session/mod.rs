@@ -2,15 +2,20 @@
 //! Start at `workspace.rs`.
 
 mod collect;
+mod ctx;
+mod error;
 mod exchange;
 mod exclude;
 mod hint;
 mod history;
+mod jobs;
 mod layers;
 mod models;
 mod place;
 mod qdrant;
+mod recording;
 mod revision;
+mod session;
 mod share;
 mod sizes;
 mod stored;
@@ -18,14 +23,17 @@ mod views;
 mod workspace;
 mod writing;
 
+pub(crate) use ctx::{Ctx, Limits};
+pub(crate) use error::OpError;
 pub(crate) use exchange::{Content, Purpose, PushPlan, Remote};
-pub(crate) use hint::{Door, Hinted, hint};
+pub(crate) use hint::{Door, hint};
 pub use history::{OpenedHistory, Uncommitted};
+pub(crate) use jobs::{Advance, End, Hold, Job, Made, Task};
 pub(crate) use place::sidecar_root_of;
+pub(crate) use session::{Build, SeenView, Session, ViewRequest, Visibility};
 pub(crate) use share::{ImportOptions, ImportedBundle, Known, Packing, TakenCommits, open_plain, write_whole};
 pub(crate) use sizes::{SizesOut, sizes};
 pub(crate) use stored::Freshness;
-pub(crate) use views::{Base, READ_ONLY_NOTE};
 pub use views::{Edits, Opened};
 pub(crate) use workspace::Keeping;
 pub use workspace::Workspace;

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail};
 
+use super::ctx::Ctx;
 use super::revision::while_objects_vanish;
 use super::stored::{MAX_ATTEMPTS, Stored};
 use super::writing::is_read_only;
@@ -163,6 +164,15 @@ impl Workspace {
             }
             found => found,
         }
+    }
+
+    /// Indexes a tree and opens its snapshot. Where nothing can be written, computes it in memory and returns a note that says so.
+    pub(crate) fn build_base(&self, target: Target, ctx: &Ctx<'_>) -> Result<(Base, Option<&'static str>)> {
+        let mut provenance = self.provenance("", None);
+        let n_notes = provenance.incomplete.len();
+        let (base, _) = self.base(target, &mut provenance, ctx.progress, ctx.interrupt)?;
+        let is_in_memory = provenance.incomplete.len() > n_notes;
+        Ok((base, is_in_memory.then_some(READ_ONLY_NOTE)))
     }
 
     fn newly_stored(&self, target: Target, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<(Base, Outcome)> {

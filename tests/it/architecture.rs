@@ -32,14 +32,15 @@ const HOMES: &[(&str, &[&str])] = &[
     ("zstd", &["src/sidecar/compress.rs"]),
     ("ring", &["src/bundle/signature.rs"]),
     ("bincode", &["src/sidecar/codec.rs"]),
-    ("clap", &["src/cli/"]),
+    // Requests of operations derive the traits of both front ends.
+    ("clap", &["src/cli/", "src/ops/"]),
     ("indicatif", &["src/cli/"]),
     ("model2vec_rs", &["src/embed/model2vec/"]),
     ("rmcp", &["src/mcp/"]),
     ("axum", &["src/mcp/"]),
     ("http_body_util", &["src/mcp/"]),
     ("tokio", &["src/mcp/", "src/cli/signals.rs"]),
-    ("schemars", &["src/mcp/"]),
+    ("schemars", &["src/mcp/", "src/ops/"]),
     ("reqwest", &["src/remote/"]),
     ("rustls", &["src/remote/"]),
 ];

@@ -1,7 +1,5 @@
 //! Questions about the past.
 
-use std::path::PathBuf;
-
 use clap::{Args as ClapArgs, ValueEnum};
 
 #[derive(Debug, ClapArgs)]
@@ -54,39 +52,6 @@ pub(crate) struct HistoryArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
-  codescout blame src/parser.rs              by definition
-  codescout blame Parser::parse
-  codescout blame src/parser.rs:40-60        by line
-  codescout blame src/parser.rs --by line -w -C --json
-  codescout blame src                        by owner")]
-pub(crate) struct BlameArgs {
-    /// File or directory relative to the repository root, path:LINE, path:START-END, path#NAME of a definition, or a name
-    pub(crate) target: std::ffi::OsString,
-    /// Level of detail; by default symbol for a file, line for lines, owner for a directory
-    #[arg(long, value_enum)]
-    pub(crate) by: Option<BlameBy>,
-    /// Count commits that only moved, renamed or reformatted a definition
-    #[arg(long)]
-    pub(crate) all_changes: bool,
-    /// Ignore whitespace
-    #[arg(short = 'w', long)]
-    pub(crate) ignore_whitespace: bool,
-    /// Follow lines moved within a file
-    #[arg(short = 'M', long)]
-    pub(crate) moved: bool,
-    /// Follow lines moved or copied from files changed in the same commit; repeat to search more files
-    #[arg(short = 'C', long, action = clap::ArgAction::Count)]
-    pub(crate) copied: u8,
-    /// Ignore this commit; repeatable
-    #[arg(long = "ignore-rev", value_name = "REV")]
-    pub(crate) ignore_revs: Vec<String>,
-    /// Ignore the commits listed in this file, in addition to blame.ignoreRevsFile; repeatable
-    #[arg(long = "ignore-revs-file", value_name = "FILE")]
-    pub(crate) ignore_revs_files: Vec<PathBuf>,
-}
-
-#[derive(Debug, ClapArgs)]
-#[command(after_help = "Examples:
   codescout diff                         what is not committed
   codescout diff v1.0 v2.0
   codescout diff main...topic            what topic changed since it left main
@@ -123,14 +88,4 @@ pub(crate) enum DiffBy {
     File,
     /// Changed lines in each file
     Text,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum BlameBy {
-    /// Last commit, number of commits and owners of each definition
-    Symbol,
-    /// Last commit of each line, as in git blame
-    Line,
-    /// Share of each author
-    Owner,
 }

@@ -210,28 +210,3 @@ pub(crate) enum OutlineView {
     /// Imports of each file
     Imports,
 }
-
-#[derive(Debug, ClapArgs)]
-#[command(after_help = "Examples:
-  codescout read src/lib.rs
-  codescout read src/lib.rs:10-20 --ref v1.2.0
-  codescout read README.md --heading Installation --heading Licence
-  codescout read Cargo.toml --key package.version
-  codescout read src/parser.rs --symbol Parser::parse")]
-pub(crate) struct ReadArgs {
-    /// Path relative to the repository root, path:LINE, path:START-END, or the id of a definition
-    #[arg(value_parser = super::path_text())]
-    pub(crate) target: String,
-    /// Print only these lines: 5, 5-9 or 5-; repeatable
-    #[arg(long, value_name = "LINES")]
-    pub(crate) lines: Vec<String>,
-    /// Print only the section with this heading; repeatable
-    #[arg(long, value_name = "TITLE")]
-    pub(crate) heading: Vec<String>,
-    /// Print only the value at this key path, such as a.b.c; repeatable
-    #[arg(long, value_name = "KEYS")]
-    pub(crate) key: Vec<String>,
-    /// Print only definitions with this name; repeatable
-    #[arg(long, value_name = "NAME")]
-    pub(crate) symbol: Vec<String>,
-}

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::super::arguments::{Kind, Parameter};
 use super::super::asked::{Asked, CURSOR, LIMIT, MAX_TOKENS, PATH, REPO};
-use super::super::credentials::is_credential;
 use super::super::reply::{Body, Draft, Reply};
 use super::super::tool::{Call, QUESTION_TIME, Tool, results};
+use crate::extract::is_credential;
 use crate::ops::{DiffBody, DiffBy, DiffQuestion, FileDiffOut, SideOut, diff, name_in};
 
 pub(super) const TOOL: Tool = Tool {
@@ -16,11 +16,13 @@ pub(super) const TOOL: Tool = Tool {
     title: "Compare two states",
     description: "What differs between two revisions, the index or the work tree: by definition (added, removed, moved, body or \
                   signature changed), by file, or as text. Without from and to: what is not committed. No index needed.",
-    own: &[
-        Parameter::new("from", Kind::Text, "default HEAD; or A..B, A...B"),
-        Parameter::new("to", Kind::Text, "default WORKTREE"),
-        Parameter::new("by", Kind::Choice(&["symbol", "file", "text"]), "").formerly("level"),
-    ],
+    own: || {
+        vec![
+            Parameter::new("from", Kind::Text, "default HEAD; or A..B, A...B"),
+            Parameter::new("to", Kind::Text, "default WORKTREE"),
+            Parameter::new("by", Kind::Choice(&["symbol", "file", "text"]), "").formerly("level"),
+        ]
+    },
     common: &[REPO, PATH, LIMIT, MAX_TOKENS, CURSOR],
     output,
     is_read_only: true,
@@ -49,7 +51,7 @@ struct Own<'a> {
 
 fn run(call: &Call<'_>) -> Result<Reply> {
     let asked = Asked::of(call)?;
-    let desk = call.desk()?;
+    let desk = call.session()?;
     let revision = |name: &str| -> Result<Option<String>> {
         let Some(typed) = call.arguments.text(name) else {
             return Ok(None);
@@ -71,7 +73,7 @@ fn run(call: &Call<'_>) -> Result<Reply> {
         },
         paths: asked.paths.clone(),
     };
-    let (mut body, mut provenance) = diff(&desk.workspace, &question, call.interrupt)?;
+    let (mut body, mut provenance) = diff(&desk.workspace, &question, call.ctx.interrupt)?;
     let n_all = body.files.len();
     let is_shown = |path: &str| !is_credential(path.as_bytes());
     body.files

@@ -9,15 +9,14 @@ use serde_json::{Value, json};
 
 use super::super::arguments::{Kind, Parameter};
 use super::super::asked::{Asked, CURSOR, DETAIL, Detail, LIMIT, MAX_TOKENS, REF, REPO};
-use super::super::credentials::is_credential;
-use super::super::failure::Failure;
-use super::super::past::{Past, meant, reading};
 use super::super::reply::{Draft, Reply};
 use super::super::tool::{Call, QUESTION_TIME, Tool};
+use crate::extract::is_credential;
 use crate::ops::{
-    CandidateOut, ChangeOut, CochangeOut, EntryOut, HistoryBody, HistoryOp, HistoryQuestion, LastSeenOut,
-    SymbolChangeOut, TargetOut, Targets, history,
+    CandidateOut, ChangeOut, CochangeOut, EntryOut, HistoryBody, HistoryOp, HistoryQuestion, LastSeenOut, Past,
+    SymbolChangeOut, TargetOut, history,
 };
+use crate::session::OpError;
 
 /// How long a call waits for commits to be recorded.
 const PATIENCE: Duration = Duration::from_secs(6);
@@ -29,17 +28,19 @@ pub(super) const TOOL: Tool = Tool {
     title: "Tell the past",
     description: "The life of a definition, file, folder or lines across edits, renames and moves: log, when it was introduced, \
                   when last seen, what was deleted below it, what changes together with it. detail=full tells the changes.",
-    own: &[
-        Parameter::new("target", Kind::Text, "name, path#name, path, path:5-9; also gone ones"),
-        Parameter::new(
-            "op",
-            Kind::Choice(&["log", "introduced", "last_seen", "deleted", "cochange"]),
-            "",
-        ),
-        Parameter::new("since", Kind::Text, "2024-02-29 or 30d"),
-        Parameter::new("until", Kind::Text, ""),
-        Parameter::new("author", Kind::Text, "regex"),
-    ],
+    own: || {
+        vec![
+            Parameter::new("target", Kind::Text, "name, path#name, path, path:5-9; also gone ones"),
+            Parameter::new(
+                "op",
+                Kind::Choice(&["log", "introduced", "last_seen", "deleted", "cochange"]),
+                "",
+            ),
+            Parameter::new("since", Kind::Text, "2024-02-29 or 30d"),
+            Parameter::new("until", Kind::Text, ""),
+            Parameter::new("author", Kind::Text, "regex"),
+        ]
+    },
     common: &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR, DETAIL],
     output,
     is_read_only: true,
@@ -70,14 +71,15 @@ fn run(call: &Call<'_>) -> Result<Reply> {
     let (name, op) = op(call);
     let target = call.arguments.text("target").unwrap_or_default();
     if target.is_empty() && op != HistoryOp::Deleted {
-        return Err(Failure::new(
+        return Err(OpError::new(
             "target is missing",
             "give a path, path:lines, path#name or the name of a definition; . is the whole repository",
         )
         .with_retry(json!({"tool": "history", "arguments": {"target": "."}}))
         .into());
     }
-    let past = Past::of(call, &asked.reference, PATIENCE)?;
+    let ask = call.ask()?;
+    let past = Past::of(&ask, PATIENCE)?;
     let skip = asked.n_told(past.state())?;
     let question = HistoryQuestion {
         op,
@@ -89,7 +91,7 @@ fn run(call: &Call<'_>) -> Result<Reply> {
         skip,
         limit: asked.limit,
     };
-    let mut body = life(call, &past, target, &question)?;
+    let mut body = life(&past, target, &question)?;
     let n_of_page = body.results.len();
     let mut incomplete = std::mem::take(&mut body.incomplete);
     incomplete.extend(past.gap()?);
@@ -107,7 +109,7 @@ fn run(call: &Call<'_>) -> Result<Reply> {
         last_seen: &body.last_seen,
         cochange: &body.cochange,
     };
-    Ok(draft.finish(&past.provenance(call.workspace()?, incomplete), next, &own))
+    Ok(draft.finish(&past.provenance(incomplete), next, &own))
 }
 
 fn op(call: &Call<'_>) -> (&'static str, HistoryOp) {
@@ -126,24 +128,14 @@ fn is_paged(op: HistoryOp) -> bool {
 }
 
 /// What is known of the past of something, less what holds credentials.
-pub(super) fn life(call: &Call<'_>, past: &Past, target: &str, asked: &HistoryQuestion) -> Result<HistoryBody> {
-    let workspace = call.workspace()?;
-    let targets = Targets {
-        workspace,
-        opened: &past.opened,
-        uncommitted: &past.uncommitted,
-        reference: &past.reference,
-        definitions: &|name| meant(call, name),
-        reading: reading(call),
-    };
-    let found = match asked.op {
-        HistoryOp::Deleted => targets.find_gone(OsStr::new(target))?,
-        _ => targets.find(OsStr::new(target))?,
-    };
-    if found.path().is_some_and(|path| is_credential(path.as_bytes())) {
-        return Err(Failure::hidden(target).into());
-    }
-    let mut body = history(&targets, found, asked)?;
+pub(super) fn life(past: &Past<'_>, target: &str, asked: &HistoryQuestion) -> Result<HistoryBody> {
+    let mut body = past.with_targets(|targets| {
+        let found = match asked.op {
+            HistoryOp::Deleted => targets.find_gone(OsStr::new(target))?,
+            _ => targets.find(OsStr::new(target))?,
+        };
+        history(targets, found, asked)
+    })?;
     let is_shown = |path: &str| !is_credential(path.as_bytes());
     let is_shown_id = |id: &str| is_shown(id) && id.match_indices('#').all(|(at, _)| is_shown(&id[..at]));
     body.near.retain(|near| is_shown_id(near));

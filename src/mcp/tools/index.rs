@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 
 use super::super::arguments::{Kind, Parameter};
 use super::super::asked::{Asked, MAX_TOKENS, REPO};
-use super::super::failure::Failure;
-use super::super::jobs::{Advance, End, Job, Made, Task};
-use super::super::question::beside;
 use super::super::reply::{Draft, Reply, single};
 use super::super::tool::{Call, Tool, results};
+use super::status::about;
 use crate::ingest::{Depth, Limits, NoProgress, Occasion, Target};
 use crate::ops::{CausesOut, ProvenanceOut, collected, pinned, verified};
 use crate::session::Keeping;
+use crate::session::{Advance, End, Job, Made, Task};
+use crate::session::{Door, OpError};
 
 /// How long a call waits for a build; clients give up not much later.
 const DEFAULT_WAIT_SECONDS: usize = 8;
@@ -30,17 +30,19 @@ pub(super) const TOOL: Tool = Tool {
     description: "Builds the index of revisions, with progress; stops builds; gc, verify, pin and remove (a pin). Changes only \
                   codescout's own files. Normally not needed: the first question about a revision begins it. What takes longer \
                   than wait goes on.",
-    own: &[
-        Parameter::new(
-            "op",
-            Kind::Choice(&["build", "update", "stop", "gc", "verify", "pin", "remove"]),
-            "",
-        ),
-        Parameter::new("refs", Kind::Texts, "default: HEAD"),
-        Parameter::new("history", Kind::Flag, "record commits and trace definitions too"),
-        Parameter::new("wait", Kind::Number(MAX_WAIT_SECONDS), "seconds, default 8"),
-        Parameter::new("dry_run", Kind::Flag, ""),
-    ],
+    own: || {
+        vec![
+            Parameter::new(
+                "op",
+                Kind::Choice(&["build", "update", "stop", "gc", "verify", "pin", "remove"]),
+                "",
+            ),
+            Parameter::new("refs", Kind::Texts, "default: HEAD"),
+            Parameter::new("history", Kind::Flag, "record commits and trace definitions too"),
+            Parameter::new("wait", Kind::Number(MAX_WAIT_SECONDS), "seconds, default 8"),
+            Parameter::new("dry_run", Kind::Flag, ""),
+        ]
+    },
     common: &[REPO, MAX_TOKENS],
     output,
     is_read_only: false,
@@ -58,17 +60,17 @@ fn run(call: &Call<'_>) -> Result<Reply> {
     if op == "stop" {
         return stop(call, &asked);
     }
-    let desk = call.desk()?;
+    let desk = call.session()?;
     let is_build = matches!(op, "build" | "update");
     if desk.workspace.keeping() == Keeping::Nowhere || !(is_build || desk.is_own) {
-        return Err(Failure::new(
+        return Err(OpError::new(
             "this repository is only read: nothing is changed there",
             "questions about it work all the same; codescout index, run in it, makes an index",
         )
         .into());
     }
     match op {
-        "gc" => gc(call, &asked),
+        "gc" => gc(call),
         "verify" => verify(call, &asked),
         "pin" | "remove" => pins(call, &asked, op),
         op => build(call, &asked, op),
@@ -77,7 +79,7 @@ fn run(call: &Call<'_>) -> Result<Reply> {
 
 /// Stops the builds of the revisions that are named, else those that no call waits for: agents share a server.
 fn stop(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
-    let jobs = &call.desk()?.jobs;
+    let jobs = &call.session()?.jobs;
     let running = jobs.all().into_iter().filter(|job| job.is_running());
     let (meant, others): (Vec<_>, Vec<_>) = if call.arguments.texts("refs").is_empty() {
         running.partition(|job| !job.is_waited_for())
@@ -113,7 +115,7 @@ fn stop(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
         draft.hint("calls wait for the others, or they were not named: refs names what is to be stopped".to_owned());
     }
     Ok(draft.finish(
-        beside(call, asked).as_ref(),
+        about(call).as_ref(),
         None,
         &json!({"op": "stop", "dry_run": is_dry_run, "stopped": meant.len(), "kept": others.len()}),
     ))
@@ -138,7 +140,7 @@ impl Wanted {
 }
 
 fn wanted(call: &Call<'_>) -> Result<Vec<Wanted>> {
-    let desk = call.desk()?;
+    let desk = call.session()?;
     let mut references = call.arguments.texts("refs");
     if references.is_empty() {
         references.push("HEAD".to_owned());
@@ -156,7 +158,7 @@ fn wanted(call: &Call<'_>) -> Result<Vec<Wanted>> {
 }
 
 fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
-    let desk = call.desk()?;
+    let desk = call.session()?;
     let is_dry_run = call.arguments.flag("dry_run");
     let wait = call.arguments.number("wait").unwrap_or(DEFAULT_WAIT_SECONDS);
     let deadline = Instant::now() + Duration::from_secs(wait as u64);
@@ -175,8 +177,9 @@ fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
     for Wanted { reference, target } in &wanted {
         let (facts, line) = match target {
             Err(error) => {
-                let failure = Failure::of(error);
-                let facts = json!({"ref": reference, "state": "failed", "error": failure.error, "hint": failure.hint});
+                let failure = OpError::of(error, Door::Tools);
+                let facts =
+                    json!({"ref": reference, "state": "failed", "error": failure.message, "hint": failure.hint});
                 (facts, format!("{reference}: {}", failure.to_text()))
             }
             Ok(None) => {
@@ -235,15 +238,16 @@ fn waited(
     let patience = deadline.saturating_duration_since(Instant::now());
     // Numbers of progress grow over all builds of a call.
     let told_of = |advance: Advance| {
-        (call.progress)(Advance {
+        let Some(limits) = call.ctx.limits else { return };
+        (limits.waiting)(Advance {
             n_before: n_before.get() + advance.n_before,
             ..advance
         });
     };
-    let end = call.seat.away(|| job.wait(patience, call.interrupt, &told_of));
+    let end = call.ctx.pause(|| job.wait(patience, call.ctx.interrupt, &told_of));
     let advance = job.advance();
     n_before.set(n_before.get() + advance.n_before + advance.n_done);
-    if call.interrupt.load(Ordering::Relaxed) {
+    if call.ctx.interrupt.load(Ordering::Relaxed) {
         // A build that others have asked for too goes on.
         job.give_up();
         bail!("interrupted");
@@ -302,10 +306,10 @@ fn told(reference: &str, job: &Job, end: Option<End>) -> (Value, String) {
     (facts, format!("{reference}{what}: {line}"))
 }
 
-fn gc(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
+fn gc(call: &Call<'_>) -> Result<Reply> {
     let is_dry_run = call.arguments.flag("dry_run");
     let workspace = call.workspace()?;
-    let (found, is_interrupted) = collected(workspace, Occasion::Asked, is_dry_run, &NoProgress, call.interrupt)?;
+    let (found, is_interrupted) = collected(workspace, Occasion::Asked, is_dry_run, &NoProgress, call.ctx.interrupt)?;
     if is_interrupted {
         bail!("interrupted");
     }
@@ -323,7 +327,7 @@ fn gc(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     });
     let mut own = serde_json::to_value(&found)?;
     own["op"] = "gc".into();
-    Ok(single(call, beside(call, asked).as_ref(), &own, &text))
+    Ok(single(call, about(call).as_ref(), &own, &text))
 }
 
 /// What takes room, a line for each cause.
@@ -337,7 +341,7 @@ pub(super) fn causes_text(causes: &CausesOut) -> String {
 fn verify(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     let wait = call.arguments.number("wait").unwrap_or(DEFAULT_WAIT_SECONDS);
     let limits = Limits {
-        interrupt: call.interrupt,
+        interrupt: call.ctx.interrupt,
         deadline: Some(Instant::now() + Duration::from_secs(wait as u64)),
     };
     let found = verified(call.workspace()?, Depth::default(), false, &NoProgress, limits)?;
@@ -363,14 +367,14 @@ fn verify(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
         draft.push(finding, &format!("damaged {}: {}", finding.file, finding.what), None);
     }
     let own = json!({"op": "verify", "health": found.health, "sidecar": found.sidecar, "checked": checked});
-    Ok(draft.finish(beside(call, asked).as_ref(), None, &own))
+    Ok(draft.finish(about(call).as_ref(), None, &own))
 }
 
 fn pins(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
-    let desk = call.desk()?;
+    let desk = call.session()?;
     let refs = call.arguments.texts("refs");
     if refs.is_empty() {
-        return Err(Failure::new(
+        return Err(OpError::new(
             format!("refs is missing: what to {op}"),
             "give branches, tags or commits",
         )
@@ -384,14 +388,14 @@ fn pins(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
         let n_removed = match (op, is_dry_run) {
             ("pin", true) => usize::from(desk.workspace.target(reference)?.is_some()),
             ("pin", false) => {
-                desk.workspace.pin(reference, &NoProgress, call.interrupt)?;
+                desk.workspace.pin(reference, &NoProgress, call.ctx.interrupt)?;
                 1
             }
             (_, true) => usize::from(is_pinned()?),
-            (_, false) => desk.workspace.unpin(reference, call.interrupt)?,
+            (_, false) => desk.workspace.unpin(reference, call.ctx.interrupt)?,
         };
         if n_removed == 0 {
-            return Err(Failure::new(
+            return Err(OpError::new(
                 format!("{reference:?} is not pinned"),
                 "index op=pin dry_run=true shows what is",
             )
@@ -407,5 +411,5 @@ fn pins(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
         let state = if pin.indexed { "" } else { " (not indexed)" };
         draft.push(pin, &format!("{commit} {}{state}", pin.name), None);
     }
-    Ok(draft.finish(beside(call, asked).as_ref(), None, &json!({"op": op})))
+    Ok(draft.finish(about(call).as_ref(), None, &json!({"op": op})))
 }

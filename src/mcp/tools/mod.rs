@@ -1,27 +1,64 @@
 //! The tools, one file each. A new one is a file with a `TOOL`, and a line in the list here.
 
-mod blame;
 mod diff;
 mod history;
 mod index;
+mod op;
 mod outline;
-mod read;
 mod search;
 mod search_commits;
 mod status;
 mod symbol;
 
-use super::tool::Tool;
+use serde_json::json;
+
+use super::asked::{CURSOR, DETAIL, LIMIT, MAX_TOKENS, REF, REPO, STALE};
+use super::parameters;
+use super::tool::{QUESTION_TIME, Tool, results};
+use crate::ops::{Blame, Read};
 
 /// Every tool, in the order in which they are listed.
 pub(super) const TOOLS: &[Tool] = &[
     search::TOOL,
     outline::TOOL,
     symbol::TOOL,
-    read::TOOL,
+    READ,
     history::TOOL,
-    blame::TOOL,
+    BLAME,
     diff::TOOL,
     status::TOOL,
     index::TOOL,
 ];
+
+const READ: Tool = Tool {
+    name: "read",
+    title: "Read a file",
+    description: "Exact text of any path at any revision: whole, or only the lines, headings of a document, keys of JSON, TOML or \
+                  YAML, or definitions that are named. Long text comes in pages.",
+    own: parameters::of::<Read>,
+    common: &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR, DETAIL, STALE],
+    output: || {
+        json!({
+            "path": {"type": "string"},
+            "blob": {"type": "string"},
+            "lines": {"type": "integer"},
+            "results": results(&[("start_line", "integer"), ("end_line", "integer")]),
+        })
+    },
+    is_read_only: true,
+    time_limit: QUESTION_TIME,
+    run: op::run::<Read>,
+};
+
+const BLAME: Tool = Tool {
+    name: "blame",
+    title: "Tell who wrote it",
+    description: "Who last changed a file, lines or a definition, and in which commit: by definition unless asked otherwise, by \
+                  line, or by owner with shares. A folder is told by owner. Uncommitted lines are told as such.",
+    own: parameters::of::<Blame>,
+    common: &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR],
+    output: || json!({"target": {"type": "object"}, "by": {"type": "string"}}),
+    is_read_only: true,
+    time_limit: QUESTION_TIME,
+    run: op::run::<Blame>,
+};

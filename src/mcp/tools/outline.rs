@@ -5,16 +5,17 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::arguments::{Kind, Parameter};
-use super::super::asked::{CHARACTERS_PER_TOKEN, Detail, OF_FILES};
-use super::super::question::Question;
+use super::super::asked::{Asking, CHARACTERS_PER_TOKEN, Detail, OF_FILES, selection};
 use super::super::reply::{Draft, Reply, single};
 use super::super::tool::{Call, QUESTION_TIME, Tool, results};
 use crate::extract;
 use crate::model::{RepoPath, without_stand_ins};
+use crate::ops::About;
 use crate::ops::{
     NodeOut, OutlineBody, OutlineKind, OutlineQuestion, ProvenanceOut, SummaryOut, inside, outline, outline_path, shown,
 };
 use crate::query::{Sought, files_below, kind_name};
+use crate::session::Build;
 use crate::snapshot::FileId;
 
 pub(super) const TOOL: Tool = Tool {
@@ -22,15 +23,17 @@ pub(super) const TOOL: Tool = Tool {
     title: "See what is there",
     description: "What is in the repository, a folder or a file: a summary, the tree, definitions with signatures, a ranked map \
                   within max_tokens, headings or imports. Start here in a repository that you do not know.",
-    own: &[
-        Parameter::new("at", Kind::Text, "folder or file; default: all"),
-        Parameter::new(
-            "view",
-            Kind::Choice(&["summary", "tree", "symbols", "map", "headings", "imports"]),
-            "",
-        ),
-        Parameter::new("depth", Kind::Number(100), ""),
-    ],
+    own: || {
+        vec![
+            Parameter::new("at", Kind::Text, "folder or file; default: all"),
+            Parameter::new(
+                "view",
+                Kind::Choice(&["summary", "tree", "symbols", "map", "headings", "imports"]),
+                "",
+            ),
+            Parameter::new("depth", Kind::Number(100), ""),
+        ]
+    },
     common: OF_FILES,
     output,
     is_read_only: true,
@@ -68,8 +71,14 @@ fn run(call: &Call<'_>) -> Result<Reply> {
     let view = call.arguments.text("view");
     let is_tree = view == Some("tree");
     let mut has_all = true;
-    let patience = (!is_tree).then(|| call.patience());
-    let mut question = Question::of_files(call, &files_named(call)?, patience)?;
+    let ask = call.ask()?;
+    let selection = selection(call)?;
+    let about = About {
+        files: &files_named(call)?,
+        build: if is_tree { Build::Never } else { Build::Wait },
+        ..About::files(&selection)
+    };
+    let mut question = Asking::about(call, &ask, about)?;
     let outlined = outlined(call, &question)?;
     if !is_tree {
         let files = files_below(&question.seen.view, &outlined.path, &outlined.filter);
@@ -78,7 +87,7 @@ fn run(call: &Call<'_>) -> Result<Reply> {
             files: if outlined.path.is_empty() { Vec::new() } else { files },
             ..Sought::default()
         };
-        has_all = question.fill(call, &sought)?;
+        has_all = question.fill(&sought)?;
         if outlined.path.is_empty() {
             question.needs_index(
                 "only the tree is known yet",
@@ -87,7 +96,7 @@ fn run(call: &Call<'_>) -> Result<Reply> {
             )?;
         }
     }
-    let found = outline(&question.sources(call)?, &outlined)?;
+    let found = outline(&question.sources(), &outlined)?;
     let mut provenance = if has_all {
         question.provenance_of_files()
     } else {
@@ -141,7 +150,7 @@ fn place(call: &Call<'_>, is_path: &dyn Fn(&str) -> bool) -> Result<String> {
     Ok(outline_path(&inside(call.workspace()?, at)))
 }
 
-fn outlined(call: &Call<'_>, question: &Question) -> Result<OutlineQuestion> {
+fn outlined(call: &Call<'_>, question: &Asking<'_>) -> Result<OutlineQuestion> {
     let arguments = &call.arguments;
     Ok(OutlineQuestion {
         path: place(call, &|path| question.is_path(path))?,
@@ -154,7 +163,7 @@ fn outlined(call: &Call<'_>, question: &Question) -> Result<OutlineQuestion> {
 }
 
 /// How many documents are asked about whose headings cannot be told.
-fn without_headings(question: &Question, outlined: &OutlineQuestion) -> usize {
+fn without_headings(question: &Asking<'_>, outlined: &OutlineQuestion) -> usize {
     const DOCUMENTS: &[&str] = &["restructuredtext", "asciidoc", "latex", "org"];
     let view = &question.seen.view;
     let is_document = |id: &FileId| {
@@ -179,19 +188,19 @@ fn kind_of(name: &str) -> Option<OutlineKind> {
 
 fn page(
     call: &Call<'_>,
-    question: &Question,
+    question: &Asking<'_>,
     provenance: &ProvenanceOut,
     rows: &[Row],
     own: &Own<'_>,
 ) -> Result<Reply> {
-    let skip = question.n_told();
+    let skip = question.n_before();
     // A limit counts lines; without one the size of the answer is limit enough.
     let limit = call.arguments.number("limit").filter(|limit| *limit > 0);
     let end = skip.saturating_add(limit.unwrap_or(usize::MAX)).min(rows.len());
     let mut draft = Draft::new(call, question.asked.characters);
     if rows.is_empty() {
         draft.note("nothing there");
-        if let Some(hint) = question.why_nothing(call)? {
+        if let Some(hint) = question.why_nothing()? {
             draft.hint(hint);
         }
     }
@@ -210,7 +219,10 @@ fn page(
         n_told += 1;
     }
     let is_rest_left = n_told < rows.len();
-    let next = question.cursor((n_told as u32, 0)).filter(|_| is_rest_left);
+    let next = question
+        .key()
+        .map(|key| key.write((n_told as u32, 0)))
+        .filter(|_| is_rest_left);
     Ok(draft.finish(provenance, next, own))
 }
 

@@ -1,26 +1,23 @@
 //! `search`: find anything.
 
-use std::time::Duration;
-
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::arguments::{Kind, Parameter};
-use super::super::asked::{Asked, Detail, OF_FILES};
-use super::super::credentials::is_credential;
-use super::super::failure::Failure;
-use super::super::question::Question;
+use super::super::asked::{Asked, Asking, Detail, OF_FILES, selection};
 use super::super::reply::{Body, Draft, Reply};
 use super::super::tool::{Call, QUESTION_TIME, Tool, results};
 use super::search_commits::{self, Inside};
+use crate::extract::is_credential;
 use crate::ingest::NoProgress;
 use crate::model::typed;
 use crate::ops::{
-    ProvenanceOut, RefView, ResultOut, SearchPage, lines_request, matching_lines, ranked, ranked_in_past,
+    About, Ask, ProvenanceOut, RefView, ResultOut, SearchPage, lines_request, matching_lines, ranked, ranked_in_past,
     ranked_over_refs,
 };
 use crate::query::{CursorKey, Judges, Mode, Pattern, PatternOptions, Request, Rerank, Sought, split_position};
+use crate::session::{Build, OpError};
 use crate::snapshot::Documents;
 
 /// Lines of a snippet unless another number is asked for.
@@ -32,23 +29,25 @@ pub(super) const TOOL: Tool = Tool {
     description: "Find code in any revision of the repository by a question, words, a name or a regex; one call does what many \
                   greps do. Exact definitions come first, then meaning. mode=regex is a complete grep; mode=similar takes code \
                   or path:line.",
-    own: &[
-        Parameter::new("query", Kind::Text, "").required(),
-        Parameter::new(
-            "mode",
-            Kind::Choice(&["auto", "hybrid", "semantic", "keyword", "regex", "similar"]),
-            "",
-        ),
-        Parameter::new("in", Kind::Choice(&["code", "commits", "diffs"]), ""),
-        Parameter::new("refs", Kind::Texts, "several refs at once"),
-        Parameter::new("all_history", Kind::Flag, ""),
-        Parameter::new("since", Kind::Text, "of commits: 2024-02-29, 30d"),
-        Parameter::new("until", Kind::Text, ""),
-        Parameter::new("author", Kind::Text, "regex"),
-        Parameter::new("context_lines", Kind::Number(100), "lines of text per result"),
-        Parameter::new("explain", Kind::Flag, ""),
-        Parameter::new("rerank", Kind::Flag, ""),
-    ],
+    own: || {
+        vec![
+            Parameter::new("query", Kind::Text, "").required(),
+            Parameter::new(
+                "mode",
+                Kind::Choice(&["auto", "hybrid", "semantic", "keyword", "regex", "similar"]),
+                "",
+            ),
+            Parameter::new("in", Kind::Choice(&["code", "commits", "diffs"]), ""),
+            Parameter::new("refs", Kind::Texts, "several refs at once"),
+            Parameter::new("all_history", Kind::Flag, ""),
+            Parameter::new("since", Kind::Text, "of commits: 2024-02-29, 30d"),
+            Parameter::new("until", Kind::Text, ""),
+            Parameter::new("author", Kind::Text, "regex"),
+            Parameter::new("context_lines", Kind::Number(100), "lines of text per result"),
+            Parameter::new("explain", Kind::Flag, ""),
+            Parameter::new("rerank", Kind::Flag, ""),
+        ]
+    },
     common: OF_FILES,
     output,
     is_read_only: true,
@@ -77,7 +76,7 @@ struct Own<'a> {
 fn run(call: &Call<'_>) -> Result<Reply> {
     let query = call.arguments.text("query").unwrap_or_default();
     if query.trim().is_empty() {
-        return Err(Failure::new(
+        return Err(OpError::new(
             "the query is empty",
             "say what to look for; outline shows what is there",
         )
@@ -106,29 +105,26 @@ fn run(call: &Call<'_>) -> Result<Reply> {
         _ => None,
     };
     if pattern.is_some() && !call.arguments.texts("kind").is_empty() {
-        return Err(Failure::new(
+        return Err(OpError::new(
             "kind says nothing about lines that match a regex",
             "leave kind out, or use another mode",
         )
         .into());
     }
     // Lines that match are found in the files themselves.
-    let patience = if pattern.is_some() {
-        Duration::ZERO
-    } else {
-        call.patience()
-    };
-    let mut question = Question::of(call, patience)?;
+    let build = if pattern.is_some() { Build::Begin } else { Build::Wait };
+    let ask = call.ask()?;
+    let mut question = Asking::of(call, &ask, build)?;
     let limit = question.asked.limit;
     let mut page = match pattern {
         Some(pattern) => {
             let around = context_lines.unwrap_or(0);
             let request = lines_request(pattern, question.filter.clone(), around, limit, question.after);
-            matching_lines(&question.sources(call)?, &request, call.interrupt)?
+            matching_lines(&question.sources(), &request, call.ctx.interrupt)?
         }
         None => {
             let sought = sought(call, &question, query)?;
-            question.fill(call, &sought)?;
+            question.fill(&sought)?;
             by_rank(call, &question, query)?
         }
     };
@@ -165,7 +161,7 @@ fn rerank(call: &Call<'_>) -> Rerank {
 }
 
 /// A reranker judges the code of one revision.
-fn refuse_reranking(call: &Call<'_>) -> Result<(), Failure> {
+fn refuse_reranking(call: &Call<'_>) -> Result<(), OpError> {
     let arguments = &call.arguments;
     let what = match (arguments.text("in"), arguments.text("mode")) {
         _ if rerank(call) != Rerank::Always => None,
@@ -175,7 +171,7 @@ fn refuse_reranking(call: &Call<'_>) -> Result<(), Failure> {
         _ => None,
     };
     what.map_or(Ok(()), |what| {
-        Err(Failure::new(
+        Err(OpError::new(
             format!("rerank means nothing with {what}"),
             "leave it out",
         ))
@@ -183,7 +179,7 @@ fn refuse_reranking(call: &Call<'_>) -> Result<(), Failure> {
 }
 
 /// What files a search looks for while the index is being built: those with its words, or the one that it names and those like it.
-fn sought(call: &Call<'_>, question: &Question, query: &str) -> Result<Sought> {
+fn sought(call: &Call<'_>, question: &Asking<'_>, query: &str) -> Result<Sought> {
     let place = typed(query.trim());
     let place = split_position(&place).filter(|_| mode(call) == Mode::Similar);
     let file = place.and_then(|(path, line, _)| Some((question.seen.view.find_text(path)?, line)));
@@ -196,18 +192,18 @@ fn sought(call: &Call<'_>, question: &Question, query: &str) -> Result<Sought> {
     };
     Ok(Sought {
         files: vec![file],
-        text: question.text_around(call, file, line)?,
+        text: question.text_around(file, line)?,
         name: None,
     })
 }
 
-fn by_rank(call: &Call<'_>, question: &Question, query: &str) -> Result<SearchPage> {
+fn by_rank(call: &Call<'_>, question: &Asking<'_>, query: &str) -> Result<SearchPage> {
     let request = Request {
         query: query.to_owned(),
         mode: mode(call),
         filter: question.filter.clone(),
         limit: question.asked.limit,
-        skip: question.n_told(),
+        skip: question.n_before(),
         as_before: question.after.and_then(|(_, judges)| Judges::from_number(judges)),
         rerank: rerank(call),
         ..Request::default()
@@ -219,17 +215,17 @@ fn by_rank(call: &Call<'_>, question: &Question, query: &str) -> Result<SearchPa
         &request,
         &question.asked.kinds,
         explain,
-        call.interrupt,
+        call.ctx.interrupt,
     )
 }
 
 /// What says something about commits alone says nothing about code.
-fn refuse_of_commits(call: &Call<'_>) -> Result<(), Failure> {
+fn refuse_of_commits(call: &Call<'_>) -> Result<(), OpError> {
     let given = ["since", "until", "author"]
         .into_iter()
         .find(|name| call.arguments.text(name).is_some());
     given.map_or(Ok(()), |name| {
-        Err(Failure::new(
+        Err(OpError::new(
             format!("{name} means nothing for code"),
             "add in=commits or in=diffs, or leave it out",
         ))
@@ -239,20 +235,21 @@ fn refuse_of_commits(call: &Call<'_>) -> Result<(), Failure> {
 /// Several revisions at once: each text once, with where it stands in each of them.
 fn over_refs(call: &Call<'_>, query: &str) -> Result<Reply> {
     if call.arguments.text("mode") == Some("regex") {
-        return Err(Failure::new("mode=regex means nothing with refs", "ask about each with ref").into());
+        return Err(OpError::new("mode=regex means nothing with refs", "ask about each with ref").into());
     }
     if !call.arguments.texts("kind").is_empty() {
-        return Err(Failure::new("kind means nothing with refs", "ask about each with ref").into());
+        return Err(OpError::new("kind means nothing with refs", "ask about each with ref").into());
     }
+    let ask = call.ask()?;
     let mut questions = Vec::new();
     for reference in call.arguments.texts("refs") {
-        let mut question = Question::of_ref(call, &reference, Some(call.patience()))?;
+        let mut question = of_ref(call, &ask, &reference)?;
         let sought = sought(call, &question, query)?;
-        question.fill(call, &sought)?;
+        question.fill(&sought)?;
         questions.push(question);
     }
     let Some(first) = questions.first() else {
-        return Err(Failure::new("refs is empty", "give branches, tags or commits").into());
+        return Err(OpError::new("refs is empty", "give branches, tags or commits").into());
     };
     let views = questions.iter().map(|question| &question.seen.view);
     let key = CursorKey::over(views, &first.asked.question);
@@ -278,16 +275,16 @@ fn over_refs(call: &Call<'_>, query: &str) -> Result<Reply> {
         })
         .collect();
     let explain = call.arguments.flag("explain");
-    let page = ranked_over_refs(call.workspace()?, &views, &request, explain, call.interrupt)?;
-    let about: Vec<_> = questions.iter().map(Question::provenance).collect();
-    let is_indexed = questions.iter().all(Question::is_indexed);
+    let page = ranked_over_refs(call.workspace()?, &views, &request, explain, call.ctx.interrupt)?;
+    let about: Vec<_> = questions.iter().map(|question| question.provenance()).collect();
+    let is_indexed = questions.iter().all(|question| question.is_indexed());
     told(call, first, page, n_lines(call), &about, &|position| {
         is_indexed.then(|| key.write(position))
     })
 }
 
 /// What says something about one revision, or about commits, says nothing about all that ever was.
-fn refuse_of_the_past(call: &Call<'_>) -> Result<(), Failure> {
+fn refuse_of_the_past(call: &Call<'_>) -> Result<(), OpError> {
     let arguments = &call.arguments;
     let what = match (arguments.text("in"), arguments.text("mode")) {
         (Some("commits" | "diffs"), _) => "in=commits or in=diffs",
@@ -296,7 +293,7 @@ fn refuse_of_the_past(call: &Call<'_>) -> Result<(), Failure> {
         _ if !arguments.texts("kind").is_empty() => "kind",
         _ => return Ok(()),
     };
-    Err(Failure::new(
+    Err(OpError::new(
         format!("all_history means nothing with {what}"),
         "leave one of them out; in=diffs finds lines of all times",
     ))
@@ -305,11 +302,12 @@ fn refuse_of_the_past(call: &Call<'_>) -> Result<(), Failure> {
 /// All that ever was, as far as it is indexed; each result with its life.
 fn over_past(call: &Call<'_>, query: &str) -> Result<Reply> {
     let reference = Asked::of(call)?.reference;
-    let question = Question::of_ref(call, &reference, Some(call.patience()))?;
+    let ask = call.ask()?;
+    let question = of_ref(call, &ask, &reference)?;
     question.needs_index(&format!("{reference} is not known yet"), "ask again in a while", None)?;
     search_commits::make_searchable(call, &reference)?;
     let workspace = call.workspace()?;
-    let mut past = workspace.past(&reference, Documents::All, &NoProgress, call.interrupt)?;
+    let mut past = workspace.past(&reference, Documents::All, &NoProgress, call.ctx.interrupt)?;
     past.view = past.view.without(is_credential);
     let key = CursorKey::new(&past.view, &format!("all history {}", question.asked.question));
     let cursor = question.asked.cursor.as_deref();
@@ -329,7 +327,7 @@ fn over_past(call: &Call<'_>, query: &str) -> Result<Reply> {
         &past,
         &request,
         call.arguments.flag("explain"),
-        call.interrupt,
+        call.ctx.interrupt,
     )?;
     for life in page.results.iter_mut().filter_map(|result| result.life.as_mut()) {
         life.paths.retain(|path| !is_credential(path.as_bytes()));
@@ -339,16 +337,16 @@ fn over_past(call: &Call<'_>, query: &str) -> Result<Reply> {
     })
 }
 
-fn reply(call: &Call<'_>, question: &Question, page: SearchPage, n_lines: usize) -> Result<Reply> {
+fn reply(call: &Call<'_>, question: &Asking<'_>, page: SearchPage, n_lines: usize) -> Result<Reply> {
     told(call, question, page, n_lines, &[], &|position| {
-        question.cursor(position)
+        question.key().map(|key| key.write(position))
     })
 }
 
 /// A page as an answer; `refs` are what it is about beside the question's own revision.
 fn told(
     call: &Call<'_>,
-    question: &Question,
+    question: &Asking<'_>,
     mut page: SearchPage,
     n_lines: usize,
     refs: &[ProvenanceOut],
@@ -378,7 +376,7 @@ fn told(
         let spans_lines = |pattern: &str| {
             pattern.contains(['\n']) || ["\\n", "(?s", "\\s*"].iter().any(|part| pattern.contains(part))
         };
-        match question.why_nothing(call)? {
+        match question.why_nothing()? {
             Some(hint) => draft.hint(hint),
             None if is_regex && call.arguments.text("query").is_some_and(spans_lines) => {
                 draft.hint("a regex matches within one line: look for a part that stands on one".to_owned());
@@ -456,4 +454,15 @@ fn line(result: &ResultOut) -> String {
         line.push_str(&format!("\n       {}", told.join(" ")));
     }
     line
+}
+
+/// A question about another revision, whose cursor is about several.
+fn of_ref<'a>(call: &Call<'_>, ask: &'a Ask<'a>, reference: &str) -> Result<Asking<'a>> {
+    let selection = selection(call)?;
+    let about = About {
+        reference: Some(reference),
+        has_cursor: false,
+        ..About::files(&selection)
+    };
+    Asking::about(call, ask, about)
 }

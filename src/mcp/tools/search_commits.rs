@@ -6,17 +6,17 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::super::asked::Asked;
-use super::super::credentials::is_credential;
-use super::super::failure::Failure;
-use super::super::jobs::{End, Task};
 use super::super::reply::{Draft, Reply};
 use super::super::tool::Call;
+use crate::extract::is_credential;
 use crate::ingest::NoProgress;
 use crate::ops::{
     CommitOut, CommitQuery, CommitQuestion, CommitsOut, DiffOut, MessageOut, log_filter, search_diffs, search_messages,
 };
 use crate::query::{CommitFilter, CommitMode, FileFilter};
 use crate::session::Keeping;
+use crate::session::OpError;
+use crate::session::{End, Task};
 
 /// How long a call waits for commits to be made searchable.
 const PATIENCE: Duration = Duration::from_secs(6);
@@ -41,7 +41,7 @@ struct Own {
 
 pub(super) fn run(call: &Call<'_>, inside: Inside, query: &str) -> Result<Reply> {
     let asked = Asked::of(call)?;
-    let desk = call.desk()?;
+    let desk = call.session()?;
     let reference = desk.checked(&asked.reference)?;
     make_searchable(call, reference)?;
     let text = |name| call.arguments.text(name);
@@ -60,11 +60,11 @@ pub(super) fn run(call: &Call<'_>, inside: Inside, query: &str) -> Result<Reply>
     let workspace = &desk.workspace;
     match inside {
         Inside::Commits => {
-            let found = search_messages(workspace, reference, &question, &NoProgress, call.interrupt)?;
+            let found = search_messages(workspace, reference, &question, &NoProgress, call.ctx.interrupt)?;
             Ok(told(call, &asked, found, message_text))
         }
         Inside::Diffs => {
-            let mut found = search_diffs(workspace, reference, &question, &NoProgress, call.interrupt)?;
+            let mut found = search_diffs(workspace, reference, &question, &NoProgress, call.ctx.interrupt)?;
             let is_shown = |path: &str| !is_credential(path.as_bytes());
             found
                 .results
@@ -76,9 +76,9 @@ pub(super) fn run(call: &Call<'_>, inside: Inside, query: &str) -> Result<Reply>
 
 /// Waits until what a revision reaches is recorded and indexed; that goes on when the call gives up.
 pub(super) fn make_searchable(call: &Call<'_>, reference: &str) -> Result<()> {
-    let desk = call.desk()?;
+    let desk = call.session()?;
     if desk.workspace.keeping() == Keeping::Nowhere {
-        return Err(Failure::new(
+        return Err(OpError::new(
             "this repository is only read: its commits are not indexed",
             "history target=PATH tells the past of a file",
         )
@@ -91,11 +91,11 @@ pub(super) fn make_searchable(call: &Call<'_>, reference: &str) -> Result<()> {
         return Ok(());
     }
     let (job, _) = desk.record(Task::Searchable, reference, target);
-    match call.seat.away(|| job.wait(PATIENCE, call.interrupt, call.progress)) {
+    match job.wait_as(PATIENCE, &call.ctx) {
         Some(End::Done(_)) => desk.now_searchable(target.commit),
-        Some(End::Failed(error)) => return Err(Failure::new(error, "status with op=health says more").into()),
+        Some(End::Failed(error)) => return Err(OpError::new(error, "status with op=health says more").into()),
         Some(End::Stopped) | None => {
-            return Err(Failure::new(
+            return Err(OpError::new(
                 format!("commits are being made searchable: {}", job.advance().to_text()),
                 "ask again in a while; index history=true waits for it; history target=PATH answers meanwhile",
             )
@@ -105,7 +105,7 @@ pub(super) fn make_searchable(call: &Call<'_>, reference: &str) -> Result<()> {
     Ok(())
 }
 
-fn read_as(inside: Inside, mode: Option<&str>) -> Result<CommitQuery, Failure> {
+fn read_as(inside: Inside, mode: Option<&str>) -> Result<CommitQuery, OpError> {
     Ok(match (inside, mode.unwrap_or("auto")) {
         (_, "regex") => CommitQuery::Regex,
         (Inside::Commits, "auto" | "hybrid") => CommitQuery::Ranked(CommitMode::Hybrid),
@@ -114,14 +114,14 @@ fn read_as(inside: Inside, mode: Option<&str>) -> Result<CommitQuery, Failure> {
         (Inside::Diffs, "auto" | "keyword") => CommitQuery::Literal,
         (Inside::Commits, mode) => {
             let error = format!("mode={mode} means nothing with in=commits");
-            return Err(Failure::new(
+            return Err(OpError::new(
                 error,
                 "modes are auto, hybrid, semantic, keyword and regex",
             ));
         }
         (Inside::Diffs, mode) => {
             let error = format!("mode={mode} means nothing with in=diffs");
-            return Err(Failure::new(
+            return Err(OpError::new(
                 error,
                 "the query is text as it stands, or with mode=regex a regular expression",
             ));

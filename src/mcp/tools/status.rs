@@ -1,23 +1,21 @@
 //! `status`: how fresh and how complete the index is, what is running, and help.
 
-use std::time::Duration;
-
 use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::super::arguments::{Kind, Parameter};
-use super::super::asked::{Asked, MAX_TOKENS, REF, REPO};
-use super::super::desk::Desk;
-use super::super::failure::Failure;
+use super::super::asked::{Asked, Asking, MAX_TOKENS, REF, REPO};
 use super::super::guides;
-use super::super::jobs::{End, Job};
-use super::super::question::{Question, beside};
 use super::super::reply::{Draft, Reply, cut, single};
 use super::super::tool::{Call, QUESTION_TIME, Tool};
 use super::index::causes_text;
 use crate::mcp::Bodies;
-use crate::ops::{CausesOut, ProvenanceOut, languages, status_body};
+use crate::ops::{CausesOut, ProvenanceOut, beside, languages, status_body};
+use crate::session::Build;
+use crate::session::OpError;
+use crate::session::Session;
 use crate::session::sizes;
+use crate::session::{End, Job};
 use crate::setup::doctor::examine;
 
 pub(super) const TOOL: Tool = Tool {
@@ -25,16 +23,18 @@ pub(super) const TOOL: Tool = Tool {
     title: "State of the index",
     description: "How fresh and complete the index is, what was left out and why, refs, running builds, settings, other \
                   repositories; op=guide gives help on a topic (search, answers, errors, refs, repos).",
-    own: &[
-        Parameter::new(
-            "op",
-            Kind::Choice(&[
-                "overview", "coverage", "refs", "jobs", "health", "usage", "config", "projects", "guide",
-            ]),
-            "",
-        ),
-        Parameter::new("topic", Kind::Text, "of a guide"),
-    ],
+    own: || {
+        vec![
+            Parameter::new(
+                "op",
+                Kind::Choice(&[
+                    "overview", "coverage", "refs", "jobs", "health", "usage", "config", "projects", "guide",
+                ]),
+                "",
+            ),
+            Parameter::new("topic", Kind::Text, "of a guide"),
+        ]
+    },
     common: &[REF, REPO, MAX_TOKENS],
     output,
     is_read_only: true,
@@ -53,7 +53,7 @@ fn run(call: &Call<'_>) -> Result<Reply> {
         "overview" | "coverage" => overview(call, &asked, op),
         "refs" => refs(call, &asked),
         "jobs" => jobs(call, &asked),
-        "usage" => usage(call, &asked),
+        "usage" => usage(call),
         "config" => config(call, &asked),
         "projects" => projects(call, &asked),
         "health" => health(call, &asked),
@@ -62,13 +62,14 @@ fn run(call: &Call<'_>) -> Result<Reply> {
 }
 
 fn overview(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
-    let desk = call.desk()?;
+    let desk = call.session()?;
     let (workspace, reference) = (&desk.workspace, desk.checked(&asked.reference)?);
     let target = workspace.target(reference)?;
     let mut provenance = ProvenanceOut::not_indexed(workspace, reference, target);
     let mut body = status_body(workspace, target)?;
     if body.index == "up_to_date" {
-        let question = Question::of(call, Duration::ZERO)?;
+        let ask = call.ask()?;
+        let question = Asking::of(call, &ask, Build::Begin)?;
         provenance = question.provenance();
         body.languages = languages(&question.seen.view);
     }
@@ -95,7 +96,7 @@ fn overview(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
     Ok(single(call, &provenance, &own, &text))
 }
 
-fn running(desk: &Desk) -> Vec<std::sync::Arc<Job>> {
+fn running(desk: &Session) -> Vec<std::sync::Arc<Job>> {
     desk.jobs.all().into_iter().filter(|job| job.is_running()).collect()
 }
 
@@ -121,7 +122,7 @@ fn refs(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     }
     let n_told = draft.n_results();
     Ok(draft.finish(
-        beside(call, asked).as_ref(),
+        about(call).as_ref(),
         None,
         &json!({"op": "refs", "total": n_refs, "left_out": n_refs - n_told}),
     ))
@@ -129,7 +130,7 @@ fn refs(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
 
 fn jobs(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     let mut draft = Draft::new(call, asked.characters);
-    let all = call.desk()?.jobs.all();
+    let all = call.session()?.jobs.all();
     if all.is_empty() {
         draft.note("no builds yet");
     }
@@ -155,7 +156,7 @@ fn jobs(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
             break;
         }
     }
-    Ok(draft.finish(beside(call, asked).as_ref(), None, &json!({"op": "jobs"})))
+    Ok(draft.finish(about(call).as_ref(), None, &json!({"op": "jobs"})))
 }
 
 fn config(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
@@ -164,11 +165,11 @@ fn config(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
         let facts = json!({"key": key, "value": value, "origin": origin});
         draft.push(&facts, &format!("{key} = {value} ({origin})"), None);
     }
-    Ok(draft.finish(beside(call, asked).as_ref(), None, &json!({"op": "config"})))
+    Ok(draft.finish(about(call).as_ref(), None, &json!({"op": "config"})))
 }
 
 /// What the sidecar takes and why.
-fn usage(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
+fn usage(call: &Call<'_>) -> Result<Reply> {
     let workspace = call.workspace()?;
     let survey = workspace.survey()?;
     let causes = survey.as_ref().map(CausesOut::of);
@@ -182,7 +183,7 @@ fn usage(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     text.push('\n');
     text.push_str(&causes.as_ref().map(causes_text).unwrap_or_default());
     let own = json!({"op": "usage", "sidecar": workspace.sidecar_root(), "bytes": bytes, "causes": causes});
-    Ok(single(call, beside(call, asked).as_ref(), &own, &text))
+    Ok(single(call, about(call).as_ref(), &own, &text))
 }
 
 fn projects(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
@@ -202,7 +203,7 @@ fn projects(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
             None,
         );
     }
-    let below = call.hub.below_roots(call.interrupt);
+    let below = call.hub.below_roots(call.ctx.interrupt);
     let lists = [
         ("work_tree", "work tree", call.hub.work_trees()),
         ("repository", "repository", below.folders),
@@ -226,14 +227,14 @@ fn projects(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
         draft.note("not all folders below the roots were looked at: others may be named too");
     }
     Ok(draft.finish(
-        beside(call, asked).as_ref(),
+        about(call).as_ref(),
         None,
         &json!({"op": "projects", "all_folders_seen": below.is_all}),
     ))
 }
 
 fn health(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
-    let desk = call.desk()?;
+    let desk = call.session()?;
     let workspace = &desk.workspace;
     let mut draft = Draft::new(call, asked.characters);
     let mut problems = Vec::new();
@@ -250,7 +251,7 @@ fn health(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
         );
     };
     if desk.is_own {
-        let mut findings = examine(workspace.repository.found_from(), call.interrupt).findings;
+        let mut findings = examine(workspace.repository.found_from(), call.ctx.interrupt).findings;
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
         for finding in &findings {
             tell(
@@ -272,13 +273,13 @@ fn health(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
         draft.note("nothing is wrong");
     }
     let own = json!({"op": "health", "version": env!("CARGO_PKG_VERSION"), "problems": problems});
-    Ok(draft.finish(beside(call, asked).as_ref(), None, &own))
+    Ok(draft.finish(about(call).as_ref(), None, &own))
 }
 
 fn guide(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     let topic = call.arguments.text("topic").unwrap_or("search");
     let text = guides::find(topic).ok_or_else(|| {
-        Failure::new(
+        OpError::new(
             format!("there is no guide on {topic:?}"),
             format!("topics are {}", guides::topics().join(", ")),
         )
@@ -292,8 +293,13 @@ fn guide(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     let is_text = call.bodies != Bodies::Structured;
     Ok(single(
         call,
-        beside(call, asked).as_ref(),
+        about(call).as_ref(),
         &own,
         if is_text { shown } else { topic },
     ))
+}
+
+/// Returns the provenance of an answer that is not about files.
+pub(super) fn about(call: &Call<'_>) -> Option<ProvenanceOut> {
+    beside(&call.ask().ok()?)
 }

@@ -7,14 +7,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::arguments::{Kind, Parameter};
-use super::super::asked::{Detail, OF_FILES};
-use super::super::credentials::is_hidden_target;
-use super::super::failure::Failure;
-use super::super::past::Past;
-use super::super::question::Question;
+use super::super::asked::{Asking, Detail, OF_FILES};
 use super::super::reply::{Body, Draft, Reply};
 use super::super::tool::{Call, QUESTION_TIME, Tool, results};
 use super::history;
+use crate::ops::Past;
 use crate::ops::{
     DefinitionOut, EntryOut, HistoryQuestion, ReferenceOut, ReferencesOut, definition_out, found_by_name, inside,
     place_query, references,
@@ -22,6 +19,7 @@ use crate::ops::{
 use crate::query::{
     FoundBy, FoundDefinition, Sought, SymbolOutcome, SymbolQuery, SymbolRequest, split_position, symbols,
 };
+use crate::session::{Build, Door, OpError};
 
 /// How long it waits for commits to be recorded.
 const PATIENCE_FOR_COMMITS: Duration = Duration::from_secs(2);
@@ -35,17 +33,19 @@ pub(super) const TOOL: Tool = Tool {
     title: "Find definitions",
     description: "Every definition of a name (Parser.parse, parse), of what stands at a place, or of an id: with signature and \
                   docs; with body, the lines that mention the name, or its last changes if asked for. Ambiguity returns all.",
-    own: &[
-        Parameter::new("name", Kind::Text, "or at, or id"),
-        Parameter::new("at", Kind::Text, "path:line[:col]"),
-        Parameter::new("id", Kind::Text, ""),
-        Parameter::new("prefix", Kind::Flag, "name is how it begins"),
-        Parameter::new(
-            "include",
-            Kind::Choices(&["signature", "body", "docs", "refs", "history"]),
-            "",
-        ),
-    ],
+    own: || {
+        vec![
+            Parameter::new("name", Kind::Text, "or at, or id"),
+            Parameter::new("at", Kind::Text, "path:line[:col]"),
+            Parameter::new("id", Kind::Text, ""),
+            Parameter::new("prefix", Kind::Flag, "name is how it begins"),
+            Parameter::new(
+                "include",
+                Kind::Choices(&["signature", "body", "docs", "refs", "history"]),
+                "",
+            ),
+        ]
+    },
     common: OF_FILES,
     output,
     is_read_only: true,
@@ -92,10 +92,11 @@ struct Included {
 }
 
 fn run(call: &Call<'_>) -> Result<Reply> {
-    let mut question = Question::of(call, call.patience())?;
+    let ask = call.ask()?;
+    let mut question = Asking::of(call, &ask, Build::Wait)?;
     let sought = sought(call, &question)?;
-    let has_all = question.fill(call, &sought)?;
-    let sources = question.sources(call)?;
+    let has_all = question.fill(&sought)?;
+    let sources = question.sources();
     let request = SymbolRequest {
         query: query(call, &question)?,
         filter: question.filter.clone(),
@@ -132,10 +133,13 @@ fn run(call: &Call<'_>) -> Result<Reply> {
     let mut next = is_rest_left.then_some((n_told, 0));
     if included.history && n_references == 0 {
         // Whatever becomes of the past, the rest is told.
-        let (told, gaps) = changes(call, &question, &outcome.definitions, &mut draft).unwrap_or_else(|error| {
+        let (told, gaps) = changes(call, &outcome.definitions, &mut draft).unwrap_or_else(|error| {
             (
                 None,
-                vec![format!("its changes are not known: {}", Failure::of(&error).error)],
+                vec![format!(
+                    "its changes are not known: {}",
+                    OpError::of(&error, Door::Tools).message
+                )],
             )
         });
         own.history = told;
@@ -143,7 +147,7 @@ fn run(call: &Call<'_>) -> Result<Reply> {
     }
     if included.refs {
         let max = n_references as usize + MAX_REFERENCES_OF_PAGE;
-        let mut found = references(&sources, &outcome, &request.filter, max, call.interrupt)?;
+        let mut found = references(&sources, &outcome, &request.filter, max, call.ctx.interrupt)?;
         std::mem::take(&mut found.incomplete)
             .into_iter()
             .for_each(|why| provenance.also_incomplete(why));
@@ -154,13 +158,13 @@ fn run(call: &Call<'_>) -> Result<Reply> {
         }
         own.references = Some(found);
     }
-    let next_cursor = next.and_then(|position| question.cursor(position));
+    let next_cursor = next.and_then(|position| question.key().map(|key| key.write(position)));
     Ok(draft.finish(&provenance, next_cursor, &own))
 }
 
 /// What files are looked for while the index is being built: those with the name, or the one that is named and those with the names at
 /// the place.
-fn sought(call: &Call<'_>, question: &Question) -> Result<Sought> {
+fn sought(call: &Call<'_>, question: &Asking<'_>) -> Result<Sought> {
     let arguments = &call.arguments;
     let find = |path: &str| question.seen.view.find_text(path);
     if let Some(place) = arguments.text("at") {
@@ -175,7 +179,7 @@ fn sought(call: &Call<'_>, question: &Question) -> Result<Sought> {
                 ..Sought::default()
             });
         }
-        let text = question.text_around(call, file, line)?;
+        let text = question.text_around(file, line)?;
         // The line itself is the fifth at most.
         let text = text.lines().take(6).collect::<Vec<_>>().join(" ");
         return Ok(Sought {
@@ -199,12 +203,12 @@ fn sought(call: &Call<'_>, question: &Question) -> Result<Sought> {
     })
 }
 
-fn query(call: &Call<'_>, question: &Question) -> Result<SymbolQuery> {
+fn query(call: &Call<'_>, question: &Asking<'_>) -> Result<SymbolQuery> {
     let arguments = &call.arguments;
     let given = [arguments.text("name"), arguments.text("at"), arguments.text("id")];
     let n_given = given.iter().flatten().filter(|text| !text.trim().is_empty()).count();
     if n_given != 1 {
-        return Err(Failure::new(
+        return Err(OpError::new(
             "one of name, at and id is needed, and only one",
             "name is the usual one",
         )
@@ -213,7 +217,7 @@ fn query(call: &Call<'_>, question: &Question) -> Result<SymbolQuery> {
     }
     if let Some(place) = arguments.text("at") {
         return match place_query(call.workspace()?, &question.seen.view, place) {
-            Err(_) if is_hidden_target(place) => Err(Failure::hidden(place).into()),
+            Err(_) if call.session()?.visibility.hides_target(place) => Err(OpError::hidden(place).into()),
             found => found,
         };
     }
@@ -247,7 +251,7 @@ fn included(call: &Call<'_>, detail: Detail) -> Included {
     }
 }
 
-fn say_how(call: &Call<'_>, question: &Question, outcome: &SymbolOutcome, draft: &mut Draft) -> Result<()> {
+fn say_how(call: &Call<'_>, question: &Asking<'_>, outcome: &SymbolOutcome, draft: &mut Draft) -> Result<()> {
     if !outcome.definitions.is_empty() {
         if found_by_name(outcome.found_by) == "other_spelling" {
             draft.note("nothing is spelt like that; these are other spellings of the name");
@@ -278,7 +282,7 @@ fn say_how(call: &Call<'_>, question: &Question, outcome: &SymbolOutcome, draft:
         return Ok(());
     }
     draft.note("nothing is called that");
-    let hint = match (question.why_nothing(call)?, outcome.near.as_slice()) {
+    let hint = match (question.why_nothing()?, outcome.near.as_slice()) {
         (Some(why), _) => why,
         (None, []) => "search finds it by meaning, or as text with mode=regex".to_owned(),
         (None, near) => format!("did you mean {}?", near.join(" or ")),
@@ -322,7 +326,6 @@ fn push(draft: &mut Draft, definition: &mut DefinitionOut, included: &Included) 
 /// The last changes, where it is clear of what; and what is missing of them.
 fn changes(
     call: &Call<'_>,
-    question: &Question,
     definitions: &[FoundDefinition],
     draft: &mut Draft,
 ) -> Result<(Option<ChangesOut>, Vec<String>)> {
@@ -332,12 +335,13 @@ fn changes(
         }
         return Ok((None, Vec::new()));
     };
-    let past = Past::of(call, &question.asked.reference, PATIENCE_FOR_COMMITS)?;
+    let ask = call.ask()?;
+    let past = Past::of(&ask, PATIENCE_FOR_COMMITS)?;
     let asked = HistoryQuestion {
         limit: N_CHANGES,
         ..HistoryQuestion::default()
     };
-    let mut told = history::life(call, &past, &definition.id, &asked)?;
+    let mut told = history::life(&past, &definition.id, &asked)?;
     draft.note(&format!("{} changes:", told.total));
     let mut n_told = 0;
     for entry in &told.results {

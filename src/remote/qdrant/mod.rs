@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 
 use super::client::{Call, Client, Limits, Request};
 use super::endpoint::Endpoint;
-use super::failure::{Failure, Hinted, RemoteError};
+use super::failure::{Failure, OpError, RemoteError};
 use crate::embed::ProfileId;
 use crate::index::RowKind;
 use crate::index::shared::{RepositoryTag, SharedError};
@@ -282,7 +282,7 @@ fn hinted(error: RemoteError) -> Box<dyn std::error::Error + Send + Sync> {
         Some(413) => Some("the server takes less at once than is usual: see its max_request_size_mb"),
         _ => error.hint(),
     };
-    Hinted::boxed(&error, error.to_string(), hint)
+    OpError::boxed(&error, error.to_string(), hint)
 }
 
 /// Names a point: any 16 bytes, written as a UUID.

@@ -279,7 +279,7 @@ fn an_edit_on_one_side_of_a_merge_of_which_the_other_moved_the_file_is_told() {
             assert_eq!(told(&["src/cli.py#run"]), wanted, "{into}, traced: {is_traced}");
         }
         let blamed = call(&repo, &["blame", "src/cli.py#run", "--json"]).expect(0).json();
-        assert_eq!(blamed["symbols"][0]["last"]["commit"], edited.as_str());
+        assert_eq!(blamed["results"][0]["last"]["commit"], edited.as_str());
         let found = call(&repo, &["search", "--all-history", "--json", "second"])
             .expect(0)
             .json();

@@ -292,7 +292,7 @@ fn a_clause_that_names_a_package_has_no_life() {
     repo.commit("another package");
     call(&repo, &["index", "--history"]).expect(0);
     let told = json(&repo, &["blame", "cut.go"]);
-    let names: Vec<&str> = told["symbols"]
+    let names: Vec<&str> = told["results"]
         .as_array()
         .unwrap()
         .iter()
@@ -330,7 +330,7 @@ fn a_member_of_a_file_is_found_by_its_name_alone() {
             (&told["target"]["path"], &told["total"]),
             (&"p.py#A.push".into(), &2.into())
         );
-        assert_eq!(json(&repo, &["blame", "p.py#push"])["symbols"][0]["id"], "p.py#A.push");
+        assert_eq!(json(&repo, &["blame", "p.py#push"])["results"][0]["id"], "p.py#A.push");
         let told = json(&repo, &["history", "p.py#pop"]);
         assert_eq!(told["target"]["kind"], "many");
         let ids: Vec<&str> = told["candidates"]
@@ -367,18 +367,18 @@ fn a_move_a_rename_or_other_formatting_alone_is_not_the_last_change() {
     repo.write("src/b.py", text("second", "end(input,\n        2)  # said at length"));
     let formatted = repo.commit("format");
     let blame = |args: &[&str]| json(&repo, &[&["blame", "src/b.py"], args].concat());
-    let last = |answer: &Value| answer["symbols"][0]["last"]["commit"].as_str().unwrap().to_owned();
+    let last = |answer: &Value| answer["results"][0]["last"]["commit"].as_str().unwrap().to_owned();
     assert_eq!(blame(&[])["basis"], "lines");
     call(&repo, &["index", "--history"]).expect(0);
     let answer = blame(&[]);
     assert_eq!((answer["basis"].as_str(), last(&answer)), (Some("changes"), changed));
-    assert_eq!(answer["symbols"][0]["commits"], 2);
+    assert_eq!(answer["results"][0]["commits"], 2);
     let answer = blame(&["--all-changes"]);
     assert_eq!(
         (answer["basis"].as_str(), last(&answer)),
         (Some("all_changes"), formatted)
     );
-    assert_eq!(answer["symbols"][0]["commits"], 5);
+    assert_eq!(answer["results"][0]["commits"], 5);
     let first_line = |args: &[&str]| {
         let printed = call(&repo, &[&["blame", "src/b.py"], args].concat()).expect(0).text();
         printed.lines().next().unwrap().to_owned()
@@ -598,7 +598,7 @@ fn a_name_from_before_a_rename_leads_to_what_it_is_now() {
     assert!(said.contains("\"alpha\" is now src/b.rs#gamma"), "{said}");
     let said = call(&repo, &["history", "--deleted", "alpha"]).expect(1).stderr;
     assert!(said.contains("it is now src/b.rs#gamma"), "{said}");
-    assert_eq!(json(&repo, &["blame", "alpha"])["symbols"][0]["name"], "gamma");
+    assert_eq!(json(&repo, &["blame", "alpha"])["results"][0]["name"], "gamma");
     let said = call(&repo, &["history", "omega"]).expect(1).stderr;
     assert!(said.contains("\"omega\" was never there"), "{said}");
 }
@@ -616,5 +616,5 @@ fn who_wrote_what_is_asked_of_git_where_the_record_ends_early() {
     call(&repo, &["index", "--history"]).expect(0);
     let answer = json(&repo, &["blame", "a.rs", "--ref", "HEAD"]);
     assert_eq!(answer["basis"], "lines", "{answer}");
-    assert_eq!(answer["symbols"][0]["last"]["commit"].as_str(), Some(first.as_str()));
+    assert_eq!(answer["results"][0]["last"]["commit"].as_str(), Some(first.as_str()));
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use super::ctx::Ctx;
 use crate::ingest::{Outcome, Progress, RecordOutcome, Stage, Target, TraceOutcome};
 
 /// How many builds of one repository run at once: they would only take turns at its lock.
@@ -21,7 +22,7 @@ const TICK: Duration = Duration::from_millis(20);
 
 /// The builds of one repository.
 #[derive(Default)]
-pub(super) struct Jobs {
+pub(crate) struct Jobs {
     lists: Arc<Mutex<Lists>>,
 }
 
@@ -37,7 +38,7 @@ type Work = Box<dyn FnOnce(&Job) -> Result<Made> + Send>;
 
 /// What is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Task {
+pub(crate) enum Task {
     /// The index of a tree.
     Index,
     /// The records of all commits that one reaches.
@@ -50,7 +51,7 @@ pub(super) enum Task {
 
 impl Task {
     /// Its name in answers.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Index => "index",
             Self::Record => "commits",
@@ -62,7 +63,7 @@ impl Task {
 
 /// What a build has made.
 #[derive(Clone, Debug)]
-pub(super) enum Made {
+pub(crate) enum Made {
     /// An index.
     Index(Outcome),
     /// Records of commits.
@@ -73,7 +74,7 @@ pub(super) enum Made {
 
 impl Made {
     /// In words.
-    pub(super) fn to_text(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         match self {
             Self::Index(outcome) if outcome.n_new_blobs == 0 => "up to date".to_owned(),
             Self::Index(outcome) => format!("{} new blobs, {} new chunks", outcome.n_new_blobs, outcome.n_new_chunks),
@@ -90,15 +91,15 @@ impl Made {
 }
 
 /// A build.
-pub(super) struct Job {
+pub(crate) struct Job {
     /// What was asked for.
-    pub(super) reference: String,
+    pub(crate) reference: String,
     /// What is made.
-    pub(super) task: Task,
+    pub(crate) task: Task,
     /// Of what.
-    pub(super) target: Target,
+    pub(crate) target: Target,
     /// Set to stop it; what was indexed so far is kept.
-    pub(super) interrupt: AtomicBool,
+    pub(crate) interrupt: AtomicBool,
     /// Calls that have asked for it and have not given it up.
     n_asked: AtomicUsize,
     /// Calls that wait for its end at this moment.
@@ -126,7 +127,7 @@ struct Course {
 
 /// How a build ended.
 #[derive(Clone, Debug)]
-pub(super) enum End {
+pub(crate) enum End {
     /// It did this.
     Done(Made),
     /// It was stopped before its end.
@@ -137,26 +138,26 @@ pub(super) enum End {
 
 /// How far a build is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Advance {
+pub(crate) struct Advance {
     /// What is made.
-    pub(super) task: Task,
+    pub(crate) task: Task,
     /// Whether its turn has come.
-    pub(super) has_begun: bool,
+    pub(crate) has_begun: bool,
     /// The stage that runs; `None` before the first and between two of them.
-    pub(super) stage: Option<Stage>,
+    pub(crate) stage: Option<Stage>,
     /// Steps of that stage; 0 while their number is not known.
-    pub(super) n_ahead: usize,
+    pub(crate) n_ahead: usize,
     /// Those of them that are done.
-    pub(super) n_done: usize,
+    pub(crate) n_done: usize,
     /// Steps of the stages before it.
-    pub(super) n_before: usize,
+    pub(crate) n_before: usize,
     /// How long it has been running.
-    pub(super) elapsed: Duration,
+    pub(crate) elapsed: Duration,
 }
 
 impl Advance {
     /// In words.
-    pub(super) fn to_text(self) -> String {
+    pub(crate) fn to_text(self) -> String {
         let listed = match self.task {
             Task::Index => "files",
             Task::Record | Task::Searchable | Task::Trace => "commits",
@@ -174,7 +175,7 @@ impl Advance {
 
 impl Jobs {
     /// The build of a target that is not over, or a new one; whether it is new.
-    pub(super) fn ensure(
+    pub(crate) fn ensure(
         &self,
         task: Task,
         reference: &str,
@@ -242,12 +243,12 @@ impl Jobs {
     }
 
     /// All that are remembered, the oldest first.
-    pub(super) fn all(&self) -> Vec<Arc<Job>> {
+    pub(crate) fn all(&self) -> Vec<Arc<Job>> {
         locked(&self.lists).all.clone()
     }
 
     /// Stops builds that are not over.
-    pub(super) fn stop(&self, meant: &[Arc<Job>]) {
+    pub(crate) fn stop(&self, meant: &[Arc<Job>]) {
         let is_meant = |job: &Arc<Job>| meant.iter().any(|other| Arc::ptr_eq(job, other));
         meant
             .iter()
@@ -297,24 +298,24 @@ fn locked(lists: &Mutex<Lists>) -> MutexGuard<'_, Lists> {
 
 impl Job {
     /// Whether it is not over.
-    pub(super) fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         self.end().is_none()
     }
 
     /// How it ended, if it did.
-    pub(super) fn end(&self) -> Option<End> {
+    pub(crate) fn end(&self) -> Option<End> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// A call that has asked for it wants it no more; it is stopped when that was the last one.
-    pub(super) fn give_up(&self) {
+    pub(crate) fn give_up(&self) {
         if self.n_asked.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.interrupt.store(true, Ordering::Relaxed);
         }
     }
 
     /// How far it is, in words.
-    pub(super) fn to_text(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         match self.end() {
             Some(End::Stopped) => "it was stopped; asking again goes on with it".to_owned(),
             _ => self.advance().to_text(),
@@ -322,7 +323,7 @@ impl Job {
     }
 
     /// How far it is.
-    pub(super) fn advance(&self) -> Advance {
+    pub(crate) fn advance(&self) -> Advance {
         let course = *self.course();
         Advance {
             task: self.task,
@@ -336,7 +337,7 @@ impl Job {
     }
 
     /// How long a call that can wait for `patience` waits. What goes on for longer than a call waits is not waited for by every call.
-    pub(super) fn worth_waiting(&self, patience: Duration) -> Duration {
+    pub(crate) fn worth_waiting(&self, patience: Duration) -> Duration {
         let advance = self.advance();
         let rest = advance.n_ahead.saturating_sub(advance.n_done) as u32;
         let left = advance
@@ -350,7 +351,7 @@ impl Job {
     }
 
     /// Holds the build up as long as what is returned lives: an answer that could not wait for it needs the processors.
-    pub(super) fn hold(self: &Arc<Self>) -> Hold {
+    pub(crate) fn hold(self: &Arc<Self>) -> Hold {
         *self.n_holds.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         Hold(Arc::clone(self))
     }
@@ -360,15 +361,23 @@ impl Job {
     }
 
     /// Waits for its end for so long at most, telling how far it is; none if it goes on, or the caller is to stop.
-    pub(super) fn wait(&self, patience: Duration, interrupt: &AtomicBool, told: &dyn Fn(Advance)) -> Option<End> {
+    pub(crate) fn wait(&self, patience: Duration, interrupt: &AtomicBool, told: &dyn Fn(Advance)) -> Option<End> {
         self.n_waiting.fetch_add(1, Ordering::Relaxed);
         let end = self.wait_counted(patience, interrupt, told);
         self.n_waiting.fetch_sub(1, Ordering::Relaxed);
         end
     }
 
+    /// Waits within the limits of a call, letting other calls run meanwhile.
+    pub(crate) fn wait_as(&self, patience: Duration, ctx: &Ctx<'_>) -> Option<End> {
+        match ctx.limits {
+            Some(limits) if !patience.is_zero() => ctx.pause(|| self.wait(patience, ctx.interrupt, limits.waiting)),
+            _ => self.end(),
+        }
+    }
+
     /// Whether a call waits for its end at this moment.
-    pub(super) fn is_waited_for(&self) -> bool {
+    pub(crate) fn is_waited_for(&self) -> bool {
         self.n_waiting.load(Ordering::Relaxed) > 0
     }
 
@@ -419,7 +428,7 @@ fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 }
 
 /// Holds a build up.
-pub(super) struct Hold(Arc<Job>);
+pub(crate) struct Hold(Arc<Job>);
 
 impl Drop for Hold {
     fn drop(&mut self) {

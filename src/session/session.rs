@@ -1,7 +1,7 @@
-//! One repository with what is held of it between calls: views by what they show, the known state of its files, its builds.
+//! An open repository with everything that is cached between calls: views, the known state of its files, its builds.
 //!
-//! Whatever is held is compared with the repository at every call: the tree by its id, the work tree by its files' stat data. So
-//! a commit, an edit, `git gc`, or a sidecar that is deleted are seen by the next call.
+//! Each call compares the cache with the repository: trees by id, the worktree by stat data. So the next call notices a commit,
+//! an edit, `git gc` or a deleted sidecar.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,17 +9,20 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::blocking::Seat;
-use super::credentials::is_credential;
-use super::failure::Failure;
-use super::jobs::{Advance, End, Job, Jobs, Made, Task};
+use super::ctx::Ctx;
+use super::error::OpError;
+use super::jobs::{End, Job, Jobs, Made, Task};
+use super::revision::while_objects_vanish;
+use super::views::{Base, Edits, READ_ONLY_NOTE};
+use super::workspace::{Keeping, Workspace};
+use super::writing::is_read_only;
+use crate::extract::is_credential;
 use crate::git::{KnownFiles, Repository, Stillness, WorkTreeChanges};
 use crate::history::History;
 use crate::index::Segments;
 use crate::ingest::{Outcome, Target};
 use crate::model::{CommitId, RepoPath, TreeId};
-use crate::session::{Base, Keeping, READ_ONLY_NOTE, Workspace, is_read_only};
-use crate::snapshot::{FileEntry, FileId, ListedFile, View};
+use crate::snapshot::{FileEntry, FileId, ListedFile, Provenance, View};
 
 /// Views that are held of one repository; each has its lists of files and documents in memory.
 const MAX_VIEWS: usize = 6;
@@ -34,23 +37,27 @@ const CALM: Duration = Duration::from_millis(300);
 /// How often a view is tried when the repository changes under the call.
 const TRIES: usize = 4;
 
-/// A repository and what is held of it.
-pub(super) struct Desk {
-    /// The repository.
-    pub(super) workspace: Arc<Workspace>,
-    /// Whether it is the one that the server was started in, or a work tree of it; of others nothing but the index is changed.
-    pub(super) is_own: bool,
-    /// Its builds.
-    pub(super) jobs: Arc<Jobs>,
-    /// Records of commits, where they are not kept.
-    pub(super) records: Arc<Mutex<Option<History>>>,
+/// An open repository and its caches.
+pub(crate) struct Session {
+    /// The repository with its sidecar, settings and models.
+    pub(crate) workspace: Arc<Workspace>,
+    /// False for a repository beside the one that a server was started in: only its index is changed.
+    pub(crate) is_own: bool,
+    /// Visibility of files that hold credentials.
+    pub(crate) visibility: Visibility,
+    /// Builds in the background.
+    pub(crate) jobs: Arc<Jobs>,
+    /// Records of commits that cannot be stored in the sidecar.
+    pub(crate) records: Arc<Mutex<Option<History>>>,
     /// The commit for which everything was last made searchable.
     searchable: Mutex<Option<CommitId>>,
+    /// True if later calls use the caches.
+    is_kept: bool,
     files: Mutex<Files>,
     bases: Arc<Mutex<Vec<HeldBase>>>,
     /// Of the tree that is being indexed, as of a generation of the sidecar.
     listed: Mutex<Option<(TreeId, Option<u64>, Base)>>,
-    views: Mutex<Vec<Arc<Seen>>>,
+    views: Mutex<Vec<Arc<SeenView>>>,
     /// One view is made at a time, so that calls at once do not all make the same.
     making: Mutex<()>,
 }
@@ -75,40 +82,82 @@ struct HeldBase {
 }
 
 /// A view, and what it was made of.
-pub(super) struct Seen {
+pub(crate) struct SeenView {
     /// What questions are asked about; files that hold credentials are not in it.
-    pub(super) view: View,
+    pub(crate) view: View,
     /// Why it is not kept in the sidecar.
-    pub(super) note: Option<&'static str>,
+    pub(crate) note: Option<&'static str>,
     /// When it was last known to be the present state.
     valid: Mutex<Instant>,
     reference: String,
     target: Option<Target>,
     changes: Option<Arc<WorkTreeChanges>>,
+    edits: Edits,
     /// What is still being built, if it is not all there and was wanted.
-    pub(super) building: Option<Arc<Job>>,
+    pub(crate) building: Option<Arc<Job>>,
     /// Whether only the files are known, and what was indexed of them before.
-    pub(super) is_listed: bool,
+    pub(crate) is_listed: bool,
 }
 
-/// How a revision is to be looked at.
+/// Visibility of files that hold credentials by their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Visibility {
+    /// All files are visible.
+    All,
+    /// Views, history and counts leave these files out.
+    WithoutCredentials,
+}
+
+impl Visibility {
+    /// Returns true if the file at `path` is hidden.
+    pub(crate) fn hides(self, path: &[u8]) -> bool {
+        self == Self::WithoutCredentials && is_credential(path)
+    }
+
+    /// Returns true if a target (`path`, `path:10-20`, `path#id`) names a hidden file.
+    pub(crate) fn hides_target(self, target: &str) -> bool {
+        let path = target.split(['#', ':']).next().unwrap_or(target);
+        self.hides(path.as_bytes())
+    }
+}
+
+/// Selects the view of a revision.
 #[derive(Clone, Copy)]
-pub(super) struct Looking<'a> {
-    /// As it was asked for.
-    pub(super) reference: &'a str,
-    /// Paths, ascending, of which any that is a file is enough; none if all files are asked about.
-    pub(super) files: &'a [RepoPath],
-    /// How long to wait for what is not indexed yet; then the view is one of files alone. Without it that is enough from the start, and
-    /// no build is begun: whoever reads through many revisions does not want the index of each.
-    pub(super) patience: Option<Duration>,
-    /// Whether what was seen last will do while the present state is being indexed.
-    pub(super) takes_last: bool,
-    /// Set when the caller has gone.
-    pub(super) interrupt: &'a AtomicBool,
-    /// The caller's place.
-    pub(super) seat: &'a Seat,
-    /// Told how far a build is while the call waits for it.
-    pub(super) progress: &'a (dyn Fn(Advance) + Sync),
+pub(crate) struct ViewRequest<'a> {
+    /// The revision, as given by the caller.
+    pub(crate) reference: &'a str,
+    /// Paths in ascending order: if any of them is a file, these files suffice. Empty for all files.
+    pub(crate) files: &'a [RepoPath],
+    /// What happens if the revision is not indexed.
+    pub(crate) build: Build,
+    /// How much is known of uncommitted files.
+    pub(crate) edits: Edits,
+    /// Accepts the last view while the present state is being indexed.
+    pub(crate) takes_last: bool,
+}
+
+impl<'a> ViewRequest<'a> {
+    /// Requests everything about a revision.
+    pub(crate) fn of(reference: &'a str) -> Self {
+        Self {
+            reference,
+            files: &[],
+            build: Build::Wait,
+            edits: Edits::Extracted,
+            takes_last: false,
+        }
+    }
+}
+
+/// What a call does if a revision is not indexed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Build {
+    /// Waits for the index as long as the call may, and answers from the list of files after that.
+    Wait,
+    /// Starts the build without waiting for it, if the call has a time limit.
+    Begin,
+    /// Answers from the list of files.
+    Never,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -116,12 +165,23 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Desk {
-    /// A desk for a repository.
-    pub(super) fn new(workspace: Workspace, is_own: bool) -> Self {
+impl Session {
+    /// Creates the session of one command.
+    pub(crate) fn for_command(workspace: Workspace) -> Self {
+        Self {
+            visibility: Visibility::All,
+            is_kept: false,
+            ..Self::for_server(workspace, true)
+        }
+    }
+
+    /// Creates a session that a server keeps between calls.
+    pub(crate) fn for_server(workspace: Workspace, is_own: bool) -> Self {
         Self {
             workspace: Arc::new(workspace),
             is_own,
+            visibility: Visibility::WithoutCredentials,
+            is_kept: true,
             records: Arc::default(),
             searchable: Mutex::default(),
             jobs: Arc::default(),
@@ -133,33 +193,39 @@ impl Desk {
         }
     }
 
-    /// A view of a revision as it is now; how old it is, if an older one was to do.
-    pub(super) fn look(&self, looking: Looking<'_>) -> Result<(Arc<Seen>, Option<Duration>)> {
-        let reference = self.checked(looking.reference)?;
-        let last = looking.takes_last.then(|| self.last_seen(reference)).flatten();
-        let patience = match last {
-            Some(_) => looking.patience.map(|_| Duration::ZERO),
-            None => looking.patience,
+    /// Opens a view of a revision as it is now. Returns the age of the view as well if it is an older one.
+    pub(crate) fn view(&self, request: ViewRequest<'_>, ctx: &Ctx<'_>) -> Result<(Arc<SeenView>, Option<Duration>)> {
+        let reference = self.checked(request.reference)?;
+        let request = ViewRequest { reference, ..request };
+        let Some(last) = self.last_seen(reference).filter(|_| request.takes_last) else {
+            return Ok((self.present(request, ctx)?, None));
         };
-        let seen = self.present(reference, Looking { patience, ..looking })?;
-        Ok(match last {
-            Some(last) if seen.building.is_some() => {
-                let age = locked(&last.valid).elapsed();
-                (last, Some(age))
-            }
-            _ => (seen, None),
+        let build = match request.build {
+            Build::Never => Build::Never,
+            Build::Wait | Build::Begin => Build::Begin,
+        };
+        let seen = self.present(ViewRequest { build, ..request }, ctx)?;
+        Ok(if seen.building.is_some() {
+            let age = locked(&last.valid).elapsed();
+            (last, Some(age))
+        } else {
+            (seen, None)
         })
     }
 
-    fn present(&self, reference: &str, looking: Looking<'_>) -> Result<Arc<Seen>> {
+    fn present(&self, request: ViewRequest<'_>, ctx: &Ctx<'_>) -> Result<Arc<SeenView>> {
+        while_objects_vanish(|| self.present_now(request, ctx))
+    }
+
+    fn present_now(&self, request: ViewRequest<'_>, ctx: &Ctx<'_>) -> Result<Arc<SeenView>> {
         let mut tried = 0;
         loop {
             tried += 1;
-            let target = self.workspace.target(reference)?;
-            let changes = match reference {
+            let (target, provenance) = self.workspace.asked(request.reference)?;
+            let changes = match request.reference {
                 "WORKTREE" => {
                     let tree = target.map(|target| target.tree);
-                    let changes = self.changes(tree, looking.interrupt)?;
+                    let changes = self.changes(tree, ctx.interrupt)?;
                     if changes.tree != tree && tried < TRIES {
                         // A commit or a switch came between the two.
                         continue;
@@ -168,14 +234,14 @@ impl Desk {
                 }
                 _ => None,
             };
-            return self.seen(reference, target, changes, looking);
+            return self.seen(request, (target, provenance), changes, ctx);
         }
     }
 
     /// A reference that can be resolved: never an option, and without a work tree what is committed.
-    pub(super) fn checked<'r>(&self, reference: &'r str) -> Result<&'r str> {
+    pub(crate) fn checked<'r>(&self, reference: &'r str) -> Result<&'r str> {
         if reference.is_empty() || reference.starts_with('-') || reference.chars().any(char::is_control) {
-            return Err(Failure::new(
+            return Err(OpError::new(
                 format!("{reference:?} is not a ref"),
                 "give a branch, a tag, a commit, INDEX or WORKTREE",
             )
@@ -187,24 +253,24 @@ impl Desk {
         }
     }
 
-    fn last_seen(&self, reference: &str) -> Option<Arc<Seen>> {
+    fn last_seen(&self, reference: &str) -> Option<Arc<SeenView>> {
         let views = locked(&self.views);
         let found = views.iter().rev().find(|seen| seen.reference == reference);
         found.map(Arc::clone)
     }
 
     /// Whether everything that a commit reaches was made searchable, as far as this server knows.
-    pub(super) fn is_searchable(&self, commit: Option<CommitId>) -> bool {
+    pub(crate) fn is_searchable(&self, commit: Option<CommitId>) -> bool {
         *locked(&self.searchable) == commit
     }
 
     /// Everything that a commit reaches is searchable now.
-    pub(super) fn now_searchable(&self, commit: Option<CommitId>) {
+    pub(crate) fn now_searchable(&self, commit: Option<CommitId>) {
         *locked(&self.searchable) = commit;
     }
 
     /// What differs from the commit that is checked out.
-    pub(super) fn work_tree_changes(&self, interrupt: &AtomicBool) -> Result<Arc<WorkTreeChanges>> {
+    pub(crate) fn work_tree_changes(&self, interrupt: &AtomicBool) -> Result<Arc<WorkTreeChanges>> {
         let tree = self.workspace.target("WORKTREE")?.map(|target| target.tree);
         self.changes(tree, interrupt)
     }
@@ -227,7 +293,9 @@ impl Desk {
         }
         // A comparison that fails leaves no list: the watch is newer than the last one.
         let last = files.last.take();
-        files.watch(&self.workspace.repository);
+        if self.is_kept {
+            files.watch(&self.workspace.repository);
+        }
         let began = Instant::now();
         let found = Arc::new(self.workspace.changes(&mut files.known, interrupt)?);
         let changes = match last {
@@ -241,16 +309,18 @@ impl Desk {
 
     fn seen(
         &self,
-        reference: &str,
-        target: Option<Target>,
+        request: ViewRequest<'_>,
+        (target, provenance): (Option<Target>, Provenance),
         changes: Option<Arc<WorkTreeChanges>>,
-        looking: Looking<'_>,
-    ) -> Result<Arc<Seen>> {
-        let is_it = |seen: &Seen| {
+        ctx: &Ctx<'_>,
+    ) -> Result<Arc<SeenView>> {
+        let reference = request.reference;
+        let is_it = |seen: &SeenView| {
             !seen.is_listed
                 && seen.reference == reference
                 && seen.target == target
                 && seen.changes == changes
+                && seen.edits == request.edits
                 && reference != "INDEX"
         };
         if let Some(seen) = self.held(&is_it) {
@@ -258,20 +328,21 @@ impl Desk {
         }
         let (base, known) = match target {
             None => (Based::default(), Known::All),
-            Some(target) => self.base(reference, target, looking)?,
+            Some(target) => self.base(request, target, ctx)?,
         };
         let is_whole = matches!(known, Known::All);
-        let making = looking.seat.away(|| locked(&self.making));
+        let making = ctx.pause(|| locked(&self.making));
         if let Some(seen) = self.held(&is_it) {
             return Ok(seen);
         }
-        let seen = Arc::new(Seen {
-            view: self.view_over(base.base, reference, target, changes.as_deref(), looking.interrupt)?,
+        let seen = Arc::new(SeenView {
+            view: self.view_over(base.base, request.edits, provenance, changes.as_deref(), ctx.interrupt)?,
             note: base.note,
             valid: Mutex::new(Instant::now()),
             reference: reference.to_owned(),
             target,
             changes,
+            edits: request.edits,
             is_listed: matches!(known, Known::Soon(_) | Known::Files),
             building: match known {
                 Known::Soon(job) => Some(job),
@@ -285,28 +356,35 @@ impl Desk {
         Ok(seen)
     }
 
-    /// A snapshot with what is changed or staged laid over it, without files that hold credentials.
+    /// Lays what is changed or staged over a snapshot, and leaves out files that are not visible.
     fn view_over(
         &self,
         base: Base,
-        reference: &str,
-        target: Option<Target>,
+        edits: Edits,
+        provenance: Provenance,
         changes: Option<&WorkTreeChanges>,
         interrupt: &AtomicBool,
     ) -> Result<View> {
-        let provenance = self.workspace.provenance(reference, target);
-        let view = match (reference, changes) {
+        let view = match (provenance.reference.as_str(), changes) {
             ("INDEX", _) => self.workspace.over_index(base, provenance, interrupt)?,
             (_, Some(changes)) => self
                 .workspace
-                .over_changes(base, provenance, changes.clone(), interrupt)?,
+                .over_changes(edits, base, provenance, changes.clone(), interrupt)?,
             _ => base.view(provenance),
         };
-        Ok(view.without(is_credential))
+        Ok(match self.visibility {
+            Visibility::All => view,
+            Visibility::WithoutCredentials => view.without(is_credential),
+        })
     }
 
     /// The same state with files extracted in memory that only are listed in it.
-    pub(super) fn with_files(&self, seen: &Seen, files: &[FileId], interrupt: &AtomicBool) -> Result<Arc<Seen>> {
+    pub(crate) fn with_files(
+        &self,
+        seen: &SeenView,
+        files: &[FileId],
+        interrupt: &AtomicBool,
+    ) -> Result<Arc<SeenView>> {
         let listed = |id: &FileId| {
             let FileEntry {
                 path, mode, oid, lang, ..
@@ -329,19 +407,21 @@ impl Desk {
             base = self.workspace.with_files(base, files, interrupt)?;
         }
         let (reference, changes) = (seen.reference.as_str(), seen.changes.as_deref());
-        Ok(Arc::new(Seen {
-            view: self.view_over(base, reference, seen.target, changes, interrupt)?,
+        let provenance = self.workspace.provenance(reference, seen.target);
+        Ok(Arc::new(SeenView {
+            view: self.view_over(base, seen.edits, provenance, changes, interrupt)?,
             note: seen.note,
             valid: Mutex::new(Instant::now()),
             reference: reference.to_owned(),
             target: seen.target,
             changes: seen.changes.clone(),
+            edits: seen.edits,
             is_listed: true,
             building: seen.building.clone(),
         }))
     }
 
-    fn held(&self, is_it: &dyn Fn(&Seen) -> bool) -> Option<Arc<Seen>> {
+    fn held(&self, is_it: &dyn Fn(&SeenView) -> bool) -> Option<Arc<SeenView>> {
         let mut views = locked(&self.views);
         let position = views.iter().position(|seen| is_it(seen))?;
         let seen = views.remove(position);
@@ -351,7 +431,7 @@ impl Desk {
     }
 
     /// Holds a view as the newest. Of a work tree one is enough: it never goes back to an older state unseen.
-    fn hold(&self, seen: &Arc<Seen>) {
+    fn hold(&self, seen: &Arc<SeenView>) {
         let mut views = locked(&self.views);
         views.retain(|held| held.reference != seen.reference || (held.changes.is_none() && held.target != seen.target));
         if views.len() >= MAX_VIEWS {
@@ -360,8 +440,8 @@ impl Desk {
         views.push(Arc::clone(seen));
     }
 
-    /// A tree's snapshot; its files alone, with what is building the rest, if that takes longer than the caller waits.
-    fn base(&self, reference: &str, target: Target, looking: Looking<'_>) -> Result<(Based, Known)> {
+    /// Opens a tree's snapshot, or lists its files while the snapshot is being built.
+    fn base(&self, request: ViewRequest<'_>, target: Target, ctx: &Ctx<'_>) -> Result<(Based, Known)> {
         if let Some(based) = self.held_base(target.tree) {
             return Ok((based, Known::All));
         }
@@ -371,26 +451,39 @@ impl Desk {
             Err(error) if is_read_only(&error) => {}
             Err(error) => return Err(error),
         }
-        if let Some(base) = self.asked_files(reference, target, looking)? {
+        if let Some(base) = self.asked_files(request, target, ctx)? {
             return Ok((Based { base, note: None }, Known::Asked));
         }
-        let Some(patience) = looking.patience else {
+        if request.build == Build::Never {
             let base = self.listed(target)?;
             return Ok((Based { base, note: None }, Known::Files));
+        }
+        match ctx.build_time() {
+            None => {
+                let (base, note) = self.workspace.build_base(target, ctx)?;
+                Ok((self.hold_base(target.tree, base, note), Known::All))
+            }
+            Some(patience) => self.base_in_background(request, target, patience, ctx),
+        }
+    }
+
+    fn base_in_background(
+        &self,
+        request: ViewRequest<'_>,
+        target: Target,
+        patience: Duration,
+        ctx: &Ctx<'_>,
+    ) -> Result<(Based, Known)> {
+        let job = self.build(request.reference, target).0;
+        let patience = match request.build {
+            Build::Wait => job.worth_waiting(patience),
+            Build::Begin | Build::Never => Duration::ZERO,
         };
-        let job = self.build(reference, target).0;
-        let patience = job.worth_waiting(patience);
-        let end = if patience.is_zero() {
-            job.end()
-        } else {
-            let wait = || job.wait(patience, looking.interrupt, looking.progress);
-            looking.seat.away(wait)
-        };
-        match end {
-            Some(End::Failed(error)) => Err(Failure::new(error, "status with op=health says more").into()),
+        match job.wait_as(patience, ctx) {
+            Some(End::Failed(error)) => Err(OpError::new(error, "status with op=health says more").into()),
             Some(End::Done(_)) => match self.after_build(target.tree)? {
                 Some(based) => Ok((based, Known::All)),
-                None => Err(Failure::new("the index of this tree was written and is gone again", "ask again").into()),
+                None => Err(OpError::new("the index of this tree was written and is gone again", "ask again").into()),
             },
             Some(End::Stopped) | None => {
                 let base = self.listed(target)?;
@@ -399,14 +492,14 @@ impl Desk {
         }
     }
 
-    /// The files that a question is about, of a commit that is not indexed; the tree is not listed and nothing is built for them.
-    fn asked_files(&self, reference: &str, target: Target, looking: Looking<'_>) -> Result<Option<Base>> {
-        if looking.files.is_empty() || matches!(reference, "WORKTREE" | "INDEX") {
+    /// Extracts in memory the files that a call is about, of a commit that is not indexed. The tree is not listed.
+    fn asked_files(&self, request: ViewRequest<'_>, target: Target, ctx: &Ctx<'_>) -> Result<Option<Base>> {
+        if request.files.is_empty() || matches!(request.reference, "WORKTREE" | "INDEX") {
             return Ok(None);
         }
         let known = locked(&self.bases).last().map(|held| held.base.clone());
         self.workspace
-            .files_in_memory(target, looking.files, known, looking.interrupt)
+            .files_in_memory(target, request.files, known, ctx.interrupt)
     }
 
     /// The files of a tree that is being indexed, listed once for each generation of the sidecar: a build publishes as it goes.
@@ -433,7 +526,7 @@ impl Desk {
     }
 
     /// Builds what a tree needs in the background; whether that was begun by this call.
-    pub(super) fn build(&self, reference: &str, target: Target) -> (Arc<Job>, bool) {
+    pub(crate) fn build(&self, reference: &str, target: Target) -> (Arc<Job>, bool) {
         let workspace = Arc::clone(&self.workspace);
         let bases = Arc::clone(&self.bases);
         let run = move |job: &Job| build(&workspace, &bases, job).map(Made::Index);
@@ -441,7 +534,7 @@ impl Desk {
     }
 
     /// The trees whose indexes are in memory alone, with the bytes of each, the one that was used last at the end.
-    pub(super) fn in_memory(&self) -> Vec<(TreeId, usize)> {
+    pub(crate) fn in_memory(&self) -> Vec<(TreeId, usize)> {
         let mut found: Vec<(TreeId, usize)> = Vec::new();
         let mut note = |tree: TreeId, segments: &Segments| {
             let known = found.iter().position(|(other, _)| *other == tree);
@@ -463,7 +556,7 @@ impl Desk {
     }
 
     /// Gives up what is held of a tree.
-    pub(super) fn forget(&self, tree: TreeId) {
+    pub(crate) fn forget(&self, tree: TreeId) {
         locked(&self.bases).retain(|held| held.tree != tree);
         locked(&self.views).retain(|seen| seen.target.is_none_or(|target| target.tree != tree));
     }
@@ -575,9 +668,9 @@ mod tests {
     #[test]
     fn a_call_that_is_given_up_hides_no_edit_from_the_next() {
         let repo = TestRepo::new("\n//- a.rs\nfn a() {}\n");
-        let desk = Desk::new(Workspace::open(repo.root(), &Overrides::default()).unwrap(), true);
+        let session = Session::for_server(Workspace::open(repo.root(), &Overrides::default()).unwrap(), true);
         let changed = |is_given_up| {
-            let changes = desk.work_tree_changes(&AtomicBool::new(is_given_up));
+            let changes = session.work_tree_changes(&AtomicBool::new(is_given_up));
             changes.map(|changes| changes.changes.len())
         };
         assert_eq!(changed(false).unwrap(), 0);

@@ -1,0 +1,123 @@
+//! Runs an operation as a command.
+
+use anyhow::{Result, bail};
+use serde_json::{Map, Value};
+
+use super::args::{Global, PageArgs};
+use super::progress::CliProgress;
+use super::render::{ADDED, FAINT, MATCH, Output, PATH, REMOVED, STRONG, one_line, sanitize};
+use super::{Found, INTERRUPTED};
+use crate::ops::{Ask, Common, Op, Page, Row, Sink, Style};
+use crate::session::{Ctx, Session, Workspace};
+
+/// Runs `op` and prints its answer. `name` is the command.
+pub(super) fn run<O: Op>(
+    name: &str,
+    op: &O,
+    page: &PageArgs,
+    workspace: Workspace,
+    global: &Global,
+    output: &mut Output,
+) -> Result<Found> {
+    let session = Session::for_command(workspace);
+    let progress = CliProgress::new(global.quiet);
+    let ask = Ask {
+        session: &session,
+        ctx: Ctx::unlimited(&progress, &INTERRUPTED),
+        common: Common {
+            reference: global.reference.clone(),
+            limit: page.limit,
+            cursor: page.cursor.clone(),
+            question: format!("{name} {}", serde_json::to_string(op)?),
+            ..Common::default()
+        },
+    };
+    let answer = op.run(&ask)?;
+    if ask.ctx.is_interrupted() {
+        bail!("interrupted");
+    }
+    let found = if answer.is_empty {
+        Found::Nothing
+    } else {
+        Found::Something
+    };
+    if output.json {
+        let took_ms = ask.ctx.began.elapsed().as_secs_f64() * 1e3;
+        output.json(&json(answer, took_ms)?)?;
+    } else {
+        print(answer, output)?;
+    }
+    Ok(found)
+}
+
+fn json<R: Row>(page: Page<R>, took_ms: f64) -> Result<Map<String, Value>> {
+    let mut answer = match serde_json::to_value(&page.provenance)? {
+        Value::Object(provenance) => provenance,
+        _ => Map::new(),
+    };
+    answer.extend(page.facts);
+    let limit = page.paging.limit.unwrap_or(usize::MAX).min(page.rows.len());
+    answer.insert("results".to_owned(), serde_json::to_value(&page.rows[..limit])?);
+    if let Some(hint) = page.hint {
+        answer.insert("hint".to_owned(), hint.into());
+    }
+    answer.insert("next_cursor".to_owned(), page.paging.cursor(limit, 0).into());
+    answer.insert("took_ms".to_owned(), took_ms.into());
+    Ok(answer)
+}
+
+fn print<R: Row>(page: Page<R>, output: &mut Output) -> Result<()> {
+    page.head.replay(&mut Terminal { output });
+    let limit = page.paging.limit.unwrap_or(usize::MAX).min(page.rows.len());
+    for row in &page.rows[..limit] {
+        match row.raw() {
+            // Exact bytes for programs; on a terminal control characters are shown as escapes.
+            Some(bytes) if !output.is_terminal() => output.bytes(bytes)?,
+            Some(bytes) => output.put(&sanitize(&String::from_utf8_lossy(bytes)))?,
+            None => row.render(&mut Terminal { output }),
+        }
+        let is_followed = page.rows.len() > 1;
+        if is_followed && row.raw().is_some_and(|bytes| !bytes.ends_with(b"\n")) {
+            output.put("\n")?;
+        }
+    }
+    page.tail.replay(&mut Terminal { output });
+    output.flush()?;
+    page.notes.iter().for_each(|note| output.remark(note));
+    if let Some(hint) = &page.hint {
+        output.remark(hint);
+    }
+    let total = page.facts.get("total").and_then(Value::as_u64);
+    if let Some(total) = total.filter(|_| page.paging.cursor(limit, 0).is_some()) {
+        output.remark(&format!("{limit} of {total}, -n 0 for all"));
+    }
+    let Some(provenance) = &page.provenance else {
+        return Ok(());
+    };
+    provenance.notes().iter().for_each(|note| output.remark(note));
+    Ok(output.incomplete(provenance.incomplete_because())?)
+}
+
+/// Writes to the terminal.
+struct Terminal<'a> {
+    output: &'a mut Output,
+}
+
+impl Sink for Terminal<'_> {
+    fn span(&mut self, style: Style, text: &str) {
+        let text = match style {
+            Style::Plain => one_line(text),
+            Style::Path => self.output.name(PATH, text),
+            Style::Name => self.output.name(STRONG, text),
+            Style::Fact => self.output.name(FAINT, text),
+            Style::Match => self.output.name(MATCH, text),
+            Style::Added => self.output.name(ADDED, text),
+            Style::Removed => self.output.name(REMOVED, text),
+        };
+        self.output.put_later(&text);
+    }
+
+    fn end(&mut self) {
+        self.output.put_later("\n");
+    }
+}

@@ -1,0 +1,92 @@
+//! The parameters of a tool, derived from the request of its operation.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+use super::arguments::{Kind, Parameter};
+
+/// Largest number of a parameter that sets no other limit.
+const MAX_NUMBER: u64 = 1_000_000;
+
+/// Returns the parameters of a request. They are leaked: a program has one request type per tool.
+pub(super) fn of<R: JsonSchema>() -> Vec<Parameter> {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let schema = settings.into_generator().into_root_schema_for::<R>().to_value();
+    let required: Vec<&str> = list(&schema, "required").filter_map(Value::as_str).collect();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let parameters = properties.into_iter().flatten().map(|(name, property)| {
+        let about = property.get("description").and_then(Value::as_str).unwrap_or_default();
+        let mut parameter = Parameter::new(leak(name), kind(property), leak(about));
+        if required.contains(&name.as_str()) {
+            parameter = parameter.required();
+        }
+        match property.get("x-former").and_then(Value::as_str) {
+            Some(former) => parameter.formerly(leak(former)),
+            None => parameter,
+        }
+    });
+    parameters.collect()
+}
+
+/// Returns what a property may be.
+fn kind(property: &Value) -> Kind {
+    let choices = choices(property);
+    if !choices.is_empty() {
+        return Kind::Choice(leak_list(choices));
+    }
+    match type_of(property) {
+        "array" => match choices_of_items(property) {
+            choices if choices.is_empty() => Kind::Texts,
+            choices => Kind::Choices(leak_list(choices)),
+        },
+        "integer" => Kind::Number(property.get("maximum").and_then(Value::as_u64).unwrap_or(MAX_NUMBER)),
+        "boolean" => Kind::Flag,
+        _ => Kind::Text,
+    }
+}
+
+/// Returns the type of a property, apart from null.
+fn type_of(property: &Value) -> &str {
+    let types = property.get("type").into_iter().flat_map(|of| match of {
+        Value::Array(all) => all.iter().collect(),
+        one => vec![one],
+    });
+    types
+        .filter_map(Value::as_str)
+        .find(|name| *name != "null")
+        .unwrap_or_default()
+}
+
+/// Returns the values of an enumeration, whether its variants are described or not.
+fn choices(property: &Value) -> Vec<String> {
+    let described = list(property, "oneOf").filter_map(|variant| variant.get("const"));
+    let nested = list(property, "anyOf").flat_map(|variant| choices(variant));
+    let plain = list(property, "enum")
+        .chain(described)
+        .filter_map(Value::as_str)
+        .map(str::to_owned);
+    plain.chain(nested).collect()
+}
+
+fn choices_of_items(property: &Value) -> Vec<String> {
+    property.get("items").map(choices).unwrap_or_default()
+}
+
+fn list<'v>(value: &'v Value, name: &str) -> impl Iterator<Item = &'v Value> {
+    value.get(name).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn leak(text: &str) -> &'static str {
+    Box::leak(text.to_owned().into_boxed_str())
+}
+
+fn leak_list(texts: Vec<String>) -> &'static [&'static str] {
+    Box::leak(
+        texts
+            .iter()
+            .map(|text| leak(text))
+            .collect::<Vec<_>>()
+            .into_boxed_slice(),
+    )
+}

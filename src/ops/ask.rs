@@ -1,0 +1,169 @@
+//! What every operation is given besides its own request.
+
+use std::fmt::Debug;
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::extract::DefinitionKind;
+use crate::query::{CursorKey, Tests};
+use crate::session::{Ctx, Session, Visibility};
+
+use super::definition_kinds;
+
+/// Maximum number of results of one answer over MCP.
+pub(crate) const MAX_LIMIT: usize = 1_000;
+
+/// A call of an operation: the repository, the circumstances, and the parameters that operations share.
+pub(crate) struct Ask<'a> {
+    /// The repository.
+    pub(crate) session: &'a Session,
+    /// Progress, interruption and time limits.
+    pub(crate) ctx: Ctx<'a>,
+    /// The shared parameters.
+    pub(crate) common: Common,
+}
+
+/// Parameters that operations share.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Common {
+    /// The revision.
+    pub(crate) reference: String,
+    /// Maximum number of results, 0 for all; `None` for the operation's default.
+    pub(crate) limit: Option<usize>,
+    /// Where the answer continues an earlier one.
+    pub(crate) cursor: Option<String>,
+    /// How much of each result is shown.
+    pub(crate) detail: Detail,
+    /// What happens while the index is being built.
+    pub(crate) stale: Stale,
+    /// Size of the answer in characters, for clients that limit it.
+    pub(crate) characters: Option<usize>,
+    /// The request that a cursor belongs to.
+    pub(crate) question: String,
+}
+
+/// How much of each result is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Detail {
+    /// The place.
+    Ids,
+    /// The place and the signature.
+    Outline,
+    /// The first lines.
+    #[default]
+    Preview,
+    /// The whole text.
+    Full,
+}
+
+/// What happens while the index is being built.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Stale {
+    /// Answers from the files and says so.
+    #[default]
+    Warn,
+    /// Fails.
+    Error,
+    /// Answers from the last known state and says so.
+    Ignore,
+}
+
+/// Options that select files.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
+#[serde(default)]
+pub(crate) struct FileSelection {
+    /// Include only this directory or files that match this glob; a leading `!` excludes; repeatable
+    #[arg(short, long = "path", value_name = "GLOB", value_parser = path_text())]
+    #[schemars(description = "globs, !glob")]
+    pub(crate) path: Vec<String>,
+    /// Include only files in this language; repeatable
+    #[arg(long = "lang", value_name = "LANG")]
+    #[schemars(description = "")]
+    pub(crate) lang: Vec<String>,
+    /// Include test code: any (yes), no, or only
+    #[arg(long, value_enum, default_value_t)]
+    #[schemars(description = "")]
+    pub(crate) tests: WithTests,
+}
+
+/// Whether test code is included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum WithTests {
+    /// All code
+    #[default]
+    Any,
+    /// Only code that is not a test
+    No,
+    /// Only tests
+    Only,
+}
+
+impl WithTests {
+    /// Returns the query's option.
+    pub(crate) fn to_query(self) -> Tests {
+        match self {
+            Self::Any => Tests::Any,
+            Self::No => Tests::No,
+            Self::Only => Tests::Only,
+        }
+    }
+}
+
+/// The option that selects kinds of definitions.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
+#[serde(default)]
+pub(crate) struct KindSelection {
+    /// Include only definitions of this kind: function, class, ...; repeatable
+    #[arg(long = "kind", value_name = "KIND")]
+    #[schemars(description = "function, class, ...")]
+    pub(crate) kind: Vec<String>,
+}
+
+impl KindSelection {
+    /// Returns the kinds.
+    pub(crate) fn kinds(&self) -> Result<Vec<DefinitionKind>> {
+        Ok(definition_kinds(&self.kind)?)
+    }
+}
+
+/// Parses text that can hold a path: bytes that are not UTF-8 become stand-ins.
+pub(crate) fn path_text() -> impl clap::builder::TypedValueParser<Value = String> {
+    use std::os::unix::ffi::OsStrExt;
+
+    use clap::builder::{OsStringValueParser, TypedValueParser};
+
+    use crate::model::with_stand_ins;
+    OsStringValueParser::new().map(|typed| with_stand_ins(typed.as_bytes()).into_owned())
+}
+
+impl Ask<'_> {
+    /// Returns the visibility of files that hold credentials.
+    pub(crate) fn visibility(&self) -> Visibility {
+        self.session.visibility
+    }
+
+    /// Returns the maximum number of results, given the operation's default.
+    pub(crate) fn limit(&self, default: usize) -> usize {
+        match (self.common.limit, self.common.characters) {
+            (None, _) => default,
+            (Some(0), None) => usize::MAX,
+            (Some(0), Some(_)) => MAX_LIMIT,
+            (Some(limit), _) => limit,
+        }
+    }
+
+    /// Returns the number of results of earlier pages, for an answer that depends on `state`.
+    pub(crate) fn n_before(&self, state: impl Debug) -> Result<usize> {
+        match &self.common.cursor {
+            Some(cursor) => Ok(self.key(state).read(cursor)?.0 as usize),
+            None => Ok(0),
+        }
+    }
+
+    /// Returns what cursors of an answer that depends on `state` are bound to.
+    pub(crate) fn key(&self, state: impl Debug) -> CursorKey {
+        CursorKey::of_state(&format!("{state:?}"), &self.common.question)
+    }
+}

@@ -1,0 +1,120 @@
+//! The shape of an operation: a request that runs against a session and gives a page of rows.
+
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::ProvenanceOut;
+use super::ask::Ask;
+use super::sink::{Recorded, Sink};
+use crate::query::CursorKey;
+
+/// An operation. The implementing type is its request.
+pub(crate) trait Op: Serialize {
+    /// One result.
+    type Row: Row;
+
+    /// Answers the request.
+    fn run(&self, ask: &Ask<'_>) -> Result<Page<Self::Row>>;
+}
+
+/// One result of an operation. Its serialised form is its JSON.
+pub(crate) trait Row: Serialize {
+    /// True if a row whose text is cut continues on the next page; else the first row of a page is cut for good.
+    const CONTINUES: bool = false;
+
+    /// Writes the row as text.
+    fn render(&self, out: &mut dyn Sink);
+
+    /// Returns the parts of the row that may be cut to the size of an answer, or left out where the client does not show them.
+    fn bodies(&mut self) -> Vec<&mut Option<String>> {
+        Vec::new()
+    }
+
+    /// Adjusts the row after a body was cut.
+    fn was_cut(&mut self) {}
+
+    /// Returns the bytes that the command line prints in place of the rendered row.
+    fn raw(&self) -> Option<&[u8]> {
+        None
+    }
+}
+
+/// The answer of an operation, or one page of it.
+pub(crate) struct Page<R> {
+    /// What the answer is about; `None` outside a repository.
+    pub(crate) provenance: Option<ProvenanceOut>,
+    /// The fields of the answer beside its rows.
+    pub(crate) facts: Map<String, Value>,
+    /// Text before the rows.
+    pub(crate) head: Recorded,
+    /// Text after the rows.
+    pub(crate) tail: Recorded,
+    /// Remarks: on standard error on the command line.
+    pub(crate) notes: Vec<String>,
+    /// The next step, if there is less than expected.
+    pub(crate) hint: Option<String>,
+    /// The results from the start of the page; more than fit may be given.
+    pub(crate) rows: Vec<R>,
+    /// Where pages begin.
+    pub(crate) paging: Paging,
+    /// True if nothing was found.
+    pub(crate) is_empty: bool,
+}
+
+/// The positions at which a page can begin.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Paging {
+    /// What cursors are bound to; `None` if the answer cannot be continued.
+    pub(crate) key: Option<CursorKey>,
+    /// The position of each row.
+    pub(crate) positions: Vec<(u32, u32)>,
+    /// The position after the last row, if there is more.
+    pub(crate) end: Option<(u32, u32)>,
+    /// Maximum number of rows of this page.
+    pub(crate) limit: Option<usize>,
+}
+
+impl Paging {
+    /// Numbers rows from `n_before` on; `limit` of them are on this page.
+    pub(crate) fn numbered(key: impl Into<Option<CursorKey>>, n_before: usize, n_rows: usize, limit: usize) -> Self {
+        Self {
+            key: key.into(),
+            positions: (n_before..n_before + n_rows).map(|number| (number as u32, 0)).collect(),
+            end: None,
+            limit: Some(limit),
+        }
+    }
+
+    /// Returns the cursor to what follows `n_rows` rows and `n_bytes` of the next one.
+    pub(crate) fn cursor(&self, n_rows: usize, n_bytes: usize) -> Option<String> {
+        let (number, start) = self.positions.get(n_rows).copied().or(self.end)?;
+        Some(self.key?.write((number, start + n_bytes as u32)))
+    }
+}
+
+impl<R> Page<R> {
+    /// Creates a page of `rows`.
+    pub(crate) fn new(provenance: impl Into<Option<ProvenanceOut>>, rows: Vec<R>, paging: Paging) -> Self {
+        Self {
+            provenance: provenance.into(),
+            facts: Map::new(),
+            head: Recorded::default(),
+            tail: Recorded::default(),
+            notes: Vec::new(),
+            hint: None,
+            is_empty: rows.is_empty(),
+            rows,
+            paging,
+        }
+    }
+
+    /// Sets the fields beside the rows.
+    pub(crate) fn with_facts(self, facts: &impl Serialize) -> Result<Self> {
+        let facts = match serde_json::to_value(facts)? {
+            Value::Object(facts) => facts,
+            _ => Map::new(),
+        };
+        Ok(Self { facts, ..self })
+    }
+}

@@ -1,0 +1,263 @@
+//! The view of a revision that an operation answers from, the selected files, and the page of the answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::ask::{Ask, FileSelection, Stale};
+use super::{ProvenanceOut, inside};
+use crate::model::{RepoPath, typed};
+use crate::query::{CursorKey, FileFilter, Sought, Source, Sources, Tests, likely, n_not_indexed};
+use crate::session::{Build, Hold, OpError, SeenView, ViewRequest};
+use crate::snapshot::{FileId, View};
+
+/// A question about the files of a revision.
+pub(crate) struct Question<'a> {
+    ask: &'a Ask<'a>,
+    /// The revision as it is now.
+    pub(crate) seen: Arc<SeenView>,
+    /// The selected files.
+    pub(crate) filter: FileFilter,
+    /// Where the answer continues, if the call says so.
+    pub(crate) after: Option<(u32, u32)>,
+    reference: String,
+    paths: Vec<String>,
+    /// Age of the view, if the present state is still being indexed.
+    old: Option<Duration>,
+    key: CursorKey,
+    /// True if files were indexed for this answer alone, so that no other answer can continue it.
+    is_for_once: bool,
+    /// Pauses the build until this is answered.
+    hold: Option<Hold>,
+}
+
+/// Selects what a [`Question`] is about.
+pub(crate) struct About<'a> {
+    /// The revision; the call's by default.
+    pub(crate) reference: Option<&'a str>,
+    /// The options that select files.
+    pub(crate) selection: &'a FileSelection,
+    /// Paths in ascending order, any of which suffices if the revision is not indexed.
+    pub(crate) files: &'a [RepoPath],
+    /// What happens if the revision is not indexed.
+    pub(crate) build: Build,
+    /// False for a part of an answer whose cursor belongs to something else.
+    pub(crate) has_cursor: bool,
+}
+
+impl<'a> About<'a> {
+    /// All files of the revision that match `selection`.
+    pub(crate) fn files(selection: &'a FileSelection) -> Self {
+        Self {
+            reference: None,
+            selection,
+            files: &[],
+            build: Build::Wait,
+            has_cursor: true,
+        }
+    }
+}
+
+impl<'a> Question<'a> {
+    /// Opens the view of the revision.
+    pub(crate) fn new(ask: &'a Ask<'a>, about: &About<'_>) -> Result<Self> {
+        let reference = about.reference.unwrap_or(&ask.common.reference);
+        let request = ViewRequest {
+            files: about.files,
+            build: about.build,
+            takes_last: ask.common.stale == Stale::Ignore,
+            ..ViewRequest::of(reference)
+        };
+        let (seen, old) = ask.session.view(request, &ask.ctx)?;
+        if let Some(job) = seen.building.as_ref().filter(|_| ask.common.stale == Stale::Error) {
+            return Err(OpError::new(
+                format!("this revision is still being indexed: {}", job.to_text()),
+                "ask again later, or with stale=warn for what can be told now",
+            )
+            .into());
+        }
+        let FileSelection { path, lang, tests } = about.selection;
+        let filter = FileFilter::new(&globs(ask, &seen, path), lang, tests.to_query())?;
+        let key = CursorKey::new(&seen.view, &ask.common.question);
+        let cursor = ask.common.cursor.as_deref().filter(|_| about.has_cursor);
+        let after = cursor.map(|cursor| key.read(cursor)).transpose()?;
+        Ok(Self {
+            ask,
+            seen,
+            filter,
+            after,
+            reference: reference.to_owned(),
+            paths: path.clone(),
+            old,
+            key,
+            is_for_once: false,
+            hold: None,
+        })
+    }
+
+    /// Returns the view.
+    pub(crate) fn view(&self) -> &View {
+        &self.seen.view
+    }
+
+    /// While the index is being built, indexes in memory the files that are likely to answer. Returns true if no other file can.
+    pub(crate) fn fill(&mut self, sought: &Sought) -> Result<bool> {
+        let (Some(job), Some(until)) = (&self.seen.building, self.ask.ctx.reading_ends()) else {
+            return Ok(true);
+        };
+        self.hold.get_or_insert_with(|| job.hold());
+        let workspace = &self.ask.session.workspace;
+        let found = likely(
+            &self.seen.view,
+            &workspace.repository,
+            sought,
+            &self.filter,
+            workspace.build_options().max_blob_bytes,
+            until,
+            self.ask.ctx.interrupt,
+        );
+        self.seen = self
+            .ask
+            .session
+            .with_files(&self.seen, &found.files, self.ask.ctx.interrupt)?;
+        self.is_for_once = !self.is_indexed();
+        Ok(found.is_all)
+    }
+
+    /// Returns the lines of a file around one of them.
+    pub(crate) fn text_around(&self, file: FileId, line: u32) -> Result<String> {
+        const LINES_BEFORE: u32 = 5;
+        const LINES: usize = 30;
+        let Source::Bytes(bytes) = self.sources().reader().read(file)? else {
+            return Ok(String::new());
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        let lines = text
+            .lines()
+            .skip(line.saturating_sub(LINES_BEFORE) as usize)
+            .take(LINES);
+        Ok(lines.collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Returns true if every file is indexed that can be.
+    pub(crate) fn is_indexed(&self) -> bool {
+        self.seen.building.is_none() || n_not_indexed(&self.seen.view) == 0
+    }
+
+    /// Returns the source of the files' bytes.
+    pub(crate) fn sources(&self) -> Sources<'_> {
+        Sources::new(&self.seen.view, &self.ask.session.workspace.repository).until(self.ask.ctx.interrupt)
+    }
+
+    /// Returns true if `path` is the path of a file.
+    pub(crate) fn is_path(&self, path: &str) -> bool {
+        self.seen.view.find_text(&typed(path)).is_some()
+    }
+
+    /// Returns the number of results of earlier pages.
+    pub(crate) fn n_before(&self) -> usize {
+        self.after.map_or(0, |(n_before, _)| n_before as usize)
+    }
+
+    /// Returns what cursors are bound to; `None` if another answer would not come from the same files.
+    pub(crate) fn key(&self) -> Option<CursorKey> {
+        (!self.is_for_once).then_some(self.key)
+    }
+
+    /// Fails while files are not indexed.
+    pub(crate) fn needs_index(&self, what: &str, hint: &str, retry: Option<Value>) -> Result<()> {
+        let Some(job) = self.seen.building.as_ref().filter(|_| !self.is_indexed()) else {
+            return Ok(());
+        };
+        let error = OpError::new(format!("{what}, the index is being built: {}", job.to_text()), hint);
+        Err(OpError { retry, ..error }.into())
+    }
+
+    /// Returns the provenance of an answer that depends on the index.
+    pub(crate) fn provenance(&self) -> ProvenanceOut {
+        let mut provenance = self.provenance_of_files();
+        let n_missing = n_not_indexed(&self.seen.view);
+        if let Some(job) = self.seen.building.as_ref().filter(|_| n_missing > 0) {
+            provenance.also_incomplete(format!(
+                "this revision is being indexed ({}, {:.0} s so far): {n_missing} of {} files are not indexed yet; ask again for the full \
+                 answer",
+                job.to_text(),
+                job.advance().elapsed.as_secs_f64(),
+                self.seen.view.n_files()
+            ));
+        }
+        provenance
+    }
+
+    /// Returns the provenance of an answer for which the files suffice.
+    pub(crate) fn provenance_of_files(&self) -> ProvenanceOut {
+        let mut provenance = ProvenanceOut::of(&self.seen.view);
+        if self.seen.is_listed {
+            provenance.still_building();
+        }
+        if let Some(note) = self.seen.note {
+            provenance.also_note(note.to_owned());
+        }
+        if let Some(old) = self.old {
+            provenance.also_incomplete(format!(
+                "told is the state of {:.0} s ago; the present one is still being indexed",
+                old.as_secs_f64()
+            ));
+        }
+        provenance
+    }
+
+    /// Explains an empty answer if no file matches the given paths.
+    pub(crate) fn why_nothing(&self) -> Result<Option<String>> {
+        if self.paths.is_empty() {
+            return Ok(None);
+        }
+        let filter = FileFilter::new(&globs(self.ask, &self.seen, &self.paths), &[], Tests::Any)?;
+        let view = &self.seen.view;
+        let is_there = view.files().any(|(id, _)| filter.passes(view, id));
+        Ok((!is_there).then(|| {
+            let paths = self.paths.join(", ");
+            format!(
+                "no file of {} matches path {paths}; outline view=tree shows what there is",
+                self.reference
+            )
+        }))
+    }
+}
+
+/// Patterns from the root of the repository, however they were written. The path of a file is not a pattern.
+fn globs(ask: &Ask<'_>, seen: &SeenView, paths: &[String]) -> Vec<String> {
+    let glob = |path: &str| {
+        let path = inside(&ask.session.workspace, path);
+        match seen.view.find_text(&path) {
+            Some(_) => literal(&path),
+            None => path.into_owned(),
+        }
+    };
+    let both = |path: &String| match path.strip_prefix('!') {
+        Some(path) => format!("!{}", glob(path)),
+        None => glob(path),
+    };
+    paths.iter().map(both).collect()
+}
+
+/// A pattern that matches a path alone.
+fn literal(path: &str) -> String {
+    let mut pattern = String::with_capacity(path.len());
+    for letter in path.chars() {
+        if "*?[]{}\\!".contains(letter) {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    pattern
+}
+
+/// Returns the provenance of an answer that is not about files; `None` outside a repository.
+pub(crate) fn beside(ask: &Ask<'_>) -> Option<ProvenanceOut> {
+    let reference = ask.session.checked(&ask.common.reference).ok()?;
+    let target = ask.session.workspace.target(reference).ok()?;
+    Some(ProvenanceOut::beside(&ask.session.workspace, reference, target))
+}

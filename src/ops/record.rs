@@ -1,0 +1,119 @@
+//! The recorded commits that a question about the past is answered from; recorded in the background if they are missing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::ask::{Ask, FileSelection};
+use super::question::{About, Question};
+use super::{Named, ProvenanceOut, Targets, named};
+use crate::history::Reading;
+use crate::ingest::Stage;
+use crate::query::Sought;
+use crate::session::{Job, OpenedHistory, Uncommitted};
+
+/// The past of a revision as far as it is recorded.
+pub(crate) struct Past<'a> {
+    ask: &'a Ask<'a>,
+    /// The record.
+    pub(crate) opened: OpenedHistory,
+    /// Changes that are not committed.
+    pub(crate) uncommitted: Vec<Uncommitted>,
+    /// The revision, as it is reported.
+    pub(crate) reference: String,
+    /// The job that records the rest.
+    pub(crate) recording: Option<Arc<Job>>,
+}
+
+impl<'a> Past<'a> {
+    /// Opens the record, waiting for at most `patience` for missing commits if the call has a time limit.
+    pub(crate) fn of(ask: &'a Ask<'a>, patience: Duration) -> Result<Self> {
+        let (opened, recording) = ask.session.history(&ask.common.reference, patience, &ask.ctx)?;
+        let reference = ask.session.checked(&ask.common.reference)?;
+        Ok(Self {
+            ask,
+            opened,
+            uncommitted: ask.session.uncommitted(reference, ask.ctx.interrupt)?,
+            reference: reference.to_owned(),
+            recording,
+        })
+    }
+
+    /// Calls `answer` with what is needed to find a target.
+    pub(crate) fn with_targets<T>(&self, answer: impl FnOnce(&Targets<'_>) -> Result<T>) -> Result<T> {
+        let ctx = &self.ask.ctx;
+        let answered = answer(&Targets {
+            workspace: &self.ask.session.workspace,
+            opened: &self.opened,
+            uncommitted: &self.uncommitted,
+            reference: &self.reference,
+            definitions: &|name| meant(self.ask, name),
+            visibility: self.ask.session.visibility,
+            reading: Reading {
+                deadline: ctx.reading_ends(),
+                interrupt: ctx.interrupt,
+                begin: &|n_changes| ctx.progress.begin(Stage::Tracing, n_changes),
+                advance: &|| ctx.progress.advance(0),
+            },
+        });
+        ctx.progress.end();
+        answered
+    }
+
+    /// Returns the provenance of an answer.
+    pub(crate) fn provenance(&self, incomplete: Vec<String>) -> ProvenanceOut {
+        let (target, n_dirty) = (self.opened.target, self.uncommitted.len());
+        ProvenanceOut::without_view(
+            &self.ask.session.workspace,
+            &self.reference,
+            target,
+            n_dirty,
+            incomplete,
+        )
+    }
+
+    /// Returns everything that an answer depends on.
+    pub(crate) fn state(&self) -> impl std::fmt::Debug {
+        (self.opened.target, self.opened.tip, &self.uncommitted)
+    }
+
+    /// Describes what is missing from the record.
+    pub(crate) fn gap(&self) -> Result<Option<String>> {
+        let Some(job) = &self.recording else { return Ok(None) };
+        let progress = job.advance().to_text();
+        let until = match self.opened.tip {
+            Some(tip) => format!(
+                "told is what was until commit {}",
+                self.opened.history.id(tip)?.0.short(12)
+            ),
+            None => "nothing is known yet".to_owned(),
+        };
+        Ok(Some(format!(
+            "commits are being recorded ({progress}): {until}; ask again for the rest"
+        )))
+    }
+}
+
+/// Returns the definitions that a name means at the revision of a call.
+fn meant(ask: &Ask<'_>, name: &str) -> Result<Named> {
+    let selection = FileSelection::default();
+    let about = About {
+        has_cursor: false,
+        ..About::files(&selection)
+    };
+    let mut question = Question::new(ask, &about)?;
+    let bare = name
+        .rsplit(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
+        .next();
+    let has_all = question.fill(&Sought {
+        name: bare.map(str::to_owned),
+        ..Sought::default()
+    })?;
+    let (found, near) = named(&ask.session.workspace, question.view(), name)?;
+    if !has_all || found.is_empty() {
+        let hint = "name a path, or path#name, or ask again in a while";
+        question.needs_index("what the name means is not known yet", hint, None)?;
+    }
+    Ok((found, near))
+}

@@ -1,0 +1,120 @@
+//! Where rows are written: text in named styles, which the command line shows in colours and MCP leaves out.
+
+/// The role of a piece of text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// No particular role.
+    #[default]
+    Plain,
+    /// A path.
+    Path,
+    /// A name.
+    Name,
+    /// A number, date or other fact beside the point.
+    Fact,
+    /// Text that matched.
+    Match,
+    /// An added line.
+    Added,
+    /// A removed line.
+    Removed,
+}
+
+/// Receives text.
+pub(crate) trait Sink {
+    /// Adds text to the current line.
+    fn span(&mut self, style: Style, text: &str);
+
+    /// Ends the current line.
+    fn end(&mut self);
+}
+
+impl dyn Sink + '_ {
+    /// Adds a line of plain text.
+    pub(crate) fn line(&mut self, text: &str) {
+        self.span(Style::Plain, text);
+        self.end();
+    }
+
+    /// Adds plain text to the current line.
+    pub(crate) fn plain(&mut self, text: &str) {
+        self.span(Style::Plain, text);
+    }
+
+    /// Adds each line of `text`.
+    pub(crate) fn text(&mut self, text: &str) {
+        text.lines().for_each(|line| self.line(line));
+    }
+
+    /// Adds each line of `text` with its number, counted from `first`.
+    pub(crate) fn numbered(&mut self, first: u32, text: &str) {
+        for (line, number) in text.lines().zip(first..) {
+            self.span(Style::Fact, &format!("{number:>6} "));
+            self.line(line);
+        }
+    }
+
+    /// Adds a unified difference.
+    pub(crate) fn diff(&mut self, diff: &str) {
+        for line in diff.lines() {
+            let style = match line.as_bytes().first() {
+                Some(b'+') => Style::Added,
+                Some(b'-') => Style::Removed,
+                Some(b'@') => Style::Fact,
+                _ => Style::Plain,
+            };
+            self.span(style, line);
+            self.end();
+        }
+    }
+}
+
+/// Text that was written before its place was known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Recorded {
+    /// `None` ends a line.
+    spans: Vec<Option<(Style, String)>>,
+}
+
+impl Recorded {
+    /// Records what `write` writes.
+    pub(crate) fn of(write: impl FnOnce(&mut dyn Sink)) -> Self {
+        let mut recorded = Self::default();
+        write(&mut recorded);
+        recorded
+    }
+
+    /// Writes the text to another sink.
+    pub(crate) fn replay(&self, out: &mut dyn Sink) {
+        for span in &self.spans {
+            match span {
+                Some((style, text)) => out.span(*style, text),
+                None => out.end(),
+            }
+        }
+    }
+}
+
+impl Sink for Recorded {
+    fn span(&mut self, style: Style, text: &str) {
+        self.spans.push(Some((style, text.to_owned())));
+    }
+
+    fn end(&mut self) {
+        self.spans.push(None);
+    }
+}
+
+/// Text without styles, as it is.
+#[derive(Debug, Default)]
+pub(crate) struct PlainText(pub(crate) String);
+
+impl Sink for PlainText {
+    fn span(&mut self, _: Style, text: &str) {
+        self.0.push_str(text);
+    }
+
+    fn end(&mut self) {
+        self.0.push('\n');
+    }
+}

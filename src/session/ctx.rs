@@ -1,0 +1,75 @@
+//! The circumstances of one call: progress, interruption and time limits.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::jobs::Advance;
+use crate::ingest::Progress;
+
+/// Time after the start of a call that it waits for an index. The rest of ten seconds is for an answer without the index on a busy
+/// machine.
+const BUILD_TIME: Duration = Duration::from_millis(4_500);
+/// Time after the start of a call in which it reads files that are not indexed yet.
+const READING_TIME: Duration = Duration::from_millis(5_700);
+/// Time that a call reads files, however long it waited before.
+const MIN_READING_TIME: Duration = Duration::from_millis(500);
+
+/// The circumstances of one call.
+#[derive(Clone, Copy)]
+pub(crate) struct Ctx<'a> {
+    /// Receives the progress of long work.
+    pub(crate) progress: &'a dyn Progress,
+    /// Set to stop the call.
+    pub(crate) interrupt: &'a AtomicBool,
+    /// The start of the call.
+    pub(crate) began: Instant,
+    /// Time limits; without them the call runs until it is done.
+    pub(crate) limits: Option<Limits<'a>>,
+}
+
+/// What a call with a time limit needs to wait for work in other threads.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits<'a> {
+    /// Runs a closure that only waits, letting another call run meanwhile.
+    pub(crate) pause: &'a dyn Fn(&mut dyn FnMut()),
+    /// Receives the state of a build that the call waits for.
+    pub(crate) waiting: &'a (dyn Fn(Advance) + Sync),
+}
+
+impl<'a> Ctx<'a> {
+    /// A call without time limits.
+    pub(crate) fn unlimited(progress: &'a dyn Progress, interrupt: &'a AtomicBool) -> Self {
+        Self {
+            progress,
+            interrupt,
+            began: Instant::now(),
+            limits: None,
+        }
+    }
+
+    /// Returns true if the caller no longer waits.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed)
+    }
+
+    /// Returns the time left to wait for an index; `None` without time limits.
+    pub(crate) fn build_time(&self) -> Option<Duration> {
+        self.limits.map(|_| BUILD_TIME.saturating_sub(self.began.elapsed()))
+    }
+
+    /// Returns the time at which to stop reading files that are not indexed yet; `None` without time limits.
+    pub(crate) fn reading_ends(&self) -> Option<Instant> {
+        self.limits
+            .map(|_| (self.began + READING_TIME).max(Instant::now() + MIN_READING_TIME))
+    }
+
+    /// Runs `wait`, which only waits, letting another call run meanwhile.
+    pub(crate) fn pause<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let Some(limits) = self.limits else {
+            return wait();
+        };
+        let (mut wait, mut waited) = (Some(wait), None);
+        (limits.pause)(&mut || waited = wait.take().map(|wait| wait()));
+        waited.expect("pause runs the closure once")
+    }
+}

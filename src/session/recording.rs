@@ -1,0 +1,115 @@
+//! The recorded history of a session: opened, and recorded in the background if it is missing.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::ctx::Ctx;
+use super::error::OpError;
+use super::history::{OpenedHistory, Uncommitted};
+use super::jobs::{End, Job, Made, Task};
+use super::session::Session;
+use super::workspace::{Keeping, Workspace};
+use super::writing::is_read_only;
+use crate::history::History;
+use crate::ingest::Target;
+
+impl Session {
+    /// Opens the record of a revision. Without a time limit it is complete; else missing commits are waited for at most
+    /// `patience`, and the job that records the rest is returned.
+    pub(crate) fn history(
+        &self,
+        reference: &str,
+        patience: Duration,
+        ctx: &Ctx<'_>,
+    ) -> Result<(OpenedHistory, Option<Arc<Job>>)> {
+        let reference = self.checked(reference)?;
+        if ctx.limits.is_none() {
+            return Ok((self.workspace.history(reference, ctx.progress, ctx.interrupt)?, None));
+        }
+        let open = || {
+            self.workspace
+                .recorded_history(reference, locked(&self.records).as_ref())
+        };
+        let opened = open()?;
+        let Some(target) = opened.target.filter(|_| !is_whole(&opened)) else {
+            return Ok((opened, None));
+        };
+        let (job, _) = self.record(Task::Record, reference, target);
+        let recording = match job.wait_as(patience, ctx) {
+            Some(End::Failed(error)) => return Err(OpError::new(error, "status with op=health says more").into()),
+            Some(End::Done(_)) => None,
+            Some(End::Stopped) | None => Some(job),
+        };
+        let opened = open()?;
+        let recording = recording.filter(|_| !is_whole(&opened));
+        Ok((opened, recording))
+    }
+
+    /// Returns what differs from the commit that is checked out.
+    pub(crate) fn uncommitted(
+        &self,
+        reference: &str,
+        interrupt: &std::sync::atomic::AtomicBool,
+    ) -> Result<Vec<Uncommitted>> {
+        match reference {
+            "WORKTREE" => Ok(Uncommitted::of(self.work_tree_changes(interrupt)?.as_ref().clone())),
+            reference => self.workspace.uncommitted(reference, interrupt),
+        }
+    }
+}
+
+fn is_whole(opened: &OpenedHistory) -> bool {
+    let commit = opened.target.and_then(|target| target.commit);
+    commit.is_none_or(|commit| opened.history.number(commit).is_some())
+}
+
+fn locked(records: &Mutex<Option<History>>) -> std::sync::MutexGuard<'_, Option<History>> {
+    records.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Session {
+    /// Records in the background what a commit reaches, made searchable if that is the task; whether that was begun by this call.
+    pub(crate) fn record(&self, task: Task, reference: &str, target: Target) -> (Arc<Job>, bool) {
+        let workspace = Arc::clone(&self.workspace);
+        let records = Arc::clone(&self.records);
+        let run = move |job: &Job| record(&workspace, &records, job);
+        self.jobs.ensure(task, reference, target, run)
+    }
+}
+
+/// Records into the sidecar where that is allowed and possible, else into memory.
+fn record(workspace: &Workspace, records: &Mutex<Option<History>>, job: &Job) -> Result<Made> {
+    let Some(commit) = job.target.commit else {
+        return Ok(Made::Records(Default::default()));
+    };
+    if workspace.keeping() == Keeping::Sidecar {
+        let recorded = match job.task {
+            Task::Searchable => workspace
+                .record_history(&[commit], job, &job.interrupt)
+                .and_then(|outcome| {
+                    workspace.index_past(None, job, &job.interrupt)?;
+                    Ok(outcome)
+                }),
+            Task::Trace => workspace.record_history(&[commit], job, &job.interrupt),
+            Task::Record | Task::Index => workspace.record_commits(&[commit], job, &job.interrupt),
+        };
+        match recorded {
+            Err(error) if is_read_only(&error) => {}
+            Ok(recorded) if job.task == Task::Trace => {
+                let traced = workspace.trace_history(job, &job.interrupt)?;
+                workspace.index_past(None, job, &job.interrupt)?;
+                return Ok(Made::Traced(recorded, traced));
+            }
+            ended => return ended.map(Made::Records),
+        }
+    }
+    let known = workspace.records_in_memory(commit, &job.interrupt)?;
+    let outcome = crate::ingest::RecordOutcome {
+        n_commits: known.n_commits(),
+        ..Default::default()
+    };
+    *locked(records) = Some(known);
+    Ok(Made::Records(outcome))
+}
