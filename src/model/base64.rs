@@ -1,6 +1,6 @@
-//! Bytes written as letters.
+//! Decodes base64.
 
-/// The bytes of a text in base64 (RFC 4648, section 4), whose padding may be left out; `None` if it is none.
+/// Decodes base64 (RFC 4648, section 4) with optional padding. Returns `None` if the text is invalid.
 pub fn from_base64(text: &str) -> Option<Vec<u8>> {
     let text = text.trim_end_matches('=').as_bytes();
     let mut bytes = Vec::with_capacity(text.len() * 3 / 4);

@@ -1,6 +1,6 @@
-//! What an error says.
+//! Formats errors.
 
-/// An error with its causes on one line.
+/// Returns an error and its causes on one line.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |told, cause| format!("{told}: {cause}"))

@@ -11,7 +11,7 @@ pub struct Oid {
     len: u8,
 }
 
-/// Why text or bytes are not an object id.
+/// An error from converting text or bytes to an object id.
 #[derive(Debug, thiserror::Error)]
 pub enum OidError {
     /// Neither 20 nor 32 bytes.
@@ -23,7 +23,7 @@ pub enum OidError {
 }
 
 impl Oid {
-    /// Takes the raw bytes of an id, 20 or 32 of them.
+    /// Converts the raw bytes of an id, 20 or 32.
     pub fn from_bytes(raw: &[u8]) -> Result<Self, OidError> {
         if raw.len() != 20 && raw.len() != 32 {
             return Err(OidError::Length(raw.len()));
@@ -51,12 +51,12 @@ impl Oid {
         Self::from_bytes(&raw)
     }
 
-    /// The raw bytes, 20 or 32 of them.
+    /// Returns the raw bytes, 20 or 32.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
 
-    /// Whether the id, as it is printed, begins with `digits`.
+    /// Returns true if the id in lower-case hex begins with `digits`.
     pub fn begins_with_hex(&self, digits: &str) -> bool {
         let nibble = |at: usize| {
             let byte = self.as_bytes().get(at / 2)?;
@@ -65,7 +65,7 @@ impl Oid {
         digits.chars().enumerate().all(|(at, digit)| nibble(at) == Some(digit))
     }
 
-    /// The first `n_digits` hexadecimal digits, for people.
+    /// Returns the first `n_digits` hexadecimal digits, for display.
     pub fn short(&self, n_digits: usize) -> String {
         let mut hex = self.to_string();
         hex.truncate(n_digits);
@@ -100,21 +100,22 @@ macro_rules! oid_newtype {
 }
 
 oid_newtype!(
-    /// Names the bytes of one file version.
+    /// Identifies the bytes of one file version.
     BlobId
 );
 oid_newtype!(
-    /// Names one directory version, the root tree of a commit included.
+    /// Identifies one directory version, or the root tree of a commit.
     TreeId
 );
 oid_newtype!(
-    /// Names one commit.
+    /// Identifies one commit.
     CommitId
 );
 
-/// Names a distinct chunk text with its language, kind, container and symbol: the first 16 bytes of their BLAKE3 hash.
+/// Identifies a distinct chunk text with its language, kind, container and symbol: the first 16 bytes of their BLAKE3
+/// hash.
 ///
-/// Two blobs that share a function share its key, and so its document and its vector.
+/// Two blobs that contain the same function share its key, and thus its document and its vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChunkKey(pub [u8; 16]);
 

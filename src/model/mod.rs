@@ -1,6 +1,7 @@
-//! Shared nouns of the program: ids, paths, spans, languages. No input or output.
+//! Shared types: ids, paths, spans, languages. No I/O.
 //!
-//! Only what three rooms name, or two that may not name one another, lives here; a type with one producer stays with its producer.
+//! A type belongs here only if at least three modules use it, or two that may not import one another. A type with one
+//! producer belongs to its producer.
 
 mod base64;
 mod chain;

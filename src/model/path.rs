@@ -1,16 +1,16 @@
-//! Paths as git keeps them: bytes, relative to the root of the tree, `/` between components; and how they are written as text.
+//! Paths as git stores them (bytes, relative to the root of the tree, with `/` between components) and their text form.
 //!
-//! Output has [`quoted`] paths. Text that a person or program gives goes through [`typed`], which reads quoted paths; until it meets the
-//! bytes of a path it is text in which stand-ins take the place of bytes that are not UTF-8.
+//! Paths are [`quoted`] in output. Input goes through [`typed`], which decodes quoted paths. The result is text in
+//! which stand-in characters replace bytes that are not UTF-8; it is converted to bytes when compared with a path.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use bstr::{BString, ByteSlice};
 
-/// The stand-in of the byte 0; that of another byte lies so much above it. No character is assigned there.
+/// The stand-in for byte 0; that for byte n is n code points higher. No character is assigned there.
 const FIRST_STAND_IN: u32 = 0xF_0000;
-/// Escapes of single characters, as C has them.
+/// Escape sequences of single characters in C.
 const ESCAPES: [(u8, u8); 9] = [
     (b'"', b'"'),
     (b'\\', b'\\'),
@@ -23,9 +23,9 @@ const ESCAPES: [(u8, u8); 9] = [
     (b'r', b'\r'),
 ];
 
-/// Writes a path as text. One that is not UTF-8, holds control characters or begins with a quotation mark is put in quotation marks, with
-/// escapes as in C, so that no two paths look alike.
-/// Source: `quote_c_style` in git's `quote.c`; as with `core.quotePath=false` other characters stay as they are.
+/// Returns the text form of a path. A path that is not UTF-8, contains control characters or begins with a quotation
+/// mark is quoted, with C escapes, so that different paths never look the same.
+/// Source: `quote_c_style` in git's `quote.c`. As with `core.quotePath=false`, other characters are unchanged.
 pub fn quoted(path: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = path.to_str()
         && !text.starts_with('"')
@@ -54,7 +54,8 @@ fn push_octal(text: &mut String, byte: u8) {
     text.push_str(&format!("\\{byte:03o}"));
 }
 
-/// The bytes of a quoted path at the beginning of a text, and the rest of the text; `None` if there is none.
+/// Decodes a quoted path at the start of a text. Returns its bytes and the rest of the text, or `None` if there is no
+/// quoted path.
 fn unquoted(text: &str) -> Option<(Vec<u8>, &str)> {
     let mut path = Vec::new();
     let mut rest = text.strip_prefix('"')?.as_bytes();
@@ -78,11 +79,11 @@ fn unquoted(text: &str) -> Option<(Vec<u8>, &str)> {
             byte => path.push(byte),
         }
     }
-    // The quotation mark is a character of its own.
+    // The quotation mark is ASCII, so this is a character boundary.
     Some((path, &text[text.len() - rest.len()..]))
 }
 
-/// Text that holds a path as it was given, perhaps with more behind it, such as a line: a quoted path at its beginning is read.
+/// Decodes a quoted path at the start of input text. More text, such as a line number, may follow the path.
 pub fn typed(text: &str) -> Cow<'_, str> {
     match unquoted(text) {
         Some((path, rest)) => Cow::Owned(with_stand_ins(&path).into_owned() + rest),
@@ -90,7 +91,7 @@ pub fn typed(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The bytes as text, with a stand-in for each that is not UTF-8.
+/// Converts bytes to text, with a stand-in for each byte that is not UTF-8.
 pub fn with_stand_ins(path: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = path.to_str() {
         return Cow::Borrowed(text);
@@ -104,7 +105,7 @@ pub fn with_stand_ins(path: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// The bytes that a text means: those of its characters, and those that stand-ins stand for.
+/// Converts text to bytes, replacing stand-ins with the original bytes.
 pub fn without_stand_ins(text: &str) -> Cow<'_, [u8]> {
     let byte = |letter: char| u8::try_from(u32::from(letter).checked_sub(FIRST_STAND_IN)?).ok();
     if !text.contains(|letter| byte(letter).is_some()) {
@@ -120,27 +121,27 @@ pub fn without_stand_ins(text: &str) -> Cow<'_, [u8]> {
     Cow::Owned(path)
 }
 
-/// A path inside a tree. Bytes, not text: git allows any but NUL.
+/// A path inside a tree. Bytes, not text: git allows all except NUL.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RepoPath(BString);
 
 impl RepoPath {
-    /// Takes the bytes of a path as a tree or an index holds them.
+    /// Wraps the bytes of a path in a tree or an index.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Self(BString::from(bytes.into()))
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The path as text, [`quoted`] where it has to be.
+    /// Returns the path as text, [`quoted`] if necessary.
     pub fn to_text(&self) -> Cow<'_, str> {
         quoted(&self.0)
     }
 
-    /// The part after the last `/`.
+    /// Returns the part after the last `/`.
     pub fn file_name(&self) -> &[u8] {
         match self.0.rfind_byte(b'/') {
             Some(slash) => &self.0[slash + 1..],

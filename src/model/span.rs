@@ -1,8 +1,8 @@
-//! Byte ranges: the only kind of position that is kept.
+//! Byte ranges, the only kind of position that is stored.
 
 use std::ops::Range;
 
-/// A half-open range of bytes within one blob. Blobs over 4 GiB are never indexed, so `u32` holds.
+/// A half-open range of bytes within one blob. `u32` suffices, because blobs over 4 GiB are never indexed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteRange {
     /// The first byte.
@@ -12,28 +12,28 @@ pub struct ByteRange {
 }
 
 impl ByteRange {
-    /// The range from `start` up to, without, `end`.
+    /// Creates the range from `start` up to, but not including, `end`.
     pub fn new(start: u32, end: u32) -> Self {
         debug_assert!(start <= end, "{start}..{end}");
         Self { start, end }
     }
 
-    /// How many bytes it covers.
+    /// The number of bytes.
     pub fn len(self) -> usize {
         (self.end - self.start) as usize
     }
 
-    /// Whether it covers nothing.
+    /// Returns true if the range is empty.
     pub fn is_empty(self) -> bool {
         self.start == self.end
     }
 
-    /// Whether `other` lies inside.
+    /// Returns true if `other` is inside this range.
     pub fn contains(self, other: Self) -> bool {
         self.start <= other.start && other.end <= self.end
     }
 
-    /// For indexing a slice.
+    /// Converts the range to index a slice.
     pub fn as_usize(self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
