@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all.
+//! Writes files atomically.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -13,16 +13,17 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use super::beneath::{EntryKind, Folder, Owners};
 use super::failpoint;
 
-/// Files being written begin with this; a killed writer leaves them behind.
+/// Prefix of files being written. A killed writer leaves them behind.
 pub(super) const TEMPORARY_PREFIX: &str = ".writing-";
 
-/// Writes `bytes` to `path`: a temporary file in the same folder, flushed to disk, renamed, the folder flushed.
+/// Writes `bytes` to `path` atomically: writes a temporary file in the same directory, flushes it, renames it and
+/// flushes the directory.
 ///
-/// A reader sees the old content or the new, never a mixture; after a crash likewise. Who could read the old file can read the
-/// new one: it gets its mode, and its owner if we may give it away. A link is replaced.
+/// A reader sees either the old content or the new, also after a crash. The new file keeps the mode of the old one, and
+/// its owner if permitted, so that the same users can read it. A symbolic link is replaced.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a file needs a folder"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not the path of a file"));
     };
     let folder = File::open(folder)?;
     let old = match rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -33,7 +34,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_like(folder.as_fd(), name, bytes, old.as_ref())
 }
 
-/// [`write_atomic`] for a file of an opened folder, wherever that has been moved to meanwhile, with the mode of a new file.
+/// Like [`write_atomic`], for a file in an open directory, which may have been moved, with the mode of a new file.
 pub(super) fn write_in(folder: BorrowedFd<'_>, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
     write_like(folder, name, bytes, None)
 }
@@ -57,7 +58,8 @@ fn write_like(folder: BorrowedFd<'_>, name: &OsStr, bytes: &[u8], old: Option<&S
         Ok(rustix::fs::renameat(folder, &temporary, folder, name)?)
     };
     if let Err(error) = write() {
-        // On a full disk it would take the room of what is tried next; who writes next would remove it otherwise.
+        // On a full disk it would take the space that the next attempt needs. Otherwise the next writer would remove
+        // it.
         let _ = rustix::fs::unlinkat(folder, &temporary, AtFlags::empty());
         return Err(error);
     }
@@ -66,25 +68,26 @@ fn write_like(folder: BorrowedFd<'_>, name: &OsStr, bytes: &[u8], old: Option<&S
     step("done")
 }
 
-/// A file of an opened folder that has no name any more.
+/// Creates a file without a name in an open directory.
 pub(super) fn nameless_in(folder: BorrowedFd<'_>) -> io::Result<File> {
     let (temporary, file) = create_temporary(folder)?;
     rustix::fs::unlinkat(folder, &temporary, AtFlags::empty())?;
     Ok(file)
 }
 
-/// Removes what killed writers left in the folder at `path`. Only the holder of the writer lock may call it.
+/// Removes temporary files of killed writers in the directory at `path`. Only the holder of the writer lock may call
+/// this.
 pub fn remove_stale_temporaries(path: &Path) -> io::Result<()> {
     remove_stale_in(&Folder::open(path, Owners::us_and(None))?)
 }
 
-/// [`remove_stale_temporaries`] of an opened folder.
+/// Like [`remove_stale_temporaries`], for an open directory.
 pub(super) fn remove_stale_in(folder: &Folder) -> io::Result<()> {
     for entry in folder.entries()? {
         if entry.kind != EntryKind::Folder && entry.name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes()) {
             failpoint::hit("temporary.before_remove")?;
             match folder.remove_file(&entry.name) {
-                // Who makes the folder at the same time holds no lock, and has just renamed it.
+                // A process that is creating the sidecar holds no lock, and has just renamed the file.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 removed => removed?,
             }
@@ -94,8 +97,8 @@ pub(super) fn remove_stale_in(folder: &Folder) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives a new file the owner and the mode of the one that it replaces. That of another user stays ours where we may not give
-/// it away, as with any editor.
+/// Sets the owner and the mode of a new file to those of the file it replaces. If the owner cannot be changed, it stays
+/// the current user, as with any editor.
 fn make_like(file: &File, old: &Stat) -> io::Result<()> {
     let new = rustix::fs::fstat(file)?;
     if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid) {
@@ -107,7 +110,7 @@ fn make_like(file: &File, old: &Stat) -> io::Result<()> {
     Ok(rustix::fs::fchmod(file, mode)?)
 }
 
-/// A new file as any program makes it, so that whoever may use the repository may use it; under a name that nobody has.
+/// Creates a file with a random name and the usual mode, so that other users of the repository can read it.
 fn create_temporary(folder: BorrowedFd<'_>) -> io::Result<(String, File)> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     loop {

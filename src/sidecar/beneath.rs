@@ -1,8 +1,8 @@
-//! Reaching the files of the sidecar without ever leaving its folder.
+//! Accesses the files of the sidecar without ever leaving its directory.
 //!
-//! The folder is opened once; everything in it is opened relative to that handle, step by step, and never through a link. So
-//! neither a link that stands there, nor one that is put in the folder's place during a run, leads anywhere else. What is not
-//! a regular file is not waited for: a named pipe without a writer would hang a reader.
+//! The directory is opened once. Everything in it is opened relative to that handle, step by step, and never through a
+//! link, so neither a link in it, nor one that replaces the directory during a run, leads elsewhere. Only regular files
+//! are read: a named pipe without a writer would block.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,18 +16,18 @@ use rustix::fs::{
     Access, AtFlags, Dir, FileType, Mode, OFlags, Stat, StatVfsMountFlags, Timespec, Timestamps, UTIME_OMIT,
 };
 
-/// Users whose files are taken for ours.
+/// Users whose files are trusted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owners {
     us: u32,
     other: Option<u32>,
 }
 
-/// Could change every file and every program on this machine anyway.
+/// Can change every file and every program on this machine anyway.
 const ROOT: u32 = 0;
 
 impl Owners {
-    /// This process, the machine's administrator, and perhaps one more.
+    /// Returns the current user, root, and optionally one more.
     pub(super) fn us_and(other: Option<u32>) -> Self {
         let us = rustix::process::geteuid().as_raw();
         Self { us, other }
@@ -38,33 +38,33 @@ impl Owners {
     }
 }
 
-/// What stands under a name.
+/// The type of a directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A regular file.
     File,
-    /// A folder.
+    /// A directory.
     Folder,
     /// A symbolic link.
     Link,
-    /// A named pipe, a device, a socket.
+    /// A named pipe, device or socket.
     Other,
 }
 
-/// Something in a folder.
+/// A directory entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name within the folder.
+    /// The name within the directory.
     pub name: OsString,
-    /// What it is; a link is not followed.
+    /// The type; links are not followed.
     pub kind: EntryKind,
-    /// In bytes.
+    /// Length in bytes.
     pub length: u64,
-    /// When it was last changed.
+    /// Modification time.
     pub modified: SystemTime,
 }
 
-/// An opened folder.
+/// An open directory.
 #[derive(Debug)]
 pub(super) struct Folder {
     fd: OwnedFd,
@@ -72,20 +72,20 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Opens the folder at `path`; the last name may not be a link.
+    /// Opens the directory at `path`. The last component may not be a link.
     pub(super) fn open(path: &Path, owners: Owners) -> io::Result<Self> {
         let fd = rustix::fs::open(path, FOLDER, Mode::empty())?;
         Ok(Self { fd, owners })
     }
 
-    /// Opens a folder in this one.
+    /// Opens a subdirectory.
     pub(super) fn folder(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
         let fd = rustix::fs::openat(&self.fd, name.as_ref(), FOLDER, Mode::empty())?;
         let owners = self.owners;
         Ok(Self { fd, owners })
     }
 
-    /// Makes a folder in this one if it is not there.
+    /// Creates a subdirectory if it does not exist.
     pub(super) fn make_folder(&self, name: &str) -> io::Result<()> {
         match rustix::fs::mkdirat(&self.fd, name, Mode::from_raw_mode(0o777)) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
@@ -93,10 +93,10 @@ impl Folder {
         }
     }
 
-    /// Opens a regular file that belongs to one of the owners, for reading.
+    /// Opens a regular file for reading. It must belong to one of the owners.
     pub(super) fn file(&self, name: &OsStr) -> io::Result<File> {
         if name.as_bytes().contains(&b'/') {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not the name of a file"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file name"));
         }
         self.checked(rustix::fs::openat(
             &self.fd,
@@ -106,7 +106,7 @@ impl Folder {
         )?)
     }
 
-    /// Opens a file for locking, making it if it is not there. It is not written to.
+    /// Opens a file for locking, creating it if it does not exist. Its content is not used.
     pub(super) fn lock_file(&self, name: &str) -> io::Result<File> {
         let mode = Mode::from_raw_mode(0o666);
         self.checked(rustix::fs::openat(
@@ -117,7 +117,7 @@ impl Folder {
         )?)
     }
 
-    /// What stands under a name; `None` for nothing.
+    /// Returns the entry with this name, if it exists.
     pub(super) fn entry(&self, name: &OsStr) -> io::Result<Option<Entry>> {
         match rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(entry_of(name.to_owned(), &stat))),
@@ -126,7 +126,7 @@ impl Folder {
         }
     }
 
-    /// Everything in it, in the order of names.
+    /// Returns all entries, sorted by name.
     pub(super) fn entries(&self) -> io::Result<Vec<Entry>> {
         let mut entries = Vec::new();
         for found in Dir::read_from(&self.fd)? {
@@ -134,19 +134,19 @@ impl Folder {
             if matches!(name.as_bytes(), b"." | b"..") {
                 continue;
             }
-            // What has gone since its name was read is not there.
+            // An entry removed since its name was read is skipped.
             entries.extend(self.entry(&name)?);
         }
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
     }
 
-    /// Takes a name away; what it stands for is not followed.
+    /// Removes a file or link; a link is not followed.
     pub(super) fn remove_file(&self, name: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::unlinkat(&self.fd, name, AtFlags::empty())?)
     }
 
-    /// Sets when a file was last changed; a link is not followed.
+    /// Sets the modification time of a file; a link is not followed.
     pub(super) fn touch(&self, name: &OsStr, modified: SystemTime) -> io::Result<()> {
         let since = modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let times = Timestamps {
@@ -167,7 +167,7 @@ impl Folder {
         )?)
     }
 
-    /// Bytes of the files in it and in the folders below it.
+    /// Returns the total size of the files in this directory and below, in bytes.
     pub(super) fn n_bytes(&self) -> io::Result<u64> {
         let mut n_bytes = 0;
         for entry in self.entries()? {
@@ -179,7 +179,7 @@ impl Folder {
         Ok(n_bytes)
     }
 
-    /// Takes a folder away with everything below it; links go and what they lead to stays.
+    /// Removes a subdirectory and everything below it. Links are removed, but not their targets.
     pub(super) fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
         let folder = self.folder(name)?;
         for entry in folder.entries()? {
@@ -191,12 +191,12 @@ impl Folder {
         Ok(rustix::fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR)?)
     }
 
-    /// Gives what stands under a name another one, perhaps in another folder.
+    /// Renames an entry, optionally moving it to another directory.
     pub(super) fn rename(&self, name: &OsStr, to: &Self, new_name: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::renameat(&self.fd, name, &to.fd, new_name)?)
     }
 
-    /// Whether this user may make files in it; none is made.
+    /// Fails if this user may not create files in the directory. Does not write anything.
     pub(super) fn check_writable(&self) -> io::Result<()> {
         if rustix::fs::fstatvfs(&self.fd)?
             .f_flag
@@ -208,7 +208,7 @@ impl Folder {
         Ok(rustix::fs::accessat(&self.fd, ".", access, AtFlags::EACCESS)?)
     }
 
-    /// Which folder this is, whatever its name is by now; and who owns it.
+    /// Returns the stat data of the directory, which identify it even after a rename, and name its owner.
     pub(super) fn stat(&self) -> io::Result<Stat> {
         Ok(rustix::fs::fstat(&self.fd)?)
     }
@@ -219,7 +219,7 @@ impl Folder {
             return Err(io::Error::other("not a regular file"));
         }
         if !self.owners.contain(stat.st_uid) {
-            return Err(io::Error::other(format!("it belongs to user {}", stat.st_uid)));
+            return Err(io::Error::other(format!("owned by user {}", stat.st_uid)));
         }
         Ok(File::from(fd))
     }
@@ -235,7 +235,7 @@ const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
-/// Not blocking: who opens a named pipe would wait for its other end.
+/// Non-blocking, because opening a named pipe would wait for the other end.
 const FILE: OFlags = OFlags::NOFOLLOW
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)

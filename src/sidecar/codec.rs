@@ -1,32 +1,32 @@
-//! The one place that knows how records become bytes.
+//! Encodes and decodes records; the only module that knows the encoding.
 
 use bincode::config::{self, Configuration, Limit, LittleEndian, Varint};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// No record is larger; a length that says otherwise is damage, refused before memory is taken.
+/// Limit on the size of a record. A greater length is damage, which is rejected before memory is allocated.
 const MAX_RECORD_BYTES: usize = 256 << 20;
 
 const CONFIG: Configuration<LittleEndian, Varint, Limit<MAX_RECORD_BYTES>> =
     config::standard().with_limit::<MAX_RECORD_BYTES>();
 
-/// Why bytes are not a record.
+/// An error from decoding a record.
 #[derive(Debug, thiserror::Error)]
 pub enum CodecError {
     /// The bytes do not decode.
     #[error("record does not decode: {0}")]
     Malformed(String),
-    /// Something follows the record.
+    /// Bytes follow the record.
     #[error("{0} bytes follow the record")]
     Trailing(usize),
 }
 
-/// Encodes a record. The bytes depend on the value alone.
+/// Encodes a record. Equal values give equal bytes.
 pub fn encode<T: Serialize>(record: &T) -> Vec<u8> {
     bincode::serde::encode_to_vec(record, CONFIG).expect("records are plain data below the limit")
 }
 
-/// Decodes a record that fills `bytes` exactly.
+/// Decodes a record, which must fill `bytes` exactly.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
     let (record, n_read) =
         bincode::serde::decode_from_slice(bytes, CONFIG).map_err(|error| CodecError::Malformed(error.to_string()))?;

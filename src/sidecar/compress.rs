@@ -1,18 +1,18 @@
-//! The one place that knows zstd.
+//! Compresses and decompresses; the only module that uses zstd.
 
 use std::cell::RefCell;
 
 use zstd::bulk::Decompressor;
 
-/// Why compressed bytes could not be opened.
+/// An error from decompressing.
 #[derive(Debug, thiserror::Error)]
 pub enum CompressError {
-    /// The stored length is above what the caller allows.
-    #[error("{declared} bytes when opened, {allowed} allowed")]
+    /// The declared length exceeds the caller's limit.
+    #[error("{declared} bytes decompressed, at most {allowed} allowed")]
     TooLarge {
-        /// What the frame says.
+        /// The length in the frame.
         declared: usize,
-        /// What the caller takes.
+        /// The limit.
         allowed: usize,
     },
     /// Not a zstd frame, or a damaged one.
@@ -20,25 +20,25 @@ pub enum CompressError {
     Damaged(#[source] std::io::Error),
 }
 
-/// No frame that is opened bit by bit needs to look further back than 2 to the power of this; one that says so is refused.
+/// Limit on the window size of streamed frames, as a power of 2. No written frame needs more.
 const MAX_WINDOW_LOG: u32 = 27;
-/// For what is written once and sent to many.
+/// Level for data that is compressed once and sent many times.
 const SENT_LEVEL: i32 = 9;
 
-/// A level at which compressing costs less than parsing does.
+/// Level at which compression costs less than parsing.
 const LEVEL: i32 = 6;
 
 thread_local! {
-    /// Making one costs as much as opening a small frame.
+    /// Cached, because creating one costs as much as decompressing a small frame.
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// Compresses `bytes`; equal input gives equal output for one version of the library.
+/// Compresses `bytes`. Equal input gives equal output with the same version of the library.
 pub fn compress(bytes: &[u8]) -> Vec<u8> {
     zstd::bulk::compress(bytes, LEVEL).expect("compressing memory into memory does not fail")
 }
 
-/// Opens a frame that holds `length` bytes, at most `allowed`.
+/// Decompresses a frame of exactly `length` bytes. Fails if `length` is above `allowed`.
 pub fn decompress(frame: &[u8], length: usize, allowed: usize) -> Result<Vec<u8>, CompressError> {
     if length > allowed {
         return Err(CompressError::TooLarge {
@@ -52,13 +52,13 @@ pub fn decompress(frame: &[u8], length: usize, allowed: usize) -> Result<Vec<u8>
     });
     let bytes = opened.map_err(CompressError::Damaged)?;
     if bytes.len() != length {
-        let short = std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "shorter than it says");
+        let short = std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "shorter than declared");
         return Err(CompressError::Damaged(short));
     }
     Ok(bytes)
 }
 
-/// Compresses `bytes` into `to` as one frame; equal input gives equal output for one version of the library.
+/// Compresses `bytes` into `to` as one frame. Equal input gives equal output with the same version of the library.
 pub fn compress_into(bytes: &[u8], to: impl std::io::Write) -> std::io::Result<()> {
     let mut encoder = zstd::stream::write::Encoder::new(to, SENT_LEVEL)?;
     encoder.set_pledged_src_size(Some(bytes.len() as u64))?;
@@ -67,7 +67,8 @@ pub fn compress_into(bytes: &[u8], to: impl std::io::Write) -> std::io::Result<(
     Ok(())
 }
 
-/// Opens the frame that fills `from` and holds `length` bytes, bit by bit. Never writes more than that, whatever the frame says.
+/// Streams the decompressed content of the frame in `from`, which must have exactly `length` bytes, to `to`. Writes at
+/// most `length` + 1 bytes, whatever the frame declares.
 pub fn decompress_from(
     from: &mut impl std::io::BufRead,
     length: u64,
@@ -81,13 +82,13 @@ pub fn decompress_from(
     let mut limited = std::io::Read::take(&mut decoder, length + 1);
     let n_bytes = std::io::copy(&mut limited, to).map_err(CompressError::Damaged)?;
     if n_bytes != length {
-        return Err(damaged("another length than it says"));
+        return Err(damaged("length differs from the declared one"));
     }
     drop(decoder);
     if from.fill_buf().map_err(CompressError::Damaged)?.is_empty() {
         Ok(())
     } else {
-        Err(damaged("something follows the frame"))
+        Err(damaged("trailing bytes after the frame"))
     }
 }
 

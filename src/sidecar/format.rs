@@ -1,35 +1,36 @@
-//! The text of `FORMAT`: who made the folder, and by which layout.
+//! The file `FORMAT`, which identifies the directory and its layout.
 //!
 //! ```text
 //! codescout sidecar
 //! layout 1
-//! check <xxh3 of the two lines before, 16 hexadecimal digits>
+//! check <xxh3 of the two previous lines, 16 hexadecimal digits>
 //! ```
-//! The third line tells a layout of another build from a flipped bit. Without it the first two are believed.
+//! The third line distinguishes the layout of another build from a flipped bit. Without it, the first two lines are
+//! trusted.
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What the `.gitignore` beside it holds.
+/// Content of `.gitignore` in the same directory.
 pub(super) const GITIGNORE: &str = "*\n";
 const FIRST_LINE: &str = "codescout sidecar";
 
-/// What a file of that name says.
+/// The result of parsing `FORMAT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
-    /// The folder has this layout.
+    /// The layout of the directory.
     Layout(u32),
-    /// Nothing that this program wrote.
+    /// Not written by codescout.
     Damaged,
 }
 
-/// The text for a layout.
+/// Returns the text for a layout.
 pub(super) fn text(layout: u32) -> String {
     let told = format!("{FIRST_LINE}\nlayout {layout}\n");
     let check = xxh3_64(told.as_bytes());
     format!("{told}check {check:016x}\n")
 }
 
-/// Reads the text.
+/// Parses the text.
 pub(super) fn parse(bytes: &[u8]) -> Format {
     let layout = || {
         let text = std::str::from_utf8(bytes).ok()?;

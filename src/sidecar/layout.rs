@@ -1,4 +1,4 @@
-//! What stands below `.codescout/`, and how it is reached.
+//! The files and directories below `.codescout/`, and access to them.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -18,13 +18,13 @@ use super::sections::Bytes;
 use super::staging::Staging;
 use super::state::{State, StateError};
 
-/// The layout described here. 1: the first.
+/// Version of this layout; 1 is the first.
 pub const FORMAT_VERSION: u32 = 1;
 pub(super) const FORMAT_NAME: &str = "FORMAT";
 const STATE_NAME: &str = "state";
-/// Where damaged files are set aside.
+/// The directory for damaged files.
 const DAMAGED_NAME: &str = "damaged";
-/// What stands beside `FORMAT` and the stores.
+/// Files in the directory besides `FORMAT` and the stores.
 pub(super) const OWN_FILES: [&str; 10] = [
     ".gitignore",
     "config.toml",
@@ -38,16 +38,16 @@ pub(super) const OWN_FILES: [&str; 10] = [
     "versions",
 ];
 pub(super) const OWN_FOLDERS: [&str; 3] = [DAMAGED_NAME, "log", "memories"];
-/// What is set aside is kept for a person to look at; more than this is not.
+/// Limits on damaged files, which are kept for inspection.
 const MAX_DAMAGED_FILES: usize = 64;
 const MAX_DAMAGED_BYTES: u64 = 64 << 20;
-/// `FORMAT` and `.gitignore` are far smaller; of what is larger the rest is not read.
+/// `FORMAT` and `.gitignore` are far smaller; the rest of a larger file is not read.
 pub(super) const MAX_TEXT_BYTES: u64 = 4096;
 
-/// One kind of immutable file, with its format number in the folder's name.
+/// A kind of immutable file. The name of its directory contains the version of its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Store {
-    /// Records of blobs.
+    /// Artifacts of blobs.
     Artifacts,
     /// Lexical indexes.
     Lexical,
@@ -60,7 +60,7 @@ pub enum Store {
 }
 
 impl Store {
-    /// All of them.
+    /// All stores.
     pub const ALL: [Self; 5] = [
         Self::Artifacts,
         Self::Lexical,
@@ -69,7 +69,7 @@ impl Store {
         Self::History,
     ];
 
-    /// The name of its folder.
+    /// The name of the store's directory.
     pub fn folder(self) -> &'static str {
         match self {
             Self::Artifacts => "artifacts-v1",
@@ -81,9 +81,9 @@ impl Store {
     }
 }
 
-/// An opened sidecar folder.
+/// An open sidecar directory.
 ///
-/// It is the folder that was opened, whatever is put in its place later: nothing is read or written elsewhere.
+/// Refers to the directory that was opened, even if that is replaced later; nothing is read or written elsewhere.
 #[derive(Clone, Debug)]
 pub struct Sidecar {
     root: PathBuf,
@@ -91,7 +91,7 @@ pub struct Sidecar {
 }
 
 impl Sidecar {
-    /// The folder that was opened at `root`, which the caller has found to be ours.
+    /// Wraps the directory opened at `root`, which the caller has verified to be a sidecar.
     pub(super) fn new(root: PathBuf, folder: Folder) -> Self {
         Self {
             root,
@@ -99,22 +99,22 @@ impl Sidecar {
         }
     }
 
-    /// Opens the sidecar at `root`, which this user or the administrator owns, for reading; nothing is written.
+    /// Opens the sidecar at `root` for reading, which must belong to this user or root. Writes nothing.
     pub fn open(root: &Path) -> Result<Self, OpenError> {
         Location::new(root).open()
     }
 
-    /// [`Location::open_or_create`] for a folder that this user or the administrator owns.
+    /// Like [`Location::open_or_create`], for a directory that must belong to this user or root.
     pub fn open_or_create(root: &Path) -> Result<Self, OpenError> {
         Location::new(root).open_or_create()
     }
 
-    /// The folder.
+    /// The path of the directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Whether the folder that was opened still stands where it was; not if it was deleted, moved or replaced.
+    /// Returns true if the open directory is still at its path: not deleted, moved or replaced.
     pub fn is_in_place(&self) -> bool {
         let there = Folder::open(&self.root, Owners::us_and(None)).and_then(|folder| folder.stat());
         match (there, self.folder.stat()) {
@@ -123,24 +123,24 @@ impl Sidecar {
         }
     }
 
-    /// Where a file of a store stands; for messages.
+    /// Returns the path of a file in a store, for messages.
     pub fn path(&self, store: Store, name: &str) -> PathBuf {
         self.folder(store).join(name)
     }
 
-    /// The folder of a store; for messages.
+    /// Returns the path of a store's directory, for messages.
     pub fn folder(&self, store: Store) -> PathBuf {
         self.root.join(store.folder())
     }
 
-    /// The names of folders of stores in an earlier format than this build's, which nothing reads any more.
+    /// Returns the names of store directories in formats older than this build's, which are no longer read.
     pub fn old_folders(&self) -> io::Result<Vec<OsString>> {
         let is_old = |entry: &Entry| entry.kind == EntryKind::Folder && entry.name.to_str().is_some_and(is_old_store);
         let found = self.folder.entries()?.into_iter().filter(is_old);
         Ok(found.map(|entry| entry.name).collect())
     }
 
-    /// Bytes of the files in one of [`Self::old_folders`].
+    /// Returns the total size of the files in one of [`Self::old_folders`], in bytes.
     pub fn old_folder_bytes(&self, name: &OsStr) -> io::Result<u64> {
         self.folder.folder(name)?.n_bytes()
     }
@@ -156,22 +156,22 @@ impl Sidecar {
         self.folder.remove_folder(name)
     }
 
-    /// Where the machine-local configuration stands, if there is any.
+    /// Returns the path of the machine-local configuration file, which may not exist.
     pub fn config_path(&self) -> PathBuf {
         self.root.join("config.toml")
     }
 
-    /// Maps a file of a store. What is no regular file, or somebody else's, is an error.
+    /// Maps a file of a store. Fails if it is not a regular file or belongs to another user.
     pub fn map(&self, store: Store, name: &str) -> io::Result<Bytes> {
         Bytes::map(&self.folder.folder(store.folder())?.file(OsStr::new(name))?)
     }
 
-    /// Writes a file of a store, whole or not at all. Only the holder of the lock may call it.
+    /// Writes a file of a store atomically. Only the holder of the lock may call this.
     pub fn write(&self, store: Store, name: &str, bytes: &[u8]) -> io::Result<()> {
         write_in(self.folder.folder(store.folder())?.as_fd(), OsStr::new(name), bytes)
     }
 
-    /// A file without a name for what came from outside and is not checked yet.
+    /// Creates a file without a name for external data that is not verified yet.
     pub fn staging(&self) -> io::Result<Staging> {
         Staging::on(nameless_in(self.folder.as_fd())?)
     }
@@ -181,12 +181,12 @@ impl Sidecar {
         self.folder.folder(store.folder())?.remove_file(OsStr::new(name))
     }
 
-    /// Notes that a file of a store went out of use at `time`.
+    /// Records, as its modification time, that a file of a store became unused at `time`.
     pub fn retire(&self, store: Store, name: &str, time: SystemTime) -> io::Result<()> {
         self.folder.folder(store.folder())?.touch(OsStr::new(name), time)
     }
 
-    /// What stands in the folder, or in that of a store, in the order of names.
+    /// Returns the entries of the directory, or of a store, sorted by name.
     pub fn entries(&self, store: Option<Store>) -> io::Result<Vec<Entry>> {
         match store {
             None => self.folder.entries(),
@@ -197,12 +197,12 @@ impl Sidecar {
         }
     }
 
-    /// Whether this program gives such names to what stands in the folder itself.
+    /// Returns true if the name is one that codescout uses in the directory.
     pub fn is_own_name(name: &str) -> bool {
         is_own(name)
     }
 
-    /// The published state; `None` before the first.
+    /// Returns the published state, or `None` before the first.
     pub fn state(&self) -> Result<Option<State>, StateError> {
         let path = self.root.join(STATE_NAME);
         match self.read(STATE_NAME, u64::MAX) {
@@ -218,17 +218,18 @@ impl Sidecar {
         }
     }
 
-    /// Publishes a state. Only the holder of the lock may call it.
+    /// Publishes a state. Only the holder of the lock may call this.
     pub fn publish(&self, state: &State, _lock: &WriterLock) -> io::Result<()> {
         write_in(self.folder.as_fd(), OsStr::new(STATE_NAME), &state.to_bytes())
     }
 
-    /// Takes the writer lock and clears away what killed writers left half-written.
+    /// Takes the writer lock and removes temporary files of killed writers.
     pub fn lock(&self, patience: Duration) -> Result<WriterLock, LockError> {
         self.lock_unless(patience, &AtomicBool::new(false))
     }
 
-    /// Takes the lock of who makes vectors, which keeps nobody else from reading or writing; `None` if another has it.
+    /// Takes the lock for creating vectors, which does not block other readers or writers. Returns `None` if another
+    /// process holds it.
     pub fn lock_embedding(&self) -> Result<Option<WriterLock>, LockError> {
         let name = "embedding-lock";
         let path = self.root.join(name);
@@ -236,14 +237,14 @@ impl Sidecar {
             path: path.clone(),
             source,
         })?;
-        // A process that is just being started may hold it a moment longer than who started it.
+        // A child process that is being started may hold it a moment longer than its parent.
         match WriterLock::on(file, &path, Duration::from_secs(1), &AtomicBool::new(false)) {
             Err(LockError::Busy { .. }) => Ok(None),
             lock => lock.map(Some),
         }
     }
 
-    /// Like [`Self::lock`]; gives up as soon as `interrupt` is set.
+    /// Like [`Self::lock`], but gives up when `interrupt` is set.
     pub fn lock_unless(&self, patience: Duration, interrupt: &AtomicBool) -> Result<WriterLock, LockError> {
         let path = self.root.join("lock");
         let io_error = |path: PathBuf| move |source| LockError::Io { path, source };
@@ -261,7 +262,7 @@ impl Sidecar {
         Ok(lock)
     }
 
-    /// Whether `FORMAT` and `.gitignore` are as they were written, down to the last byte; the names of those that are not.
+    /// Returns the names of those of `FORMAT` and `.gitignore` whose content is not exactly as written.
     pub fn changed_texts(&self) -> io::Result<Vec<&'static str>> {
         let mut changed = Vec::new();
         for (name, text) in [
@@ -277,7 +278,7 @@ impl Sidecar {
         Ok(changed)
     }
 
-    /// Writes `FORMAT` and `.gitignore` anew.
+    /// Rewrites `FORMAT` and `.gitignore`.
     pub fn mend_texts(&self, _lock: &WriterLock) -> io::Result<()> {
         write_in(
             self.folder.as_fd(),
@@ -288,7 +289,8 @@ impl Sidecar {
         write_in(self.folder.as_fd(), OsStr::new(FORMAT_NAME), text.as_bytes())
     }
 
-    /// Moves a file of a store, or of the folder itself, to `damaged/`, where the oldest go when there is too much.
+    /// Moves a file of a store, or of the directory itself, to `damaged/`. If that exceeds its limits, its oldest files
+    /// are removed.
     pub fn set_aside(&self, store: Option<Store>, name: &OsStr, _lock: &WriterLock) -> io::Result<()> {
         self.folder.make_folder(DAMAGED_NAME)?;
         let aside = self.folder.folder(DAMAGED_NAME)?;
@@ -304,12 +306,12 @@ impl Sidecar {
         keep_bounded(&aside)
     }
 
-    /// Bytes that were set aside as damaged.
+    /// Returns the total size of the files in `damaged/`, in bytes.
     pub fn damaged_bytes(&self) -> io::Result<u64> {
         Ok(self.damaged()?.iter().map(|entry| entry.length).sum())
     }
 
-    /// Removes what was set aside as damaged; how many files that was.
+    /// Removes all files in `damaged/`. Returns their number.
     pub fn empty_damaged(&self, _lock: &WriterLock) -> io::Result<usize> {
         let entries = self.damaged()?;
         for entry in &entries {
@@ -320,12 +322,12 @@ impl Sidecar {
         Ok(entries.len())
     }
 
-    /// Whether this user can write here; nothing is written.
+    /// Fails if this user cannot write here. Does not write anything.
     pub fn check_writable(&self) -> io::Result<()> {
         self.folder.check_writable()?;
         for store in Store::ALL {
             match self.folder.folder(store.folder()) {
-                // Writers make what is missing.
+                // Writers create missing directories.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 folder => folder?.check_writable()?,
             }
@@ -341,12 +343,12 @@ impl Sidecar {
         Ok(files(entries))
     }
 
-    /// Writes a file of the folder itself.
+    /// Writes a file directly in the directory.
     pub(super) fn write_own(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         write_in(self.folder.as_fd(), OsStr::new(name), bytes)
     }
 
-    /// Reads a file of the folder itself. What is no regular file, or somebody else's, is an error.
+    /// Reads a file directly in the directory. Fails if it is not a regular file or belongs to another user.
     pub(super) fn read(&self, name: &str, max_bytes: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let file = self.folder.file(OsStr::new(name))?;
@@ -355,7 +357,7 @@ impl Sidecar {
     }
 }
 
-/// Whether a folder's name is that of a store with a lower number. What a newer build made is not ours to remove.
+/// Returns true if the name is that of a store with a lower version. Directories of newer builds must not be removed.
 fn is_old_store(name: &str) -> bool {
     Store::ALL.iter().any(|store| {
         let (stem, current) = store.folder().rsplit_once("-v").expect("stores are numbered");
@@ -371,7 +373,7 @@ fn files(entries: Vec<Entry>) -> Vec<Entry> {
     files
 }
 
-/// `name`, or with a number behind it if that is taken.
+/// Returns `name`, with a number appended if it is taken.
 fn free_name(folder: &Folder, name: &OsStr) -> io::Result<OsString> {
     let mut free = name.to_owned();
     let mut number = 1;
@@ -434,7 +436,7 @@ mod tests {
         std::os::unix::fs::symlink(&theirs, old.join("door")).unwrap();
         let name = OsStr::new("dense-v0");
         assert!(sidecar.old_folder_bytes(name).unwrap() >= 4);
-        // Neither another folder, nor one that stands where the sidecar was.
+        // Neither another directory, nor one that replaces the sidecar.
         assert!(sidecar.remove_old_folder(OsStr::new("dense-v1"), &lock).is_err());
         let moved = place.path().join("moved");
         fs::rename(sidecar.root(), &moved).unwrap();

@@ -1,4 +1,4 @@
-//! Where a sidecar stands, and whether a folder there is ours.
+//! Locates a sidecar, and checks that a directory is one.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,93 +12,93 @@ use super::failpoint;
 use super::format::{self, Format};
 use super::layout::{FORMAT_NAME, FORMAT_VERSION, MAX_TEXT_BYTES, OWN_FILES, OWN_FOLDERS, Sidecar, Store};
 
-/// Where a sidecar stands or is to stand, and who else may own it.
+/// The location of a sidecar, which may not exist yet, and its possible owners.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// The folder.
+    /// The directory.
     pub root: PathBuf,
-    /// A user who is trusted beside this one and the machine's administrator: the owner of a repository whom git trusts.
+    /// A trusted user besides this one and root: the owner of a repository that git trusts.
     pub trusted_owner: Option<u32>,
 }
 
-/// Why a folder was not taken as a sidecar.
+/// The reason why a directory was not accepted as a sidecar.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// There is none.
+    /// The sidecar does not exist.
     #[error("no index at {}", .root.display())]
     Missing {
-        /// Where it was looked for.
+        /// The path.
         root: PathBuf,
     },
-    /// Something else made it.
-    #[error("{} was not made by this program", .root.display())]
+    /// Another program created it.
+    #[error("{} was not created by codescout", .root.display())]
     Foreign {
-        /// The folder.
+        /// The directory.
         root: PathBuf,
     },
-    /// It came with the repository.
-    #[error("{} is tracked by the repository: what comes with a repository is not this machine's index", .root.display())]
+    /// It is part of the repository.
+    #[error("{} is tracked by the repository, but an index must be created on this machine", .root.display())]
     Tracked {
-        /// The folder.
+        /// The directory.
         root: PathBuf,
     },
-    /// A link could lead anywhere.
+    /// A symbolic link could lead anywhere.
     #[error("{} is a symbolic link", .path.display())]
     Link {
-        /// The folder, or what stands in it.
+        /// The directory, or an entry of it.
         path: PathBuf,
     },
-    /// Neither a regular file nor a folder where there should be one.
-    #[error("{} is not what this program puts there", .path.display())]
+    /// Not a regular file, or not a directory, as expected.
+    #[error("{} has the wrong file type", .path.display())]
     Odd {
-        /// What stands there.
+        /// Its path.
         path: PathBuf,
     },
-    /// Somebody else could change what it says.
+    /// Another user could change its content.
     #[error("{} belongs to another user ({user})", .root.display())]
     OtherOwner {
-        /// The folder.
+        /// The directory.
         root: PathBuf,
-        /// By number.
+        /// The numeric user id.
         user: u32,
     },
-    /// Another build made it.
-    #[error("{} has layout {found}, this build knows {FORMAT_VERSION}", .root.display())]
+    /// Another build created it.
+    #[error("{} has layout {found}, this build supports {FORMAT_VERSION}", .root.display())]
     OtherLayout {
-        /// The folder.
+        /// The directory.
         root: PathBuf,
-        /// What it says.
+        /// The layout in `FORMAT`.
         found: u32,
     },
-    /// It cannot be read or made.
+    /// It cannot be read or created.
     #[error("cannot use {}", .path.display())]
     Io {
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The underlying error.
         #[source]
         source: io::Error,
     },
 }
 
 impl OpenError {
-    /// What the user can do about it, if anything.
+    /// Returns a suggestion for the user, if there is one.
     pub fn hint(&self) -> Option<String> {
         let elsewhere = "or keep the index elsewhere: set CODESCOUT_SIDECAR to another folder";
         match self {
             Self::Missing { .. } | Self::Io { .. } => None,
             Self::Foreign { root } => Some(format!("move {} away, {elsewhere}", root.display())),
             Self::Tracked { root } => Some(format!(
-                "take it out of the repository (git rm -r --cached {0}) and delete it, {elsewhere}",
+                "remove it from the repository (git rm -r --cached {0}) and delete it, {elsewhere}",
                 root.file_name().unwrap_or_default().display()
             )),
             Self::Link { path } | Self::Odd { path } => Some(format!("remove {}, {elsewhere}", path.display())),
             Self::OtherOwner { root, .. } => Some(format!(
-                "delete {} or take it over with chown, {elsewhere}",
+                "delete {} or change its owner with chown, {elsewhere}",
                 root.display()
             )),
             Self::OtherLayout { root, .. } => Some(format!(
-                "use the build that made it, delete {} (nothing but time is lost), {elsewhere}",
+                "use the build that created it, delete {} (it can be rebuilt), {elsewhere}",
                 root.display()
             )),
         }
@@ -106,7 +106,7 @@ impl OpenError {
 }
 
 impl Location {
-    /// A folder that only this user and the administrator may own.
+    /// Creates the location of a sidecar that may only belong to this user or root.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
@@ -114,7 +114,7 @@ impl Location {
         }
     }
 
-    /// Opens the sidecar for reading; nothing is written.
+    /// Opens the sidecar for reading. Writes nothing.
     pub fn open(&self) -> Result<Sidecar, OpenError> {
         let (folder, format) = self.look()?;
         let missing = || OpenError::Missing {
@@ -130,7 +130,7 @@ impl Location {
         }
     }
 
-    /// Opens the sidecar to look for damage, even if that is in `FORMAT`; `None` if there is none.
+    /// Opens the sidecar to check for damage, even in `FORMAT`. Returns `None` if it does not exist.
     pub fn open_to_check(&self) -> Result<Option<Sidecar>, OpenError> {
         match self.look() {
             Ok((folder, Some(Format::Layout(_)))) => Ok(Some(self.sidecar(folder))),
@@ -140,7 +140,8 @@ impl Location {
         }
     }
 
-    /// The folder, if it is ours as far as its owner, the kinds and the names of what stands in it tell; and what `FORMAT` says.
+    /// Opens the directory and checks that it is a sidecar by its owner and by the types and names of its entries. Also
+    /// returns the content of `FORMAT`.
     fn look(&self) -> Result<(Folder, Option<Format>), OpenError> {
         let root = &self.root;
         let folder = self.folder()?;
@@ -161,11 +162,12 @@ impl Location {
         Sidecar::new(self.root.clone(), folder)
     }
 
-    /// Opens the sidecar, making it if there is none. A folder that something else made is refused, not overwritten.
+    /// Opens the sidecar, creating it if it does not exist. A directory of another program is rejected, not
+    /// overwritten.
     pub fn open_or_create(&self) -> Result<Sidecar, OpenError> {
         match self.open() {
-            // Who makes the folder at the same time may take the lock first, and then clears away what is half-written here;
-            // but then there is a sidecar.
+            // Another process that is creating the sidecar may take the lock first and then remove the temporary files
+            // of this one. In that case, the sidecar exists.
             Err(OpenError::Missing { .. }) => self.create().or_else(|error| self.open().map_err(|_| error)),
             opened => opened,
         }
@@ -185,10 +187,10 @@ impl Location {
                 .map_err(|source| OpenError::io(root.join(name), source))?;
         }
         if folder.entry(OsStr::new(FORMAT_NAME)).is_ok_and(|found| found.is_some()) {
-            tracing::warn!("{} is damaged: written anew", root.join(FORMAT_NAME).display());
+            tracing::warn!("{} is damaged: rewriting it", root.join(FORMAT_NAME).display());
         }
         pass("create.stores")?;
-        // A second guard beside info/exclude: whatever copies this folder into a repository brings its own exclusion.
+        // Besides `info/exclude`, this also covers copies of the directory in another repository.
         for (name, text) in [
             (".gitignore", format::GITIGNORE.to_owned()),
             (FORMAT_NAME, format::text(FORMAT_VERSION)),
@@ -236,7 +238,7 @@ fn check_owner(root: &Path, folder: &Folder, owners: Owners) -> Result<(), OpenE
     })
 }
 
-/// Whether what bears our names is what we put there: no links, no pipes, folders where folders should be.
+/// Fails if an entry with one of our names has the wrong type: a link, a pipe, or a file in place of a directory.
 fn check_kinds(root: &Path, folder: &Folder) -> Result<(), OpenError> {
     let files = OWN_FILES.iter().chain(&[FORMAT_NAME]);
     let folders = Store::ALL.map(Store::folder).into_iter().chain(OWN_FOLDERS);
@@ -268,20 +270,20 @@ fn read_format(folder: &Folder) -> io::Result<Option<Format>> {
     Ok(Some(format::parse(&bytes)))
 }
 
-/// Whether a folder without a sound `FORMAT` may be taken: nothing stands in it but what this program or its user puts there.
-/// It is what a run that was ended early leaves, or a configuration written before the first run.
+/// Returns true if a directory without a valid `FORMAT` may be used: all of its entries have names of codescout or its
+/// user. Such a directory is left by an interrupted run, or contains only a configuration file.
 fn holds_only_ours(folder: &Folder) -> bool {
     let is_ours = |entry: &Entry| entry.name.to_str().is_some_and(is_own);
     folder.entries().is_ok_and(|entries| entries.iter().all(is_ours))
 }
 
-/// Whether the folder of a store is there: its names are no other program's.
+/// Returns true if a store's directory exists. No other program uses these names.
 fn has_a_store(folder: &Folder) -> bool {
     let is_there = |store: Store| matches!(folder.entry(OsStr::new(store.folder())), Ok(Some(_)));
     Store::ALL.into_iter().any(is_there)
 }
 
-/// Whether a name below the root is one of those that this program or its user puts there.
+/// Returns true if the name is one that codescout or its user creates in the directory.
 pub(super) fn is_own(name: &str) -> bool {
     name == FORMAT_NAME
         || OWN_FILES.contains(&name)

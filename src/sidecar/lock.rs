@@ -1,4 +1,4 @@
-//! One writer at a time.
+//! Locks that allow only one writer at a time.
 
 use std::fs::File;
 use std::io;
@@ -12,12 +12,13 @@ use rustix::io::Errno;
 
 use super::failpoint;
 
-/// A file that nobody else locks as long as this lives. The kernel lets go of it when its process ends, however it ends.
+/// An exclusive lock on a file, held while this value lives. The kernel releases it when the process ends for any
+/// reason.
 #[derive(Debug)]
 pub struct FileLock(File);
 
 impl FileLock {
-    /// Locks `file`, or gives it back if somebody else has it locked.
+    /// Locks `file`, or returns it if it is locked by another process.
     pub fn take(file: File) -> io::Result<Result<Self, File>> {
         loop {
             return match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -32,27 +33,27 @@ impl FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // To close it is not enough: a program that another thread is about to start has it open until it runs.
+        // Closing the file is not enough: a child that another thread is starting has it open until it execs.
         let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 
-/// Held while the sidecar is written.
+/// Proof of the right to write to the sidecar.
 #[derive(Debug)]
 pub struct WriterLock {
     _lock: FileLock,
 }
 
-/// Why the lock was not had.
+/// An error from taking the lock.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Another process writes.
+    /// Another process is writing.
     #[error("another process is writing {}", .path.display())]
     Busy {
         /// The lock file.
         path: PathBuf,
     },
-    /// Asked to end while another process writes.
+    /// Interrupted while waiting for another process.
     #[error("interrupted while another process is writing {}", .path.display())]
     Interrupted {
         /// The lock file.
@@ -63,18 +64,18 @@ pub enum LockError {
     Io {
         /// The lock file.
         path: PathBuf,
-        /// What the system said.
+        /// The underlying error.
         #[source]
         source: io::Error,
     },
 }
 
-/// How often a waiting writer looks again. `flock` with a deadline has no event to wait for.
+/// Polling interval of a waiting writer; `flock` has no timeout.
 const RETRY_EVERY: Duration = Duration::from_millis(20);
 
 impl WriterLock {
-    /// Takes the lock on `file`, waiting up to `patience` for another writer to finish, or until `interrupt` is set; `path` is for
-    /// messages.
+    /// Takes the lock on `file`. Waits for another writer up to `patience`, or until `interrupt` is set. `path` is used
+    /// in error messages.
     pub(super) fn on(file: File, path: &Path, patience: Duration, interrupt: &AtomicBool) -> Result<Self, LockError> {
         let io_error = |source| LockError::Io {
             path: path.to_owned(),

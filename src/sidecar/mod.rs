@@ -1,7 +1,7 @@
-//! `.codescout/` on disk: where things stand, how they are written so that a crash loses nothing, who may write.
+//! The directory `.codescout/`: its layout, crash-safe writing, and locks.
 //!
-//! Knows files, checksums and the list of what is live ([`State`]); not what the files mean. Files are immutable once
-//! published; `state` is the one commit point. Start at [`Sidecar`].
+//! Handles files, checksums and the list of live files ([`State`]), but does not know what the files mean. Files are
+//! immutable once published; replacing `state` is the only commit point. Start with [`Sidecar`].
 
 mod atomic;
 mod beneath;

@@ -1,4 +1,4 @@
-//! Trees whose snapshots stay, whatever becomes of the refs: the file `pins`.
+//! The file `pins`: trees whose snapshots are kept even if no ref needs them.
 
 use std::io;
 
@@ -10,18 +10,18 @@ use super::record::{RecordError, RecordKind, read_record, write_record};
 use crate::model::{CommitId, Oid, TreeId};
 
 const NAME: &str = "pins";
-/// Format 1: the first.
+/// Format 1 is the first.
 const KIND: RecordKind = RecordKind {
     magic: *b"CSPN",
     format: 1,
 };
 
-/// A tree whose snapshot stays until the pin is taken off.
+/// A tree whose snapshot is kept until it is unpinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pin {
-    /// What was asked to be pinned, as typed.
+    /// The revision that was pinned, as typed.
     pub name: String,
-    /// The commit that it named; `None` if a tree was named.
+    /// Its commit; `None` if it is a tree.
     pub commit: Option<CommitId>,
     /// Its tree.
     pub tree: TreeId,
@@ -29,7 +29,7 @@ pub struct Pin {
     pub pinned_at: i64,
 }
 
-/// A pin as it is stored: name, ids in hexadecimal (empty for none), time.
+/// A pin as stored: name, ids in hexadecimal (empty for none), time.
 #[derive(Serialize, Deserialize)]
 struct StoredPin {
     name: String,
@@ -39,7 +39,7 @@ struct StoredPin {
 }
 
 impl Sidecar {
-    /// What is pinned, in the order of pinning.
+    /// Returns the pins in the order they were created.
     pub fn pins(&self) -> Result<Vec<Pin>, RecordError> {
         let path = self.root().join(NAME);
         let stored: Vec<StoredPin> = read_record(self, NAME, KIND)?.unwrap_or_default();

@@ -1,5 +1,5 @@
-//! A small file that holds one record: four bytes that name its kind, u32 format, u64 xxh3 of the payload, payload by the record
-//! codec. Replaced as a whole.
+//! A small file with one record: four magic bytes, u32 format, u64 xxh3 of the payload, payload encoded by the record
+//! codec. Always replaced as a whole.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,44 +13,44 @@ use super::layout::Sidecar;
 
 const HEADER_BYTES: usize = 16;
 
-/// Names the kind of a file, and its format.
+/// The magic bytes and the format of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordKind {
     pub(super) magic: [u8; 4],
     pub(super) format: u32,
 }
 
-/// Why a record could not be read.
+/// An error from reading a record.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// It is there and cannot be read.
+    /// The file exists, but cannot be read.
     #[error("cannot read {}", .path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The underlying error.
         #[source]
         source: io::Error,
     },
-    /// Its bytes are not what was written.
+    /// The content is damaged.
     #[error("{} is damaged: {what}", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where the damage shows.
+        /// The damaged part.
         what: String,
     },
     /// A newer build wrote it.
-    #[error("{} has format {found}, this build knows another", .path.display())]
+    #[error("{} has format {found}, which this build does not support", .path.display())]
     Format {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The format in the file.
         found: u32,
     },
 }
 
-/// Reads the record of this name; `None` if there is none. A link or a pipe in its place is an error.
+/// Reads the record with this name, or returns `None` if it does not exist. Fails if it is a link or a pipe.
 pub(super) fn read_record<T: DeserializeOwned>(
     sidecar: &Sidecar,
     name: &str,
@@ -64,7 +64,7 @@ pub(super) fn read_record<T: DeserializeOwned>(
     }
 }
 
-/// Writes the record of this name.
+/// Writes the record with this name.
 pub(super) fn write_record<T: Serialize>(
     sidecar: &Sidecar,
     name: &str,

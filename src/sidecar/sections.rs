@@ -1,10 +1,10 @@
-//! The container of every immutable file: named sections, each with its length and checksum.
+//! The container of all immutable files: named sections, each with its length and checksum.
 //!
 //! ```text
 //! "CSSF" | u32 format | u32 n_sections | u32 reserved | n_sections × entry | u64 xxh3 of all before | sections …
 //! entry: 16 bytes name, zero padded | u64 offset | u64 length | u64 xxh3 of the section
 //! ```
-//! Little endian; every section starts at a multiple of 16 so that fixed-width arrays can be read in place.
+//! Little endian. Each section starts at a multiple of 16, so that fixed-width arrays can be read in place.
 
 use std::fs::File;
 use std::io;
@@ -24,7 +24,7 @@ const NAME_BYTES: usize = 16;
 const ALIGNMENT: usize = 16;
 const MAX_SECTIONS: usize = 64;
 
-/// Bytes of a file or of memory that stay where they are while anybody holds them. Cheap to clone.
+/// Bytes of a mapped file or in memory. They never move or change. Cheap to clone.
 #[derive(Clone)]
 pub struct Bytes {
     backing: Arc<Backing>,
@@ -38,7 +38,7 @@ enum Backing {
 }
 
 impl Bytes {
-    /// Takes bytes in memory.
+    /// Wraps bytes in memory.
     pub fn from_vec(bytes: Vec<u8>) -> Self {
         let end = bytes.len();
         Self {
@@ -53,8 +53,9 @@ impl Bytes {
         if file.metadata()?.len() == 0 {
             return Ok(Self::from_vec(Vec::new()));
         }
-        // SAFETY: files of the sidecar are written once, under a name that appears by rename, and removed, never changed or
-        // cut, by this program. Who cuts one by hand while it is mapped ends the process, as with any mapped database.
+        // SAFETY: files of the sidecar are written once, under a name that appears by rename, and removed, but never
+        // changed or truncated by this program. Truncating one by hand while it is mapped ends the process, as with any
+        // mapped database.
         let map = unsafe { Mmap::map(file)? };
         let end = map.len();
         Ok(Self {
@@ -64,7 +65,7 @@ impl Bytes {
         })
     }
 
-    /// A part of these bytes; `None` when it reaches beyond them.
+    /// Returns a part of these bytes, or `None` if it is out of range.
     pub fn slice(&self, start: usize, length: usize) -> Option<Self> {
         let from = self.start.checked_add(start)?;
         let to = from.checked_add(length)?;
@@ -109,7 +110,7 @@ impl std::fmt::Debug for Bytes {
     }
 }
 
-/// Why a file of sections could not be read.
+/// An error from reading a file of sections.
 #[derive(Debug, thiserror::Error)]
 pub enum SectionError {
     /// The file cannot be opened.
@@ -117,16 +118,16 @@ pub enum SectionError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The underlying error.
         #[source]
         source: io::Error,
     },
-    /// Its bytes are not what was written.
+    /// The content is damaged.
     #[error("{} is damaged: {what}", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where the damage shows.
+        /// The damaged part.
         what: String,
     },
     /// Another build wrote it.
@@ -134,14 +135,14 @@ pub enum SectionError {
     Format {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The format in the file.
         found: u32,
-        /// What is read.
+        /// The supported format.
         supported: u32,
     },
 }
 
-/// Collects sections and lays them out.
+/// Builds a file of sections.
 #[derive(Debug)]
 pub struct SectionWriter {
     format: u32,
@@ -149,7 +150,7 @@ pub struct SectionWriter {
 }
 
 impl SectionWriter {
-    /// Begins a file of the given format number.
+    /// Starts a file with the given format number.
     pub fn new(format: u32) -> Self {
         Self {
             format,
@@ -157,13 +158,13 @@ impl SectionWriter {
         }
     }
 
-    /// Adds a section. Names are unique, at most 16 bytes.
+    /// Adds a section. Names must be unique and at most 16 bytes long.
     pub fn add(&mut self, name: &'static str, bytes: Vec<u8>) {
         debug_assert!(name.len() <= NAME_BYTES && self.sections.iter().all(|(other, _)| *other != name));
         self.sections.push((name, bytes));
     }
 
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     pub fn finish(self) -> Vec<u8> {
         let table_end = HEADER_BYTES + self.sections.len() * ENTRY_BYTES + 8;
         let mut file = Vec::new();
@@ -190,7 +191,7 @@ impl SectionWriter {
     }
 }
 
-/// An opened file of sections. Opening checks the table; [`SectionFile::section`] checks what it hands out.
+/// An open file of sections. Opening verifies the table; [`SectionFile::section`] verifies the section it returns.
 #[derive(Clone, Debug)]
 pub struct SectionFile {
     path: PathBuf,
@@ -207,14 +208,14 @@ struct Entry {
 }
 
 impl SectionError {
-    /// The file that it is about.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         match self {
             Self::Io { path, .. } | Self::Damaged { path, .. } | Self::Format { path, .. } => path,
         }
     }
 
-    /// Whether the file is not there.
+    /// Returns true if the file does not exist.
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
@@ -230,15 +231,15 @@ impl SectionFile {
         }
     }
 
-    /// Opens bytes in memory; `path` is for messages.
+    /// Opens bytes in memory. `path` is used in error messages.
     pub fn from_bytes(path: &Path, bytes: Bytes, format: u32) -> Result<Self, SectionError> {
         let damaged = |what: &str| SectionError::Damaged {
             path: path.to_owned(),
             what: what.to_owned(),
         };
-        let header = bytes.get(..HEADER_BYTES).ok_or_else(|| damaged("cut short"))?;
+        let header = bytes.get(..HEADER_BYTES).ok_or_else(|| damaged("truncated"))?;
         if &header[..4] != MAGIC {
-            return Err(damaged("not a file of this program"));
+            return Err(damaged("not a codescout file"));
         }
         let found = read_u32(header, 4);
         if found != format {
@@ -256,7 +257,7 @@ impl SectionFile {
         let stored = bytes
             .get(table_end..table_end + 8)
             .map(|raw| read_u64(raw, 0))
-            .ok_or_else(|| damaged("table cut short"))?;
+            .ok_or_else(|| damaged("truncated table"))?;
         if xxh3_64(&bytes[..table_end]) != stored {
             return Err(damaged("table checksum"));
         }
@@ -270,7 +271,7 @@ impl SectionFile {
                 .is_some_and(|end| end <= bytes.len())
         };
         if !table.iter().all(fits) {
-            return Err(damaged("cut short"));
+            return Err(damaged("truncated"));
         }
         Ok(Self {
             path: path.to_owned(),
@@ -279,7 +280,7 @@ impl SectionFile {
         })
     }
 
-    /// A section whose checksum was checked just now.
+    /// Returns a section after verifying its checksum.
     pub fn section(&self, name: &str) -> Result<Bytes, SectionError> {
         let entry = self.entry(name)?;
         let bytes = self.slice(entry);
@@ -289,7 +290,7 @@ impl SectionFile {
         Ok(bytes)
     }
 
-    /// What messages call it.
+    /// Returns the path used in error messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -299,7 +300,7 @@ impl SectionFile {
         self.bytes.len() as u64
     }
 
-    /// Checks every section, and that nothing stands between and behind them.
+    /// Verifies all sections, and that there are no bytes between or after them.
     pub fn verify(&self) -> Result<(), SectionError> {
         let table_end = HEADER_BYTES + self.table.len() * ENTRY_BYTES + 8;
         let mut end = table_end;
@@ -309,18 +310,18 @@ impl SectionFile {
             if entry.offset != end.next_multiple_of(ALIGNMENT)
                 || gap.is_none_or(|gap| gap.iter().any(|&byte| byte != 0))
             {
-                return Err(self.damaged(format!("what stands before section {}", entry.name)));
+                return Err(self.damaged(format!("unexpected bytes before section {}", entry.name)));
             }
             end = entry.offset + entry.length;
         }
         if end == self.bytes.len() {
             Ok(())
         } else {
-            Err(self.damaged("more than its sections"))
+            Err(self.damaged("trailing bytes"))
         }
     }
 
-    /// An error that names this file.
+    /// Creates an error that names this file.
     pub fn damaged(&self, what: impl Into<String>) -> SectionError {
         SectionError::Damaged {
             path: self.path.clone(),

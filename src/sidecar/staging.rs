@@ -1,4 +1,4 @@
-//! A file without a name: what came from outside stands in it until it has been checked.
+//! Holds external data in a file without a name until it is verified.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -6,7 +6,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use super::failpoint;
 use super::sections::Bytes;
 
-/// A file on the volume of a sidecar that has no name there: whatever ends the program, nothing is left of it.
+/// An unlinked file on the volume of a sidecar. However the process ends, nothing is left behind.
 #[derive(Debug)]
 pub struct Staging {
     file: File,
@@ -18,13 +18,13 @@ impl Staging {
         Ok(Self { file })
     }
 
-    /// What was written, mapped. It does not change any more.
+    /// Maps the written data, which no longer changes.
     pub fn finish(self) -> io::Result<Bytes> {
         failpoint::hit("staging.written")?;
         Bytes::map(&self.file)
     }
 
-    /// What was written, to be read from its start.
+    /// Returns the file, positioned at its start.
     pub fn rewind(mut self) -> io::Result<File> {
         self.file.seek(SeekFrom::Start(0))?;
         Ok(self.file)

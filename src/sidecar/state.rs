@@ -1,7 +1,7 @@
-//! The one commit point: which immutable files are live.
+//! The file `state`, which lists the live immutable files. Replacing it is the only commit point.
 //!
-//! `state` is `"CSST"`, u32 format, u64 xxh3 of the payload, payload ([`State`] by the record codec). It is replaced
-//! atomically and written last; files it does not name are leftovers.
+//! `state` is `"CSST"`, u32 format, u64 xxh3 of the payload, payload ([`State`] encoded by the record codec). It is
+//! replaced atomically and written last. Files that it does not list are leftovers.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,31 +13,31 @@ use super::codec::{CodecError, decode, encode};
 use super::layout::Store;
 
 const MAGIC: &[u8; 4] = b"CSST";
-/// 1: the first, without history; still read. 2: with history; still read. 4: with what makes history searchable. 3 is one bit
-/// away from 2, so that damage could pass for it.
+/// 1: the first, without history; still readable. 2: with history; still readable. 4: with searchable history. 3 is
+/// skipped because it differs from 2 by one bit, so damage could turn one into the other.
 const FORMAT: u32 = 4;
 const FORMAT_WITHOUT_HISTORY: u32 = 1;
 const FORMAT_OF_RECORDS: u32 = 2;
 const READ_FORMATS: [u32; 3] = [FORMAT_WITHOUT_HISTORY, FORMAT_OF_RECORDS, FORMAT];
 const HEADER_BYTES: usize = 16;
 
-/// What the sidecar holds at one moment.
+/// The content of the sidecar at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
-    /// Names one unbroken line of numbering: blob and document numbers mean the same in every state of an epoch. Random,
-    /// because a rebuilt sidecar must never pass for the one before it.
+    /// Identifies an unbroken sequence of numbering: blob and document numbers have the same meaning in all states of
+    /// an epoch. Random, so that a rebuilt sidecar is never mistaken for its predecessor.
     pub epoch: [u8; 16],
-    /// Raised by every write.
+    /// Incremented by every write.
     pub generation: u64,
     /// The extraction recipe of all artifacts.
     pub recipe: u64,
-    /// In the order of their numbers; their ranges of blobs and documents adjoin.
+    /// Sorted by number. Their ranges of blobs and documents are contiguous.
     pub segments: Vec<SegmentEntry>,
-    /// In the order of their numbers; their ranges of commits adjoin. They outlive the epoch: commit numbers are their own.
+    /// Sorted by number. Their ranges of commits are contiguous. Commit numbers are independent of the epoch.
     pub history: Vec<HistoryEntry>,
 }
 
-/// What format 1 had.
+/// Format 1.
 #[derive(Deserialize)]
 struct StateWithoutHistory {
     epoch: [u8; 16],
@@ -58,7 +58,7 @@ impl From<StateWithoutHistory> for State {
     }
 }
 
-/// What format 2 had.
+/// Format 2.
 #[derive(Deserialize)]
 struct StateOfRecords {
     epoch: [u8; 16],
@@ -88,25 +88,25 @@ impl From<StateOfRecords> for State {
     }
 }
 
-/// One batch of commits.
+/// A batch of commits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryEntry {
-    /// The number of its first commit.
+    /// The number of the first commit.
     pub base_commit: u32,
-    /// How many commits it has.
+    /// Number of commits.
     pub n_commits: u32,
-    /// What they changed, below `history-v1/`.
+    /// Changes of the commits, in `history-v1/`.
     pub records: StoredFile,
-    /// What they did to symbols, below `history-v1/`, if that was recorded.
+    /// Changes to symbols, in `history-v1/`, if recorded.
     pub symbols: Option<StoredFile>,
-    /// Words and vectors of their messages, below `history-v1/`, if they were made.
+    /// Words and vectors of the commit messages, in `history-v1/`, if computed.
     pub messages: Option<StoredFile>,
-    /// Signatures of the lines that they added and removed, below `history-v1/`, if they were made.
+    /// Signatures of added and removed lines, in `history-v1/`, if computed.
     pub lines: Option<StoredFile>,
 }
 
 impl HistoryEntry {
-    /// Its files with their store.
+    /// Returns its files with their store.
     pub fn files(&self) -> impl Iterator<Item = (Store, &StoredFile)> {
         let files = std::iter::once(&self.records)
             .chain(&self.symbols)
@@ -115,33 +115,33 @@ impl HistoryEntry {
         files.map(|file| (Store::History, file))
     }
 
-    /// Bytes of its files.
+    /// Total size of its files in bytes.
     pub fn n_bytes(&self) -> u64 {
         self.files().map(|(_, file)| file.length).sum()
     }
 }
 
-/// One batch of blobs: artifacts, lexical index and vectors.
+/// A batch of blobs: artifacts, lexical index and vectors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentEntry {
-    /// The number of its first blob.
+    /// The number of the first blob.
     pub base_blob: u32,
-    /// How many blobs it has.
+    /// Number of blobs.
     pub n_blobs: u32,
-    /// The number of its first document.
+    /// The number of the first document.
     pub base_doc: u32,
-    /// How many documents it has.
+    /// Number of documents.
     pub n_docs: u32,
-    /// Records of the blobs, below `artifacts-v1/`.
+    /// Artifacts of the blobs, in `artifacts-v1/`.
     pub artifacts: StoredFile,
-    /// The lexical index of the documents, below `lexical-v1/`.
+    /// Lexical index of the documents, in `lexical-v1/`.
     pub lexical: StoredFile,
-    /// Vectors of the documents by embedding profile, below `dense-v1/`.
+    /// Vectors of the documents by embedding profile, in `dense-v1/`.
     pub vectors: Vec<VectorEntry>,
 }
 
 impl SegmentEntry {
-    /// Its files with their stores.
+    /// Returns its files with their stores.
     pub fn files(&self) -> impl Iterator<Item = (Store, &StoredFile)> {
         let vectors = self.vectors.iter().map(|vectors| (Store::Dense, &vectors.file));
         [(Store::Artifacts, &self.artifacts), (Store::Lexical, &self.lexical)]
@@ -149,7 +149,7 @@ impl SegmentEntry {
             .chain(vectors)
     }
 
-    /// Bytes of its files.
+    /// Total size of its files in bytes.
     pub fn n_bytes(&self) -> u64 {
         self.files().map(|(_, file)| file.length).sum()
     }
@@ -164,17 +164,17 @@ pub struct VectorEntry {
     pub file: StoredFile,
 }
 
-/// An immutable file by name and length.
+/// The name and length of an immutable file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredFile {
-    /// Within its folder: hexadecimal digits of the content's BLAKE3 hash and an ending.
+    /// Within its directory: hexadecimal digits of the content's BLAKE3 hash and an extension.
     pub name: String,
-    /// In bytes.
+    /// Length in bytes.
     pub length: u64,
 }
 
 impl StoredFile {
-    /// How many hexadecimal digits of the content's hash a name begins with.
+    /// Number of hexadecimal digits of the content's hash at the start of a name.
     pub const NAME_DIGITS: usize = 32;
 
     /// Names a file by its content.
@@ -186,19 +186,19 @@ impl StoredFile {
         }
     }
 
-    /// Whether `bytes` are what the name and the length say; else what is not.
+    /// Checks that `bytes` match the name and the length. The error describes the mismatch.
     pub fn check(&self, bytes: &[u8]) -> Result<(), String> {
         if bytes.len() as u64 != self.length {
-            return Err(format!("{} bytes, {} expected", bytes.len(), self.length));
+            return Err(format!("{} bytes, expected {}", bytes.len(), self.length));
         }
         if self.name.get(..Self::NAME_DIGITS) == Some(&blake3::hash(bytes).to_hex()[..Self::NAME_DIGITS]) {
             Ok(())
         } else {
-            Err("its content is not what its name says".to_owned())
+            Err("its content does not match its name".to_owned())
         }
     }
 
-    /// Whether the name is of this program's form, so that it leads to no other folder.
+    /// Returns true if the name has the form that codescout uses, so that it cannot refer to another directory.
     pub fn has_plain_name(&self) -> bool {
         self.name.split_once('.').is_some_and(|(stem, ending)| {
             stem.len() == Self::NAME_DIGITS
@@ -209,24 +209,24 @@ impl StoredFile {
     }
 }
 
-/// Why the state could not be read.
+/// An error from reading the state.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// It is there and cannot be read.
+    /// The file exists, but cannot be read.
     #[error("cannot read {}", .path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The underlying error.
         #[source]
         source: io::Error,
     },
-    /// Its bytes are not what was written.
+    /// The content is damaged.
     #[error("{} is damaged: {what}", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where the damage shows.
+        /// The damaged part.
         what: String,
     },
     /// A newer build wrote it.
@@ -234,13 +234,13 @@ pub enum StateError {
     Format {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The format in the file.
         found: u32,
     },
 }
 
 impl State {
-    /// Reads the bytes of a state; `path` is for messages.
+    /// Decodes a state. `path` is used in error messages.
     pub(super) fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self, StateError> {
         let damaged = |what: String| StateError::Damaged {
             path: path.to_owned(),
@@ -262,7 +262,7 @@ impl State {
         if READ_FORMATS.contains(&format) {
             return read(format).map_err(damaged);
         }
-        // Right in every other way: what another format would have to differ in.
+        // Everything else is valid. A real file of another format would not decode as a known one.
         let is_flipped = |known: &u32| (format ^ known).is_power_of_two() && read(*known).is_ok();
         if READ_FORMATS.iter().any(is_flipped) {
             Err(damaged("format number".to_owned()))
@@ -282,7 +282,7 @@ impl State {
         }
     }
 
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let payload = encode(self);
         let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
@@ -293,21 +293,22 @@ impl State {
         bytes
     }
 
-    /// Whether segments, and batches of commits, follow one another without gaps, and name their files as this program does; else what is wrong.
+    /// Checks that segments and batches of commits are contiguous, and that their files have valid names. The error
+    /// describes the problem.
     pub fn check(&self) -> Result<(), String> {
         let (mut blob, mut doc) = (0, 0);
         for entry in &self.segments {
             if (entry.base_blob, entry.base_doc) != (blob, doc) {
                 return Err(format!(
-                    "segment {}+{} does not follow the one before",
+                    "segment {}+{} does not follow the previous one",
                     entry.base_blob, entry.base_doc
                 ));
             }
             let next = blob.checked_add(entry.n_blobs).zip(doc.checked_add(entry.n_docs));
-            (blob, doc) = next.ok_or_else(|| "more numbers than there are".to_owned())?;
+            (blob, doc) = next.ok_or_else(|| "blob or document number overflow".to_owned())?;
         }
         if let Some((_, file)) = self.files().find(|(_, file)| !file.has_plain_name()) {
-            return Err(format!("{:?} is no name of a file", file.name));
+            return Err(format!("invalid file name {:?}", file.name));
         }
         self.check_history()
     }
@@ -316,36 +317,36 @@ impl State {
         let mut commit = 0u32;
         for entry in &self.history {
             if entry.base_commit != commit {
-                return Err(format!("commits {} do not follow those before", entry.base_commit));
+                return Err(format!("commits {} do not follow the previous ones", entry.base_commit));
             }
             let next = commit.checked_add(entry.n_commits);
-            commit = next.ok_or_else(|| "more numbers than there are".to_owned())?;
+            commit = next.ok_or_else(|| "commit number overflow".to_owned())?;
         }
         Ok(())
     }
 
-    /// Bytes of the segments' files.
+    /// Total size of the segments' files in bytes.
     pub fn n_segment_bytes(&self) -> u64 {
         self.segments.iter().map(SegmentEntry::n_bytes).sum()
     }
 
-    /// Every file that is live, with its store.
+    /// Returns all live files with their stores.
     pub fn files(&self) -> impl Iterator<Item = (Store, &StoredFile)> {
         let of_segments = self.segments.iter().flat_map(SegmentEntry::files);
         of_segments.chain(self.history.iter().flat_map(HistoryEntry::files))
     }
 
-    /// How many blobs are numbered.
+    /// Number of blobs.
     pub fn n_blobs(&self) -> u32 {
         self.segments.last().map_or(0, |last| last.base_blob + last.n_blobs)
     }
 
-    /// How many commits are numbered.
+    /// Number of commits.
     pub fn n_commits(&self) -> u32 {
         self.history.last().map_or(0, |last| last.base_commit + last.n_commits)
     }
 
-    /// How many documents are numbered.
+    /// Number of documents.
     pub fn n_docs(&self) -> u32 {
         self.segments.last().map_or(0, |last| last.base_doc + last.n_docs)
     }

@@ -1,14 +1,14 @@
-//! The file system that a folder lies on.
+//! Queries the file system of a directory.
 
 use std::io;
 use std::path::Path;
 
-/// What a file system is like, as far as an index cares.
+/// The properties of a file system that matter for an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Volume {
-    /// Bytes that this user may still write.
+    /// Bytes available to this user.
     pub free_bytes: u64,
-    /// Whether its files lie on another machine: locks may not hold there, and a mapped file may change underneath.
+    /// True for a network file system: locks may not work, and a mapped file may change.
     pub is_network: bool,
 }
 
@@ -24,7 +24,7 @@ const NETWORK_TYPES: [u32; 8] = [
     0x7375_7245,
 ];
 
-/// Looks at the file system that `folder`, or the nearest folder above it that is there, lies on.
+/// Returns the properties of the file system of `folder`, or of its nearest existing parent.
 pub fn volume(folder: &Path) -> io::Result<Volume> {
     let there = folder.ancestors().find(|folder| folder.exists()).unwrap_or(folder);
     let space = rustix::fs::statvfs(there)?;
@@ -37,7 +37,7 @@ pub fn volume(folder: &Path) -> io::Result<Volume> {
 #[cfg(target_os = "linux")]
 fn is_network(folder: &Path) -> io::Result<bool> {
     let kind = rustix::fs::statfs(folder)?.f_type;
-    // The type of the field differs between processors; the numbers have 32 bits.
+    // The type of the field depends on the architecture; the numbers have 32 bits.
     Ok(NETWORK_TYPES.contains(&(kind as u32)))
 }
 

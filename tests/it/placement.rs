@@ -187,7 +187,7 @@ fn what_is_not_ours_is_refused() {
     ] {
         other.write(Path::new(".codescout").join(name), content);
     }
-    assert_refused(&other, "not made by this program");
+    assert_refused(&other, "not created by codescout");
 }
 
 #[test]

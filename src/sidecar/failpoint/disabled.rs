@@ -1,4 +1,4 @@
-//! A build without fail points.
+//! Replaces fail points in builds without them.
 
 use std::io;
 

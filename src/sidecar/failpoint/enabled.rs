@@ -1,4 +1,4 @@
-//! A build with fail points.
+//! Implements fail points.
 
 use std::io;
 use std::sync::OnceLock;
@@ -9,35 +9,35 @@ use rustix::process::{Signal, getpid, kill_process};
 
 use super::NotAFailPoint;
 
-/// A process has one, for its whole life: what it does cannot be told from outside otherwise.
+/// One per process, for its lifetime: with several, the effect could not be attributed from outside.
 static ARMED: OnceLock<Armed> = OnceLock::new();
 
 #[derive(Debug)]
 struct Armed {
     name: String,
-    /// Hits that pass before it acts.
+    /// Number of hits left, including the one that triggers the action.
     left: AtomicUsize,
     act: Act,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// SIGKILL: nothing more is written, nothing is cleared away.
+    /// SIGKILL: nothing more is written or cleaned up.
     Kill,
-    /// SIGSTOP: the process sleeps there until it gets SIGCONT.
+    /// SIGSTOP: the process sleeps until it receives SIGCONT.
     Stop,
     Fail(Errno),
 }
 
-/// Arms one place by `name[:n]=act`: at its n-th hit (1 if not given) the process is killed or stopped, or the step fails with
-/// that error. A second call changes nothing.
+/// Arms one fail point, given as `name[:n]=act`: at its n-th hit (default 1) the process is killed or stopped, or the
+/// step fails with the given error. A second call has no effect.
 pub fn arm(wanted: &str) -> Result<(), NotAFailPoint> {
     let armed = parse(wanted).ok_or_else(|| NotAFailPoint(wanted.to_owned()))?;
     let _ = ARMED.set(armed);
     Ok(())
 }
 
-/// A place that can be armed. Fails with the error that was asked for, if it is this hit's turn; else passes.
+/// Marks a fail point. Performs the armed action if this is the hit it was armed for.
 pub fn hit(name: &str) -> io::Result<()> {
     tracing::trace!(target: "codescout::failpoint", "hit {name}");
     let Some(armed) = ARMED.get().filter(|armed| armed.name == name) else {

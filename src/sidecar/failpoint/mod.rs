@@ -1,10 +1,11 @@
-//! Places at which a test can end, stop or fail the writer.
+//! Fail points: places at which a test can kill, stop or fail the writer.
 //!
-//! `failpoint::hit("sweep.before_remove")?` marks one. [`arm`] names the one that shall act; the program hands down what its
-//! environment says. Only builds with debug assertions have them: elsewhere both functions do nothing.
+//! `failpoint::hit("sweep.before_remove")?` marks one. [`arm`] selects the one to trigger; the program passes it the
+//! value of an environment variable. Only builds with debug assertions have fail points; in others both functions do
+//! nothing.
 //!
-//! Each name stands in [`names`] too, which tests walk: at every place a writer is killed and made to fail. A file written by
-//! `write_atomic` brings its own places by what it is called ([`KINDS`] × [`STEPS`]).
+//! All names are listed in [`names`], which tests iterate over to kill and fail a writer at each place. `write_atomic`
+//! has fail points for each kind of file name ([`KINDS`] × [`STEPS`]).
 
 #[cfg(not(debug_assertions))]
 mod disabled;
@@ -18,7 +19,7 @@ pub use disabled::{arm, hit};
 #[cfg(debug_assertions)]
 pub use enabled::{arm, hit};
 
-/// Files that are written atomically: the ending of the name; the whole name where it has none.
+/// Kinds of atomically written files: the extension, or the file name if it has none.
 pub const KINDS: &[&str] = &[
     ".gitignore",
     "FORMAT",
@@ -42,10 +43,10 @@ pub const KINDS: &[&str] = &[
     "versions",
 ];
 
-/// What happens to each of them, in this order. `half`: with half of its bytes.
+/// Steps of writing each of them, in order. At `half`, half of the bytes are written.
 pub const STEPS: &[&str] = &["begin", "created", "half", "written", "synced", "renamed", "done"];
 
-/// Places that are not part of writing one file.
+/// Fail points that are not steps of writing a file.
 pub const PLACES: &[&str] = &[
     "compact.merged",
     "compact.published",
@@ -93,12 +94,12 @@ pub const PLACES: &[&str] = &[
     "update.manifest",
 ];
 
-/// Why [`arm`] did not understand its text.
+/// An error from parsing the argument of [`arm`].
 #[derive(Debug, thiserror::Error)]
 #[error("{0:?} is not a fail point: name[:n]=kill|stop|eio|enospc|emfile")]
 pub struct NotAFailPoint(pub String);
 
-/// Every place, once.
+/// Returns the names of all fail points, each once.
 pub fn names() -> Vec<String> {
     let of_files = KINDS
         .iter()
@@ -106,7 +107,7 @@ pub fn names() -> Vec<String> {
     PLACES.iter().map(|place| (*place).to_owned()).chain(of_files).collect()
 }
 
-/// The place of a step of writing the file at `path`.
+/// Returns the name of the fail point for a step of writing the file at `path`.
 pub(super) fn name_of_step(path: &Path, step: &str) -> String {
     let name = path.file_name().unwrap_or_default();
     let kind = path.extension().unwrap_or(name).to_string_lossy();

@@ -85,7 +85,7 @@ fn a_folder_of_another_program_is_a_problem() {
     let ill = call(&repo, &["doctor", "--json"]).expect(1).json();
     assert_eq!(ill["well"], false);
     assert!(
-        about(&ill, "sidecar")[0].contains("was not made by this program"),
+        about(&ill, "sidecar")[0].contains("was not created by codescout"),
         "{ill}"
     );
 }
