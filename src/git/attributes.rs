@@ -1,7 +1,8 @@
-//! What a tree says about its own files: generated, vendored, documentation, kept with LFS, not to be indexed.
+//! The attributes that a tree sets on its own files: generated, vendored, documentation, stored with LFS, not to be
+//! indexed.
 //!
-//! Only files of the tree itself have a say, `.gitattributes` and `.codescoutignore`: neither the machine's nor the
-//! user's settings, so that the same tree gets the same answer everywhere.
+//! Only `.gitattributes` and `.codescoutignore` files of the tree count. Settings of the machine and the user are
+//! ignored, so that the same tree has the same attributes everywhere.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -20,10 +21,10 @@ use crate::model::{RepoPath, TreeId};
 const ATTRIBUTES_FILE: &[u8] = b".gitattributes";
 const IGNORE_FILE: &[u8] = b".codescoutignore";
 
-/// The names of [files of rules](is_rules_file).
+/// The names of [rules files](is_rules_file).
 pub const RULES_FILES: [&[u8]; 2] = [ATTRIBUTES_FILE, IGNORE_FILE];
 
-/// Larger files of rules are left out: whoever reads ten thousand rules for every path waits too long.
+/// Larger rules files are ignored, because every path is matched against every rule.
 pub const MAX_RULES_BYTES: u64 = 1 << 20;
 
 const NAMES: [&str; 5] = [
@@ -34,13 +35,13 @@ const NAMES: [&str; 5] = [
     "diff",
 ];
 
-/// The rules of a tree. Cheap to clone; ask through a [`AttributeMatcher`].
+/// The rules of a tree. Cheap to clone; query it through an [`AttributeMatcher`].
 #[derive(Clone)]
 pub struct Attributes {
     rules: Arc<Rules>,
 }
 
-/// What the rules say about one file.
+/// The attributes of one file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathAttributes {
     /// `linguist-generated`, if it is set or unset.
@@ -51,23 +52,23 @@ pub struct PathAttributes {
     pub documentation: Option<bool>,
     /// `filter=lfs`: the blob is a pointer.
     pub is_lfs: bool,
-    /// `diff`: set for text, unset (as by `binary`) for what is not; `None` where the content decides.
+    /// `diff`: set for text, unset (also by `binary`) for other files; `None` if the content decides.
     pub is_text: Option<bool>,
-    /// A pattern of a `.codescoutignore` matches the file or a folder that it is in.
+    /// A pattern in a `.codescoutignore` matches the file or one of its parent directories.
     pub is_ignored: bool,
 }
 
-/// Answers for one thread. Fastest when asked in the order of paths.
+/// Matches paths against the rules, on one thread. Fastest if paths are queried in order.
 pub struct AttributeMatcher {
     rules: Arc<Rules>,
     outcome: gix::attrs::search::Outcome,
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     last_folder: Vec<u8>,
     is_last_folder_ignored: bool,
 }
 
 struct Rules {
-    /// The files of rules with their content, the ones further up first.
+    /// The rules files with their content, those nearest the root first.
     sources: Vec<(RepoPath, Vec<u8>)>,
     unread: Vec<RepoPath>,
     attributes: gix::attrs::Search,
@@ -75,14 +76,14 @@ struct Rules {
     ignores: gix::ignore::Search,
 }
 
-/// Whether the file at `path` says something about other files: if it changes, ask again about all files beside and below
-/// it.
+/// Returns true if the file at `path` sets attributes of other files. If it changes, look up all files in its directory
+/// again, at any depth.
 pub fn is_rules_file(path: &RepoPath) -> bool {
     RULES_FILES.contains(&path.file_name())
 }
 
 impl Attributes {
-    /// Reads the rules of a tree, going through all of its folders.
+    /// Reads the rules of a tree. Walks all of its directories.
     pub fn for_tree(reader: &mut ObjectReader, tree: TreeId) -> Result<Self, ObjectError> {
         let mut files = Vec::new();
         reader.tree_files(tree, &mut |file| {
@@ -91,7 +92,7 @@ impl Attributes {
         Self::for_files(reader, &files)
     }
 
-    /// Reads the rules among the files of a tree, which need not be only those.
+    /// Reads the rules among the given files of a tree, which may include files that are not rules files.
     pub fn for_files<'f>(
         reader: &mut ObjectReader,
         files: impl IntoIterator<Item = &'f TreeFile>,
@@ -112,7 +113,8 @@ impl Attributes {
         Ok(Self::new(sources, unread))
     }
 
-    /// The rules of a work tree: those of the commit that is checked out, less what has changed on disk, and that.
+    /// Returns the rules of a worktree: those of the checked-out commit, with the rules files that have changed on disk
+    /// replaced.
     pub fn with_changes(&self, changes: &WorkTreeChanges, reader: &mut WorkTreeReader) -> Self {
         let changed: Vec<&RepoPath> = changes
             .changes
@@ -143,13 +145,13 @@ impl Attributes {
         Self::new(sources, unread)
     }
 
-    /// The rules in [files of rules](is_rules_file), by their paths.
+    /// Builds rules from the contents of [rules files](is_rules_file) by path.
     pub fn of_sources(sources: Vec<(RepoPath, Vec<u8>)>) -> Self {
         Self::new(sources, Vec::new())
     }
 
     fn new(mut sources: Vec<(RepoPath, Vec<u8>)>, unread: Vec<RepoPath>) -> Self {
-        // The rules nearest to a file count most, and the last ones added count most.
+        // The rules nearest to a file take precedence, and later patterns override earlier ones.
         sources.sort_by_cached_key(|(path, _)| (path.as_bytes().find_iter("/").count(), path.clone()));
         let mut names = gix::attrs::search::MetadataCollection::default();
         let no_files: [PathBuf; 0] = [];
@@ -177,17 +179,18 @@ impl Attributes {
         Self { rules: Arc::new(rules) }
     }
 
-    /// Whether there are no rules, so that every answer is the same.
+    /// Returns true if there are no rules, so that every file has the same attributes.
     pub fn is_empty(&self) -> bool {
         self.rules.sources.is_empty()
     }
 
-    /// Files of rules that could not be read, being too large or missing from a partial clone: answers are without them.
+    /// The rules files that could not be read because they are too large or missing from a partial clone; they are
+    /// ignored.
     pub fn unread(&self) -> &[RepoPath] {
         &self.rules.unread
     }
 
-    /// Something to ask many questions.
+    /// Returns a matcher for many lookups.
     pub fn matcher(&self) -> AttributeMatcher {
         let mut outcome = gix::attrs::search::Outcome::default();
         outcome.initialize_with_selection(&self.rules.names, NAMES);
@@ -201,7 +204,7 @@ impl Attributes {
 }
 
 impl AttributeMatcher {
-    /// What the rules say about the file at `path`.
+    /// Returns the attributes of the file at `path`.
     pub fn of(&mut self, path: &RepoPath) -> PathAttributes {
         let mut found = PathAttributes {
             is_ignored: self.is_ignored(path.as_bytes()),
@@ -240,7 +243,8 @@ impl AttributeMatcher {
         self.is_last_folder_ignored || self.is_matched(path, false)
     }
 
-    /// Whether the folder or one that it is in is ignored: what is below cannot be taken out of that again.
+    /// Returns true if the directory or one of its parents is ignored. A pattern cannot re-include files below an
+    /// ignored directory.
     fn is_folder_ignored(&self, folder: &[u8]) -> bool {
         let ends = folder.find_iter("/").chain([folder.len()]);
         ends.map(|end| &folder[..end])
@@ -256,10 +260,10 @@ impl AttributeMatcher {
     }
 }
 
-/// The list with the macro `binary`.
+/// The list that defines the macro `binary`.
 const N_BUILT_IN_LISTS: usize = 1;
 
-/// Linguist takes `name`, `name=true` and their opposites.
+/// Linguist accepts `name`, `name=true` and their opposites.
 fn is_true(state: gix::attrs::StateRef<'_>) -> Option<bool> {
     match state {
         gix::attrs::StateRef::Set => Some(true),

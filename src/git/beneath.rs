@@ -1,7 +1,7 @@
-//! Reaching files of a work tree by their paths without ever leaving its root.
+//! Opens files of a worktree by path without ever leaving its root.
 //!
-//! Every folder on the way is opened as a folder that is no symbolic link, one after the other, so that neither a link in
-//! the repository nor one that is put there in between leads anywhere else.
+//! Each directory on the path is opened in turn, without following symbolic links, so that neither a link in the
+//! repository nor one that is created in the meantime leads outside.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,31 +9,31 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 
-/// An opened folder at the root of a work tree.
+/// An open handle to the root directory of a worktree.
 #[derive(Debug)]
 pub(super) struct Root(OwnedFd);
 
 impl Root {
-    /// Opens the folder that is the root; it may be reached through links.
+    /// Opens the root directory, which may be reached through links.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
     }
 
-    /// Opens the folder at `path` in one step. Only the last of its names is known to be no link: the caller sees to the
-    /// others, and takes nothing from the folder but names and stat data.
+    /// Opens the directory at `path` in one step. Only its last component is known not to be a link: the caller checks
+    /// the others, and uses nothing from the directory but names and stat data.
     pub(super) fn folder_in_one_step(&self, path: &[u8]) -> io::Result<OwnedFd> {
         open_folder(self.0.as_fd(), if path.is_empty() { b"." } else { path })
     }
 
-    /// What stands at `path`, which is the root if it is empty; a link is not followed. As with
-    /// [`Self::folder_in_one_step`], the names before the last are the caller's business.
+    /// Returns the stat data of the file at `path`, or of the root if it is empty, without following a link. As with
+    /// [`Self::folder_in_one_step`], the caller checks the components before the last.
     pub(super) fn stat_in_one_step(&self, path: &[u8]) -> io::Result<Stat> {
         stat(self.0.as_fd(), if path.is_empty() { b"." } else { path })
     }
 
-    /// Whether the file system is one of those that set a folder's times when, and only when, a name is put into it or
-    /// taken out. Those that are mounted over a network, or made by programs, are not counted on.
+    /// Returns true if the file system is known to update a directory's times if, and only if, an entry is added or
+    /// removed. File systems that are mounted over a network or implemented by a program are not trusted to.
     pub(super) fn keeps_folder_times(&self) -> bool {
         #[cfg(target_os = "linux")]
         return rustix::fs::fstatfs(&self.0).is_ok_and(|found| LOCAL_FILE_SYSTEMS.contains(&(found.f_type as u64)));
@@ -41,7 +41,7 @@ impl Root {
         return false;
     }
 
-    /// Opens the folder at `path`, which is the root if it is empty.
+    /// Opens the directory at `path`, or the root if it is empty.
     pub(super) fn folder(&self, path: &[u8]) -> io::Result<OwnedFd> {
         if path.is_empty() {
             return open_folder(self.0.as_fd(), b".");
@@ -55,7 +55,7 @@ impl Root {
         Ok(folder)
     }
 
-    /// The folder that the file at `path` stands in, and the file's name.
+    /// Opens the directory that contains the file at `path`; also returns the file's name.
     pub(super) fn parent_of<'p>(&self, path: &'p [u8]) -> io::Result<(OwnedFd, &'p [u8])> {
         let (folder, name) = match path.iter().rposition(|byte| *byte == b'/') {
             Some(slash) => (&path[..slash], &path[slash + 1..]),
@@ -65,7 +65,8 @@ impl Root {
     }
 }
 
-/// ext2 to ext4, XFS, Btrfs, tmpfs, F2FS, overlayfs and ZFS, as in Linux' `uapi/linux/magic.h` and OpenZFS' `zfs_vfsops.h`.
+/// ext2 to ext4, XFS, Btrfs, tmpfs, F2FS, overlayfs and ZFS. Source: Linux `uapi/linux/magic.h` and OpenZFS
+/// `zfs_vfsops.h`.
 #[cfg(target_os = "linux")]
 const LOCAL_FILE_SYSTEMS: [u64; 7] = [
     0xef53,
@@ -77,29 +78,29 @@ const LOCAL_FILE_SYSTEMS: [u64; 7] = [
     0x2fc1_2fc1,
 ];
 
-/// Opens a folder in a folder, if it is one and no link to one.
+/// Opens a subdirectory; fails if it is a symbolic link or not a directory.
 pub(super) fn open_folder(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(parent, name, flags, Mode::empty())?)
 }
 
-/// Opens a file for reading; fails on a link. Does not wait for the other end of a named pipe.
+/// Opens a file for reading; fails on a symbolic link. Does not block on a named pipe.
 pub(super) fn open_file(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(parent, name, flags, Mode::empty())?)
 }
 
-/// What stands in the folder under this name; a link is not followed.
+/// Returns the stat data of a directory entry, without following a link.
 pub(super) fn stat(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<Stat> {
     Ok(rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
-/// Where the link points.
+/// Returns the target of a symbolic link.
 pub(super) fn read_link(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<Vec<u8>> {
     Ok(rustix::fs::readlinkat(parent, name, Vec::new())?.into_bytes())
 }
 
-/// Whether the error says that nothing, or nothing of the kind, is there.
+/// Returns true if the error means that the file, or a file of this type, does not exist.
 pub(super) fn is_absence(error: &io::Error) -> bool {
     let is_link_or_no_folder = [rustix::io::Errno::LOOP, rustix::io::Errno::NOTDIR]
         .iter()

@@ -1,4 +1,4 @@
-//! Which commit each line of a file comes from, by git itself.
+//! Finds the commit each line of a file comes from, by running `git blame`.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -13,43 +13,43 @@ use super::open::Repository;
 use super::small_file::read_small_file;
 use crate::model::{CommitId, Oid, RepoPath};
 
-/// How lines are followed.
+/// Options of `git blame`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlameOptions {
-    /// Blanks do not count (`-w`).
+    /// Ignore whitespace (`-w`).
     pub ignores_blanks: bool,
-    /// Lines moved within a file are followed (`-M`).
+    /// Follow lines moved within a file (`-M`).
     pub follows_moves: bool,
-    /// Lines moved or copied from files changed in the same commit are followed; from more files the larger it is, up to 3
-    /// (`-C`).
+    /// Follow lines moved or copied from other files changed in the same commit; higher values, up to 3, consider more
+    /// files (`-C`).
     pub follows_copies: u8,
-    /// Commits that do not count (`--ignore-rev`).
+    /// Commits to skip (`--ignore-rev`).
     pub ignored: Vec<CommitId>,
-    /// Files with ids of commits that do not count (`--ignore-revs-file`), beside those that are configured.
+    /// Files that list commits to skip (`--ignore-revs-file`), in addition to the configured ones.
     pub ignore_files: Vec<PathBuf>,
-    /// Only these lines, 1-based and both included.
+    /// Limit the result to these lines, 1-based and inclusive.
     pub lines: Option<(u32, u32)>,
 }
 
-/// Where lines come from.
+/// The origin of each line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Blame {
-    /// In the order of the lines that were asked for.
+    /// In the order of the requested lines.
     pub lines: Vec<BlameLine>,
-    /// The commits that they come from.
+    /// The commits that the lines come from.
     pub commits: HashMap<CommitId, BlamedCommit>,
-    /// What is to be said about the answer.
+    /// Notes to show with the result.
     pub notes: Vec<String>,
 }
 
-/// Where a line comes from.
+/// The origin of one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlameLine {
-    /// 1-based, in the file that was asked about.
+    /// 1-based, in the blamed file.
     pub line: u32,
     /// The commit.
     pub commit: CommitId,
-    /// The file that it stood in there.
+    /// The path of the file in that commit.
     pub path: RepoPath,
     /// 1-based, in that file.
     pub original_line: u32,
@@ -58,22 +58,22 @@ pub struct BlameLine {
 /// A commit that lines come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlamedCommit {
-    /// Who wrote it, corrected by the mailmap.
+    /// The author, corrected by the mailmap.
     pub author: Person,
     /// The subject.
     pub subject: BString,
-    /// Whether history ends here, so that the line may be older.
+    /// True if history ends here, so that the line may be older.
     pub is_boundary: bool,
 }
 
-/// A configured list of commits that is not there; git fails on it.
+/// Part of git's message if a configured list of commits does not exist, which makes it fail.
 const NO_LIST: &str = "could not open object name list";
 
 impl Repository {
-    /// The lines of `path` in `commit`: exactly those commits that `git blame` gives.
+    /// Blames the lines of `path` in `commit`, with the same commits as `git blame`.
     ///
-    /// A configured `blame.ignoreRevsFile` that is not there is noted and left out; git itself would fail.
-    /// Ends soon after `interrupt` is set.
+    /// A missing `blame.ignoreRevsFile` is noted and ignored; git itself would fail. Returns soon after `interrupt` is
+    /// set.
     pub fn blame(
         &self,
         commit: CommitId,
@@ -88,7 +88,7 @@ impl Repository {
                 notes.extend(
                     missing
                         .iter()
-                        .map(|name| format!("blame.ignoreRevsFile names {name}, which is not there")),
+                        .map(|name| format!("blame.ignoreRevsFile names {name}, which does not exist")),
                 );
                 self.run_blame(commit, path, options, Some(&there), interrupt)?
             }
@@ -99,8 +99,8 @@ impl Repository {
         Ok(blame)
     }
 
-    /// The commits that `git log -L` gives for lines of a file, the latest first; 1-based, both included. Ends soon after `interrupt` is
-    /// set.
+    /// Returns the commits that `git log -L` lists for some lines of a file, latest first. `lines` is 1-based and
+    /// inclusive. Returns soon after `interrupt` is set.
     pub fn line_log(
         &self,
         commit: CommitId,
@@ -142,7 +142,8 @@ impl Repository {
         flag(options.follows_moves, "-M");
         (0..options.follows_copies.min(3)).for_each(|_| flag(true, "-C"));
         if instead_of_configured.is_some() {
-            // Forgets those that are configured; an empty name does not, as each is opened nevertheless.
+            // Clears the configured files. An empty file name would clear them too, but git then tries to open each of
+            // them.
             arguments.push("--no-ignore-revs-file".into());
         }
         for file in instead_of_configured
@@ -167,7 +168,7 @@ impl Repository {
         git_until(self.found_from(), "blame", &arguments, interrupt)
     }
 
-    /// git waits for what it reads in the work tree, and for the mailmap there.
+    /// Checks the files that git reads from the worktree: rules files and the mailmap. git would block on a pipe.
     fn check_rules_files(&self, operation: &str, path: &RepoPath) -> Result<(), CommandError> {
         let failed = |message| CommandError::Failed {
             operation: operation.to_owned(),
@@ -179,18 +180,18 @@ impl Repository {
         checked.map_err(|error| failed(error.to_string()))
     }
 
-    /// The commits that an unfinished merge joins to the one that is checked out (`MERGE_HEAD`).
+    /// Returns the commits being merged into the checked-out commit (`MERGE_HEAD`).
     pub fn merge_heads(&self) -> std::io::Result<Vec<CommitId>> {
         let text = read_small_file(&self.git_dir().join("MERGE_HEAD"))?;
         Ok(listed_commits(&text.unwrap_or_default()))
     }
 
-    /// Whether the configuration names commits that blame passes over.
+    /// Returns true if the configuration names commits that blame skips.
     pub fn has_ignored_revisions(&self) -> bool {
         !self.configured_lists().0.is_empty()
     }
 
-    /// The configured lists that are there, and the names of those that are not.
+    /// Returns the configured lists that exist, and the names of those that do not.
     fn configured_lists(&self) -> (Vec<PathBuf>, Vec<String>) {
         use std::os::unix::ffi::OsStrExt;
         let local = self.local();
@@ -250,7 +251,7 @@ fn parse(printed: &[u8]) -> Blame {
     blame
 }
 
-/// `<oid> <line there> <line here> [<lines of the group>]`
+/// Parses `<oid> <original line> <final line> [<lines in group>]`.
 fn begin(line: &[u8]) -> Option<(CommitId, u32, u32)> {
     let mut words = line.split_str(b" ");
     let oid = Oid::from_hex(words.next()?.to_str().ok()?).ok()?;
@@ -262,13 +263,13 @@ fn number(text: &[u8]) -> Option<i64> {
     text.to_str().ok()?.trim().parse().ok()
 }
 
-/// `+0130` in seconds.
+/// Converts an offset such as `+0130` to seconds.
 fn offset(text: &[u8]) -> i32 {
     let signed = number(text).unwrap_or_default() as i32;
     signed / 100 * 3600 + signed % 100 * 60
 }
 
-/// A path as git prints it: in quotes with escapes where it has odd bytes.
+/// Decodes a path as git prints it: quoted, with escapes, if it has unusual bytes.
 fn unquoted(text: &[u8]) -> Vec<u8> {
     let Some(inside) = text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")) else {
         return text.to_vec();

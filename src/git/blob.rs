@@ -1,4 +1,4 @@
-//! The bytes of files.
+//! Reads the contents of files.
 
 use gix::odb::Header;
 
@@ -7,24 +7,25 @@ use super::open::ObjectFormat;
 use super::reader::{MAX_OBJECT_BYTES, ObjectError, ObjectReader, kind_name};
 use crate::model::{BlobId, chain};
 
-/// What reading a blob gave.
+/// The result of reading a blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlobContent {
-    /// All of its bytes.
+    /// All bytes.
     Content(Vec<u8>),
-    /// Over the limit, or stored as a difference to something that is; nothing of it was unpacked.
+    /// Above the limit, or stored as a delta against an object that is. Nothing was decompressed.
     TooLarge {
         /// Its size in bytes.
         size: u64,
     },
-    /// Not in the repository: a partial clone left it with the remote, or it is lost. It is not fetched.
+    /// Not in the repository: left on the remote by a partial clone, or lost. It is not fetched.
     Missing,
-    /// In the repository, but unreadable, or no blob.
+    /// In the repository, but unreadable or not a blob.
     Damaged,
 }
 
 impl ObjectReader {
-    /// Reads the blob unless it is larger than `max_bytes` or [`MAX_OBJECT_BYTES`]. One that cannot be had is an answer, so that it stops nothing else.
+    /// Reads a blob unless it is larger than `max_bytes` or [`MAX_OBJECT_BYTES`]. A missing or damaged blob is not an
+    /// error, so that callers can continue with others.
     pub fn blob(&mut self, id: BlobId, max_bytes: u64) -> Result<BlobContent, ObjectError> {
         match self.blob_or_error(id, max_bytes) {
             Err(ObjectError::Missing { .. }) => Ok(BlobContent::Missing),
@@ -48,13 +49,14 @@ impl ObjectReader {
         }
     }
 
-    /// Whether [`Self::blob`] gives its content or its size: a blob that was missing or damaged may have come back.
+    /// Returns true if [`Self::blob`] returns content or a size; a blob that was missing or damaged may have been
+    /// restored.
     pub fn has_blob(&mut self, id: BlobId, max_bytes: u64) -> bool {
         let found = self.blob(id, max_bytes);
         matches!(found, Ok(BlobContent::Content(_) | BlobContent::TooLarge { .. }))
     }
 
-    /// How many bytes the blob has, without unpacking it; `None` if it is not in the repository.
+    /// Returns the size of a blob in bytes without decompressing it, or `None` if it is not in the repository.
     pub fn blob_size(&mut self, id: BlobId) -> Result<Option<u64>, ObjectError> {
         let header = self
             .repo
@@ -79,7 +81,7 @@ impl ObjectReader {
     }
 }
 
-/// The id that git would give to a blob of these bytes.
+/// Computes the id of a blob with these bytes.
 pub fn hash_blob(format: ObjectFormat, bytes: &[u8]) -> BlobId {
     let kind = match format {
         ObjectFormat::Sha1 => gix::hash::Kind::Sha1,

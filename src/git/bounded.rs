@@ -1,7 +1,7 @@
-//! A git that ends when it is asked to. One that talks to others writes, says and keeps in memory no more than it may, too.
+//! Runs a git subprocess that can be interrupted. If it uses the network, disk, output and memory are limited too.
 //!
-//! What a server sends is unpacked by git into a folder; how much that will be no server has to say beforehand. So the folder and the
-//! room on its disk are watched while git runs.
+//! git unpacks the data from a server into a directory, and servers need not declare how much data that will be. So the
+//! size of the directory and the free disk space are checked while git runs.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -13,57 +13,58 @@ use std::time::{Duration, Instant};
 
 use crate::sidecar::volume;
 
-/// What has to stay free on the disk.
+/// Minimum free disk space.
 const SPARE_BYTES: u64 = 64 << 20;
-/// No list and no message is longer.
+/// Limit on stdout and on stderr. No ref list and no message is longer.
 const MAX_SAID: usize = 16 << 20;
 const CHUNK_BYTES: usize = 8 << 10;
 const CHUNKS_AHEAD: usize = 16;
-/// How long what is said is waited for at first; twice as long each time, up to [`LOOK_EVERY`].
+/// Initial wait for output; doubles each time, up to [`LOOK_EVERY`].
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
-/// How often the folder and the flag are looked at.
+/// Interval of checking the directory and the interrupt flag.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How long git has to clear up when it is ended.
+/// Time for git to clean up after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long others may hold its output open once it has ended: an ssh that stays for later calls does so for as long as it stays.
+/// Time that other processes may keep the output open after git has exited. An ssh connection that persists for later
+/// calls may do so for as long as it lives.
 const LINGER: Duration = Duration::from_secs(2);
-/// A pack can be written so that a few bytes of it open to any number.
+/// Memory limit: a small pack can be crafted to decompress to any size.
 #[cfg(target_os = "linux")]
 const MAX_MEMORY: u64 = 2 << 30;
 
-/// How much may come, and who may stop it.
+/// Limits of a subprocess that uses the network.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds<'a> {
-    /// How many bytes a call may put into the folder.
+    /// Maximum number of bytes that one call may add to the directory.
     pub max_bytes: u64,
-    /// Ends it when it is set.
+    /// Ends the subprocess when set.
     pub interrupt: &'a AtomicBool,
 }
 
-/// Why git was ended.
+/// The reason why a git subprocess was ended.
 #[derive(Debug, thiserror::Error)]
 pub enum BoundError {
-    /// There is no git, or a call of the system failed.
+    /// git is not installed, or a system call failed.
     #[error("cannot run the git executable")]
     NotRun(#[source] io::Error),
-    /// More came than may.
-    #[error("more than {allowed} bytes come from there")]
+    /// The directory grew beyond the limit.
+    #[error("the transfer exceeds {allowed} bytes")]
     TooMuch {
-        /// How much may.
+        /// The limit.
         allowed: u64,
     },
-    /// It never stops talking.
-    #[error("more than {MAX_SAID} bytes of messages come from there")]
+    /// The output exceeds the limit.
+    #[error("the output of git exceeds {MAX_SAID} bytes")]
     TooTalkative,
     /// The disk is nearly full.
-    #[error("only {free} bytes are left on the disk of {}", .folder.display())]
+    #[error("only {free} bytes free on the disk of {}", .folder.display())]
     NoRoom {
-        /// How much is free.
+        /// Free bytes.
         free: u64,
-        /// Where it was to go.
+        /// The target directory.
         folder: PathBuf,
     },
-    /// Somebody asked for it.
+    /// The interrupt flag was set.
     #[error("interrupted")]
     Interrupted,
 }
@@ -74,7 +75,7 @@ enum Said {
 }
 
 impl Bounds<'_> {
-    /// Runs `command`, which writes below `folder`, to its end.
+    /// Runs `command`, which writes below `folder`, to its end, with `input` on stdin.
     pub(super) fn output(&self, command: &mut Command, folder: &Path, input: &[u8]) -> Result<Output, BoundError> {
         let mut child = command.stdin(Stdio::piped()).spawn().map_err(BoundError::NotRun)?;
         limit_memory(&child);
@@ -103,7 +104,7 @@ impl Bounds<'_> {
     }
 }
 
-/// Runs `command`, which only reads, to its end, or until `interrupt` is set.
+/// Runs a read-only `command` to its end, or until `interrupt` is set.
 pub(super) fn output_until(command: &mut Command, interrupt: &AtomicBool) -> Result<Output, BoundError> {
     let mut child = command.spawn().map_err(BoundError::NotRun)?;
     let outcome = watch(&mut child, usize::MAX, &|| go_on(interrupt));
@@ -121,7 +122,7 @@ fn go_on(interrupt: &AtomicBool) -> Result<(), BoundError> {
     }
 }
 
-/// What a child says until it ends, at most `max_said` bytes, while `check` says so.
+/// Collects the output of a child until it exits. Fails if the output exceeds `max_said` bytes or `check` fails.
 fn watch(child: &mut Child, max_said: usize, check: &dyn Fn() -> Result<(), BoundError>) -> Result<Output, BoundError> {
     let said = listen(child).map_err(BoundError::NotRun)?;
     let mut output = Output {
@@ -134,7 +135,7 @@ fn watch(child: &mut Child, max_said: usize, check: &dyn Fn() -> Result<(), Boun
     loop {
         if is_open {
             is_open = take(&said, pause, max_said, &mut output)?;
-            // Who has said all is about to end.
+            // A child that has closed its output is about to exit.
             pause = if is_open { pause } else { FIRST_PAUSE };
         } else {
             std::thread::sleep(pause);
@@ -164,7 +165,7 @@ fn watch(child: &mut Child, max_said: usize, check: &dyn Fn() -> Result<(), Boun
     Ok(output)
 }
 
-/// What comes within `pause`; whether more may.
+/// Receives output for up to `pause`. Returns false once both streams are closed.
 fn take(said: &Receiver<Said>, pause: Duration, max_said: usize, output: &mut Output) -> Result<bool, BoundError> {
     match said.recv_timeout(pause) {
         Ok(Said::Output(bytes)) => output.stdout.extend(bytes),
@@ -179,7 +180,7 @@ fn take(said: &Receiver<Said>, pause: Duration, max_said: usize, output: &mut Ou
     }
 }
 
-/// Both streams of a child, piece by piece. Whoever no longer listens ends those that read.
+/// Reads both streams of a child on threads, in chunks. The threads end once the receiver is dropped.
 fn listen(child: &mut Child) -> io::Result<Receiver<Said>> {
     let (sender, said) = sync_channel(CHUNKS_AHEAD);
     if let Some(stdout) = child.stdout.take() {
@@ -203,7 +204,7 @@ fn hand_on(mut from: impl Read + Send + 'static, to: SyncSender<Said>, said: fn(
     std::thread::Builder::new().spawn(read).map(drop)
 }
 
-/// Gives a child all that it is to read. One that reads nothing is none the worse.
+/// Writes `input` to the child. A child that does not read it is not an error.
 fn feed(child: &mut Child, input: &[u8]) -> io::Result<()> {
     match child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(input)) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
@@ -211,9 +212,9 @@ fn feed(child: &mut Child, input: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Politely first, so that git ends those that it has started.
+/// Sends SIGTERM first, so that git ends its own children.
 fn end(child: &mut Child) {
-    // Its number may be another process's by now.
+    // Its process id may already belong to another process.
     if !matches!(child.try_wait(), Ok(None)) {
         return;
     }
@@ -230,7 +231,8 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Those that the child starts from now on have the same limit. Best effort: it guards against one attack among several.
+/// Processes started by the child from now on inherit the limit. Best effort: it protects against one attack of
+/// several.
 #[cfg(target_os = "linux")]
 fn limit_memory(child: &Child) {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
@@ -239,14 +241,14 @@ fn limit_memory(child: &Child) {
         maximum: Some(MAX_MEMORY),
     };
     if let Err(error) = prlimit(Some(Pid::from_child(child)), Resource::Data, limit) {
-        tracing::debug!("git runs without a limit of memory: {error}");
+        tracing::debug!("git runs without a memory limit: {error}");
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 fn limit_memory(_child: &Child) {}
 
-/// Of all files below a folder. What goes away meanwhile is passed over.
+/// Returns the total size of the files below a directory. Files that disappear meanwhile are ignored.
 fn bytes_below(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     let size = |entry: fs::DirEntry| match entry.metadata() {
@@ -276,7 +278,7 @@ mod tests {
         let output = run("cat; echo err >&2; echo file > file; exit 3", 100, &never).unwrap();
         assert_eq!((output.stdout, output.stderr), (b"in".to_vec(), b"err\n".to_vec()));
         assert_eq!(output.status.code(), Some(3));
-        // Somebody else who keeps the streams open is not waited for to the end.
+        // A process that keeps the streams open is not waited for indefinitely.
         let output = run("sleep 60 & echo done", 100, &never).unwrap();
         assert_eq!(output.stdout, b"done\n");
     }

@@ -1,5 +1,5 @@
-//! The one way in which the git executable is called: nothing that a repository configures can run, nothing is fetched,
-//! locked, prompted for or paged, and the environment cannot turn the call towards another repository.
+//! Runs the git executable, hardened: programs that a repository configures do not run, nothing is fetched, locked,
+//! prompted for or paged, and the environment cannot redirect the call to another repository.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -10,10 +10,10 @@ use std::sync::atomic::AtomicBool;
 
 use super::bounded::{BoundError, output_until};
 
-/// Settings that would make git run something, switched off.
+/// Disables settings that would make git run a program.
 ///
-/// Textconv and external diff drivers also have names of the repository's choosing and cannot be switched off by a
-/// setting; callers that show diffs pass `--no-textconv --no-ext-diff`.
+/// Textconv and external diff drivers also have names that the repository chooses, which no setting can disable.
+/// Callers that show diffs pass `--no-textconv --no-ext-diff`.
 const SAFE_SETTINGS: [&str; 9] = [
     "core.fsmonitor=false",
     "core.untrackedCache=false",
@@ -26,8 +26,8 @@ const SAFE_SETTINGS: [&str; 9] = [
     "protocol.allow=never",
 ];
 
-/// The only variables that a call inherits: what finds the executable, the user's own configuration, and where
-/// temporary files go. Everything with `GIT_` is gone with the rest.
+/// The only environment variables that a call inherits: those to find the executable, the user's configuration and
+/// temporary directories. All others, including those beginning with `GIT_`, are removed.
 const KEPT_VARIABLES: [&str; 9] = [
     "PATH",
     "HOME",
@@ -40,10 +40,10 @@ const KEPT_VARIABLES: [&str; 9] = [
     "TEMP",
 ];
 
-/// No single allocation of git's may be larger, so that a blob of some gigabytes ends it instead of filling the memory.
+/// Limits each allocation of git, so that a blob of several gigabytes ends git instead of filling the memory.
 const MAX_ALLOCATION: &str = "512m";
 
-/// What a call beyond this machine needs besides.
+/// Additional variables for calls that use the network.
 const NETWORK_VARIABLES: [&str; 10] = [
     "SSH_AUTH_SOCK",
     "SSH_AGENT_PID",
@@ -57,35 +57,34 @@ const NETWORK_VARIABLES: [&str; 10] = [
     "SSL_CERT_DIR",
 ];
 
-/// Why a call of the git executable gave no answer.
+/// An error from running git.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// There is no git on this machine, or it could not be started.
+    /// git is not installed or could not be started.
     #[error("cannot run the git executable, which this repository needs")]
     NotRun(#[source] io::Error),
-    /// It ran and failed.
+    /// git failed.
     #[error("git {operation} failed: {message}")]
     Failed {
         /// The subcommand.
         operation: String,
-        /// What it printed.
+        /// Its error output.
         message: String,
     },
-    /// Nobody wants the answer any more.
+    /// The interrupt flag was set.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Runs `git <arguments>` in the repository at `git_dir` and gives what it printed.
+/// Runs `git <arguments>` in the repository at `git_dir` and returns its output.
 ///
-/// The repository is found by git's own discovery from inside `git_dir`, never by naming it with `GIT_DIR`, which would
-/// switch off git's check of who owns it.
+/// git discovers the repository from inside `git_dir`. Setting `GIT_DIR` instead would disable git's ownership check.
 pub(super) fn git<S: AsRef<OsStr>>(git_dir: &Path, operation: &str, arguments: &[S]) -> Result<Vec<u8>, CommandError> {
     let output = reading(git_dir, operation, arguments).output();
     printed(operation, output.map_err(CommandError::NotRun)?)
 }
 
-/// The same until `interrupt` is set: then git is ended.
+/// Like `git`, but ends the subprocess when `interrupt` is set.
 pub(super) fn git_until<S: AsRef<OsStr>>(
     git_dir: &Path,
     operation: &str,
@@ -120,17 +119,19 @@ fn printed(operation: &str, output: Output) -> Result<Vec<u8>, CommandError> {
     })
 }
 
-/// The folder that `GIT_DIR` names, if that is set. It puts no repository in the place of another; it says that this one was asked for.
+/// Returns the directory that `GIT_DIR` names, if set. It never replaces the discovered repository; it only shows that
+/// the user asked for it explicitly.
 pub(super) fn named_git_dir() -> Option<PathBuf> {
     std::fs::canonicalize(std::env::var_os("GIT_DIR")?).ok()
 }
 
-/// Whether git is told to work in no bare repository that is not named: `safe.bareRepository` as it stands where no repository has a say,
-/// in the files of the machine and the user and in the variables that stand for `git -c`. Without a git there is nobody who set it.
+/// Returns true if git is configured to use a bare repository only if it is named explicitly (`safe.bareRepository`).
+/// As in git, the system and user configuration and the environment variables of `git -c` count, but not the
+/// repository's configuration. Returns false if git is not installed.
 pub(super) fn refuses_bare_repositories() -> bool {
     let mut command = Command::new("git");
     command.args(["config", "--show-scope", "--get-all", "safe.bareRepository"]);
-    // Where there is no repository, as far as one can know; that of a root folder is told by its scope.
+    // Run outside of any repository. If the root directory is in one, its settings are recognized by their scope.
     command.current_dir("/").stdin(Stdio::null());
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_CONFIG"] {
         command.env_remove(name);
@@ -142,12 +143,12 @@ pub(super) fn refuses_bare_repositories() -> bool {
     scoped.rfind(of_user).is_some_and(|(_, value)| value == "explicit")
 }
 
-/// A version of git; the patch level changes nothing that matters here.
+/// A git version without its patch level, which does not matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GitVersion {
-    /// The first number.
+    /// The major version.
     pub major: u32,
-    /// The second.
+    /// The minor version.
     pub minor: u32,
 }
 
@@ -157,17 +158,17 @@ impl fmt::Display for GitVersion {
     }
 }
 
-/// The version of the git executable, asked for in `folder`.
+/// Returns the version of the git executable, run in `folder`.
 pub fn git_version(folder: &Path) -> Result<GitVersion, CommandError> {
     let printed = git::<&str>(folder, "version", &[])?;
     let printed = String::from_utf8_lossy(&printed);
     parse_version(&printed).ok_or_else(|| CommandError::Failed {
         operation: "version".to_owned(),
-        message: format!("it says {:?}", printed.trim()),
+        message: format!("unexpected output {:?}", printed.trim()),
     })
 }
 
-/// `git version 2.47.3 (Apple Git-1)` and the like.
+/// Parses output such as `git version 2.47.3 (Apple Git-1)`.
 fn parse_version(printed: &str) -> Option<GitVersion> {
     let mut numbers = printed.strip_prefix("git version ")?.split(['.', ' ', '\n']);
     Some(GitVersion {
@@ -176,7 +177,7 @@ fn parse_version(printed: &str) -> Option<GitVersion> {
     })
 }
 
-/// [`hardened`] for a call that goes to another machine: with agents, proxies and certificates.
+/// Like [`hardened`], for a call that uses the network: inherits agents, proxies and certificates.
 pub(super) fn networked(folder: &Path) -> Command {
     let mut command = hardened(folder);
     let kept = NETWORK_VARIABLES.iter();

@@ -1,4 +1,4 @@
-//! Commits.
+//! Reads commits.
 
 use std::io;
 
@@ -11,52 +11,52 @@ use super::reader::{ObjectError, ObjectReader};
 use super::small_file::read_small_file;
 use crate::model::{CommitId, Oid, TreeId};
 
-/// A commit as it is stored.
+/// A decoded commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitInfo {
-    /// Its root tree.
+    /// The root tree.
     pub tree: TreeId,
-    /// In order; those of a shallow boundary are named here although they are not in the repository.
+    /// In order. Includes the parents of a shallow boundary, which are not in the repository.
     pub parents: Vec<CommitId>,
-    /// Who wrote the change.
+    /// The author of the change.
     pub author: Person,
-    /// Who made the commit.
+    /// The person who created the commit.
     pub committer: Person,
-    /// The message in the commit's own encoding.
+    /// The message, in the commit's encoding.
     pub message: BString,
     /// The `encoding` header; UTF-8 if absent.
     pub encoding: Option<BString>,
 }
 
-/// Who did something, and when. A header that cannot be read leaves its fields empty.
+/// A name with an address and a time. Fields of a malformed header are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Person {
-    /// The name as written.
+    /// The name, as stored.
     pub name: BString,
-    /// The address as written.
+    /// The email address, as stored.
     pub email: BString,
     /// Seconds since 1970-01-01T00:00Z.
     pub time: i64,
-    /// Seconds east of UTC of the clock on the wall.
+    /// Offset from UTC in seconds, positive to the east.
     pub utc_offset: i32,
 }
 
 impl Repository {
-    /// Where two lines of commits parted, as git chooses it; `None` if they have nothing in common.
+    /// Returns the merge base of two commits that git chooses, or `None` if there is none.
     pub fn merge_base(&self, one: CommitId, other: CommitId) -> Result<Option<CommitId>, CommandError> {
         match git(self.git_dir(), "merge-base", &[one.to_string(), other.to_string()]) {
             Ok(printed) => {
                 let id = printed.to_str().ok().and_then(|text| Oid::from_hex(text.trim()).ok());
                 Ok(id.map(CommitId))
             }
-            // It says nothing when there is none.
+            // git prints nothing if there is no merge base.
             Err(CommandError::Failed { message, .. }) if message.is_empty() => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// The commit that the line of first parents of `tip` begins with: the same in every clone. `None` if the clone is too shallow to
-    /// tell. Reads every commit of the line.
+    /// Returns the root commit of the first-parent history of `tip`, which is the same in every clone. Returns `None`
+    /// if the clone is too shallow to know. Reads every commit on the way.
     pub fn first_commit(&self, tip: CommitId) -> Result<Option<CommitId>, ObjectError> {
         let cut_off = self.shallow_commits().unwrap_or_default();
         let mut reader = self.reader();
@@ -72,7 +72,8 @@ impl Repository {
         }
     }
 
-    /// The commits whose parents were cut off when the clone was made, in order; none unless it is shallow.
+    /// Returns the commits at the boundary of a shallow clone, whose parents are missing, in order. Empty for other
+    /// clones.
     pub fn shallow_commits(&self) -> io::Result<Vec<CommitId>> {
         let text = read_small_file(&self.common_dir().join("shallow"))?.unwrap_or_default();
         let mut commits = listed_commits(&text);
@@ -81,7 +82,7 @@ impl Repository {
     }
 }
 
-/// The commits of a list, one on each line.
+/// Parses a list of commits, one per line.
 pub(super) fn listed_commits(text: &[u8]) -> Vec<CommitId> {
     let ids = text
         .lines()
@@ -110,8 +111,8 @@ impl ObjectReader {
     }
 }
 
-/// Reads a commit whose headers are not as git would write them now: a time that is none, a name without address. Such commits
-/// are old, and git reads them.
+/// Parses a commit with headers that git would no longer write: an invalid time, a name without an address. Such
+/// commits are old, and git can read them.
 fn by_hand(bytes: &[u8]) -> Option<CommitInfo> {
     let (headers, message) = bytes.split_once_str(b"\n\n").unwrap_or((bytes, b""));
     let values = |name: &'static [u8]| {

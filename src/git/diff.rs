@@ -1,4 +1,4 @@
-//! What differs between two trees.
+//! Compares two trees.
 
 use std::cmp::Ordering;
 
@@ -6,43 +6,44 @@ use super::reader::{ObjectError, ObjectReader};
 use super::tree::{Allowance, Entry, EntryKind, FileMode, TreeLevel};
 use crate::model::{BlobId, Oid, RepoPath, TreeId};
 
-/// A path at which two trees differ. At least one of `old` and `new` is there.
+/// A path at which two trees differ. At least one of `old` and `new` is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeChange {
-    /// From the root of the tree.
+    /// Relative to the root of the tree.
     pub path: RepoPath,
-    /// What stood there before; `None` if the file was added.
+    /// The previous entry; `None` if the file was added.
     pub old: Option<TreeEntry>,
-    /// What stands there now; `None` if the file was deleted.
+    /// The new entry; `None` if the file was deleted.
     pub new: Option<TreeEntry>,
 }
 
-/// What a tree holds at a path, a directory aside.
+/// An entry of a tree that is not a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeEntry {
-    /// What it is.
+    /// The file mode.
     pub mode: FileMode,
-    /// Of its blob, or of the commit if it is a submodule.
+    /// The id of the blob, or of the commit for a submodule.
     pub oid: Oid,
 }
 
 impl TreeEntry {
-    /// The blob, unless this is a submodule.
+    /// Returns the blob, or `None` for a submodule.
     pub fn blob(&self) -> Option<BlobId> {
         (self.mode != FileMode::Submodule).then_some(BlobId(self.oid))
     }
 }
 
 impl ObjectReader {
-    /// The files that differ between two trees, in the order of the git index; renames are a deletion and an addition.
+    /// Returns the files that differ between two trees, in index order. A rename is a deletion and an addition.
     ///
-    /// Without `from`, every file of `to` is an addition. Subtrees that are equal are not read: the cost follows the
-    /// number of changed directories.
+    /// Without `from`, every file of `to` is an addition. Equal subtrees are not read, so the cost is proportional to
+    /// the number of changed directories.
     pub fn diff_trees(&mut self, from: Option<TreeId>, to: TreeId) -> Result<Vec<TreeChange>, ObjectError> {
         self.diff_folders(from, to, &|_| true)
     }
 
-    /// Like [`Self::diff_trees`], of `paths` alone, which are ascending by bytes: folders without one of them are not read.
+    /// Like [`Self::diff_trees`], but only for `paths`, which are sorted by bytes. Directories that contain none of
+    /// them are not read.
     pub fn diff_trees_at(
         &mut self,
         from: Option<TreeId>,
@@ -58,7 +59,8 @@ impl ObjectReader {
         Ok(changes)
     }
 
-    /// Like [`Self::diff_trees`], of what is `places`, paths of files and folders, or below them.
+    /// Like [`Self::diff_trees`], but only for the files that are in `places` (paths of files and directories) or below
+    /// them.
     pub fn diff_trees_below(
         &mut self,
         from: Option<TreeId>,
@@ -78,7 +80,7 @@ impl ObjectReader {
         Ok(changes)
     }
 
-    /// Looks into the folders for which `enter`, asked with their path and a slash, says so.
+    /// Enters only directories for which `enter` returns true. It is called with the path and a trailing slash.
     fn diff_folders(
         &mut self,
         from: Option<TreeId>,
@@ -111,13 +113,13 @@ impl ObjectReader {
             }
         }
         if n_unusable > 0 && from.is_none() {
-            tracing::warn!("tree {to}: left out {n_unusable} entries whose names cannot stand in a path");
+            tracing::warn!("tree {to}: ignored {n_unusable} entries with invalid names");
         }
         Ok(changes)
     }
 }
 
-/// The trees that stand at the same path on both sides.
+/// The trees at the same path on both sides.
 struct Pair {
     old: TreeLevel,
     new: TreeLevel,
@@ -147,10 +149,10 @@ impl Pair {
         self.new.close(reader);
     }
 
-    /// Takes the smaller of the two next entries, or both if they have the same name and are both directories or both
-    /// not, and appends its name to `prefix`.
+    /// Consumes the smaller of the two next entries, or both if they have the same name and are both directories or
+    /// both not, and appends the name to `prefix`.
     ///
-    /// A file that became a directory thus counts as two entries, each in its own place of the order.
+    /// A file that became a directory thus yields two entries, each at its own position in the order.
     fn step(
         &mut self,
         prefix: &mut Vec<u8>,
@@ -192,7 +194,7 @@ impl Pair {
     }
 }
 
-/// Orders by sort key; a side that has come to its end is after everything.
+/// Orders by sort key; an exhausted side sorts last.
 fn compare(old: &Option<Entry<'_>>, new: &Option<Entry<'_>>) -> Ordering {
     match (old, new) {
         (Some(old), Some(new)) => old.sort_key().cmp(new.sort_key()),

@@ -1,4 +1,4 @@
-//! Files of a work tree as git would store them.
+//! Reads files of a worktree as git would store them.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,42 +19,42 @@ use super::tree::FileMode;
 use super::worktree::WorkTreeError;
 use crate::model::{BlobId, RepoPath};
 
-/// A file of the work tree: its blob if it were added now.
+/// A file of the worktree, as the blob that adding it now would create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskFile {
-    /// What it is.
+    /// The file mode.
     pub mode: FileMode,
-    /// The id that git would give to `bytes`.
+    /// The id of a blob with these `bytes`.
     pub blob: BlobId,
-    /// What git would store: line ends, `$Id$` and encoding are converted back as the attributes say. For a symbolic
-    /// link the path it points to.
+    /// The content that git would store, with line endings, `$Id$` and encoding converted as the attributes demand. For
+    /// a symbolic link, its target.
     pub bytes: Vec<u8>,
-    /// The configured filter (`filter=<name>`, as for LFS) that git would run and that was not run: `bytes` are those on
-    /// disk, and the blob may not be the one git would make.
+    /// The configured filter (`filter=<name>`) that git would run and that was not run. `bytes` then are those on disk,
+    /// and `blob` may differ from the one that git would create.
     pub unfiltered: Option<BString>,
 }
 
-/// Why a file of the work tree was not read.
+/// The reason why a file of the worktree was not read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
-    /// Nothing is there, or something that is neither a file nor a link, or a link stands in the way.
-    #[error("not there")]
+    /// The path does not exist, is neither a file nor a link, or leads through a link.
+    #[error("not found")]
     Absent,
-    /// Over the limit.
-    #[error("over the limit with {size} bytes")]
+    /// Larger than the limit.
+    #[error("too large ({size} bytes)")]
     TooLarge {
         /// Its size in bytes.
         size: u64,
     },
-    /// The system refuses.
+    /// The system denies access.
     #[error("unreadable: {reason}")]
     Refused {
-        /// In the system's words.
+        /// The underlying error.
         reason: String,
     },
 }
 
-/// Reads files of a work tree, one thread's worth. Follows no links and runs no filters.
+/// Reads files of a worktree, on one thread. Follows no links and runs no filters.
 #[derive(Clone)]
 pub struct WorkTreeReader {
     root: Arc<Root>,
@@ -71,7 +71,7 @@ pub struct WorkTreeReader {
 }
 
 impl Repository {
-    /// A reader of work-tree files, for one thread. It sees attributes and index as they are now.
+    /// Returns a reader of worktree files, for one thread, with the attributes and the index as they are now.
     pub fn work_tree_reader(&self) -> Result<WorkTreeReader, WorkTreeError> {
         let index = Arc::new(Index::read(self)?);
         let rules = self.disk_rules(&index)?;
@@ -90,7 +90,8 @@ impl WorkTreeReader {
         let filter = attributes.selected_attribute_matches(["filter"]);
         let pipeline = gix::filter::Pipeline::new(&local, attributes).map_err(WorkTreeError::rules)?;
         let (mut pipeline, attributes) = pipeline.into_parts();
-        // Nothing that a repository configures is run; and a doubtful line end is no reason not to read.
+        // Programs that a repository configures are never run, and an irreversible line ending does not prevent
+        // reading.
         let options = pipeline.options_mut();
         let drivers = std::mem::take(&mut options.drivers).into_iter();
         let cleaning = drivers.filter(|driver| driver.clean.is_some() || driver.process.is_some());
@@ -110,7 +111,7 @@ impl WorkTreeReader {
         })
     }
 
-    /// Reads the file at `path` unless it has more than `max_bytes`.
+    /// Reads the file at `path` unless it is larger than `max_bytes`.
     pub fn read(&mut self, path: &RepoPath, max_bytes: u64) -> Result<DiskFile, Unread> {
         self.read_with_stat(path.as_bytes(), None, max_bytes)
             .map(|(file, _)| file)
@@ -120,8 +121,8 @@ impl WorkTreeReader {
         &self.root
     }
 
-    /// Also gives the stat data from before reading. `tracked_mode` says what to take the file for where the file system
-    /// cannot say.
+    /// Also returns the stat data from before reading. `tracked_mode` is used where the file system cannot represent
+    /// the mode.
     pub(super) fn read_with_stat(
         &mut self,
         path: &[u8],
@@ -138,7 +139,7 @@ impl WorkTreeReader {
             FileType::RegularFile => {
                 self.rules_files.check(&self.root, path).map_err(unread)?;
                 let opened = beneath::open_file(folder.as_fd(), name).map_err(unread)?;
-                // What was opened counts, not what stood there a moment ago.
+                // Check the opened file: the path may have been replaced since `stat`.
                 let found = rustix::fs::fstat(&opened).map_err(|errno| unread(errno.into()))?;
                 if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
                     return Err(Unread::Absent);
@@ -160,7 +161,7 @@ impl WorkTreeReader {
         }
     }
 
-    /// Brings line ends, `$Id$` and encoding into the form that git stores.
+    /// Converts line endings, `$Id$` and encoding to the form that git stores.
     fn convert(&mut self, path: &[u8], mode: FileMode, raw: Vec<u8>) -> DiskFile {
         let is_text_of_link = mode == FileMode::Symlink;
         match self.filter_of(path) {
@@ -169,13 +170,13 @@ impl WorkTreeReader {
             Some(filter) => self.stored(mode, raw, Some(filter)),
             None => match self.converted(path, &raw) {
                 Some(bytes) => self.stored(mode, bytes, None),
-                // Also if the attributes ask for an encoding that is not known, or the text is not in it.
+                // Also if the attributes name an unknown encoding, or the content is not valid in it.
                 None => self.stored(mode, raw, None),
             },
         }
     }
 
-    /// The bytes after conversion; `None` if nothing is to be converted or it is not possible.
+    /// Returns the converted bytes, or `None` if there is nothing to convert or the conversion fails.
     fn converted(&mut self, path: &[u8], raw: &[u8]) -> Option<Vec<u8>> {
         use gix::filter::plumbing::pipeline::convert::ToGitOutcome;
         use gix::objs::Find;
@@ -201,7 +202,7 @@ impl WorkTreeReader {
         }
     }
 
-    /// The filter that git would run on the file.
+    /// Returns the filter that git would run on the file.
     fn filter_of(&mut self, path: &[u8]) -> Option<BString> {
         if self.configured_filters.is_empty() {
             return None;
@@ -217,7 +218,8 @@ impl WorkTreeReader {
     }
 }
 
-/// What `git lfs clean` makes of a file: a note of its size and hash, or the file itself if it is empty or such a note.
+/// Returns the output of `git lfs clean`: a pointer with size and hash, or the content itself if it is empty or already
+/// a pointer.
 /// Source: git-lfs `docs/spec.md`, "The Pointer".
 fn lfs_pointer(raw: Vec<u8>) -> Vec<u8> {
     const HEADER: &[u8] = b"version https://git-lfs.github.com/spec/v1\n";
@@ -242,7 +244,7 @@ impl DiskRules {
     }
 }
 
-/// The whole file, however it may grow meanwhile.
+/// Reads the whole file, or fails above the limit, even if the file grows meanwhile.
 fn read_up_to(opened: OwnedFd, max_bytes: u64) -> Result<Vec<u8>, Unread> {
     let file = File::from(opened);
     let size = file.metadata().map_err(unread)?.len();

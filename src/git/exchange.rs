@@ -1,8 +1,8 @@
-//! Files kept under a ref of a remote that no branch, tag or plain push or fetch has to do with.
+//! Transfers files stored under a ref of a remote that is not part of any branch, tag or default refspec.
 //!
-//! Everything happens in a repository of its own in a temporary folder: the user's repository gets no object, no ref and no lock,
-//! and nothing that its configuration names is asked. What the system's and the user's own configuration say (credentials,
-//! proxies, `insteadOf`) counts.
+//! All work happens in a separate repository in a temporary directory. The user's repository gets no objects, refs or
+//! locks, and its configuration is not used, except for the addresses of remotes. The system and user configuration
+//! (credentials, proxies, `insteadOf`) applies.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -15,10 +15,11 @@ use super::bounded::{BoundError, Bounds};
 use super::command::{CommandError, networked};
 use super::open::{ObjectFormat, Repository};
 
-/// What may carry objects. `ext` and whatever else runs a program of the address's choosing may not.
+/// The allowed transports. Others, such as `ext`, can run a program named in the address.
 const TRANSPORTS: [&str; 4] = ["file", "https", "http", "ssh"];
-/// Bring single objects, check them, keep large ones out of memory, and start nothing that goes on by itself. What comes stays in
-/// the pack that it came in, so that it takes no more room than was sent. Who sends nothing for a minute has gone.
+/// Settings to fetch single objects, verify them, keep large ones out of memory and start no background tasks. Received
+/// packs are kept as they are, so that they take no more space than was sent. A server that sends nothing for a minute
+/// is given up on.
 const SETTINGS: [&str; 12] = [
     "protocol.version=2",
     "fetch.fsckObjects=true",
@@ -33,14 +34,14 @@ const SETTINGS: [&str; 12] = [
     "maintenance.auto=false",
     "push.recurseSubmodules=no",
 ];
-/// What a folder's own configuration names is that of whoever made the folder, and would run here.
+/// Prevents commands configured in a local repository, which its owner chose, from running here.
 const NO_COMMANDS: &str = "--receive-pack=git -c core.hooksPath=/dev/null -c core.fsmonitor=false \
     -c core.alternateRefsCommand=true -c receive.autogc=false receive-pack";
-/// What a pack takes besides what stands in it.
+/// Allowance for the overhead of a pack.
 const SLACK_BYTES: u64 = 1 << 20;
-/// No list of files is longer.
+/// Maximum number of files under the ref.
 const MAX_FILES: usize = 4096;
-/// Same files, same commit, whoever makes it.
+/// Fixed identity and time, so that the same files give the same commit for everyone.
 const NOBODY: [(&str, &str); 6] = [
     ("GIT_AUTHOR_NAME", "codescout"),
     ("GIT_AUTHOR_EMAIL", "codescout@localhost"),
@@ -50,7 +51,7 @@ const NOBODY: [(&str, &str); 6] = [
     ("GIT_COMMITTER_DATE", "@0 +0000"),
 ];
 
-/// A remote with one ref of it.
+/// A remote and one of its refs.
 #[derive(Debug)]
 pub struct Exchange<'a> {
     address: String,
@@ -59,7 +60,7 @@ pub struct Exchange<'a> {
     bounds: Bounds<'a>,
 }
 
-/// Which way it goes: a remote may have another address for what is pushed.
+/// The direction of a transfer: a remote may have a separate push address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the remote.
@@ -71,66 +72,67 @@ pub enum Direction {
 /// The files under the ref at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shelf {
-    /// What the ref named; `None` if it was not there.
+    /// The commit that the ref named; `None` if it did not exist.
     pub commit: Option<String>,
-    /// The id of each file's blob.
+    /// Maps file names to blob ids.
     pub files: BTreeMap<String, String>,
 }
 
-/// Why a remote could not be used.
+/// An error from using a remote.
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
-    /// Not a remote of this repository and not an address.
-    #[error("there is no remote {name}")]
+    /// Neither a remote of this repository nor an address.
+    #[error("no such remote: {name}")]
     NoRemote {
-        /// What was asked for.
+        /// The name given.
         name: String,
     },
-    /// Of a kind that is not used.
-    #[error("{address} is not an address that is used here: https, http, ssh, host:path, or a folder")]
+    /// The transport is not supported.
+    #[error("unsupported address {address}: expected https, http, ssh, host:path or a folder")]
     Address {
-        /// Without what may be a secret.
+        /// Without anything that may be secret.
         address: String,
     },
-    /// Git.
+    /// git failed.
     #[error(transparent)]
     Git(#[from] CommandError),
-    /// Git was ended.
+    /// git was ended.
     #[error("{address}")]
     Bound {
-        /// Without what may be a secret.
+        /// Without anything that may be secret.
         address: String,
-        /// Why.
+        /// The reason.
         #[source]
         source: BoundError,
     },
-    /// Somebody else has changed the ref meanwhile.
-    #[error("somebody else is pushing to {reference}")]
+    /// The ref was changed concurrently.
+    #[error("{reference} was changed by another push")]
     Moved {
         /// The ref.
         reference: String,
     },
-    /// The answer is nothing that this program put there.
-    #[error("what stands under {reference} is not this program's: {what}")]
+    /// The ref has content that codescout did not write.
+    #[error("{reference} was not written by codescout: {what}")]
     Foreign {
         /// The ref.
         reference: String,
-        /// What is odd.
+        /// The unexpected content.
         what: String,
     },
-    /// The temporary repository.
+    /// The temporary repository cannot be used.
     #[error("cannot use {}", .path.display())]
     Io {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// The underlying error.
         #[source]
         source: io::Error,
     },
 }
 
 impl<'a> Exchange<'a> {
-    /// Prepares to use `reference` of a remote of `repository`, by its name or its address, by way of `folder`, which is empty.
+    /// Prepares to use `reference` of a remote of `repository`, given by name or address, through the empty directory
+    /// `folder`.
     pub fn new(
         repository: &Repository,
         remote: &str,
@@ -154,12 +156,12 @@ impl<'a> Exchange<'a> {
         Ok(exchange)
     }
 
-    /// The address, without a password.
+    /// Returns the address without a password.
     pub fn shown(&self) -> String {
         without_password(&self.address)
     }
 
-    /// What the ref names now.
+    /// Returns the commit that the ref names now.
     pub fn commit(&self) -> Result<Option<String>, ExchangeError> {
         let listed = self.ask("ls-remote", &["--", &self.address, &self.reference], b"")?;
         let listed = String::from_utf8_lossy(&listed);
@@ -170,7 +172,7 @@ impl<'a> Exchange<'a> {
         Ok(commit.filter(|id| is_id(id)))
     }
 
-    /// What stands under the ref now. Files themselves are left where they are, if the remote can do that.
+    /// Returns the files under the ref. Their contents are not fetched if the remote supports that.
     pub fn look(&self) -> Result<Shelf, ExchangeError> {
         if self.commit()?.is_none() {
             return Ok(Shelf::default());
@@ -197,7 +199,7 @@ impl<'a> Exchange<'a> {
         })
     }
 
-    /// Brings the blobs of these ids here, those that are not here already, which together have `n_bytes` if that is known.
+    /// Fetches the blobs of these ids that are not local yet. `n_bytes` is their total size, if known.
     pub fn bring(&self, ids: &[&str], n_bytes: Option<u64>) -> Result<(), ExchangeError> {
         let mut missing = String::new();
         for id in ids {
@@ -208,7 +210,7 @@ impl<'a> Exchange<'a> {
         if missing.is_empty() {
             return Ok(());
         }
-        // As git itself brings what a partial clone has left behind.
+        // The arguments that git itself uses to fetch missing objects of a partial clone.
         let arguments = [
             "--quiet",
             "--no-tags",
@@ -228,21 +230,21 @@ impl<'a> Exchange<'a> {
         Ok(())
     }
 
-    /// The size of a blob that is here.
+    /// Returns the size of a local blob.
     pub fn size(&self, id: &str) -> Result<u64, ExchangeError> {
         let printed = self.run("cat-file", &["-s", id])?;
         let printed = String::from_utf8_lossy(&printed);
-        printed.trim().parse().map_err(|_| self.foreign("a size"))
+        printed.trim().parse().map_err(|_| self.foreign("invalid size"))
     }
 
-    /// The bytes of a blob that is here, as they come; the child ends with its reader.
+    /// Streams the bytes of a local blob. The child ends when its output is dropped.
     pub fn read(&self, id: &str) -> Result<Child, ExchangeError> {
         let mut command = self.command();
         command.args(["cat-file", "blob", id]).stderr(Stdio::null());
         Ok(command.spawn().map_err(CommandError::NotRun)?)
     }
 
-    /// Takes a file up; its blob's id.
+    /// Adds a file to the temporary repository. Returns the id of its blob.
     pub fn add(&self, file: &Path) -> Result<String, ExchangeError> {
         let printed = self.run(
             "hash-object",
@@ -251,7 +253,7 @@ impl<'a> Exchange<'a> {
         Ok(String::from_utf8_lossy(&printed).trim().to_owned())
     }
 
-    /// Puts files in the place of `old`, if that is still what stands there.
+    /// Replaces the files under the ref if it still names the commit of `old`.
     pub fn replace(&self, old: &Shelf, files: &BTreeMap<String, String>) -> Result<(), ExchangeError> {
         let lines = files.iter().map(|(name, id)| format!("100644 blob {id}\t{name}\0"));
         let tree = self.feed("mktree", &["-z", "--missing"], lines.collect::<String>().as_bytes())?;
@@ -261,7 +263,7 @@ impl<'a> Exchange<'a> {
             self.reference,
             old.commit.as_deref().unwrap_or_default()
         );
-        // Without a plus, which would overrule the lease.
+        // Without a plus, which would override the lease.
         let refspec = format!("{commit}:{}", self.reference);
         let mut arguments = vec!["--quiet", "--porcelain", "--no-verify", "--no-signed", &lease];
         if is_folder(&self.address) {
@@ -270,7 +272,7 @@ impl<'a> Exchange<'a> {
         arguments.extend(["--", &self.address, &refspec]);
         match self.ask("push", &arguments, b"") {
             Ok(_) => Ok(()),
-            // What it said differs between versions and hosts; whether it has moved does not.
+            // The output differs between versions and hosts, so check whether the ref has changed.
             Err(error) => match self.look() {
                 Ok(now) if now.commit != old.commit => Err(ExchangeError::Moved {
                     reference: self.reference.clone(),
@@ -283,13 +285,13 @@ impl<'a> Exchange<'a> {
     fn parse(&self, listed: &[u8]) -> Result<BTreeMap<String, String>, ExchangeError> {
         let mut files = BTreeMap::new();
         for line in listed.split(|&byte| byte == 0).filter(|line| !line.is_empty()) {
-            let text = std::str::from_utf8(line).map_err(|_| self.foreign("a name that is not text"))?;
+            let text = std::str::from_utf8(line).map_err(|_| self.foreign("file name is not UTF-8"))?;
             let (facts, name) = text
                 .split_once('\t')
-                .ok_or_else(|| self.foreign("a line without a name"))?;
+                .ok_or_else(|| self.foreign("tree entry without a name"))?;
             match facts.split(' ').collect::<Vec<_>>()[..] {
                 ["100644", "blob", id] if is_id(id) => files.insert(name.to_owned(), id.to_owned()),
-                _ => return Err(self.foreign("an entry that is no plain file")),
+                _ => return Err(self.foreign("tree entry is not a regular file")),
             };
         }
         if files.len() <= MAX_FILES {
@@ -318,7 +320,7 @@ impl<'a> Exchange<'a> {
         command
     }
 
-    /// Runs what goes to the remote, within bounds.
+    /// Runs a command that contacts the remote, within the limits.
     fn ask(&self, operation: &str, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, ExchangeError> {
         self.ask_within(&self.bounds, operation, arguments, input)
     }
@@ -361,9 +363,9 @@ impl<'a> Exchange<'a> {
         if output.status.success() {
             return Ok(output.stdout);
         }
-        // A push says on standard output which refs were refused.
+        // A push reports rejected refs on standard output.
         let said = [output.stderr, output.stdout].concat();
-        // ssh ends its lines as terminals want them.
+        // ssh ends lines with CR LF.
         let said = String::from_utf8_lossy(&said).replace('\r', "");
         let message = without_secrets(&said, &self.address);
         Err(ExchangeError::Git(CommandError::Failed {
@@ -377,7 +379,8 @@ fn is_id(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// The address of a remote: by its name in the repository's configuration, from which nothing else is taken, or itself.
+/// Resolves a remote to its address: by its name in the repository's configuration, which is used for nothing else, or
+/// as given.
 fn address_of(repository: &Repository, remote: &str, direction: Direction) -> Result<String, ExchangeError> {
     let is_name = !remote.contains(['/', ':', '\\']) && !remote.starts_with(['-', '.']);
     let address = if !is_name {
@@ -407,7 +410,7 @@ fn address_of(repository: &Repository, remote: &str, direction: Direction) -> Re
     if !is_folder(&address) || address.starts_with("file://") {
         return Ok(address);
     }
-    // As a URL: git takes no other name for what is fetched in part.
+    // As a URL: git accepts nothing else for partial fetches.
     let path = repository.work_dir().unwrap_or(repository.common_dir()).join(&address);
     match fs::canonicalize(&path) {
         Ok(whole) => Ok(format!("file://{}", whole.to_string_lossy().replace('%', "%25"))),
@@ -426,13 +429,13 @@ fn is_allowed(address: &str) -> bool {
     }
 }
 
-/// Whether an address is a folder of this machine: no scheme, and no `host:` before the first slash.
+/// Returns true if an address is a local directory: no scheme, and no `host:` before the first slash.
 fn is_folder(address: &str) -> bool {
     let has_host = address.find(':').is_some_and(|colon| !address[..colon].contains('/'));
     address.starts_with("file://") || !has_host
 }
 
-/// An address as it may be shown: without who asks and with which words, and without what follows the path.
+/// Returns an address fit to display: without credentials, query and fragment.
 fn without_password(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else {
         return address.to_owned();
@@ -441,7 +444,7 @@ fn without_password(address: &str) -> String {
     format!("{scheme}://{}", shown.split(['?', '#']).next().unwrap_or_default())
 }
 
-/// What stands before the host. A password that has a slash in it is one that git does not understand, and a password all the same.
+/// Returns the part before the host. A password with a slash is invalid for git, but still a password.
 fn credentials(rest: &str) -> Option<&str> {
     let end = rest.find('/').unwrap_or(rest.len());
     let is_port = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -458,7 +461,7 @@ fn credentials(rest: &str) -> Option<&str> {
     }
 }
 
-/// A text of git's with nothing in it that the address alone may say.
+/// Removes the secrets of the address from output of git.
 fn without_secrets(text: &str, address: &str) -> String {
     let text = text.replace(address, &without_password(address));
     let Some((_, rest)) = address.split_once("://") else {

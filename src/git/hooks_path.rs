@@ -1,30 +1,30 @@
-//! Where git looks for hooks.
+//! Finds the directory where git looks for hooks.
 
 use std::path::PathBuf;
 
 use super::open::Repository;
 
-/// What `core.hooksPath` says.
+/// The value of `core.hooksPath`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HooksPath {
-    /// The folder, `~` and relative paths resolved as git does.
+    /// The directory, with `~` and relative paths resolved as git does.
     pub path: PathBuf,
-    /// Who says so.
+    /// The configuration that sets it.
     pub origin: HooksPathOrigin,
 }
 
-/// Which configuration sets `core.hooksPath`.
+/// The configuration that sets `core.hooksPath`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HooksPathOrigin {
-    /// The repository's own, or one of its work trees'.
+    /// The repository's configuration, or that of a worktree.
     Repository,
-    /// The user's or the system's: every repository of this machine uses the folder.
+    /// The user's or the system's configuration: every repository on this machine uses the directory.
     Machine,
 }
 
 impl Repository {
-    /// What `core.hooksPath` says; `None` if git uses the `hooks` folder of the common directory. As it was when the
-    /// repository was opened; settings that come through the environment have no say.
+    /// Returns the value of `core.hooksPath` when the repository was opened, or `None` if git uses `hooks` in the
+    /// common directory. Ignores settings from the environment.
     pub fn hooks_path(&self) -> Option<HooksPath> {
         let local = self.local();
         let config = local.config_snapshot();
@@ -34,7 +34,7 @@ impl Repository {
             .filter(|section| section.value("hooksPath").is_some())
             .map(|section| section.meta().source)
             .last()?;
-        // A value that names no path switches hooks off, as the empty one does in git.
+        // A value without a path disables hooks, as an empty value does in git.
         let path = config.trusted_path("core.hooksPath").ok().flatten().unwrap_or_default();
         let base = self.place();
         Some(HooksPath {
@@ -46,7 +46,8 @@ impl Repository {
         })
     }
 
-    /// Whether hooks are configured by `hook.<name>.command`, which newer git runs beside those in the folder.
+    /// Returns true if hooks are configured with `hook.<name>.command`, which newer git versions run in addition to
+    /// those in the directory.
     pub fn has_configured_hooks(&self) -> bool {
         let local = self.local();
         let config = local.config_snapshot();

@@ -1,4 +1,4 @@
-//! Files that the configuration of a repository includes or names. git opens them, whatever they are.
+//! Checks files that the configuration of a repository includes or names, because git opens them whatever their type.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +8,14 @@ use gix::config::{File, Source};
 use super::irregular::check_file;
 use super::open::OpenError;
 
-/// Files that one configuration includes, each counted as often as it is named. Files that include one another many times would be read
-/// without end.
+/// Limit on included files per configuration, with repetitions: files that include each other many times would take
+/// forever to read.
 const MAX_INCLUDED: usize = 256;
-/// git refuses files that are nested deeper.
+/// git rejects deeper nesting.
 /// Source: `MAX_INCLUDE_DEPTH` in git's `config.c`.
 const MAX_DEPTH: usize = 10;
 
-/// Settings that name files which git or gix reads for what is asked here.
+/// Settings that name files read by the git and gix operations used here.
 const NAMES_OF_FILES: [&str; 5] = [
     "core.excludesFile",
     "core.attributesFile",
@@ -24,12 +24,12 @@ const NAMES_OF_FILES: [&str; 5] = [
     "diff.orderFile",
 ];
 
-/// Refuses a configuration that includes a pipe or a device, or too many files. Conditions of `includeIf` are taken for met.
+/// Fails if a configuration includes a pipe, a device or too many files. Conditions of `includeIf` are assumed to hold.
 pub(super) fn check_includes(config: &Path) -> Result<(), OpenError> {
     let mut files = vec![(config.to_owned(), 0)];
     let mut n_included = 0;
     while let Some((file, depth)) = files.pop() {
-        // A file that is not there includes nothing. One that is malformed is an error of those who need it.
+        // A missing file includes nothing. A malformed one is reported when it is used.
         let Ok(parsed) = File::from_path_no_includes(file.clone(), Source::Local) else {
             continue;
         };
@@ -52,7 +52,7 @@ pub(super) fn check_includes(config: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// The paths that `include.path` and `includeIf.<condition>.path` name.
+/// Returns the paths in `include.path` and `includeIf.<condition>.path`.
 fn included(config: &File) -> impl Iterator<Item = PathBuf> {
     let is_include = |name: &[u8]| name.eq_ignore_ascii_case(b"include") || name.eq_ignore_ascii_case(b"includeIf");
     let sections = config
@@ -63,7 +63,7 @@ fn included(config: &File) -> impl Iterator<Item = PathBuf> {
         .filter_map(interpolated)
 }
 
-/// Refuses a pipe or a device that a setting names.
+/// Fails if a setting names a pipe or a device.
 pub(super) fn check_named_files(repository: &gix::Repository) -> Result<(), OpenError> {
     let config = repository.config_snapshot();
     let folder = repository.workdir().unwrap_or(repository.git_dir());
@@ -75,7 +75,7 @@ pub(super) fn check_named_files(repository: &gix::Repository) -> Result<(), Open
         .try_for_each(|path| check_file(folder.join(path)))
 }
 
-/// A path as it is meant: `~` stands for a home folder.
+/// Expands `~` to the home directory.
 fn interpolated(path: BString) -> Option<PathBuf> {
     let home = gix::path::env::home_dir();
     let context = gix::config::path::interpolate::Context {

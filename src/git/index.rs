@@ -1,4 +1,4 @@
-//! The index: what is staged, and what it remembers about the files on disk.
+//! Reads the index: the staged files and their stat data.
 
 use std::collections::BTreeSet;
 
@@ -13,33 +13,32 @@ use super::tree::{FileMode, TreeFile};
 use super::worktree::WorkTreeError;
 use crate::model::{Oid, RepoPath, TreeId};
 
-/// The decoded index file, with the folders that a sparse index abbreviates spelled out where they are needed.
+/// The decoded index file. Directories that a sparse index collapses are expanded on demand.
 pub(super) struct Index {
     file: gix::index::File,
-    /// Files under abbreviated folders, by folder.
+    /// Files below collapsed directories, by directory.
     expanded: Vec<(Vec<u8>, Vec<TreeFile>)>,
     pub(super) is_present: bool,
 }
 
-/// A path of the index, once, whatever number of stages it has.
+/// A path in the index, regardless of how many stages it has.
 #[derive(Clone, Copy)]
 pub(super) struct Tracked<'a> {
     pub(super) path: &'a [u8],
     pub(super) mode: FileMode,
     pub(super) oid: Oid,
-    /// What the file looked like when it was last known to be equal to `oid`; `None` if that never was.
+    /// The stat data of the file when it was last known to equal `oid`; `None` if it never was.
     pub(super) stat: Option<Stat>,
-    /// Whether there is nothing staged to commit: added with `--intent-to-add`, or unmerged and deleted on our side.
+    /// True if nothing is staged to commit: added with `--intent-to-add`, or unmerged and deleted on our side.
     pub(super) is_unstaged: bool,
-    /// Whether a merge has left the path unresolved; `oid` is our side's, if it has one.
+    /// True if a merge left the path unresolved. `oid` is that of our side, if it has one.
     pub(super) is_conflicted: bool,
-    /// Whether the file may be absent without having been deleted: outside a sparse checkout, or marked
-    /// assume-unchanged.
+    /// True if the file may be absent without being deleted: outside a sparse checkout, or marked assume-unchanged.
     pub(super) may_be_absent: bool,
 }
 
 impl Tracked<'_> {
-    /// What is staged.
+    /// Returns the staged entry.
     pub(super) fn staged(&self) -> Option<TreeEntry> {
         (!self.is_unstaged).then_some(TreeEntry {
             mode: self.mode,
@@ -49,13 +48,13 @@ impl Tracked<'_> {
 }
 
 impl Index {
-    /// Reads the index of the work tree that was opened, never one that the environment or configuration names. Without
-    /// one, as after `git clone --no-checkout`, it is empty.
+    /// Reads the index of the opened worktree, never one named by the environment or the configuration. A missing
+    /// index, as after `git clone --no-checkout`, is empty.
     pub(super) fn read(repository: &Repository) -> Result<Self, WorkTreeError> {
         let path = repository.git_dir().join("index");
         let hash = repository.local().object_hash();
         let options = gix::index::decode::Options {
-            // Two threads would save a millisecond at a hundred thousand entries, and cost one below.
+            // A second thread would save a millisecond at a hundred thousand entries, and cost one below.
             thread_limit: Some(1),
             alloc_limit_bytes: Some(MAX_INDEX_BYTES),
             ..Default::default()
@@ -75,7 +74,7 @@ impl Index {
         }
     }
 
-    /// Spells out the folders that a sparse index abbreviates and `is_wanted`.
+    /// Expands the directories collapsed in a sparse index for which `is_wanted` returns true.
     pub(super) fn expand(
         &mut self,
         reader: &mut ObjectReader,
@@ -95,7 +94,7 @@ impl Index {
         Ok(())
     }
 
-    /// Abbreviated folders, a slash at the end of their paths, with their trees.
+    /// Returns the collapsed directories, with a trailing slash, and their trees.
     pub(super) fn sparse_folders(&self) -> impl Iterator<Item = (&[u8], Oid)> {
         let backing = self.file.path_backing();
         let entries = self.file.entries().iter().filter(|entry| entry.mode == Mode::DIR);
@@ -110,7 +109,7 @@ impl Index {
         Some(&self.expanded[at].1)
     }
 
-    /// The paths in order, those below folders that stay abbreviated left out.
+    /// Returns all paths in order, except those below directories that are still collapsed.
     pub(super) fn tracked(&self) -> Vec<Tracked<'_>> {
         let backing = self.file.path_backing();
         let mut tracked: Vec<Tracked<'_>> = Vec::with_capacity(self.file.entries().len());
@@ -131,7 +130,7 @@ impl Index {
         tracked
     }
 
-    /// The index's copy of a file, or our side of it if it is unmerged.
+    /// Returns the id of the staged file, or that of our side if it is unmerged.
     pub(super) fn blob_at(&self, path: &[u8]) -> Option<gix::ObjectId> {
         let path: &BStr = path.as_bstr();
         let stages = [Stage::Unconflicted, Stage::Ours];
@@ -141,17 +140,17 @@ impl Index {
         found.next().map(|entry| entry.id)
     }
 
-    /// When the index was written: what changed later cannot be told from what stat says.
+    /// Returns when the index was written. Stat data cannot reveal later changes.
     pub(super) fn timestamp(&self) -> gix::index::entry::stat::Time {
         self.file.timestamp().into()
     }
 
-    /// For the attribute and ignore files that are tracked but not on disk.
+    /// Used for attribute and ignore files that are tracked but not on disk.
     pub(super) fn state(&self) -> &gix::index::State {
         &self.file
     }
 
-    /// What is staged: how the index differs from `head`, the tree of the commit that is checked out.
+    /// Returns the staged changes: the differences from `head`, the tree of the checked-out commit, to the index.
     pub(super) fn changes_since(
         &mut self,
         reader: &mut ObjectReader,
@@ -167,7 +166,7 @@ impl Index {
         Ok(merge(&head_items, &self.tracked()))
     }
 
-    /// The files of `head`, without those of the folders about which index and `head` agree.
+    /// Returns the files of `head`, without those in directories that are equal in the index.
     fn head_items(&self, reader: &mut ObjectReader, head: Option<TreeId>) -> Result<Vec<HeadItem>, ObjectError> {
         let Some(head) = head else {
             return Ok(Vec::new());
@@ -199,10 +198,10 @@ impl Index {
     }
 }
 
-/// No honest index comes near this.
+/// Far above the size of any real index.
 const MAX_INDEX_BYTES: usize = 4 << 30;
 
-/// A file of `HEAD`, or a folder (with a slash at the end) of which it is known that the index has the same.
+/// A file of `HEAD`, or a directory (with a trailing slash) that is known to be equal in the index.
 enum HeadItem {
     File(TreeFile),
     EqualFolder(Vec<u8>),
@@ -224,7 +223,7 @@ impl HeadItem {
     }
 }
 
-/// Goes through both lists, which have the same order.
+/// Compares both lists, which are in the same order.
 fn merge(head: &[HeadItem], tracked: &[Tracked<'_>]) -> Vec<TreeChange> {
     let mut changes = Vec::new();
     let mut record = |path: &[u8], old: Option<TreeEntry>, new: Option<TreeEntry>| {
@@ -255,7 +254,7 @@ fn merge(head: &[HeadItem], tracked: &[Tracked<'_>]) -> Vec<TreeChange> {
     changes
 }
 
-/// The tree that the index knows a folder to be equal to, as it was when a commit was last made or checked out.
+/// Returns the tree that the index caches for a directory, as of the last commit or checkout.
 fn cached_tree(root: &gix::index::extension::Tree, folder: &[u8]) -> Option<Oid> {
     let mut node = root;
     for name in folder.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
@@ -264,7 +263,8 @@ fn cached_tree(root: &gix::index::extension::Tree, folder: &[u8]) -> Option<Oid>
     node.num_entries.map(|_| from_gix(&node.id))
 }
 
-/// The folders that `folder`, a slash at its end, lies in, itself and the root included, as they stand in paths.
+/// Returns the root, the parents of `folder` and `folder` itself; all have a trailing slash except the root, which is
+/// empty.
 fn ancestors(folder: &[u8]) -> impl Iterator<Item = &[u8]> {
     let slashes = folder.iter().enumerate().filter(|(_, byte)| **byte == b'/');
     std::iter::once(&folder[..0]).chain(slashes.map(|(at, _)| &folder[..=at]))

@@ -1,5 +1,5 @@
-//! Named pipes and devices where git keeps files. Whoever opens one to read it waits, perhaps forever, and gix opens what it finds; so they
-//! are looked for before.
+//! Detects named pipes and devices in place of git's files. Opening one for reading can block forever, and gix opens
+//! whatever it finds, so they are checked in advance.
 
 use std::collections::HashSet;
 use std::fs::{self, FileType};
@@ -14,22 +14,22 @@ use super::includes::check_includes;
 use super::open::OpenError;
 use super::small_file;
 
-/// Below a git directory, but large or not opened by name: other repositories.
+/// Subdirectories of a git directory that are skipped: large, or other repositories, and not opened by name.
 const NOT_WALKED: [&str; 2] = ["modules", "lfs"];
-/// How many levels are listed of a linked or borrowed folder: an object folder with its `pack` and `info`.
+/// Depth of listing a linked or borrowed directory: an object directory with `pack` and `info`.
 const DEPTH_ELSEWHERE: usize = 2;
-/// Object folders borrowed by one repository, directly and indirectly; git follows five levels.
+/// Limit on object directories that one repository borrows, directly and indirectly; git follows five levels.
 const MAX_ALTERNATES: usize = 256;
 const MAX_ALTERNATES_BYTES: u64 = 1 << 20;
-/// Loose objects that are looked at. git packs them when there are 6,700 (`gc.auto`); these take some 5 ms.
+/// Limit on loose objects to check. git packs them at 6,700 (`gc.auto`); checking this many takes about 5 ms.
 const MAX_LOOSE_OBJECTS: usize = 50_000;
-/// A link to this one is an empty file.
+/// A link to this device is an empty file.
 const NULL: &str = "/dev/null";
-/// Files there may block or never end, whatever their type is; git makes no link to one.
+/// Files below these directories may block or never end, whatever their type. git never creates links to them.
 const OF_THE_SYSTEM: [&str; 3] = ["/dev", "/proc", "/sys"];
-/// Memory that is used as a disk.
+/// A file system in memory.
 const SHARED_MEMORY: &str = "/dev/shm";
-/// Files of a git directory that git or gix reads as a whole, besides refs.
+/// Files of a git directory, besides refs, that git or gix reads into memory.
 const READ_WHOLE: [&str; 10] = [
     "HEAD",
     "MERGE_HEAD",
@@ -43,7 +43,8 @@ const READ_WHOLE: [&str; 10] = [
     "shallow",
 ];
 
-/// Refuses a repository above or at `start` in whose git directory a pipe or a device takes the place of a file.
+/// Checks the repository at `start` or above. Fails if its git directory contains a pipe or a device in place of a
+/// file.
 pub(super) fn check_above(start: &Path) -> Result<(), OpenError> {
     for folder in start.ancestors() {
         let dot_git = folder.join(".git");
@@ -64,21 +65,21 @@ pub(super) fn check_above(start: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Whether git could take the folder for a git directory. Nothing is read.
+/// Returns true if git could take the directory for a git directory. Reads no file.
 fn is_git_dir(folder: &Path) -> bool {
     let has = |name: &str| folder.join(name).symlink_metadata().is_ok();
     has("HEAD") && (has("objects") || has("commondir"))
 }
 
-/// Checks everything below a git directory, folders that links in it lead to, the object folders that it borrows, and the files that its
-/// configuration includes.
+/// Checks everything in a git directory, the targets of links in it, the object directories it borrows, and the files
+/// that its configuration includes.
 fn check(git_dir: &Path) -> Result<(), OpenError> {
     let mut folders = vec![(git_dir.to_owned(), usize::MAX)];
     let mut borrowed = HashSet::new();
     let mut n_objects_left = MAX_LOOSE_OBJECTS;
     let [own_objects, refs, work_trees] = ["objects", "refs", "worktrees"].map(|name| git_dir.join(name));
     while let Some((folder, depth)) = folders.pop() {
-        // What cannot be listed is somebody else's error.
+        // A directory that cannot be listed is reported elsewhere.
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let (path, name) = (entry.path(), entry.file_name());
             let Ok(kind) = entry.file_type() else { continue };
@@ -110,7 +111,7 @@ fn check(git_dir: &Path) -> Result<(), OpenError> {
     check_includes(&git_dir.join("config.worktree"))
 }
 
-/// Checks the first `limit` files of one folder and returns how many these are.
+/// Checks the first `limit` files of a directory. Returns how many were checked.
 fn check_loose_objects(folder: &Path, limit: usize) -> Result<usize, OpenError> {
     let mut n_checked = 0;
     for entry in fs::read_dir(folder).into_iter().flatten().flatten().take(limit) {
@@ -123,7 +124,7 @@ fn check_loose_objects(folder: &Path, limit: usize) -> Result<usize, OpenError> 
     Ok(n_checked)
 }
 
-/// Returns the object folders that `objects/info/alternates` names, followed to where they are.
+/// Returns the object directories named in `objects/info/alternates`, with links resolved.
 fn alternates(file: &Path) -> Result<Vec<PathBuf>, OpenError> {
     let objects = file.ancestors().nth(2).unwrap_or(file);
     let mut text = Vec::new();
@@ -145,7 +146,7 @@ fn alternates(file: &Path) -> Result<Vec<PathBuf>, OpenError> {
         .collect())
 }
 
-/// Refuses a file that a configuration names.
+/// Checks a file that a configuration names.
 pub(super) fn check_file(path: PathBuf) -> Result<(), OpenError> {
     if leads_to_irregular(&path) {
         Err(OpenError::Irregular { path })
@@ -172,7 +173,7 @@ fn is_irregular(kind: FileType) -> bool {
 
 const MAILMAP: &[u8] = b".mailmap";
 
-/// Fails if the mailmap of a work tree is larger than git should read.
+/// Fails if the mailmap of a worktree is too large to be read.
 pub(super) fn check_mailmap(root: &Root) -> io::Result<()> {
     match root.stat_in_one_step(MAILMAP) {
         Ok(found) => check_rules_size(MAILMAP, found.st_size as u64),
@@ -185,20 +186,20 @@ fn check_rules_size(file: &[u8], n_bytes: u64) -> io::Result<()> {
     small_file::check(n_bytes).map_err(failed)
 }
 
-/// The files of rules in a work tree that gix and git read by themselves on the way to a path.
+/// Checks the rules files in a worktree that gix and git read on the way to a path.
 #[derive(Clone, Default)]
 pub(super) struct RulesFiles {
-    /// Folders in which they are files, or not there.
+    /// Directories whose rules files are regular or missing.
     checked: HashSet<Vec<u8>>,
 }
 
 impl RulesFiles {
-    /// Fails if one in a folder above `path` is a pipe or a device.
+    /// Fails if a rules file in a parent directory of `path` is a pipe, a device or too large.
     pub(super) fn check(&mut self, root: &Root, path: &[u8]) -> io::Result<()> {
         let ends = path.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/');
         for end in ends.map(|(end, _)| end).chain([0]) {
             let folder = &path[..end];
-            // Then those above it are checked, too.
+            // Its parents have been checked as well.
             if self.checked.contains(folder) {
                 break;
             }

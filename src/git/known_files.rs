@@ -1,8 +1,8 @@
-//! What the files of a work tree were when they were last looked at.
+//! Caches the contents of files in a worktree.
 //!
-//! The index remembers that for files that are equal to what is staged. It says nothing about files that are changed or
-//! untracked, which every comparison would otherwise read again, and little about which files there are; and it is the
-//! user's, so that what is learned here cannot be written into it.
+//! The index remembers the state of files that equal what is staged. It does not cover changed and untracked files,
+//! which every comparison would otherwise read again, and says little about which files exist. It also belongs to the
+//! user, so it must not be written to.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,34 +21,34 @@ use super::tree::FileMode;
 use super::worktree::{OnDisk, WorkTreeError};
 use crate::model::{Oid, RepoPath};
 
-/// How long a file must have been left alone for its stat data to tell whether it has changed: longer than the coarsest
+/// Time that a file must be unchanged before its stat data can prove that it has not changed: longer than the coarsest
 /// clock of a file system.
 const SETTLED_AFTER: Duration = Duration::from_secs(3);
 
-/// What the content of files and folders is known to be, by their stat data, so that a file that is changed or untracked is
-/// not read again and again, nor a folder listed. Belongs to one work tree; one that knows nothing is always right.
+/// The known contents of files and directories, identified by stat data, so that changed or untracked files are not
+/// read repeatedly, nor directories listed. Belongs to one worktree. An empty cache is always valid.
 #[derive(Clone)]
 pub struct KnownFiles {
     settled_after: Duration,
     files: HashMap<RepoPath, KnownFile>,
     listings: Listings,
-    /// The files that say how content is converted; if they change, no content is known any more.
+    /// The files that determine how content is converted. A change invalidates all known contents.
     rules: Vec<(Vec<u8>, Option<Stat>)>,
 }
 
 #[derive(Clone)]
 struct KnownFile {
     stat: Stat,
-    /// The index's entry, which has a say in how line ends are converted.
+    /// The index entry, which affects the conversion of line endings.
     tracked: Option<(FileMode, Oid)>,
     content: OnDisk,
 }
 
-/// A file whose content decides whether it has changed.
+/// A file that must be read to find out whether it has changed.
 pub(super) struct Candidate<'t> {
     pub(super) path: &'t [u8],
     pub(super) tracked: Option<&'t Tracked<'t>>,
-    /// If it was looked at already.
+    /// The stat data, if already known.
     pub(super) stat: Option<Stat>,
 }
 
@@ -58,11 +58,11 @@ impl Candidate<'_> {
     }
 }
 
-/// What a candidate turned out to be.
+/// The content of a candidate.
 #[derive(Clone)]
 pub(super) struct Content {
     pub(super) on_disk: OnDisk,
-    /// From before it was read; `None` if there is nothing.
+    /// From before it was read; `None` if the file does not exist.
     pub(super) stat: Option<Stat>,
 }
 
@@ -82,7 +82,7 @@ impl KnownFiles {
         &self.listings
     }
 
-    /// Takes over what a scan has listed, as far as it can be relied on later.
+    /// Stores the listings of a scan that can be relied on later.
     pub(super) fn remember_listings(&mut self, root: &Root, scan: &mut Scan) {
         let listed = std::mem::take(&mut scan.listed);
         if listed.is_empty() || !root.keeps_folder_times() {
@@ -96,13 +96,13 @@ impl KnownFiles {
                 self.listings.remove(&folder);
             }
         }
-        // Folders that are gone leave their listings behind.
+        // Deleted directories leave their listings in the map.
         if self.listings.len() > 2 * scan.n_folders {
             self.listings.clear();
         }
     }
 
-    /// Forgets the content of files if content may be converted otherwise than it was.
+    /// Forgets the contents of files if conversion rules may have changed.
     pub(super) fn check_rules(
         &mut self,
         repository: &Repository,
@@ -130,7 +130,7 @@ impl KnownFiles {
         }
     }
 
-    /// The content of each candidate, read only where it is not known. Afterwards no other files are known.
+    /// Returns the content of each candidate, reading only those that are not known. Then forgets all other files.
     pub(super) fn contents(
         &mut self,
         candidates: &[Candidate<'_>],
@@ -154,7 +154,7 @@ impl KnownFiles {
     }
 
     fn recall(&self, candidate: &Candidate<'_>, reader: &WorkTreeReader) -> Option<Content> {
-        // The copy of the path is cheap beside the system call it may save.
+        // Copying the path is cheap compared with the system call it may save.
         let known = self.files.get(&RepoPath::new(candidate.path))?;
         let stat = candidate.stat.or_else(|| stat_beneath(reader.root(), candidate.path))?;
         (known.stat == stat && known.tracked == candidate.entry()).then(|| Content {
@@ -188,7 +188,7 @@ fn read_all(
     max_bytes: u64,
     interrupt: &AtomicBool,
 ) -> Result<Vec<Content>, WorkTreeError> {
-    // A reader goes through the attributes folder by folder, so each gets a run of neighbours.
+    // A reader processes attributes directory by directory, so each gets a run of neighbours.
     let n_runs = if positions.len() < 16 {
         1
     } else {
@@ -238,7 +238,7 @@ fn stat_beneath(root: &Root, path: &[u8]) -> Option<Stat> {
         .map(|found| index_stat(&found))
 }
 
-/// How long the file has been left alone; nothing if it is from the future.
+/// Returns the time since the file was last changed; zero if that is in the future.
 fn age(stat: &Stat, now: SystemTime) -> Duration {
     let time_of = |time: gix::index::entry::stat::Time| UNIX_EPOCH + Duration::new(time.secs.into(), time.nsecs);
     let last_touched = time_of(stat.mtime).max(time_of(stat.ctime));
@@ -272,7 +272,7 @@ mod tests {
         repo
     }
 
-    /// Puts something else in the place of what is known, so that it shows whether it was read again.
+    /// Replaces the known contents, so that the result shows whether files were read again.
     fn falsify(known: &mut KnownFiles) {
         known.files.values_mut().for_each(|file| file.content = OnDisk::Absent);
     }

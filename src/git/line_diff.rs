@@ -1,10 +1,10 @@
-//! Which lines differ between two texts.
+//! Compares the lines of two texts.
 
 use std::ops::Range;
 
 use gix::diff::blob::{Algorithm, InternedInput, diff_with_slider_heuristics};
 
-/// Lines of the old text that others of the new text stand in place of; 0-based, one of the two may be empty.
+/// Lines of the old text and the lines of the new text that replace them. 0-based; one of the ranges may be empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineHunk {
     /// Lines of the old text.
@@ -13,7 +13,8 @@ pub struct LineHunk {
     pub new: Range<u32>,
 }
 
-/// The differences in the order of lines, as git's default algorithm and its indent heuristic choose them, nearly always.
+/// Returns the differences in line order. They nearly always match those of git's default algorithm with its indent
+/// heuristic.
 pub fn diff_lines(old: &[u8], new: &[u8]) -> Vec<LineHunk> {
     let input = InternedInput::new(old, new);
     let diff = diff_with_slider_heuristics(Algorithm::Myers, &input);

@@ -1,7 +1,8 @@
-//! Work trees that do not lie around their git directory, and whether both ends name each other.
+//! Checks worktrees that are not the parent of their git directory: the worktree and the git directory must name each
+//! other.
 //!
-//! Anybody can commit a folder that git would take for a git directory, with a file `gitdir` or a setting `core.worktree` that names a folder
-//! elsewhere. Nobody can commit the `.git` that would have to be there.
+//! Anyone can commit a directory that git would take for a git directory, with a `gitdir` file or a `core.worktree`
+//! setting that names a directory elsewhere. The `.git` that has to be there cannot be committed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::open::{OpenError, Repository};
 
 impl Repository {
-    /// The work trees that `git worktree add` has made and that are still there, in no order.
+    /// Returns the existing worktrees created by `git worktree add`, in no particular order.
     pub fn linked_work_trees(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.common_dir().join("worktrees"));
         let root_of = |entry: fs::DirEntry| {
@@ -22,8 +23,8 @@ impl Repository {
     }
 }
 
-/// Refuses a work tree that would be read, and written to, though only one end names the other. All paths are absolute and without symbolic
-/// links.
+/// Fails if a worktree would be read and written although only one side names the other. All paths must be absolute and
+/// free of symbolic links.
 pub(super) fn check_ends(git_dir: &Path, common_dir: &Path, work_dir: Option<&Path>) -> Result<(), OpenError> {
     let is_linked = git_dir.join("commondir").symlink_metadata().is_ok();
     if is_linked && !is_listed(git_dir, common_dir) {
@@ -44,12 +45,12 @@ pub(super) fn check_ends(git_dir: &Path, common_dir: &Path, work_dir: Option<&Pa
     }
 }
 
-/// Whether a git directory is among those of a repository's linked work trees.
+/// Returns true if a git directory is one of the repository's linked worktrees.
 pub(super) fn is_listed(git_dir: &Path, common_dir: &Path) -> bool {
     fs::canonicalize(common_dir.join("worktrees")).is_ok_and(|list| git_dir.parent() == Some(&list))
 }
 
-/// Whether the `.git` of a work tree leads to this git directory.
+/// Returns true if the `.git` of a worktree leads to this git directory.
 fn is_work_tree(work_dir: &Path, git_dir: &Path) -> bool {
     let dot_git = work_dir.join(".git");
     let named = if dot_git.is_file() {
@@ -62,12 +63,13 @@ fn is_work_tree(work_dir: &Path, git_dir: &Path) -> bool {
         .is_some_and(|found| found == git_dir)
 }
 
-/// Whether a work tree is the folder that the git directory is in, or inside it.
+/// Returns true if a worktree is the directory that contains the git directory, or is inside it.
 fn is_around(work_dir: &Path, git_dir: &Path) -> bool {
     git_dir.parent().is_some_and(|folder| work_dir.starts_with(folder))
 }
 
-/// Whether a git directory lies among the files of another work tree. git commits nothing that is below a `.git`, such as submodules.
+/// Returns true if the git directory could be the content of another repository. git commits nothing below a `.git`,
+/// such as submodules.
 fn may_be_committed(git_dir: &Path) -> bool {
     let is_dot_git = |folder: &&Path| folder.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
     let mut folders = git_dir.ancestors().take_while(|folder| !is_dot_git(folder)).skip(1);

@@ -1,21 +1,21 @@
-//! Where a repository says that names and addresses are corrected, and where it says that its history is another.
+//! Reads the configuration of mailmaps, and detects grafts and replaced objects.
 
 use std::path::PathBuf;
 
 use super::command::git;
 use super::open::{RefStorage, Repository};
 
-/// What `mailmap.blob` and `mailmap.file` name.
+/// The values of `mailmap.blob` and `mailmap.file`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConfiguredMailmaps {
     /// `revision:path`, or the id of a blob.
     pub blob: Option<String>,
-    /// A file, which need not be there.
+    /// The path of a file, which may not exist.
     pub file: Option<PathBuf>,
 }
 
 impl Repository {
-    /// The mailmaps that the configuration names. One in a configuration that git would not trust is none.
+    /// Returns the configured mailmaps. A setting in a configuration that git does not trust is ignored.
     pub fn configured_mailmaps(&self) -> ConfiguredMailmaps {
         let local = self.local();
         let config = local.config_snapshot();
@@ -26,7 +26,7 @@ impl Repository {
         }
     }
 
-    /// Says so if git would tell another history than the one that commits tell: grafts and replaced objects are not looked at.
+    /// Returns a note if grafts or replaced objects make git show a different history. They are ignored here.
     pub fn rewritten_history(&self) -> Option<String> {
         let grafts = std::fs::metadata(self.common_dir().join("info/grafts"));
         let has_grafts = grafts.is_ok_and(|meta| meta.len() > 0);
@@ -37,12 +37,11 @@ impl Repository {
             (false, true) => "replaced objects (refs/replace)",
             (true, true) => "grafts (info/grafts) and replaced objects (refs/replace)",
         };
-        Some(format!(
-            "this repository has {what}: history is told as the commits themselves have it"
-        ))
+        Some(format!("this repository has {what}, which are ignored in history"))
     }
 
-    /// Whether there are replaced objects (`refs/replace`): git shows others in their place, which are not looked at here.
+    /// Returns true if there are replaced objects (`refs/replace`). git shows their replacements, which are ignored
+    /// here.
     pub fn has_replacements(&self) -> bool {
         if self.places.refs == RefStorage::Reftable {
             let printed = git(self.git_dir(), "for-each-ref", &["--count=1", "refs/replace/"]);

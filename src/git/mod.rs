@@ -1,9 +1,9 @@
-//! What git holds: repositories, refs, commits, trees, blobs, and the files of a work tree.
+//! Reads git repositories: refs, commits, trees, blobs, and the files of a worktree.
 //!
-//! Objects are read in-process; where that cannot be (refs kept in reftable), the git executable is called through one
-//! hardened wrapper. Nothing that a repository's configuration names is ever run, nothing is fetched unasked ([`Exchange`] is what asks), no file
-//! outside the work tree's root is followed to, and no environment variable can put another repository in the place of the one
-//! that was asked for. The room knows nothing of indexing. Start at [`Repository::discover`].
+//! Objects are read in-process. Where that is not possible (refs in reftable), a single hardened wrapper runs the git
+//! executable. No program that a repository configures is ever run, nothing is fetched except through [`Exchange`], no
+//! link outside the worktree is followed, and no environment variable can replace the requested repository with another
+//! one. This module does not know about indexing. Start with [`Repository::discover`].
 
 mod attributes;
 mod beneath;
@@ -66,5 +66,5 @@ pub use tree::{FileMode, TreeFile, TreeOutcome};
 pub use watch::{RefWatch, WatchError};
 pub use worktree::{OnDisk, Stage, WorkTreeChange, WorkTreeChanges, WorkTreeError};
 
-/// The cause below one of this room's errors, whatever library or system call it came from.
+/// The cause of an error in this module, from any library or system call.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;

@@ -1,4 +1,4 @@
-//! Finding and opening a repository.
+//! Finds and opens a repository.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use super::reader::{LargeObjects, ObjectReader};
 use super::small_file::read_small_file;
 use super::surroundings::check_bare;
 
-/// An opened repository: a handle that is cheap to clone and can be shared between threads.
+/// An open repository: a handle that is cheap to clone and can be shared between threads.
 ///
-/// Configuration is read once, when it is opened; refs, objects and the index are looked up afresh at every call.
+/// The configuration is read once, on opening. Refs, objects and the index are read again on every call.
 #[derive(Clone)]
 pub struct Repository {
     pub(super) shared: gix::ThreadSafeRepository,
     pub(super) places: Arc<Places>,
 }
 
-/// Where the parts of a repository lie; every path is absolute and without symbolic links.
+/// Paths and properties of a repository. All paths are absolute and free of symbolic links.
 pub(super) struct Places {
     kind: RepositoryKind,
     work_dir: Option<PathBuf>,
@@ -34,28 +34,28 @@ pub(super) struct Places {
     includes: Includes,
 }
 
-/// Whether other files are read that a configuration includes.
+/// Selects if files included by the configuration are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Includes {
     Followed,
-    /// They may lie anywhere, and what is wrong with them would be told.
+    /// Included files may be anywhere, and an error in them would reveal their content.
     Ignored,
 }
 
-/// Which part of a family of work trees a repository is.
+/// The kind of a repository or worktree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepositoryKind {
-    /// Objects and refs without a work tree.
+    /// Objects and refs without a worktree.
     Bare,
-    /// The repository with the work tree it was made with.
+    /// The repository with its original worktree.
     MainWorkTree,
-    /// A work tree made by `git worktree add`, sharing objects and refs with the main one.
+    /// A worktree created by `git worktree add`, which shares objects and refs with the main one.
     LinkedWorkTree,
-    /// A submodule; its objects live inside the parent's git directory.
+    /// A submodule; its objects are inside the parent's git directory.
     Submodule,
 }
 
-/// Which hash names the objects.
+/// The hash function that names the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ObjectFormat {
     /// 20-byte ids.
@@ -64,7 +64,7 @@ pub enum ObjectFormat {
     Sha256,
 }
 
-/// How refs are stored, which decides who reads them.
+/// The storage of refs, which determines how they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RefStorage {
     /// Loose files and `packed-refs`, read in-process.
@@ -73,66 +73,66 @@ pub(super) enum RefStorage {
     Reftable,
 }
 
-/// Why there is no repository to work with.
+/// An error from opening a repository.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Neither the path nor any folder above it is a repository.
+    /// Neither the path nor any parent directory is a repository.
     #[error("{} is not inside a git repository", .path.display())]
     NotARepository {
-        /// Where the search began.
+        /// The start of the search.
         path: PathBuf,
     },
-    /// The path cannot be reached at all.
+    /// The path cannot be accessed.
     #[error("cannot access {}", .path.display())]
     Inaccessible {
-        /// The path that was asked for.
+        /// The path given.
         path: PathBuf,
-        /// What the system said.
+        /// The underlying error.
         #[source]
         source: std::io::Error,
     },
-    /// Owned by somebody else, so its configuration cannot be trusted; `git config --global --add safe.directory`
-    /// with this path allows it.
+    /// Owned by another user, so its configuration cannot be trusted. `git config --global --add safe.directory` with
+    /// this path permits it.
     #[error("the repository at {} is owned by another user", .path.display())]
     Untrusted {
-        /// What `safe.directory` would have to name.
+        /// The value that `safe.directory` needs.
         path: PathBuf,
     },
-    /// A bare repository that was not named by `GIT_DIR`, and `safe.bareRepository` is `explicit`.
+    /// A bare repository that `GIT_DIR` does not name, while `safe.bareRepository` is `explicit`.
     #[error("the repository at {} is bare, and safe.bareRepository is explicit", .path.display())]
     Bare {
         /// The git directory.
         path: PathBuf,
     },
-    /// A pipe or a device where there should be a file: reading it could take forever.
+    /// A pipe or a device in place of a file: reading it could take forever.
     #[error("{} is a pipe or a device, not a file, or a link into /dev, /proc or /sys", .path.display())]
     Irregular {
-        /// It, or a link to it.
+        /// The path of the pipe or device, or of a link to it.
         path: PathBuf,
     },
-    /// `shallow` says something else than where history ends.
+    /// A line of `shallow` is not a commit id.
     #[error("{} has a line that is not the id of a commit", .path.display())]
     Shallow {
         /// The file.
         path: PathBuf,
     },
-    /// It says of itself that it belongs to a linked work tree, and the repository with the objects does not list it.
-    #[error("the git directory {} is not among the work trees of the repository at {}", .path.display(), .common_dir.display())]
+    /// It claims to belong to a linked worktree that the repository with the objects does not list.
+    #[error("the git directory {} is not a worktree of the repository at {}", .path.display(), .common_dir.display())]
     Unlisted {
         /// The git directory.
         path: PathBuf,
-        /// The one that it says it shares objects and refs with.
+        /// The repository that it claims to share objects and refs with.
         common_dir: PathBuf,
     },
-    /// It names a work tree that does not name it.
-    #[error("the git directory {} names {} as its work tree, whose .git does not lead back", .path.display(), .work_dir.display())]
+    /// It names a worktree that does not name it.
+    #[error("{} names the worktree {}, whose .git does not lead back", .path.display(), .work_dir.display())]
     NotItsWorkTree {
         /// The git directory.
         path: PathBuf,
-        /// The folder that it names.
+        /// The directory that it names.
         work_dir: PathBuf,
     },
-    /// A newer repository format than is understood.
+    /// A repository format that is too new.
     #[error("the repository at {} has format version {version}, supported are 0 and 1", .path.display())]
     UnsupportedVersion {
         /// The git directory.
@@ -140,12 +140,12 @@ pub enum OpenError {
         /// `core.repositoryFormatVersion`.
         version: String,
     },
-    /// A format extension that git demands to be understood, and is not.
+    /// An unsupported extension of the repository format.
     #[error("the repository at {} uses the unsupported extension {extension:?}", .path.display())]
     UnsupportedExtension {
         /// The git directory.
         path: PathBuf,
-        /// As in `extensions.<name>=<value>`.
+        /// In the form `extensions.<name>=<value>`.
         extension: String,
     },
     /// Its configuration includes other files, which the git executable would read.
@@ -157,24 +157,24 @@ pub enum OpenError {
     /// Its configuration includes more files than any real one.
     #[error("the configuration {} includes more than {limit} files", .path.display())]
     TooManyIncludes {
-        /// The file that begins it.
+        /// The configuration file.
         path: PathBuf,
-        /// How many are accepted.
+        /// The limit.
         limit: usize,
     },
-    /// Something is there, but it cannot be read as a repository.
+    /// The path cannot be read as a repository.
     #[error("cannot open the repository at {}", .path.display())]
     Damaged {
-        /// The path that was asked for.
+        /// The path given.
         path: PathBuf,
-        /// What went wrong.
+        /// The cause.
         #[source]
         source: Cause,
     },
 }
 
 impl OpenError {
-    /// What the user can do about it, if anything.
+    /// Returns a suggestion for the user, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Untrusted { path } => Some(format!(
@@ -190,24 +190,24 @@ impl OpenError {
                 "remove {}, and then: git fetch --unshallow, or git fetch --depth=1",
                 path.display()
             )),
-            Self::NotItsWorkTree { .. } => Some("if the work tree was moved: git worktree repair, there".to_owned()),
-            Self::NotARepository { .. } => Some("run it inside a clone, or make one with git init".to_owned()),
+            Self::NotItsWorkTree { .. } => Some("if the worktree moved, run `git worktree repair` in it".to_owned()),
+            Self::NotARepository { .. } => Some("run in a git repository, or create one with `git init`".to_owned()),
             _ => None,
         }
     }
 }
 
 impl Repository {
-    /// Opens the repository that `from`, a folder or a file, lies in, as git would find it.
+    /// Opens the repository that contains `from`, a file or a directory, as git would find it.
     pub fn discover(from: &Path) -> Result<Self, OpenError> {
         Self::discover_with(from, Includes::Followed)
     }
 
-    /// The same for a repository that may have been made to show what lies outside of it: files that its configuration includes are not
-    /// read. [`Self::lies_within`] tells about the rest.
+    /// Like [`Self::discover`], for a repository that may be crafted to reveal files outside of it: files that its
+    /// configuration includes are not read. [`Self::lies_within`] checks the rest.
     pub fn discover_foreign(from: &Path) -> Result<Self, OpenError> {
         let repository = Self::discover_with(from, Includes::Ignored)?;
-        // The git executable, which reads refs there, would follow them.
+        // The git executable, which reads reftable refs, would follow the includes.
         let local = repository.local();
         let config = local.config_snapshot();
         let has_includes = ["include", "includeIf"].iter().any(|name| {
@@ -238,7 +238,7 @@ impl Repository {
         Ok(repository)
     }
 
-    /// Opens the repository at exactly `path`, a work tree's root or a git directory.
+    /// Opens the repository at exactly `path`, which is the root of a worktree or a git directory.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         let exact = canonical(path)?;
         irregular::check_above(&exact)?;
@@ -275,32 +275,33 @@ impl Repository {
         })
     }
 
-    /// Which part of a family of work trees this is.
+    /// Returns the kind of this repository.
     pub fn kind(&self) -> RepositoryKind {
         self.places.kind
     }
 
-    /// The root of the work tree; `None` for a bare repository, or when the folder is gone.
+    /// Returns the root of the worktree; `None` for a bare repository, or if the directory no longer exists.
     pub fn work_dir(&self) -> Option<&Path> {
         self.places.work_dir.as_deref()
     }
 
-    /// The root of the work tree, else the git directory: how a repository is named to people, and where git runs for it.
+    /// Returns the root of the worktree, or the git directory if there is none. Used to name the repository to users
+    /// and to run git in.
     pub fn place(&self) -> &Path {
         self.work_dir().unwrap_or(self.git_dir())
     }
 
-    /// The folder with this work tree's own `HEAD` and index.
+    /// Returns the directory with this worktree's own `HEAD` and index.
     pub fn git_dir(&self) -> &Path {
         &self.places.git_dir
     }
 
-    /// The folder with the objects and refs that all work trees of the family share; one per family.
+    /// Returns the directory with the objects and refs that all worktrees of the repository share.
     pub fn common_dir(&self) -> &Path {
         &self.places.common_dir
     }
 
-    /// The root of the family's main work tree, whichever work tree this is; `None` if it is bare or gone.
+    /// Returns the root of the main worktree, from any worktree; `None` if it is bare or no longer exists.
     pub fn main_work_dir(&self) -> Option<PathBuf> {
         if self.kind() != RepositoryKind::LinkedWorkTree {
             return self.work_dir().map(Path::to_path_buf);
@@ -311,7 +312,7 @@ impl Repository {
         main.work_dir().map(Path::to_path_buf)
     }
 
-    /// Which hash names the objects.
+    /// Returns the hash function that names the objects.
     pub fn object_format(&self) -> ObjectFormat {
         match self.local().object_hash() {
             gix::hash::Kind::Sha256 => ObjectFormat::Sha256,
@@ -319,7 +320,7 @@ impl Repository {
         }
     }
 
-    /// Whether history is cut off: commits at the boundary have parents that are not there.
+    /// Returns true if the history is cut off: parents of commits at the boundary are missing.
     pub fn is_shallow(&self) -> bool {
         self.common_dir()
             .join("shallow")
@@ -327,17 +328,17 @@ impl Repository {
             .is_ok_and(|meta| meta.len() > 0)
     }
 
-    /// Whether objects may be missing because they were left with the remote (a partial clone).
+    /// Returns true if objects may be missing because they were left on the remote (a partial clone).
     pub fn is_partial(&self) -> bool {
         self.places.is_partial
     }
 
-    /// A reader of objects, for one thread.
+    /// Returns a reader of objects, for one thread.
     pub fn reader(&self) -> ObjectReader {
         ObjectReader::new(self.local(), Arc::clone(&self.places))
     }
 
-    /// This thread's handle. Replacement refs are off: an id always describes the object that has it.
+    /// Returns a handle for this thread. Replacement refs are disabled: an id always refers to the object that has it.
     pub(super) fn local(&self) -> gix::Repository {
         let mut local = self.shared.to_thread_local();
         local.objects.ignore_replacements = true;
@@ -351,10 +352,11 @@ impl std::fmt::Debug for Repository {
     }
 }
 
-/// Everything is read as git reads it, less what the environment says about *which* repository, index or work tree.
+/// Returns options to read everything as git does, except environment variables that select a repository, index or
+/// worktree.
 ///
-/// `git_prefix` also covers `GIT_CONFIG_GLOBAL` and `GIT_CONFIG_NOSYSTEM`; they are lost with it, which is the lesser
-/// evil: hooks run with `GIT_DIR` and `GIT_INDEX_FILE` of a repository that need not be the one asked about.
+/// `git_prefix` also covers `GIT_CONFIG_GLOBAL` and `GIT_CONFIG_NOSYSTEM`. Ignoring them is the lesser evil: hooks run
+/// with the `GIT_DIR` and `GIT_INDEX_FILE` of a repository that may not be the requested one.
 fn open_options(includes: Includes) -> gix::open::Options {
     let mut permissions = gix::open::Permissions::secure();
     permissions.env = gix::open::permissions::Environment {
@@ -370,7 +372,7 @@ fn open_options(includes: Includes) -> gix::open::Options {
         .cli_overrides([
             "core.fsmonitor=false",
             "core.useReplaceRefs=false",
-            // Per allocation; `ObjectReader::read` retries above it, one object at a time.
+            // Limit per allocation. `ObjectReader::read` retries larger objects, one at a time.
             "gitoxide.objects.allocLimit=64m",
         ])
 }
@@ -423,7 +425,7 @@ fn is_io_failure(error: &gix::Error) -> bool {
     error.downcast_any_ref::<std::io::Error>().is_some()
 }
 
-/// The folder that `safe.directory` would have to name: the nearest one above with a `.git`, else the path itself.
+/// Returns the directory that `safe.directory` has to name: the nearest parent with a `.git`, or the path itself.
 fn owner_root(path: &Path) -> PathBuf {
     let with_git = path.ancestors().find(|dir| dir.join(".git").exists());
     with_git.unwrap_or(path).to_owned()
@@ -438,7 +440,7 @@ fn kind_of(local: &gix::Repository, work_dir: Option<&Path>) -> RepositoryKind {
     }
 }
 
-/// Refuses what git refuses: gix panics on it when it walks back.
+/// Rejects what git rejects: gix panics on it when it walks history.
 fn check_shallow(common_dir: &Path, hash: gix::hash::Kind) -> Result<(), OpenError> {
     let path = common_dir.join("shallow");
     let text = match read_small_file(&path) {
@@ -458,7 +460,7 @@ struct Format {
     is_partial: bool,
 }
 
-/// Extensions of git's repository format that change nothing for a reader, or are handled here.
+/// Extensions of git's repository format that do not affect a reader, or that are handled here.
 /// Source: git's `gitformat-repository` page ("repository-version").
 const KNOWN_EXTENSIONS: [&str; 8] = [
     "noop",
@@ -471,7 +473,7 @@ const KNOWN_EXTENSIONS: [&str; 8] = [
     "worktreeconfig",
 ];
 
-/// Refuses what git would refuse: gix opens repositories with extensions that it does not know.
+/// Rejects what git would reject: gix opens repositories with unknown extensions.
 fn check_format(local: &gix::Repository, git_dir: &Path) -> Result<Format, OpenError> {
     let config = local.config_snapshot();
     let is_own = |meta: &gix::config::file::Metadata| meta.source == gix::config::Source::Local;
@@ -503,7 +505,8 @@ fn check_format(local: &gix::Repository, git_dir: &Path) -> Result<Format, OpenE
     Ok(format)
 }
 
-/// Names in lower case with their values, from the repository's own file only, as git has it.
+/// Returns extension names, in lower case, with their values. As in git, only the repository's own configuration file
+/// counts.
 fn extensions(config: &gix::config::File) -> Vec<(String, BString)> {
     let sections = config.sections_by_name("extensions").into_iter().flatten();
     sections
@@ -519,7 +522,7 @@ fn extensions(config: &gix::config::File) -> Vec<(String, BString)> {
         .collect()
 }
 
-/// Newer git marks the remotes instead of setting `extensions.partialClone`.
+/// Newer git versions mark the remotes instead of setting `extensions.partialClone`.
 fn has_promisor(config: &gix::config::File) -> bool {
     let remotes = config.sections_by_name("remote").into_iter().flatten();
     let mut values = remotes.filter_map(|section| section.value("promisor"));

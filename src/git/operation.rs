@@ -1,8 +1,8 @@
-//! Whether git is in the middle of something.
+//! Detects unfinished git operations.
 
 use std::path::Path;
 
-/// What git keeps in a work tree's git directory while a rebase, am, cherry-pick, revert, merge or bisect goes on.
+/// Files in a worktree's git directory during a rebase, am, cherry-pick, revert, merge or bisect.
 pub(super) const OPERATION_MARKS: [&str; 7] = [
     "rebase-merge",
     "rebase-apply",
@@ -13,7 +13,8 @@ pub(super) const OPERATION_MARKS: [&str; 7] = [
     "BISECT_LOG",
 ];
 
-/// Whether more is to come in the work tree with this git directory before what is checked out is worth indexing.
+/// Returns true if an operation is unfinished in the worktree with this git directory, so that indexing the checkout
+/// should wait.
 pub fn is_in_operation(git_dir: &Path) -> bool {
     OPERATION_MARKS
         .iter()

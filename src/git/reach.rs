@@ -1,4 +1,4 @@
-//! Where the files lie that a repository is made of: links followed, and the objects that it borrows from others.
+//! Checks where the files of a repository are, with links followed and borrowed objects included.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -9,18 +9,18 @@ use std::{fs, io};
 use super::open::Repository;
 use super::small_file::read_small_file;
 
-/// Alternates of alternates; git itself goes no further.
+/// Depth limit for alternates, as in git.
 /// Source: `MAX_ALTERNATE_DEPTH` is 5 in git's `object-file.c` ("recursive depth of nesting").
 const MAX_DEPTH: usize = 5;
-/// A git directory with more files is not walked through.
+/// Limit on the number of files in a git directory.
 const MAX_ENTRIES: usize = 500_000;
-/// Below a git directory, but not read: other repositories, large files, programs.
+/// Subdirectories of a git directory that are not read: other repositories, large files, programs.
 const NOT_READ: &[&str] = &["modules", "lfs", "hooks"];
 
 impl Repository {
-    /// Whether all that is read of the repository lies in places that `is_allowed` lets pass: its work tree, refs, objects and settings,
-    /// with whatever links among them lead to, and the objects of others that it names. `is_allowed` is given absolute paths without
-    /// links. An error where that cannot be known.
+    /// Returns true if everything that is read of the repository is in places that `is_allowed` accepts: its worktree,
+    /// refs, objects and settings, the targets of links among them, and the object directories that it borrows.
+    /// `is_allowed` is called with absolute paths without links. Returns an error if this cannot be determined.
     pub fn lies_within(&self, is_allowed: &dyn Fn(&Path) -> bool) -> io::Result<bool> {
         let mut reach = Reach {
             is_allowed,
@@ -46,7 +46,8 @@ struct Reach<'a> {
 }
 
 impl Reach<'_> {
-    /// Whether a folder and what links in it lead to is allowed, but for some names in it.
+    /// Returns true if a directory and the targets of links in it are allowed. Entries named in `left_out` are not
+    /// checked.
     fn folder(&mut self, folder: &Path, left_out: &[&str]) -> io::Result<bool> {
         if !(self.is_allowed)(folder) {
             return Ok(false);
@@ -58,7 +59,7 @@ impl Reach<'_> {
             let entry = entry?;
             self.n_entries += 1;
             if self.n_entries > MAX_ENTRIES {
-                return Err(io::Error::other("there are too many files in the git directory"));
+                return Err(io::Error::other("too many files in the git directory"));
             }
             let (path, kind) = (entry.path(), entry.file_type()?);
             let is_fine = if left_out.iter().any(|name| entry.file_name() == *name) {
@@ -77,7 +78,7 @@ impl Reach<'_> {
 
     fn link(&mut self, link: &Path) -> io::Result<bool> {
         let Ok(target) = fs::canonicalize(link) else {
-            // It leads nowhere, so nothing is read there.
+            // A dangling link, so nothing is read.
             return Ok(true);
         };
         if target.is_dir() {
@@ -87,7 +88,7 @@ impl Reach<'_> {
         }
     }
 
-    /// Whether a folder of objects is allowed, and those that it borrows from.
+    /// Returns true if an object directory and those it borrows from are allowed.
     fn objects(&mut self, objects: &Path, depth: usize) -> io::Result<bool> {
         let Ok(objects) = fs::canonicalize(objects) else {
             return Ok(false);
@@ -101,7 +102,7 @@ impl Reach<'_> {
         for line in alternates.split(|byte| *byte == b'\n') {
             let is_fine = match line {
                 [] | [b'#', ..] => true,
-                // Quoted as in C; nobody writes such a one without need.
+                // Quoted as in C, which is rare; rejected without decoding it.
                 [b'"', ..] => false,
                 line => self.objects(&objects.join(OsStr::from_bytes(line)), depth + 1)?,
             };

@@ -1,4 +1,4 @@
-//! One thread's access to objects, with the buffers and caches that make it fast.
+//! Reads objects on one thread, with the buffers and caches that make it fast.
 
 use gix::odb::pack::cache::lru::MemoryCappedHashmap;
 use gix::prelude::Find;
@@ -12,60 +12,60 @@ use super::open::Places;
 use super::tree::MAX_ENTRIES;
 use crate::model::Oid;
 
-/// How much of what others are stored as differences to is kept.
+/// Size limit of the cache of delta bases.
 const MAX_BASES_BYTES: usize = 32 << 20;
 
-/// Reads objects. One per thread: making one is cheap, sharing one is not possible.
+/// Reads objects. Each thread needs its own, which is cheap to create.
 ///
-/// One that lives long sees objects that are added meanwhile; except that in a partial clone, after the first object that
-/// was missing, new packs are no longer looked for: with every blob missing, that would be most of the work.
+/// A reader sees objects added during its lifetime. Exception: in a partial clone, it stops looking for new packs after
+/// the first missing object. With every blob missing, that would be most of the work.
 pub struct ObjectReader {
     pub(super) repo: gix::Repository,
     places: Arc<Places>,
-    /// How many entries a walk through trees may meet.
+    /// Limit on the entries in a walk of trees.
     pub(super) max_entries: usize,
     spare: Vec<Vec<u8>>,
 }
 
-/// Why an object could not be read.
+/// An error from reading an object.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
-    /// Not there: left with the remote (partial clone), beyond a shallow boundary, or removed by `git gc`.
+    /// Missing: left on the remote by a partial clone, beyond a shallow boundary, or removed by `git gc`.
     #[error("{kind} {id} is not in this repository")]
     Missing {
         /// The object.
         id: Oid,
-        /// What it should have been.
+        /// The expected type.
         kind: &'static str,
     },
-    /// There, but another kind of object than the caller asked for.
+    /// The object has another type than expected.
     #[error("object {id} is a {found}, not a {expected}")]
     WrongKind {
         /// The object.
         id: Oid,
-        /// What it is.
+        /// The actual type.
         found: String,
-        /// What was asked for.
+        /// The expected type.
         expected: &'static str,
     },
-    /// There, but unreadable.
+    /// The object is unreadable.
     #[error("object {id} cannot be read")]
     Damaged {
         /// The object.
         id: Oid,
-        /// What went wrong.
+        /// The cause.
         #[source]
         source: Cause,
     },
-    /// A tree nested deeper than git itself accepts, or with more entries than any honest one has; an object of more bytes than are
-    /// read at once.
+    /// A tree that is nested deeper than git accepts or has more entries than any real one, or an object above the size
+    /// limit.
     #[error("object {id} has more than {limit} {what}")]
     BeyondLimit {
-        /// The object that was being read.
+        /// The object being read.
         id: Oid,
-        /// What there is too much of.
+        /// The unit of the limit.
         what: &'static str,
-        /// How much is accepted.
+        /// The limit.
         limit: usize,
     },
 }
@@ -80,14 +80,13 @@ impl ObjectReader {
         }
     }
 
-    /// Keeps up to `max_bytes` of decoded objects for re-use: worth it when the trees of neighbouring commits are
-    /// compared one after the other, a loss when every object is read once.
+    /// Caches up to `max_bytes` of decoded objects. Pays off when trees of consecutive commits are compared; costs time
+    /// when each object is read only once.
     pub fn keep_decoded(&mut self, max_bytes: usize) {
         self.repo.object_cache_size(max_bytes);
     }
 
-    /// Keeps objects that others are stored as differences to: worth it when versions of one file are read one after the
-    /// other.
+    /// Caches delta bases. Pays off when versions of one file are read one after another.
     pub fn keep_bases(&mut self) {
         let cache = || -> Box<gix::odb::cache::PackCache> { Box::new(MemoryCappedHashmap::new(MAX_BASES_BYTES)) };
         self.repo.objects.set_pack_cache(cache);
@@ -103,7 +102,7 @@ impl ObjectReader {
         self.repo.object_hash()
     }
 
-    /// The bytes of the object, which must be of the given kind. Hand the buffer back to [`Self::recycle`].
+    /// Returns the bytes of an object, which must have the expected type. Return the buffer with [`Self::recycle`].
     pub(super) fn read(&mut self, id: Oid, expected: gix::objs::Kind) -> Result<Vec<u8>, ObjectError> {
         let mut buffer = self.spare.pop().unwrap_or_default();
         let found = match self.repo.objects.try_find(&to_gix(id), &mut buffer) {
@@ -142,14 +141,14 @@ impl ObjectReader {
     }
 }
 
-/// The most bytes of an object that are read; larger files are named in answers and not searched. Every file that GitHub takes is
-/// smaller (100 MB).
+/// Size limit of objects that are read. Results mention larger files, but their content is not searched. GitHub accepts
+/// no larger files (its limit is 100 MB).
 pub const MAX_OBJECT_BYTES: u64 = 128 << 20;
 
-/// What unpacking an object may allocate at once: itself, what it is stored as a difference to, and the difference.
+/// Limit on memory to decompress an object: the object, its delta base and the delta.
 const MAX_UNPACKING_BYTES: usize = 3 * MAX_OBJECT_BYTES as usize;
 
-/// Reads objects that take more memory than threads may use side by side: one at a time in a repository.
+/// Reads objects that need more memory than threads may use in parallel, one at a time per repository.
 #[derive(Default)]
 pub(super) struct LargeObjects {
     store: Mutex<Option<gix::odb::Handle>>,
@@ -169,7 +168,7 @@ impl LargeObjects {
             what: "bytes",
             limit: MAX_OBJECT_BYTES as usize,
         };
-        // A panic leaves nothing half done in a store, which only reads.
+        // The store only reads, so a panic leaves it consistent.
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         if store.is_none() {
             let options = gix::odb::store::init::Options {
@@ -186,7 +185,7 @@ impl LargeObjects {
             Err(source) if source.is_resource_exhausted() => return Err(too_large),
             Err(source) => return Err(damaged(source.into())),
         };
-        // What it was unpacked in is larger than the object.
+        // The buffer used for decompression is larger than the object.
         buffer.shrink_to_fit();
         if buffer.len() as u64 > MAX_OBJECT_BYTES {
             Err(too_large)

@@ -1,4 +1,4 @@
-//! Where branches, tags and `HEAD` point, and where they pointed lately.
+//! Reads refs, `HEAD` and reflogs.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
@@ -12,17 +12,17 @@ use super::object_id::from_gix;
 use super::open::{RefStorage, Repository};
 use crate::model::{CommitId, Oid};
 
-/// What is checked out.
+/// The target of `HEAD`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Head {
-    /// A branch; without a commit it is unborn, as in a new repository.
+    /// A branch. It has no commit if it is unborn, as in a new repository.
     Branch {
         /// Without `refs/heads/`.
         name: BString,
-        /// Its tip.
+        /// The tip of the branch.
         commit: Option<CommitId>,
     },
-    /// A commit and no branch.
+    /// A commit without a branch.
     Detached {
         /// The commit.
         commit: CommitId,
@@ -30,7 +30,7 @@ pub enum Head {
 }
 
 impl Head {
-    /// The commit that is checked out, if there is one yet.
+    /// Returns the checked-out commit, if there is one.
     pub fn commit(&self) -> Option<CommitId> {
         match self {
             Self::Branch { commit, .. } => *commit,
@@ -39,19 +39,19 @@ impl Head {
     }
 }
 
-/// A named pointer to a commit.
+/// A ref.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ref {
-    /// As in `refs/heads/main`.
+    /// The full name, for example `refs/heads/main`.
     pub name: BString,
-    /// What kind of name it is.
+    /// The namespace.
     pub kind: RefKind,
-    /// The commit, tags peeled; `None` if it leads to something else, or nowhere.
+    /// The commit, with tags peeled; `None` if it names another object or is broken.
     pub commit: Option<CommitId>,
 }
 
 impl Ref {
-    /// The name without `refs/heads/`, `refs/tags/` or `refs/remotes/`.
+    /// Returns the name without `refs/heads/`, `refs/tags/` or `refs/remotes/`.
     pub fn short_name(&self) -> &BStr {
         self.kind.shorten(self.name.as_bstr())
     }
@@ -66,7 +66,7 @@ pub enum RefKind {
     Tag,
     /// Under `refs/remotes/`.
     Remote,
-    /// Anywhere else: notes, the stash, a forge's pull requests.
+    /// Anything else, for example notes, the stash or a forge's pull requests.
     Other,
 }
 
@@ -92,23 +92,23 @@ impl RefKind {
     }
 }
 
-/// A commit that a ref pointed to, from its reflog.
+/// A commit in the reflog of a ref.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogTip {
     /// The ref, or `HEAD`.
     pub name: BString,
-    /// What it pointed to; possibly gone since.
+    /// The commit, which may no longer exist.
     pub commit: CommitId,
 }
 
-/// Why refs could not be read.
+/// An error from reading refs.
 #[derive(Debug, thiserror::Error)]
 pub enum RefError {
-    /// `HEAD` or a ref is not what git would write.
+    /// `HEAD` or a ref is malformed.
     #[error("cannot read the refs of this repository")]
     Damaged(#[source] Cause),
-    /// The refs are kept in reftable, which the git executable has to read.
-    #[error("cannot read the refs of this repository, which are kept in reftable")]
+    /// The refs are in reftable, which only the git executable reads, and it failed.
+    #[error("cannot read the reftable refs of this repository")]
     Command(#[from] CommandError),
 }
 
@@ -119,7 +119,7 @@ impl From<gix::Error> for RefError {
 }
 
 impl Repository {
-    /// What is checked out in this work tree.
+    /// Returns the target of `HEAD` in this worktree.
     pub fn head(&self) -> Result<Head, RefError> {
         match self.places.refs {
             RefStorage::Files => self.head_of_files(),
@@ -127,7 +127,7 @@ impl Repository {
         }
     }
 
-    /// Every ref of the family of work trees, ordered by name. One that is damaged is there without a commit.
+    /// Returns all refs, shared by all worktrees, sorted by name. A damaged ref has no commit.
     pub fn refs(&self) -> Result<Vec<Ref>, RefError> {
         match self.places.refs {
             RefStorage::Files => self.refs_of_files(),
@@ -135,7 +135,7 @@ impl Repository {
         }
     }
 
-    /// The last `max_per_ref` commits that `HEAD` and each ref pointed to, newest first, as far as they were logged.
+    /// Returns the last `max_per_ref` commits in the reflogs of `HEAD` and each ref, newest first.
     pub fn log_tips(&self, max_per_ref: usize) -> Result<Vec<LogTip>, RefError> {
         let mut names: Vec<BString> = vec![BString::from("HEAD")];
         names.extend(self.refs()?.into_iter().map(|each| each.name));
@@ -145,8 +145,8 @@ impl Repository {
         }
     }
 
-    /// What is checked out in each work tree of the family, this one included, also in those whose folder is gone but which
-    /// git has not forgotten yet. Unborn branches are left out.
+    /// Returns the checked-out commits of all worktrees, including this one and those whose directory is deleted but
+    /// not pruned. Unborn branches are omitted.
     pub fn work_tree_heads(&self) -> Result<Vec<CommitId>, RefError> {
         let mut commits = Vec::new();
         for head in self.head_names()? {
@@ -164,8 +164,8 @@ impl Repository {
         Ok(commits)
     }
 
-    /// `HEAD` of each work tree, as names that hold in all of them. That there is no list of work trees is no failure; that it
-    /// cannot be read is.
+    /// Returns the name of `HEAD` of each worktree, in the form that works from every worktree. A missing list of
+    /// worktrees is not an error, but an unreadable one is.
     pub(super) fn head_names(&self) -> Result<Vec<BString>, RefError> {
         let mut heads = vec![BString::from("main-worktree/HEAD")];
         let failed = |error: std::io::Error| RefError::Damaged(Box::new(error));
@@ -180,7 +180,7 @@ impl Repository {
         Ok(heads)
     }
 
-    /// The commit that a ref names; `None` if there is no such ref, or it names nothing that is there.
+    /// Returns the commit that a ref names; `None` if the ref or its target does not exist.
     fn commit_of_file(&self, name: &BStr) -> Result<Option<CommitId>, RefError> {
         let local = self.local();
         let Some(mut reference) = unless_absent(local.try_find_reference(name))?.flatten() else {
@@ -213,7 +213,7 @@ impl Repository {
         let local = self.local();
         let platform = local.references()?;
         let mut refs = Vec::new();
-        // Many refs may point to few objects, each of which is a file.
+        // Many refs may point to the same few objects, each of which is a file.
         let mut commits: HashMap<gix::ObjectId, Option<CommitId>> = HashMap::new();
         for each in platform.all()? {
             let Some(mut reference) = unless_damaged(each)? else {
@@ -328,7 +328,7 @@ impl Repository {
     }
 }
 
-/// `None` for what is not there; what cannot be read for another reason is a failure.
+/// Maps an error for a missing object to `None`; other failures remain errors.
 fn unless_absent<T>(found: Result<T, gix::Error>) -> Result<Option<T>, gix::Error> {
     match found {
         Err(error) if error.is_not_found() && !is_refused(&error) => Ok(None),
@@ -336,7 +336,7 @@ fn unless_absent<T>(found: Result<T, gix::Error>) -> Result<Option<T>, gix::Erro
     }
 }
 
-/// `None` for what is not there or not what git would write; what the system did not let us read is a failure.
+/// Maps an error for a missing or malformed object to `None`; a failure of the system remains an error.
 pub(super) fn unless_damaged<T>(found: Result<T, gix::Error>) -> Result<Option<T>, gix::Error> {
     match found {
         Err(error) if !is_refused(&error) => Ok(None),
@@ -344,7 +344,7 @@ pub(super) fn unless_damaged<T>(found: Result<T, gix::Error>) -> Result<Option<T
     }
 }
 
-/// Whether the system did not let us read something that may be there.
+/// Returns true if the system failed to read something that may exist.
 fn is_refused(error: &gix::Error) -> bool {
     use std::io::ErrorKind::{InvalidData, IsADirectory, NotADirectory, NotFound, UnexpectedEof};
     let mut causes = error
@@ -358,7 +358,7 @@ fn is_refused(error: &gix::Error) -> bool {
     })
 }
 
-/// The commit that an object is, or that a tag leads to.
+/// Returns the commit that an object is, or that a tag leads to.
 fn as_commit(local: &gix::Repository, mut id: gix::ObjectId) -> Result<Option<CommitId>, gix::Error> {
     loop {
         match local.objects.header(id)?.kind() {
@@ -369,7 +369,7 @@ fn as_commit(local: &gix::Repository, mut id: gix::ObjectId) -> Result<Option<Co
     }
 }
 
-/// The id that git printed, alone on its line.
+/// Parses an id printed by git on a line of its own.
 pub(super) fn printed_oid(printed: &[u8]) -> Result<Oid, RefError> {
     let text = printed.trim_end().to_str_lossy();
     Oid::from_hex(&text).map_err(|source| RefError::Damaged(Box::new(source)))

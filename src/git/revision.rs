@@ -1,4 +1,4 @@
-//! From what a person types to a commit and its tree.
+//! Resolves a revision, as typed by a user, to a commit and its tree.
 
 use bstr::{BString, ByteSlice};
 use gix::prelude::HeaderExt;
@@ -11,110 +11,110 @@ use super::reader::ObjectError;
 use super::refs::{Head, RefError, printed_oid};
 use crate::model::{CommitId, Oid, TreeId};
 
-/// How many names to suggest for one that is not known.
+/// Number of suggestions for an unknown name.
 const MAX_SUGGESTIONS: usize = 3;
 
-/// Names longer than this are not compared with what was typed: no one typed them.
+/// Longer names are not considered as suggestions.
 const MAX_LIKELY_NAME: usize = 200;
 
-/// What a revision names.
+/// The objects that a revision names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// The commit, tags peeled; `None` if the id of a tree was given.
+    /// The commit, with tags peeled; `None` if the revision is the id of a tree.
     pub commit: Option<CommitId>,
-    /// The tree with the files.
+    /// The tree.
     pub tree: TreeId,
 }
 
-/// An object that an abbreviated id can mean.
+/// An object that an abbreviated id may refer to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The shortest id that means only this object.
+    /// The shortest unambiguous id.
     pub abbreviation: String,
-    /// What it is, for people: its kind, and for a commit its date and subject.
+    /// A description for display: the type, and for a commit its date and subject.
     pub description: String,
 }
 
-/// Why a revision names no files.
+/// An error from resolving a revision.
 #[derive(Debug, thiserror::Error)]
 pub enum RevisionError {
     /// Nothing has this name.
     #[error("unknown revision {spec:?}")]
     Unknown {
-        /// As it was typed.
+        /// As typed.
         spec: String,
-        /// Names of refs that look like it, the best first.
+        /// Similar ref names, best first.
         near: Vec<String>,
-        /// Whether the clone is shallow, so that it may be only here that nothing has this name.
+        /// True if the clone is shallow, so that the name may exist in a full clone.
         is_shallow: bool,
     },
-    /// An abbreviated id that several objects have.
+    /// An abbreviated id that matches several objects.
     #[error("revision {spec:?} is ambiguous")]
     Ambiguous {
-        /// As it was typed.
+        /// As typed.
         spec: String,
-        /// What it can mean.
+        /// The matching objects.
         candidates: Vec<Candidate>,
     },
-    /// It would be an option if it were handed to a program.
+    /// It begins with a dash, so it would be an option if passed to a program.
     #[error("{spec:?} is not a revision: it begins with a dash")]
     LooksLikeOption {
-        /// As it was typed.
+        /// As typed.
         spec: String,
     },
-    /// Two revisions where one is wanted.
+    /// A range instead of a single revision.
     #[error("{spec:?} is a range, not a single revision")]
     Range {
-        /// As it was typed.
+        /// As typed.
         spec: String,
     },
-    /// The branch has no commit yet.
-    #[error("branch {branch:?} has no commit yet")]
+    /// The branch is unborn.
+    #[error("branch {branch:?} has no commits yet")]
     Unborn {
-        /// Its name.
+        /// The name of the branch.
         branch: String,
     },
-    /// It names a file's content.
+    /// It names a blob.
     #[error("{spec:?} is a {kind}, not a commit or tree")]
     NotATree {
-        /// As it was typed.
+        /// As typed.
         spec: String,
-        /// What it is.
+        /// The type of the object.
         kind: String,
     },
-    /// It leads to an object that is not there, as beyond the boundary of a shallow clone.
+    /// It leads to an unreadable object, for example beyond the boundary of a shallow clone.
     #[error("revision {spec:?} leads to an object that cannot be read")]
     Object {
-        /// As it was typed.
+        /// As typed.
         spec: String,
-        /// Which object, and why.
+        /// The cause, which names the object.
         #[source]
         source: ObjectError,
     },
     /// The refs could not be read.
     #[error("cannot look up revision {spec:?}")]
     Refs {
-        /// As it was typed.
+        /// As typed.
         spec: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: Cause,
     },
 }
 
 impl RevisionError {
-    /// What the user can do about it, if anything.
+    /// Returns a suggestion for the user, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unknown { near, .. } if !near.is_empty() => Some(format!("did you mean {}?", near.join(" or "))),
             Self::Unknown { is_shallow: true, .. } => {
-                Some("this clone is shallow; git fetch --unshallow gets the rest of the history".to_owned())
+                Some("this clone is shallow: run `git fetch --unshallow` to get the rest of the history".to_owned())
             }
             Self::Ambiguous { candidates, .. } => {
                 let meanings = candidates
                     .iter()
                     .map(|one| format!("{} ({})", one.abbreviation, one.description));
-                Some(format!("it can mean {}", meanings.collect::<Vec<_>>().join(", ")))
+                Some(format!("candidates: {}", meanings.collect::<Vec<_>>().join(", ")))
             }
             _ => None,
         }
@@ -122,8 +122,8 @@ impl RevisionError {
 }
 
 impl Repository {
-    /// Resolves anything git takes for a commit (`HEAD~2`, a branch, a tag, an abbreviated id, `:/subject`), or the id
-    /// of a tree.
+    /// Resolves any revision syntax of git that names a commit (`HEAD~2`, a branch, a tag, an abbreviated id,
+    /// `:/subject`), or the id of a tree.
     pub fn resolve(&self, spec: &str) -> Result<Resolved, RevisionError> {
         if spec.starts_with('-') {
             return Err(RevisionError::LooksLikeOption { spec: spec.to_owned() });
@@ -176,7 +176,7 @@ impl Repository {
         }
     }
 
-    /// Says which of the reasons for an unknown name it is.
+    /// Returns the most specific error for an unknown name.
     fn unknown(&self, spec: String) -> RevisionError {
         if let (true, Ok(Head::Branch { name, commit: None })) = (is_head(&spec), self.head()) {
             return RevisionError::Unborn {
@@ -199,7 +199,7 @@ impl Repository {
             Ok(refs) => refs.iter().map(|each| each.short_name().to_owned()).collect(),
             Err(_) => return Vec::new(),
         };
-        // A name that exists is not the mistake; what was appended to it is.
+        // If the name before the suffix exists, the suffix is wrong, not the name.
         if is_head(base) || names.iter().any(|name| name == base) {
             return Vec::new();
         }
@@ -221,7 +221,7 @@ impl Repository {
         };
         let mut reader = self.reader();
         let mut oid = start;
-        // git has no limit either, but a chain of tags cannot be a circle: each contains the id of the next.
+        // git has no limit either; a chain of tags cannot be circular, because each contains the id of the next.
         loop {
             match reader.kind(oid).map_err(object_error)? {
                 gix::objs::Kind::Commit => {
@@ -284,7 +284,7 @@ fn is_head(spec: &str) -> bool {
     matches!(spec.split(['~', '^']).next(), Some("HEAD" | "@"))
 }
 
-/// How far `name` is from what was typed, small is near; `None` if nobody would take one for the other.
+/// Returns the edit distance between the typed text and `name`; `None` if they are too different.
 fn likeness(typed: &str, name: &str) -> Option<usize> {
     if name.len() > MAX_LIKELY_NAME {
         return None;
@@ -296,7 +296,8 @@ fn likeness(typed: &str, name: &str) -> Option<usize> {
     (is_part || distance <= (typed.chars().count() / 3).max(usize::from(!typed.is_empty()))).then_some(distance)
 }
 
-/// How many characters to insert, delete, replace or swap with their neighbour (optimal string alignment).
+/// Counts the insertions, deletions, replacements and swaps of neighbours to turn `a` into `b` (optimal string
+/// alignment distance).
 fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];

@@ -1,4 +1,4 @@
-//! What keeps trees alive: refs, what is checked out in each work tree, the stash, and where refs pointed lately.
+//! Finds the roots that keep trees alive: refs, the checkouts of all worktrees, the stash and recent reflog entries.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,10 @@ use crate::model::{CommitId, TreeId};
 
 const STASH: &[u8] = b"refs/stash";
 
-/// One reason for which git still has a tree.
+/// A root that keeps a tree alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
-    /// What the reason is.
+    /// The kind of the root.
     pub kind: RootKind,
     /// The ref, or `HEAD`.
     pub name: BString,
@@ -24,20 +24,20 @@ pub struct Root {
     pub commit: Option<CommitId>,
     /// Its tree.
     pub tree: TreeId,
-    /// Seconds since 1970-01-01T00:00Z: when the commit was made; of an entry of a reflog, when it was written.
+    /// Seconds since 1970-01-01T00:00Z: the commit time, or for a reflog entry the time of the entry.
     pub time: i64,
 }
 
-/// What kind of reason keeps a tree, the strongest first.
+/// The kinds of roots, the strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RootKind {
-    /// It is checked out in a work tree of the family.
+    /// Checked out in a worktree.
     WorkTree,
-    /// A ref points to it.
+    /// The target of a ref.
     Ref(RefKind),
-    /// It is an entry of the stash, which git keeps until it is dropped.
+    /// An entry of the stash, which git keeps until it is dropped.
     Stash,
-    /// A ref pointed to it lately.
+    /// A recent target of a ref.
     Reflog,
 }
 
@@ -50,10 +50,11 @@ struct LogEntry {
 }
 
 impl Repository {
-    /// Everything that keeps a tree alive: what is checked out in each work tree, every ref, the whole stash, and what `HEAD` of each
-    /// work tree and every ref came to point to at `reflog_since` (seconds since 1970) or later.
+    /// Returns everything that keeps a tree alive: the checkout of each worktree, all refs, the whole stash, and reflog
+    /// entries of refs and of each `HEAD` from `reflog_since` (seconds since 1970) or later.
     ///
-    /// What names an object that is not here, or one that has no tree, is left out. What is there and cannot be read is an error. Costs one object for each distinct commit.
+    /// Skips objects that are missing or have no tree. An unreadable object is an error. Reads one object per distinct
+    /// commit.
     pub fn roots(&self, reflog_since: i64) -> Result<Vec<Root>, RefError> {
         let mut found = RootsFound {
             reader: self.reader(),
@@ -92,7 +93,7 @@ impl Repository {
         Ok(found.list)
     }
 
-    /// The entries of the logs of all `names`: `HEAD` of each work tree, and every ref.
+    /// Returns the reflog entries of all `names`: `HEAD` of each worktree, and every ref.
     fn logs(&self, names: &[BString]) -> Result<Vec<LogEntry>, RefError> {
         if self.places.refs == RefStorage::Files {
             let local = self.local();
@@ -110,7 +111,7 @@ impl Repository {
             .collect();
         all.insert(0, "--all");
         match self.log_of_reftable(&all) {
-            // One name without a log, or one lost commit, spoils the call for all.
+            // A name without a reflog, or a missing commit, fails the call for all names.
             Err(CommandError::Failed { .. }) => {
                 let mut entries = Vec::new();
                 for name in names.iter().filter_map(|name| name.to_str().ok()) {
@@ -133,7 +134,7 @@ impl Repository {
             "--format=%H %gD",
             "--date=unix",
         ];
-        // Names of refs do not begin with a dash.
+        // Ref names do not begin with a dash.
         arguments.extend(names);
         arguments.push("--");
         let printed = git(self.git_dir(), "log", &arguments)?;
@@ -170,7 +171,7 @@ fn printed_entry(line: &[u8]) -> Option<LogEntry> {
     })
 }
 
-/// Roots as they are found, with the trees of the commits seen so far; `None` for one that is not here.
+/// Collects roots. `trees` caches the tree of each commit; `None` if the commit is missing.
 struct RootsFound {
     reader: ObjectReader,
     trees: HashMap<CommitId, Option<(TreeId, i64)>>,
@@ -203,7 +204,7 @@ impl RootsFound {
         Ok(())
     }
 
-    /// A ref that leads to no commit may lead to a tree.
+    /// Adds a ref that leads to no commit but may lead to a tree.
     fn add_tree(&mut self, repository: &Repository, kind: RefKind, name: &BStr) {
         let resolved = name.to_str().ok().and_then(|name| repository.resolve(name).ok());
         if let Some(resolved) = resolved {

@@ -1,6 +1,6 @@
-//! The tracked files as they are on disk: which of them cannot be told from what the index remembers.
+//! Compares tracked files on disk with the stat data in the index, to find those whose content must be checked.
 //!
-//! Goes folder by folder, in parallel, with one system call for each file and a few for each folder, and opens no file.
+//! Processes directories in parallel, with one system call per file and a few per directory. Opens no files.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use super::beneath::{self, Root};
 use super::index::Tracked;
 use super::tree::FileMode;
 
-/// How the file system and the index are to be read, from `core.*` settings.
+/// Properties of the file system and the index, from `core.*` settings.
 #[derive(Clone, Copy)]
 pub(super) struct DiskRules {
     pub(super) stat: stat::Options,
@@ -27,61 +27,61 @@ pub(super) struct DiskRules {
     pub(super) has_symlinks: bool,
     pub(super) ignores_case: bool,
     pub(super) precomposes_unicode: bool,
-    /// When the index was written.
+    /// The time of writing the index.
     pub(super) index_time: Time,
 }
 
-/// What the scan has found.
+/// The result of a scan.
 #[derive(Default)]
 pub(super) struct Scan {
     /// Tracked files that may differ from the index, by their position in the list of tracked files.
     pub(super) suspects: Vec<(usize, Stat)>,
-    /// Tracked files that are not there, by position.
+    /// Tracked files that are missing, by position.
     pub(super) absent: Vec<usize>,
-    /// What else stands in the folders that have tracked files, in no order.
+    /// Untracked entries in directories with tracked files, in no particular order.
     pub(super) unknown: Vec<Unknown>,
-    /// Folders that could not be listed, with the reason.
+    /// Directories that could not be listed, with the error.
     pub(super) unreadable: Vec<(Vec<u8>, io::Error)>,
-    /// What was listed, because it was not known.
+    /// New listings.
     pub(super) listed: Vec<(Vec<u8>, Listing)>,
-    /// How many folders have tracked files.
+    /// Number of directories with tracked files.
     pub(super) n_folders: usize,
 }
 
-/// A directory entry that is not tracked.
+/// An untracked directory entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Unknown {
     pub(super) path: Vec<u8>,
     pub(super) is_folder: bool,
 }
 
-/// What stood in a folder beside its tracked files when it was last listed.
+/// The untracked entries of a directory when it was last listed.
 #[derive(Clone)]
 pub(super) struct Listing {
-    /// Of the folder, from before it was listed.
+    /// Of the directory, from before it was listed.
     pub(super) stat: Stat,
-    /// Of the names that were tracked.
+    /// Digest of the tracked names.
     tracked_names: u64,
     unknown: Arc<[Unknown]>,
 }
 
-/// Listings by folder.
+/// Listings by directory.
 pub(super) type Listings = HashMap<Vec<u8>, Listing>;
 
-/// A folder that has tracked files in it or below.
+/// A directory with tracked files at any depth.
 struct Folder<'t> {
-    /// Without a slash at the end; empty for the root.
+    /// Without a trailing slash; empty for the root.
     path: &'t [u8],
     parent: usize,
-    /// Positions of the tracked files in it.
+    /// Positions of the tracked files directly in it.
     files: Vec<usize>,
-    /// Names of the folders in it that have tracked files.
+    /// Names of subdirectories with tracked files.
     subfolders: Vec<&'t [u8]>,
 }
 
-/// Compares the tracked files with the disk. Gives `None` if it was interrupted.
+/// Compares the tracked files with the disk. Returns `None` if interrupted.
 ///
-/// Folders whose stat data are those of their `known` listing are not listed again.
+/// A directory whose stat data match its listing in `known` is not listed again.
 pub(super) fn scan(
     root: &Root,
     tracked: &[Tracked<'_>],
@@ -117,11 +117,11 @@ pub(super) fn scan(
     let mut presence = vec![Presence::Here; folders.len()];
     for (at, folder) in folders.iter().enumerate() {
         let (own, part) = std::mem::take(&mut scans[at]);
-        // A parent comes before its folders; what was reached through a parent that is a link is not there.
+        // A parent comes before its subdirectories. Anything below a link does not count as present.
         presence[at] = own.max(presence[folder.parent]);
         match presence[at] {
             Presence::Here => whole.append(part),
-            // The files may be as they were or not; nothing is said about them but that.
+            // The files may or may not have changed; only the error is reported.
             Presence::Unreadable => whole.unreadable.extend(part.unreadable),
             Presence::Absent => {
                 let missed = folder
@@ -135,7 +135,7 @@ pub(super) fn scan(
     Some(whole)
 }
 
-/// Whether a folder could be looked into.
+/// The result of opening a directory.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Presence {
     #[default]
@@ -154,7 +154,7 @@ impl Scan {
     }
 }
 
-/// Every folder before those in it; the first is the root.
+/// Returns the directories with tracked files, parents first, beginning with the root.
 fn folders_of<'t>(tracked: &[Tracked<'t>]) -> Vec<Folder<'t>> {
     let new = |path, parent| Folder {
         path,
@@ -197,7 +197,7 @@ fn file_name(path: &[u8]) -> &[u8] {
         .map_or(path, |slash| &path[slash + 1..])
 }
 
-/// What the scan of a folder needs to know.
+/// The inputs of scanning a directory.
 struct Scanner<'a, 't> {
     root: &'a Root,
     tracked: &'a [Tracked<'t>],
@@ -206,11 +206,11 @@ struct Scanner<'a, 't> {
 }
 
 impl Scanner<'_, '_> {
-    /// Whether the folder is there, and what is in it.
+    /// Compares the files of a directory.
     fn scan(&self, folder: &Folder<'_>) -> (Presence, Scan) {
         let mut scan = Scan::default();
         if let Some(listing) = self.known_listing(folder) {
-            // The paths are longer to look up than names in an opened folder, but opening it costs more.
+            // Looking up full paths is slower than names in an open directory, but opening it costs more.
             self.compare_files(folder, &mut scan, &|path| self.root.stat_in_one_step(path));
             scan.unknown.extend(listing.unknown.iter().cloned());
             return (Presence::Here, scan);
@@ -257,7 +257,7 @@ impl Scanner<'_, '_> {
         }
     }
 
-    /// The listing that is known, if it still holds.
+    /// Returns the known listing if it is still valid.
     fn known_listing(&self, folder: &Folder<'_>) -> Option<&Listing> {
         let known = self.known.get(folder.path)?;
         let found = self.root.stat_in_one_step(folder.path).ok()?;
@@ -265,7 +265,7 @@ impl Scanner<'_, '_> {
         (is_unchanged && self.tracked_names(folder) == known.tracked_names).then_some(known)
     }
 
-    /// A digest of the names in the folder that are tracked.
+    /// Returns a digest of the tracked names in the directory.
     fn tracked_names(&self, folder: &Folder<'_>) -> u64 {
         let mut hasher = DefaultHasher::new();
         for &position in &folder.files {
@@ -301,7 +301,7 @@ enum Verdict {
 fn compare(file: &Tracked<'_>, found: &rustix::fs::Stat, rules: &DiskRules) -> Verdict {
     let kind = FileType::from_raw_mode(found.st_mode);
     match (kind, file.mode) {
-        // A submodule's own files are its own business.
+        // Files in a submodule are not compared.
         (FileType::Directory, FileMode::Submodule) => Verdict::Same,
         (FileType::RegularFile, FileMode::File | FileMode::Executable) => {
             let is_executable = found.st_mode & 0o100 != 0;
@@ -319,12 +319,12 @@ fn compare(file: &Tracked<'_>, found: &rustix::fs::Stat, rules: &DiskRules) -> V
     }
 }
 
-/// As `git status` decides: equal stat data mean an equal file, unless it can have been written to after the index was.
+/// As in `git status`, equal stat data mean an equal file, unless it may have been written after the index.
 fn compare_stat(file: &Tracked<'_>, found: &rustix::fs::Stat, rules: &DiskRules) -> Verdict {
     let Some(known) = &file.stat else {
         return Verdict::Suspect;
     };
-    // Not every writer of an index records fractions of seconds; and not every file system keeps them.
+    // Not every program that writes an index records fractions of seconds, and not every file system stores them.
     let has_fractions = known.mtime.nsecs != 0;
     let options = stat::Options {
         use_nsec: has_fractions,
@@ -343,7 +343,7 @@ fn compare_stat(file: &Tracked<'_>, found: &rustix::fs::Stat, rules: &DiskRules)
     }
 }
 
-/// In the form of the index: whatever does not fit is cut off, as git does.
+/// Converts stat data to the form of the index, truncating values as git does.
 pub(super) fn index_stat(found: &rustix::fs::Stat) -> Stat {
     Stat {
         mtime: Time {
@@ -362,7 +362,7 @@ pub(super) fn index_stat(found: &rustix::fs::Stat) -> Stat {
     }
 }
 
-/// The names in a folder that are tracked, folded if the file system does not tell cases apart.
+/// The tracked names in a directory, case-folded if the file system ignores case.
 struct Names<'t> {
     files: Vec<Cow<'t, [u8]>>,
     folders: Vec<Cow<'t, [u8]>>,
@@ -412,7 +412,7 @@ impl Unknown {
     }
 }
 
-/// The files, links and folders in a folder by their names, without `.git`. Pipes, sockets and devices do not count.
+/// Lists files, links and subdirectories by name, without `.git`. Skips pipes, sockets and devices.
 pub(super) fn list(folder: OwnedFd, rules: &DiskRules) -> io::Result<Vec<Unknown>> {
     let mut listing = rustix::fs::Dir::new(folder)?;
     let mut entries = Vec::new();
@@ -423,7 +423,7 @@ pub(super) fn list(folder: OwnedFd, rules: &DiskRules) -> io::Result<Vec<Unknown
             continue;
         }
         let kind = match entry.file_type() {
-            // Some file systems do not say.
+            // Some file systems do not report the type.
             FileType::Unknown => match beneath::stat(listing.fd()?, name) {
                 Ok(found) => FileType::from_raw_mode(found.st_mode),
                 Err(_) => continue,
@@ -440,7 +440,7 @@ pub(super) fn list(folder: OwnedFd, rules: &DiskRules) -> io::Result<Vec<Unknown
     Ok(entries)
 }
 
-/// Apple's file systems take letters with accents apart; git puts them together again if it is told to.
+/// Composes a name if git is configured to: Apple's file systems decompose accented letters.
 fn composed(name: &[u8], precomposes_unicode: bool) -> Vec<u8> {
     match std::str::from_utf8(name) {
         Ok(text) if precomposes_unicode => gix::utils::str::precompose(text.into()).into_owned().into_bytes(),

@@ -1,20 +1,20 @@
-//! Files that git keeps small, read without trust that they are: a few bytes on disk can be a file of any size.
+//! Reads files that git keeps small, with a size limit: on disk, a few bytes can represent a file of any size.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// A list of the boundaries of a shallow clone has room for 1.6 million commits.
+/// Enough for 1.6 million commits in the list of shallow boundaries.
 pub(super) const MAX_SMALL_BYTES: u64 = 64 << 20;
 
-/// Returns what an ordinary file holds, or `None` if it is not there. An error if it has more than 64 MiB.
+/// Returns the content of a regular file, or `None` if it does not exist. Fails if it is larger than 64 MiB.
 pub fn read_small_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let found = match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         found => found?,
     };
     if !found.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
     let mut bytes = Vec::new();
     check(found.len())?;
@@ -23,7 +23,7 @@ pub fn read_small_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Fails if there is a file that is too large.
+/// Fails if the file exists and is too large.
 pub(super) fn check_size_of(path: &Path) -> io::Result<()> {
     fs::metadata(path).map_or(Ok(()), |found| check(found.len()))
 }
@@ -33,7 +33,7 @@ pub(super) fn check(n_bytes: u64) -> io::Result<()> {
     if n_bytes > MAX_SMALL_BYTES {
         Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
-            format!("it has more than {} MiB", MAX_SMALL_BYTES >> 20),
+            format!("larger than {} MiB", MAX_SMALL_BYTES >> 20),
         ))
     } else {
         Ok(())

@@ -1,22 +1,21 @@
-//! Whether anything has happened below a work tree since it was looked at, so that a comparison need not be made again.
+//! Detects that nothing has changed below a worktree since the last check, to avoid comparing it again.
 //!
-//! The kernel is asked to note changes in every folder. A note is taken within the system call that makes the change, so
-//! that who has written a file before asking is never told that nothing has happened. What the kernel does not note
-//! (writes through a memory map or another hard link, changes by another machine, a changed global ignore file) is why stillness is
-//! believed for a short time only.
+//! The kernel records changes in every directory (inotify). It does so within the system call that makes the change, so
+//! a change before a query is never missed. Some changes are not recorded: writes through a memory map or another hard
+//! link, changes by another machine, a changed global ignore file. A result is therefore valid only for a short time.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::open::Repository;
 
-/// How long nothing is believed to have happened where nothing was noted.
+/// Validity of a watch without recorded changes.
 const BELIEVED_FOR: Duration = Duration::from_secs(5);
-/// So many folders are watched wherever it is possible at all, and never more than the second number. In between it is an eighth of
-/// what the system allows: the kernel's watches belong to all programs of the user.
+/// Minimum and maximum of the limit on watched directories. In between, it is an eighth of what the system allows: all
+/// programs of the user share the kernel's watches.
 const MAX_FOLDERS: (usize, usize) = (4_000, 32_000);
 
-/// A watch over a work tree, as it was when the watch began. It ends with the first thing that happens.
+/// A watch over a worktree. It ends with the first change.
 #[derive(Debug)]
 pub struct Stillness {
     notes: notes::Notes,
@@ -24,9 +23,9 @@ pub struct Stillness {
 }
 
 impl Stillness {
-    /// Begins to watch. None where that is not possible or not enough: without a work tree, with repositories in it (submodules
-    /// that are checked out), with very many folders, on file systems that others may change, and where the system has no such
-    /// notes.
+    /// Starts to watch. Returns `None` where that is impossible or insufficient: without a worktree, with repositories
+    /// inside it (checked-out submodules), with very many directories, on file systems that other machines may change,
+    /// and on systems without inotify.
     pub fn begin(repository: &Repository) -> Option<Self> {
         let root = repository.work_dir()?;
         let mut notes = notes::Notes::new(root)?;
@@ -45,7 +44,7 @@ impl Stillness {
             if n_folders > max_folders {
                 return None;
             }
-            // Watched first, listed then: a folder made in between is listed or noted.
+            // Watch before listing: a directory created in between is either listed or recorded.
             notes.watch(&folder)?;
             folders.extend(folders_in(&folder, folder == root)?);
         }
@@ -55,18 +54,19 @@ impl Stillness {
         })
     }
 
-    /// Whether nothing has happened since the watch began. Once it has, always no.
+    /// Returns true if nothing has changed since the watch began and it is still valid. Once false, it stays false.
     pub fn holds(&self) -> bool {
         self.began.elapsed() < BELIEVED_FOR && self.notes.are_none()
     }
 
-    /// Whether something has happened; else it was only believed for long enough.
+    /// Returns true if something has changed, as opposed to the watch having expired.
     pub fn is_disturbed(&self) -> bool {
         !self.notes.are_none()
     }
 }
 
-/// The folders in a folder, less git's own and ours; none if it is a repository within the work tree. Links are not followed.
+/// Returns the subdirectories, except those of git and codescout; `None` if the directory is another repository. Links
+/// are not followed.
 fn folders_in(folder: &Path, is_root: bool) -> Option<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).ok()? {
@@ -90,8 +90,8 @@ mod notes {
 
     use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 
-    /// Magic numbers of file systems that this machine alone changes: ext2 to ext4, XFS, Btrfs, tmpfs, overlay, F2FS, ZFS
-    /// (`statfs(2)`).
+    /// `statfs(2)` types of file systems that only this machine changes: ext2 to ext4, XFS, Btrfs, tmpfs, overlay,
+    /// F2FS, ZFS.
     const LOCAL: &[u64] = &[
         0xef53,
         0x5846_5342,
@@ -102,13 +102,13 @@ mod notes {
         0x2fc1_2fc1,
     ];
 
-    /// How many folders one user's programs may watch.
+    /// Returns the number of watches allowed per user.
     pub(super) fn allowed() -> usize {
         let text = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches");
         text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
     }
 
-    /// What the kernel noted.
+    /// An inotify instance.
     #[derive(Debug)]
     pub(super) struct Notes(OwnedFd);
 
@@ -136,7 +136,7 @@ mod notes {
             inotify::add_watch(&self.0, folder, changes).ok().map(|_| ())
         }
 
-        /// Notes stay where they are until they are read, and are never read: the first ends the watch.
+        /// Returns true if no event is pending. Events are never read: the first one ends the watch.
         pub(super) fn are_none(&self) -> bool {
             matches!(rustix::io::ioctl_fionread(&self.0), Ok(0))
         }
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
     use crate::support::TestRepo;
 
-    /// Whether a watch that began before a change still holds after it.
+    /// Returns true if a watch started before a change is still valid after it.
     fn holds_after(repo: &TestRepo, change: impl FnOnce()) -> Option<bool> {
         let repository = Repository::open(repo.root()).unwrap();
         let stillness = Stillness::begin(&repository)?;

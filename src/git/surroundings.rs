@@ -1,7 +1,7 @@
-//! Repositories inside other repositories, and bare ones that git was not asked for by name.
+//! Detects repositories inside other repositories, and bare ones that the user did not name explicitly.
 //!
-//! A checkout can hold a complete bare repository as ordinary files, and an archive any repository at all. So a repository that lies in
-//! another one may have been made by whoever made the other.
+//! A checkout can contain a complete bare repository as ordinary files, and an archive can contain any repository. So a
+//! repository inside another one may have been created by the author of the outer one.
 
 use std::path::{Path, PathBuf};
 
@@ -11,30 +11,33 @@ use super::open::{OpenError, Repository};
 use super::worktree::WorkTreeError;
 
 impl Repository {
-    /// Whether `other` is a work tree of the same repository. The `commondir` file of a folder is not enough: anybody can write one.
+    /// Returns true if `other` is a worktree of the same repository. A `commondir` file alone does not prove that,
+    /// since anyone can write one.
     pub fn is_work_tree_of(&self, other: &Self) -> bool {
         let common = self.common_dir();
         common == other.common_dir() && (self.git_dir() == common || is_listed(self.git_dir(), common))
     }
 
-    /// A folder from which this very repository is found, by git too: its work tree, unless `core.worktree` says where that is.
+    /// Returns a directory from which git discovers this repository: its worktree, unless `core.worktree` determines
+    /// that.
     pub fn found_from(&self) -> &Path {
         let is_found = |folder: &&Path| Self::discover(folder).is_ok_and(|found| found.git_dir() == self.git_dir());
         self.work_dir().filter(is_found).unwrap_or(self.git_dir())
     }
 
-    /// Whether a part of this repository lies inside another one: a submodule, a clone below a work tree, a bare repository among its files.
+    /// Returns true if part of this repository is inside another one: a submodule, a clone below a worktree, a bare
+    /// repository among its files.
     pub fn is_inside_another(&self) -> bool {
         let places = [Some(self.git_dir()), self.work_dir()];
         let around = places.into_iter().flatten().flat_map(repositories_around);
-        // What cannot be opened is no work tree of this one.
+        // A repository that cannot be opened is not a worktree of this one.
         around
             .into_iter()
             .any(|found| !found.is_ok_and(|other| self.is_work_tree_of(&other)))
     }
 
-    /// Whether the index of the family's main work tree has an entry at the absolute `path` or below it, or that of a work tree around it
-    /// whose repository this one lies in.
+    /// Returns true if the absolute `path` or anything below it is in the index of the main worktree, or of a worktree
+    /// that contains this repository.
     pub fn tracks_at(&self, path: &Path) -> Result<bool, WorkTreeError> {
         let main = self.main_work_dir();
         let mut above = path;
@@ -59,7 +62,8 @@ impl Repository {
     }
 }
 
-/// The repositories that the folders above `path` lie in, the nearest first; those that cannot be opened as errors.
+/// Returns the repositories that contain the parents of `path`, nearest first, with an error for each that cannot be
+/// opened.
 fn repositories_around(path: &Path) -> impl Iterator<Item = Result<Repository, OpenError>> {
     let mut next = path.parent().map(Path::to_owned);
     std::iter::from_fn(move || {
@@ -81,9 +85,10 @@ fn repositories_around(path: &Path) -> impl Iterator<Item = Result<Repository, O
     })
 }
 
-/// Refuses a bare repository that was come upon, not named, where the user's `safe.bareRepository` says so.
+/// Rejects a bare repository that was discovered rather than named, if the user's `safe.bareRepository` says so.
 ///
-/// Source: `is_implicit_bare_repo` in git's `setup.c`: a `.git` folder, that of a work tree or that of a submodule is none.
+/// Source: `is_implicit_bare_repo` in git's `setup.c`: a `.git` directory, or that of a worktree or submodule, does not
+/// count as bare.
 pub(super) fn check_bare(start: &Path, git_dir: &Path) -> Result<(), OpenError> {
     let text = git_dir.to_string_lossy();
     let is_part_of_another = ["/.git/worktrees/", "/.git/modules/"]

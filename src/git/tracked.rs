@@ -1,4 +1,4 @@
-//! Whether a path of the main work tree is tracked, told from the first few entries of the index.
+//! Checks if a path of the main worktree is tracked, by reading only the first entries of the index.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -7,25 +7,25 @@ use std::path::PathBuf;
 use super::open::{ObjectFormat, Repository, RepositoryKind};
 use super::worktree::WorkTreeError;
 
-/// Of an entry, before the object id: times, device, inode, mode, user, group, size. Source of all numbers here: git's
-/// `gitformat-index` page.
+/// Length of an index entry before the object id: times, device, inode, mode, user, group, size. Source of all numbers
+/// here: git's `gitformat-index` page.
 const STAT_BYTES: usize = 40;
 const EXTENDED: u16 = 0x4000;
-/// No path of an honest index is longer.
+/// Far above the length of any real path.
 const MAX_PATH_BYTES: usize = 64 << 10;
 
 impl Repository {
-    /// Whether the index of the family's main work tree has an entry at `path` or below it, whatever that is: a file, a link,
-    /// a submodule. Always false for a bare repository.
+    /// Returns true if the index of the main worktree has an entry at `path` or below it, of any type: file, link or
+    /// submodule. Always false for a bare repository.
     ///
-    /// The index is in the order of paths and read only up to where the path would stand: a few entries for one that begins
-    /// with a dot, whatever the size of the index.
+    /// The index is sorted by path and read only up to the position of `path`. For a path that begins with a dot these
+    /// are a few entries, regardless of the size of the index.
     pub fn tracks(&self, path: &[u8]) -> Result<bool, WorkTreeError> {
-        // That of a linked work tree is below it, in `worktrees`; that of a submodule is its own.
+        // The index of a linked worktree is below `worktrees`; a submodule has its own common directory.
         self.tracks_in(self.common_dir().join("index"), path)
     }
 
-    /// The same of the work tree that this is.
+    /// Like [`Self::tracks`], for this worktree.
     pub fn tracks_here(&self, path: &[u8]) -> Result<bool, WorkTreeError> {
         self.tracks_in(self.git_dir().join("index"), path)
     }
@@ -51,8 +51,8 @@ impl Repository {
             })
     }
 
-    /// Most entries of a split index stand in another file, which has the same form. Those that are out of use may be there
-    /// too, and count as well.
+    /// Most entries of a split index are in another file of the same format. Obsolete ones may still exist; they count
+    /// too.
     fn shared_index_has(&self, n_id_bytes: usize, wanted: Wanted<'_>) -> io::Result<bool> {
         for entry in std::fs::read_dir(self.common_dir())? {
             let entry = entry?;
@@ -81,7 +81,7 @@ impl Wanted<'_> {
         is_same && rest.first().is_none_or(|&byte| byte == b'/')
     }
 
-    /// Whether nothing that is wanted can follow. A path in upper case stands before the same in lower case.
+    /// Returns true if no later entry can match. Upper case sorts before lower case.
     fn is_before(self, path: &[u8]) -> bool {
         let n_bytes = path.len().min(self.path.len());
         path[..n_bytes] > self.path[..n_bytes]
@@ -116,7 +116,7 @@ fn has_entry(index: &PathBuf, n_id_bytes: usize, wanted: Wanted<'_>) -> io::Resu
     Ok(false)
 }
 
-/// Reads the next entry; `path` is that of the one before, and becomes its own.
+/// Reads the next entry. `path` holds the path of the previous entry and is replaced.
 fn read_path(file: &mut impl BufRead, version: u32, n_id_bytes: usize, path: &mut Vec<u8>) -> io::Result<()> {
     let mut fixed = [0; STAT_BYTES + 32 + 2];
     let fixed = &mut fixed[..STAT_BYTES + n_id_bytes + 2];
@@ -128,14 +128,14 @@ fn read_path(file: &mut impl BufRead, version: u32, n_id_bytes: usize, path: &mu
         n_bytes += 2;
     }
     if version == 4 {
-        // So many bytes of the path before are taken off.
+        // Number of bytes to remove from the end of the previous path.
         let n_dropped = read_offset(file)?;
         path.truncate(path.len().saturating_sub(n_dropped));
         return read_to_zero(file, path);
     }
     path.clear();
     read_to_zero(file, path)?;
-    // One to eight zeros, so that the entry fills a multiple of eight; one of them has been read.
+    // One to eight zeros pad the entry to a multiple of eight bytes; one of them has been read.
     n_bytes += path.len();
     let n_zeros = 8 - n_bytes % 8;
     file.read_exact(&mut [0; 8][..n_zeros - 1])
@@ -145,11 +145,11 @@ fn read_to_zero(file: &mut impl BufRead, path: &mut Vec<u8>) -> io::Result<()> {
     file.take(MAX_PATH_BYTES as u64).read_until(0, path)?;
     match path.pop() {
         Some(0) => Ok(()),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "a path without an end")),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "unterminated path")),
     }
 }
 
-/// A number of variable width as in pack files ("offset encoding").
+/// Reads a variable-width number as in pack files ("offset encoding").
 fn read_offset(file: &mut impl BufRead) -> io::Result<usize> {
     let mut byte = [0];
     file.read_exact(&mut byte)?;

@@ -1,69 +1,69 @@
-//! The files of a tree.
+//! Walks the files of a tree.
 
 use bstr::ByteSlice;
 
 use super::reader::{ObjectError, ObjectReader};
 use crate::model::{BlobId, Oid, RepoPath, TreeId};
 
-/// How deep trees may nest; git's own default (`core.maxTreeDepth`).
+/// Limit on the depth of trees; the default of git (`core.maxTreeDepth`).
 pub(super) const MAX_DEPTH: usize = 2048;
 
-/// How many entries, files and folders, a walk through trees meets. A few small trees that name each other many times over can
-/// stand for any number of them.
+/// Limit on the entries in a walk, both files and directories. A few small trees that refer to each other repeatedly
+/// can represent any number of them.
 pub(super) const MAX_ENTRIES: usize = 2_000_000;
 
-/// How many bytes the paths of these entries have together.
+/// Limit on the total length of the paths of these entries, in bytes.
 const MAX_PATH_BYTES: usize = 256 << 20;
 
-/// What an entry of a tree is, of the kinds that are no directories.
+/// The mode of a tree entry that is not a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FileMode {
-    /// An ordinary file.
+    /// A regular file.
     File,
     /// A file with the executable bit.
     Executable,
-    /// A symbolic link; its blob is the target's path.
+    /// A symbolic link. Its blob is the path of the target.
     Symlink,
-    /// Another repository at a commit: a boundary that is not crossed.
+    /// A submodule: another repository at a commit, which is not entered.
     Submodule,
 }
 
 /// A file of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeFile {
-    /// From the root of the tree.
+    /// Relative to the root of the tree.
     pub path: RepoPath,
-    /// What it is.
+    /// The file mode.
     pub mode: FileMode,
-    /// Of its blob, or of the commit if it is a submodule.
+    /// The id of the blob, or of the commit for a submodule.
     pub oid: Oid,
 }
 
 impl TreeFile {
-    /// The blob, unless this is a submodule.
+    /// Returns the blob, or `None` for a submodule.
     pub fn blob(&self) -> Option<BlobId> {
         (self.mode != FileMode::Submodule).then_some(BlobId(self.oid))
     }
 }
 
-/// What a walk through a tree has seen.
+/// Counts of a tree walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TreeOutcome {
-    /// Files handed to the visitor.
+    /// Files passed to the visitor.
     pub n_files: usize,
-    /// Entries that were left out because their names cannot stand in a path (`..`, `.git`, a slash); git never writes
-    /// such entries and refuses to check them out.
+    /// Entries skipped because their names are invalid in a path (`..`, `.git`, a slash). git never writes such entries
+    /// and refuses to check them out.
     pub n_unusable: usize,
 }
 
 impl ObjectReader {
-    /// Calls `visit` with every file of the tree, in the order of the git index: by the bytes of the full path.
+    /// Calls `visit` with every file of the tree, in index order: by the bytes of the full path.
     pub fn tree_files(&mut self, tree: TreeId, visit: &mut dyn FnMut(TreeFile)) -> Result<TreeOutcome, ObjectError> {
         self.tree_files_in(tree, &mut |_, _| true, visit)
     }
 
-    /// Like [`Self::tree_files`], without the folders for which `enter` says no. It is asked with the folder's path, a
-    /// slash at its end, and its tree.
+    /// Like [`Self::tree_files`], but skips the directories for which `enter` returns false. It is called with the
+    /// directory's path, with a trailing slash, and its tree.
     pub(super) fn tree_files_in(
         &mut self,
         tree: TreeId,
@@ -110,7 +110,7 @@ impl ObjectReader {
     }
 }
 
-/// What a walk through a tree may still meet.
+/// The remaining limits of a tree walk.
 pub(super) struct Allowance {
     tree: TreeId,
     max_entries: usize,
@@ -119,7 +119,7 @@ pub(super) struct Allowance {
 }
 
 impl Allowance {
-    /// For a walk through `tree`.
+    /// Creates the limits for a walk of `tree`.
     pub(super) fn of(tree: TreeId, max_entries: usize) -> Self {
         Self {
             tree,
@@ -129,7 +129,7 @@ impl Allowance {
         }
     }
 
-    /// Takes an entry with a path of this length.
+    /// Counts an entry with a path of `n_bytes`.
     pub(super) fn spend(&mut self, n_bytes: usize) -> Result<(), ObjectError> {
         self.n_entries += 1;
         self.n_bytes += n_bytes;
@@ -137,7 +137,7 @@ impl Allowance {
         self.check(self.n_bytes, MAX_PATH_BYTES, "bytes of paths")
     }
 
-    /// Fails where `n_levels` folders stand above another one.
+    /// Fails if a directory has too many parents.
     pub(super) fn check_depth(&self, n_levels: usize) -> Result<(), ObjectError> {
         self.check(n_levels, MAX_DEPTH - 1, "nested folders")
     }
@@ -152,7 +152,7 @@ impl Allowance {
     }
 }
 
-/// One tree object that is being walked through, and where its paths begin.
+/// A tree object being walked, and the length of its path prefix.
 pub(super) struct TreeLevel {
     id: Option<Oid>,
     bytes: Vec<u8>,
@@ -162,7 +162,7 @@ pub(super) struct TreeLevel {
 }
 
 impl TreeLevel {
-    /// Reads the tree; `None` gives a level without entries.
+    /// Reads the tree; `None` gives an empty level.
     pub(super) fn open(reader: &mut ObjectReader, id: Option<Oid>, prefix_len: usize) -> Result<Self, ObjectError> {
         let bytes = match id {
             Some(id) => reader.read(id, gix::objs::Kind::Tree)?,
@@ -181,7 +181,7 @@ impl TreeLevel {
         reader.recycle(self.bytes);
     }
 
-    /// The next entry, which stays the next one.
+    /// Returns the next entry without consuming it.
     pub(super) fn peek(&self) -> Result<Option<Entry<'_>>, ObjectError> {
         let rest = &self.bytes[self.position..];
         if rest.is_empty() {
@@ -192,7 +192,7 @@ impl TreeLevel {
             .ok_or_else(|| self.damaged())
     }
 
-    /// The next entry, and on to the one after it.
+    /// Consumes and returns the next entry.
     pub(super) fn take(&mut self) -> Result<Option<Entry<'_>>, ObjectError> {
         let len = self.peek()?.map_or(0, |entry| entry.len);
         let start = self.position;
@@ -207,12 +207,12 @@ impl TreeLevel {
     fn damaged(&self) -> ObjectError {
         ObjectError::Damaged {
             id: self.id.expect("only a tree that was read has bytes"),
-            source: format!("no entry can be made of what stands at byte {}", self.position).into(),
+            source: format!("invalid tree entry at byte {}", self.position).into(),
         }
     }
 }
 
-/// An entry as it stands in a tree object: `<octal mode> <name>\0<id>`, no separator after it.
+/// An entry of a tree object: `<octal mode> <name>\0<id>`, without a separator after it.
 /// Source: git's `gitformat` documentation of tree objects ("Git Internals: Git Objects").
 #[derive(Clone, Copy)]
 pub(super) struct Entry<'a> {
@@ -244,14 +244,14 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// Whether the name can be a component of a path that stays inside the root and out of `.git`.
+    /// Returns true if the name can be a component of a path inside the root and outside of `.git`.
     pub(super) fn is_usable(&self) -> bool {
         !matches!(self.name, b"" | b"." | b"..")
             && self.name.find_byte(b'/').is_none()
             && !self.name.eq_ignore_ascii_case(b".git")
     }
 
-    /// What entries of a tree are sorted by: the name, a directory's with a slash after it.
+    /// Returns the sort key of entries in a tree: the name, with a trailing slash for a directory.
     pub(super) fn sort_key(&self) -> impl Iterator<Item = u8> + '_ {
         let slash = (self.kind == EntryKind::Tree).then_some(b'/');
         self.name.iter().copied().chain(slash)

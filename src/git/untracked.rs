@@ -1,4 +1,4 @@
-//! The files on disk that are neither tracked nor ignored.
+//! Finds the files on disk that are neither tracked nor ignored.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,19 +12,20 @@ use super::irregular::RulesFiles;
 use super::scan::{self, DiskRules, Unknown};
 use super::worktree::WorkTreeError;
 
-/// The folder of this program's own data, which is never looked into.
+/// The directory of codescout's own data, which is never listed.
 const SIDECAR: &[u8] = b".codescout";
 
-/// What there is besides the tracked files.
+/// The untracked files.
 #[derive(Default)]
 pub(super) struct Untracked {
     /// Paths in order.
     pub(super) files: Vec<Vec<u8>>,
-    /// Folders that could not be listed, with the reason.
+    /// Directories that could not be listed, with the error.
     pub(super) unreadable: Vec<(Vec<u8>, io::Error)>,
 }
 
-/// Takes from `candidates`, and from the folders among them, what is not ignored. Other repositories are not entered.
+/// Returns the files among `candidates`, and below the directories among them, that are not ignored. Skips other
+/// repositories.
 pub(super) fn find(
     local: &gix::Repository,
     index: &Index,
@@ -42,7 +43,7 @@ pub(super) fn find(
         .excludes(index.state(), None, source)
         .map_err(WorkTreeError::rules)?;
     let mut rules_files = RulesFiles::default();
-    // The ignore files are read folder by folder: in order, each is read once.
+    // Ignore files are read per directory; in sorted order, each is read once.
     candidates.sort_unstable_by(|a, b| b.cmp(a));
     while let Some(candidate) = candidates.pop() {
         if interrupt.load(Ordering::Relaxed) {
@@ -93,7 +94,7 @@ fn list_unless_repository(root: &Root, path: &[u8], rules: &DiskRules) -> io::Re
     Ok(entries.into_iter().map(|entry| entry.inside(path)).collect())
 }
 
-/// Whether the folder is the work tree of a repository of its own: it has a `.git` that is a file, or looks like a git
+/// Returns true if the directory is the worktree of another repository: its `.git` is a file or looks like a git
 /// directory.
 fn is_repository(folder: &std::os::fd::OwnedFd) -> bool {
     use std::os::fd::AsFd;

@@ -1,4 +1,4 @@
-//! Waiting for refs to move, told by the system instead of looking again and again.
+//! Waits for refs to change, using file system events instead of polling.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -10,34 +10,34 @@ use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 use super::open::Repository;
 use super::operation::OPERATION_MARKS;
 
-/// Files directly in a git directory whose change says that a ref moved.
+/// Files directly in a git directory that change with refs.
 const REF_FILES: [&str; 3] = ["HEAD", "packed-refs", "shallow"];
-/// However busy the repository is, a wait ends after so many times the quiet that was asked for.
+/// Limit on a wait in a busy repository, as a multiple of the quiet period.
 const MAX_QUIETS: u32 = 20;
 
-/// Tells when refs of a repository move.
+/// Reports changes of a repository's refs.
 pub struct RefWatch {
     events: Receiver<notify::Result<Event>>,
-    /// Kept because dropping it ends the events.
+    /// Dropping it would end the events.
     _watcher: RecommendedWatcher,
     git_dir: PathBuf,
     common_dir: PathBuf,
 }
 
-/// Why refs cannot be waited for.
+/// An error from watching refs.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// The system does not tell of changes here: no more watches, or a file system that cannot.
+    /// The system cannot report changes: no watches left, or an unsupported file system.
     #[error("cannot watch {}", .path.display())]
     NotWatched {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// The underlying error.
         #[source]
         source: notify::Error,
     },
-    /// The repository was removed or moved away.
-    #[error("the repository at {} is gone", .path.display())]
+    /// The repository was deleted or moved.
+    #[error("the repository at {} no longer exists", .path.display())]
     Gone {
         /// Its git directory.
         path: PathBuf,
@@ -45,7 +45,8 @@ pub enum WatchError {
 }
 
 impl Repository {
-    /// Begins to watch `HEAD`, all refs and the marks of unfinished operations; a few folders, not the work tree.
+    /// Starts to watch `HEAD`, all refs and the files of unfinished operations. Covers a few directories, not the
+    /// worktree.
     pub fn watch_refs(&self) -> Result<RefWatch, WatchError> {
         let not_watched = |path: &Path| {
             let path = path.to_owned();
@@ -74,9 +75,9 @@ impl Repository {
 }
 
 impl RefWatch {
-    /// Blocks until a ref moves, and then until none has moved for `quiet`.
+    /// Blocks until a ref changes, and then until no ref has changed for `quiet`.
     ///
-    /// A hint, as every event of a file system: what was not told of is found by comparing trees.
+    /// As with all file system events, this is only a hint: compare trees to find missed changes.
     pub fn wait(&self, quiet: Duration) -> Result<(), WatchError> {
         loop {
             let event = self.events.recv().map_err(|_| self.gone())?;
@@ -109,9 +110,9 @@ impl RefWatch {
     }
 
     fn is_telling(&self, event: &notify::Result<Event>) -> bool {
-        // An error, as of a full queue, means that something was not told.
+        // An error, for example a full queue, means that events were lost.
         let Ok(event) = event else { return true };
-        // Reading refs is an event too; answering it would go on for ever.
+        // Reading refs also causes events; reacting to them would never end.
         let written = AccessKind::Close(AccessMode::Write);
         let is_read = matches!(event.kind, EventKind::Access(kind) if kind != written);
         !is_read && (event.need_rescan() || event.paths.iter().any(|path| self.is_telling_path(path)))
@@ -145,7 +146,7 @@ mod tests {
     const QUIET: Duration = Duration::from_millis(50);
     const LONG: Duration = Duration::from_secs(20);
 
-    /// Runs `act` while a watch waits; whether the watch woke.
+    /// Runs `act` while a watch waits. Returns true if the wait ended.
     fn wakes(repo: &TestRepo, act: impl FnOnce()) -> bool {
         let watch = Repository::open(repo.root()).unwrap().watch_refs().unwrap();
         let (woke, waiting) = channel();
@@ -176,7 +177,7 @@ mod tests {
         repository.refs().unwrap();
         repo.write("a", "two\n");
         repo.git(["status"]);
-        // A mark after all of these: what came before it is in the queue by now.
+        // A marker after all of these: earlier events are in the queue by now.
         repo.git(["branch", "mark"]);
         let is_branch = |path: &PathBuf| path.ends_with("refs/heads/mark");
         loop {

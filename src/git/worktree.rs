@@ -1,4 +1,4 @@
-//! The work tree against the commit that is checked out: staged, unstaged and untracked changes in one.
+//! Compares the worktree with the checked-out commit: staged, unstaged and untracked changes together.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -20,73 +20,73 @@ use super::untracked::{self, is_sidecar};
 use crate::model::{BlobId, CommitId, RepoPath, TreeId};
 use gix::index::entry::Stat;
 
-/// What differs between the commit that is checked out and the files on disk.
+/// The differences between the checked-out commit and the files on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkTreeChanges {
-    /// The commit that is checked out; `None` if there is none yet.
+    /// The checked-out commit; `None` if there is none yet.
     pub commit: Option<CommitId>,
     /// Its tree.
     pub tree: Option<TreeId>,
-    /// In the order of paths.
+    /// In path order.
     pub changes: Vec<WorkTreeChange>,
-    /// Files and folders about which nothing is known, because the system refused to tell; with its reason. Tracked
-    /// files among and below them do not count as changed.
+    /// Files and directories that could not be read, with the error. Tracked files among and below them do not count as
+    /// changed.
     pub unreadable: Vec<(RepoPath, String)>,
-    /// How many files are tracked, those outside a sparse checkout not counted.
+    /// Number of tracked files, without those outside a sparse checkout.
     pub n_tracked: usize,
-    /// Whether there is an index. Without one, as after `git clone --no-checkout`, every file of the commit counts as
+    /// True if there is an index. Without one, as after `git clone --no-checkout`, every file of the commit counts as
     /// deleted.
     pub has_index: bool,
 }
 
-/// A path at which the disk differs from the commit.
+/// A path that differs between the disk and the commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkTreeChange {
-    /// From the root of the work tree.
+    /// Relative to the root of the worktree.
     pub path: RepoPath,
-    /// What the commit has there; `None` if the file is new.
+    /// The entry in the commit; `None` if the file is new.
     pub old: Option<TreeEntry>,
-    /// What the disk has there.
+    /// The state on disk.
     pub new: OnDisk,
-    /// Where the change stands in git's eyes.
+    /// The stage of the change.
     pub stage: Stage,
 }
 
-/// What the disk has at a path.
+/// The state of a path on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OnDisk {
     /// No file.
     Absent,
     /// A file or link with this content, in the form that git would store.
     File {
-        /// What it is.
+        /// The file mode.
         mode: FileMode,
-        /// What its blob would be.
+        /// The id of its blob if it were added.
         blob: BlobId,
     },
-    /// A submodule at a commit: a boundary.
+    /// A submodule at a commit, which is not entered.
     Submodule(CommitId),
-    /// A file that was not read, so that it is only known to have been touched.
+    /// A file that was not read; it is only known to have been touched.
     Unread(Unread),
 }
 
-/// Where a change stands on its way into a commit.
+/// The stage of a change on its way into a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// In the index, and the same on disk.
     Staged,
-    /// Of a tracked file, on disk and not, or not all of it, in the index.
+    /// A change of a tracked file that is not, or only partly, in the index.
     Unstaged,
-    /// A new file that git does not know of.
+    /// A new file that is not in the index.
     Untracked,
-    /// A merge has left the path for a person to resolve.
+    /// A path that a merge left unresolved.
     Conflicted,
 }
 
-/// Why the work tree could not be compared.
+/// An error from comparing the worktree.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkTreeError {
-    /// The repository is bare, or the folder is gone.
+    /// The repository is bare, or the directory no longer exists.
     #[error("the repository has no work tree")]
     NoWorkTree,
     /// The index cannot be decoded.
@@ -94,29 +94,29 @@ pub enum WorkTreeError {
     Index {
         /// The index file.
         path: PathBuf,
-        /// What went wrong.
+        /// The cause.
         #[source]
         source: Cause,
     },
     /// A setting, or a file with ignore rules or attributes, cannot be read.
-    #[error("cannot read the rules for the files of the work tree")]
+    #[error("cannot read the ignore rules or attributes of the worktree")]
     Rules(#[source] Cause),
     /// The root cannot be opened.
-    #[error("cannot read the work tree {}", .path.display())]
+    #[error("cannot read the worktree {}", .path.display())]
     Root {
-        /// The root of the work tree.
+        /// The root of the worktree.
         path: PathBuf,
-        /// What the system said.
+        /// The underlying error.
         #[source]
         source: std::io::Error,
     },
-    /// What is checked out cannot be told.
-    #[error("cannot find out what is checked out")]
+    /// The target of `HEAD` cannot be determined.
+    #[error("cannot determine what is checked out")]
     Head(#[from] RefError),
-    /// The commit that is checked out, or one of its trees, cannot be read.
-    #[error("cannot read the commit that is checked out")]
+    /// The checked-out commit, or one of its trees, cannot be read.
+    #[error("cannot read the checked-out commit")]
     Object(#[from] ObjectError),
-    /// The caller asked to stop.
+    /// The interrupt flag was set.
     #[error("interrupted")]
     Interrupted,
 }
@@ -128,18 +128,19 @@ impl WorkTreeError {
 }
 
 impl Repository {
-    /// How the index differs from the commit that is checked out, in the order of paths. An unmerged path counts with our
-    /// side.
+    /// Returns the differences from the checked-out commit to the index, in path order. For an unmerged path, our side
+    /// counts.
     pub fn index_changes(&self) -> Result<Vec<TreeChange>, WorkTreeError> {
         let mut reader = self.reader();
         let tree = self.head_tree(&mut reader)?.map(|(_, tree)| tree);
         Ok(Index::read(self)?.changes_since(&mut reader, tree)?)
     }
 
-    /// How the files on disk, tracked or untracked but not ignored, differ from the commit that is checked out.
+    /// Returns the differences from the checked-out commit to the files on disk, tracked or untracked but not ignored.
     ///
-    /// Costs a system call for each tracked file, like `git status`, and reads only what can have changed and is not among
-    /// `known`, to which it adds. Files over `max_bytes` are not read. Writes nothing, the index least of all.
+    /// Like `git status`, makes one system call per tracked file and reads only files that may have changed and are not
+    /// in `known`, to which it adds them. Files larger than `max_bytes` are not read. Writes nothing, not even the
+    /// index.
     pub fn work_tree_changes(
         &self,
         max_bytes: u64,
@@ -224,7 +225,7 @@ impl Repository {
     }
 }
 
-/// The files whose content decides whether they have changed.
+/// Returns the files whose content determines if they have changed.
 fn candidates<'t>(tracked: &'t [Tracked<'t>], scan: &scan::Scan, untracked: &'t [Vec<u8>]) -> Vec<Candidate<'t>> {
     let suspects = scan.suspects.iter().map(|(position, stat)| Candidate {
         path: tracked[*position].path,
@@ -242,9 +243,9 @@ fn candidates<'t>(tracked: &'t [Tracked<'t>], scan: &scan::Scan, untracked: &'t 
         .collect()
 }
 
-/// Puts together, path by path, what the commit has and what the disk has.
+/// Merges, path by path, the state in the commit with the state on disk.
 struct Comparison<'c> {
-    /// What is staged and, so far, the same on disk.
+    /// Staged changes that are, so far, the same on disk.
     staged: HashMap<&'c [u8], &'c TreeChange>,
     changes: Vec<WorkTreeChange>,
 }
@@ -299,7 +300,7 @@ impl<'c> Comparison<'c> {
         }
     }
 
-    /// What is left of the staged changes is on disk as it was staged.
+    /// The remaining staged changes are on disk as staged.
     fn finish(mut self) -> Vec<WorkTreeChange> {
         self.changes
             .extend(self.staged.into_values().map(|change| WorkTreeChange {
@@ -326,9 +327,9 @@ fn is_entry(on_disk: &OnDisk, entry: Option<TreeEntry>) -> bool {
     *on_disk == entry.map_or(OnDisk::Absent, OnDisk::of_entry)
 }
 
-/// Whether a file that is too large to be read has the stat data that the index knows, and is only in doubt because it was
-/// written at the same moment as the index. It cannot be told for sure without reading; nor would it matter, as a file of
-/// this size is not searched in either way.
+/// Returns true if a file too large to be read has the stat data in the index, and is in doubt only because it was
+/// written at the same moment as the index. This cannot be decided without reading it. It does not matter either, since
+/// a file of this size is not searched.
 fn is_too_large_and_untouched(new: &OnDisk, tracked: &Tracked<'_>, stat: &Option<Stat>) -> bool {
     matches!(new, OnDisk::Unread(Unread::TooLarge { .. })) && tracked.stat.is_some() && tracked.stat == *stat
 }

@@ -292,7 +292,7 @@ fn names_that_no_checkout_could_have_are_left_out() {
     let paths: Vec<&str> = found.lines().filter_map(|line| line.split(':').next()).collect();
     assert_eq!(paths, ["twice", "twice/x.rs", "z"]);
     assert!(
-        answer.stderr.contains("names cannot stand in a path"),
+        answer.stderr.contains("entries with invalid names"),
         "{}",
         answer.stderr
     );

@@ -269,7 +269,7 @@ fn a_file_that_is_no_small_one_is_not_read() {
     make_large(".mailmap");
     let (code, told) = call(&repo, &["blame", "a.py", "--by", "line"]);
     assert!(
-        code == Some(2) && told.contains("cannot read .mailmap: it has more than 64 MiB"),
+        code == Some(2) && told.contains("cannot read .mailmap: larger than 64 MiB"),
         "{code:?} {told}"
     );
     let (code, told) = call(&repo, &["grep", "first"]);

@@ -270,7 +270,7 @@ fn what_a_remote_says_is_checked_like_any_bundle() {
     let commit = remote.git(["commit-tree", "-m", "x", String::from_utf8(tree).unwrap().trim()]);
     remote.git(["update-ref", &reference, &commit]);
     let called = call_in(mine.root(), &["pull", "--yes"], b"").expect(2);
-    assert!(called.stderr.contains("not this program's"), "{}", called.stderr);
+    assert!(called.stderr.contains("not written by codescout"), "{}", called.stderr);
 }
 
 #[test]

@@ -131,7 +131,7 @@ fn more_than_was_told_or_is_allowed_is_not_taken() {
             .replace(&part, &large)
             .replace(&name, &format!("{digits}-900")),
     );
-    trap.refuses("a part of another size", &["pull", "--yes"], "bytes come from there");
+    trap.refuses("a part of another size", &["pull", "--yes"], "the transfer exceeds");
     assert!(!trap.clone.path(".codescout").exists(), "nothing was begun");
 
     // Lists that are no lists, and more of them than anybody has.
@@ -163,7 +163,7 @@ fn what_is_no_plain_file_is_refused() {
         ("a repository", format!("160000 commit {}\tx-1.bundle", "1".repeat(40))),
     ] {
         trap.put(&trap.files.replace(line, &other));
-        trap.refuses(about, &["pull", "--yes"], "not this program's");
+        trap.refuses(about, &["pull", "--yes"], "not written by codescout");
     }
     // Names that no part has are passed over, whatever they lead to.
     for name in [
