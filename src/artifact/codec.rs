@@ -1,7 +1,7 @@
-//! Extractions as records: names in a table, positions as differences, so that they compress.
+//! Encodes an [`Extraction`] as records: names in a table and positions as differences, so that they compress well.
 //!
-//! Two records a blob: what every answer needs (definitions, headings, chunks, imports), and the references, which only
-//! the graph needs.
+//! Each blob has two records: one with what every query needs (definitions, headings, chunks, imports), and one with
+//! the references, which only the graph needs.
 
 use std::collections::HashMap;
 
@@ -23,18 +23,18 @@ struct CoreRecord {
     chunks: Vec<ChunkRecord>,
 }
 
-/// Start relative to the record before, and length.
+/// A range as (start relative to the previous record, length).
 type RangeRecord = (i32, u32);
 
 #[derive(Serialize, Deserialize)]
 struct DefinitionRecord {
     name: String,
     kind: u8,
-    /// 0: none; else how many definitions back.
+    /// 0: none; otherwise the index of this definition minus that of its container.
     container_back: u32,
     qualifier: Option<String>,
     range: RangeRecord,
-    /// Starts relative to the start of the item.
+    /// The starts of this and the following ranges are relative to the start of `range`.
     name_range: RangeRecord,
     signature: RangeRecord,
     doc: Option<RangeRecord>,
@@ -51,11 +51,11 @@ struct ImportRecord {
 #[derive(Serialize, Deserialize)]
 struct ChunkRecord {
     range: RangeRecord,
-    /// Relative to the last line of the chunk before.
+    /// Relative to the last line of the previous chunk.
     start_line: i32,
     n_more_lines: u32,
     kind: u8,
-    /// 0: none; else the index plus one.
+    /// 0: none; otherwise the index plus one.
     definition: u32,
     part: u16,
 }
@@ -63,30 +63,31 @@ struct ChunkRecord {
 #[derive(Serialize, Deserialize)]
 struct ReferencesRecord {
     names: Vec<String>,
-    /// One entry a reference in each column, so that like stands by like: index of its name.
+    /// Index of the name. Each column has one entry per reference, so that similar values are adjacent.
     name: Vec<u32>,
-    /// 0: none; else the index of its qualifier plus one.
+    /// 0: none; otherwise the index of the qualifier plus one.
     qualifier: Vec<u32>,
     kind: Vec<u8>,
-    /// Start relative to the one before.
+    /// Start relative to the previous reference.
     start: Vec<i32>,
 }
 
-/// Why a record is not an extraction.
+/// An error from decoding a record.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RecordError {
     #[error(transparent)]
     Codec(#[from] CodecError),
     #[error("{what} {number} is unknown")]
     Unknown { what: &'static str, number: u32 },
-    #[error("its names are longer than {MAX_NAME_BYTES} bytes together")]
+    #[error("its names exceed {MAX_NAME_BYTES} bytes in total")]
     TooMuch,
 }
 
-/// A name that stands once in a record is told for each of its references: together they are never longer than a file.
+/// Limit on the decoded names of a record. A name is stored once but copied for each of its references. In a valid
+/// record, the copies are together no longer than the source file.
 const MAX_NAME_BYTES: usize = 64 << 20;
 
-/// Positions one after another, each relative to the one before.
+/// Converts positions to differences from the previous position, and back.
 #[derive(Default)]
 struct Cursor(i64);
 
@@ -149,7 +150,7 @@ pub(super) fn encode_core(extraction: &Extraction) -> Vec<u8> {
     })
 }
 
-/// Decodes all but the references.
+/// Decodes everything except the references.
 pub(super) fn decode_core(bytes: &[u8]) -> Result<Extraction, RecordError> {
     let record: CoreRecord = decode(bytes)?;
     let mut at = Cursor::default();

@@ -1,14 +1,15 @@
-//! The artifacts of one segment.
+//! Reads and writes artifact files: the artifacts of one segment.
 //!
 //! Sections of the file (format 1, little endian):
-//! - `meta`: u64 recipe | u32 n_blobs | u32 bytes of an id (20 or 32).
-//! - `blobs`: n_blobs × (id, u8 status (0 indexed, else the skip reason), 1 byte of padding, u16 language of the key, u16 language
-//!   that it was read in, 2 bytes of padding, u32 first entry of `docs`, u32 number of documents, core record: u32 block, u32
-//!   offset in it, u32 length, references record: likewise).
-//! - `by_key`: n_blobs × u32, the order of `blobs` by (id, language).
-//! - `docs`: u32 each, the document of every chunk, blob by blob.
-//! - `core`, `refs`: zstd frames of about 32 KiB and 128 KiB of records; `core_blocks`, `refs_blocks`: for each u64 offset, u32 length,
-//!   u32 length when opened, u64 xxh3 of the frame.
+//! - `meta`: u64 recipe | u32 n_blobs | u32 length of an id in bytes (20 or 32).
+//! - `blobs`: n_blobs × (id, u8 status (0 indexed, otherwise the skip reason), 1 byte of padding, u16 language of the
+//!   key, u16 language used to parse the blob, 2 bytes of padding, u32 first entry in `docs`, u32 number of documents,
+//!   core record: u32 block, u32 offset in the block, u32 length; references record: the same three fields).
+//! - `by_key`: n_blobs × u32, the indexes into `blobs` sorted by (id, language).
+//! - `docs`: one u32 per chunk, its document number, blob by blob.
+//! - `core`, `refs`: zstd frames of about 32 KiB and 128 KiB of records.
+//! - `core_blocks`, `refs_blocks`: for each frame u64 offset, u32 length, u32 decompressed length, u64 xxh3 of the
+//!   frame.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -25,22 +26,23 @@ use crate::sidecar::{
 use super::codec::{RecordError, decode_core, decode_references, encode_core, encode_references};
 use super::key::{ArtifactKey, SkipReason, Status};
 
-/// 1: the first.
+/// Version of the file format.
 pub const FORMAT: u32 = 1;
-/// What follows the id in an entry of `blobs`.
+/// Bytes of an entry in `blobs` after the id.
 const FACTS_BYTES: usize = 40;
 const MIN_ID_BYTES: usize = 20;
-/// Where the places of the two records stand in it.
+/// Offsets of the two record locations within these bytes.
 const CORE_AT: usize = 16;
 const REFERENCES_AT: usize = 28;
 const BLOCK_ENTRY_BYTES: usize = 24;
-/// Blocks are closed at this size; a record larger than it stands alone. Every answer opens some core blocks; references are read in bulk.
+/// Size at which a block is closed; a larger record gets a block of its own. Every query reads a few core blocks, while
+/// references are read in bulk.
 const CORE_BLOCK_BYTES: usize = 32 << 10;
 const REFERENCES_BLOCK_BYTES: usize = 128 << 10;
-/// No block opens to more; a file of the largest indexed size has fewer facts than this.
+/// Limit on the decompressed size of a block. The extraction of the largest file that is indexed stays below it.
 const MAX_BLOCK_BYTES: usize = 256 << 20;
 
-/// Why an artifact could not be read.
+/// An error from reading an artifact file.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file is damaged or of another format.
@@ -48,7 +50,7 @@ pub enum ReadError {
     File(#[from] SectionError),
 }
 
-/// Collects artifacts and lays them out.
+/// Builds an artifact file.
 #[derive(Debug)]
 pub struct ArtifactWriter {
     recipe: u64,
@@ -60,7 +62,7 @@ pub struct ArtifactWriter {
 }
 
 impl ArtifactWriter {
-    /// Begins a file of artifacts made by `recipe`.
+    /// Starts a file for artifacts made by `recipe`.
     pub fn new(recipe: u64) -> Self {
         Self {
             recipe,
@@ -72,7 +74,7 @@ impl ArtifactWriter {
         }
     }
 
-    /// Adds a blob extracted in `lang`; `docs` names the document of each of its chunks.
+    /// Adds a blob extracted as `lang`. `docs` holds the document number of each chunk.
     pub fn push(&mut self, key: ArtifactKey, lang: Lang, extraction: &Extraction, docs: &[u32]) {
         debug_assert_eq!(extraction.chunks.len(), docs.len());
         let core = self.core.push(&encode_core(extraction));
@@ -80,7 +82,7 @@ impl ArtifactWriter {
         self.push_entry(key, 0, lang, docs, core, references);
     }
 
-    /// Adds a blob that was left out.
+    /// Adds a blob that was not indexed.
     pub fn push_skipped(&mut self, key: ArtifactKey, reason: SkipReason) {
         self.push_entry(
             key,
@@ -92,13 +94,13 @@ impl ArtifactWriter {
         );
     }
 
-    /// Adds all blobs of another file in their order: records as they stand, documents by the numbers that they have.
+    /// Appends all blobs of another file in their order, with records and document numbers unchanged.
     pub fn append(&mut self, other: &ArtifactFile) -> Result<(), ReadError> {
         self.append_some(other, |_| true, Some)
     }
 
-    /// Adds those blobs of another file that `stays` says by their numbers in it, in their order: records as they stand, documents by
-    /// the numbers that `doc_number` gives for theirs.
+    /// Appends the blobs of `other` for whose numbers `stays` returns true, in their order. Records are copied
+    /// unchanged; `doc_number` maps the document numbers of `other` to new ones.
     pub fn append_some(
         &mut self,
         other: &ArtifactFile,
@@ -110,8 +112,8 @@ impl ArtifactWriter {
         staying.try_for_each(|index| self.copy(other, index, &doc_number, &mut opened))
     }
 
-    /// Adds one blob of another file like [`Self::append_some`]. `opened` is that file's; blobs taken in their order open each block
-    /// once.
+    /// Adds one blob of another file, as [`Self::append_some`] does. `opened` must belong to `other`; when blobs are
+    /// copied in order, each block is decompressed once.
     pub fn copy(
         &mut self,
         other: &ArtifactFile,
@@ -137,12 +139,12 @@ impl ArtifactWriter {
         Ok(())
     }
 
-    /// How many blobs were added.
+    /// The number of blobs added so far.
     pub fn n_blobs(&self) -> u32 {
         self.keys.len() as u32
     }
 
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     pub fn finish(self) -> Vec<u8> {
         let mut order: Vec<u32> = (0..self.n_blobs()).collect();
         order.sort_unstable_by_key(|&index| self.keys[index as usize]);
@@ -207,7 +209,7 @@ impl ArtifactWriter {
     }
 }
 
-/// The blocks of a file that were opened last.
+/// The most recently decompressed core and references block of a file.
 #[derive(Debug, Default)]
 pub struct OpenedBlocks {
     core: Option<(u32, Vec<u8>)>,
@@ -215,17 +217,18 @@ pub struct OpenedBlocks {
 }
 
 thread_local! {
-    /// The blocks that this thread has opened last, and of which file: neighbours are often asked for one after the other.
+    /// The blocks last decompressed by this thread, with the number of their file. Neighbouring blobs are often read
+    /// one after the other.
     static LAST_OPENED: RefCell<(u64, OpenedBlocks)> = RefCell::default();
 }
 
 /// Larger blocks are not kept.
 const MAX_KEPT_BYTES: usize = 1 << 20;
 
-/// The opened artifacts of one segment. Blobs are numbered from 0 within it.
+/// An open artifact file, which holds the artifacts of one segment. Blobs are numbered from 0 within it.
 #[derive(Clone, Debug)]
 pub struct ArtifactFile {
-    /// Another one for each opened file, the same for its clones.
+    /// Unique for each opened file; clones share it.
     number: u64,
     file: SectionFile,
     recipe: u64,
@@ -243,7 +246,7 @@ impl ArtifactFile {
         Self::from_sections(SectionFile::open(sidecar, Store::Artifacts, name, FORMAT)?)
     }
 
-    /// Opens a file in memory; `name` is for messages.
+    /// Opens a file in memory. `name` is used in error messages.
     pub fn from_bytes(name: &Path, bytes: impl Into<Bytes>) -> Result<Self, ReadError> {
         Self::from_sections(SectionFile::from_bytes(name, bytes.into(), FORMAT)?)
     }
@@ -282,12 +285,12 @@ impl ArtifactFile {
         self.recipe
     }
 
-    /// How many blobs it has.
+    /// The number of blobs in the file.
     pub fn n_blobs(&self) -> u32 {
         (self.blobs.len() / (self.id_bytes + FACTS_BYTES)) as u32
     }
 
-    /// The number of the blob filed under `key`.
+    /// Returns the number of the blob stored under `key`.
     pub fn find(&self, key: ArtifactKey) -> Option<u32> {
         let (mut low, mut high) = (0, self.n_blobs());
         while low < high {
@@ -302,7 +305,7 @@ impl ArtifactFile {
         None
     }
 
-    /// The key of a blob; `None` for a number that it does not have.
+    /// Returns the key of a blob, or `None` if `index` is out of range.
     pub fn key(&self, index: u32) -> Option<ArtifactKey> {
         let (id, facts) = self.entry(index)?;
         Some(ArtifactKey {
@@ -311,13 +314,14 @@ impl ArtifactFile {
         })
     }
 
-    /// The language that a blob was read in: that of its key, or what its content showed where the path left it open.
+    /// Returns the language used to parse a blob: that of its key, or the one detected from the content if the path
+    /// left it open.
     pub fn lang(&self, index: u32) -> Option<Lang> {
         let (_, facts) = self.entry(index)?;
         Some(Lang(u16::from_le_bytes([facts[4], facts[5]])))
     }
 
-    /// What became of a blob.
+    /// Returns the status of a blob.
     pub fn status(&self, index: u32) -> Option<Status> {
         let (_, facts) = self.entry(index)?;
         match facts[0] {
@@ -326,7 +330,7 @@ impl ArtifactFile {
         }
     }
 
-    /// The documents of a blob's chunks, in their order.
+    /// Returns the document number of each chunk of a blob, in chunk order.
     pub fn docs(&self, index: u32) -> impl ExactSizeIterator<Item = u32> + '_ {
         let bytes = self
             .entry(index)
@@ -338,7 +342,7 @@ impl ArtifactFile {
         bytes.chunks_exact(4).map(|raw| u32_at(raw, 0))
     }
 
-    /// How many bytes a blob's records have before compression: what its share of the file goes by.
+    /// The uncompressed size of a blob's records in bytes, used to estimate the blob's share of the file.
     pub fn record_bytes_of(&self, index: u32) -> u64 {
         let length = |(_, facts): (&[u8], &[u8])| {
             u64::from(u32_at(facts, CORE_AT + 8)) + u64::from(u32_at(facts, REFERENCES_AT + 8))
@@ -346,12 +350,12 @@ impl ArtifactFile {
         self.entry(index).map_or(0, length)
     }
 
-    /// All but the references of a blob.
+    /// Returns the extraction of a blob, without its references.
     pub fn extraction(&self, index: u32) -> Result<Extraction, ReadError> {
         self.record(index, &self.core, CORE_AT, |opened| &mut opened.core, decode_core)
     }
 
-    /// The references of a blob.
+    /// Returns the references of a blob.
     pub fn references(&self, index: u32) -> Result<Vec<Reference>, ReadError> {
         self.record(
             index,
@@ -367,7 +371,7 @@ impl ArtifactFile {
         self.file.n_bytes()
     }
 
-    /// For each block how many bytes it has, and how many it says that it has when it is opened.
+    /// Returns the compressed and the declared decompressed size of each block.
     pub fn block_sizes(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let tables = [&self.core.table, &self.references.table];
         let entries = tables
@@ -376,12 +380,12 @@ impl ArtifactFile {
         entries.map(|entry| (u64::from(u32_at(entry, 8)), u64::from(u32_at(entry, 12))))
     }
 
-    /// How many bytes an id has; 20 where there are no blobs.
+    /// The length of an object id in bytes; 20 if there are no blobs.
     pub fn id_bytes(&self) -> usize {
         self.id_bytes
     }
 
-    /// Checks every section, opens every record, and looks whether all parts fit together.
+    /// Verifies the checksum of every section, decodes every record and checks that all parts are consistent.
     pub fn verify(&self) -> Result<(), ReadError> {
         self.file.verify()?;
         let damaged = |what: String| ReadError::File(self.file.damaged(what));
@@ -403,7 +407,7 @@ impl ArtifactFile {
                 Some(Status::Skipped(_)) => 0,
                 None => return Err(damaged(format!("status of blob {index}"))),
             };
-            // A blob that was left out has no chunks, wherever it says that they begin.
+            // A skipped blob has no chunks, so its first document does not matter.
             let begins_well = n_chunks == 0 || u32_at(facts, 8) as usize == n_docs;
             if !begins_well || u32_at(facts, 12) as usize != n_chunks {
                 return Err(damaged(format!("documents of blob {index}")));
@@ -438,7 +442,8 @@ impl ArtifactFile {
         })
     }
 
-    /// A record as it is stored. `opened` keeps its block, so that blobs read in their order open each block once.
+    /// Returns a record as it is stored. `opened` caches its block, so that reading blobs in order decompresses each
+    /// block once.
     fn record_bytes<'a>(
         &self,
         index: u32,
@@ -465,7 +470,7 @@ impl ArtifactFile {
             .ok_or_else(|| damaged(format!("record of blob {index}")))
     }
 
-    /// The id of a blob, and what follows it.
+    /// Returns the id of a blob and the fields that follow it.
     fn entry(&self, index: u32) -> Option<(&[u8], &[u8])> {
         let width = self.id_bytes + FACTS_BYTES;
         let start = index as usize * width;

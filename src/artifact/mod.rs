@@ -1,6 +1,7 @@
-//! What is known about each blob, kept under the blob's id: extract once, use in every commit, branch and worktree.
+//! Artifacts: the extraction of each blob, stored by blob id. A blob is extracted once and used in every commit, branch
+//! and worktree.
 //!
-//! An artifact knows no path and no commit. Start at [`ArtifactFile`] (reading) and [`ArtifactWriter`].
+//! An artifact contains no path and no commit. Start with [`ArtifactFile`] (reading) and [`ArtifactWriter`].
 
 mod codec;
 mod file;
