@@ -1,4 +1,4 @@
-//! The contract of everything that turns texts into vectors.
+//! The [`Embedder`] trait: turns texts into vectors.
 
 use std::error::Error;
 use std::sync::atomic::AtomicBool;
@@ -8,35 +8,38 @@ use super::profile::Profile;
 
 /// Turns texts into vectors of one [`Profile`].
 ///
-/// For the same profile the same text gives the same vector, whatever else is in the batch. Documents and queries may be
-/// treated differently (prefixes, token weights); their vectors are compared by dot product. Implementations block and may be
-/// called from many threads; those that compute locally use the calling thread only, so that the caller decides about parallelism.
+/// With the same profile, the same text gives the same vector, regardless of the rest of the batch. Documents and
+/// queries may be treated differently (prefixes, token weights); their vectors are compared by dot product. Methods
+/// block and may be called from many threads. Local implementations use only the calling thread, so that the caller
+/// controls parallelism.
 pub trait Embedder: Send + Sync {
-    /// What the vectors depend on beside their texts. Constant during the embedder's life.
+    /// Everything besides the text that determines a vector. Constant for the lifetime of the embedder.
     fn profile(&self) -> &Profile;
 
-    /// One embedding per text, in the order of `texts`. Any number of texts, of any length; an adapter splits them into the
-    /// batches its server takes.
+    /// Returns one embedding per text, in the order of `texts`. Accepts any number of texts of any length; an adapter
+    /// splits them into batches that its server accepts.
     ///
-    /// Looks at `interrupt` at least once per batch and returns [`EmbedError::Interrupted`] when it is set. On an error no
-    /// partial result is given.
+    /// Checks `interrupt` at least once per batch and returns [`EmbedError::Interrupted`] when it is set. An error
+    /// returns no partial result.
     fn embed_documents(&self, texts: &[&str], interrupt: &AtomicBool) -> Result<Vec<Embedding>, EmbedError>;
 
-    /// How many texts at a time are best given to [`Self::embed_documents`], and how many calls of it at once do good.
+    /// The best batch size for [`Self::embed_documents`], and the useful number of concurrent calls.
     fn batching(&self) -> Batching {
         Batching::default()
     }
 
-    /// What happened to texts that people should know, so far: that secrets were struck out, that texts were cut off.
+    /// Notes for the user about the texts so far, for example that secrets were removed or that texts were truncated.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The embedding of a query. A text in which the model finds nothing gives the zero vector, which is like no document. What
-    /// takes long ends with [`EmbedError::Interrupted`] soon after `interrupt` is set.
+    /// Returns the embedding of a query. A text in which the model finds nothing gives the zero vector, whose
+    /// similarity to every document is 0. A long call returns [`EmbedError::Interrupted`] soon after `interrupt` is
+    /// set.
     fn embed_query(&self, text: &str, interrupt: &AtomicBool) -> Result<Embedding, EmbedError>;
 
-    /// The embedding of a text that documents like it are wanted for, as it would be of a document; somebody waits for it.
+    /// Returns the embedding of an example text to find similar documents, embedded as a document would be. A user is
+    /// waiting for it.
     fn embed_example(&self, text: &str, interrupt: &AtomicBool) -> Result<Embedding, EmbedError> {
         let embedded = self.embed_documents(&[text], interrupt)?;
         embedded.into_iter().next().ok_or_else(|| EmbedError::Unusable {
@@ -46,16 +49,16 @@ pub trait Embedder: Send + Sync {
     }
 }
 
-/// How texts are best handed over.
+/// Recommended size and concurrency of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batching {
-    /// Texts in one call.
+    /// Maximum number of texts in one call.
     pub max_texts: usize,
-    /// Bytes of texts in one call, if there is more than one.
+    /// Maximum number of bytes in one call; a single text may exceed it.
     pub max_bytes: usize,
-    /// Calls at once, each from a thread of its own.
+    /// Number of concurrent calls, each from its own thread.
     pub in_flight: usize,
-    /// A call takes no longer.
+    /// Time limit of a call.
     pub timeout: Duration,
 }
 
@@ -73,17 +76,18 @@ impl Default for Batching {
 /// The vector of one text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Embedding {
-    /// `Profile::dim` finite components; unit length, or all zero when the model found nothing in the text.
+    /// `Profile::dim` finite components; of unit length, or all zero if the model found nothing in the text.
     pub vector: Vec<f32>,
-    /// How much the text holds: the length of the pooled vector before normalisation, where a model has such a thing;
-    /// otherwise 1. Zero with the zero vector.
+    /// The amount of content in the text: the length of the pooled vector before normalisation for models that have
+    /// one, otherwise 1. 0 for the zero vector.
     pub weight: f32,
 }
 
 impl Embedding {
-    /// Takes a vector from outside: checks that it is `dim` finite numbers, and makes it unit length with weight 1.
+    /// Converts a vector from an external source: checks that it has `dim` finite components, and scales it to unit
+    /// length, with weight 1.
     ///
-    /// `backend` names the model or server in the error.
+    /// `backend` names the model or server in errors.
     pub fn from_foreign(mut vector: Vec<f32>, dim: usize, backend: &str) -> Result<Self, EmbedError> {
         let unusable = |detail: String| EmbedError::Unusable {
             backend: backend.to_owned(),
@@ -91,12 +95,12 @@ impl Embedding {
         };
         if vector.len() != dim {
             return Err(unusable(format!(
-                "a vector of {} components where {dim} were expected",
+                "a vector of {} components, expected {dim}",
                 vector.len()
             )));
         }
         if vector.iter().any(|x| !x.is_finite()) {
-            return Err(unusable("a vector with a component that is not a number".to_owned()));
+            return Err(unusable("a vector with a non-finite component".to_owned()));
         }
         let norm = vector.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
         if norm == 0.0 {
@@ -109,52 +113,52 @@ impl Embedding {
     }
 }
 
-/// Why no embedding was given.
+/// An error from embedding a text.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbedError {
-    /// The caller's flag was set.
+    /// The caller set the interrupt flag.
     #[error("embedding was interrupted")]
     Interrupted,
-    /// The model cannot be reached, or refuses for now: trying again later may help.
+    /// The model cannot be reached, or refuses requests for now; a retry may succeed.
     #[error("model {backend} is unavailable")]
     Unavailable {
-        /// Model or server.
+        /// The model or server.
         backend: String,
-        /// What happened.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// It did not answer in the time that a call has; fewer texts may be done in it.
+    /// The model did not answer within the time limit of a call; fewer texts may succeed.
     #[error("model {backend} is too slow")]
     TooSlow {
-        /// Model or server.
+        /// The model or server.
         backend: String,
-        /// What happened.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The model answered with something that cannot be used: trying again will not help.
-    #[error("model {backend} gave {detail}")]
+    /// The model returned something unusable; a retry will not help.
+    #[error("model {backend} returned {detail}")]
     Unusable {
-        /// Model or server.
+        /// The model or server.
         backend: String,
-        /// What was wrong with the answer.
+        /// The problem with the answer.
         detail: String,
     },
-    /// It is not the model that it was.
-    #[error("model {backend} gave {detail}")]
+    /// The model has changed.
+    #[error("model {backend} returned {detail}")]
     OtherModel {
-        /// Model or server.
+        /// The model or server.
         backend: String,
-        /// What is different.
+        /// The difference.
         detail: String,
     },
-    /// The model does not give as many dimensions as are set.
-    #[error("model {backend} gave vectors of {found} components where {wanted} were asked for")]
+    /// The model does not return vectors of the configured dimension.
+    #[error("model {backend} returned vectors of {found} components, expected {wanted}")]
     OtherDimensions {
-        /// Model or server.
+        /// The model or server.
         backend: String,
-        /// What it gives.
+        /// The dimension returned.
         found: usize,
-        /// What is set.
+        /// The dimension configured.
         wanted: usize,
     },
 }

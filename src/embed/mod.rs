@@ -1,11 +1,11 @@
-//! Which vector stands for a text.
+//! Embeddings: turns texts into vectors.
 //!
-//! [`Embedder`] is the contract; [`StaticModel`] is the model inside the binary, [`open_model2vec`] any Model2Vec folder
-//! (with the cargo feature `model2vec`), and adapters for remote servers implement the same trait elsewhere, as they do
-//! [`SparseEmbedder`]. The room knows texts and vectors only: no path, no commit, no store, no network. Start at
-//! [`StaticModel::embedded`].
+//! [`Embedder`] is the trait. [`StaticModel`] is the model built into the binary, and [`open_model2vec`] opens any
+//! Model2Vec directory (with the cargo feature `model2vec`). Adapters for remote servers, which live in another module,
+//! implement the same trait or [`SparseEmbedder`]. This module handles only texts and vectors: no paths, commits,
+//! stores or network. Start with [`StaticModel::embedded`].
 //!
-//! The weights, their card, licence notice, file format and training scripts are in `weights/`.
+//! `weights/` contains the weights, their model card, licence notice, file format and training scripts.
 
 mod embedder;
 mod model2vec;

@@ -1,11 +1,11 @@
-//! The model file, field by field as `weights/FORMAT.md` describes it, read from bytes that nobody vouches for.
+//! Reads the model file described in `weights/FORMAT.md`. The bytes are untrusted.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use super::vocabulary::Vocabulary;
 
-/// A model file whose sizes and values were checked.
+/// A model file whose sizes and values have been checked.
 #[derive(Debug)]
 pub(super) struct ModelFile {
     pub(super) dim: usize,
@@ -13,13 +13,13 @@ pub(super) struct ModelFile {
     pub(super) vocabulary: Vocabulary,
     /// Per token, for documents.
     pub(super) scale: Vec<f32>,
-    /// Per token, for queries, if they differ.
+    /// Per token, for queries, if different.
     pub(super) query_scale: Option<Vec<f32>>,
     bytes: Cow<'static, [u8]>,
     rows: Range<usize>,
 }
 
-/// How often a token counts that occurs `n` times.
+/// The count used for a token that occurs `n` times in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pooling {
     /// n
@@ -28,28 +28,28 @@ pub(super) enum Pooling {
     Sqrt,
 }
 
-/// Why bytes are not a model file.
+/// An error from parsing a model file.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelFileError {
     /// The first four bytes are not `CSEM`.
     #[error("not a codescout embedding model")]
     OtherKind,
-    /// Written by a later version.
+    /// Written by a newer version.
     #[error("embedding model has format {found}, this build reads {SUPPORTED}")]
     OtherFormat {
-        /// What the file says.
+        /// The format in the file.
         found: u32,
     },
-    /// The sizes in the header and the size of the file do not agree, or are out of bounds.
-    #[error("embedding model is damaged: {what} does not fit")]
+    /// The sizes in the header are out of bounds or disagree with the size of the file.
+    #[error("embedding model is damaged: wrong size of {what}")]
     Size {
-        /// Which part.
+        /// The part of the file.
         what: &'static str,
     },
-    /// A value that no model has.
+    /// A value outside the valid range.
     #[error("embedding model is damaged: bad {what}")]
     Value {
-        /// Which part.
+        /// The part of the file.
         what: &'static str,
     },
 }
@@ -57,13 +57,13 @@ pub enum ModelFileError {
 const MAGIC: &[u8; 4] = b"CSEM";
 const SUPPORTED: u32 = 1;
 const HEADER_BYTES: usize = 32;
-/// Bit 0 of the flags: query scales are present.
+/// Bit 0 of the flags: the file has query scales.
 const HAS_QUERY_SCALE: u32 = 1;
-/// Bounds that no model comes near, so that sizes cannot overflow.
+/// Bounds far above any model, so that sizes cannot overflow.
 const MAX_TOKENS: usize = 1 << 24;
 const MAX_DIM: usize = 1 << 14;
 
-/// The first bytes of a model file, checked.
+/// The header of a model file, checked.
 pub(super) struct Header {
     pub(super) dim: usize,
     pub(super) pooling: Pooling,
@@ -110,7 +110,7 @@ impl Header {
 }
 
 impl ModelFile {
-    /// Checks and reads a model file.
+    /// Parses and checks a model file.
     pub(super) fn parse(bytes: Cow<'static, [u8]>) -> Result<Self, ModelFileError> {
         let mut parts = Parts { bytes: &bytes, at: 0 };
         let header = Header::read(&mut parts)?;
@@ -140,13 +140,13 @@ impl ModelFile {
         })
     }
 
-    /// All rows, one after the other: `[n_tokens, dim]` signed bytes.
+    /// All rows, one after another: `[n_tokens, dim]` signed bytes.
     pub(super) fn rows(&self) -> &[u8] {
         &self.bytes[self.rows.clone()]
     }
 }
 
-/// The rest of the file.
+/// A cursor over the file.
 struct Parts<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -160,14 +160,14 @@ impl<'a> Parts<'a> {
         Ok(part)
     }
 
-    /// Goes on at the next multiple of 16 before taking.
+    /// Skips to the next multiple of 16, then takes `n_bytes`.
     fn take_aligned(&mut self, n_bytes: usize, what: &'static str) -> Result<&'a [u8], ModelFileError> {
         self.take(self.at.next_multiple_of(16) - self.at, what)?;
         self.take(n_bytes, what)
     }
 }
 
-/// Entries of one length byte and that many ASCII bytes each.
+/// Reads entries that consist of a length byte and that many ASCII bytes.
 fn read_vocabulary(block: &[u8], n_tokens: usize) -> Result<Vocabulary, ModelFileError> {
     let mut text = Vec::with_capacity(block.len());
     let mut ends = Vec::with_capacity(n_tokens.min(block.len()));
@@ -191,7 +191,7 @@ fn read_vocabulary(block: &[u8], n_tokens: usize) -> Result<Vocabulary, ModelFil
 
 fn read_scales(block: &[u8]) -> Result<Vec<f32>, ModelFileError> {
     let scales: Vec<f32> = block.chunks_exact(4).map(|raw| f32::from_bits(le_u32(raw))).collect();
-    // The bound keeps sums over any text that fits in memory finite.
+    // The bound keeps the sum over any text that fits in memory finite.
     if scales.iter().all(|scale| scale.abs() < 1e12) {
         Ok(scales)
     } else {
@@ -199,7 +199,7 @@ fn read_scales(block: &[u8]) -> Result<Vec<f32>, ModelFileError> {
     }
 }
 
-/// The number in the first four bytes.
+/// Reads a little-endian `u32` from the first four bytes.
 fn le_u32(bytes: &[u8]) -> u32 {
     u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
@@ -211,7 +211,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A model of a few tokens, written by hand.
+    /// A handwritten model of a few tokens.
     pub(in crate::embed) fn tiny(entries: &[(&str, f32, f32, [i8; 4])]) -> Vec<u8> {
         let block: Vec<u8> = entries
             .iter()

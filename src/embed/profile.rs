@@ -1,22 +1,23 @@
-//! What a vector depends on beside its text.
+//! The embedding profile: everything besides the text that determines a vector.
 
 use std::fmt;
 
-/// Everything that decides which vector a text gets. Vectors of different profiles are never compared.
+/// Identifies how vectors are made. Vectors of different profiles are never compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// The model's name, for people.
+    /// The model's name, for display.
     pub model: String,
-    /// What pins the weights: the BLAKE3 hash of the model's files as hex, or what a server says its revision is.
+    /// Identifies the weights: the BLAKE3 hash of the model's files in hex, or the revision that a server reports.
     pub digest: String,
-    /// Components of every vector.
+    /// Number of components of every vector.
     pub dim: usize,
-    /// Pooling, prefixes and whatever else a stored vector depends on, in words.
+    /// A description of pooling, prefixes and everything else that a stored vector depends on.
     pub recipe: String,
 }
 
 impl Profile {
-    /// The key of the profile: the first 16 bytes of the BLAKE3 hash over all fields, each with its length before it.
+    /// Returns the key of the profile: the first 16 bytes of the BLAKE3 hash over all fields, each text prefixed with
+    /// its length.
     pub fn id(&self) -> ProfileId {
         let mut hasher = blake3::Hasher::new_derive_key("codescout embedding profile 1");
         for field in [&self.model, &self.digest, &self.recipe] {
@@ -30,7 +31,7 @@ impl Profile {
     }
 }
 
-/// Names a [`Profile`] in keys and file headers. Printed as lower-case hex.
+/// Identifies a [`Profile`] in keys and file headers. Printed as lower-case hex.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProfileId(pub [u8; 16]);
 

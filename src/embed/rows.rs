@@ -1,12 +1,12 @@
-//! Arithmetic over int8 rows.
+//! Arithmetic on int8 rows.
 //!
-//! Every function is one portable body, compiled a second time with AVX2 on x86-64. Both do the same operations on each
-//! component in the same order, and sums across components run in eight fixed lanes, so results are the same to the bit on
-//! every machine. (Rust never fuses a multiplication and an addition by itself.)
+//! Each function has one portable body, which is compiled a second time with AVX2 on x86-64. Both versions do the same
+//! operations on each component in the same order, and sums across components run in eight fixed lanes, so results are
+//! bit-identical on every machine. (Rust never fuses a multiplication and an addition on its own.)
 
-/// Adds `weight · row` to `sum` for each `(token, weight)` of `terms`, in their order.
+/// Adds `weight · row` to `sum` for each `(token, weight)` in `terms`, in order.
 ///
-/// `rows` is `[n_tokens, dim]` signed bytes, `sum` has `dim` components; a token outside `rows` panics.
+/// `rows` is `[n_tokens, dim]` signed bytes and `sum` has `dim` components. Panics if a token is outside `rows`.
 pub(super) fn add_rows(rows: &[u8], terms: &[(u32, f32)], sum: &mut [f32]) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
@@ -16,7 +16,7 @@ pub(super) fn add_rows(rows: &[u8], terms: &[(u32, f32)], sum: &mut [f32]) {
     add_rows_body(rows, terms, sum);
 }
 
-/// The dot product of a row and a vector of the same length.
+/// Returns the dot product of a row and a vector of the same length.
 pub(super) fn dot(row: &[u8], vector: &[f32]) -> f32 {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
@@ -26,7 +26,7 @@ pub(super) fn dot(row: &[u8], vector: &[f32]) -> f32 {
     dot_body(row, vector)
 }
 
-/// The dot product of `one` with each row, and each row's with itself.
+/// Returns for each row its dot product with `one`, and with itself.
 pub(super) fn dots_and_squares(rows: &[u8], one: &[u8]) -> Vec<(i32, i32)> {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
@@ -36,7 +36,7 @@ pub(super) fn dots_and_squares(rows: &[u8], one: &[u8]) -> Vec<(i32, i32)> {
     dots_and_squares_body(rows, one)
 }
 
-/// Scales `vector` to unit length and returns its length before; the zero vector stays.
+/// Scales `vector` to unit length and returns its previous length. The zero vector is unchanged.
 pub(super) fn normalise(vector: &mut [f32]) -> f32 {
     let norm = norm(vector);
     if norm > 0.0 {
@@ -47,7 +47,7 @@ pub(super) fn normalise(vector: &mut [f32]) -> f32 {
     norm
 }
 
-/// The length of a vector.
+/// Returns the length of a vector.
 pub(super) fn norm(vector: &[f32]) -> f32 {
     let mut lanes = [0.0; LANES];
     for part in vector.chunks(LANES) {
@@ -60,7 +60,7 @@ pub(super) fn norm(vector: &[f32]) -> f32 {
 
 const LANES: usize = 8;
 
-/// Components of a sum that are kept in registers while all rows pass by.
+/// Number of components of a sum kept in registers while the rows are added.
 const BLOCK: usize = 64;
 
 #[cfg(target_arch = "x86_64")]

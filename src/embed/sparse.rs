@@ -1,31 +1,32 @@
-//! The contract of what turns texts into sparse vectors: a weight for each of a few tokens, those of the text and others that a
-//! text like it could have.
+//! The [`SparseEmbedder`] trait: turns texts into sparse vectors. A sparse vector has weights for a few tokens: those
+//! of the text, and others that a similar text could contain.
 
 use std::sync::atomic::AtomicBool;
 
 use super::embedder::{Batching, EmbedError};
 use super::profile::Profile;
 
-/// Gives texts sparse vectors of one [`Profile`], whose `dim` is 0.
+/// Turns texts into sparse vectors of one [`Profile`], whose `dim` is 0.
 ///
-/// The contract is that of `Embedder`: the same text has the same vector whatever it is asked together with, calls block, may
-/// come from many threads, and give all or nothing.
+/// The contract is that of `Embedder`: the same text gives the same vector regardless of the rest of the batch, calls
+/// block, may come from many threads, and return all results or none.
 pub trait SparseEmbedder: Send + Sync {
-    /// What the vectors depend on beside their texts. Constant during the embedder's life.
+    /// Everything besides the text that determines a vector. Constant for the lifetime of the embedder.
     fn profile(&self) -> &Profile;
 
-    /// One vector per text, in the order of `texts`; `None` for a text that the model does not take.
+    /// Returns one vector per text, in the order of `texts`; `None` for a text that the model does not accept.
     fn embed_documents(&self, texts: &[&str], interrupt: &AtomicBool) -> Result<Vec<Option<SparseVector>>, EmbedError>;
 
-    /// The vector of a query. An empty one is like no document. What takes long ends soon after `interrupt` is set.
+    /// Returns the vector of a query. The similarity of an empty vector to every document is 0. A long call ends soon
+    /// after `interrupt` is set.
     fn embed_query(&self, text: &str, interrupt: &AtomicBool) -> Result<SparseVector, EmbedError>;
 
-    /// How many texts at a time are best given to [`Self::embed_documents`], and how many calls of it at once do good.
+    /// The best batch size for [`Self::embed_documents`], and the useful number of concurrent calls.
     fn batching(&self) -> Batching {
         Batching::default()
     }
 
-    /// What happened to texts that people should know, so far.
+    /// Notes for the user about the texts so far.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
@@ -34,21 +35,23 @@ pub trait SparseEmbedder: Send + Sync {
 /// Tokens with their weights.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SparseVector {
-    /// By ascending token; weights are above 0 and at most [`Self::MAX_WEIGHT`].
+    /// By ascending token. Weights are above 0 and at most [`Self::MAX_WEIGHT`].
     terms: Vec<(u32, f32)>,
 }
 
 impl SparseVector {
-    /// The most tokens of a vector. Models that are trained to be sparse give a text of a chunk's length 50 to 300.
+    /// Maximum number of tokens in a vector. Models trained for sparsity give 50 to 300 for a text of a chunk's length.
     pub const MAX_TERMS: usize = 256;
-    /// One past the highest token. The largest vocabularies have a quarter of it; a table of so many weights is 4 MiB.
+    /// One past the highest token. The largest vocabularies have a quarter of this; a table of this many weights takes
+    /// 4 MiB.
     pub const N_TOKENS: u32 = 1 << 20;
-    /// Far above what any model gives, so that no sum over a vector is infinite.
+    /// Far above the weights of any model; keeps sums over a vector finite.
     pub const MAX_WEIGHT: f32 = 1e6;
 
-    /// Takes the tokens of a vector from outside, in any order, and keeps the [`Self::MAX_TERMS`] heaviest. A weight of 0 is none.
+    /// Converts tokens from an external source, in any order, and keeps the [`Self::MAX_TERMS`] heaviest. Tokens of
+    /// weight 0 are dropped.
     ///
-    /// `backend` names the model or server in the error.
+    /// `backend` names the model or server in errors.
     pub fn from_foreign(mut terms: Vec<(u32, f32)>, backend: &str) -> Result<Self, EmbedError> {
         let unusable = |detail: String| EmbedError::Unusable {
             backend: backend.to_owned(),
@@ -61,7 +64,7 @@ impl SparseVector {
             return Err(unusable(format!("the weight {weight} for token {token}")));
         }
         if let Some((token, _)) = terms.iter().find(|(token, _)| *token >= Self::N_TOKENS) {
-            return Err(unusable(format!("token {token}, and no vocabulary is so large")));
+            return Err(unusable(format!("token {token}, which is above any vocabulary")));
         }
         terms.sort_unstable_by_key(|(token, _)| *token);
         if let Some(pair) = terms.windows(2).find(|pair| pair[0].0 == pair[1].0) {
@@ -76,7 +79,7 @@ impl SparseVector {
         Ok(Self { terms })
     }
 
-    /// Takes what was a vector's before: by ascending token, within the bounds.
+    /// Wraps terms that already were those of a `SparseVector`: by ascending token and within the bounds.
     pub(crate) fn of_terms(terms: Vec<(u32, f32)>) -> Self {
         Self { terms }
     }
@@ -86,7 +89,7 @@ impl SparseVector {
         &self.terms
     }
 
-    /// Whether the model found nothing in the text.
+    /// Returns true if the model found nothing in the text.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The static model: a text is a weighted bag of its tokens.
+//! The static model, which treats a text as a weighted bag of tokens.
 
 use std::borrow::Cow;
 use std::fs;
@@ -15,74 +15,75 @@ use super::token_dots::Bag;
 use super::tokenizer::for_each_token;
 use super::vocabulary::WordHash;
 
-/// A static embedding model: unit(Σ √n(t) · s\[t\] · q\[t\]) over the distinct tokens t of a text, as `weights/FORMAT.md` has it.
+/// A static embedding model: unit(Σ √n(t) · s\[t\] · q\[t\]) over the distinct tokens t of a text, as defined in
+/// `weights/FORMAT.md`.
 ///
-/// The same text gives the same vector to the bit on every machine.
+/// The same text gives a bit-identical vector on every machine.
 #[derive(Debug)]
 pub struct StaticModel {
     profile: Profile,
-    /// The model inside the binary is read when it is first needed.
+    /// The built-in model is parsed on first use.
     file: OnceLock<ModelFile>,
 }
 
-/// Which token weights are used: some words count less in a question than in code.
+/// Selects the token weights; some words count less in a query than in code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Code and prose that is searched.
+    /// Code and prose to be searched.
     Document,
-    /// What is searched for.
+    /// The query.
     Query,
 }
 
-/// Why a model could not be opened from disk.
+/// An error from opening a model on disk.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The file cannot be read.
     #[error("cannot read embedding model {}", .path.display())]
     Io {
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
-        /// What happened.
+        /// The cause.
         source: io::Error,
     },
-    /// The file is no model.
+    /// The file is not a valid model.
     #[error("cannot use embedding model {}", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         source: ModelFileError,
     },
-    /// A Model2Vec folder that its loader refuses.
+    /// The loader rejects a Model2Vec directory.
     #[error("cannot use Model2Vec folder {}: {reason}", .path.display())]
     Refused {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
-        /// What the loader said.
+        /// The error of the loader.
         reason: String,
     },
-    /// This build has no reader for it.
+    /// This build has no Model2Vec reader.
     #[error("cannot use Model2Vec folder {}: this build lacks the feature `model2vec`", .path.display())]
     NotBuilt {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
     },
 }
 
-/// The model inside the binary.
+/// The built-in model.
 static EMBEDDED: &[u8] = include_bytes!("weights/codescout-embed.bin");
 const EMBEDDED_NAME: &str = "codescout-embed-v1";
-/// BLAKE3 of `EMBEDDED`, kept here so that no start has to hash 7 MB; a test compares it.
+/// BLAKE3 of `EMBEDDED`. Stored here so that startup does not hash 7 MB; a test compares it.
 const EMBEDDED_DIGEST: &str = "fd67d72474d4617ce6b0700e1c282084dd8d5e861adcbca4d92390ad0669cb81";
 
-/// No model comes near; keeps a wrong path from filling the memory.
+/// Far above the size of any model; keeps a wrong path from filling the memory.
 const MAX_MODEL_BYTES: u64 = 1 << 31;
 
-/// Texts between two looks at the interrupt flag.
+/// Number of texts between checks of the interrupt flag.
 const TEXTS_PER_LOOK: usize = 64;
 
 impl StaticModel {
-    /// The model inside the binary. Its first use takes about a millisecond: the vocabulary is indexed.
+    /// Returns the built-in model. The first use takes about a millisecond to index the vocabulary.
     pub fn embedded() -> Self {
         let header = Header::parse(EMBEDDED).expect("the tests read the model inside the binary");
         Self {
@@ -91,7 +92,8 @@ impl StaticModel {
         }
     }
 
-    /// Reads a model file in the format of the built-in one. Its name is the file's, its digest the BLAKE3 hash of its bytes.
+    /// Reads a model file in the format of the built-in one. The model is named after the file; its digest is the
+    /// BLAKE3 hash of the bytes.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         let io = |source| OpenError::Io {
             path: path.to_owned(),
@@ -108,7 +110,7 @@ impl StaticModel {
         })
     }
 
-    /// Reads a model from the bytes of such a file.
+    /// Reads a model from the bytes of a model file.
     pub fn from_bytes(bytes: Vec<u8>, name: &str) -> Result<Self, ModelFileError> {
         let digest = blake3::hash(&bytes).to_hex().to_string();
         Ok(Self::new(ModelFile::parse(Cow::Owned(bytes))?, name, digest))
@@ -126,45 +128,46 @@ impl StaticModel {
         self.file.get_or_init(read)
     }
 
-    /// Components of every vector.
+    /// The number of components of every vector.
     pub fn dim(&self) -> usize {
         self.profile.dim
     }
 
-    /// Number of entries of the vocabulary; token ids are below it.
+    /// The number of entries in the vocabulary; token ids are below it.
     pub fn n_tokens(&self) -> usize {
         self.file().vocabulary.len()
     }
 
-    /// The ids of the tokens of `text` in order. Takes any bytes; invalid UTF-8 counts as its lossy decoding.
+    /// Returns the token ids of `text` in order. Accepts any bytes; invalid UTF-8 gives the same tokens as its lossy
+    /// decoding.
     pub fn token_ids(&self, text: &[u8]) -> Vec<u32> {
         let mut ids = Vec::new();
         for_each_token(&self.file().vocabulary, text, |id| ids.push(id));
         ids
     }
 
-    /// The id of a word that is a token as a whole; `word` in lower case.
+    /// Returns the id of a word that is one token. `word` must be in lower case.
     pub fn token_id(&self, word: &str) -> Option<u32> {
         let hash = word.bytes().fold(WordHash::EMPTY, WordHash::with);
         self.file().vocabulary.find(hash, word.as_bytes())
     }
 
-    /// The text of a token.
+    /// Returns the text of a token.
     pub fn token_text(&self, token: u32) -> Option<&str> {
         std::str::from_utf8(self.file().vocabulary.entry(token)?).ok()
     }
 
-    /// The embedding of one text. For many texts use [`Self::embed_into`].
+    /// Returns the embedding of one text. For many texts use [`Self::embed_into`].
     pub fn embed(&self, text: &[u8], side: Side) -> Embedding {
         let mut vector = vec![0.0; self.dim()];
         let weight = self.embed_into(text, side, &mut Scratch::default(), &mut vector);
         Embedding { vector, weight }
     }
 
-    /// Writes the unit vector of `text` (zeros for a text without tokens) to `vector`, which must have `dim` components, and
-    /// returns the weight: the length of the pooled vector before normalisation.
+    /// Writes the unit vector of `text` (zeros if it has no tokens) to `vector`, which must have `dim` components.
+    /// Returns the weight: the length of the pooled vector before normalisation.
     ///
-    /// Allocates nothing once `scratch` has been used. Any bytes, as for [`Self::token_ids`].
+    /// Does not allocate once `scratch` has been used. Accepts any bytes, as [`Self::token_ids`] does.
     pub fn embed_into(&self, text: &[u8], side: Side, scratch: &mut Scratch, vector: &mut [f32]) -> f32 {
         assert_eq!(vector.len(), self.dim(), "the vector must have the model's dimension");
         scratch.start(self.n_tokens());
@@ -175,8 +178,8 @@ impl StaticModel {
         rows::normalise(vector)
     }
 
-    /// The pooled, normalised bag of some tokens, for scoring against many queries: see [`Bag`]. Ids outside the vocabulary are
-    /// left out.
+    /// Returns the pooled, normalised bag of some tokens, to score it against many queries (see [`Bag`]). Ids outside
+    /// the vocabulary are ignored.
     pub fn bag(&self, token_ids: &[u32], side: Side) -> Bag {
         let mut scratch = Scratch::default();
         scratch.start(self.n_tokens());
@@ -189,14 +192,15 @@ impl StaticModel {
         Bag::new(terms, rows::norm(&vector))
     }
 
-    /// The row of a token as stored: `dim` signed bytes, without its scale.
+    /// Returns the row of a token as stored: `dim` signed bytes, without its scale.
     pub(super) fn row(&self, token: u32) -> Option<&[u8]> {
         let start = (token as usize).checked_mul(self.dim())?;
         self.file().rows().get(start..start + self.dim())
     }
 
-    /// The `k` tokens whose rows are most like that of `token`, with their cosines: best first, ties by ascending id, `token`
-    /// itself left out. Reads the whole table: about a millisecond for the built-in model.
+    /// Returns the `k` tokens whose rows are most similar to that of `token`, with their cosines: best first, ties by
+    /// ascending id, without `token` itself. Reads the whole table, which takes about a millisecond for the built-in
+    /// model.
     pub fn neighbours(&self, token: u32, k: usize) -> Vec<(u32, f32)> {
         let Some(row) = self.row(token) else { return Vec::new() };
         let all = rows::dots_and_squares(self.file().rows(), row);
@@ -262,12 +266,12 @@ impl Embedder for StaticModel {
     }
 }
 
-/// Working memory of [`StaticModel::embed_into`], one per thread; serves any model.
+/// Working memory of [`StaticModel::embed_into`], one per thread. It can be used with any model.
 #[derive(Debug, Default)]
 pub struct Scratch {
     /// By token id; all zero between texts.
     counts: Vec<u32>,
-    /// The distinct tokens of the text in the order of their first occurrence, then also their weights.
+    /// The distinct tokens of the text in the order of their first occurrence; later also their weights.
     terms: Vec<(u32, f32)>,
 }
 
@@ -286,7 +290,7 @@ impl Scratch {
         *count = count.saturating_add(1);
     }
 
-    /// Turns counts into weights and sets the counts back.
+    /// Turns counts into weights and resets the counts.
     fn weigh(&mut self, pooling: Pooling, scale: &[f32]) -> &[(u32, f32)] {
         for (token, weight) in &mut self.terms {
             let count = std::mem::take(&mut self.counts[*token as usize]) as f32;

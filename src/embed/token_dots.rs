@@ -1,12 +1,12 @@
-//! Scoring many small bags of words, such as the words of paths, against one query.
+//! Scores many small bags of words, such as the words of paths, against one query.
 
 use super::rows;
 use super::static_model::{Side, StaticModel};
 
-/// A pooled, normalised bag of tokens, kept as its tokens: unit(pool(text)) = Σ weight · row over the terms.
+/// A pooled, normalised bag of tokens, stored as its terms: unit(pool(text)) = Σ weight · row over the terms.
 ///
-/// It depends on no query, so it is made once per path and kept; [`TokenDots`] gives its dot product with a query at the
-/// price of one addition per term.
+/// It does not depend on a query, so it is made once per path and kept. [`TokenDots`] computes its dot product with a
+/// query at the cost of one addition per term.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bag {
     terms: Box<[(u32, f32)]>,
@@ -14,7 +14,7 @@ pub struct Bag {
 }
 
 impl Bag {
-    /// `terms` are distinct tokens with their weights before normalisation, `norm` is the length of their sum.
+    /// `terms` are distinct tokens with their weights before normalisation; `norm` is the length of their sum.
     pub(super) fn new(terms: &[(u32, f32)], norm: f32) -> Self {
         if norm == 0.0 {
             return Self::default();
@@ -25,7 +25,7 @@ impl Bag {
         }
     }
 
-    /// The length of the pooled vector before normalisation; 0 for a bag without tokens.
+    /// The length of the pooled vector before normalisation; 0 for an empty bag.
     pub fn norm(&self) -> f32 {
         self.norm
     }
@@ -36,18 +36,18 @@ impl Bag {
     }
 }
 
-/// Dot products of one query vector with the rows of tokens, each computed when first asked for.
+/// Dot products of one query vector with the rows of tokens, each computed on first use.
 #[derive(Debug)]
 pub struct TokenDots<'a> {
     model: &'a StaticModel,
     query: &'a [f32],
-    /// Bits of the dot product by token; 0 where it is not known yet, for which a product of +0 is written as -0. (Untouched
-    /// zero pages cost nothing, other fillings cost 100 KB per query.)
+    /// Bits of the dot product by token. 0 means not computed yet; a product of +0 is stored as -0. (Untouched zero
+    /// pages cost nothing; any other fill value would write 100 KB per query.)
     known: Vec<u32>,
 }
 
 impl<'a> TokenDots<'a> {
-    /// For `query`, a vector of the model's dimension (panics otherwise).
+    /// Prepares the dot products with `query`. Panics if it does not have the model's dimension.
     pub fn new(model: &'a StaticModel, query: &'a [f32]) -> Self {
         assert_eq!(query.len(), model.dim(), "the query must have the model's dimension");
         Self {
@@ -57,17 +57,18 @@ impl<'a> TokenDots<'a> {
         }
     }
 
-    /// query · unit(pool(bag)): the cosine where the query has unit length; 0 for an empty bag.
+    /// Returns query · unit(pool(bag)), which is the cosine if the query has unit length; 0 for an empty bag.
     pub fn bag(&mut self, bag: &Bag) -> f32 {
         bag.terms.iter().map(|&(token, weight)| weight * self.row(token)).sum()
     }
 
-    /// The same for token ids that nobody has made a [`Bag`] of, as documents. Costs a pooling; use [`Self::bag`] for many.
+    /// The same for token ids without a [`Bag`], weighted as a document. Pools the tokens on each call; for many calls
+    /// use [`Self::bag`].
     pub fn pooled(&mut self, token_ids: &[u32]) -> f32 {
         self.bag(&self.model.bag(token_ids, Side::Document))
     }
 
-    /// query · row, without the row's scale.
+    /// Returns query · row, without the row's scale.
     fn row(&mut self, token: u32) -> f32 {
         let Some(known) = self.known.get_mut(token as usize) else {
             return 0.0;

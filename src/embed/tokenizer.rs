@@ -1,11 +1,12 @@
-//! Words of a text, and the tokens of the words, as `weights/FORMAT.md` defines them.
+//! Splits a text into words and the words into tokens, as defined in `weights/FORMAT.md`.
 //!
-//! Works on bytes. Only the two-byte sequences that begin with `C3` stand for letters outside ASCII that count, and no such
-//! sequence occurs inside another character or inside what a lossy decoder replaces, so invalid UTF-8 needs no care.
+//! Works on bytes. The only letters outside ASCII that count are two-byte sequences beginning with `C3`. No such
+//! sequence occurs inside another character or inside bytes that a lossy decoder replaces, so invalid UTF-8 needs no
+//! special care.
 
 use super::vocabulary::{MAX_WORD_BYTES, Vocabulary, WordHash};
 
-/// Calls `emit` with the id of each token of `text`, in order. Allocates nothing.
+/// Calls `emit` with the id of each token of `text`, in order. Does not allocate.
 #[inline]
 pub(super) fn for_each_token(vocabulary: &Vocabulary, text: &[u8], mut emit: impl FnMut(u32)) {
     for_each_word(text, |word, hash| match vocabulary.find(hash, word) {
@@ -14,7 +15,8 @@ pub(super) fn for_each_token(vocabulary: &Vocabulary, text: &[u8], mut emit: imp
     });
 }
 
-/// Calls `emit` with each word of `text`, folded and in lower case, and its hash. Words that are too long are left out.
+/// Calls `emit` with each word of `text`, folded to lower-case ASCII, and its hash. Skips words longer than
+/// [`MAX_WORD_BYTES`].
 #[inline(always)]
 fn for_each_word(text: &[u8], mut emit: impl FnMut(&[u8], WordHash)) {
     let mut word = Word::new();
@@ -41,7 +43,7 @@ fn for_each_word(text: &[u8], mut emit: impl FnMut(&[u8], WordHash)) {
 /// The word being read.
 struct Word {
     bytes: [u8; MAX_WORD_BYTES],
-    /// Counts on when the word has become too long for `bytes`.
+    /// Keeps counting after the word has become too long for `bytes`.
     len: usize,
     hash: WordHash,
 }
@@ -64,7 +66,7 @@ impl Word {
         self.hash = self.hash.with(byte);
     }
 
-    /// Gives the word away, if there is one, and begins the next.
+    /// Emits the word, if there is one, and starts the next.
     #[inline(always)]
     fn finish(&mut self, emit: &mut impl FnMut(&[u8], WordHash)) {
         if self.len == 0 {
@@ -78,7 +80,7 @@ impl Word {
     }
 }
 
-/// What a character is to the words around it.
+/// The class of a character for finding word boundaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Separator,
@@ -95,9 +97,9 @@ struct Letter {
     lower: u8,
 }
 
-/// Whether a capital that comes after `previous` begins a word; `next` is the position behind it.
+/// Returns true if a capital letter after `previous` begins a word. `next` is the position after the capital.
 ///
-/// After a small letter or a digit it does. In a row of capitals the last one does if a small letter follows
+/// After a lower-case letter or a digit it does. In a run of capitals, the last one does if a lower-case letter follows
 /// (`HTTP|Server`), except for a plural `s` (`URLs`).
 fn capital_starts_word(previous: Kind, text: &[u8], next: usize) -> bool {
     if previous != Kind::Upper {
@@ -110,7 +112,7 @@ fn capital_starts_word(previous: Kind, text: &[u8], next: usize) -> bool {
     }
 }
 
-/// The small letter at `at` and its width, if one stands there.
+/// Returns the lower-case letter at `at` and its width, if there is one.
 fn small_letter_at(text: &[u8], at: usize) -> Option<(u8, usize)> {
     if at >= text.len() {
         return None;
@@ -119,7 +121,7 @@ fn small_letter_at(text: &[u8], at: usize) -> Option<(u8, usize)> {
     (letter.kind == Kind::Lower).then_some((letter.lower, width))
 }
 
-/// The character at `at`, which must lie inside `text`, and its width in bytes.
+/// Returns the character at `at`, which must be inside `text`, and its width in bytes.
 #[inline(always)]
 fn letter_at(text: &[u8], at: usize) -> (Letter, usize) {
     let byte = text[at];
@@ -135,10 +137,10 @@ fn letter_at(text: &[u8], at: usize) -> (Letter, usize) {
 /// First byte of U+00C0..U+00FF in UTF-8.
 const LATIN_LEAD: u8 = 0xc3;
 
-/// U+00C0..U+00FF folded to ASCII; `.` where a character is a separator.
+/// U+00C0..U+00FF folded to ASCII; `.` for a separator.
 const FOLD: &[u8; 64] = b"AAAAAA.CEEEEIIII.NOOOOO.OUUUUY..aaaaaa.ceeeeiiii.nooooo.ouuuuy.y";
 
-/// By byte; bytes outside ASCII are separators here.
+/// Letters by byte. Bytes outside ASCII are separators here.
 const LETTERS: [Letter; 256] = {
     let mut table = [Letter {
         kind: Kind::Separator,

@@ -1,26 +1,26 @@
-//! The entries of a vocabulary and an exact index over them.
+//! A vocabulary and an exact index over its entries.
 
-/// Words longer than this are dropped by the tokenizer, so no longer prefix is ever looked up.
+/// The tokenizer drops longer words, so no longer prefix is ever looked up.
 pub(super) const MAX_WORD_BYTES: usize = 64;
 
-/// Token ids by their text. Ids count from 0 in the order of the entries.
+/// Maps texts to token ids. Ids count from 0 in the order of the entries.
 ///
-/// Lookups go through an open-addressing table at most half full, whose hash grows byte by byte: the hash of a word is known when its last
-/// byte has been read, and one pass gives the hashes of all its prefixes.
+/// Lookups use an open-addressing table that is at most half full. Its hash is incremental: the hash of a word is known
+/// when its last byte has been read, and one pass yields the hashes of all its prefixes.
 #[derive(Debug)]
 pub(super) struct Vocabulary {
-    /// All entries, one after the other.
+    /// All entries, one after another.
     text: Vec<u8>,
     /// One past the last byte of each entry in `text`.
     ends: Vec<u32>,
     slots: Vec<Slot>,
-    /// `hash >> shift` is the first slot to look at.
+    /// `hash >> shift` is the first slot to probe.
     shift: u32,
-    /// By the classes of a word's first two bytes: the longest entry that starts so. Spares most prefix lookups.
+    /// The length of the longest entry by the classes of its first two bytes. Saves most prefix lookups.
     longest: Vec<u8>,
 }
 
-/// One place of the table; `id_plus_1 == 0` where nothing is.
+/// A slot of the table; `id_plus_1 == 0` if it is empty.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     tag: u32,
@@ -28,9 +28,9 @@ struct Slot {
 }
 
 impl Vocabulary {
-    /// Indexes `entries`, given as one text and the end of each entry in it.
+    /// Indexes the entries, given as one text and the end of each entry in it.
     ///
-    /// Entries must be distinct and not empty: the first one that is neither is given back as the error.
+    /// Entries must be distinct and not empty. The error is the id of the first entry that violates this.
     pub(super) fn new(text: Vec<u8>, ends: Vec<u32>) -> Result<Self, u32> {
         let bits = (ends.len().max(1) * 2).next_power_of_two().trailing_zeros().max(4);
         let mut vocabulary = Self {
@@ -46,19 +46,19 @@ impl Vocabulary {
         Ok(vocabulary)
     }
 
-    /// Number of entries.
+    /// The number of entries.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// The text of entry `id`, if there is one.
+    /// Returns the text of entry `id`, if it exists.
     pub(super) fn entry(&self, id: u32) -> Option<&[u8]> {
         let end = *self.ends.get(id as usize)?;
         let start = if id == 0 { 0 } else { self.ends[id as usize - 1] };
         self.text.get(start as usize..end as usize)
     }
 
-    /// The id of exactly `word`, whose hash is `hash`.
+    /// Returns the id of exactly `word`, whose hash is `hash`.
     #[inline]
     pub(super) fn find(&self, hash: WordHash, word: &[u8]) -> Option<u32> {
         let mask = self.slots.len() - 1;
@@ -76,7 +76,7 @@ impl Vocabulary {
         }
     }
 
-    /// Cuts `word` from the front into the longest entries; a byte that starts no entry is skipped.
+    /// Splits `word` from the front into the longest matching entries. Skips a byte that starts no entry.
     pub(super) fn split(&self, word: &[u8], emit: &mut impl FnMut(u32)) {
         let mut rest = word;
         while !rest.is_empty() {
@@ -90,7 +90,7 @@ impl Vocabulary {
         }
     }
 
-    /// The longest entry that `rest` starts with, and its length.
+    /// Returns the id and the length of the longest entry that `rest` starts with.
     fn longest_prefix(&self, rest: &[u8]) -> Option<(u32, usize)> {
         let limit = usize::from(self.longest[pair_class(rest)])
             .min(rest.len())
@@ -132,7 +132,7 @@ impl Vocabulary {
     }
 }
 
-/// The hash of the bytes read so far (FNV-1a's step with a denser multiplier; its high bits choose the slot).
+/// The hash of the bytes read so far (the step of FNV-1a with a denser multiplier; the high bits select the slot).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WordHash(u64);
 
@@ -140,7 +140,7 @@ impl WordHash {
     /// The hash of no bytes.
     pub(super) const EMPTY: Self = Self(0xcbf2_9ce4_8422_2325);
 
-    /// The hash with one more byte.
+    /// Returns the hash with one more byte added.
     #[inline(always)]
     pub(super) fn with(self, byte: u8) -> Self {
         Self((self.0 ^ u64::from(byte)).wrapping_mul(0x9e37_79b9_7f4a_7c15))

@@ -1,10 +1,10 @@
-//! What a build without the reader says.
+//! Replaces the Model2Vec reader in builds without it.
 
 use std::path::Path;
 
 use crate::embed::{Embedder, OpenError};
 
-/// Always [`OpenError::NotBuilt`].
+/// Always fails with [`OpenError::NotBuilt`].
 pub fn open(folder: &Path) -> Result<Box<dyn Embedder>, OpenError> {
     Err(OpenError::NotBuilt {
         path: folder.to_owned(),

@@ -1,4 +1,4 @@
-//! The reference loader behind our trait.
+//! Wraps the reference loader of Model2Vec as an [`Embedder`].
 
 use std::fs;
 use std::io;
@@ -10,10 +10,11 @@ use model2vec_rs::model::StaticModel as Loaded;
 
 use crate::embed::{EmbedError, Embedder, Embedding, OpenError, Profile};
 
-/// Opens a folder that holds `tokenizer.json`, `model.safetensors` and `config.json`.
+/// Opens a directory that contains `tokenizer.json`, `model.safetensors` and `config.json`.
 ///
-/// The profile is named after the folder and pinned by the BLAKE3 hash of the three files. Texts are never cut short, and
-/// weights are 1: the loader gives means, whose length does not tell how much a text holds.
+/// The profile is named after the directory; its digest is the BLAKE3 hash of the three files. Texts are never
+/// truncated. Weights are always 1: the loader returns means, whose length says nothing about the amount of content in
+/// a text.
 pub fn open(folder: &Path) -> Result<Box<dyn Embedder>, OpenError> {
     let [tokenizer, tensors, config] = [
         read(&folder.join("tokenizer.json"))?,
@@ -78,12 +79,12 @@ impl Embedder for Model2Vec {
     }
 }
 
-/// Runs the loader's code, which panics where the parts of a folder do not fit one another (a token id without a row).
+/// Runs the loader, which panics if the files of a directory are inconsistent (for example a token id without a row).
 fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(run)).ok()
 }
 
-/// No model comes near; keeps a wrong path from filling the memory.
+/// Far above the size of any model; keeps a wrong path from filling the memory.
 const MAX_FILE_BYTES: u64 = 1 << 32;
 
 fn read(path: &Path) -> Result<Vec<u8>, OpenError> {
@@ -102,7 +103,7 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    /// Three words in two dimensions.
+    /// A model of three words in two dimensions.
     fn write_folder(folder: &Path, rows: &[[f32; 2]]) {
         let tokenizer = r#"{"version": "1.0", "truncation": null, "padding": null, "added_tokens": [],
             "normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null,

@@ -1,4 +1,4 @@
-//! Any Model2Vec folder as the model, read with the reference loader behind the cargo feature `model2vec`.
+//! Opens any Model2Vec directory as a model, using the reference loader behind the cargo feature `model2vec`.
 
 #[cfg(not(feature = "model2vec"))]
 mod disabled;

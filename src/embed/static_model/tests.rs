@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::super::model_file::tests::tiny;
 use super::*;
 
-/// Written by `weights/train/export.py`, the reference implementation.
+/// Cases written by `weights/train/export.py`, the reference implementation.
 const GOLDEN: &str = include_str!("../../../tests/fixtures/embed/golden.json");
 
 fn golden() -> Vec<(String, Value)> {

@@ -177,7 +177,7 @@ fn answers_that_cannot_be_used_are_named_and_not_asked_for_again() {
     type Answer = fn(&Seen) -> Reply;
     let answers: [(&str, Answer); 5] = [
         ("1 vectors for 2 texts", |_| Reply::json(&json!([[1.0]]))),
-        ("3 components where 2", |_| {
+        ("3 components, expected 2", |_| {
             Reply::json(&json!([[1.0, 0.0], [0.0, 0.0, 1.0]]))
         }),
         ("JSON", |_| Reply::status(200).body(b"[[NaN, 1], [1, 1]]")),
@@ -252,10 +252,7 @@ fn another_dimension_in_the_middle_is_refused() {
         .collect();
     stub.script([Reply::json(&json!({"data": four})), odd()]);
     let error = embed(&embedder, &numbers(5)).unwrap_err();
-    assert!(
-        error.to_string().contains("2 components where 16 were expected"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("2 components, expected 16"), "{error}");
 }
 
 #[test]
@@ -293,10 +290,7 @@ fn dimensions_are_asked_for_and_checked() {
         ..options(&stub, EmbeddingApi::OpenAi)
     };
     let error = embed(&RemoteEmbedder::new(narrow), &numbers(1)).unwrap_err();
-    assert!(
-        error.to_string().contains("16 components where 8 were asked for"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("16 components, expected 8"), "{error}");
     assert_eq!(stub.requests()[0].json()["dimensions"], 8);
 }
 
