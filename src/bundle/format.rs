@@ -1,4 +1,4 @@
-//! The bytes before the entries of a bundle.
+//! The header of a bundle: the bytes before its entries.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,47 +6,49 @@ use crate::history::MAX_GIVEN_COMMITS;
 use crate::model::{CommitId, Oid, TreeId};
 use crate::sidecar::{decode, encode};
 
-/// 2: rows of other models and the record of commits beside the parts. 1 is not read any more.
+/// The version of the bundle format. Version 2 added rows of additional models and the commit record; version 1 can no
+/// longer be read.
 pub const FORMAT: u32 = 2;
 const MAGIC: &[u8; 8] = b"CSBUNDLE";
-/// Magic, format, length of the header, its hash.
+/// Magic (8 bytes), format (4), header length (4), BLAKE3 hash (32).
 pub(super) const PREFIX_BYTES: usize = 8 + 4 + 4 + 32;
 const MAX_HEADER_BYTES: u32 = 1 << 20;
-/// A part has at most 16,384 blobs or documents, so this is more than can be numbered by far.
+/// Upper bound on parts. A part holds at most 16,384 blobs or documents, so this allows 67 million of each.
 const MAX_PARTS: usize = 4096;
 const MAX_TREES: usize = 1024;
-/// A dense and a sparse one can be in use.
+/// Upper bound on additional models. At most one dense and one sparse model are in use at a time.
 const MAX_MODELS: usize = 16;
-/// No entry opens to more; a part is a few dozen megabytes at most.
+/// The largest decompressed size of one entry. A part is a few dozen megabytes at most.
 pub(super) const MAX_ENTRY_BYTES: u64 = 256 << 20;
-/// The entries together open to no more than so many times their own size, beside a constant for very small bundles.
+/// The largest ratio of the decompressed size of all entries to their packed size, plus a constant for very small
+/// bundles.
 const MAX_RATIO: u64 = 200;
 const RATIO_SLACK: u64 = 4 << 20;
 
-/// What stands in a bundle.
+/// The contents of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Records and vectors; words are indexed where it is taken in.
+    /// Records and vectors. The importer builds the lexical index itself.
     Records,
-    /// Whole segments, ready for who trusts their maker.
+    /// Whole segments, ready to use by an importer that trusts their producer.
     Ready,
-    /// Neither: what models beside the one inside the program have made, or the record of commits, and nothing of blobs.
+    /// No blobs: only rows of additional models or the commit record.
     Added,
 }
 
-/// The formats of the files inside.
+/// Format versions of the files in a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Formats {
-    /// Of artifact files.
+    /// Format of artifact files.
     pub artifacts: u32,
-    /// Of lexical files.
+    /// Format of lexical files.
     pub lexical: u32,
-    /// Of vector files, sparse ones included.
+    /// Format of vector files, sparse ones included.
     pub vectors: u32,
 }
 
 impl Formats {
-    /// Those of this build.
+    /// The formats that this build reads and writes.
     pub const CURRENT: Self = Self {
         artifacts: crate::artifact::FORMAT,
         lexical: crate::index::lexical::FORMAT,
@@ -54,31 +56,31 @@ impl Formats {
     };
 }
 
-/// How much stands in a part.
+/// The sizes of one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartSizes {
-    /// Blobs.
+    /// Number of blobs.
     pub n_blobs: u32,
-    /// Documents.
+    /// Number of documents.
     pub n_docs: u32,
 }
 
-/// What a model beside the one inside the program has made.
+/// The rows of an additional model, one that is not built in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddedPart {
     /// Id of the model's profile.
     pub profile: [u8; 16],
-    /// How many rows each file has.
+    /// Number of rows in each file.
     pub rows: Vec<u32>,
 }
 
-/// The record of commits in a bundle.
+/// The commit record of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitsPart {
-    /// What decided what it says.
+    /// Identifies the rules by which the commits were recorded.
     pub recipe: u64,
     tips: Vec<Vec<u8>>,
-    /// How many commits each batch has, in the order of their numbers.
+    /// Number of commits in each batch, in commit number order.
     pub batches: Vec<u32>,
 }
 
@@ -91,80 +93,82 @@ impl CommitsPart {
         }
     }
 
-    /// The commits from which all others are reached.
+    /// The commits from which all others are reachable.
     pub fn tips(&self) -> impl Iterator<Item = CommitId> + '_ {
         self.tips.iter().filter_map(|id| Oid::from_bytes(id).ok().map(CommitId))
     }
 
-    /// How many commits it has.
+    /// Returns the total number of commits.
     pub fn n_commits(&self) -> u64 {
         self.batches.iter().map(|&n| u64::from(n)).sum()
     }
 }
 
-/// What a bundle says of itself.
+/// The header of a bundle.
 ///
 /// ```text
-/// "CSBUNDLE" | u32 format | u32 length of the header | 32 bytes BLAKE3 of the 16 bytes before and the header | header
+/// "CSBUNDLE" | u32 format | u32 header length | 32 bytes BLAKE3 of the 16 bytes before and the header | header
 /// | u8 0, or 1 and 32 bytes public key, 64 bytes signature | entries: one zstd frame each, end to end
 /// ```
-/// The header is a record. The signature is over `codescout bundle 1\0` and the hash. Nothing may follow the last entry.
+/// The header is an encoded record. The signature covers `codescout bundle 1\0` and the hash. No bytes may follow the
+/// last entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// 0 records, 1 ready, 2 added.
+    /// 0 = records, 1 = ready, 2 = added.
     kind: u8,
-    /// Of the artifacts.
+    /// Recipe of the artifacts.
     pub recipe: u64,
     /// Id of the embedding profile.
     pub profile: [u8; 16],
-    /// 20 or 32.
+    /// Bytes of an object id: 20 or 32.
     pub id_bytes: u8,
-    /// Of the files inside.
+    /// Formats of the files in the bundle.
     pub formats: Formats,
     trees: Vec<Vec<u8>>,
-    /// In the order of their numbers.
+    /// Sizes of the parts, in number order.
     pub parts: Vec<PartSizes>,
-    /// Of each model that it has something of.
+    /// One element for each additional model.
     pub added: Vec<AddedPart>,
-    /// The record of commits, if it came along.
+    /// The commit record, if the bundle contains one.
     pub commits: Option<CommitsPart>,
-    /// `records-NNNN`, `vectors-NNNN` and, if ready, `words-NNNN` of each part, in this order; then of each model `probe-MM` and
-    /// `added-MM-NNNN` of each file; then `commits-NNNN`, `definitions-NNNN` and `lines-NNNN` of each batch of commits.
+    /// For each part `records-NNNN`, `vectors-NNNN` and, in a ready bundle, `words-NNNN`; then for each model
+    /// `probe-MM` and `added-MM-NNNN` per file; then for each batch of commits `commits-NNNN`, `definitions-NNNN` and
+    /// `lines-NNNN`.
     pub entries: Vec<Entry>,
 }
 
-/// A file inside.
+/// One file in a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// What it is and of which part.
+    /// The type of file and the number of its part.
     pub name: String,
-    /// Bytes when opened.
+    /// Decompressed size in bytes.
     pub length: u64,
-    /// BLAKE3 of these.
+    /// BLAKE3 hash of the decompressed bytes.
     pub hash: [u8; 32],
-    /// Bytes of its frame.
+    /// Size of the zstd frame in bytes.
     pub n_packed: u64,
 }
 
-/// Why bytes are not the header of a bundle that this build takes.
+/// An error from reading the header of a bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum HeaderError {
-    /// Something else.
+    /// The bytes do not start like a bundle.
     #[error("not a bundle")]
     OtherKind,
-    /// Another build wrote it.
+    /// The bundle has a format that this build does not read.
     #[error("bundle has format {found}, this build reads {FORMAT}")]
     OtherFormat {
-        /// What it says.
+        /// The format in the header.
         found: u32,
     },
-    /// Its hash is another.
-    #[error("the header is damaged")]
+    /// The hash of the header does not match.
+    #[error("the bundle header is damaged")]
     Damaged,
-    /// It says what none does.
-    #[error("the header is not one of a bundle: {what}")]
+    /// The header has an invalid value.
+    #[error("invalid bundle header: {what}")]
     Odd {
-        /// What it says.
+        /// Describes the invalid value.
         what: String,
     },
 }
@@ -189,7 +193,7 @@ impl Header {
         }
     }
 
-    /// What stands in it.
+    /// Returns the kind of the bundle.
     pub fn kind(&self) -> Kind {
         match self.kind {
             0 => Kind::Records,
@@ -198,38 +202,38 @@ impl Header {
         }
     }
 
-    /// The trees that it has everything of.
+    /// Returns the trees that the bundle covers completely.
     pub fn trees(&self) -> impl Iterator<Item = TreeId> + '_ {
         self.trees.iter().filter_map(|id| Oid::from_bytes(id).ok().map(TreeId))
     }
 
-    /// Blobs of all parts.
+    /// Returns the number of blobs in all parts.
     pub fn n_blobs(&self) -> u64 {
         self.parts.iter().map(|part| u64::from(part.n_blobs)).sum()
     }
 
-    /// Documents of all parts.
+    /// Returns the number of documents in all parts.
     pub fn n_docs(&self) -> u64 {
         self.parts.iter().map(|part| u64::from(part.n_docs)).sum()
     }
 
-    /// Rows of all models beside the one inside the program.
+    /// Returns the number of rows of all additional models.
     pub fn n_rows(&self) -> u64 {
         let rows = self.added.iter().flat_map(|added| &added.rows);
         rows.map(|&n| u64::from(n)).sum()
     }
 
-    /// Bytes of all entries when opened.
+    /// Returns the decompressed size of all entries in bytes.
     pub fn n_bytes(&self) -> u64 {
         self.entries.iter().map(|entry| entry.length).sum()
     }
 
-    /// Bytes of all frames.
+    /// Returns the packed size of all entries in bytes.
     pub fn n_packed(&self) -> u64 {
         self.entries.iter().map(|entry| entry.n_packed).sum()
     }
 
-    /// The names that its entries have, in their order.
+    /// Returns the expected names of the entries, in order.
     pub(super) fn names(&self) -> impl Iterator<Item = String> {
         let n_batches = self.commits.as_ref().map_or(0, |commits| commits.batches.len());
         let of_parts = numbered(self.stems(), self.parts.len());
@@ -242,7 +246,7 @@ impl Header {
         of_parts.chain(of_models).chain(of_commits)
     }
 
-    /// What the names of a part's entries begin with.
+    /// Returns the name prefixes of the entries of one part.
     fn stems(&self) -> &'static [&'static str] {
         match self.kind() {
             Kind::Records => &["records", "vectors"],
@@ -251,17 +255,17 @@ impl Header {
         }
     }
 
-    /// How many entries its parts have.
+    /// Returns the number of entries that belong to parts.
     pub(super) fn n_part_entries(&self) -> usize {
         self.stems().len() * self.parts.len()
     }
 
-    /// How many its models have.
+    /// Returns the number of entries that belong to additional models.
     pub(super) fn n_added_entries(&self) -> usize {
         self.added.iter().map(|added| 1 + added.rows.len()).sum()
     }
 
-    /// The prefix and the header.
+    /// Encodes the prefix and the header.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let record = encode(self);
         let mut bytes = MAGIC.to_vec();
@@ -273,7 +277,7 @@ impl Header {
         bytes
     }
 
-    /// The length of the header that follows a prefix, and the hash that it has to have.
+    /// Returns the length of the header that follows `prefix`, and its expected hash.
     pub(super) fn parse_prefix(prefix: &[u8; PREFIX_BYTES]) -> Result<(usize, [u8; 32]), HeaderError> {
         if !prefix.starts_with(MAGIC) {
             return Err(HeaderError::OtherKind);
@@ -285,11 +289,11 @@ impl Header {
         }
         match number(12) {
             length if length <= MAX_HEADER_BYTES => Ok((length as usize, std::array::from_fn(|i| prefix[16 + i]))),
-            length => Err(odd(format!("{length} bytes"))),
+            length => Err(odd(format!("header of {length} bytes"))),
         }
     }
 
-    /// Reads a header and checks it.
+    /// Parses a header, verifies its hash and checks its values.
     pub(super) fn parse(prefix: &[u8; PREFIX_BYTES], record: &[u8]) -> Result<Self, HeaderError> {
         let (_, expected) = Self::parse_prefix(prefix)?;
         if hash_of(&prefix[..16], record) != expected {
@@ -300,7 +304,7 @@ impl Header {
         Ok(header)
     }
 
-    /// Whether everything that follows from it is within bounds.
+    /// Checks that all counts, sizes and names are within bounds.
     pub(super) fn check(&self) -> Result<(), HeaderError> {
         if self.kind > Kind::Added as u8 {
             return Err(odd(format!("kind {}", self.kind)));
@@ -312,7 +316,7 @@ impl Header {
             return Err(odd("too many parts or trees".to_owned()));
         }
         if self.kind() == Kind::Added && !self.parts.is_empty() {
-            return Err(odd("blobs where there are none".to_owned()));
+            return Err(odd("parts in a bundle without blobs".to_owned()));
         }
         if self.added.len() > MAX_MODELS || self.added.iter().any(|added| added.rows.len() > MAX_PARTS) {
             return Err(odd("too many models".to_owned()));
@@ -321,7 +325,7 @@ impl Header {
         let tips = self.commits.as_ref().map_or(&[][..], |commits| &commits.tips);
         let is_batch = |n: &u32| (1..=MAX_GIVEN_COMMITS).contains(&(*n as usize));
         if batches.len() > MAX_PARTS || tips.len() > MAX_TREES || !batches.iter().all(is_batch) {
-            return Err(odd("too many commits, or none".to_owned()));
+            return Err(odd("too many commits, or an empty batch".to_owned()));
         }
         if self
             .trees
@@ -329,38 +333,44 @@ impl Header {
             .chain(tips)
             .any(|id| id.len() != usize::from(self.id_bytes))
         {
-            return Err(odd("a tree of another object format".to_owned()));
+            return Err(odd("ids of another object format".to_owned()));
         }
         if self.n_blobs().max(self.n_docs()).max(self.n_rows()) > u64::from(u32::MAX) {
-            return Err(odd("more than can be numbered".to_owned()));
+            return Err(odd("too many blobs, documents or rows".to_owned()));
         }
-        // Names are ours or it is not a bundle: nothing is made of them, and there is nothing to escape with.
+        // Entry names must equal the expected ones exactly. No path is built from them, so they cannot escape a
+        // directory.
         if !self.entries.iter().map(|entry| &*entry.name).eq(self.names()) {
-            return Err(odd("other entries than its parts have".to_owned()));
+            return Err(odd("wrong entries for its parts".to_owned()));
         }
         for Entry {
             name, length, n_packed, ..
         } in &self.entries
         {
             if *length > MAX_ENTRY_BYTES || *n_packed > 2 * MAX_ENTRY_BYTES {
-                return Err(odd(format!("{name} of {length} bytes in {n_packed}")));
+                return Err(odd(format!("{name} has {length} bytes in {n_packed} packed bytes")));
             }
         }
-        // Together: a single entry may be all zeros, such as vectors of texts that the model knows nothing of.
+        // The ratio is checked for all entries together: a single entry may be all zeros, such as vectors of texts with
+        // no known token.
         if self.n_bytes() <= self.n_packed() * MAX_RATIO + RATIO_SLACK {
             Ok(())
         } else {
-            Err(odd(format!("{} bytes in {}", self.n_bytes(), self.n_packed())))
+            Err(odd(format!(
+                "{} bytes in {} packed bytes",
+                self.n_bytes(),
+                self.n_packed()
+            )))
         }
     }
 }
 
-/// Names of so many times the same files.
+/// Returns the names of `n` numbered sets of files.
 fn numbered(stems: &'static [&'static str], n: usize) -> impl Iterator<Item = String> {
     (0..n).flat_map(move |number| stems.iter().map(move |stem| format!("{stem}-{number:04}")))
 }
 
-/// What is signed, and what the header is compared with.
+/// Hashes the prefix and the header. The header stores this hash, and the signature covers it.
 pub(super) fn hash_of(prefix: &[u8], record: &[u8]) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(prefix).update(record);

@@ -1,12 +1,13 @@
-//! Which blobs a bundle has, in a few bytes each: what is needed to tell whether it is worth fetching.
+//! The list of blobs in a bundle, a few bytes each. It is enough to decide whether the bundle is worth fetching.
 
 use crate::artifact::ArtifactKey;
 use crate::model::{BlobId, Lang, Oid};
 
-/// Bytes of a language after each id.
+/// Bytes of the language number that follows each id.
 const LANG_BYTES: usize = 2;
 
-/// The keys in the order of their bytes: u8 bytes of an id, then for each key its id and u16 its language.
+/// Encodes `keys`, sorted by their bytes: one byte with the length of an id, then for each key its id and its language
+/// as `u16`, little-endian.
 pub fn encode_keys(keys: &[ArtifactKey]) -> Vec<u8> {
     let mut sorted = keys.to_vec();
     sorted.sort_unstable();
@@ -19,7 +20,7 @@ pub fn encode_keys(keys: &[ArtifactKey]) -> Vec<u8> {
     bytes
 }
 
-/// Reads keys; `None` if these are none.
+/// Decodes keys. Returns `None` if `bytes` is not a valid key list.
 pub fn decode_keys(bytes: &[u8]) -> Option<Vec<ArtifactKey>> {
     let (&id_bytes, keys) = bytes.split_first()?;
     let width = usize::from(id_bytes) + LANG_BYTES;

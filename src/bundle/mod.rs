@@ -1,8 +1,9 @@
-//! One file that carries what is known of a tree's blobs to another clone: for a cache between jobs, a team-mate, a server.
+//! Bundles: one file that carries the index of some trees to another clone, through a CI cache, another developer or a
+//! server.
 //!
-//! What it says is not believed: names, sizes and hashes are checked while it is read, and what it holds is compared with the
-//! blobs themselves before any of it counts ([`crate::ingest::Ingest::import`]); or it is signed by somebody who is trusted.
-//! Knows no network. Start at [`Contents::write`] and [`Opened::read`].
+//! The contents of a bundle are untrusted. Names, sizes and hashes are checked while it is read, and records are
+//! compared with the blobs themselves before they are used ([`crate::ingest::Ingest::import`]), unless a trusted key
+//! signed the bundle. This module does no network I/O. Start reading at [`Contents::write`] and [`BundleFile::open`].
 
 mod format;
 mod keys;

@@ -1,4 +1,4 @@
-//! Bundles as they are written.
+//! Writes bundles.
 
 use std::io::{self, Write};
 
@@ -17,76 +17,77 @@ use super::format::{
 };
 use super::signature::SigningKey;
 
-/// Segments whose files would have less than this together become one part.
+/// Adjacent segments whose files total less than this are merged into one part.
 const MAX_JOINED_BYTES: usize = 24 << 20;
 
-/// What goes into a bundle.
+/// The contents of a bundle to write.
 #[derive(Clone, Copy, Debug)]
 pub struct Contents<'a> {
-    /// What is known.
+    /// The indexed segments.
     pub segments: &'a Segments,
-    /// What names the files of these.
+    /// Names the files of `segments`.
     pub state: &'a State,
-    /// What of it goes in, in this order; what is not known is passed over.
+    /// The blobs to include, in this order. Blobs that are not indexed are skipped.
     pub keys: &'a [ArtifactKey],
-    /// The trees whose files these are.
+    /// The trees whose files `keys` covers.
     pub trees: &'a [TreeId],
-    /// Of the artifacts.
+    /// Recipe of the artifacts.
     pub recipe: u64,
-    /// Of the vectors.
+    /// Profile of the vectors.
     pub profile: ProfileId,
     /// Bytes of an object id.
     pub id_bytes: usize,
-    /// Models beside the one inside the program of which everything that they have made goes along.
+    /// Profiles of additional models whose rows to include.
     pub added: &'a [ProfileId],
-    /// The record of commits, if it goes along.
+    /// The commit record, if it is to be included.
     pub commits: Option<&'a GivenCommits>,
 }
 
-/// What was written.
+/// A bundle that was written.
 #[derive(Clone, Debug)]
 pub struct Packed {
-    /// What it says of itself.
+    /// The header of the bundle.
     pub header: Header,
-    /// Its size.
+    /// Size of the bundle in bytes.
     pub n_bytes: u64,
 }
 
-/// Why a bundle was not written.
+/// An error from writing a bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
-    /// What is known cannot be read.
+    /// The index cannot be read.
     #[error(transparent)]
     Records(#[from] RecordsError),
-    /// Likewise.
+    /// The segments cannot be rewritten.
     #[error(transparent)]
     Segments(#[from] MergeError),
-    /// Nor what is recorded of commits.
+    /// The commit record cannot be read.
     #[error(transparent)]
     Commits(#[from] HistoryError),
-    /// It would be one that nobody takes.
-    #[error("the bundle cannot be taken in by anybody")]
+    /// No reader would accept the header.
+    #[error("the bundle would be invalid")]
     Header(#[from] HeaderError),
-    /// It cannot be written.
+    /// The bundle cannot be written.
     #[error("cannot write the bundle")]
     Io(#[from] io::Error),
-    /// The model has made nothing of these.
-    #[error("no vectors of this model are here: codescout index makes them")]
+    /// The additional models have no rows for `keys`.
+    #[error("no vectors of this model: run `codescout index` to compute them")]
     NoRows,
-    /// A part is larger than a reader takes.
-    #[error("{name} would have {length} bytes, {MAX_ENTRY_BYTES} are allowed")]
+    /// An entry exceeds the size that readers accept.
+    #[error("bundle entry {name} has {length} bytes, the limit is {MAX_ENTRY_BYTES}")]
     TooLarge {
-        /// Which.
+        /// The name of the entry.
         name: String,
-        /// Its size.
+        /// Its size in bytes.
         length: u64,
     },
 }
 
 impl Contents<'_> {
-    /// Writes a bundle to `to`, by way of a file without a name beside `sidecar`'s.
+    /// Writes a bundle to `to`, staging the entries in an unnamed file in `sidecar`.
     ///
-    /// That of records depends on keys, trees and what the blobs say alone; a ready one on the numbers of the segments too.
+    /// A records bundle depends only on the keys, the trees and the contents of the blobs. A ready bundle also depends
+    /// on how the segments are numbered.
     pub fn write(
         &self,
         kind: Kind,
@@ -94,7 +95,7 @@ impl Contents<'_> {
         sidecar: &Sidecar,
         to: &mut dyn Write,
     ) -> Result<Packed, PackError> {
-        // What is recorded of commits does not depend on these.
+        // The commit record depends on neither recipe nor profile.
         let (recipe, profile) = if kind == Kind::Added && self.added.is_empty() {
             (0, [0; 16])
         } else {
@@ -154,7 +155,7 @@ impl Contents<'_> {
         })
     }
 
-    /// What a model has made, behind its probe; nothing if it has made nothing.
+    /// Adds the probe and the rows of one model, or nothing if the model has no rows.
     fn add_rows(&self, profile: ProfileId, sidecar: &Sidecar, packing: &mut Packing) -> Result<(), PackError> {
         let Some(probe) = probe_of(sidecar, profile)? else {
             return Ok(());
@@ -173,7 +174,7 @@ impl Contents<'_> {
         })
     }
 
-    /// What the segments hold of the keys, in the order of their numbers: postings are copied.
+    /// Adds the blobs of `keys` as segments, in segment order. Postings are copied.
     fn add_segments(&self, sidecar: &Sidecar, packing: &mut Packing) -> Result<(), PackError> {
         let survivors = self.survivors();
         let segments: Vec<&Segment> = self.segments.iter().collect();
@@ -237,7 +238,7 @@ impl Contents<'_> {
     }
 }
 
-/// Whether all of a segment goes in under the numbers that it has.
+/// Returns whether the segment is included completely, with unchanged numbers.
 fn stays_as_it_is(entry: &SegmentEntry, survivors: &Survivors) -> bool {
     let (blobs, docs) = (entry.base_blob + entry.n_blobs, entry.base_doc + entry.n_docs);
     survivors.blobs.below(blobs) == blobs && survivors.docs.below(docs) == docs
@@ -249,13 +250,13 @@ struct Packing {
 }
 
 impl Packing {
-    /// Adds the files of a part in the order of their names.
+    /// Adds a part whose `files` are in the order of their entry names.
     fn add(&mut self, sizes: PartSizes, files: &[&[u8]]) -> Result<(), PackError> {
         self.header.parts.push(sizes);
         self.add_files(files)
     }
 
-    /// Likewise a further file of the last model.
+    /// Adds one more file to the last model.
     fn add_more_rows(&mut self, n_rows: u32, file: &[u8]) -> Result<(), PackError> {
         if let Some(last) = self.header.added.last_mut() {
             last.rows.push(n_rows);
@@ -263,7 +264,7 @@ impl Packing {
         self.add_files(&[file])
     }
 
-    /// Likewise those of a batch of commits.
+    /// Adds a batch of commits.
     fn add_batch(&mut self, batch: &Selected) -> Result<(), PackError> {
         if let Some(commits) = &mut self.header.commits {
             commits.batches.push(batch.n_commits);

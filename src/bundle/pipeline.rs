@@ -1,13 +1,13 @@
-//! Everything that decides whether a bundle can be taken, in one short name: for the keys of caches.
+//! A short name for everything that decides whether a bundle can be imported, for use in cache keys.
 
 use crate::embed::ProfileId;
 
 use super::format::{FORMAT, Formats};
 
-/// How many hexadecimal digits a name has.
+/// Number of hexadecimal digits in a name.
 const DIGITS: usize = 16;
 
-/// The name of formats, recipe, profile and object format. Bundles of another name are refused.
+/// Returns a name for the formats, recipe, profile and object format. Bundles with another name are rejected.
 pub fn pipeline(recipe: u64, profile: ProfileId, id_bytes: usize) -> String {
     let Formats {
         artifacts,

@@ -1,4 +1,4 @@
-//! Who made a bundle. The one place that knows the signature algorithm: Ed25519 (RFC 8032).
+//! Signatures of bundles. Only this module knows the algorithm, Ed25519 (RFC 8032).
 
 use std::fmt;
 
@@ -6,41 +6,43 @@ use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
 use crate::model::from_base64;
 
-/// What is signed begins with this, so that no signature of ours stands for anything else.
+/// Prefix of the signed bytes, so that a signature is valid only for bundles.
 const CONTEXT: &[u8] = b"codescout bundle 1\0";
-/// What stands before the key in a public key of `openssl pkey -pubout` (RFC 8410).
+/// The DER bytes that precede the key in a public key written by `openssl pkey -pubout` (RFC 8410).
 const SPKI_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 
 pub(super) const PUBLIC_BYTES: usize = 32;
 pub(super) const SIGNATURE_BYTES: usize = 64;
 
-/// Signs bundles.
+/// A private key that signs bundles.
 pub struct SigningKey(Ed25519KeyPair);
 
-/// Whose bundles are trusted.
+/// A public key that verifies bundles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicKey(pub [u8; PUBLIC_BYTES]);
 
-/// Why a key could not be used.
+/// An error from reading a key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// Not a private key.
-    #[error("not an Ed25519 private key in PEM (make one: openssl genpkey -algorithm ed25519 -out FILE)")]
+    /// The text is not a private key.
+    #[error(
+        "not an Ed25519 private key in PEM format (create one with `openssl genpkey -algorithm ed25519 -out FILE`)"
+    )]
     Private,
-    /// Not a public key.
-    #[error("not a public key: 64 hexadecimal digits, or a PEM file of openssl pkey -pubout")]
+    /// The text is not a public key.
+    #[error("not a public key: expected 64 hexadecimal digits or a PEM file written by `openssl pkey -pubout`")]
     Public,
 }
 
 impl SigningKey {
-    /// Reads a file of `openssl genpkey -algorithm ed25519`.
+    /// Reads the PEM text written by `openssl genpkey -algorithm ed25519`.
     pub fn from_pem(text: &str) -> Result<Self, KeyError> {
         let der = der_of(text, "PRIVATE").ok_or(KeyError::Private)?;
         let key = Ed25519KeyPair::from_pkcs8_maybe_unchecked(&der).map_err(|_| KeyError::Private)?;
         Ok(Self(key))
     }
 
-    /// Its public half.
+    /// Returns the corresponding public key.
     pub fn public(&self) -> PublicKey {
         let bytes = self.0.public_key().as_ref();
         PublicKey(bytes.try_into().expect("public keys have 32 bytes"))
@@ -59,7 +61,7 @@ impl fmt::Debug for SigningKey {
 }
 
 impl PublicKey {
-    /// Reads 64 hexadecimal digits, or the PEM text of a public key.
+    /// Parses 64 hexadecimal digits or the PEM text of a public key.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let text = text.trim();
         let der = der_of(text, "PUBLIC");
@@ -83,7 +85,7 @@ impl fmt::Display for PublicKey {
     }
 }
 
-/// The bytes of a PEM text (RFC 7468) of a key.
+/// Decodes the PEM text (RFC 7468) of a key to DER.
 fn der_of(text: &str, which: &str) -> Option<Vec<u8>> {
     let (_, rest) = text.split_once(&format!("-----BEGIN {which} KEY-----"))?;
     let (body, _) = rest.split_once(&format!("-----END {which} KEY-----"))?;
@@ -103,7 +105,7 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    /// RFC 8410, section 10.
+    /// The example key of RFC 8410, section 10.
     const PRIVATE: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n";
     const PUBLIC: &str = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n";
 

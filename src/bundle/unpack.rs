@@ -1,4 +1,4 @@
-//! Bundles as they are read: nothing in them is believed before it is checked, and nothing is written but into a file without a name.
+//! Reads bundles. Everything in a bundle is checked before use, and entries are only written to an unnamed file.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
@@ -10,89 +10,89 @@ use crate::sidecar::{Bytes, CompressError, Sidecar, decompress_from, volume};
 use super::format::{Entry, FORMAT, Formats, Header, HeaderError, Kind, PREFIX_BYTES};
 use super::signature::{PUBLIC_BYTES, PublicKey, SIGNATURE_BYTES};
 
-/// No bundle opens to more.
+/// The largest decompressed size of a bundle.
 pub const MAX_TOTAL_BYTES: u64 = 64 << 30;
-/// What has to stay free on the disk.
+/// Disk space that must remain free.
 const SPARE_BYTES: u64 = 64 << 20;
 
-/// Whose bundles are taken.
+/// The signatures that are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// Anybody's.
+    /// Any bundle, signed or not.
     Anybody,
-    /// The holder's of this key; others are refused.
+    /// Only bundles signed with this key.
     Only(PublicKey),
 }
 
-/// A bundle of which the header was read and checked.
+/// A bundle whose header has been read and checked.
 pub struct BundleFile<R> {
-    /// What it says.
+    /// The header of the bundle.
     pub header: Header,
-    /// Who signed it, if the signature is right.
+    /// The key that signed the bundle, if it is signed. The signature has been verified.
     pub signer: Option<PublicKey>,
     from: BufReader<R>,
     n_head_bytes: u64,
 }
 
-/// Why a bundle was not read.
+/// An error from reading a bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// Its first bytes.
+    /// The header is invalid.
     #[error(transparent)]
     Header(#[from] HeaderError),
-    /// It ends too early.
-    #[error("the bundle is cut short")]
+    /// The file ends too early.
+    #[error("the bundle is truncated")]
     CutShort,
-    /// It goes on too long.
-    #[error("something follows the end of the bundle")]
+    /// Bytes follow the last entry.
+    #[error("unexpected data follows the end of the bundle")]
     Trailing,
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read the bundle")]
     Io(#[source] io::Error),
-    /// It cannot be staged.
+    /// The entries cannot be staged.
     #[error("cannot write to {}", .root.display())]
     Stage {
-        /// The sidecar.
+        /// The directory of the sidecar.
         root: std::path::PathBuf,
-        /// What the system said.
+        /// The I/O error.
         #[source]
         source: io::Error,
     },
-    /// The signature is not that of the key beside it.
-    #[error("the signature is wrong")]
+    /// The signature does not match the public key in the bundle.
+    #[error("the bundle signature is invalid")]
     Signature,
-    /// Nobody who is trusted has signed it.
+    /// The bundle is not signed with the trusted key.
     #[error("the bundle is not signed by {wanted}{}", .found.map_or(String::new(), |found| format!(" but by {found}")))]
     Untrusted {
-        /// Who is trusted.
+        /// The trusted key.
         wanted: PublicKey,
-        /// Who signed it.
+        /// The key that signed the bundle, if any.
         found: Option<PublicKey>,
     },
-    /// It is of another build, other settings or another kind of repository.
-    #[error("the bundle is of another {what}: {found}, here it is {expected}")]
+    /// The bundle was written by another build, with other settings or for another object format.
+    #[error("the bundle has another {what}: {found}, expected {expected}")]
     Other {
-        /// What differs.
+        /// The property that differs.
         what: &'static str,
-        /// In the bundle.
+        /// Its value in the bundle.
         found: String,
-        /// Here.
+        /// Its value in this repository.
         expected: String,
     },
-    /// Opened, it is larger than is allowed, or than there is room for.
-    #[error("the bundle needs {needed} bytes, there is room for {room}")]
+    /// The decompressed bundle exceeds the limit or the free disk space.
+    #[error("the bundle needs {needed} bytes, only {room} are available")]
     NoRoom {
-        /// By its header.
+        /// Decompressed size in bytes, as stated in the header.
         needed: u64,
-        /// What may be written.
+        /// Number of bytes that may be written.
         room: u64,
     },
-    /// An entry is not what the header says.
+    /// An entry does not match the header.
     #[error("entry {name} is damaged: {what}")]
     Entry {
-        /// Which.
+        /// The name of the entry.
         name: String,
-        /// What is wrong.
+        /// Describes the mismatch.
         what: String,
     },
 }
@@ -102,7 +102,7 @@ impl<R: Read> BundleFile<R> {
     pub fn open(from: R) -> Result<Self, ReadError> {
         let mut from = BufReader::with_capacity(1 << 17, from);
         let mut prefix = [0; PREFIX_BYTES];
-        // What is too short to say what it is, is something else.
+        // A file too short for a prefix is not a bundle.
         read_exactly(&mut from, &mut prefix).map_err(|error| match error {
             ReadError::CutShort => HeaderError::OtherKind.into(),
             error => error,
@@ -121,12 +121,13 @@ impl<R: Read> BundleFile<R> {
         })
     }
 
-    /// Bytes of the whole bundle, by its header.
+    /// Returns the size of the whole bundle in bytes, as stated in the header.
     pub fn n_bytes(&self) -> u64 {
         self.n_head_bytes + self.header.n_packed()
     }
 
-    /// Whether it is of this build, these settings and this kind of repository, and signed if it has to be.
+    /// Checks that the bundle fits this build, these settings and this object format, and that its signature is
+    /// acceptable.
     pub fn check(&self, recipe: u64, profile: ProfileId, id_bytes: usize, trust: Trust) -> Result<(), ReadError> {
         if let Trust::Only(wanted) = trust
             && self.signer != Some(wanted)
@@ -163,14 +164,15 @@ impl<R: Read> BundleFile<R> {
         }
     }
 
-    /// Opens all entries into a file without a name on the volume of `sidecar`, comparing each with its hash. In their order.
+    /// Decompresses all entries into an unnamed file on the volume of `sidecar` and verifies their hashes. Returns the
+    /// entries in order.
     pub fn stage(mut self, sidecar: &Sidecar) -> Result<Vec<Bytes>, ReadError> {
         let stage_error = |source| ReadError::Stage {
             root: sidecar.root().to_owned(),
             source,
         };
         let needed = self.header.n_bytes();
-        // Once for what is staged, once for what is made of it.
+        // Half of the free space is for the staged entries, half for the files built from them.
         let free = volume(sidecar.root()).map_err(stage_error)?.free_bytes;
         let room = (free.saturating_sub(SPARE_BYTES) / 2).min(MAX_TOTAL_BYTES);
         if needed > room {
@@ -188,7 +190,7 @@ impl<R: Read> BundleFile<R> {
         let lengths = self.header.entries.iter().map(|entry| entry.length as usize);
         Ok(lengths
             .map(|length| {
-                let bytes = all.slice(start, length).expect("so much was written");
+                let bytes = all.slice(start, length).expect("the staged file holds every entry");
                 start += length;
                 bytes
             })
@@ -203,7 +205,7 @@ impl<R> std::fmt::Debug for BundleFile<R> {
 }
 
 impl Header {
-    /// Its entries, part by part: records, vectors, and words if it is ready.
+    /// Groups `files` by part: records, vectors and, in a ready bundle, words.
     pub fn by_part(&self, files: &[Bytes]) -> Vec<(Bytes, Bytes, Option<Bytes>)> {
         let width = match self.kind() {
             Kind::Records => 2,
@@ -216,7 +218,7 @@ impl Header {
             .collect()
     }
 
-    /// What other models have made: the profile of each, its probe, and files of rows.
+    /// Returns the rows of additional models: for each its profile, its probe and its files of rows.
     pub fn offered_rows(&self, files: &[Bytes]) -> Vec<OfferedRows> {
         let mut rest = &files[self.n_part_entries()..];
         let mut offered = Vec::with_capacity(self.added.len());
@@ -233,7 +235,7 @@ impl Header {
         offered
     }
 
-    /// The record of commits among its entries, if it came along.
+    /// Returns the commit record, if the bundle contains one.
     pub fn offered_commits(&self, files: &[Bytes]) -> Option<OfferedCommits> {
         let commits = self.commits.as_ref()?;
         let (batches, _) = files[self.n_part_entries() + self.n_added_entries()..].as_chunks::<3>();
@@ -244,13 +246,13 @@ impl Header {
         })
     }
 
-    /// Whether it has the record of a commit and of all before it, made by these rules.
+    /// Returns whether the bundle contains the record of `commit` and all its ancestors under `recipe`.
     pub fn has_commit(&self, commit: CommitId, recipe: u64) -> bool {
         let commits = self.commits.as_ref().filter(|commits| commits.recipe == recipe);
         commits.is_some_and(|commits| commits.tips().any(|tip| tip == commit))
     }
 
-    /// Whether it has everything of a tree.
+    /// Returns whether the bundle covers `tree` completely.
     pub fn has_tree(&self, tree: TreeId) -> bool {
         self.trees().any(|known| known == tree)
     }
@@ -290,11 +292,11 @@ fn open_entry(
     if *hashed.hasher.finalize().as_bytes() == entry.hash {
         Ok(())
     } else {
-        Err(damaged("another hash than the header says".to_owned()))
+        Err(damaged("its hash does not match the header".to_owned()))
     }
 }
 
-/// As much of a reader as an entry has.
+/// A reader limited to the packed bytes of one entry.
 struct Limited<'a, R> {
     left: u64,
     from: &'a mut R,
@@ -323,7 +325,7 @@ impl<R: BufRead> BufRead for Limited<'_, R> {
     }
 }
 
-/// Hashes what it hands on.
+/// A writer that hashes the bytes it passes on.
 struct Hashed<'a, W> {
     hasher: blake3::Hasher,
     to: &'a mut W,

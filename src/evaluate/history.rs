@@ -1,23 +1,23 @@
-//! Queries out of a repository's own history.
+//! Judged queries sampled from the history of a repository.
 
 use crate::git::{CommitInfo, ObjectError, ObjectReader};
 use crate::model::{CommitId, TreeId};
 
 use super::judgements::{Category, Judged, Relevant};
 
-/// Which commits make queries.
+/// Selects the commits that become queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryOptions {
-    /// How many queries at most, spread evenly over the commits that qualify.
+    /// The maximum number of queries, spread evenly over the commits that qualify.
     pub sample: usize,
-    /// How far back along first parents.
+    /// The maximum number of commits to walk along first parents.
     pub max_commits: usize,
-    /// Commits that change more files are about too much.
+    /// The maximum number of files a commit may change. Larger commits are too broad to serve as a query.
     pub max_files: usize,
 }
 
 impl Default for HistoryOptions {
-    /// 200 of the last 5,000 commits, at most 4 files each.
+    /// Samples 200 of the last 5,000 commits with at most 4 changed files each.
     fn default() -> Self {
         Self {
             sample: 200,
@@ -27,10 +27,11 @@ impl Default for HistoryOptions {
     }
 }
 
-/// Shorter subjects say too little.
+/// Subjects with fewer words are too vague.
 const MIN_SUBJECT_WORDS: usize = 4;
 
-/// Commits as judged queries: the subject asks, the files that the commit changed answer, and the parent's tree is searched.
+/// Turns commits into judged queries: the subject is the query, the files that the commit changed are the answer, and
+/// the tree of its parent is searched. Returns the parent, its tree and the query for each sampled commit.
 pub fn sample_history(
     reader: &mut ObjectReader,
     tip: CommitId,
@@ -40,7 +41,7 @@ pub fn sample_history(
     let mut next = Some(tip);
     for _ in 0..options.max_commits {
         let Some(id) = next else { break };
-        // A shallow clone ends here.
+        // The history of a shallow clone ends here.
         let Ok(info) = reader.commit(id) else { break };
         next = info.parents.first().copied();
         if let (Some(parent), [_]) = (next, info.parents.as_slice())
@@ -71,7 +72,7 @@ fn judge(
         return Ok(None);
     }
     let changes = reader.diff_trees(Some(before), info.tree)?;
-    // A file that the commit adds is not there to be found in its parent.
+    // A file that the commit adds cannot be found in the parent.
     let relevant: Vec<Relevant> = changes
         .iter()
         .filter(|change| change.old.is_some())

@@ -1,4 +1,4 @@
-//! Judged queries as files.
+//! Files of judged queries.
 
 use std::fmt;
 use std::fs;
@@ -7,45 +7,45 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-/// The queries about one repository.
+/// The judged queries about one repository.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Judgements {
-    /// `owner/name`
+    /// `owner/name`.
     pub repository: String,
-    /// The commit that the places are true of.
+    /// The commit at which the judged places are valid.
     pub commit: String,
-    /// The repository's main language.
+    /// The main language of the repository.
     pub language: String,
-    /// Only this folder is searched; `.` for all.
+    /// The directory to search, or `.` for the whole repository.
     pub root: String,
     /// The queries.
     pub queries: Vec<Judged>,
 }
 
-/// A query with its answers.
+/// A query with its relevant places.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Judged {
-    /// Unique; ends in a number.
+    /// A unique id that ends in a digit.
     pub id: String,
-    /// What kind of question it is.
+    /// The category of the query.
     pub category: Category,
-    /// As a person types it.
+    /// The query as a user would type it.
     pub query: String,
-    /// The places that answer it.
+    /// The places that answer the query.
     pub relevant: Vec<Relevant>,
 }
 
-/// What kind of question a query is.
+/// The category of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Category {
-    /// A behaviour in plain words.
+    /// Describes a behaviour in plain words.
     Semantic,
-    /// How parts fit, where a responsibility lies.
+    /// Asks how components interact or which component has a responsibility.
     Architecture,
-    /// A name.
+    /// Names a definition.
     Symbol,
     /// The subject of a commit.
     Commit,
@@ -62,51 +62,52 @@ impl fmt::Display for Category {
     }
 }
 
-/// A place that answers.
+/// A place that is relevant to a query.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Relevant {
-    /// From the root of the tree.
+    /// Path relative to the root of the tree.
     pub path: String,
     /// 1-based first line.
     pub start: u32,
     /// 1-based last line, inclusive.
     pub end: u32,
-    /// 2: answers it; 1: helps.
+    /// 2 if the place answers the query, 1 if it helps.
     pub grade: u32,
 }
 
 impl Judged {
-    /// Whether the number at the end of the id is odd: settings are tuned on the even ones and reported on these.
+    /// Returns whether the id ends in an odd digit. Settings are tuned on even queries, and results are reported on odd
+    /// ones.
     pub fn is_odd(&self) -> bool {
         self.id.bytes().last().is_some_and(|digit| digit % 2 == 1)
     }
 }
 
-/// Why there are no judgements.
+/// An error from reading judgement files.
 #[derive(Debug, thiserror::Error)]
 pub enum JudgementError {
-    /// A file or folder cannot be read.
+    /// A file or directory cannot be read.
     #[error("cannot read {}", .path.display())]
     Io {
-        /// Which.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         #[source]
         source: io::Error,
     },
-    /// A file is not of the format.
-    #[error("{} is not a file of judgements", .path.display())]
+    /// A file is not in the judgement format.
+    #[error("{} is not a judgement file", .path.display())]
     Format {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Where and why.
+        /// The parse error, with its position.
         #[source]
         source: serde_json::Error,
     },
 }
 
-/// Every `*.json` of a folder, by name.
+/// Reads every `*.json` file in `folder`, in path order.
 pub fn read_folder(folder: &Path) -> Result<Vec<Judgements>, JudgementError> {
     let io_error = |path: &Path, source| JudgementError::Io {
         path: path.to_owned(),

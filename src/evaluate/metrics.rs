@@ -1,16 +1,16 @@
-//! Measures of one answer.
+//! Quality measures of one ranked answer.
 
 use std::collections::{HashMap, HashSet};
 
 use super::judgements::Relevant;
 
-/// How many results count.
+/// Number of results that count.
 const DEPTH: usize = 10;
 
-/// One result as it is judged: a path with lines.
+/// One result: a path and a range of lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranked {
-    /// From the root of the tree.
+    /// Path relative to the root of the tree.
     pub path: String,
     /// 1-based first line.
     pub start: u32,
@@ -18,24 +18,26 @@ pub struct Ranked {
     pub end: u32,
 }
 
-/// How good one answer is; every measure is between 0 and 1.
+/// The quality of one answer. Every measure is between 0 and 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Measures {
-    /// NDCG@10, a result counting when its path is judged.
+    /// NDCG@10 by file: a result is relevant if its path is judged.
     pub ndcg_file: f64,
-    /// NDCG@10, a result counting when it overlaps a judged place.
+    /// NDCG@10 by line: a result is relevant if it overlaps a judged place.
     pub ndcg_lines: f64,
-    /// Share of the judged files among the first 1, 5 and 10 results.
+    /// Recall of judged files among the first 1, 5 and 10 results.
     pub recall_file: [f64; 3],
-    /// 1 / rank of the first result in a judged file.
+    /// 1 / rank of the first result in a judged file; 0 if none of the results that count is in one.
     pub mrr_file: f64,
 }
 
-/// Measures an answer, best result first.
+/// Measures `results`, which are best first.
 ///
-/// DCG@10 = Σ (2^grade − 1) / log2(rank + 1), divided by the best that the judged places allow. A place's rank is that of the
-/// first result that hits it; one result can hit several places and counts once, with the highest grade; results that hit nothing new gain nothing
-/// and take up a position. By lines a result hits a place when they overlap by at least a third of the shorter one.
+/// DCG@10 = Σ (2^grade − 1) / log2(rank + 1), divided by the DCG of the ideal order. A place has the rank of the first
+/// result that hits it. A result that hits several places counts once, with the highest grade. A result that hits no
+/// new place gains nothing but takes up a rank. By line, a result hits a place if they overlap by at least a third of
+/// the shorter one.
+///
 /// Source: Järvelin, Kekäläinen, "Cumulated gain-based evaluation of IR techniques", 2002, with exponential gain.
 pub fn measure(results: &[Ranked], relevant: &[Relevant]) -> Measures {
     let mut file_grades: HashMap<&str, u32> = HashMap::new();

@@ -1,7 +1,7 @@
-//! How good answers are: judged queries, measures, and how sure one can be of them.
+//! Ranking quality: judged queries, measures and confidence intervals.
 //!
-//! Judgements are files in the format of `docs/evaluation.md`, or commits: the subject is the query, what the commit changed the
-//! answer, and the parent is searched. Asks questions as anybody would and only looks at paths and lines.
+//! Judged queries come from files in the format of `docs/evaluation.md` or from commits: the subject is the query, the
+//! changed files are the answer, and the parent is searched. This module only sees the paths and lines of results.
 
 mod history;
 mod judgements;

@@ -1,21 +1,23 @@
-//! How sure a mean is.
+//! Confidence intervals of means.
 
-/// A mean with its 95 % interval.
+/// A mean with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interval {
     /// The mean.
     pub mean: f64,
-    /// 2.5 % of resampled means are below.
+    /// 2.5 % of the resampled means are below this.
     pub low: f64,
-    /// 2.5 % of resampled means are above.
+    /// 2.5 % of the resampled means are above this.
     pub high: f64,
 }
 
 const N_RESAMPLES: usize = 2000;
 
-/// The mean over groups of the means of their values, with a bootstrap interval over the values within groups.
+/// Returns the mean over groups of each group's mean, with a bootstrap interval that resamples values within groups.
 ///
-/// Groups are repositories, values queries; empty groups do not count. Deterministic: the resampling has a fixed seed.
+/// Groups are repositories and values are queries. Empty groups are ignored. The result is deterministic because the
+/// resampling has a fixed seed.
+///
 /// Source: Efron, Tibshirani, "An Introduction to the Bootstrap", 1993, percentile intervals (§13).
 pub fn bootstrap_mean(groups: &[Vec<f64>]) -> Interval {
     let groups: Vec<&Vec<f64>> = groups.iter().filter(|group| !group.is_empty()).collect();
@@ -45,7 +47,7 @@ pub fn bootstrap_mean(groups: &[Vec<f64>]) -> Interval {
     }
 }
 
-/// The mean difference `b − a` of values paired by place, with its interval.
+/// Returns the mean difference `b − a` of values paired by position, with its interval.
 pub fn paired_difference(a: &[Vec<f64>], b: &[Vec<f64>]) -> Interval {
     let differences: Vec<Vec<f64>> = a
         .iter()
@@ -55,7 +57,8 @@ pub fn paired_difference(a: &[Vec<f64>], b: &[Vec<f64>]) -> Interval {
     bootstrap_mean(&differences)
 }
 
-/// A small random generator. Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014.
+/// The SplitMix64 random number generator. Source: Steele, Lea, Flood, "Fast splittable pseudorandom number
+/// generators", 2014.
 struct SplitMix(u64);
 
 impl SplitMix {

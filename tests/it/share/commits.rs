@@ -468,14 +468,14 @@ const LYING_HEADERS: &[(&str, Change, &str)] = &[
     (
         "a batch too many",
         |raw| raw.header.commits.as_mut().unwrap().2.push(1),
-        "other entries",
+        "wrong entries",
     ),
     (
         "no batches",
         |raw| raw.header.commits.as_mut().unwrap().2.clear(),
-        "other entries",
+        "wrong entries",
     ),
-    ("no record of commits", |raw| raw.header.commits = None, "other entries"),
+    ("no record of commits", |raw| raw.header.commits = None, "wrong entries"),
     (
         "a huge batch",
         |raw| raw.header.commits.as_mut().unwrap().2[0] = u32::MAX,
@@ -484,7 +484,7 @@ const LYING_HEADERS: &[(&str, Change, &str)] = &[
     (
         "a batch of nothing",
         |raw| raw.header.commits.as_mut().unwrap().2[0] = 0,
-        "or none",
+        "an empty batch",
     ),
     (
         "very many tips",

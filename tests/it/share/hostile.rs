@@ -77,47 +77,47 @@ type Change = fn(&mut Raw);
 
 /// Headers that lie, with what is said about them. The hash of each is right.
 const LYING_HEADERS: &[(&str, Change, &str)] = &[
-    ("a path upwards", |raw| name(raw, "../canary/a"), "other entries"),
+    ("a path upwards", |raw| name(raw, "../canary/a"), "wrong entries"),
     (
         "a path upwards behind a name",
         |raw| name(raw, "records-0000/../../x"),
-        "other entries",
+        "wrong entries",
     ),
-    ("an absolute path", |raw| name(raw, "/etc/passwd"), "other entries"),
-    ("a drive letter", |raw| name(raw, "C:\\x"), "other entries"),
-    ("a backslash", |raw| name(raw, "..\\x"), "other entries"),
-    ("a NUL", |raw| name(raw, "records-0000\0"), "other entries"),
-    ("a device name", |raw| name(raw, "CON"), "other entries"),
-    ("a trailing dot", |raw| name(raw, "records-0000."), "other entries"),
-    ("a trailing space", |raw| name(raw, "records-0000 "), "other entries"),
-    ("upper case", |raw| name(raw, "RECORDS-0000"), "other entries"),
+    ("an absolute path", |raw| name(raw, "/etc/passwd"), "wrong entries"),
+    ("a drive letter", |raw| name(raw, "C:\\x"), "wrong entries"),
+    ("a backslash", |raw| name(raw, "..\\x"), "wrong entries"),
+    ("a NUL", |raw| name(raw, "records-0000\0"), "wrong entries"),
+    ("a device name", |raw| name(raw, "CON"), "wrong entries"),
+    ("a trailing dot", |raw| name(raw, "records-0000."), "wrong entries"),
+    ("a trailing space", |raw| name(raw, "records-0000 "), "wrong entries"),
+    ("upper case", |raw| name(raw, "RECORDS-0000"), "wrong entries"),
     (
         "letters that look alike",
         |raw| name(raw, "r\u{435}cords-0000"),
-        "other entries",
+        "wrong entries",
     ),
-    ("no name", |raw| name(raw, ""), "other entries"),
-    ("a long name", |raw| name(raw, &"a".repeat(100_000)), "other entries"),
-    ("a name of the sidecar", |raw| name(raw, "state"), "other entries"),
-    ("five digits", |raw| name(raw, "records-00000"), "other entries"),
+    ("no name", |raw| name(raw, ""), "wrong entries"),
+    ("a long name", |raw| name(raw, &"a".repeat(100_000)), "wrong entries"),
+    ("a name of the sidecar", |raw| name(raw, "state"), "wrong entries"),
+    ("five digits", |raw| name(raw, "records-00000"), "wrong entries"),
     (
         "a part that is not there",
         |raw| name(raw, "records-0001"),
-        "other entries",
+        "wrong entries",
     ),
-    ("a name twice", |raw| name(raw, "vectors-0000"), "other entries"),
-    ("another order", |raw| raw.header.entries.swap(0, 1), "other entries"),
+    ("a name twice", |raw| name(raw, "vectors-0000"), "wrong entries"),
+    ("another order", |raw| raw.header.entries.swap(0, 1), "wrong entries"),
     (
         "an entry too few",
         |raw| drop(raw.header.entries.pop()),
-        "other entries",
+        "wrong entries",
     ),
     (
         "an entry too many",
         |raw| raw.header.entries.push(raw.header.entries[0].clone()),
-        "other entries",
+        "wrong entries",
     ),
-    ("no parts", |raw| raw.header.parts.clear(), "other entries"),
+    ("no parts", |raw| raw.header.parts.clear(), "wrong entries"),
     (
         "very many parts",
         |raw| raw.header.parts = vec![(1, 1); 5000],
@@ -331,7 +331,7 @@ fn a_bundle_that_needs_more_than_there_is_room_for_is_refused_before_it_is_opene
     };
     let names = (0..4000).flat_map(|part| ["records", "vectors"].map(|stem| format!("{stem}-{part:04}")));
     raw.header.entries = names.map(entry).collect();
-    victim.refuses("two terabytes", &raw.to_bytes(), &[], "room");
+    victim.refuses("two terabytes", &raw.to_bytes(), &[], "are available");
 }
 
 #[test]

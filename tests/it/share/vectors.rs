@@ -213,17 +213,17 @@ fn vectors_that_do_not_fit_are_refused() {
     );
     assert_eq!(indexed(&other)["missing"], 0);
 
-    refuses("another order", &|raw| raw.header.entries.swap(2, 3), "other entries");
-    refuses("a file too many", &|raw| raw.header.added[0].1.push(1), "other entries");
+    refuses("another order", &|raw| raw.header.entries.swap(2, 3), "wrong entries");
+    refuses("a file too many", &|raw| raw.header.added[0].1.push(1), "wrong entries");
     refuses(
         "very many models",
         &|raw| raw.header.added = vec![([7; 16], vec![]); 50],
         "too many models",
     );
     refuses(
-        "blobs where there are none",
+        "blobs in a bundle of vectors",
         &|raw| raw.header.kind = 2,
-        "blobs where there are none",
+        "parts in a bundle without blobs",
     );
     refuses(
         "another model and nothing else",
