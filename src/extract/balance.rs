@@ -1,16 +1,16 @@
-//! Counts the brackets, comments and quotes that edits leave open, in any language.
+//! Counts the brackets, comments and quotes that edits leave open, independent of the language.
 
-/// A line that starts so is a comment, or its brackets are closed in it.
+/// Prefixes of lines that are comments, or whose brackets close on the same line.
 const COMMENTS: [&[u8]; 4] = [b"*", b"//", b"#", b"--"];
-/// Kinds of marks that are counted.
+/// Number of kinds of marks that are counted.
 const KINDS: usize = 8;
 
-/// How much more one text leaves open than another.
+/// The difference in open marks between two texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Balance([i32; KINDS]);
 
 impl Balance {
-    /// Adds what `new` opens and subtracts what `old` opened.
+    /// Adds the marks that `new` opens and subtracts those that `old` opens.
     pub(super) fn replace(&mut self, old: &[u8], new: &[u8]) {
         let (old, new) = (opened(old), opened(new));
         for (sum, (old, new)) in self.0.iter_mut().zip(old.into_iter().zip(new)) {
@@ -18,15 +18,15 @@ impl Balance {
         }
     }
 
-    /// Whether nothing more is left open.
+    /// Returns whether both texts leave the same marks open.
     pub(super) fn is_even(&self) -> bool {
         let (nested, quotes) = self.0.split_at(5);
         nested.iter().all(|n| *n == 0) && quotes.iter().all(|n| n % 2 == 0)
     }
 }
 
-/// Brackets and comments that are opened less those that are closed; and how many quotes there are. Brackets in comments and
-/// strings of one line do not count.
+/// Counts opened minus closed brackets and comments, and the number of quotes. Brackets in comments and in single-line
+/// strings do not count.
 fn opened(text: &[u8]) -> [i32; KINDS] {
     let mut opened = [0; KINDS];
     for line in text.split(|byte| *byte == b'\n') {
@@ -67,7 +67,7 @@ fn add_line(line: &[u8], opened: &mut [i32; KINDS]) {
             _ => {}
         }
     }
-    // `=begin` and `=end` of Ruby, `=pod` and `=cut` of Perl.
+    // `=begin` and `=end` in Ruby, `=pod` and `=cut` in Perl.
     match line {
         [b'=', rest @ ..] if rest.starts_with(b"end") || rest.starts_with(b"cut") => opened[4] -= 1,
         [b'=', first, ..] if first.is_ascii_lowercase() => opened[4] += 1,

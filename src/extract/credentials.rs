@@ -1,6 +1,6 @@
-//! Files that hold secrets, by their names.
+//! Recognises files that contain secrets by their names.
 
-/// Names of files.
+/// File names.
 const NAMES: &[&str] = &[
     ".env",
     ".envrc",
@@ -30,7 +30,7 @@ const NAMES: &[&str] = &[
     "master.key",
     ".terraformrc",
 ];
-/// Folder and name.
+/// Path suffixes: directory and file name.
 const BELOW: &[&str] = &[
     ".aws/credentials",
     ".aws/config",
@@ -42,7 +42,7 @@ const BELOW: &[&str] = &[
     ".config/gh/hosts.yml",
     ".m2/settings.xml",
 ];
-/// Endings of key files.
+/// Extensions of key files.
 const ENDINGS: &[&str] = &[
     ".pem",
     ".p12",
@@ -56,14 +56,14 @@ const ENDINGS: &[&str] = &[
     ".tfstate",
     ".ovpn",
 ];
-/// What stands behind the name of a copy.
+/// Suffixes of backup copies.
 const COPIES: &[&str] = &[
     "~", ".bak", ".backup", ".old", ".orig", ".save", ".swp", ".tmp", ".copy",
 ];
-/// What stands at the end of `.env.` files that are committed to be copied.
+/// Endings of `.env.` files that are templates without secrets.
 const SAMPLES: &[&str] = &["example", "sample", "template", "dist", "defaults", "schema", "md"];
 
-/// Whether a file holds secrets, by its path alone.
+/// Returns whether the file at `path` contains secrets, judging by the path alone.
 pub fn is_credential(path: &[u8]) -> bool {
     let path = String::from_utf8_lossy(path).to_ascii_lowercase();
     let mut path = path.as_str();

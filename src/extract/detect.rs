@@ -1,27 +1,30 @@
-//! Which language a blob is in, by its name and its first bytes.
+//! Detects the language of a blob from its name and first bytes.
 
 use super::lang::{self, Language};
 use crate::model::{Lang, RepoPath};
 
-/// How much of a blob is looked at.
+/// Number of bytes that are inspected.
 const HEAD_BYTES: usize = 16_384;
 
-/// What a path says where only the content can say more: a `.h` is C or C++. Never the language of an extraction.
+/// Placeholder for the language of a `.h` path, which only the content determines: C or C++. Never the language of an
+/// extraction.
 const HEADER: Lang = Lang(u16::MAX);
 
-/// The language of the blob `bytes` at `path`: by file name, then extension, then `#!` line; [`Lang::TEXT`] if none says.
+/// Returns the language of the blob `bytes` at `path`: by file name, then extension, then `#!` line; [`Lang::TEXT`] if
+/// none matches.
 ///
-/// A `.h` is C++ if it holds what C has not. Depends on the arguments alone.
+/// A `.h` file is C++ if it contains a construct that C lacks. Depends on the arguments alone.
 pub fn detect(path: &RepoPath, bytes: &[u8]) -> Lang {
     refine(lang_of_path(path), bytes)
 }
 
-/// Whether [`lang_of_path`] can say so of any path.
+/// Returns whether [`lang_of_path`] can return `lang`.
 pub fn is_lang_of_path(lang: Lang) -> bool {
     lang == Lang::TEXT || lang == HEADER || lang::languages().any(|language| language.lang == lang)
 }
 
-/// What the path alone says, for [`refine`]: with a blob's id it names an artifact before the blob was read.
+/// Returns the language by path alone, for [`refine`]. Together with a blob's id it identifies an artifact before the
+/// blob is read.
 pub fn lang_of_path(path: &RepoPath) -> Lang {
     let name = path.file_name();
     match by_file_name(name).or_else(|| by_extension(name)) {
@@ -31,7 +34,7 @@ pub fn lang_of_path(path: &RepoPath) -> Lang {
     }
 }
 
-/// The language of a blob at a path of which [`lang_of_path`] says `lang`.
+/// Returns the language of a blob for whose path [`lang_of_path`] returned `lang`.
 pub fn refine(lang: Lang, bytes: &[u8]) -> Lang {
     let head = &bytes[..bytes.len().min(HEAD_BYTES)];
     let named = |name| lang::by_name(name).unwrap_or(Lang::TEXT);
@@ -58,7 +61,8 @@ fn by_extension(name: &[u8]) -> Option<&'static Language> {
     })
 }
 
-/// `#!/usr/bin/env -S python3.12 -u` is Python: the last path component, options, version and `env` left out.
+/// Returns the language of a `#!` line: `#!/usr/bin/env -S python3.12 -u` is Python. Uses the last path component,
+/// without options, version and `env`.
 fn by_shebang(head: &[u8]) -> Option<&'static Language> {
     let line = head.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
     let line = String::from_utf8_lossy(line);
@@ -72,7 +76,7 @@ fn by_shebang(head: &[u8]) -> Option<&'static Language> {
     lang::languages().find(|language| language.interpreters.contains(&program))
 }
 
-/// Whether a header holds what only C++ knows, at the start of a line.
+/// Returns whether a line of a header starts with a construct that only C++ has.
 fn looks_like_cpp(head: &[u8]) -> bool {
     const STARTS: [&[u8]; 12] = [
         b"class ",
@@ -94,7 +98,7 @@ fn looks_like_cpp(head: &[u8]) -> bool {
     })
 }
 
-/// C++'s own headers have no extension: `#include <vector>`.
+/// Returns whether a line includes a header of the C++ standard library. These have no extension: `#include <vector>`.
 fn includes_std_header(line: &[u8]) -> bool {
     let Some(rest) = line.strip_prefix(b"#include <") else {
         return false;

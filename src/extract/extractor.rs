@@ -1,4 +1,4 @@
-//! Puts the stages together: parse, walk, chunk.
+//! Runs the stages of extraction: parse, walk, chunk.
 
 use std::collections::HashMap;
 
@@ -18,13 +18,13 @@ use super::types::Extraction;
 use super::walk::{self, Facts, Wanted};
 use crate::model::{ByteRange, Lang};
 
-/// Extracts `bytes` with a fresh [`Extractor`]; for many blobs keep one of those per thread.
+/// Extracts `bytes` with a new [`Extractor`]. To extract many blobs, keep one extractor per thread.
 pub fn extract(bytes: &[u8], lang: Lang, options: &Options) -> Extraction {
     Extractor::new(options.clone()).extract(bytes, lang)
 }
 
-/// Extracts blobs one after another. Holds a parser and the compiled rules of the languages seen so far, so make one per
-/// thread; it remembers nothing of a blob.
+/// Extracts blobs one after another. It owns a parser and the compiled rules of the languages seen so far, so use one
+/// per thread. It keeps no state between blobs.
 pub struct Extractor {
     options: Options,
     parser: Parser,
@@ -32,7 +32,7 @@ pub struct Extractor {
 }
 
 impl Extractor {
-    /// An extractor with these options.
+    /// Creates an extractor with these options.
     pub fn new(options: Options) -> Self {
         Self {
             options,
@@ -41,9 +41,9 @@ impl Extractor {
         }
     }
 
-    /// All that is known about `bytes` as a text in `lang`. Depends on nothing but the arguments and the options.
+    /// Extracts `bytes` as text in `lang`. The result depends only on the arguments and the options.
     ///
-    /// Never fails: what the grammar cannot read is cut by lines. Time and memory are linear in the length.
+    /// Never fails: text that the grammar cannot parse is cut by lines. Time and memory are linear in the length.
     pub fn extract(&mut self, bytes: &[u8], lang: Lang) -> Extraction {
         let lines = LineIndex::new(bytes);
         let mut layout = Layout::new(lines.count());
@@ -56,7 +56,7 @@ impl Extractor {
         extraction
     }
 
-    /// The definitions of a version of a file.
+    /// Returns the definitions of `bytes`, one version of a file.
     pub fn definitions(&mut self, bytes: &[u8], lang: Lang) -> FileDefinitions {
         let lines = LineIndex::new(bytes);
         let mut layout = Layout::new(lines.count());
@@ -79,8 +79,9 @@ impl Extractor {
         }
     }
 
-    /// The same as [`Self::definitions`] of `bytes`, in the language of another version of the file, `known` with its bytes
-    /// `old`, which differs by `edits`.
+    /// Returns the same definitions as [`Self::definitions`] for `bytes`, using those of another version to parse less.
+    /// `known` has the definitions of that version, `old` its bytes, and `edits` the differences. `bytes` is read in
+    /// the language of `known`.
     pub fn definitions_near(
         &mut self,
         known: &FileDefinitions,
@@ -116,7 +117,7 @@ impl Extractor {
         reduced.restore(facts.definitions, &facts.errors)
     }
 
-    /// Everything but the chunks; nothing if the text is to be cut by lines.
+    /// Returns everything but the chunks, or `None` if the text must be cut by lines.
     fn facts(
         &mut self,
         bytes: &[u8],
@@ -155,7 +156,7 @@ impl Extractor {
         Some(walk::walk(&tree, bytes, tables, layout, wanted))
     }
 
-    /// Reads the parts of a file that are in other languages. A part in a part is left alone.
+    /// Adds the facts of embedded parts in other languages. Parts nested in such parts are ignored.
     fn add_parts(
         &mut self,
         bytes: &[u8],

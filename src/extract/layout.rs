@@ -1,24 +1,26 @@
-//! How the lines of a blob lie: how deep, and which are comments. Tells the chunker where a cut hurts least.
+//! The layout of a blob's lines: their depth in the syntax tree and which of them are comments.
+//!
+//! The chunker uses it to choose where to cut.
 
 use tree_sitter::Point;
 
-/// What is known of each line.
+/// The depth of each line.
 pub(crate) struct Layout {
-    /// By 0-based line: depth of the outermost node that starts on it, [`Layout::INSIDE`] where none does.
+    /// By 0-based line: the depth of the outermost node that starts on it, or [`Layout::INSIDE`] if none does.
     lines: Vec<u16>,
-    /// The line after the last one that was seen.
+    /// The line after the last one that was recorded.
     next: usize,
-    /// Where the part that is seen starts, and how deep it lies.
+    /// The first line and the depth of the part that is being walked.
     first: usize,
     base: usize,
 }
 
 impl Layout {
-    /// The line lies inside a token (a string, a comment), or is blank.
+    /// The depth of a line that is blank or inside a token (a string, a comment).
     pub(crate) const INSIDE: u16 = 0x7fff;
     const COMMENT: u16 = 0x8000;
 
-    /// Nothing is known yet of `n_lines` lines.
+    /// Creates a layout of `n_lines` lines, all [`Layout::INSIDE`].
     pub(crate) fn new(n_lines: usize) -> Self {
         Self {
             lines: vec![Self::INSIDE; n_lines],
@@ -28,7 +30,7 @@ impl Layout {
         }
     }
 
-    /// Notes a node at `position`, `depth` levels deep. Nodes come in source order, outer before inner.
+    /// Records a node at `position`, `depth` levels deep. Nodes must come in source order, outer before inner.
     pub(crate) fn see(&mut self, position: Point, start: usize, depth: usize, src: &[u8]) {
         let row = position.row + self.first;
         if row < self.next || row >= self.lines.len() {
@@ -42,7 +44,7 @@ impl Layout {
         }
     }
 
-    /// Notes that the lines `first..=last` are a comment that starts its line.
+    /// Records that the lines `first..=last` are a comment that starts its line.
     pub(crate) fn mark_comment(&mut self, first: usize, last: usize) {
         let (first, end) = (first + self.first, (last + self.first + 1).min(self.lines.len()));
         if first < end {
@@ -52,22 +54,22 @@ impl Layout {
         }
     }
 
-    /// How deep line `line` starts; [`Layout::INSIDE`] if no node starts it.
+    /// Returns the depth at which line `line` starts, or [`Layout::INSIDE`] if no node starts on it.
     pub(crate) fn depth(&self, line: usize) -> u16 {
         self.lines[line] & !Self::COMMENT
     }
 
-    /// Whether line `line` is (part of) a comment.
+    /// Returns whether line `line` is part of a comment.
     pub(crate) fn is_comment(&self, line: usize) -> bool {
         self.lines[line] & Self::COMMENT != 0
     }
 
-    /// Sets the depth of a line that no grammar looked at.
+    /// Sets the depth of a line that no grammar parsed.
     pub(crate) fn set_depth(&mut self, line: usize, depth: usize) {
         self.lines[line] = depth.min(usize::from(Self::INSIDE) - 1) as u16;
     }
 
-    /// From now on lines and depths are those of a part that starts on line `first`, `base` levels deep.
+    /// Makes later lines and depths relative to a part that starts on line `first`, `base` levels deep.
     pub(crate) fn enter(&mut self, first: usize, base: usize) {
         (self.next, self.first, self.base) = (first, first, base);
     }

@@ -1,23 +1,23 @@
-//! Comments and attributes above a definition become part of it.
+//! Attaches the comments and attributes above a definition to it.
 
 use super::types::Definition;
 use crate::model::ByteRange;
 
-/// A comment or attribute that may belong to the definition after it.
+/// A comment or attribute that may belong to the definition below it.
 pub(crate) struct LeadPiece {
     pub(crate) range: ByteRange,
-    /// The documentation in it, if it is any.
+    /// The documentation it contains, if any.
     pub(crate) doc: Option<ByteRange>,
 }
 
-/// Moves the start of each definition to the first of the `pieces` that stand directly above it, one below the other
-/// without a blank line, and notes its doc. Both lists are in source order.
+/// Moves the start of each definition up to the first of the `pieces` directly above it and sets its doc. Pieces must
+/// follow each other without a blank line. Both lists are in source order.
 ///
-/// Works on positions, not on the tree: grammars put comments in surprising places (the one above a Python method ends up
-/// in the method before).
+/// Works on positions instead of the tree, because grammars place comments inconsistently: the one above a Python
+/// method is a child of the previous method.
 pub(crate) fn attach(definitions: &mut [Definition], pieces: &[LeadPiece], src: &[u8]) {
     let mut n_before = 0;
-    // Several names of one statement start together: their lead is looked for once.
+    // Several names of one statement have the same start, so their lead is computed once.
     let mut last = (u32::MAX, 0);
     for i in 0..definitions.len() {
         let start = definitions[i].range.start;
@@ -38,7 +38,8 @@ pub(crate) fn attach(definitions: &mut [Definition], pieces: &[LeadPiece], src: 
     }
 }
 
-/// Index of the first piece of the run that ends directly above `start`; the number of pieces if there is no run.
+/// Returns the index of the first piece of the run that ends directly above `start`, or the number of pieces if there
+/// is no run.
 fn first_adjacent(pieces: &[LeadPiece], start: u32, src: &[u8]) -> usize {
     let mut first = pieces.len();
     let mut below = start;
@@ -49,7 +50,7 @@ fn first_adjacent(pieces: &[LeadPiece], start: u32, src: &[u8]) -> usize {
     first
 }
 
-/// Whether only white space without a blank line lies between.
+/// Returns whether only white space without a blank line separates `end` and `start`.
 fn is_adjacent(src: &[u8], end: u32, start: u32) -> bool {
     if end > start {
         return false;
@@ -62,14 +63,14 @@ fn is_adjacent(src: &[u8], end: u32, start: u32) -> bool {
     })
 }
 
-/// The first run of documentation in a lead.
+/// Returns the first run of documentation in a lead.
 fn doc_in(lead: &[LeadPiece]) -> Option<ByteRange> {
     let docs = lead.iter().skip_while(|piece| piece.doc.is_none());
     docs.map_while(|piece| piece.doc)
         .reduce(|first, next| ByteRange::new(first.start, next.end))
 }
 
-/// A comment may lie inside the definition before, as the grammar sees it: that one ends above.
+/// Shortens a preceding definition that, according to the grammar, contains the comment above definition `i`.
 fn clamp_sibling_before(definitions: &mut [Definition], i: usize, src: &[u8]) {
     let start = definitions[i].range.start;
     let container = definitions[i].container;
@@ -86,7 +87,7 @@ fn clamp_sibling_before(definitions: &mut [Definition], i: usize, src: &[u8]) {
     }
 }
 
-/// Whether nothing but white space stands before `at` on its line.
+/// Returns whether only white space precedes `at` on its line.
 pub(crate) fn starts_line(src: &[u8], at: u32) -> bool {
     let before = src[..at as usize].iter().rev();
     before.take_while(|&&byte| byte != b'\n').all(u8::is_ascii_whitespace)

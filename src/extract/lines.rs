@@ -1,18 +1,18 @@
-//! Where lines start.
+//! Maps byte offsets to lines and back.
 
 use memchr::memchr_iter;
 
 use crate::model::ByteRange;
 
-/// The line starts of one blob, for turning offsets into lines and back. Lines are 0-based here.
+/// The line starts of one blob. Lines are 0-based.
 #[derive(Debug)]
 pub(crate) struct LineIndex {
-    /// `starts[i]` is the first byte of line `i`; one more entry, the blob's length, ends the last line.
+    /// `starts[i]` is the first byte of line `i`. A final entry, the length of the blob, ends the last line.
     starts: Vec<u32>,
 }
 
 impl LineIndex {
-    /// Finds the lines of `bytes`; a last line without a newline counts, the nothing after a last newline does not.
+    /// Finds the lines of `bytes`. A last line without a newline counts; the empty text after a final newline does not.
     pub(crate) fn new(bytes: &[u8]) -> Self {
         let mut starts = Vec::with_capacity(bytes.len() / 24 + 2);
         starts.push(0);
@@ -24,22 +24,22 @@ impl LineIndex {
         Self { starts }
     }
 
-    /// How many lines there are.
+    /// Returns the number of lines.
     pub(crate) fn count(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// The first byte of line `line`; the length of the blob for the line after the last.
+    /// Returns the first byte of line `line`, or the length of the blob for the line after the last.
     pub(crate) fn start(&self, line: usize) -> u32 {
         self.starts[line]
     }
 
-    /// The bytes of the lines `first..end`, newlines included.
+    /// Returns the bytes of the lines `first..end`, newlines included.
     pub(crate) fn range(&self, first: usize, end: usize) -> ByteRange {
         ByteRange::new(self.starts[first], self.starts[end])
     }
 
-    /// The line that holds the byte at `offset`; the last line for offsets at or past the end.
+    /// Returns the line that contains the byte at `offset`, or the last line for offsets at or past the end.
     pub(crate) fn line_of(&self, offset: u32) -> usize {
         let after = self.starts.partition_point(|&start| start <= offset);
         after.saturating_sub(1).min(self.count().saturating_sub(1))

@@ -1,11 +1,12 @@
-//! What one blob says: chunks, definitions, references, imports, headings.
+//! Extracts chunks, definitions, references, imports and headings from one blob.
 //!
-//! Pure: (bytes, language, options) → [`Extraction`]. Knows no git, no files, no clock, no network; the same input gives
-//! the same output, and a broken file gives what can be had. Start at [`Extractor`].
+//! Extraction is a pure function of bytes, language and options: the same input gives the same [`Extraction`]. This
+//! module knows nothing of git, files, the clock or the network. A file with syntax errors gives a partial result.
+//! Start reading at [`Extractor`].
 //!
-//! The stages, in order: `detect` (which language), `parse` (syntax tree), `walk` (definitions, references and imports in
-//! one pass, by the rules in `lang`), `chunk` (pieces that are found as one). `content` says beforehand whether a blob is
-//! text that is worth it.
+//! The stages are, in order: `detect` (the language), `parse` (the syntax tree), `walk` (definitions, references and
+//! imports in one pass, by the rules in `lang`) and `chunk` (the units of search). Before that, `content` decides
+//! whether a blob is text worth indexing.
 
 mod balance;
 mod chunk;

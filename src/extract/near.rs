@@ -1,11 +1,11 @@
-//! Finds the definitions of one version of a file with the help of another: only the text near their differences is parsed.
+//! Finds the definitions of one version of a file using those of another: only the text near the differences is parsed.
 //!
-//! Definitions that lie apart from every difference are cut out of the text, whole lines at a time, with what stands between
-//! them. The rest is parsed, and what was cut out is put back. Where the rest does not read as it did with them (it has
-//! other syntax errors, or something else would enclose what is put back), less is cut out, and in the end nothing.
+//! Definitions that are not near a difference are cut out of the text, in whole lines and together with the text
+//! between them. The rest is parsed, and the definitions that were cut out are put back. If the rest parses differently
+//! than it did with them (other syntax errors, or another enclosing definition), less is cut out, and finally nothing.
 //!
-//! No parser proves that the result is that of the whole text: a difference can change how far-off text reads in ways that
-//! brackets, comments and quotes do not show. Tests and `tests/bench/versions.rs` compare the two.
+//! The result is not guaranteed to equal that of parsing the whole text: a difference can change how distant text
+//! parses without affecting brackets, comments and quotes. Tests and `tests/bench/versions.rs` compare the two.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,72 +14,72 @@ use super::balance::Balance;
 use super::types::Definition;
 use crate::model::{ByteRange, Lang};
 
-/// With more syntax errors a text is parsed as a whole.
+/// A text with more syntax errors is parsed as a whole.
 const MAX_ERRORS: usize = 256;
-/// An edit that is farther away than so many bytes is not near, however long the lines.
+/// Text more than this many bytes away from an edit is not near it, regardless of line length.
 const MAX_NEAR: usize = 2_000;
 
 /// The definitions of one version of a file.
 #[derive(Debug, Default)]
 pub struct FileDefinitions {
-    /// In source order, outer before inner.
+    /// Definitions in source order, outer before inner.
     pub definitions: Vec<Definition>,
-    /// For each definition its index in the version that helped to find it, if its text is the same there.
+    /// For each definition, its index in the version that it was copied from, if its text is the same there.
     pub carried: Vec<Option<u32>>,
-    /// The language that it was read in.
+    /// The language in which the file was read.
     pub lang: Lang,
     pub(super) errors: Option<Vec<ByteRange>>,
 }
 
 impl FileDefinitions {
-    /// The syntax errors and missing nodes, if one grammar read all of the text.
+    /// Returns the syntax errors and missing nodes, or `None` unless a single grammar parsed the whole text.
     pub fn errors(&self) -> Option<&[ByteRange]> {
         self.errors.as_deref()
     }
 }
 
-/// Whole lines of one version that differ from those of another.
+/// A range of whole lines that differs between two versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// Bytes of the version that is known.
+    /// Bytes of the known version.
     pub old: Range<usize>,
-    /// Bytes of the version to read.
+    /// Bytes of the version to parse.
     pub new: Range<usize>,
 }
 
-/// How much is cut out.
+/// Selects the text that is cut out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cut {
-    /// Definitions with what stands between them.
+    /// Runs of definitions, with the text between them.
     Runs,
-    /// Definitions that no syntax error is near.
+    /// Single definitions, except those near a syntax error.
     Definitions,
 }
 
-/// Definitions that are cut out, one after the other in one container, with all that they enclose.
+/// A run of definitions in one container that is cut out, with everything nested in them.
 struct Piece {
     /// Indices of the known definitions.
     definitions: Range<usize>,
     /// Their lines in the known version.
     lines: Range<usize>,
-    /// Where these start in the version to read.
+    /// Start of these lines in the version to parse.
     start: usize,
 }
 
-/// A version without the definitions that are known.
+/// The version to parse, without the definitions that were cut out.
 pub(super) struct Reduced<'k> {
     known: &'k FileDefinitions,
     old: &'k [u8],
     edits: &'k [Edit],
     pieces: Vec<Piece>,
-    /// What is left.
+    /// The remaining text.
     pub(super) text: Vec<u8>,
-    /// Where each run of text starts here and in the version to read, ascending.
+    /// For each run of remaining text, its start here and in the version to parse, ascending.
     runs: Vec<(usize, usize)>,
 }
 
 impl<'k> Reduced<'k> {
-    /// `None` if it is not worth it.
+    /// Removes the definitions that `cut` selects. Returns `None` if too little would be removed to be worthwhile.
     pub(super) fn new(
         known: &'k FileDefinitions,
         old: &'k [u8],
@@ -115,7 +115,8 @@ impl<'k> Reduced<'k> {
         Some(reduced)
     }
 
-    /// Puts what was cut out back among the definitions of the rest; `None` if the rest does not read as it did with them.
+    /// Puts the definitions that were cut out back among `rest`, those of the remaining text. Returns `None` if the
+    /// remaining text parsed differently than it did with them.
     pub(super) fn restore(self, rest: Vec<Definition>, errors: &[ByteRange]) -> Option<FileDefinitions> {
         let known = self.known;
         let errors = self.errors(errors)?;
@@ -142,7 +143,8 @@ impl<'k> Reduced<'k> {
         Some(merge.found)
     }
 
-    /// The syntax errors of the whole; `None` unless those of the rest are the known ones that were not cut out.
+    /// Returns the syntax errors of the whole text, or `None` unless the errors of the remaining text equal the known
+    /// ones that were not cut out.
     fn errors(&self, rest: &[ByteRange]) -> Option<Vec<ByteRange>> {
         let mut found: Vec<ByteRange> = rest.iter().map(|error| self.moved_range(*error)).collect();
         found.sort_unstable();
@@ -169,13 +171,14 @@ impl<'k> Reduced<'k> {
         Some(found)
     }
 
-    /// Where a place of the known version is now; `None` if an edit is there.
+    /// Maps an offset of the known version to the version to parse. Returns `None` if an edit touches it.
     fn unedited(&self, at: u32) -> Option<u32> {
         let at = at as usize;
         (!touches(self.edits, &(at..at))).then(|| place_after(self.edits, at) as u32)
     }
 
-    /// Whether the definitions that were not cut out start and end where they did, but for those that edits are near.
+    /// Returns whether the definitions that were not cut out still start and end at the same places, ignoring those
+    /// near an edit.
     fn agrees(&self, rest: &[Definition]) -> bool {
         let ends: HashMap<(u32, &str), u32> = rest
             .iter()
@@ -223,19 +226,19 @@ impl<'k> Reduced<'k> {
     }
 }
 
-/// Puts pieces and the definitions of the rest together in source order.
+/// Merges pieces and the definitions of the remaining text in source order.
 struct Merge<'r> {
     rest: &'r [Definition],
     n_taken: usize,
-    /// Where each taken definition of the rest is in `found`.
+    /// The index in `found` of each definition taken from `rest`.
     places: Vec<u32>,
-    /// Those that enclose the place that is reached, by their index in `rest`.
+    /// Indices in `rest` of the definitions that enclose the current position.
     open: Vec<usize>,
     found: FileDefinitions,
 }
 
 impl Merge<'_> {
-    /// Takes what starts before `end`.
+    /// Takes the definitions of `rest` that start before `end`.
     fn take_rest(&mut self, end: u32) {
         while let Some(one) = self.rest.get(self.n_taken).filter(|one| one.range.start < end) {
             self.close_before(one.range.start);
@@ -258,7 +261,7 @@ impl Merge<'_> {
         }
     }
 
-    /// Puts a piece back; `None` if something else encloses it than before.
+    /// Puts a piece back. Returns `None` if it would have another container than before.
     fn put_back(&mut self, piece: &Piece, known: &[Definition]) -> Option<()> {
         let was_in = known[piece.definitions.start].container;
         let outer = self.open.last().copied();
@@ -284,13 +287,13 @@ impl Merge<'_> {
     }
 }
 
-/// A range after what is at `from` moved to `to`.
+/// Returns `range` after text at `from` has moved to `to`.
 fn shifted(range: ByteRange, from: usize, to: usize) -> ByteRange {
     let moved = |at: u32| (at as usize - from + to) as u32;
     ByteRange::new(moved(range.start), moved(range.end))
 }
 
-/// The definitions of `old` to cut out.
+/// Selects the definitions of `old` to cut out.
 fn pieces(
     known: &FileDefinitions,
     errors: &[ByteRange],
@@ -309,7 +312,7 @@ fn pieces(
     let mut at = 0;
     while let Some(definition) = definitions.get(at) {
         let range = definition.range;
-        // The first and the last of a container hold it open and bound it.
+        // The first and the last definition of a container are kept: they keep it non-empty and delimit it.
         let is_inside = !is_last[at] && definition.container.is_none_or(|outer| outer as usize + 1 != at);
         let lines = own_lines(old, range).filter(|lines| is_inside && !touches(edits, lines));
         let lines = lines.filter(|lines| {
@@ -341,7 +344,8 @@ fn pieces(
     pieces
 }
 
-/// For each number of edits from the first, whether these leave nothing else open.
+/// Returns, for each n from 0 to the number of edits, whether the first n edits leave no bracket, comment or quote
+/// open.
 pub fn closed_after(old: &[u8], new: &[u8], edits: &[Edit]) -> Vec<bool> {
     let mut balance = Balance::default();
     let mut closed = vec![true];
@@ -354,7 +358,7 @@ pub fn closed_after(old: &[u8], new: &[u8], edits: &[Edit]) -> Vec<bool> {
     closed
 }
 
-/// Neighbours in one container as one piece, with the lines between them if these are the same.
+/// Joins adjacent pieces of one container, with the lines between them if these are unchanged.
 fn joined(pieces: Vec<Piece>, definitions: &[Definition], old: &[u8], edits: &[Edit]) -> Vec<Piece> {
     let mut joined: Vec<Piece> = Vec::with_capacity(pieces.len());
     for piece in pieces {
@@ -374,13 +378,13 @@ fn joined(pieces: Vec<Piece>, definitions: &[Definition], old: &[u8], edits: &[E
     joined
 }
 
-/// How far in a piece starts.
+/// Returns the indentation of a piece in bytes.
 fn indentation(old: &[u8], piece: &Piece) -> usize {
     let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
     old[piece.lines.clone()].iter().take_while(is_blank).count()
 }
 
-/// Whether a line begins, divides or ends what a preprocessor may leave out: the other end is elsewhere.
+/// Returns whether a line starts, divides or ends a preprocessor conditional, whose other end may be outside `text`.
 fn has_condition(text: &[u8]) -> bool {
     let is_condition = |at: usize| {
         let line = text[at + 1..].trim_ascii_start();
@@ -389,7 +393,7 @@ fn has_condition(text: &[u8]) -> bool {
     memchr::memchr_iter(b'#', text).any(is_condition)
 }
 
-/// Whether each definition is the last of its container.
+/// Returns for each definition whether it is the last one in its container.
 fn last_children(definitions: &[Definition]) -> Vec<bool> {
     let mut is_last = vec![false; definitions.len()];
     let mut has_later = vec![false; definitions.len()];
@@ -401,7 +405,7 @@ fn last_children(definitions: &[Definition]) -> Vec<bool> {
     is_last
 }
 
-/// The lines of a definition, if it shares them with nothing else.
+/// Returns the lines of a definition, or `None` if it shares a line with something else.
 fn own_lines(old: &[u8], range: ByteRange) -> Option<Range<usize>> {
     let range = range.as_usize();
     let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\r');
@@ -413,7 +417,7 @@ fn own_lines(old: &[u8], range: ByteRange) -> Option<Range<usize>> {
     (starts_line && ends_line).then(|| start..(end + 1).min(old.len()))
 }
 
-/// Some lines with those around them as far as the next that are not blank, within [`MAX_NEAR`].
+/// Extends `lines` to the next non-blank line above and below, at most [`MAX_NEAR`] bytes in each direction.
 fn neighbourhood(old: &[u8], lines: &Range<usize>) -> Range<usize> {
     let above = &old[lines.start.saturating_sub(MAX_NEAR)..lines.start.min(old.len())];
     let text = above.trim_ascii_end();
@@ -429,13 +433,13 @@ fn meets(one: &Range<usize>, other: &Range<usize>) -> bool {
     one.start <= other.end && other.start <= one.end
 }
 
-/// Whether an edit meets a range of the known version.
+/// Returns whether an edit overlaps or touches `near`, a range of the known version.
 pub fn touches(edits: &[Edit], near: &Range<usize>) -> bool {
     let first = edits.partition_point(|edit| edit.old.end < near.start);
     edits.get(first).is_some_and(|edit| edit.old.start <= near.end)
 }
 
-/// Where a place of the old version that no edit touches is in the new one.
+/// Maps an offset of the old version that no edit touches to the new version.
 pub fn place_after(edits: &[Edit], at: usize) -> usize {
     let n_before = edits.partition_point(|edit| edit.old.end <= at);
     match n_before.checked_sub(1).map(|last| &edits[last]) {

@@ -1,24 +1,26 @@
-//! What can be set, and the number that stands for everything else.
+//! Extraction options, and the version of everything else that affects an extraction.
 
-/// Raise it whenever the same bytes, language and [`Options`] may give another [`super::Extraction`]: a new grammar
-/// version, a changed rule, another cut. Artifacts made under another number are not used.
+/// The version of the extraction rules. Increase it whenever the same bytes, language and [`Options`] may give another
+/// [`super::Extraction`]: a new grammar version, a changed rule, different chunk boundaries. Artifacts with another
+/// version are not used.
 pub const RECIPE_VERSION: u32 = 2;
 
-/// How blobs are cut. Part of the recipe: other options make other artifacts.
+/// Sizes that control chunking. They are part of the recipe: other options give other artifacts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// About how large a chunk is where the text leaves a choice.
+    /// The preferred size of a chunk in bytes.
     pub target_bytes: u32,
-    /// Neighbours below this are merged.
+    /// Size in bytes below which neighbouring items are merged.
     pub small_bytes: u32,
-    /// Larger items are split. Longer than this is only a line that cannot be cut.
+    /// Size in bytes above which an item is split. Only a window with its overlap or a single long line may exceed it,
+    /// by at most `small_bytes`.
     pub max_bytes: u32,
-    /// How many lines a window of a file without structure shares with the one before it.
+    /// Number of lines that a window of an unstructured file shares with the previous window.
     pub overlap_lines: u32,
 }
 
 impl Default for Options {
-    /// 1,000 bytes, 300, 2,000 and 2 lines.
+    /// Returns 1,000, 300 and 2,000 bytes and 2 lines, in the order of the fields.
     fn default() -> Self {
         Self {
             target_bytes: 1_000,

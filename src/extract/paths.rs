@@ -1,4 +1,4 @@
-//! What a path alone says: lock files and code that is not the repository's own.
+//! Classifies paths: lock files and vendored code.
 
 use crate::model::RepoPath;
 
@@ -49,12 +49,12 @@ const VENDORED_FOLDERS: [&str; 14] = [
     "_vendor",
 ];
 
-/// Whether the file's name is that of a package manager's lock file.
+/// Returns whether the file name is that of a package manager's lock file.
 pub fn is_lock_file(path: &RepoPath) -> bool {
     LOCK_FILES.iter().any(|name| name.as_bytes() == path.file_name())
 }
 
-/// Whether one of the folders above the file is a customary place for other people's code.
+/// Returns whether an ancestor directory conventionally contains third-party code.
 pub fn is_vendored(path: &RepoPath) -> bool {
     let bytes = path.as_bytes();
     let folders = &bytes[..bytes.len() - path.file_name().len()];

@@ -1,7 +1,7 @@
-//! The form in which a language says what its syntax nodes mean.
+//! Rules that map the node kinds of a grammar to their meaning.
 //!
-//! A language file lists [`Rule`]s: node kinds by name, and the [`Role`] they play. [`Tables::compile`] turns the names
-//! into the grammar's numbers once; the walk then looks a node up by its kind id.
+//! A language file lists [`Rule`]s: node kinds by name, and their [`Role`]. [`Tables::compile`] resolves the names to
+//! the grammar's ids once; the walk then looks up each node by its kind id.
 
 use std::collections::HashMap;
 
@@ -11,24 +11,24 @@ use super::types::{DefinitionKind, Import, ReferenceKind};
 use super::walk::Cx;
 use crate::model::ByteRange;
 
-/// How a language with a grammar is read.
+/// A grammar and the rules for reading its trees.
 pub(crate) struct Grammar {
-    /// The parser's tables.
+    /// The tables of the parser.
     pub(crate) language: fn() -> tree_sitter::Language,
-    /// What its node kinds mean; a kind may play several roles. Several lists, because languages share some.
+    /// The rules. A kind may have several roles. They are several lists because languages share some of them.
     pub(crate) rules: &'static [&'static [Rule]],
-    /// Whether a callable definition is a test case.
+    /// Returns whether a callable definition is a test case.
     pub(crate) is_test: fn(&TestProbe<'_>) -> bool,
-    /// Starts of comments that belong to what encloses them, not to what follows (`//!`).
+    /// Prefixes of comments that belong to the enclosing definition instead of the following one (`//!`).
     pub(crate) inner_docs: &'static [&'static str],
-    /// Whether a text would make the grammar's C scanner abort the program.
+    /// Returns whether a text would make the grammar's C scanner abort the process.
     pub(crate) is_too_much: fn(&[u8]) -> bool,
-    /// Hands parts of a file to other languages (`<script>` in HTML).
+    /// Finds parts of a file in other languages (`<script>` in HTML).
     pub(crate) embedded: Option<EmbeddedFn>,
 }
 
 impl Grammar {
-    /// A grammar with `rules` and nothing unusual.
+    /// Creates a grammar with `rules` and defaults for everything else.
     pub(crate) const fn new(language: fn() -> tree_sitter::Language, rules: &'static [&'static [Rule]]) -> Self {
         Self {
             language,
@@ -40,25 +40,25 @@ impl Grammar {
         }
     }
 
-    /// The same, left unparsed where `is_too_much` says so.
+    /// Leaves texts unparsed for which `is_too_much` returns true.
     pub(crate) const fn unless(mut self, is_too_much: fn(&[u8]) -> bool) -> Self {
         self.is_too_much = is_too_much;
         self
     }
 
-    /// The same, with tests told apart by `is_test`.
+    /// Recognises tests with `is_test`.
     pub(crate) const fn tests(mut self, is_test: fn(&TestProbe<'_>) -> bool) -> Self {
         self.is_test = is_test;
         self
     }
 
-    /// The same, with comments that start like one of `starts` left where they are.
+    /// Does not attach comments that start with one of `starts` to the following definition.
     pub(crate) const fn inner_docs(mut self, starts: &'static [&'static str]) -> Self {
         self.inner_docs = starts;
         self
     }
 
-    /// The same, with parts in other languages.
+    /// Reads parts in other languages, found by `embedded`.
     pub(crate) const fn embeds(mut self, embedded: EmbeddedFn) -> Self {
         self.embedded = Some(embedded);
         self
@@ -73,23 +73,23 @@ fn never_a_test(_: &TestProbe<'_>) -> bool {
     false
 }
 
-/// Finds the part of `node` that is written in another language, with that language's name.
+/// Finds the part of `node` that is in another language, with the name of that language.
 pub(crate) type EmbeddedFn = for<'t> fn(&Cx<'_, 't>, Node<'t>) -> Option<(ByteRange, &'static str)>;
 
-/// What is known of a callable when it is asked whether it is a test.
+/// The properties of a callable that decide whether it is a test.
 pub(crate) struct TestProbe<'a> {
-    /// Its bare name.
+    /// The bare name.
     pub(crate) name: &'a str,
-    /// Its attributes, annotations or decorators as written; may hold comments.
+    /// The attributes, annotations or decorators as written; may include comments.
     pub(crate) attributes: &'a str,
-    /// From its first token to its body.
+    /// From the first token to the body.
     pub(crate) signature: &'a str,
-    /// The name of the definition around it; empty at file level.
+    /// The name of the enclosing definition; empty at file level.
     pub(crate) container: &'a str,
 }
 
 impl TestProbe<'_> {
-    /// Whether one of the attributes has `name` as its last path segment: `#[tokio::test]`, `@org.junit.Test`.
+    /// Returns whether one of the attributes has `name` as its last path segment: `#[tokio::test]`, `@org.junit.Test`.
     pub(crate) fn has_attribute(&self, name: &str) -> bool {
         self.attributes.match_indices(name).any(|(at, _)| {
             let before = self.attributes[..at].chars().next_back();
@@ -99,21 +99,21 @@ impl TestProbe<'_> {
     }
 }
 
-/// Some node kinds and the role they play.
+/// A set of node kinds and their role.
 pub(crate) struct Rule {
     pub(crate) kinds: &'static [&'static str],
     pub(crate) role: Role,
 }
 
-/// What a node means.
+/// The meaning of a node.
 pub(crate) enum Role {
-    /// It defines something.
+    /// A definition.
     Define(Define),
-    /// It stands around one definition and belongs to it: `export`, decorators, `template <…>`.
+    /// Wraps one definition and belongs to it: `export`, decorators, `template <…>`.
     Wrap(SignatureFrom),
-    /// A comment; directly above a definition it is its doc.
+    /// A comment. Directly above a definition it is its doc comment.
     Comment,
-    /// It stands before a definition and belongs to it.
+    /// A node that may precede a definition and belong to it.
     Lead(LeadFn),
     /// An annotation inside a definition, before its first token.
     Annotation,
@@ -121,122 +121,124 @@ pub(crate) enum Role {
     Modifiers,
     /// A call.
     Call(Callee),
-    /// It brings in another module.
+    /// An import of another module.
     Import(ImportFn),
-    /// A leaf that names something.
+    /// A leaf that is a name.
     Leaf(Leaf),
     /// A qualified name.
     Path(Path),
-    /// Names in it are meant in this way.
+    /// Sets the reference kind of the names inside.
     Zone(Zone),
-    /// Names in this field of it are meant in this way.
+    /// Sets the reference kind of the names in this field.
     FieldZone(&'static str, Zone),
-    /// A callee in it is what stands in this field (`f` of `f::<T>`); the first named child if the name is empty.
+    /// Contains the actual callee in this field (`f` of `f::<T>`), or in its first named child if the field name is
+    /// empty.
     Through(&'static str),
-    /// Nothing in it is of interest.
+    /// Nothing inside is visited.
     Opaque,
-    /// It mentions names in an irregular way.
+    /// Mentions names in an irregular way.
     Mention(MentionFn),
-    /// It may be written in another language.
+    /// May be in another language.
     Embedded,
 }
 
-/// Whether a node stands before a definition and belongs to it.
+/// Classifies a node that may precede a definition and belong to it.
 pub(crate) type LeadFn = for<'t> fn(&Cx<'_, 't>, Node<'t>) -> Option<Lead>;
-/// Adds what `node` imports; false if it is no import after all.
+/// Adds the imports of `node`. Returns false if it is not an import.
 pub(crate) type ImportFn = for<'t> fn(&Cx<'_, 't>, Node<'t>, &mut Vec<Import>) -> bool;
-/// Adds what `node` mentions.
+/// Adds the names that `node` mentions.
 pub(crate) type MentionFn = for<'t> fn(&Cx<'_, 't>, Node<'t>, &mut Vec<Mention>);
 /// Adds the names that `node` defines.
 pub(crate) type NamesFn = for<'t> fn(&Cx<'_, 't>, Node<'t>, &mut Vec<Named>);
 /// Finds a part of `node`.
 pub(crate) type PartFn = for<'t> fn(&Cx<'_, 't>, Node<'t>) -> Option<ByteRange>;
 
-/// What stands before a definition.
+/// The meaning of a node that precedes a definition and belongs to it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lead {
-    /// Its documentation, in this range.
+    /// Documentation, in this range.
     Doc(ByteRange),
     /// An attribute.
     Attribute,
 }
 
-/// Where the signature of a wrapped definition starts.
+/// The start of the signature of a wrapped definition.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SignatureFrom {
     /// At the wrapper (`export function f`).
     Wrapper,
-    /// At the definition (decorators stand before it).
+    /// At the definition (decorators precede it).
     Definition,
 }
 
-/// What a leaf means outside every zone.
+/// The meaning of a leaf outside every zone.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leaf {
     /// A type.
     Type,
-    /// A variable or constant: of interest where it is capitalised.
+    /// A variable or constant. Kept only if it is capitalised.
     Name,
-    /// A part of a path; the same.
+    /// A segment of a path. Kept only if it is capitalised.
     Segment,
-    /// A whole path in one leaf, its segments parted by dots.
+    /// A whole path in one leaf, with its segments separated by dots.
     Dotted,
 }
 
-/// How names in a part of the tree are meant.
+/// The reference kind of names in a part of the tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Zone {
-    /// As ever.
+    /// The kind that the leaf has by default.
     Plain,
-    /// In this way.
+    /// This kind.
     As(ReferenceKind),
-    /// In this way, unless what is around it says otherwise.
+    /// This kind, unless an enclosing zone sets another.
     Else(ReferenceKind),
 }
 
-/// How a definition is read.
+/// Describes how to read a definition.
 pub(crate) struct Define {
     pub(crate) kind: DefinitionKind,
     pub(crate) name: Name,
     pub(crate) body: Body,
     pub(crate) doc: Option<PartFn>,
-    /// Whether it counts inside a function too.
+    /// True if definitions inside functions are recorded too.
     pub(crate) counts_inside_functions: bool,
-    /// Whether it is one of several clauses that make up one definition (Haskell, Elixir).
+    /// True if adjacent nodes with the same name are clauses of one definition (Haskell, Elixir).
     pub(crate) is_clause: bool,
 }
 
-/// Where the name of a definition stands.
+/// The location of a definition's name.
 pub(crate) enum Name {
     /// In this field.
     Field(&'static str),
     /// In the first child of one of these kinds.
     Child(&'static [&'static str]),
-    /// Wherever this finds it; also for several names, another kind, a qualifier, or to say that there is no definition.
+    /// Found by a function. It may also return several names, another kind or a qualifier, or nothing if the node
+    /// defines nothing.
     By(NamesFn),
 }
 
-/// Where the body of a definition starts, and its signature ends.
+/// The location of a definition's body, where its signature ends.
 pub(crate) enum Body {
-    /// At the first of these fields that is there.
+    /// At the first of these fields that is present.
     Fields(&'static [&'static str]),
     /// At the first child of one of these kinds.
     Child(&'static [&'static str]),
-    /// At the start of what this finds.
+    /// At the start of the range that this function finds.
     By(PartFn),
 }
 
 /// A name that a node defines.
 pub(crate) struct Named {
     pub(crate) range: ByteRange,
-    /// If it is another kind than the rule says.
+    /// The kind, if it differs from the rule's.
     pub(crate) kind: Option<DefinitionKind>,
-    /// The container by name, where it does not enclose the definition.
+    /// The container's name, if the container does not enclose the definition.
     pub(crate) qualifier: Option<ByteRange>,
 }
 
 impl Named {
-    /// A name at `node`, of the rule's kind.
+    /// Creates a name at `node`, with the kind of the rule.
     pub(crate) fn at(node: Node<'_>) -> Self {
         Self {
             range: range_of(node),
@@ -245,48 +247,49 @@ impl Named {
         }
     }
 
-    /// The same with another kind.
+    /// Sets the kind.
     pub(crate) fn of(mut self, kind: DefinitionKind) -> Self {
         self.kind = Some(kind);
         self
     }
 }
 
-/// A mention found by a [`MentionFn`] or the walk.
+/// A mention of a name, found by a [`MentionFn`] or the walk.
 #[derive(Clone, Copy)]
 pub(crate) struct Mention {
     pub(crate) kind: ReferenceKind,
     pub(crate) range: ByteRange,
-    /// Empty where there is none.
+    /// Empty if there is none.
     pub(crate) qualifier: ByteRange,
 }
 
-/// The fields of a call.
+/// The fields of a call node.
 pub(crate) struct Callee {
-    /// What is called; the first named child if empty.
+    /// The callee; the first named child if empty.
     pub(crate) field: &'static str,
-    /// On what, where that is a field of the call itself; empty if it is not.
+    /// The receiver, if it is in a field of the call itself; otherwise empty.
     pub(crate) receiver: &'static str,
     pub(crate) kind: ReferenceKind,
 }
 
-/// The fields of a qualified name; empty names mean that its named children are the segments.
+/// The fields of a qualified name. Both are empty if its named children are the segments.
 pub(crate) struct Path {
     pub(crate) qualifier: &'static str,
     pub(crate) name: &'static str,
 }
 
-/// The bytes of a node.
+/// Returns the byte range of a node.
 pub(crate) fn range_of(node: Node<'_>) -> ByteRange {
     ByteRange::new(node.start_byte() as u32, node.end_byte() as u32)
 }
 
-/// `kinds` play `role`.
+/// Creates a rule that gives `kinds` the role `role`.
 pub(crate) const fn on(kinds: &'static [&'static str], role: Role) -> Rule {
     Rule { kinds, role }
 }
 
-/// A definition with its name in the field `name` and its body in the field `body`; counts inside functions too.
+/// Creates a definition with its name in the field `name` and its body in the field `body`. It is also recorded inside
+/// functions.
 pub(crate) const fn define(kind: DefinitionKind) -> Define {
     Define {
         kind,
@@ -299,67 +302,67 @@ pub(crate) const fn define(kind: DefinitionKind) -> Define {
 }
 
 impl Define {
-    /// The same with the name in another field.
+    /// Finds the name in the field `field`.
     pub(crate) const fn name_field(mut self, field: &'static str) -> Self {
         self.name = Name::Field(field);
         self
     }
 
-    /// The same with the name in the first child of one of these kinds.
+    /// Finds the name in the first child of one of these kinds.
     pub(crate) const fn name_child(mut self, kinds: &'static [&'static str]) -> Self {
         self.name = Name::Child(kinds);
         self
     }
 
-    /// The same with the name found by a function.
+    /// Finds the names with a function.
     pub(crate) const fn name_by(mut self, find: NamesFn) -> Self {
         self.name = Name::By(find);
         self
     }
 
-    /// The same with the body in another field.
+    /// Finds the body in the first of these fields that is present.
     pub(crate) const fn body_fields(mut self, fields: &'static [&'static str]) -> Self {
         self.body = Body::Fields(fields);
         self
     }
 
-    /// The same with the body in a child.
+    /// Finds the body in the first child of one of these kinds.
     pub(crate) const fn body_child(mut self, kinds: &'static [&'static str]) -> Self {
         self.body = Body::Child(kinds);
         self
     }
 
-    /// The same with the body found by a function.
+    /// Finds the body with a function.
     pub(crate) const fn body_by(mut self, find: PartFn) -> Self {
         self.body = Body::By(find);
         self
     }
 
-    /// The same with its documentation inside, found by a function.
+    /// Finds documentation inside the definition with a function.
     pub(crate) const fn doc_by(mut self, find: PartFn) -> Self {
         self.doc = Some(find);
         self
     }
 
-    /// The same, left out inside functions: local variables are no definitions.
+    /// Omits the definition inside functions: local variables are not definitions.
     pub(crate) const fn not_local(mut self) -> Self {
         self.counts_inside_functions = false;
         self
     }
 
-    /// The same as one of several clauses.
+    /// Makes the definition one of several clauses.
     pub(crate) const fn clause(mut self) -> Self {
         self.is_clause = true;
         self
     }
 
-    /// As a role.
+    /// Converts the definition to a role.
     pub(crate) const fn role(self) -> Role {
         Role::Define(self)
     }
 }
 
-/// A call whose callee stands in `field`.
+/// Creates a call whose callee is in `field`.
 pub(crate) const fn call(field: &'static str) -> Role {
     Role::Call(Callee {
         field,
@@ -368,7 +371,7 @@ pub(crate) const fn call(field: &'static str) -> Role {
     })
 }
 
-/// A call of the method in `field` on what stands in `receiver`.
+/// Creates a call of the method in `field` on the receiver in `receiver`.
 pub(crate) const fn method_call(field: &'static str, receiver: &'static str) -> Role {
     Role::Call(Callee {
         field,
@@ -377,7 +380,7 @@ pub(crate) const fn method_call(field: &'static str, receiver: &'static str) -> 
     })
 }
 
-/// A use of the macro in `field`.
+/// Creates a use of the macro in `field`.
 pub(crate) const fn macro_call(field: &'static str) -> Role {
     Role::Call(Callee {
         field,
@@ -386,12 +389,12 @@ pub(crate) const fn macro_call(field: &'static str) -> Role {
     })
 }
 
-/// A qualified name with its parts in fields.
+/// Creates a qualified name with its parts in fields.
 pub(crate) const fn path(qualifier: &'static str, name: &'static str) -> Role {
     Role::Path(Path { qualifier, name })
 }
 
-/// A qualified name whose named children are the segments.
+/// Creates a qualified name whose named children are the segments.
 pub(crate) const fn flat_path() -> Role {
     Role::Path(Path {
         qualifier: "",
@@ -399,7 +402,7 @@ pub(crate) const fn flat_path() -> Role {
     })
 }
 
-/// An attribute: everything that stands before a definition and belongs to it.
+/// Creates a role for nodes that precede a definition and always belong to it.
 pub(crate) const fn attribute() -> Role {
     Role::Lead(always_attribute)
 }
@@ -408,7 +411,7 @@ fn always_attribute<'t>(_: &Cx<'_, 't>, _: Node<'t>) -> Option<Lead> {
     Some(Lead::Attribute)
 }
 
-/// The rules of one grammar by kind id.
+/// The rules of one grammar, indexed by node kind id.
 pub(crate) struct Tables {
     pub(crate) language: tree_sitter::Language,
     pub(crate) grammar: &'static Grammar,
@@ -417,7 +420,7 @@ pub(crate) struct Tables {
     roles: Vec<Roles>,
 }
 
-/// All roles of one kind.
+/// All roles of one node kind.
 #[derive(Default)]
 pub(crate) struct Roles {
     pub(crate) define: Option<(&'static Define, u16)>,
@@ -450,14 +453,14 @@ pub(crate) struct CompiledCall {
 /// [`Path`] with field ids.
 #[derive(Clone, Copy)]
 pub(crate) struct CompiledPath {
-    /// 0 for a flat path, as is `name`.
+    /// 0 for a flat path; `name` is then also 0.
     pub(crate) qualifier: u16,
     pub(crate) name: u16,
 }
 
 impl Tables {
-    /// Resolves the names in the rules. A name that the grammar does not have plays no role (a test sees to it that
-    /// there is none).
+    /// Resolves the names in the rules to ids. Names unknown to the grammar are ignored; a test checks that there are
+    /// none.
     pub(crate) fn compile(grammar: &'static Grammar) -> Self {
         let language = (grammar.language)();
         let ids = kind_ids(&language);
@@ -484,23 +487,23 @@ impl Tables {
         }
     }
 
-    /// Where the roles of a kind stand; 0 for a kind without a role.
+    /// Returns the index of a kind's roles, or 0 for a kind without a role.
     pub(crate) fn slot(&self, kind_id: u16) -> u16 {
         self.by_kind.get(usize::from(kind_id)).copied().unwrap_or(0)
     }
 
-    /// The roles at `slot`.
+    /// Returns the roles at `slot`.
     pub(crate) fn roles(&self, slot: u16) -> &Roles {
         &self.roles[usize::from(slot)]
     }
 
-    /// The roles of a node's kind.
+    /// Returns the roles of a node's kind.
     pub(crate) fn roles_of(&self, node: Node<'_>) -> &Roles {
         self.roles(self.slot(node.kind_id()))
     }
 }
 
-/// The ids of every named node kind.
+/// Returns the ids of every named, visible node kind by name.
 fn kind_ids(language: &tree_sitter::Language) -> HashMap<&str, Vec<u16>> {
     let mut ids: HashMap<&str, Vec<u16>> = HashMap::new();
     for id in 0..language.node_kind_count() as u16 {
@@ -516,7 +519,7 @@ fn kind_ids(language: &tree_sitter::Language) -> HashMap<&str, Vec<u16>> {
 
 impl Roles {
     fn add(&mut self, role: &'static Role, language: &tree_sitter::Language) {
-        // The empty name would match any field.
+        // An empty field name would match any field.
         let field = |name: &str| match name {
             "" => 0,
             _ => language.field_id_for_name(name).map_or(0, std::num::NonZero::get),

@@ -1,14 +1,14 @@
-//! Byte ranges within the text of a blob.
+//! Operations on byte ranges of a blob.
 
 use crate::model::ByteRange;
 
-/// `range` within the blob (the newline added for the parser is not part of it).
+/// Clamps `range` to the blob. The newline added for the parser is not part of the blob.
 pub(crate) fn clamp(src: &[u8], range: ByteRange) -> ByteRange {
     let len = src.len() as u32;
     ByteRange::new(range.start.min(len), range.end.min(len))
 }
 
-/// `range` within the blob and without white space at its end.
+/// Clamps `range` to the blob and trims white space from its end.
 pub(crate) fn trimmed(src: &[u8], range: ByteRange) -> ByteRange {
     let range = clamp(src, range);
     let text = &src[range.as_usize()];
@@ -16,7 +16,7 @@ pub(crate) fn trimmed(src: &[u8], range: ByteRange) -> ByteRange {
     ByteRange::new(range.start, range.start + len)
 }
 
-/// The text in `range`, invalid UTF-8 replaced.
+/// Returns the text in `range`, with invalid UTF-8 replaced.
 pub(crate) fn text_of(src: &[u8], range: ByteRange) -> String {
     String::from_utf8_lossy(&src[clamp(src, range).as_usize()]).into_owned()
 }

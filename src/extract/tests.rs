@@ -1,4 +1,4 @@
-//! What holds for every language: nothing is lost, nothing hangs, nothing depends on anything but the bytes.
+//! Properties of every language: all bytes are covered, time is bounded, and the result depends only on the bytes.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::{Lang, RepoPath};
 
-/// Every sample: name, language, bytes.
+/// Reads every sample: name, language, bytes.
 fn samples() -> Vec<(String, Lang, Vec<u8>)> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/lang");
     let mut paths: Vec<_> = std::fs::read_dir(folder)
@@ -25,7 +25,7 @@ fn samples() -> Vec<(String, Lang, Vec<u8>)> {
     paths.into_iter().map(read).collect()
 }
 
-/// What every extraction keeps to, whatever the bytes.
+/// Checks the invariants of every extraction.
 fn check(bytes: &[u8], extraction: &Extraction) {
     check_with(bytes, extraction, &Options::default());
 }
@@ -115,7 +115,7 @@ fn samples_keep_to_the_rules_with_any_line_ends_and_without_a_last_newline() {
     }
 }
 
-/// The names that stand in a sample's first half are found though the second half is garbage.
+/// At least half of the definitions in the first quarter of a sample are found although its second half is garbage.
 #[test]
 fn a_broken_file_still_yields_what_stands_before_the_damage() {
     for (name, lang, mut bytes) in samples() {
@@ -183,7 +183,7 @@ fn fifty_thousand_definitions_in_a_file_take_linear_time() {
     };
     seconds(1_000);
     let (small, large) = (seconds(5_000), seconds(50_000));
-    // Ten times as much may take ten times as long; a hundred times would show.
+    // Linear time gives a factor of about ten; quadratic time would give a hundred.
     assert!(large < 40.0 * small, "{small} s and {large} s");
 }
 

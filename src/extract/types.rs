@@ -1,49 +1,50 @@
-//! The facts of a blob.
+//! The result of extracting a blob.
 
 use crate::model::ByteRange;
 
-/// All that is known about a blob's text in one language.
+/// Everything extracted from a blob in one language.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extraction {
-    /// How many lines the blob has; a last line without a newline counts.
+    /// Number of lines in the blob. A last line without a newline counts.
     pub n_lines: u32,
-    /// How many syntax errors and missing nodes the grammar met; 0 for a clean or unparsed file.
+    /// Number of syntax errors and missing nodes that the parser reported; 0 if the file was not parsed.
     pub n_parse_errors: u32,
-    /// In source order (by start, outer before inner).
+    /// Definitions in source order: by start, outer before inner.
     pub definitions: Vec<Definition>,
-    /// In source order.
+    /// References in source order.
     pub references: Vec<Reference>,
-    /// In source order.
+    /// Imports in source order.
     pub imports: Vec<Import>,
     /// Section headings of prose, in source order.
     pub headings: Vec<Heading>,
-    /// In source order; together they cover every byte of the blob.
+    /// Chunks in source order. Together they cover every byte of the blob.
     pub chunks: Vec<Chunk>,
 }
 
-/// Something with a name that the blob defines.
+/// A named entity that the blob defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
     /// The bare name as written: `parse`, not `Parser::parse`.
     pub name: String,
-    /// What it is.
+    /// The kind of definition.
     pub kind: DefinitionKind,
-    /// Index into `definitions` of the one that encloses it (module, class, impl, function).
+    /// Index into `definitions` of the enclosing definition (module, class, impl, function).
     pub container: Option<u32>,
-    /// The container by name where it is not an enclosing definition: the receiver of a Go method, `Foo` of `Foo::bar()` in C++.
+    /// The name of a container that does not enclose the definition: the receiver of a Go method, or `Foo` of
+    /// `Foo::bar()` in C++.
     pub qualifier: Option<String>,
-    /// The whole item, its doc comment, attributes and decorators included.
+    /// The whole item, including its doc comment, attributes and decorators.
     pub range: ByteRange,
     /// The name.
     pub name_range: ByteRange,
-    /// From the first token of the item (after doc and attributes) up to its body.
+    /// From the first token of the item (after doc comment and attributes) to its body.
     pub signature: ByteRange,
-    /// The doc comment or docstring, if there is one.
+    /// The doc comment or docstring, if present.
     pub doc: Option<ByteRange>,
 }
 
 impl Definition {
-    /// Changes where it is.
+    /// Applies `change` to every range of the definition.
     pub(super) fn each_range(&mut self, change: impl Fn(&mut ByteRange)) {
         change(&mut self.range);
         change(&mut self.name_range);
@@ -52,7 +53,7 @@ impl Definition {
     }
 }
 
-/// What a definition is. The numbers are stored; they never change their meaning.
+/// The kind of a definition. The numbers are stored and never change their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum DefinitionKind {
@@ -60,7 +61,7 @@ pub enum DefinitionKind {
     Function = 1,
     /// A function that belongs to a type.
     Method = 2,
-    /// What makes a value of a type.
+    /// A constructor of a type.
     Constructor = 3,
     /// A class, object or actor.
     Class = 4,
@@ -92,7 +93,7 @@ pub enum DefinitionKind {
     Macro = 17,
     /// A module, namespace or package.
     Module = 18,
-    /// A test case known by its form (`#[test]`, `it("…")`, `test "…" do`).
+    /// A test case recognised by its form (`#[test]`, `it("…")`, `test "…" do`).
     Test = 19,
     /// A key of a data file or a section of one.
     Key = 20,
@@ -109,7 +110,7 @@ pub enum DefinitionKind {
 }
 
 impl DefinitionKind {
-    /// In the order of their numbers, which begin with 1.
+    /// All kinds in the order of their numbers, which start at 1.
     const ALL: [Self; 25] = [
         Self::Function,
         Self::Method,
@@ -138,12 +139,12 @@ impl DefinitionKind {
         Self::Target,
     ];
 
-    /// The kind with this stored number.
+    /// Returns the kind with this stored number.
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
     }
 
-    /// Whether it has statements in it: variables inside are local.
+    /// Returns whether definitions of this kind contain statements. Variables inside them are local.
     pub fn is_callable(self) -> bool {
         matches!(
             self,
@@ -151,12 +152,12 @@ impl DefinitionKind {
         )
     }
 
-    /// Whether it is a part of data, markup or a schema.
+    /// Returns whether the kind is a part of data, markup or a schema.
     pub fn is_data(self) -> bool {
         matches!(self, Self::Key | Self::Rule | Self::Element | Self::Table)
     }
 
-    /// Whether functions in it are methods.
+    /// Returns whether functions inside this kind are methods.
     pub fn is_type(self) -> bool {
         matches!(
             self,
@@ -173,112 +174,113 @@ impl DefinitionKind {
     }
 }
 
-/// A mention of a name that is defined here or elsewhere.
+/// A mention of a name defined in this blob or elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
     /// The bare name as written: the last segment of a path or member access.
     pub name: String,
-    /// The segment before it where there is one: `foo` of `foo.bar()` and `foo::bar`.
+    /// The segment before the name, if present: `foo` of `foo.bar()` and `foo::bar`.
     pub qualifier: Option<String>,
-    /// How it is mentioned.
+    /// The kind of mention.
     pub kind: ReferenceKind,
-    /// Where the bare name stands.
+    /// The range of the bare name.
     pub range: ByteRange,
 }
 
-/// How a name is mentioned. The numbers are stored; they never change their meaning.
+/// The kind of a reference. The numbers are stored and never change their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum ReferenceKind {
-    /// It is called.
+    /// A call.
     Call = 1,
-    /// It stands where a type stands.
+    /// A name used as a type.
     Type = 2,
-    /// A type is extended, implemented or mixed in.
+    /// A type that is extended, implemented or mixed in.
     Inherit = 3,
-    /// A macro is used.
+    /// A use of a macro.
     Macro = 4,
-    /// An attribute, annotation or decorator.
+    /// A use of an attribute, annotation or decorator.
     Attribute = 5,
-    /// It is named otherwise: a value passed on, a constant read.
+    /// Any other mention: a value passed as an argument, a constant read.
     Name = 6,
 }
 
-/// A statement that brings in another module or file.
+/// A statement that imports another module or file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Import {
-    /// The module, path or file as written, quotes removed.
+    /// The module, path or file as written, without quotes.
     pub module: String,
-    /// What is taken from it; empty when it is the module as a whole. `*` is everything; an empty name is the module as
-    /// a whole under another name.
+    /// The names imported from the module; empty if the module is imported as a whole. `*` imports everything. An empty
+    /// name imports the module as a whole under an alias.
     pub names: Vec<ImportedName>,
-    /// Whether it is handed on (`pub use`, `export … from`).
+    /// True for a re-export (`pub use`, `export … from`).
     pub is_reexport: bool,
     /// The whole statement.
     pub range: ByteRange,
 }
 
-/// One name taken from a module.
+/// One name imported from a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedName {
-    /// Its name there.
+    /// The name in the module.
     pub name: String,
-    /// Its name here, if another.
+    /// The name in this file, if different.
     pub alias: Option<String>,
 }
 
 /// A heading of a prose document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heading {
-    /// 1 is the outermost.
+    /// The level of the heading; 1 is the outermost.
     pub level: u8,
-    /// Its text without markup.
+    /// The text of the heading without markup.
     pub title: String,
-    /// From the heading to the next of the same or a higher rank.
+    /// From the heading to the next heading of the same or a higher rank.
     pub range: ByteRange,
 }
 
-/// A piece of a blob that is found as one.
+/// A piece of a blob that is indexed and found as a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// The text.
+    /// The bytes of the chunk.
     pub range: ByteRange,
     /// 1-based first line.
     pub start_line: u32,
-    /// 1-based last line with text on it, inclusive: blank lines at the end of the range do not count.
+    /// 1-based last line with text, inclusive. Blank lines at the end of the range do not count.
     pub end_line: u32,
-    /// What it holds.
+    /// The kind of content.
     pub kind: ChunkKind,
-    /// Index into `definitions` of the definition it is about: the one it holds or is a part of. A chunk of merged small items names the first.
+    /// Index into `definitions` of the definition that the chunk contains or is a part of. For merged small items, the
+    /// first of them.
     pub definition: Option<u32>,
     /// 0 for a whole item or the first part of a split one, then 1, 2, …
     pub part: u16,
 }
 
-/// What a chunk holds. The numbers are stored; they never change their meaning.
+/// The kind of a chunk's content. The numbers are stored and never change their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum ChunkKind {
     /// One callable item, or a part of one.
     Function = 1,
-    /// A type, or its head (fields, the declaration without the methods that have chunks of their own).
+    /// A type, or its head: the declaration and fields without the methods that have chunks of their own.
     Type = 2,
-    /// Several small items together.
+    /// Several small items merged.
     Items = 3,
-    /// Imports, licence headers, statements at file level.
+    /// Imports, licence headers and statements at file level.
     Module = 4,
     /// A test case.
     Test = 5,
     /// A section of a prose document.
     Section = 6,
-    /// Keys and values of a data file, a style sheet, a schema.
+    /// Keys and values of a data file, a style sheet or a schema.
     Data = 7,
-    /// A window of lines of a file without structure.
+    /// A window of lines of an unstructured file.
     Window = 8,
 }
 
 impl ChunkKind {
-    /// The kind with this stored number.
+    /// Returns the kind with this stored number.
     pub fn from_number(number: u8) -> Option<Self> {
         [
             Self::Function,

@@ -1,24 +1,24 @@
-//! Puts pieces together that are too small to be found alone.
+//! Merges pieces that are too small to be found alone.
 
 use super::pieces::{Piece, Role};
 use super::text::Text;
 
-/// Lines that become one chunk, or the parts of one.
+/// Lines that become one chunk, or several if they are too large.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     pub(super) first: usize,
     pub(super) end: usize,
-    /// What it is about; of several items the first.
+    /// The definition it is about; the first one if there are several items.
     pub(super) definition: Option<u32>,
-    /// How many items of different definitions it holds.
+    /// Number of different definitions it contains.
     pub(super) n_subjects: usize,
     parent: Option<u32>,
     role: Role,
-    /// Whether every piece in it is small, so that more may join.
+    /// True if every piece in it is small, so that more can join.
     is_open: bool,
 }
 
-/// The opening line of a type, a label: too little to stand alone.
+/// Pieces smaller than this, such as the opening line of a type or a label, are too small for a chunk of their own.
 const TINY_BYTES: usize = 120;
 
 /// Groups the pieces of a blob.
@@ -27,7 +27,7 @@ pub(super) fn group(text: &Text<'_>, pieces: Vec<Piece>) -> Vec<Group> {
     join_tiny(text, join_small(text, pieces))
 }
 
-/// Gives blank lines and closing brackets to the piece before them.
+/// Appends blank lines and closing brackets to the preceding piece.
 fn trail(pieces: Vec<Piece>) -> Vec<Piece> {
     let mut out: Vec<Piece> = Vec::with_capacity(pieces.len());
     let mut at_start = None;
@@ -47,7 +47,7 @@ fn trail(pieces: Vec<Piece>) -> Vec<Piece> {
     out
 }
 
-/// Gives short comments, and the opening lines of opened items, to the piece after them.
+/// Prepends short comments and the opening lines of divided items to the following piece.
 fn lead_on(text: &Text<'_>, pieces: Vec<Piece>) -> Vec<Piece> {
     let mut out: Vec<Piece> = Vec::with_capacity(pieces.len());
     for mut piece in pieces {
@@ -102,14 +102,14 @@ fn add(group: &mut Group, piece: &Piece) {
     group.end = piece.end;
     if piece.definition.is_some() && piece.definition != group.definition {
         group.n_subjects += 1;
-        // The text between items is about none of them.
+        // The text between items is about none of them, so it does not name the group.
         if group.definition.is_none() {
             group.definition = piece.definition;
         }
     }
 }
 
-/// Gives scraps that stand alone (a label, a constant) to the next group of the same parent, or else to the one before.
+/// Merges scraps (a label, a constant) into the next group of the same parent, or else into the preceding one.
 fn join_tiny(text: &Text<'_>, groups: Vec<Group>) -> Vec<Group> {
     let mut out: Vec<Group> = Vec::with_capacity(groups.len());
     for mut group in groups {

@@ -1,4 +1,4 @@
-//! Definitions and imports as intervals of lines, nested.
+//! Definitions and imports as nested intervals of lines.
 
 use crate::extract::lines::LineIndex;
 use crate::extract::types::Extraction;
@@ -7,31 +7,31 @@ use crate::model::ByteRange;
 /// The items of a blob.
 pub(super) struct Items {
     items: Vec<Item>,
-    /// Those in no other.
+    /// Items without a parent.
     pub(super) roots: Vec<u32>,
 }
 
-/// A definition or an import and the whole lines it stands on. No line is in two items of which neither is in the other.
+/// A definition or an import with the whole lines it occupies. Two items overlap only if one contains the other.
 pub(super) struct Item {
-    /// The definition; nothing for an import.
+    /// The definition; `None` for an import.
     pub(super) definition: Option<u32>,
     /// 0-based first line.
     pub(super) first: usize,
-    /// The line after its last.
+    /// The line after the last one.
     pub(super) end: usize,
-    /// In source order.
+    /// Children in source order.
     pub(super) children: Vec<u32>,
 }
 
 impl Items {
-    /// The item with this number.
+    /// Returns the item with index `at`.
     pub(super) fn get(&self, at: u32) -> &Item {
         &self.items[at as usize]
     }
 }
 
-/// Lays out what `extraction` knows. Items that share their first line with a sibling before them start below it; those
-/// without a line of their own are left out.
+/// Lays out the definitions and imports of `extraction`. An item that shares its first line with a preceding sibling
+/// starts below that sibling. Items without a line of their own are omitted.
 pub(super) fn lay_out(extraction: &Extraction, lines: &LineIndex) -> Items {
     let mut layout = Builder {
         lines,
@@ -57,7 +57,7 @@ struct Builder<'a> {
     lines: &'a LineIndex,
     items: Vec<Item>,
     roots: Vec<u32>,
-    /// The items around the next one, outermost first.
+    /// The items that enclose the next one, outermost first.
     open: Vec<u32>,
 }
 

@@ -1,9 +1,9 @@
-//! Cuts a blob into pieces that are found as one.
+//! Cuts a blob into chunks, the units of search.
 //!
-//! In four steps: `items` lays the definitions and imports out on lines; `pieces` opens what is too large to stand as one
-//! and names the text between items; `groups` puts small neighbours together; `split` cuts what is still too large where it
-//! hurts least. Every byte is in some chunk, chunks are in source order, and cuts are at line starts unless a line is
-//! longer than a chunk may be.
+//! There are four steps: `items` maps definitions and imports to lines; `pieces` divides items that are too large for
+//! one chunk and classifies the text between items; `groups` merges small neighbours; `split` cuts what is still too
+//! large at the best lines. Every byte is in some chunk, chunks are in source order, and cuts are at line starts unless
+//! a line is longer than a chunk may be.
 
 mod groups;
 mod items;
@@ -23,21 +23,21 @@ use super::options::Options;
 use super::types::{Chunk, ChunkKind, DefinitionKind, Extraction};
 use crate::model::ByteRange;
 
-/// What kind of text is cut.
+/// The kind of text that is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// Definitions of code.
+    /// Code with definitions.
     Code,
-    /// Keys, rules, elements.
+    /// Data with keys, rules or elements.
     Data,
-    /// Sections.
+    /// Prose with sections.
     Prose,
-    /// No structure.
+    /// Text without structure.
     Lines,
 }
 
 impl Style {
-    /// How a text of this structure is cut, given whether the structure could be read.
+    /// Returns the style for a structure. `is_read` is false if the structure could not be read.
     pub(crate) fn of(structure: Structure, is_read: bool) -> Self {
         match structure {
             _ if !is_read => Self::Lines,
@@ -49,7 +49,7 @@ impl Style {
     }
 }
 
-/// Cuts `src`, whose definitions and imports are in `extraction`.
+/// Cuts `src`, whose definitions and imports are in `extraction`, into chunks.
 pub(crate) fn cut(
     src: &[u8],
     lines: &LineIndex,
@@ -89,7 +89,7 @@ struct Cutter<'a> {
     extraction: &'a Extraction,
     style: Style,
     chunks: Vec<Chunk>,
-    /// How many chunks each definition has so far.
+    /// Number of chunks that each definition has so far.
     n_parts: HashMap<u32, u16>,
 }
 
@@ -104,8 +104,8 @@ impl Cutter<'_> {
         }
     }
 
-    /// How many lines a window takes over from the one of `n_before` lines before it: none after a blank line, or where
-    /// lines are long, and never all of them.
+    /// Returns the number of lines that a window repeats from the previous one, which has `n_before` lines: none after
+    /// a blank line or if the lines are long, and never all of them.
     fn overlap(&self, first: usize, n_before: usize) -> usize {
         let n = (self.text.options.overlap_lines as usize).min(n_before.saturating_sub(1));
         let is_long = self.text.bytes(first - n, first) > self.text.options.small_bytes as usize;
@@ -143,7 +143,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// Adds the lines `first..end` as a chunk; as several if a line in it is longer than a chunk may be.
+    /// Adds the lines `first..end` as one chunk, or as several if they contain a line longer than a chunk may be.
     fn push_lines(&mut self, first: usize, end: usize, kind: ChunkKind, definition: Option<u32>) {
         let range = self.text.lines.range(first, end);
         // A window may exceed the limit by its overlap.

@@ -1,31 +1,31 @@
-//! Opens the items that are too large to stand as one, and names the text between items.
+//! Divides items that are too large for one chunk and classifies the text between items.
 
 use super::items::{Item, Items};
 use super::text::Text;
 use crate::extract::types::{DefinitionKind, Extraction};
 
-/// A run of lines with one meaning. The pieces of a blob follow one another without gap or overlap.
+/// A run of lines with one role. The pieces of a blob follow one another without gap or overlap.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     pub(super) first: usize,
     pub(super) end: usize,
-    /// The definition it is, or is a part of.
+    /// The definition that it is, or is a part of.
     pub(super) definition: Option<u32>,
-    /// The opened item in which it stands: only pieces of one parent are merged.
+    /// The divided item that contains it. Only pieces with the same parent are merged.
     pub(super) parent: Option<u32>,
     pub(super) role: Role,
 }
 
-/// What a piece is in its parent.
+/// The role of a piece in its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// A whole callable, test or section.
     Callable,
-    /// Another whole item: a type, a constant, an import.
+    /// Any other whole item: a type, a constant, an import.
     Item,
-    /// A field or case of the opened type in which it stands; its definition is the type.
+    /// A field or case of a divided type. Its definition is the type.
     Member,
-    /// The opened item up to its first child.
+    /// The divided item up to its first child.
     Head,
     /// Text between items.
     Between,
@@ -35,7 +35,7 @@ pub(super) enum Role {
     Trivial,
 }
 
-/// The pieces of a blob in source order.
+/// Returns the pieces of a blob in source order.
 pub(super) fn pieces(text: &Text<'_>, items: &Items, extraction: &Extraction) -> Vec<Piece> {
     let mut cutter = Opener {
         text,
@@ -59,7 +59,7 @@ pub(super) fn pieces(text: &Text<'_>, items: &Items, extraction: &Extraction) ->
     cutter.pieces
 }
 
-/// Work put off, so that nesting costs no call stack.
+/// Deferred work, so that nesting does not use the call stack.
 enum Todo {
     Item(u32, Option<u32>),
     Between {
@@ -75,12 +75,12 @@ struct Opener<'a> {
     items: &'a Items,
     extraction: &'a Extraction,
     pieces: Vec<Piece>,
-    /// Last comes first.
+    /// A stack: the last element is processed first.
     todo: Vec<Todo>,
 }
 
 impl Opener<'_> {
-    /// Puts the children of `item` and what lies between them on the list.
+    /// Schedules the children of `item` and the text between them.
     fn open(&mut self, item: Option<u32>, first: usize, end: usize, children: &[u32]) {
         let mut todo = Vec::with_capacity(2 * children.len() + 1);
         let mut at = first;
@@ -128,7 +128,8 @@ impl Opener<'_> {
         item.definition.map(|at| self.extraction.definitions[at as usize].kind)
     }
 
-    /// Within a callable only what is large or a test stands by itself; elsewhere everything does.
+    /// Returns the children that become pieces of their own: in a callable only tests and large functions and types,
+    /// elsewhere all.
     fn children_worth_a_chunk(&self, item: &Item) -> Vec<u32> {
         let is_callable = self.kind_of(item).is_some_and(DefinitionKind::is_callable);
         let is_worth = |child: &u32| {
@@ -178,7 +179,7 @@ impl Opener<'_> {
         }
     }
 
-    /// The text between two items: what closes the one before, comments of its own, the rest.
+    /// Adds the text between two items: what closes the preceding item, separate comments, and the rest.
     fn between(&mut self, first: usize, end: usize, item: Option<u32>, is_head: bool) {
         let definition = self.definition_of(item);
         let n_trivial = (first..end)
@@ -189,7 +190,7 @@ impl Opener<'_> {
         let is_comment = |line: usize| self.text.layout.is_comment(line) || self.text.is_blank(line);
         let mut after_comments = (start..end).find(|&line| is_head || !is_comment(line)).unwrap_or(end);
         if after_comments < end {
-            // A comment directly above what follows belongs to it.
+            // A comment directly above the following text belongs to it.
             while after_comments > start && !self.text.is_blank(after_comments - 1) {
                 after_comments -= 1;
             }

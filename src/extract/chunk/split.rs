@@ -1,17 +1,18 @@
-//! Cuts what is too large where it hurts least.
+//! Cuts text that is too large at the best lines.
 
 use super::text::Text;
 use crate::extract::layout::Layout;
 use crate::model::ByteRange;
 
-/// More lines than this are not weighed for one part; blank ones aside, no text has so many in so few bytes.
+/// Upper bound on the lines considered for one part. With the default `max_bytes`, only lines of less than 14 bytes on
+/// average exceed it.
 const MAX_LINES: usize = 150;
 
 /// Finds cuts between lines.
 ///
-/// Every line has a price for a cut before it: its depth in the tree, more inside a string or between a comment and what
-/// it is about, less after a blank line. Parts cost by their distance from the target size. The cheapest way through is
-/// found exactly, in time linear in the lines.
+/// Each line has a price for a cut before it: its depth in the tree, plus a surcharge inside a string or between a
+/// comment and its subject, and a discount after a blank line. Each part has a price for its distance from the target
+/// size. The cheapest sequence of cuts is found exactly, in time linear in the number of lines.
 pub(super) struct Splitter<'a> {
     text: &'a Text<'a>,
 }
@@ -21,14 +22,14 @@ impl<'a> Splitter<'a> {
         Self { text }
     }
 
-    /// Cuts the lines `first..end` into parts of at most the maximal size, but for parts of one longer line.
+    /// Cuts the lines `first..end` into parts of at most `max_bytes`, except for parts that are one longer line.
     pub(super) fn split(&self, first: usize, end: usize) -> Vec<(usize, usize)> {
         let base = (first + 1..end)
             .map(|line| self.text.layout.depth(line))
             .min()
             .unwrap_or(0);
         let n = end - first;
-        // `best[i]` is the price of the best way to cut the first `i` lines, `from[i]` where its last part starts.
+        // `best[i]` is the lowest price for cutting the first `i` lines, `from[i]` the start of its last part.
         let mut best = vec![0u64; n + 1];
         let mut from = vec![0usize; n + 1];
         let prices: Vec<u64> = (first..end).map(|line| self.price(line, first, base)).collect();
@@ -57,7 +58,7 @@ impl<'a> Splitter<'a> {
         parts
     }
 
-    /// The price of a cut before `line`.
+    /// Returns the price of a cut before `line`.
     fn price(&self, line: usize, first: usize, base: u16) -> u64 {
         if line == first {
             return 0;
@@ -98,7 +99,7 @@ impl<'a> Splitter<'a> {
     }
 }
 
-/// Cuts a range with a line longer than a chunk may be: after a separator, else between characters.
+/// Cuts a range that contains a line longer than a chunk may be: after a separator, or else between characters.
 pub(super) fn cut_bytes(text: &Text<'_>, range: ByteRange) -> Vec<ByteRange> {
     let max = text.options.max_bytes.max(8);
     let mut ranges = Vec::new();
@@ -113,7 +114,8 @@ pub(super) fn cut_bytes(text: &Text<'_>, range: ByteRange) -> Vec<ByteRange> {
     ranges
 }
 
-/// How much of `window` to take, when `next` follows it: up to the last separator in its second half, best kind first.
+/// Returns the length of the first part of `window`, which `next` follows: up to the last separator in its second half,
+/// best kind of separator first.
 fn safe_break(window: &[u8], next: u8) -> usize {
     let half = window.len() / 2;
     for separators in [&b"\n"[..], b";}", b", \t)]>"] {
@@ -122,7 +124,7 @@ fn safe_break(window: &[u8], next: u8) -> usize {
         }
     }
     let mut len = window.len();
-    // Continuation bytes of UTF-8 are 0b10xxxxxx; there are at most three.
+    // Continuation bytes of UTF-8 are 0b10xxxxxx; there are at most three per character.
     let mut follows = next;
     while follows & 0xc0 == 0x80 && window.len() - len < 4 && len > 1 {
         len -= 1;

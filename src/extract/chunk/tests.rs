@@ -17,7 +17,7 @@ fn run(language: &str, text: &str) -> Extraction {
     extraction
 }
 
-/// The chunks are in order and leave no byte out.
+/// Asserts that the chunks are in order and cover every byte.
 fn assert_covers(extraction: &Extraction, len: usize) {
     let mut covered = 0;
     let mut last_start = 0;
@@ -36,7 +36,7 @@ fn assert_covers(extraction: &Extraction, len: usize) {
     assert_eq!(covered as usize, len);
 }
 
-/// A Rust function of about `n_bytes`.
+/// Returns a Rust function of about `n_bytes` bytes.
 fn function(name: &str, n_bytes: usize) -> String {
     let mut text = format!("/// About {name}.\nfn {name}() {{\n");
     let mut i = 0;

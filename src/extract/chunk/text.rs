@@ -1,10 +1,10 @@
-//! The lines of a blob as the chunker sees them.
+//! The lines of a blob, with the properties that the chunker uses.
 
 use crate::extract::layout::Layout;
 use crate::extract::lines::LineIndex;
 use crate::extract::options::Options;
 
-/// What every step needs.
+/// The inputs of every chunking step.
 pub(super) struct Text<'a> {
     pub(super) src: &'a [u8],
     pub(super) lines: &'a LineIndex,
@@ -13,22 +13,22 @@ pub(super) struct Text<'a> {
 }
 
 impl Text<'_> {
-    /// How many bytes the lines `first..end` have.
+    /// Returns the number of bytes in the lines `first..end`.
     pub(super) fn bytes(&self, first: usize, end: usize) -> usize {
         (self.lines.start(end) - self.lines.start(first)) as usize
     }
 
-    /// Line `line` without the white space around it.
+    /// Returns line `line` without surrounding white space.
     pub(super) fn trimmed(&self, line: usize) -> &[u8] {
         self.src[self.lines.range(line, line + 1).as_usize()].trim_ascii()
     }
 
-    /// Whether line `line` holds nothing.
+    /// Returns whether line `line` is blank.
     pub(super) fn is_blank(&self, line: usize) -> bool {
         self.trimmed(line).is_empty()
     }
 
-    /// Whether line `line` only closes what was opened above: brackets, `end`, `#endif`.
+    /// Returns whether line `line` only closes what was opened above: brackets, `end`, `#endif`.
     pub(super) fn is_closer(&self, line: usize) -> bool {
         let text = self.trimmed(line);
         let after = text
@@ -45,13 +45,13 @@ impl Text<'_> {
         after == 0 && (WORDS.contains(&rest) || rest.starts_with(b"#endif") || rest.starts_with(b"</"))
     }
 
-    /// Whether line `line` is blank or only closes something.
+    /// Returns whether line `line` is blank or only closes something.
     pub(super) fn is_trivial(&self, line: usize) -> bool {
         self.is_blank(line) || self.is_closer(line)
     }
 }
 
-/// A layout made from indentation, for text without a grammar.
+/// Creates a layout from indentation, for text without a grammar.
 pub(super) fn indentation(src: &[u8], lines: &LineIndex) -> Layout {
     let mut layout = Layout::new(lines.count());
     for line in 0..lines.count() {

@@ -30,14 +30,14 @@ const RULES: &[Rule] = &[
     on(&["variable_name"], Role::Leaf(Leaf::Name)),
 ];
 
-/// Names that every shell knows are no one's functions.
+/// Names known to every shell. Calls of them are not recorded.
 const BUILTINS: [&str; 34] = [
     ".", ":", "[", "alias", "break", "builtin", "cd", "command", "continue", "declare", "echo", "eval", "exec", "exit",
     "export", "false", "getopts", "local", "printf", "pwd", "read", "readonly", "return", "set", "shift", "source", "test",
     "trap", "true", "type", "ulimit", "umask", "unset", "wait",
 ];
 
-/// `A=1`; not the environment of one command (`A=1 cmd`), not an item of an array.
+/// `A=1`, but not the environment of a command (`A=1 cmd`) or an item of an array.
 fn assigned<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let name = field(node, "name").filter(|name| name.kind() == "variable_name" && cx.parent_kind() != "command");
     names.extend(name.map(|name| variable(cx, name)));

@@ -1,4 +1,4 @@
-//! C; C++ builds on these rules.
+//! C. The C++ rules build on these.
 
 use tree_sitter::Node;
 
@@ -39,18 +39,18 @@ pub(super) const RULES: &[Rule] = &[
     on(&["field_identifier"], Role::Leaf(Leaf::Segment)),
 ];
 
-/// What a declarator declares: the name under its pointers, arrays and parameter lists.
+/// The result of reading a declarator: the name under its pointers, arrays and parameter lists.
 pub(super) struct Declared<'t> {
     pub(super) name: Node<'t>,
-    /// Whether it is a function itself (and not a pointer to one).
+    /// True for a function, false for a pointer to one.
     pub(super) is_function: bool,
 }
 
-/// Digs the name out of a declarator.
+/// Finds the name in a declarator.
 pub(super) fn dig(declarator: Node<'_>) -> Option<Declared<'_>> {
     let mut node = declarator;
     let mut is_function = false;
-    // Real declarators are a few levels deep.
+    // Real declarators are only a few levels deep.
     for _ in 0..64 {
         match node.kind() {
             "identifier" | "field_identifier" | "type_identifier" | "qualified_identifier" | "destructor_name"
@@ -76,7 +76,7 @@ fn function_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(declared.map(|declared| Named::at(declared.name)));
 }
 
-/// Every name of a declaration: prototypes are functions, `const` makes a constant.
+/// Finds every name of a declaration. Prototypes are functions, and `const` makes a constant.
 fn declared<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let is_constant = children(node).iter().any(|child| child.kind() == "type_qualifier" && is_const(cx.text(*child)));
     for Declared { name, is_function } in declarators(node) {
@@ -93,19 +93,20 @@ fn is_const(qualifier: &str) -> bool {
     matches!(qualifier, "const" | "constexpr" | "constinit")
 }
 
-/// What each declarator of a declaration declares.
+/// Returns the name that each declarator of a declaration declares.
 pub(super) fn declarators(node: Node<'_>) -> Vec<Declared<'_>> {
     let mut cursor = node.walk();
     node.children_by_field_name("declarator", &mut cursor).filter_map(dig).collect()
 }
 
-/// The braces of an initial value end a signature.
+/// Returns the braces of an initial value. The signature ends before them.
 fn initial_braces<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     let value = field(field(node, "declarator")?, "value")?;
     (value.kind() == "initializer_list").then(|| range_of(value))
 }
 
-/// A struct, union or enum with a body; under a typedef of the same name the typedef is the definition.
+/// Finds the name of a struct, union or enum with a body. In a typedef of the same name, the typedef is the definition
+/// instead.
 pub(super) fn specified<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let (Some(name), Some(_)) = (field(node, "name"), field(node, "body")) else { return };
     let parent = cx.parent().filter(|parent| parent.kind() == "type_definition");
@@ -138,14 +139,14 @@ fn field_names<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     }
 }
 
-/// `#define NAME value`; without a value it is an include guard or a switch.
+/// `#define NAME value`. Without a value it is an include guard or a switch, which is not recorded.
 fn constant_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     if field(node, "value").is_some() {
         names.extend(field(node, "name").map(Named::at));
     }
 }
 
-/// Angle brackets are kept: they say where the file is looked for.
+/// Angle brackets are kept, because they determine the directories in which the file is searched.
 fn include<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
     let Some(path) = field(node, "path") else { return true };
     let mut import = import_of(cx.text(path).trim_matches('"'), node);

@@ -58,7 +58,7 @@ const RULES: &[Rule] = &[
 
 const ACCESSORS: &[&str] = &["accessors", "value"];
 
-/// What has a type in its field `type`.
+/// Node kinds with a type in their field `type`.
 const TYPED: &[&str] = &[
     "parameter",
     "variable_declaration",
@@ -88,7 +88,7 @@ fn destructor_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.push(named);
 }
 
-/// An indexer is named by its keyword.
+/// The name of an indexer is its keyword.
 fn indexer_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let mut cursor = node.walk();
     let keyword = node.children(&mut cursor).find(|child| child.kind() == "this");
@@ -111,7 +111,7 @@ fn record_property<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) 
     }
 }
 
-/// `using A.B;` takes everything of a namespace, `using X = A.B;` one thing under another name.
+/// `using A.B;` imports everything in a namespace, `using X = A.B;` one name under an alias.
 fn using<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
     let alias = field(node, "name");
     let target = children(node).into_iter().rfind(|child| Some(child.id()) != alias.map(|alias| alias.id()));

@@ -32,7 +32,7 @@ const RULES: &[Rule] = &[
 
 const BLOCKS: &[&str] = &["block", "keyframe_block_list"];
 
-/// `@media (max-width: 600px)`: all that stands before the block.
+/// `@media (max-width: 600px)`: the name is everything before the block.
 fn at_rule<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let Some(block) = children(node).into_iter().find(|child| BLOCKS.contains(&child.kind())) else { return };
     let whole = ByteRange::new(node.start_byte() as u32, block.start_byte() as u32);

@@ -62,7 +62,7 @@ fn extension_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(range.map(|range| Named { range, kind: None, qualifier: None }));
 }
 
-/// The kind and name that a signature gives.
+/// Returns the kind and name that a signature declares.
 fn signed(signature: Node<'_>) -> Option<Named> {
     let mut signature = signature;
     if signature.kind() == "method_signature" {
@@ -79,7 +79,7 @@ fn signed(signature: Node<'_>) -> Option<Named> {
     Some(Named { range: range_of(name), kind, qualifier: None })
 }
 
-/// `Uploader.local` is called `local`.
+/// The name of `Uploader.local` is `local`.
 fn last_name(signature: Node<'_>) -> Option<Node<'_>> {
     let mut cursor = signature.walk();
     let names = signature.children_by_field_name("name", &mut cursor).filter(|name| name.is_named());
@@ -91,7 +91,7 @@ fn signed_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(signature.and_then(signed));
 }
 
-/// A member without a body: a signature, or variables.
+/// Finds the names of a member without a body: a signature or variables.
 fn member_names<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let is_const = cx.text(node).contains("const ");
     for child in children(node) {
@@ -153,7 +153,7 @@ fn part<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool 
     true
 }
 
-/// A configurable URI has others after the first.
+/// Returns the first URI. A configurable URI has more.
 fn first_string<'a>(cx: &Cx<'a, '_>, uri: Node<'_>) -> &'a str {
     let text = cx.text(uri);
     without_quotes(text.split_once(" if").map_or(text, |(first, _)| first))

@@ -1,4 +1,4 @@
-//! Elixir, where every definition is a call of a macro.
+//! Elixir, in which every definition is a macro call.
 
 use tree_sitter::Node;
 
@@ -35,7 +35,7 @@ const RULES: &[Rule] = &[
     on(&["identifier"], Role::Leaf(Leaf::Segment)),
 ];
 
-/// Macros that are syntax to a reader.
+/// Macros that readers consider syntax. Calls of them are not recorded.
 const SYNTAX: [&str; 27] = [
     "alias", "case", "cond", "def", "defdelegate", "defexception", "defguard", "defguardp", "defimpl", "defmacro",
     "defmacrop", "defmodule", "defp", "defprotocol", "defstruct", "describe", "fn", "for", "if", "import", "quote",
@@ -72,7 +72,7 @@ fn defined<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(named.map(|named| named.of(kind)));
 }
 
-/// The name in `f(a)`, `f(a) when …` and `a <~> b`.
+/// Returns the name in `f(a)`, `f(a) when …` and `a <~> b`.
 fn head_name(head: Node<'_>) -> Option<Named> {
     let mut head = head;
     if head.kind() == "binary_operator" {
@@ -89,7 +89,7 @@ fn head_name(head: Node<'_>) -> Option<Named> {
     }
 }
 
-/// `defimpl Size, for: List` is named after what it is for.
+/// `defimpl Size, for: List` has the name of the type it is for.
 fn implemented<'t>(node: Node<'t>, protocol: Node<'t>) -> Named {
     let find = || {
         let keywords = child_of_kind(child_of_kind(node, "arguments")?, "keywords")?;
@@ -103,7 +103,7 @@ fn implemented<'t>(node: Node<'t>, protocol: Node<'t>) -> Named {
     named
 }
 
-/// From after the head: the comma before `do:`, or the `do` block.
+/// Returns everything after the head: the `do` block, or from the comma before `do:`.
 fn body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     if let Some(block) = child_of_kind(node, "do_block") {
         return Some(range_of(block));
@@ -120,7 +120,7 @@ fn module_doc<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     first_argument(call).filter(|doc| doc.kind() == "string").map(range_of)
 }
 
-/// `@doc`, `@spec` and the like belong to the function after them.
+/// `@doc`, `@spec` and similar attributes belong to the following function.
 fn attribute<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<Lead> {
     let call = field(node, "operand").filter(|call| call.kind() == "call")?;
     match target(cx, call) {
@@ -135,7 +135,7 @@ fn attribute<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<Lead> {
     }
 }
 
-/// `@max_tries 5` is a constant, `@type state :: …` a type.
+/// `@max_tries 5` is a constant, `@type state :: …` is a type.
 fn attribute_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     const OF_THE_LANGUAGE: [&str; 14] = [
         "doc", "moduledoc", "typedoc", "spec", "impl", "tag", "moduletag", "describetag", "behaviour", "deprecated",
@@ -181,7 +181,7 @@ fn called<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     }
 }
 
-/// Whether the visited call is the head of a definition (`f(a)` of `def f(a)`), or stands in a type.
+/// Returns whether the visited call is the head of a definition (`f(a)` in `def f(a)`) or part of a type.
 fn is_head_or_spec(cx: &Cx<'_, '_>) -> bool {
     for level in 0..8 {
         let Some(node) = cx.ancestor(level) else { return false };
@@ -227,7 +227,7 @@ fn option<'t>(cx: &Cx<'_, 't>, keywords: Node<'t>, key: &str) -> Option<Node<'t>
     children(keywords).into_iter().find(is_key).and_then(|pair| field(pair, "value"))
 }
 
-/// The names in `only: [map: 2, sum: 1]`.
+/// Returns the names in `only: [map: 2, sum: 1]`.
 fn only<'t>(cx: &Cx<'_, 't>, options: Node<'t>) -> Vec<ImportedName> {
     let list = option(cx, options, "only:").and_then(|list| child_of_kind(list, "keywords"));
     let keys = list.map(children).unwrap_or_default().into_iter().filter_map(|pair| field(pair, "key"));

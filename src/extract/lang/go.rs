@@ -37,7 +37,7 @@ const RULES: &[Rule] = &[
     on(&["comment"], Role::Comment),
     on(&["interface_type"], Role::Mention(embedded_interfaces)),
     on(&["call_expression"], call("function")),
-    // What `f[int](x)` looks like to the grammar.
+    // The grammar parses `f[int](x)` as a type conversion.
     on(&["type_conversion_expression"], call("type")),
     on(&["selector_expression"], path("operand", "field")),
     on(&["qualified_type"], path("package", "name")),
@@ -49,7 +49,7 @@ const RULES: &[Rule] = &[
     on(&["field_identifier", "package_identifier"], Role::Leaf(Leaf::Segment)),
 ];
 
-/// `TestX(t *testing.T)`, benchmarks and fuzz targets alike, and `ExampleX()`.
+/// `TestX(t *testing.T)`, benchmarks and fuzz targets in the same form, and `ExampleX()`.
 fn is_test(probe: &TestProbe<'_>) -> bool {
     let is_named = ["Test", "Benchmark", "Fuzz", "Example"].iter().any(|prefix| {
         let rest = probe.name.strip_prefix(prefix);
@@ -59,7 +59,7 @@ fn is_test(probe: &TestProbe<'_>) -> bool {
     is_named && (is_example || probe.signature.contains("*testing."))
 }
 
-/// A method's container is its receiver's type: `Uploader` of `func (u *Uploader[T]) Send()`.
+/// The container of a method is the type of its receiver: `Uploader` in `func (u *Uploader[T]) Send()`.
 fn method_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let Some(name) = field(node, "name") else { return };
     let receiver = field(node, "receiver").and_then(|receiver| child_of_kind(receiver, "parameter_declaration"));
@@ -81,7 +81,7 @@ fn type_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(field(node, "name").map(|name| Named::at(name).of(kind)));
 }
 
-/// The braces of a struct or interface.
+/// Returns the braces of a struct or interface.
 fn type_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     let of = field(node, "type")?;
     match of.kind() {
@@ -106,7 +106,7 @@ fn embedded<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     mentions.push(Mention { kind: ReferenceKind::Inherit, range, qualifier });
 }
 
-/// An interface embeds the types that stand in it alone (`~int | string` is a constraint).
+/// An interface embeds each element that is a single type (`~int | string` is a constraint).
 fn embedded_interfaces<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     for element in children(node).into_iter().filter(|child| child.kind() == "type_elem") {
         let [only] = children(element)[..] else { continue };

@@ -1,4 +1,4 @@
-//! JavaScript and JSX; TypeScript builds on these rules.
+//! JavaScript and JSX. The TypeScript rules build on these.
 
 use tree_sitter::Node;
 
@@ -21,13 +21,13 @@ pub(super) const LANGUAGE: Language = Language {
     structure: Structure::Grammar(&Grammar::new(|| tree_sitter_javascript::LANGUAGE.into(), &[RULES, JSX, ONLY_JAVASCRIPT])),
 };
 
-/// What TypeScript's grammar names otherwise.
+/// Rules for node kinds that have other names in the TypeScript grammar.
 const ONLY_JAVASCRIPT: &[Rule] = &[
     on(&["field_definition"], define(DefinitionKind::Field).name_by(field_name).body_by(value_body).role()),
     on(&["class_heritage"], Role::Zone(Zone::As(ReferenceKind::Inherit))),
 ];
 
-/// JSX, which plain TypeScript has not.
+/// JSX, which plain TypeScript does not have.
 pub(super) const JSX: &[Rule] =
     &[on(&["jsx_opening_element", "jsx_self_closing_element"], Role::Mention(component))];
 
@@ -56,7 +56,8 @@ pub(super) const RULES: &[Rule] = &[
     on(&["property_identifier", "private_property_identifier"], Role::Leaf(Leaf::Segment)),
 ];
 
-/// Whether a value is a function or a class, itself or handed through a call (`debounce(function () {…})`).
+/// Returns the kind of a value that is a function, a class, or a call with a function as its first argument
+/// (`debounce(function () {…})`).
 fn value_kind(value: Node<'_>) -> Option<DefinitionKind> {
     match value.kind() {
         "arrow_function" | "function_expression" | "generator_function" => Some(DefinitionKind::Function),
@@ -69,7 +70,7 @@ fn value_kind(value: Node<'_>) -> Option<DefinitionKind> {
     }
 }
 
-/// Where the body of a function or class that is a value starts.
+/// Returns the body of a value that is a function or a class.
 pub(super) fn value_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     let mut value = field(node, "value").or_else(|| field(node, "right"))?;
     if value.kind() == "call_expression" {
@@ -78,7 +79,7 @@ pub(super) fn value_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange
     field(value, "body").map(range_of)
 }
 
-/// A local variable counts only if it holds a function.
+/// Finds the name of a variable. A local variable is recorded only if its value is a function or a class.
 fn declared<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let Some(name) = field(node, "name").filter(|name| name.kind() == "identifier") else { return };
     let kind = match field(node, "value").and_then(value_kind) {
@@ -110,7 +111,7 @@ fn assigned<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.push(named);
 }
 
-/// A function under a key of an object.
+/// Finds the name of a function that is the value of an object's key.
 fn keyed_function<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let is_function = field(node, "value").and_then(value_kind) == Some(DefinitionKind::Function);
     let Some(key) = field(node, "key").filter(|_| is_function) else { return };
@@ -131,7 +132,7 @@ fn method_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.push(if is_constructor { named.of(DefinitionKind::Constructor) } else { named });
 }
 
-/// A class field; with a function in it, a method.
+/// Finds the name of a class field. A field whose value is a function is a method.
 pub(super) fn field_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let name = field(node, "property").or_else(|| field(node, "name"));
     let Some(named) = name.and_then(|name| key_name(cx, name)) else { return };
@@ -155,7 +156,7 @@ fn is_test_function<'t>(cx: &Cx<'_, 't>, callee: Node<'t>) -> bool {
     const NAMES: [&str; 10] =
         ["it", "test", "describe", "context", "suite", "specify", "fit", "xit", "fdescribe", "xdescribe"];
     let mut base = callee;
-    // `describe.skip.each(…)`: at most a few links.
+    // `describe.skip.each(…)`: only a few links are followed.
     for _ in 0..4 {
         base = match base.kind() {
             "identifier" => return NAMES.contains(&cx.text(base)),
@@ -178,7 +179,7 @@ fn test_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     field(function, "body").map(range_of)
 }
 
-/// `<Panel …>` uses a component; lower-case tags are HTML.
+/// `<Panel …>` uses a component. Lower-case tags are HTML.
 fn component<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     let Some((range, qualifier)) = field(node, "name").and_then(|name| cx.resolve(name)) else { return };
     if cx.slice(range).starts_with(|c: char| c.is_ascii_uppercase()) {
@@ -269,7 +270,7 @@ fn required<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> b
     true
 }
 
-/// The module of `require("…")` or `import("…")`.
+/// Returns the module of `require("…")` or `import("…")`.
 fn required_module<'a, 't>(cx: &Cx<'a, 't>, call: Node<'t>) -> Option<&'a str> {
     let callee = field(call, "function")?;
     let is_require = callee.kind() == "import" || callee.kind() == "identifier" && cx.text(callee) == "require";

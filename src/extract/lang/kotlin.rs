@@ -60,7 +60,7 @@ fn is_test(probe: &TestProbe<'_>) -> bool {
     ["Test", "ParameterizedTest", "RepeatedTest", "TestFactory"].iter().any(|name| probe.has_attribute(name))
 }
 
-/// One node kind stands for classes, interfaces and enums.
+/// Classes, interfaces and enums have the same node kind.
 fn class_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let mut cursor = node.walk();
     let is_interface = node.children(&mut cursor).any(|child| child.kind() == "interface");
@@ -72,7 +72,7 @@ fn class_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(field(node, "name").map(|name| Named::at(name).of(kind)));
 }
 
-/// The receiver of an extension function is its container: `List` of `fun <T> List<T>.describe()`.
+/// The container of an extension function is its receiver: `List` in `fun <T> List<T>.describe()`.
 fn function_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let Some(name) = field(node, "name") else { return };
     let mut named = Named::at(name);
@@ -89,7 +89,7 @@ fn receiver<'t>(_: &Cx<'_, 't>, node: Node<'t>, name: Node<'t>) -> Option<ByteRa
     child_of_kind(receiver, "identifier").map(range_of)
 }
 
-/// A constructor is named by its keyword.
+/// The name of a constructor is its keyword.
 fn keyword_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let mut cursor = node.walk();
     let keyword = node.children(&mut cursor).find(|child| child.kind() == "constructor");
@@ -118,7 +118,7 @@ fn parameter_field<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     }
 }
 
-/// `Flushable by transport` inherits the type, not the value.
+/// `Flushable by transport` inherits from the type, not from the value.
 fn delegated<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     let Some((range, qualifier)) = child_of_kind(node, "user_type").and_then(|of| cx.resolve(of)) else { return };
     mentions.push(Mention { kind: ReferenceKind::Inherit, range, qualifier });

@@ -42,7 +42,7 @@ fn function_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(field(node, "name").and_then(|name| of_table(cx, name, DefinitionKind::Function)));
 }
 
-/// A name, `kind` if it stands alone and a method of its table if `kind` is a function.
+/// Returns a name of kind `kind`. A function in a table is a method of that table.
 fn of_table<'t>(cx: &Cx<'_, 't>, name: Node<'t>, kind: DefinitionKind) -> Option<Named> {
     let (range, qualifier) = cx.resolve(name)?;
     let qualifier = (!qualifier.is_empty()).then_some(qualifier);
@@ -51,7 +51,7 @@ fn of_table<'t>(cx: &Cx<'_, 't>, name: Node<'t>, kind: DefinitionKind) -> Option
     Some(Named { range, kind: Some(kind), qualifier })
 }
 
-/// Functions anywhere; other values only at file level, and not what merely passes a name on.
+/// Finds functions anywhere, and other values at file level only, unless they are aliases of other names.
 fn assigned<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let (Some(left), Some(right)) = (child_of_kind(node, "variable_list"), child_of_kind(node, "expression_list")) else {
         return;

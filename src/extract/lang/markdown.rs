@@ -1,6 +1,7 @@
-//! Markdown, by a scanner of its own: sections are all that is asked of it, and the grammar costs a hundred times as much.
+//! Markdown, by a dedicated scanner: only sections are needed, and the grammar is a hundred times as slow.
 //!
-//! Follows CommonMark 0.31 for ATX and setext headings and fenced code; front matter between `---` lines is skipped.
+//! Follows CommonMark 0.31 for ATX headings, setext headings and fenced code. Front matter between `---` lines is
+//! skipped.
 
 use super::{Language, Structure};
 use crate::extract::layout::Layout;
@@ -17,7 +18,7 @@ pub(super) const LANGUAGE: Language = Language {
     structure: Structure::Prose(scan),
 };
 
-/// Finds the sections of `bytes` and notes where a cut between lines hurts least.
+/// Finds the sections of `bytes` and records where cuts between lines are best.
 fn scan(bytes: &[u8], layout: &mut Layout) -> Extraction {
     let mut scanner = Scanner { bytes, block: Block::Text, paragraph: None, titles: Vec::new() };
     let mut at = 0;
@@ -31,16 +32,16 @@ fn scan(bytes: &[u8], layout: &mut Layout) -> Extraction {
     sections(&scanner.titles, bytes)
 }
 
-/// A heading as it is met.
+/// A heading found by the scanner.
 struct Title {
     level: u8,
-    /// The lines it takes up.
+    /// The lines of the heading.
     lines: ByteRange,
-    /// The text in it, markup included.
+    /// The text of the heading, including markup.
     text: ByteRange,
 }
 
-/// What the scanner is in.
+/// The kind of block that the current line is in.
 enum Block {
     Text,
     FrontMatter,
@@ -51,13 +52,13 @@ enum Block {
 struct Scanner<'a> {
     bytes: &'a [u8],
     block: Block,
-    /// Start of the paragraph that the line before belongs to: a setext underline makes a heading of it.
+    /// Start of the paragraph that the previous line belongs to. A setext underline turns it into a heading.
     paragraph: Option<usize>,
     titles: Vec<Title>,
 }
 
 impl Scanner<'_> {
-    /// Takes in one line, and says how deep it is for a cut before it.
+    /// Reads one line. Returns its depth for the chunker, or `None` for a blank line of text.
     fn see(&mut self, line: usize, at: usize, text: &[u8]) -> Option<usize> {
         let trimmed = text.trim_ascii();
         match self.block {
@@ -143,13 +144,13 @@ fn range(start: usize, end: usize) -> ByteRange {
     ByteRange::new(start as u32, end as u32)
 }
 
-/// How often `mark` stands at the start, and what follows.
+/// Returns how often `mark` occurs at the start, and the text after it.
 fn run_of(text: &[u8], mark: u8) -> (usize, &[u8]) {
     let n = text.iter().take_while(|&&byte| byte == mark).count();
     (n, &text[n..])
 }
 
-/// The block that a line opens, if what is in it is no Markdown.
+/// Returns the block that a line opens, if its content is not Markdown.
 fn opened(trimmed: &[u8]) -> Option<Block> {
     if trimmed.starts_with(b"<!--") {
         return (!trimmed.ends_with(b"-->")).then_some(Block::Comment);
@@ -160,7 +161,8 @@ fn opened(trimmed: &[u8]) -> Option<Block> {
     is_fence.then_some(Block::Fence { mark, len })
 }
 
-/// Whether a line starts a list item, a quote, a table row or HTML: an underline after it makes no heading.
+/// Returns whether a line starts a list item, a quote, a table row or HTML. An underline after such a line does not
+/// make a heading.
 fn starts_other_block(trimmed: &[u8]) -> bool {
     let after_number = trimmed.trim_ascii_start();
     let n_digits = after_number.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -170,7 +172,7 @@ fn starts_other_block(trimmed: &[u8]) -> bool {
         || [&b"---"[..], b"***", b"___"].iter().any(|rule| trimmed.starts_with(rule))
 }
 
-/// Each title's section reaches to the next title of the same or a higher rank.
+/// Returns the sections. Each one extends to the next title of the same or a higher rank.
 fn sections(titles: &[Title], bytes: &[u8]) -> Extraction {
     let mut extraction = Extraction::default();
     let mut open: Vec<(usize, u8)> = Vec::new();
@@ -195,7 +197,7 @@ fn close(extraction: &mut Extraction, at: usize, end: u32) {
     extraction.definitions[at].range.end = end;
 }
 
-/// A heading without a text is called by its marks.
+/// Creates the definition of a section. The name of a heading without text is its marks.
 fn section(title: &Title, name: String, container: Option<u32>, bytes: &[u8]) -> Definition {
     let heading = bytes[title.lines.as_usize()].trim_ascii_end();
     let signature = ByteRange::new(title.lines.start, title.lines.start + heading.len() as u32);
@@ -212,7 +214,7 @@ fn section(title: &Title, name: String, container: Option<u32>, bytes: &[u8]) ->
     }
 }
 
-/// A title without emphasis, code marks and link targets: what a reader sees.
+/// Returns a title as displayed, without emphasis, code marks and link targets.
 fn plain_text(title: &[u8]) -> String {
     let text = String::from_utf8_lossy(title);
     let mut plain = String::with_capacity(text.len());

@@ -1,6 +1,6 @@
-//! The languages: one file each, one line in the table.
+//! The languages: one file per language, listed in one table.
 //!
-//! `docs/adding-a-language.md` has the steps.
+//! `docs/adding-a-language.md` lists the steps for adding one.
 
 use std::fmt;
 
@@ -9,13 +9,13 @@ use super::rules::Grammar;
 use super::types::Extraction;
 use crate::model::Lang;
 
-/// One language: how it is recognised and how it is read.
+/// A language: how to recognise it and how to read it.
 pub struct Language {
-    /// Its name, lower case: what filters and answers say.
+    /// The name in lower case, as used in filters and answers.
     pub name: &'static str,
-    /// Its stable number. Never given to another language.
+    /// The stable number of the language. It is never reused for another language.
     pub lang: Lang,
-    /// Other names by which people ask for it.
+    /// Other names that users may use for the language.
     pub aliases: &'static [&'static str],
     /// File name extensions without the dot, lower case.
     pub extensions: &'static [&'static str],
@@ -23,30 +23,30 @@ pub struct Language {
     pub file_names: &'static [&'static str],
     /// Programs in a `#!` line, without version numbers.
     pub interpreters: &'static [&'static str],
-    /// How its text is read.
+    /// The way in which the text is read.
     pub(crate) structure: Structure,
 }
 
-/// Finds definitions and headings, and notes how deep each line lies.
+/// Finds definitions and headings, and records the depth of each line.
 pub(crate) type ScanFn = fn(&[u8], &mut Layout) -> Extraction;
 
-/// How a language's text is read.
+/// The way in which the text of a language is read.
 #[derive(Clone, Copy)]
 pub(crate) enum Structure {
-    /// Code, with a grammar and rules.
+    /// Code, by a grammar and rules.
     Grammar(&'static Grammar),
-    /// Data or markup, with a grammar and rules; chunks are called data.
+    /// Data or markup, by a grammar and rules. Its chunks are of kind data.
     Data(&'static Grammar),
-    /// Data, with a scanner of its own.
+    /// Data, by a dedicated scanner.
     Keys(ScanFn),
-    /// Prose, with a scanner of its own.
+    /// Prose, by a dedicated scanner.
     Prose(ScanFn),
-    /// No structure is known: windows of lines.
+    /// No known structure: windows of lines.
     Lines,
 }
 
 impl Language {
-    /// Whether definitions and references are known of its blobs.
+    /// Returns whether definitions and references are extracted for the language.
     pub fn has_structure(&self) -> bool {
         !matches!(self.structure, Structure::Lines)
     }
@@ -61,7 +61,7 @@ impl fmt::Debug for Language {
     }
 }
 
-/// Declares a module per language, each with a `LANGUAGE`, and the table of them.
+/// Declares a module per language, each with a `LANGUAGE`, and the table of all of them.
 macro_rules! languages {
     ($($module:ident),* $(,)?) => {
         $(mod $module;)*
@@ -106,17 +106,17 @@ languages! {
 mod plain;
 mod text;
 
-/// Every language, those with a structure first.
+/// Returns every language, those with a structure first.
 pub fn languages() -> impl Iterator<Item = &'static Language> {
     WITH_STRUCTURE.iter().copied().chain(plain::LANGUAGES)
 }
 
-/// The language with this number; nothing for plain text and numbers of later versions.
+/// Returns the language with this number, or `None` for plain text and for numbers of later versions.
 pub fn language(lang: Lang) -> Option<&'static Language> {
     languages().find(|language| language.lang == lang)
 }
 
-/// The number of the language with this name or alias, upper and lower case alike.
+/// Returns the number of the language with this name or alias, ignoring case.
 pub fn by_name(name: &str) -> Option<Lang> {
     let is_called = |known: &&str| known.eq_ignore_ascii_case(name);
     let named = languages().find(|language| is_called(&language.name) || language.aliases.iter().any(&is_called));

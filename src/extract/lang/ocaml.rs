@@ -1,4 +1,4 @@
-//! OCaml implementations; interfaces share the rules.
+//! OCaml implementations. Interfaces share these rules.
 
 use tree_sitter::Node;
 
@@ -66,7 +66,7 @@ pub(super) const RULES: &[Rule] = &[
     ),
 ];
 
-/// With parameters, or a function as its value, a binding is a function; other local bindings are no definitions.
+/// A binding with parameters or a function as its value is a function. Other local bindings are not definitions.
 fn bound<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let name = match field(node, "pattern") {
         Some(pattern) if pattern.kind() == "value_name" => pattern,
@@ -99,7 +99,7 @@ fn type_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(name.map(|name| Named::at(name).of(kind)));
 }
 
-/// The constructor of an exception is the exception.
+/// The constructor of an exception is the exception itself.
 fn constructor<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     if cx.parent_kind() != "exception_definition" {
         names.extend(child_of_kind(node, "constructor_name").map(Named::at));
@@ -137,7 +137,7 @@ fn open<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool 
     true
 }
 
-/// `include A` hands on what it takes.
+/// `include A` re-exports what it imports.
 fn include<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
     let module = field(node, "module").filter(|module| module.kind().ends_with("path"));
     let Some(module) = module else { return false };

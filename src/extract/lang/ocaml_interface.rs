@@ -1,4 +1,4 @@
-//! OCaml interfaces: a grammar of its own, with the rules of implementations.
+//! OCaml interfaces: a separate grammar with the rules of implementations.
 
 use super::{Language, Structure, ocaml};
 use crate::extract::rules::Grammar;

@@ -72,7 +72,7 @@ fn method_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.push(if is_constructor { Named::at(name).of(DefinitionKind::Constructor) } else { Named::at(name) });
 }
 
-/// A variable's name without its `$`.
+/// Returns the name of a variable without its `$`.
 fn variable_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let variable = field(node, "name").or_else(|| child_of_kind(node, "variable_name"));
     names.extend(variable.and_then(|variable| variable.named_child(0)).map(Named::at));

@@ -1,4 +1,4 @@
-//! Languages without a grammar here: they have a name, and windows of lines.
+//! Languages without a grammar. They have a name and are cut into windows of lines.
 
 use super::{Language, Structure};
 use crate::model::Lang;
@@ -32,7 +32,7 @@ impl Language {
     }
 }
 
-/// One line each; numbers from 200 on.
+/// One line per language. Their numbers start at 200.
 pub(super) const LANGUAGES: &[Language] = &[
     plain(200, "protobuf", &["proto"]).also(&["proto"]),
     plain(201, "make", &["mk", "mak"])

@@ -46,14 +46,14 @@ fn is_test(probe: &TestProbe<'_>) -> bool {
         || probe.name.starts_with("test") && (probe.container.starts_with("Test") || probe.container.ends_with("Test"))
 }
 
-/// The string that is the first statement of a body.
+/// Returns the string that is the first statement of a body.
 fn docstring<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     let first = children(field(node, "body")?).into_iter().find(|child| child.kind() != "comment")?;
     let string = if first.kind() == "expression_statement" { first.named_child(0)? } else { first };
     (string.kind() == "string").then(|| range_of(string))
 }
 
-/// `A = 1`, `a, b = 1, 2`, `a: int`; attributes and items of other things define nothing.
+/// `A = 1`, `a, b = 1, 2`, `a: int`. Assignments to attributes and items define nothing.
 fn assigned<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let Some(left) = field(node, "left") else { return };
     match left.kind() {

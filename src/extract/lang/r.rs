@@ -1,4 +1,4 @@
-//! R, where a definition is an assignment.
+//! R, in which a definition is an assignment.
 
 use tree_sitter::Node;
 
@@ -31,7 +31,7 @@ const RULES: &[Rule] = &[
     on(&["identifier"], Role::Leaf(Leaf::Name)),
 ];
 
-/// `f <- function(…)` anywhere, other values at file level.
+/// `f <- function(…)` anywhere; other values at file level only.
 fn assigned<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let operator = field(node, "operator").map(|operator| operator.kind());
     if !matches!(operator, Some("<-" | "=" | "<<-")) {
@@ -66,7 +66,7 @@ fn assigned_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     field(field(node, "rhs")?, "body").map(range_of)
 }
 
-/// A function handed on by name, as the methods of an R6 class are.
+/// A function passed as a named argument, such as a method of an R6 class.
 fn keyed_function<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let is_function = field(node, "value").is_some_and(|value| value.kind() == "function_definition");
     let name = field(node, "name").filter(|name| is_function && name.kind() == "identifier");
@@ -107,7 +107,7 @@ fn last_function_body<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     }
 }
 
-/// `library(a)` attaches everything, `requireNamespace("a")` nothing; `source("a.R")` is a file.
+/// `library(a)` attaches everything, `requireNamespace("a")` nothing. `source("a.R")` imports a file.
 fn attached<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
     let function = field(node, "function").filter(|function| function.kind() == "identifier");
     let name = function.map_or("", |function| cx.text(function));

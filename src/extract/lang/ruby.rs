@@ -39,7 +39,8 @@ const RULES: &[Rule] = &[
     on(&["constant", "identifier"], Role::Leaf(Leaf::Name)),
 ];
 
-/// The scanner keeps the length of a heredoc's word in one byte, and aborts the program when it reads the word back wrong.
+/// The grammar's scanner stores the length of a heredoc's word in one byte, and aborts the process when it reads the
+/// word back incorrectly.
 fn has_a_long_heredoc_word(bytes: &[u8]) -> bool {
     const MAX_WORD: usize = 200;
     memchr::memmem::find_iter(bytes, b"<<").any(|at| {
@@ -86,7 +87,7 @@ fn constant_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.push(if is_class { Named::at(left).of(DefinitionKind::Class) } else { Named::at(left) });
 }
 
-/// Calls that declare something: accessors, aliases, scopes, tests.
+/// Finds the names declared by calls: accessors, aliases, scopes, tests.
 fn declared_by_call<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let Some(method) = field(node, "method") else { return };
     let (kind, is_many) = match cx.text(method) {
@@ -128,7 +129,7 @@ fn required<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> b
     let module = field(node, "arguments").map(children).unwrap_or_default().pop();
     let Some(module) = module.filter(|module| module.kind() == "string") else { return false };
     let text = without_quotes(cx.text(module));
-    // What is looked for beside the file and not on the load path says so.
+    // A path relative to the file, not on the load path, starts with a dot.
     let is_beside = name == "require_relative" && !text.starts_with('.');
     imports.push(import_of(&if is_beside { format!("./{text}") } else { text.to_owned() }, node));
     true

@@ -76,17 +76,16 @@ fn value_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     }
 }
 
-/// A value that is a block is no part of the signature.
+/// Returns a value that is a block. It is not part of the signature.
 fn value_block<'t>(_: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     let value = field(node, "value")?;
     matches!(value.kind(), "block" | "indented_block").then(|| range_of(value))
 }
 
-/// `class A(val b: B)` and every parameter of a case class declare fields.
+/// `class A(val b: B)` declares a field; `class A(b: B)` does not.
 fn parameter_field<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let mut cursor = node.walk();
     let mut has_keyword = node.children(&mut cursor).map(|child| child.kind()).filter(|kind| matches!(*kind, "val" | "var"));
-    // Parameters stand in a list in the class.
     if has_keyword.next().is_some() {
         names.extend(field(node, "name").map(Named::at));
     }

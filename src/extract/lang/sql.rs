@@ -1,4 +1,4 @@
-//! SQL: what a schema creates.
+//! SQL: the objects that a schema creates.
 
 use tree_sitter::Node;
 
@@ -50,14 +50,14 @@ fn index_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.extend(field(node, "column").map(Named::at));
 }
 
-/// A column of a table that is created; one that is added is a change and no definition.
+/// Finds a column of a created table. Adding a column is a change, not a definition.
 fn column<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     if cx.parent_kind() == "column_definitions" {
         names.extend(field(node, "name").map(Named::at));
     }
 }
 
-/// The tables that a statement reads, fills or points to.
+/// Adds the tables that a statement reads, writes or references.
 fn tables<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     for reference in children(node).into_iter().filter(|child| child.kind() == "object_reference") {
         if let Some((range, qualifier)) = cx.resolve(reference) {

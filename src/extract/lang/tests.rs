@@ -15,7 +15,7 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/lang")
 }
 
-/// Every sample with its language and bytes, sorted by name.
+/// Reads every sample with its language and bytes, sorted by name.
 fn samples() -> Vec<(String, &'static Language, Vec<u8>)> {
     let entries = std::fs::read_dir(fixtures()).unwrap();
     let mut names: Vec<String> = entries
@@ -64,7 +64,8 @@ fn languages_are_found_by_name_and_alias_in_any_case() {
     assert!(language(Lang::TEXT).is_none());
 }
 
-/// The node kinds and the fields that a rule names. `body` is the default of many that have none.
+/// Returns the node kinds and the fields that a rule names. `body` is omitted because it is the default of rules
+/// without a body.
 fn names_in(rule: &Rule) -> (Vec<&'static str>, Vec<&'static str>) {
     let mut kinds = rule.kinds.to_vec();
     let mut fields = Vec::new();
@@ -101,7 +102,7 @@ fn rules_name_node_kinds_and_fields_that_exist() {
     let mut unknown = Vec::new();
     for (name, grammar) in grammars() {
         for rules in grammar.rules {
-            // Languages that share a list need not all have every kind in it.
+            // A shared list may contain kinds that one of its languages does not have.
             let shares = |other: &Grammar| other.rules.iter().any(|list| std::ptr::eq(*list, *rules));
             let sharing: Vec<tree_sitter::Language> = grammars()
                 .filter(|(_, other)| shares(other))
@@ -151,7 +152,8 @@ fn samples_parse_without_errors() {
     }
 }
 
-/// What is known of each sample stands beside it; `UPDATE_GOLDEN=1 cargo test` writes it anew.
+/// The expected extraction of each sample is in the `.golden` file next to it. `UPDATE_GOLDEN=1 cargo test` rewrites
+/// these files.
 #[test]
 fn samples_give_what_stands_beside_them() {
     let mut differing = Vec::new();
@@ -167,7 +169,7 @@ fn samples_give_what_stands_beside_them() {
     assert!(differing.is_empty(), "{}", differing.join("\n\n"));
 }
 
-/// An extraction in a form that people can check.
+/// Formats an extraction for review by people.
 fn describe(bytes: &[u8], extraction: &Extraction) -> String {
     let lines = LineIndex::new(bytes);
     let text = |range: ByteRange| String::from_utf8_lossy(&bytes[range.as_usize()]).into_owned();

@@ -1,4 +1,4 @@
-//! What several languages need to read from the text of a node.
+//! Functions that several languages use to read the text of a node.
 
 use tree_sitter::Node;
 
@@ -7,7 +7,7 @@ use crate::extract::types::{DefinitionKind, Import, ImportedName};
 use crate::extract::walk::Cx;
 use crate::model::ByteRange;
 
-/// The range of a string literal without its quotes.
+/// Returns the range of a string literal without its prefix and quotes.
 pub(super) fn unquoted(cx: &Cx<'_, '_>, node: Node<'_>) -> ByteRange {
     let range = range_of(node);
     let text = cx.slice(range);
@@ -25,7 +25,7 @@ pub(super) fn unquoted(cx: &Cx<'_, '_>, node: Node<'_>) -> ByteRange {
     ByteRange::new(range.start + start as u32, range.start + end as u32)
 }
 
-/// Whether `name` is written like a constant: `MAX_TRIES`, `K8S`.
+/// Returns whether `name` is written like a constant: `MAX_TRIES`, `K8S`.
 pub(super) fn is_screaming(name: &str) -> bool {
     name.len() > 1
         && name.bytes().any(|byte| byte.is_ascii_uppercase())
@@ -34,7 +34,7 @@ pub(super) fn is_screaming(name: &str) -> bool {
             .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'$')
 }
 
-/// [`DefinitionKind::Constant`] for a name written like one, else a variable.
+/// Returns [`DefinitionKind::Constant`] for a name written like one, or else [`DefinitionKind::Variable`].
 pub(super) fn variable_kind(name: &str) -> DefinitionKind {
     if is_screaming(name) {
         DefinitionKind::Constant
@@ -43,17 +43,17 @@ pub(super) fn variable_kind(name: &str) -> DefinitionKind {
     }
 }
 
-/// A variable or constant named at `node`, whichever its writing says.
+/// Creates a variable or constant named at `node`, depending on the spelling of the name.
 pub(super) fn variable(cx: &Cx<'_, '_>, node: Node<'_>) -> Named {
     Named::at(node).of(variable_kind(cx.text(node)))
 }
 
-/// `text` without one pair of quotes of whichever kind.
+/// Returns `text` without surrounding white space and quotes of any kind.
 pub(super) fn without_quotes(text: &str) -> &str {
     text.trim().trim_matches(['"', '\'', '`'])
 }
 
-/// One imported name.
+/// Creates an imported name.
 pub(super) fn imported(name: &str, alias: Option<&str>) -> ImportedName {
     ImportedName {
         name: name.to_owned(),
@@ -61,7 +61,7 @@ pub(super) fn imported(name: &str, alias: Option<&str>) -> ImportedName {
     }
 }
 
-/// An import of a module as a whole.
+/// Creates an import of a module as a whole.
 pub(super) fn import_of(module: &str, node: Node<'_>) -> Import {
     Import {
         module: module.to_owned(),

@@ -1,4 +1,4 @@
-//! TypeScript with JSX: a grammar of its own, in which `<T>x` is an element and not a cast.
+//! TypeScript with JSX: a separate grammar, in which `<T>x` is an element and not a cast.
 
 use super::{Language, Structure};
 use super::{javascript, typescript};

@@ -1,4 +1,4 @@
-//! TypeScript: JavaScript's rules and these.
+//! TypeScript: the rules of JavaScript, and these.
 
 use tree_sitter::Node;
 
@@ -55,7 +55,7 @@ pub(super) const RULES: &[Rule] = &[
     on(&["new_expression"], call("constructor")),
 ];
 
-/// An enum's case without a value is a bare name in its body.
+/// An enum case without a value is a bare name in the body of the enum.
 fn bare_variant<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     if cx.parent_kind() == "enum_body" {
         names.push(Named::at(node));

@@ -1,7 +1,7 @@
-//! YAML, by a scanner of its own: the keys of the two outer levels, and list items that have a name.
+//! YAML, by a dedicated scanner: the keys of the two outermost levels, and list items with a name.
 //!
-//! The grammar's C scanner keeps its state in 1,024 bytes and aborts the program when nesting needs more. What is asked
-//! of YAML here can be told from indentation.
+//! The C scanner of the grammar keeps its state in 1,024 bytes and aborts the process when nesting needs more.
+//! Indentation is sufficient for the facts needed here.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub(super) const LANGUAGE: Language = Language {
     structure: Structure::Keys(scan),
 };
 
-/// Finds the keys of `bytes` and notes how deep its lines lie.
+/// Finds the keys of `bytes` and records the depth of each line.
 fn scan(bytes: &[u8], layout: &mut Layout) -> Extraction {
     let mut scanner =
         Scanner { bytes, open: Vec::new(), within: Within::Block, definitions: Vec::new(), comments: Vec::new(), end: 0 };
@@ -35,19 +35,19 @@ fn scan(bytes: &[u8], layout: &mut Layout) -> Extraction {
     Extraction { definitions: scanner.definitions, ..Extraction::default() }
 }
 
-/// What a line stands in, besides keys and items.
+/// The construct that a line continues, apart from keys and items.
 enum Within {
-    /// Nothing else.
+    /// None.
     Block,
-    /// A text after `|` or `>`: all that is indented deeper than this.
+    /// A text after `|` or `>`: all lines indented deeper than this.
     Text(usize),
-    /// Brackets that are still open, so many.
+    /// Brackets, with the number that are still open.
     Flow(usize),
     /// A string that ends with this quote.
     Quoted(u8),
 }
 
-/// A key or list item that may have more lines.
+/// A key or list item that may continue on further lines.
 struct Open {
     indent: usize,
     is_item: bool,
@@ -60,7 +60,7 @@ struct Scanner<'a> {
     within: Within,
     definitions: Vec<Definition>,
     comments: Vec<LeadPiece>,
-    /// Where the last line with something on it ends.
+    /// End of the last non-blank line.
     end: usize,
 }
 
@@ -88,7 +88,7 @@ impl Scanner<'_> {
         self.end = at + text.trim_ascii_end().len();
     }
 
-    /// Whether a line goes on with what stands above it.
+    /// Returns whether a line continues the construct above it.
     fn is_continued(&mut self, indent: usize, content: &[u8]) -> bool {
         match self.within {
             Within::Block => return false,
@@ -110,10 +110,10 @@ impl Scanner<'_> {
         true
     }
 
-    /// Takes in `- `s and the key of a line that starts at `at`, `indent` deep, and ends at `end`.
+    /// Reads the `- ` marks and the key of a line that starts at `at`, `indent` deep, and ends at `end`.
     fn see_node(&mut self, at: usize, indent: usize, end: usize) {
         let (mut at, mut indent) = (at, indent);
-        // Items of items on one line are rare, and each costs a place in the list.
+        // Nested items on one line are rare, and each one costs an entry in the list.
         for _ in 0..16 {
             let rest = &self.bytes[at..end];
             if rest != b"-" && !rest.starts_with(b"- ") {
@@ -136,7 +136,7 @@ impl Scanner<'_> {
         self.enter_value(indent, value);
     }
 
-    /// An item that begins with a name is a definition: `- name: Install packages`.
+    /// A list item that starts with a name is a definition: `- name: Install packages`.
     fn see_item(&mut self, at: usize, indent: usize, content: Range<usize>) {
         let named = key_and_value(self.bytes, content.clone())
             .filter(|(key, value)| matches!(&self.bytes[key.clone()], b"name" | b"hosts" | b"id") && !value.is_empty());
@@ -146,8 +146,8 @@ impl Scanner<'_> {
         self.open.push(Open { indent, is_item: true, definition });
     }
 
-    /// Closes what a node at `indent` ends: keys there and deeper (`n` = 0), or items there and keys deeper (`n` = 1,
-    /// because items may stand as far left as the key above them).
+    /// Closes what a node at `indent` ends: keys at this indentation or deeper (`n` = 0), or items at this indentation
+    /// and keys deeper (`n` = 1, because items may have the same indentation as the key above them).
     fn close(&mut self, indent: usize, n: usize) {
         let end = self.end as u32;
         while let Some(open) = self.open.pop_if(|open| open.indent >= indent + if open.is_item { 0 } else { n }) {
@@ -192,7 +192,7 @@ impl Scanner<'_> {
     }
 }
 
-/// Splits `key: value`; nothing if there is no key. The key is without quotes and not empty.
+/// Splits `key: value`. Returns `None` if there is no key. The key is non-empty and without quotes.
 fn key_and_value(bytes: &[u8], line: Range<usize>) -> Option<(Range<usize>, Range<usize>)> {
     let text = &bytes[line.clone()];
     let quoted = match text.first()? {
@@ -214,7 +214,7 @@ fn key_and_value(bytes: &[u8], line: Range<usize>) -> Option<(Range<usize>, Rang
     (!bytes[key.clone()].trim_ascii().is_empty()).then_some((key, value.start + n_blanks..value.end))
 }
 
-/// `range` without blanks and one pair of quotes around it.
+/// Removes surrounding blanks and one pair of quotes from `range`.
 fn unquoted(bytes: &[u8], range: Range<usize>) -> Range<usize> {
     let text = bytes[range.clone()].trim_ascii();
     let start = range.start + (bytes[range.clone()].len() - bytes[range].trim_ascii_start().len());
@@ -224,8 +224,8 @@ fn unquoted(bytes: &[u8], range: Range<usize>) -> Range<usize> {
     }
 }
 
-/// How many brackets are open after `text` if `n_open` were before. Brackets in quotes count too: such values close on
-/// their line for the most part.
+/// Returns the number of open brackets after `text`, given `n_open` before it. Brackets in quotes count too: such
+/// values usually close on the same line.
 fn brackets(text: &[u8], n_open: usize) -> usize {
     text.iter().fold(n_open, |n_open, byte| match byte {
         b'[' | b'{' => n_open + 1,

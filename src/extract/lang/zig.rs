@@ -37,7 +37,7 @@ const RULES: &[Rule] = &[
     on(&["identifier"], Role::Leaf(Leaf::Name)),
 ];
 
-/// The last child of a declaration is its value.
+/// Returns the value of a declaration, which is its last child.
 fn value(node: Node<'_>) -> Option<Node<'_>> {
     children(node).into_iter().skip(1).last()
 }
@@ -51,7 +51,7 @@ fn type_kind(value: Node<'_>) -> Option<DefinitionKind> {
     }
 }
 
-/// `const` and `var`; the grammar takes assignments for declarations too.
+/// `const` and `var`. The grammar also parses assignments as declarations.
 fn declared<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let mut cursor = node.walk();
     let keyword = node.children(&mut cursor).map(|child| child.kind()).find(|kind| matches!(*kind, "const" | "var"));
@@ -66,12 +66,12 @@ fn declared<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     names.push(Named::at(name).of(kind));
 }
 
-/// `const Self = @This();` names what has a name already.
+/// `const Self = @This();` is a second name for an existing definition.
 fn is_this(cx: &Cx<'_, '_>, node: Node<'_>) -> bool {
     value(node).is_some_and(|value| cx.text(value).starts_with("@This"))
 }
 
-/// The braces of a type.
+/// Returns the braces of a type.
 fn type_body<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<ByteRange> {
     let value = value(node).filter(|value| type_kind(*value).is_some())?;
     let brace = cx.text(value).find('{')?;
@@ -84,7 +84,7 @@ fn container_field<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) 
     names.extend(field(node, "name").map(|name| Named::at(name).of(kind)));
 }
 
-/// A test without a name is called by its keyword.
+/// The name of a test without a title is its keyword.
 fn test_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
     let name = child_of_kind(node, "string").map(|name| unquoted(cx, name));
     let keyword = ByteRange::new(node.start_byte() as u32, (node.start_byte() + "test".len()) as u32);

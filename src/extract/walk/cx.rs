@@ -1,4 +1,4 @@
-//! What a language's own functions may ask.
+//! The context that is passed to the functions of a language.
 
 use tree_sitter::Node;
 
@@ -8,7 +8,7 @@ use crate::extract::rules::{Tables, range_of};
 use crate::extract::types::{Definition, DefinitionKind};
 use crate::model::ByteRange;
 
-/// What a language's own functions may ask: the text, and where the walk stands.
+/// The context of the visited node: the text and the current position in the tree.
 pub(crate) struct Cx<'a, 't> {
     pub(super) src: &'a [u8],
     pub(super) tables: &'a Tables,
@@ -17,64 +17,64 @@ pub(crate) struct Cx<'a, 't> {
 }
 
 impl<'a, 't> Cx<'a, 't> {
-    /// The text of `node`; empty where it is not UTF-8.
+    /// Returns the text of `node`; empty if it is not UTF-8.
     pub(crate) fn text(&self, node: Node<'_>) -> &'a str {
         self.slice(range_of(node))
     }
 
-    /// The text in `range`; empty where it is not UTF-8.
+    /// Returns the text in `range`; empty if it is not UTF-8.
     pub(crate) fn slice(&self, range: ByteRange) -> &'a str {
         let end = range.as_usize().end.min(self.src.len());
         let start = range.as_usize().start.min(end);
         std::str::from_utf8(&self.src[start..end]).unwrap_or_default()
     }
 
-    /// The node around the one that is visited.
+    /// Returns the parent of the visited node.
     pub(crate) fn parent(&self) -> Option<Node<'t>> {
         self.ancestor(0)
     }
 
-    /// The kind of the node around the one that is visited; empty at the root.
+    /// Returns the kind of the parent of the visited node; empty at the root.
     pub(crate) fn parent_kind(&self) -> &'t str {
         self.parent().map_or("", |node| node.kind())
     }
 
-    /// The node `n` levels above the parent of the one that is visited.
+    /// Returns the node `n` levels above the parent of the visited node.
     pub(crate) fn ancestor(&self, n: usize) -> Option<Node<'t>> {
         let at = self.frames.len().checked_sub(n + 1)?;
         Some(self.frames[at].node)
     }
 
-    /// The kind of the innermost definition around the one that is visited.
+    /// Returns the kind of the innermost definition that encloses the visited node.
     pub(crate) fn owner_kind(&self) -> Option<DefinitionKind> {
         self.owner().map(|definition| definition.kind)
     }
 
-    /// The innermost definition around the one that is visited.
+    /// Returns the innermost definition that encloses the visited node.
     pub(crate) fn owner(&self) -> Option<&'a Definition> {
         let owner = self.frames.last()?.owner;
         self.definitions.get(owner as usize)
     }
 
-    /// The name that an expression comes down to, and the segment before it (empty if there is none): `c` and `b` of
+    /// Returns the name that an expression refers to and the segment before it (empty if there is none): `c` and `b` of
     /// `a.b.c::<T>`.
     pub(crate) fn resolve(&self, node: Node<'t>) -> Option<(ByteRange, ByteRange)> {
         names::resolve(self.tables, self.src, node)
     }
 }
 
-/// The first named child of `node` of kind `kind`.
+/// Returns the first named child of `node` with kind `kind`.
 pub(crate) fn child_of_kind<'t>(node: Node<'t>, kind: &str) -> Option<Node<'t>> {
     children(node).into_iter().find(|child| child.kind() == kind)
 }
 
-/// The named children of `node`.
+/// Returns the named children of `node`.
 pub(crate) fn children(node: Node<'_>) -> Vec<Node<'_>> {
     let mut cursor = node.walk();
     node.named_children(&mut cursor).collect()
 }
 
-/// The child of `node` in `field`.
+/// Returns the child of `node` in `field`.
 pub(crate) fn field<'t>(node: Node<'t>, field: &str) -> Option<Node<'t>> {
     node.child_by_field_name(field)
 }

@@ -1,4 +1,4 @@
-//! Definitions: their names, ranges and signatures.
+//! Records definitions: their names, ranges and signatures.
 
 use tree_sitter::Node;
 
@@ -10,18 +10,18 @@ use crate::extract::spans::{clamp, text_of, trimmed};
 use crate::extract::types::{Definition, DefinitionKind};
 use crate::model::ByteRange;
 
-/// What a wrapper hands to the definition in it.
+/// The properties that a definition takes from the node that wraps it.
 #[derive(Clone, Copy)]
 pub(super) struct Wrapped {
-    /// The node that takes it over.
+    /// The id of the node that takes them.
     first: usize,
     range: ByteRange,
-    /// Where the signature starts, if not at the definition.
+    /// Start of the signature, if not at the definition.
     signature: Option<u32>,
 }
 
 impl Wrapped {
-    /// For no node.
+    /// Applies to no node.
     const NOTHING: Self = Self {
         first: 0,
         range: ByteRange { start: 0, end: 0 },
@@ -33,13 +33,13 @@ impl Wrapped {
     }
 }
 
-/// What all names of one node have in common.
+/// The properties that all names of one node share.
 struct Shape {
     range: ByteRange,
-    /// Where the signature starts, and where it would without a wrapper.
+    /// Start of the signature with and without a wrapper.
     start: u32,
     own_start: u32,
-    /// Where the body starts, if there is one.
+    /// Start of the body, if there is one.
     head_end: Option<u32>,
     doc: Option<ByteRange>,
 }
@@ -55,8 +55,8 @@ impl Shape {
 }
 
 impl<'t> Walker<'_, 't> {
-    /// What the definition in a wrapper takes over. Of several, the first gets what stands before it on its line, the
-    /// others nothing.
+    /// Returns the properties that the definition in a wrapper takes. Of several definitions, the first takes the text
+    /// that precedes it on its line, and the others take nothing.
     pub(super) fn wrap(&self, node: Node<'t>, from: SignatureFrom) -> Wrapped {
         let bearing = children(node).into_iter().filter(|child| {
             let roles = self.tables.roles_of(*child);
@@ -93,7 +93,7 @@ impl<'t> Walker<'_, 't> {
         }
     }
 
-    /// Records what `node` defines and returns the definition that owns what is inside.
+    /// Records the definitions of `node`. Returns the one that owns its content.
     pub(super) fn see_definition(&mut self, node: Node<'t>, roles: &Roles) -> Option<u32> {
         let (define, name_field) = roles.define?;
         let owner = self.owner();
@@ -132,7 +132,7 @@ impl<'t> Walker<'_, 't> {
         }
     }
 
-    /// What all names of one node have in common.
+    /// Returns the properties that all names of one node share.
     fn shape(&self, node: Node<'t>, define: &Define) -> Shape {
         let wrapped = self
             .frames
@@ -199,7 +199,7 @@ impl<'t> Walker<'_, 't> {
         Some(last)
     }
 
-    /// A function in a type is a method, a variable in one a field.
+    /// Turns a function in a type into a method and a variable in a type into a field.
     fn kind_within(&self, kind: DefinitionKind) -> DefinitionKind {
         match (kind, self.owner().map(|owner| owner.kind)) {
             (DefinitionKind::Function, Some(owner)) if owner.is_type() => DefinitionKind::Method,
@@ -208,7 +208,7 @@ impl<'t> Walker<'_, 't> {
         }
     }
 
-    /// A comment that starts a line between head and body belongs to the body.
+    /// Returns the start of a comment line between head and body, which belongs to the body.
     fn comment_before(&self, node: Node<'t>, body_start: u32) -> Option<u32> {
         let before = children(node)
             .into_iter()
@@ -220,7 +220,7 @@ impl<'t> Walker<'_, 't> {
     }
 }
 
-/// Where the first token after annotations and comments stands.
+/// Returns the start of the first token after annotations and comments.
 fn signature_start(tables: &Tables, node: Node<'_>) -> u32 {
     first_token(tables, node).unwrap_or_else(|| node.start_byte()) as u32
 }
@@ -228,7 +228,7 @@ fn signature_start(tables: &Tables, node: Node<'_>) -> u32 {
 fn first_token(tables: &Tables, node: Node<'_>) -> Option<usize> {
     let mut cursor = node.walk();
     let mut goes_on = cursor.goto_first_child();
-    // Modifiers may stand one level down, before the rest.
+    // Modifiers may be one level down, before the rest.
     let mut is_in_modifiers = false;
     loop {
         if !goes_on {
@@ -251,7 +251,7 @@ fn first_token(tables: &Tables, node: Node<'_>) -> Option<usize> {
     }
 }
 
-/// What has a value and no body: the first line of the value tells something.
+/// Returns whether the signature includes the first line of the value, which is informative for these kinds.
 fn is_shown_with_value(kind: DefinitionKind) -> bool {
     matches!(
         kind,
@@ -259,7 +259,7 @@ fn is_shown_with_value(kind: DefinitionKind) -> bool {
     )
 }
 
-/// A signature without a body is the whole declaration of a callable, the first line of anything else.
+/// Returns the end of a signature without a body: the whole declaration of a callable, the first line of anything else.
 fn bodiless_end(src: &[u8], kind: DefinitionKind, from: u32, end: u32) -> u32 {
     if kind.is_callable() || from >= end {
         return end;
@@ -268,7 +268,7 @@ fn bodiless_end(src: &[u8], kind: DefinitionKind, from: u32, end: u32) -> u32 {
     memchr::memchr(b'\n', text).map_or(end, |at| from + at as u32)
 }
 
-/// The `=` before a body is no part of a signature.
+/// Removes the `=` before a body from a signature.
 fn without_equals(src: &[u8], range: ByteRange) -> ByteRange {
     match &src[range.as_usize()] {
         [.., b' ', b'='] => trimmed(src, ByteRange::new(range.start, range.end - 1)),
@@ -276,7 +276,7 @@ fn without_equals(src: &[u8], range: ByteRange) -> ByteRange {
     }
 }
 
-/// Finds the tests among callable definitions; their leads and signatures must be known.
+/// Marks the tests among callable definitions. Their leads and signatures must be known.
 pub(super) fn mark_tests(definitions: &mut [Definition], src: &[u8], tables: &Tables) {
     let is_test = tables.grammar.is_test;
     for i in 0..definitions.len() {
@@ -301,7 +301,7 @@ pub(super) fn mark_tests(definitions: &mut [Definition], src: &[u8], tables: &Ta
     }
 }
 
-/// A name over several lines (a list of selectors) is written on one.
+/// Joins a name that spans several lines (a list of selectors) to one line.
 fn one_line(name: String) -> String {
     if !name.contains('\n') {
         return name;
@@ -309,7 +309,7 @@ fn one_line(name: String) -> String {
     name.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Backticks that quote an odd name are not part of it.
+/// Removes backticks that quote an unusual name.
 fn without_backticks(src: &[u8], range: ByteRange) -> ByteRange {
     match &src[range.as_usize()] {
         [b'`', .., b'`'] if range.len() > 2 => ByteRange::new(range.start + 1, range.end - 1),

@@ -1,4 +1,4 @@
-//! References: which nodes mention a name, and how.
+//! Collects references: the nodes that mention a name, and the kind of each mention.
 
 use tree_sitter::Node;
 
@@ -10,7 +10,7 @@ use crate::extract::types::{Definition, Reference, ReferenceKind};
 use crate::model::ByteRange;
 
 impl<'t> Walker<'_, 't> {
-    /// Whether `node` starts a qualified name that goes on after it.
+    /// Returns whether `node` is the first part of a qualified name, but not its last.
     pub(super) fn is_qualifier(&self, node: Node<'t>) -> bool {
         let Some(frame) = self.frames.last() else { return false };
         let Some(fields) = self.tables.roles(frame.slot).path else {
@@ -70,7 +70,8 @@ impl<'t> Walker<'_, 't> {
     }
 }
 
-/// Lower-case names outside types and calls are locals for the most part; one letter is a type parameter.
+/// Returns whether a mention is kept. Lower-case names outside types and calls are mostly locals, and single letters
+/// are type parameters.
 fn is_worth_keeping(kind: ReferenceKind, text: &[u8]) -> bool {
     match kind {
         ReferenceKind::Name => text.len() > 1 && text[0].is_ascii_uppercase() && text != b"Self",
@@ -79,9 +80,9 @@ fn is_worth_keeping(kind: ReferenceKind, text: &[u8]) -> bool {
     }
 }
 
-/// Sorts `mentions`, keeps the most telling one of each place, and drops those in the names of definitions.
+/// Sorts `mentions`, keeps the most specific one at each position, and drops those in the names of definitions.
 pub(crate) fn settle(mut mentions: Vec<Mention>, definitions: &[Definition], src: &[u8]) -> Vec<Reference> {
-    // The parser puts in what is missing, with nothing in it.
+    // The parser inserts missing nodes with an empty range.
     mentions.retain(|mention| !mention.range.is_empty() && mention.range.end as usize <= src.len());
     mentions.sort_by_key(|mention| (mention.range.start, rank(mention.kind), mention.range.end));
     mentions.dedup_by_key(|mention| mention.range.start);
@@ -98,7 +99,7 @@ pub(crate) fn settle(mut mentions: Vec<Mention>, definitions: &[Definition], src
     mentions.into_iter().map(|mention| reference(mention, src)).collect()
 }
 
-/// What says more comes first: a place that is called is more than a place that is named.
+/// Orders mentions at the same position, most specific first: a call is more specific than a plain name.
 fn rank(kind: ReferenceKind) -> u8 {
     match kind {
         ReferenceKind::Call | ReferenceKind::Inherit | ReferenceKind::Macro | ReferenceKind::Attribute => kind as u8,

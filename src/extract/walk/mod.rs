@@ -1,7 +1,7 @@
-//! The one pass over a syntax tree that gathers definitions, references and imports.
+//! Collects definitions, references and imports in one pass over a syntax tree.
 //!
-//! Knows no language: what a node kind means is looked up in [`Tables`]. The tree may be as deep as the file is long, so
-//! the pass keeps its own stack of frames.
+//! The walk is independent of the language: it looks up node kinds in [`Tables`]. A tree may be as deep as the file is
+//! long, so the walk keeps its own stack of frames.
 
 mod cx;
 mod definitions;
@@ -19,45 +19,45 @@ use super::spans::{clamp, trimmed};
 use super::types::{Definition, Import, Reference};
 use crate::model::ByteRange;
 
-/// Stands for "no definition" in a frame.
+/// Represents "no definition" in a frame.
 const NONE: u32 = u32::MAX;
 
-/// What the pass found.
+/// The result of a walk.
 pub(crate) struct Facts {
     pub(crate) definitions: Vec<Definition>,
     pub(crate) references: Vec<Reference>,
     pub(crate) imports: Vec<Import>,
     /// Syntax errors and missing nodes.
     pub(crate) errors: Vec<ByteRange>,
-    /// Parts in other languages.
+    /// Parts in other languages, with their names.
     pub(crate) embedded: Vec<(ByteRange, &'static str)>,
 }
 
-/// What the pass looks for.
+/// Selects what the walk collects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     All,
-    /// No references.
+    /// Everything except references.
     Definitions,
 }
 
-/// Walks `tree`, which was parsed from `src` (with or without a newline added), and fills `layout`.
+/// Walks `tree`, which was parsed from `src` (with or without an added newline), and fills `layout`.
 pub(crate) fn walk(tree: &Tree, src: &[u8], tables: &Tables, layout: &mut Layout, wanted: Wanted) -> Facts {
     let mut walker = Walker::new(src, tables, layout, wanted);
     walker.run(tree.walk());
     walker.finish()
 }
 
-/// One level of the tree above the node that is visited.
+/// One level of the tree above the visited node.
 struct Frame<'t> {
     node: Node<'t>,
     slot: u16,
     zone: Zone,
-    /// The innermost definition here.
+    /// The innermost enclosing definition.
     owner: u32,
-    /// The last child that was a clause, for the next to join.
+    /// The last child that was a clause. A following clause of the same name joins it.
     last_clause: u32,
-    /// What a definition directly below takes over from this node.
+    /// The properties that a definition directly below takes from this node.
     wrap: Option<Wrapped>,
 }
 
@@ -76,7 +76,7 @@ struct Walker<'a, 't> {
     errors: Vec<ByteRange>,
 }
 
-/// Whether the walk goes on below a node, and as what.
+/// The decision whether to visit the children of a node, and with which context.
 enum Descend {
     No,
     Into {
@@ -280,7 +280,7 @@ impl<'a, 't> Walker<'a, 't> {
     }
 }
 
-/// For where a part of the walker is changed while its stack is looked at.
+/// Creates a context from parts of the walker, for callers that modify its other parts meanwhile.
 fn cx<'a, 't>(src: &'a [u8], tables: &'a Tables, frames: &'a [Frame<'t>], definitions: &'a [Definition]) -> Cx<'a, 't> {
     Cx {
         src,

@@ -1,4 +1,4 @@
-//! What an expression is called: the last segment of a path, and the one before it.
+//! Resolves an expression to a name: the last segment of a path and the segment before it.
 
 use tree_sitter::Node;
 
@@ -7,13 +7,14 @@ use crate::extract::rules::{CompiledPath, Leaf, Tables, range_of};
 use crate::extract::spans::clamp;
 use crate::model::ByteRange;
 
-/// Longer flat paths than this are no one's code; looking for a segment takes time linear in their number.
+/// Flat paths with more segments are ignored. Real code has fewer, and finding a segment takes time linear in their
+/// number.
 const MAX_SEGMENTS: usize = 64;
 
 /// See [`super::Cx::resolve`].
 pub(super) fn resolve<'t>(tables: &Tables, src: &[u8], mut node: Node<'t>) -> Option<(ByteRange, ByteRange)> {
     let mut qualifier = ByteRange::default();
-    // Deeper nesting of wrappers around a name than this is not a name.
+    // An expression with more nested wrappers is not a name.
     for _ in 0..16 {
         let roles = tables.roles_of(node);
         if let Some(fields) = roles.path {
@@ -34,7 +35,7 @@ pub(super) fn resolve<'t>(tables: &Tables, src: &[u8], mut node: Node<'t>) -> Op
     None
 }
 
-/// The last segment of `path`.
+/// Returns the last segment of `path`.
 pub(super) fn name_in<'t>(tables: &Tables, path: Node<'t>, fields: CompiledPath) -> Option<Node<'t>> {
     if fields.name == 0 {
         return segments(tables, path).pop();
@@ -42,7 +43,7 @@ pub(super) fn name_in<'t>(tables: &Tables, path: Node<'t>, fields: CompiledPath)
     path.child_by_field_id(fields.name)
 }
 
-/// The parts of a flat path; arguments and the like are none.
+/// Returns the segments of a flat path, without arguments and the like.
 fn segments<'t>(tables: &Tables, path: Node<'t>) -> Vec<Node<'t>> {
     if path.named_child_count() > MAX_SEGMENTS {
         return Vec::new();
@@ -55,7 +56,7 @@ fn segments<'t>(tables: &Tables, path: Node<'t>) -> Vec<Node<'t>> {
     segments
 }
 
-/// The segment before `name` in `path`; empty if there is none.
+/// Returns the segment before `name` in `path`; empty if there is none.
 pub(super) fn qualifier_in<'t>(
     tables: &Tables,
     src: &[u8],
@@ -75,7 +76,7 @@ pub(super) fn qualifier_in<'t>(
         .unwrap_or_default()
 }
 
-/// The name in a leaf, and the segment before it if the leaf is a whole path.
+/// Returns the name in a leaf, and the segment before it if the leaf is a whole path.
 pub(super) fn name_of_leaf(src: &[u8], node: Node<'_>, leaf: Leaf) -> (ByteRange, ByteRange) {
     let whole = clamp(src, range_of(node));
     if leaf != Leaf::Dotted {
@@ -92,7 +93,7 @@ pub(super) fn name_of_leaf(src: &[u8], node: Node<'_>, leaf: Leaf) -> (ByteRange
     (name, ByteRange::new(whole.start + before as u32, name.start - 1))
 }
 
-/// The last name in an expression that is a name or a path: `b` of `a.b`, `self` of `self`.
+/// Returns the last name of an expression that is a name or a path: `b` of `a.b`, `self` of `self`.
 pub(super) fn last_segment<'t>(tables: &Tables, src: &[u8], node: Node<'t>) -> Option<ByteRange> {
     if let Some((range, _)) = resolve(tables, src, node) {
         return Some(range);
