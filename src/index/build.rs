@@ -1,6 +1,6 @@
-//! From blobs to segments: extraction in parallel, numbering in order, lexical index and vectors beside it.
+//! Builds segments from blobs: extracts in parallel, numbers in order, and writes the lexical index and the vectors.
 //!
-//! The outcome depends on the blobs, their order and what is known already; not on threads or timing.
+//! The result depends on the blobs, their order and the segments that already exist, not on threads or timing.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,57 +19,57 @@ use super::prepare::{PreparedBlob, PreparedChunk, RecalledDoc, prepare};
 use super::recall::Recall;
 use super::segments::Segments;
 
-/// How segments are made.
+/// Settings for building segments.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
-    /// What the extraction depends on.
+    /// Options of the extraction.
     pub extract: crate::extract::Options,
-    /// Blobs with more bytes are left out. Default 1 MiB.
+    /// Blobs with more bytes are skipped. Default: 1 MiB.
     pub max_blob_bytes: u64,
-    /// Names all of the above and what else an artifact depends on.
+    /// Identifies the settings above and everything else that an artifact depends on.
     pub recipe: u64,
-    /// How vectors are stored.
+    /// Storage format of vectors.
     pub quantisation: Quantisation,
-    /// A segment is closed when it covers so much text; this bounds the memory of a build.
+    /// Bytes of text at which a segment is closed. Bounds the memory of a build.
     pub max_segment_bytes: usize,
 }
 
-/// What a blob source gives.
+/// The result of reading a blob.
 #[derive(Debug)]
 pub enum SourceBlob {
-    /// Its bytes.
+    /// The blob's bytes.
     Content(Vec<u8>),
-    /// It is there and is left out.
+    /// The blob exists and is not indexed.
     Skipped(SkipReason),
-    /// It cannot be had now; nothing is recorded, so that it is looked for again.
+    /// The blob cannot be read now. Nothing is recorded, so the next build tries again.
     Absent,
 }
 
-/// Where blobs come from: makes a reader for each thread.
+/// A source of blobs that makes one reader per thread.
 pub trait BlobSource: Sync {
-    /// What reads.
+    /// The reader of one thread.
     type Reader: BlobReader;
 
-    /// A reader for one thread.
+    /// Returns a reader for one thread.
     fn reader(&self) -> Self::Reader;
 }
 
-/// Gives bytes by key. A blob that cannot be had is an answer, not an error.
+/// Reads blobs by key. An unreadable blob is a result, not an error.
 pub trait BlobReader {
-    /// The bytes of a blob.
+    /// Reads a blob.
     fn read(&mut self, key: ArtifactKey) -> SourceBlob;
 }
 
 /// The bytes of a segment's files, ready to be stored or opened in memory.
 #[derive(Debug)]
 pub struct SegmentData {
-    /// The number of its first blob.
+    /// The number of the segment's first blob.
     pub base_blob: u32,
-    /// How many blobs it has.
+    /// Number of blobs.
     pub n_blobs: u32,
-    /// The number of its first document.
+    /// The number of the segment's first document.
     pub base_doc: u32,
-    /// How many documents it has.
+    /// Number of documents.
     pub n_docs: u32,
     /// The artifact file.
     pub artifacts: Vec<u8>,
@@ -77,61 +77,61 @@ pub struct SegmentData {
     pub lexical: Vec<u8>,
     /// The vector file.
     pub vectors: Vec<u8>,
-    /// How much text it covers.
+    /// Bytes of text that the segment covers.
     pub n_text_bytes: u64,
 }
 
-/// Why a build stopped.
+/// An error from building segments.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// The lexical index.
+    /// Writing the lexical index failed.
     #[error(transparent)]
     Lexical(#[from] LexicalError),
-    /// The embedder.
+    /// Embedding failed.
     #[error(transparent)]
     Embed(#[from] EmbedError),
-    /// The vectors.
+    /// Writing the vectors failed.
     #[error(transparent)]
     Vectors(#[from] WriteError),
-    /// More blobs or documents than can be numbered.
+    /// There are more blobs or documents than `u32` can number.
     #[error("more than {} documents", u32::MAX)]
     TooMany,
-    /// A record from outside is not what the blob says.
-    #[error("what is recorded of blob {blob} is not true: {what}")]
+    /// An imported record does not match its blob.
+    #[error("the record of blob {blob} is wrong: {what}")]
     Untrue {
         /// The blob.
         blob: BlobId,
         /// What differs.
         what: &'static str,
     },
-    /// The system gives no further thread.
+    /// The system cannot start another thread.
     #[error("cannot start a thread")]
     Thread(#[source] std::io::Error),
 }
 
-/// Blobs are extracted in rounds of so many, so that numbering and indexing follow closely and memory stays bounded.
+/// Blobs per round of extraction. Short rounds keep numbering and indexing close behind and bound the memory.
 const ROUND_BLOBS: usize = 256;
-/// Rounds that may wait to be indexed.
+/// Extracted rounds that may wait to be indexed.
 const ROUNDS_AHEAD: usize = 2;
-/// Chunk texts handed to the embedder at once.
+/// Chunk texts per call of the embedder.
 const EMBED_BATCH: usize = 64;
 
-/// What a build goes by.
+/// The inputs of a build.
 pub struct Build<'a> {
-    /// What is numbered already; the new numbers follow.
+    /// The existing segments. New numbers continue theirs.
     pub known: &'a Segments,
-    /// What makes the vectors.
+    /// The embedder of the chunks.
     pub embedder: &'a dyn Embedder,
-    /// How segments are made.
+    /// Settings for building segments.
     pub options: &'a BuildOptions,
-    /// When it is set, what was extracted so far is finished, and the rest left.
+    /// Once set, the build finishes what it has extracted and skips the rest.
     pub interrupt: &'a AtomicBool,
-    /// Told of every blob that was read, with its size.
+    /// Called with the size of every blob that was read.
     pub progress: &'a (dyn Fn(u64) + Sync),
 }
 
 impl Build<'_> {
-    /// Builds segments over the blobs filed under `keys` and hands each to `finished`.
+    /// Builds segments over the blobs under `keys` and passes each to `finished`.
     pub fn segments<S: BlobSource, E: From<BuildError> + Send>(
         &self,
         keys: &[ArtifactKey],
@@ -141,7 +141,7 @@ impl Build<'_> {
         self.segments_from(None, keys, source, finished)
     }
 
-    /// Like [`Self::segments`], with records in the place of extraction and embedding. All `keys` have one.
+    /// Like [`Self::segments`], but uses records instead of extracting and embedding. Every key needs a record.
     pub fn segments_recalled<S: BlobSource, E: From<BuildError> + Send>(
         &self,
         recall: Recall<'_>,
@@ -169,7 +169,7 @@ impl Build<'_> {
         std::thread::scope(|scope| {
             let indexing = std::thread::Builder::new()
                 .spawn_scoped(scope, move || {
-                    // What was prepared is kept, but of an import that is interrupted nothing is.
+                    // An interrupted build keeps what was extracted; an interrupted import keeps nothing.
                     let is_wanted = || recall.is_none() || !self.interrupt.load(Ordering::Relaxed);
                     let rounds = receiver.into_iter().take_while(|_| is_wanted());
                     index_rounds(rounds, known, embedder, options, recall, finished)
@@ -187,7 +187,7 @@ impl Build<'_> {
                         break;
                     }
                 };
-                // The receiver hangs up only after an error, which `join` brings.
+                // The receiver hangs up only after an error, which `join` returns.
                 if sender.send(prepared).is_err() {
                     break;
                 }
@@ -200,7 +200,7 @@ impl Build<'_> {
     }
 }
 
-/// Numbers and indexes what comes, segment by segment.
+/// Numbers and indexes rounds of blobs, segment by segment.
 fn index_rounds<E: From<BuildError>>(
     rounds: impl Iterator<Item = Vec<PreparedBlob>>,
     known: &Segments,
@@ -261,13 +261,13 @@ fn prepare_round<S: BlobSource>(
         .collect()
 }
 
-/// What has a number so far.
+/// The numbers assigned so far.
 struct Numbers {
     n_blobs: u32,
     n_docs: u32,
-    /// Documents numbered in this build; those of `known` are looked up there.
+    /// Documents numbered in this build. Those of `known` are looked up there.
     new_docs: HashMap<ChunkKey, u32>,
-    /// The key of every recorded document that was met.
+    /// The key of every recorded document seen so far.
     recalled: HashMap<u32, ChunkKey>,
 }
 
@@ -281,12 +281,12 @@ impl Numbers {
         }
     }
 
-    /// Whether a recorded document is that of one text only.
+    /// Returns whether `recalled` was seen with no other key than `key`.
     fn is_one_text(&mut self, recalled: RecalledDoc, key: ChunkKey) -> bool {
         *self.recalled.entry(recalled.doc).or_insert(key) == key
     }
 
-    /// The number of a document and whether it was given just now.
+    /// Returns the number of a document and whether it is new.
     fn doc(&mut self, key: ChunkKey, known: &Segments) -> Result<(u32, bool), BuildError> {
         if let Some(&doc) = self.new_docs.get(&key) {
             return Ok((doc, false));
@@ -337,7 +337,7 @@ impl SegmentBuilder {
                 if let Some(recalled) = chunk.recalled
                     && !numbers.is_one_text(recalled, chunk.key)
                 {
-                    let (blob, what) = (blob.key.blob, "two texts have one vector");
+                    let (blob, what) = (blob.key.blob, "two texts share a vector");
                     return Err(BuildError::Untrue { blob, what });
                 }
                 let (doc, is_new) = numbers.doc(chunk.key, known)?;
@@ -380,15 +380,15 @@ impl SegmentBuilder {
                     let (file, row) = recall
                         .records
                         .row(recalled.doc)
-                        .ok_or_else(|| untrue("a vector is missing"))?;
+                        .ok_or_else(|| untrue("missing vector"))?;
                     if let Some((vector, weight)) = made
                         && !is_vector_of(file, row, &vector, weight)?
                     {
-                        return Err(untrue("a vector"));
+                        return Err(untrue("vector differs"));
                     }
                     vectors.copy_row(file, row)?;
                 }
-                (None, None) => return Err(untrue("a chunk without a vector")),
+                (None, None) => return Err(untrue("chunk without a vector")),
             }
         }
         Ok(())
@@ -408,7 +408,8 @@ impl SegmentBuilder {
     }
 }
 
-/// Whether a recorded row is what `vector` becomes when it is stored, to the bit: the own model gives the same on every machine.
+/// Returns whether a recorded row equals `vector` as stored, bit for bit. The built-in model gives the same result on
+/// every machine.
 fn is_vector_of(file: &VectorFile, row: u32, vector: &[f32], weight: f32) -> Result<bool, WriteError> {
     let mut writer = VectorWriter::new(file.dim(), file.quantisation(), file.profile())?;
     writer.push(vector, weight)?;
@@ -439,7 +440,7 @@ fn embed<'a>(
     chunks: &[(usize, &'a PreparedChunk)],
     text_of: impl Fn(&(usize, &'a PreparedChunk)) -> String + Sync,
 ) -> Result<Vec<(Vec<f32>, f32)>, EmbedError> {
-    // A round is short; whoever interrupts waits for its end, so that documents and vectors stay together.
+    // Rounds are short, so an interrupt waits for the end of the round. This keeps documents and vectors in step.
     let never = AtomicBool::new(false);
     let batches = chunks
         .par_chunks(EMBED_BATCH)

@@ -1,23 +1,23 @@
-//! A stored segment against one that was built again from the same blobs.
+//! Compares a stored segment with one rebuilt from the same blobs.
 
 use super::lexical::LexicalError;
 use super::segments::Segment;
 
-/// A part of a segment, each a file.
+/// A part of a segment. Each is a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentPart {
-    /// Records of blobs.
+    /// The artifacts.
     Artifacts,
     /// The lexical index.
     Lexical,
-    /// Vectors.
+    /// The vectors.
     Vectors,
 }
 
-/// What differs in `stored` from `fresh`, which was built from some of its blobs over the same segments before it. Blobs and
-/// documents are paired by their keys; those that `fresh` does not have are not looked at.
+/// Returns the first difference in each part between `stored` and `fresh`.
 ///
-/// Of each part the first difference. Needs memory for the postings of `fresh`.
+/// `fresh` was rebuilt from some of the blobs of `stored` on top of the same earlier segments. Blobs and documents are
+/// paired by key; those missing from `fresh` are ignored. Needs memory for the postings of `fresh`.
 pub fn differences(stored: &Segment, fresh: &Segment) -> Result<Vec<(SegmentPart, String)>, LexicalError> {
     let mut found = Vec::new();
     let to_fresh: Vec<Option<u32>> = (0..stored.lexical.n_docs())
@@ -25,7 +25,7 @@ pub fn differences(stored: &Segment, fresh: &Segment) -> Result<Vec<(SegmentPart
         .collect();
     let n_paired = to_fresh.iter().flatten().count();
     if n_paired != fresh.lexical.n_docs() as usize {
-        let what = format!("{} documents are not there", fresh.lexical.n_docs() as usize - n_paired);
+        let what = format!("{} documents missing", fresh.lexical.n_docs() as usize - n_paired);
         found.push((SegmentPart::Lexical, what));
     }
     for blob in 0..fresh.artifacts.n_blobs() {
@@ -43,7 +43,7 @@ pub fn differences(stored: &Segment, fresh: &Segment) -> Result<Vec<(SegmentPart
         pairs.filter_map(|(doc, fresh)| Some((doc as u32, (*fresh)?)))
     };
     if let Some((doc, _)) = pairs().find(|&(doc, other)| stored.lexical.meta(doc) != fresh.lexical.meta(other)) {
-        found.push((SegmentPart::Lexical, format!("facts of document {doc}")));
+        found.push((SegmentPart::Lexical, format!("metadata of document {doc}")));
     } else if let Some(what) = stored.lexical.difference(&fresh.lexical, &to_fresh)? {
         found.push((SegmentPart::Lexical, what));
     }
@@ -88,7 +88,7 @@ fn blob_difference(stored: &Segment, fresh: &Segment, blob: u32) -> Option<(Segm
     }
 }
 
-/// Documents of the segments before have the same numbers in both; the segment's own have the same key.
+/// Compares two documents: by number if they are in earlier segments, which both share, and by key otherwise.
 fn is_same_doc(stored: &Segment, ours: u32, fresh: &Segment, theirs: u32) -> bool {
     match (ours.checked_sub(stored.base_doc), theirs.checked_sub(fresh.base_doc)) {
         (None, None) => ours == theirs,

@@ -1,23 +1,24 @@
-//! The beginning of files of rows.
+//! The header of row files.
 
 use crate::embed::ProfileId;
 
 use super::dense::VectorFileError;
 
-/// Bytes before the rows: whole cache lines, so that rows of 64, 128 or 256 bytes straddle none in a mapped file.
+/// Bytes before the rows. A multiple of the cache line, so that rows of 64, 128 or 256 bytes in a mapped file straddle
+/// none.
 pub(super) const HEADER_BYTES: usize = 128;
-/// 1: the first.
+/// Format version. 1: initial.
 pub(super) const VERSION: u32 = 1;
-/// The part of the header that its checksum covers.
+/// Bytes of the header that its checksum covers.
 const HASHED: usize = 80;
 
-/// What every file of rows begins with, little endian.
+/// The header of every row file, little endian.
 ///
 /// | offset | bytes | content |
 /// | --- | --- | --- |
-/// | 0 | 4 | what kind of file it is |
+/// | 0 | 4 | magic, by kind of file |
 /// | 4 | u32 | format version = 1 |
-/// | 8 | 3 × u32 | numbers, the first of which is that of rows |
+/// | 8 | 3 × u32 | numbers; the first is the number of rows |
 /// | 20 | 12 | zero |
 /// | 32 | 16 | id of the embedding profile |
 /// | 48 | 32 | BLAKE3 of everything from offset 128 on |
@@ -31,7 +32,7 @@ pub(super) struct RowsHeader {
 }
 
 impl RowsHeader {
-    /// Reads the header of a whole file.
+    /// Parses and checks the header of `file`, which holds the whole file.
     pub(super) fn parse(magic: &[u8; 4], file: &[u8]) -> Result<Self, VectorFileError> {
         if !file.starts_with(magic) {
             return Err(VectorFileError::OtherKind);
@@ -55,7 +56,7 @@ impl RowsHeader {
         })
     }
 
-    /// The header's bytes, checksum included.
+    /// Returns the header's bytes, including its checksum.
     pub(super) fn write(&self, magic: &[u8; 4]) -> [u8; HEADER_BYTES] {
         let mut header = [0; HEADER_BYTES];
         header[..4].copy_from_slice(magic);
@@ -70,7 +71,7 @@ impl RowsHeader {
     }
 }
 
-/// The `N` bytes of the header from `at` on.
+/// Returns `N` bytes of the header at offset `at`.
 fn array<const N: usize>(header: &[u8; HEADER_BYTES], at: usize) -> [u8; N] {
     std::array::from_fn(|i| header[at + i])
 }

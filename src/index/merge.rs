@@ -1,4 +1,4 @@
-//! Neighbouring segments as one that covers the same numbers.
+//! Merges adjacent segments into one that covers the same numbers.
 
 use crate::artifact::{ArtifactWriter, ReadError};
 
@@ -7,30 +7,30 @@ use super::dense::{VectorFile, VectorWriter, WriteError};
 use super::lexical::{LexicalError, LexicalSegment, merge_lexical};
 use super::segments::Segment;
 
-/// Why segments could not be merged.
+/// An error from merging segments.
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
-    /// Their artifacts.
+    /// The artifacts cannot be read.
     #[error(transparent)]
     Artifacts(#[from] ReadError),
-    /// Their lexical indexes.
+    /// The lexical indexes cannot be read or written.
     #[error(transparent)]
     Lexical(#[from] LexicalError),
-    /// Their vectors.
+    /// The vectors cannot be written.
     #[error(transparent)]
     Vectors(#[from] WriteError),
-    /// They are not neighbours of one kind.
+    /// The segments are not adjacent or differ in kind.
     #[error("segments cannot be merged: {what}")]
     Unlike {
-        /// What is in the way.
+        /// The reason.
         what: &'static str,
     },
 }
 
-/// Merges segments that follow one another in their numbers. Blobs and documents keep theirs, so whatever names them stays true.
+/// Merges adjacent segments. Blobs and documents keep their numbers, so references to them stay valid.
 ///
-/// Nothing is extracted, tokenized or embedded again: records, postings and vectors are copied. The outcome depends on the
-/// segments and their grouping only. Needs memory for the result.
+/// Copies records, postings and vectors without extracting, tokenizing or embedding again. The result depends only on
+/// the segments and their grouping. Needs memory for the result.
 pub fn merge_segments(segments: &[&Segment]) -> Result<SegmentData, MergeError> {
     let first = check(segments)?;
     let (artifacts, (lexical, vectors)) = rayon::join(
@@ -49,15 +49,16 @@ pub fn merge_segments(segments: &[&Segment]) -> Result<SegmentData, MergeError> 
     })
 }
 
-/// The first of `segments`, if each goes on where the one before ends and all were made by one recipe.
+/// Returns the first of `segments`. Fails unless the numbers of each continue those of the one before and all have the
+/// same recipe.
 pub(super) fn check<'a>(segments: &[&'a Segment]) -> Result<&'a Segment, MergeError> {
     let unlike = |what| MergeError::Unlike { what };
-    let &first = segments.first().ok_or(unlike("there are none"))?;
+    let &first = segments.first().ok_or(unlike("no segments"))?;
     for pair in segments.windows(2) {
         let after_blobs = pair[0].base_blob + pair[0].artifacts.n_blobs();
         let after_docs = pair[0].base_doc + pair[0].lexical.n_docs();
         if (after_blobs, after_docs) != (pair[1].base_blob, pair[1].base_doc) {
-            return Err(unlike("their numbers do not adjoin"));
+            return Err(unlike("their numbers are not adjacent"));
         }
         if pair[0].artifacts.recipe() != pair[1].artifacts.recipe() {
             return Err(unlike("their recipes differ"));

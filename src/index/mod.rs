@@ -1,7 +1,7 @@
-//! From blobs to candidates: documents by number, their lexical and dense indexes, and how these are built.
+//! Builds and reads the indexes of documents: numbered documents with their lexical and dense indexes.
 //!
-//! Documents are distinct chunks; what they are about in a view, and at which paths they stand, is not known here. Start at
-//! [`Build`] (writing) and [`Segments`] (reading).
+//! A document is a distinct chunk. This module does not know where a document occurs in a view or under which paths.
+//! Start at [`Build`] (writing) and [`Segments`] (reading).
 
 mod build;
 mod compare;

@@ -1,4 +1,4 @@
-//! One blob made ready for a segment: what it says, and the keys and texts of its chunks. Pure.
+//! Prepares one blob for a segment: its extraction and the keys and texts of its chunks. No I/O.
 
 use crate::artifact::{ArtifactKey, SkipReason};
 use crate::extract::{self, Chunk, Content, Definition, Extraction, Extractor};
@@ -7,13 +7,13 @@ use crate::model::{ByteRange, ChunkKey, Lang};
 use super::build::BuildOptions;
 use super::lexical::{DocMeta, Signature};
 
-/// More of a signature than this says little about a later part of the same item.
+/// Bytes of a signature repeated in the head of an item's later parts. The rest says little about those parts.
 const MAX_HEAD_SIGNATURE_BYTES: usize = 200;
 
-/// A chunk of many small items is not about each of them.
+/// Names embedded per chunk. A chunk of many small items is about none of them in particular.
 const MAX_EMBEDDED_NAMES: usize = 4;
 
-/// A blob with all that a segment takes from it.
+/// A blob with everything a segment stores about it.
 #[derive(Debug)]
 pub(super) struct PreparedBlob {
     pub(super) key: ArtifactKey,
@@ -24,25 +24,25 @@ pub(super) struct PreparedBlob {
     pub(super) bytes: Vec<u8>,
 }
 
-/// A chunk with its key, its place in the blob and the words of what surrounds it.
+/// A chunk with its key, its range in the blob and the words of its surroundings.
 #[derive(Debug)]
 pub(super) struct PreparedChunk {
     pub(super) key: ChunkKey,
     pub(super) meta: DocMeta,
     pub(super) head: String,
     range: ByteRange,
-    /// Which definitions begin in it.
+    /// Indices of the definitions whose names are in the chunk.
     definitions: Vec<u32>,
-    /// Where its vector is recorded, if the blob is recalled.
+    /// The recorded vector, if the blob comes from a record.
     pub(super) recalled: Option<RecalledDoc>,
 }
 
-/// The vector of a chunk as somebody recorded it.
+/// A reference to a recorded vector.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecalledDoc {
-    /// By its number in the records.
+    /// Document number in the records.
     pub(super) doc: u32,
-    /// Whether it is made again to compare.
+    /// True if the vector is recomputed for comparison.
     pub(super) is_audited: bool,
 }
 
@@ -58,7 +58,7 @@ impl PreparedBlob {
         }
     }
 
-    /// Says where the vectors of its chunks are recorded.
+    /// Assigns the recorded documents `docs` to the chunks, in order.
     pub(super) fn recall(&mut self, docs: &[u32], is_audited: bool) {
         for (chunk, &doc) in self.chunks.iter_mut().zip(docs) {
             chunk.recalled = Some(RecalledDoc { doc, is_audited });
@@ -79,20 +79,21 @@ impl PreparedChunk {
         self.definitions.iter().map(name).collect()
     }
 
-    /// What is embedded: the surroundings, the first names once more than they stand in the text, the text.
+    /// Returns the text to embed: head, first names and body. The names also occur in the body; repeating them gives
+    /// them weight.
     pub(super) fn text(&self, blob: &PreparedBlob) -> String {
         document_text(&self.head, &self.names(blob), self.bytes(blob))
     }
 }
 
-/// The text of a chunk whose surroundings and names are known.
+/// Formats the text to embed.
 fn document_text(head: &str, names: &[&str], body: &[u8]) -> String {
     let names = names[..names.len().min(MAX_EMBEDDED_NAMES)].join(" ");
     let body = String::from_utf8_lossy(body);
     format!("{head} {names}\n{body}")
 }
 
-/// What is embedded of one chunk of a blob whose extraction is known; `None` if the blob has no such chunk.
+/// Returns the text to embed of one chunk of a blob, given the blob's extraction. `None` if the blob has no such chunk.
 pub(super) fn chunk_text(bytes: &[u8], extraction: &Extraction, index: usize) -> Option<String> {
     let chunk = extraction.chunks.get(index)?;
     let body = bytes.get(chunk.range.as_usize())?;
@@ -102,7 +103,7 @@ pub(super) fn chunk_text(bytes: &[u8], extraction: &Extraction, index: usize) ->
     Some(document_text(&head(bytes, extraction, chunk), &names, body))
 }
 
-/// Reads a blob: decides whether it is text of the kind that is indexed, extracts, names its chunks.
+/// Classifies a blob, extracts it and computes the keys of its chunks.
 pub(super) fn prepare(
     key: ArtifactKey,
     bytes: Vec<u8>,
@@ -117,7 +118,7 @@ pub(super) fn prepare(
     prepare_known(key, lang, bytes, extraction)
 }
 
-/// Names the chunks of a blob whose extraction is known.
+/// Computes the keys of a blob's chunks, given its extraction.
 pub(super) fn prepare_known(key: ArtifactKey, lang: Lang, bytes: Vec<u8>, extraction: Extraction) -> PreparedBlob {
     let mut definitions = definitions_by_chunk(&extraction);
     let chunks = extraction
@@ -139,7 +140,7 @@ pub(super) fn prepare_known(key: ArtifactKey, lang: Lang, bytes: Vec<u8>, extrac
     }
 }
 
-/// Why a blob's content is not indexed, if it is not.
+/// Returns the reason not to index a blob's content, or `None` to index it.
 pub fn left_out(bytes: &[u8], max_blob_bytes: u64) -> Option<SkipReason> {
     match extract::classify(bytes, max_blob_bytes as usize) {
         Content::Text => None,
@@ -176,7 +177,7 @@ fn prepare_chunk(
     }
 }
 
-/// For every chunk the definitions whose names stand in it.
+/// Lists, for each chunk, the definitions whose names are in it.
 fn definitions_by_chunk(extraction: &Extraction) -> Vec<Vec<u32>> {
     let mut by_chunk = vec![Vec::new(); extraction.chunks.len()];
     for (index, definition) in extraction.definitions.iter().enumerate() {
@@ -191,7 +192,8 @@ fn definitions_by_chunk(extraction: &Extraction) -> Vec<Vec<u32>> {
     by_chunk
 }
 
-/// Containers from the outermost in; for a later part of a split item also its name and signature.
+/// Returns the names of a chunk's containers, outermost first. For a later part of a split item, the item's signature
+/// follows.
 fn head(bytes: &[u8], extraction: &Extraction, chunk: &Chunk) -> String {
     let Some(about) = chunk
         .definition

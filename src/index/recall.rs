@@ -1,5 +1,7 @@
-//! Blobs made ready from records that came from outside, in place of extracting them: what can be checked against the blob's own
-//! bytes is checked, and of some blobs everything is made again and compared.
+//! Prepares blobs from imported records instead of extracting them.
+//!
+//! Checks every record against the blob's bytes as far as possible. Audited blobs are extracted and embedded again and
+//! compared.
 
 use std::collections::HashSet;
 
@@ -11,21 +13,23 @@ use super::build::{BuildError, BuildOptions};
 use super::prepare::{PreparedBlob, left_out, prepare, prepare_known};
 use super::records::Records;
 
-/// Chunks and heads together may have so many times the bytes of a file, beside a constant for small ones.
+/// Limit on the total bytes of a blob's chunks, and of their heads: this multiple of the blob's size plus
+/// `SLACK_BYTES`.
 const PROPORTION: usize = 4;
 const SLACK_BYTES: usize = 64 << 10;
 
-/// Records in the place of extraction and embedding.
+/// Records to use instead of extraction and embedding.
 #[derive(Clone, Copy, Debug)]
 pub struct Recall<'a> {
-    /// What is recorded.
+    /// The records.
     pub records: &'a Records,
-    /// Which blobs are extracted and embedded all the same, to compare; so are those of which more is recorded than befits their size.
+    /// Blobs to extract and embed anyway, for comparison. Blobs with records out of proportion to their size are
+    /// audited too.
     pub audited: &'a HashSet<ArtifactKey>,
 }
 
 impl Recall<'_> {
-    /// Makes a blob ready from its record.
+    /// Prepares a blob from its record.
     pub(super) fn prepare(
         &self,
         key: ArtifactKey,
@@ -37,24 +41,24 @@ impl Recall<'_> {
         let recalled = self
             .records
             .recall(key)
-            .ok_or_else(|| untrue("it is not recorded"))?
-            .map_err(|_| untrue("its record cannot be read"))?;
+            .ok_or_else(|| untrue("no record"))?
+            .map_err(|_| untrue("unreadable record"))?;
         let extraction = match (recalled.outcome, left_out(&bytes, options.max_blob_bytes)) {
             (Err(recorded), Some(reason)) if recorded == reason => return Ok(PreparedBlob::skipped(key, reason)),
             (Ok(extraction), None) => extraction,
-            _ => return Err(untrue("whether it is text to be searched")),
+            _ => return Err(untrue("skip reason differs")),
         };
         if recalled.lang != extract::refine(key.lang, &bytes) {
-            return Err(untrue("its language"));
+            return Err(untrue("language differs"));
         }
         check(&bytes, &extraction).map_err(untrue)?;
         if recalled.docs.len() != extraction.chunks.len() {
-            return Err(untrue("the number of its chunks"));
+            return Err(untrue("number of chunks differs"));
         }
         if self.audited.contains(&key) || is_out_of_proportion(&bytes, &extraction) {
             let mut made = prepare(key, bytes, extractor, options);
             if made.outcome.as_ref().ok() != Some(&extraction) {
-                return Err(untrue("what it says"));
+                return Err(untrue("extraction differs"));
             }
             made.recall(&recalled.docs, true);
             return Ok(made);
@@ -65,8 +69,8 @@ impl Recall<'_> {
     }
 }
 
-/// Whether a record asks for more work than its blob has bytes for: chunks that overlap, or heads of deep containers. Each place is
-/// inside the blob then, and yet there may be any number of them.
+/// Returns whether a record causes more work than its blob's size justifies: overlapping chunks, or heads of deeply
+/// nested containers. [`check`] does not catch this, because every range is inside the blob.
 fn is_out_of_proportion(bytes: &[u8], extraction: &Extraction) -> bool {
     let mut heads: Vec<usize> = Vec::with_capacity(extraction.definitions.len());
     for definition in &extraction.definitions {
@@ -88,12 +92,12 @@ fn is_out_of_proportion(bytes: &[u8], extraction: &Extraction) -> bool {
     n_bytes > allowed || n_head_bytes > allowed
 }
 
-/// Whether all places lie inside the blob, chunks cover it, and numbers lead somewhere: what readers rely on.
+/// Checks what readers rely on: ranges are inside the blob, chunks cover it, and indices are valid.
 fn check(bytes: &[u8], extraction: &Extraction) -> Result<(), &'static str> {
     let n_lines = bytes.iter().filter(|&&byte| byte == b'\n').count() as u32 + 1;
     let is_inside = |range: ByteRange| range.start <= range.end && range.end as usize <= bytes.len();
     if extraction.n_lines > n_lines {
-        return Err("the number of its lines");
+        return Err("too many lines");
     }
     let mut covered = 0;
     for chunk in &extraction.chunks {
@@ -101,12 +105,12 @@ fn check(bytes: &[u8], extraction: &Extraction) -> Result<(), &'static str> {
         let lines = 1 <= chunk.start_line && chunk.start_line <= chunk.end_line && chunk.end_line <= n_lines;
         let about = chunk.definition.map_or(0, |index| index as usize + 1);
         if !is_continued || !lines || about > extraction.definitions.len() {
-            return Err("its chunks");
+            return Err("invalid chunks");
         }
         covered = covered.max(chunk.range.end);
     }
     if covered as usize != bytes.len() {
-        return Err("its chunks do not cover it");
+        return Err("chunks do not cover the blob");
     }
     let is_ordered = extraction.chunks.is_sorted_by_key(|chunk| chunk.range.start);
     let places = extraction.definitions.iter().all(|definition| {
@@ -119,7 +123,7 @@ fn check(bytes: &[u8], extraction: &Extraction) -> Result<(), &'static str> {
     if is_ordered && places && others.all(is_inside) {
         Ok(())
     } else {
-        Err("a place outside it")
+        Err("a range outside the blob")
     }
 }
 
@@ -174,23 +178,23 @@ mod tests {
             change(&mut extraction);
             check(bytes, &extraction).err()
         };
-        assert_eq!(wrong(&|it| it.n_lines = 9), Some("the number of its lines"));
-        assert_eq!(wrong(&|it| it.chunks[1].range.end = 13), Some("its chunks"));
-        assert_eq!(wrong(&|it| it.chunks[1].range.start = 7), Some("its chunks"));
-        assert_eq!(wrong(&|it| it.chunks[1].end_line = 2), Some("its chunks"));
-        assert_eq!(wrong(&|it| it.chunks[1].start_line = 0), Some("its chunks"));
-        assert_eq!(wrong(&|it| it.chunks[1].definition = Some(1)), Some("its chunks"));
+        assert_eq!(wrong(&|it| it.n_lines = 9), Some("too many lines"));
+        assert_eq!(wrong(&|it| it.chunks[1].range.end = 13), Some("invalid chunks"));
+        assert_eq!(wrong(&|it| it.chunks[1].range.start = 7), Some("invalid chunks"));
+        assert_eq!(wrong(&|it| it.chunks[1].end_line = 2), Some("invalid chunks"));
+        assert_eq!(wrong(&|it| it.chunks[1].start_line = 0), Some("invalid chunks"));
+        assert_eq!(wrong(&|it| it.chunks[1].definition = Some(1)), Some("invalid chunks"));
         assert_eq!(
             wrong(&|it| it.chunks[1].range.end = 11),
-            Some("its chunks do not cover it")
+            Some("chunks do not cover the blob")
         );
         assert_eq!(
             wrong(&|it| it.definitions[0].range.end = 13),
-            Some("a place outside it")
+            Some("a range outside the blob")
         );
         assert_eq!(
             wrong(&|it| it.definitions[0].doc = Some(range(3, 13))),
-            Some("a place outside it")
+            Some("a range outside the blob")
         );
     }
 

@@ -1,4 +1,5 @@
-//! Records and vectors of blobs apart from any sidecar: what can be sent to others, because all else follows from the blobs' bytes.
+//! Records and vectors of blobs outside a sidecar. A clone needs nothing else to rebuild an index, because the rest
+//! follows from the blobs' bytes.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,15 +14,15 @@ use crate::sidecar::Bytes;
 use super::dense::{Quantisation, VectorFile, VectorFileError, VectorWriter, WriteError};
 use super::segments::Segments;
 
-/// A part is closed at so many blobs or documents, which bounds the memory of writing and reading it.
+/// Blobs or documents at which a part is closed. Bounds the memory of writing and reading a part.
 const MAX_PART: usize = 16_384;
-/// No block opens to more, unless files may be so large.
+/// Limit on the size of an unpacked block. Larger if the limit on files is larger.
 const MAX_BLOCK_BYTES: u64 = 4 << 20;
-/// Nor to more than so many times its own size, beside a constant for very small ones.
+/// Limit on the unpacked size of a block as a multiple of its packed size, plus `RATIO_SLACK` for very small blocks.
 const MAX_RATIO: u64 = 200;
 const RATIO_SLACK: u64 = 64 << 10;
 
-/// Records and vectors, in parts whose numbers follow one another from 0 on.
+/// Records and vectors in parts. Document numbers start at 0 and run through the parts.
 #[derive(Clone, Debug)]
 pub struct Records {
     parts: Vec<Part>,
@@ -34,12 +35,12 @@ struct Part {
     vectors: VectorFile,
 }
 
-/// The bytes of a part.
+/// The files of one part.
 #[derive(Debug)]
 pub struct RecordsData {
-    /// How many blobs it has.
+    /// Number of blobs.
     pub n_blobs: u32,
-    /// How many documents it has.
+    /// Number of documents.
     pub n_docs: u32,
     /// The artifact file.
     pub artifacts: Vec<u8>,
@@ -47,56 +48,56 @@ pub struct RecordsData {
     pub vectors: Vec<u8>,
 }
 
-/// Why records could not be read or gathered.
+/// An error from reading or gathering records.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordsError {
-    /// An artifact file.
+    /// An artifact file is unreadable.
     #[error(transparent)]
     Artifacts(#[from] ReadError),
-    /// A vector file.
+    /// A vector file is unreadable.
     #[error(transparent)]
     Vectors(#[from] VectorFileError),
     /// A vector could not be copied.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The parts do not belong together, or not to this build.
+    /// A part does not match the others or this build.
     #[error("part {part}: {what}")]
     Unlike {
-        /// Its number, from 0 on.
+        /// The part's number, from 0.
         part: usize,
-        /// What is wrong.
+        /// The mismatch.
         what: &'static str,
     },
 }
 
-/// What all parts have to be of.
+/// The properties that all parts must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordsKind {
-    /// Of the artifacts.
+    /// The recipe of the artifacts.
     pub recipe: u64,
-    /// Of the vectors.
+    /// The embedding profile of the vectors.
     pub profile: ProfileId,
-    /// Components of a vector.
+    /// Components per vector.
     pub dim: usize,
-    /// How vectors are kept.
+    /// Storage format of vectors.
     pub quantisation: Quantisation,
     /// Bytes of an object id.
     pub id_bytes: usize,
-    /// Of a file that is indexed.
+    /// Size limit of an indexed file.
     pub max_blob_bytes: u64,
 }
 
-/// What is recorded of one blob.
+/// The record of one blob.
 #[derive(Debug)]
 pub(super) struct Recalled {
     pub(super) lang: Lang,
     pub(super) outcome: Result<Extraction, SkipReason>,
-    /// The documents of its chunks.
+    /// The documents of the blob's chunks, in order.
     pub(super) docs: Vec<u32>,
 }
 
 impl Records {
-    /// Opens the artifact and vector files of all parts, which may come from anywhere.
+    /// Opens the artifact and vector files of all parts. Does not trust their content.
     pub fn open(parts: impl IntoIterator<Item = (Bytes, Bytes)>, kind: RecordsKind) -> Result<Self, RecordsError> {
         let mut opened: Vec<Part> = Vec::new();
         let mut base_doc = 0u32;
@@ -133,13 +134,13 @@ impl Records {
         Ok(Self { parts: opened })
     }
 
-    /// How many blobs and documents each part has.
+    /// Iterates over the numbers of blobs and documents of each part.
     pub fn sizes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let size = |part: &Part| (part.artifacts.n_blobs(), part.vectors.len());
         self.parts.iter().map(size)
     }
 
-    /// What its blobs are filed under, in their order.
+    /// Iterates over the keys of the blobs, in order.
     pub fn keys(&self) -> impl Iterator<Item = ArtifactKey> + '_ {
         let of_part = |part: &'_ Part| {
             let artifacts = part.artifacts.clone();
@@ -148,14 +149,14 @@ impl Records {
         self.parts.iter().flat_map(of_part)
     }
 
-    /// What is recorded of a blob; `None` if it is not among these.
+    /// Reads the record of a blob. `None` if there is no record.
     pub(super) fn recall(&self, key: ArtifactKey) -> Option<Result<Recalled, ReadError>> {
         let mut parts = self.parts.iter();
         let (part, blob) = parts.find_map(|part| Some((part, part.artifacts.find(key)?)))?;
         Some(recalled(&part.artifacts, blob, key))
     }
 
-    /// The row of a document.
+    /// Returns the vector file and row of a document.
     pub(super) fn row(&self, doc: u32) -> Option<(&VectorFile, u32)> {
         let after = self.parts.partition_point(|part| part.base_doc <= doc);
         let part = self.parts.get(after.checked_sub(1)?)?;
@@ -179,10 +180,10 @@ fn recalled(artifacts: &ArtifactFile, blob: u32, key: ArtifactKey) -> Result<Rec
     })
 }
 
-/// Gathers what `segments` know of the blobs under `keys`, in their order, and hands it on part by part. Keys that are not known
-/// are passed over.
+/// Gathers the records of the blobs under `keys`, in that order, and passes each part to `finished`. Skips keys that
+/// `segments` does not have.
 ///
-/// The bytes depend on `keys` and what is known of them alone; not on the numbers, order and grouping of the segments.
+/// The bytes depend only on `keys` and the blobs' records, not on the numbers, order and grouping of the segments.
 pub fn gather_records<E: From<RecordsError>>(
     segments: &Segments,
     keys: &[ArtifactKey],
@@ -220,7 +221,7 @@ pub fn gather_records<E: From<RecordsError>>(
     }
 }
 
-/// A part that is being written.
+/// A part being written.
 struct Gathering {
     artifacts: ArtifactWriter,
     vectors: VectorWriter,
@@ -234,7 +235,7 @@ impl Gathering {
         })
     }
 
-    /// `numbers`: the new number of each document that has one, by its old.
+    /// Adds the record of one blob. `numbers` maps old document numbers to new ones.
     fn add(
         &mut self,
         segments: &Segments,

@@ -1,4 +1,4 @@
-//! Neighbouring segments as one that holds only what stays of them, under new numbers.
+//! Rewrites adjacent segments into one that holds only the surviving blobs and documents, renumbered.
 
 use crate::artifact::ArtifactWriter;
 
@@ -9,10 +9,10 @@ use super::merge::{MergeError, check};
 use super::segments::Segment;
 use super::survivors::Survivors;
 
-/// Makes one segment of what stays of `segments`, which follow one another in their numbers.
+/// Rewrites the surviving blobs and documents of adjacent segments as one segment.
 ///
-/// Nothing is extracted, tokenized or embedded again: records, postings and vectors are copied, in their order, so that new numbers
-/// follow from the old ones alone. Needs memory for the result and the term dictionaries of the segments.
+/// Copies records, postings and vectors in order without extracting, tokenizing or embedding again, so the new numbers
+/// follow from the old ones alone. Needs memory for the result and for the term dictionaries of the segments.
 pub fn rewrite_segments(segments: &[&Segment], survivors: &Survivors) -> Result<SegmentData, MergeError> {
     let first = check(segments)?;
     let (blobs, docs) = (survivors.blobs.set(), survivors.docs.set());
@@ -39,7 +39,7 @@ pub fn rewrite_segments(segments: &[&Segment], survivors: &Survivors) -> Result<
     })
 }
 
-/// The bytes of an artifact file with what stays of `segments`.
+/// Returns an artifact file with the surviving blobs of `segments`.
 pub fn rewrite_artifacts(segments: &[&Segment], survivors: &Survivors) -> Result<Vec<u8>, MergeError> {
     let mut writer = ArtifactWriter::new(segments[0].artifacts.recipe());
     for segment in segments {

@@ -1,4 +1,4 @@
-//! Rows of any kind, one for each document of a segment: what keeps them need not know what they say.
+//! Rows of any kind, one for each document of a segment. Code that stores rows need not know their content.
 
 use std::sync::Arc;
 
@@ -7,47 +7,48 @@ use crate::embed::{Embedding, ProfileId, SparseVector};
 use super::dense::{Quantisation, SharedBytes, VectorFile, VectorFileError, VectorWriter, WriteError};
 use super::sparse::{SparseFile, SparseWriter};
 
-/// Components of vectors from outside are kept in a byte each; four bits are measured for the model inside the program alone.
+/// Vectors from external models use one byte per component. Four bits were evaluated for the built-in model only.
 const QUANTISATION: Quantisation = Quantisation::Int8;
 
-/// Which kind rows are of.
+/// A kind of row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RowKind {
-    /// Directions.
+    /// Dense vectors.
     Dense,
-    /// Weights of tokens.
+    /// Sparse vectors: weights of tokens.
     Sparse,
 }
 
-/// What an embedder has made of a text.
+/// An embedder's output for one text.
 #[derive(Clone, Debug)]
 pub enum Row {
-    /// A direction.
+    /// A dense vector with its weight.
     Dense(Embedding),
-    /// Weights of tokens.
+    /// A sparse vector.
     Sparse(SparseVector),
 }
 
-/// An opened file of rows of one profile.
+/// An open file of rows of one profile.
 #[derive(Clone, Debug)]
 pub enum RowFile {
-    /// Of vectors. A row of weight 0 is none; one of zeros with a weight is of a text of which the model makes nothing.
+    /// Dense vectors. A row of weight 0 has no vector. A row of zeros with a weight is a text for which the model gives
+    /// no vector.
     Dense(VectorFile),
-    /// Of sparse vectors.
+    /// Sparse vectors.
     Sparse(SparseFile),
 }
 
-/// Collects the rows of a [`RowFile`] and gives its bytes.
+/// Writes a [`RowFile`].
 #[derive(Debug)]
 pub enum RowWriter {
-    /// Of vectors.
+    /// Dense vectors.
     Dense(VectorWriter),
-    /// Of sparse vectors.
+    /// Sparse vectors.
     Sparse(SparseWriter),
 }
 
 impl RowKind {
-    /// What they are called.
+    /// The plural noun for messages.
     pub fn noun(self) -> &'static str {
         match self {
             Self::Dense => "vectors",
@@ -57,7 +58,7 @@ impl RowKind {
 }
 
 impl Row {
-    /// Whether the model found nothing in the text.
+    /// Returns whether the model found nothing in the text.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Dense(embedding) => embedding.vector.iter().all(|&x| x == 0.0),
@@ -65,7 +66,7 @@ impl Row {
         }
     }
 
-    /// Components; 0 for what has none.
+    /// Number of components; 0 for a sparse vector.
     pub fn dim(&self) -> usize {
         match self {
             Self::Dense(embedding) => embedding.vector.len(),
@@ -75,7 +76,7 @@ impl Row {
 }
 
 impl RowFile {
-    /// Opens a file, whichever it is, compares it with its checksum and checks that its values are in range.
+    /// Opens a file of either kind, verifies its checksum and checks that its values are in range.
     pub fn open(bytes: SharedBytes) -> Result<Self, VectorFileError> {
         let file = match SparseFile::open(Arc::clone(&bytes)) {
             Err(VectorFileError::OtherKind) => Self::Dense(VectorFile::open(bytes)?),
@@ -96,12 +97,12 @@ impl RowFile {
         }
     }
 
-    /// Whether there are no rows.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What made them.
+    /// The embedding profile of the rows.
     pub fn profile(&self) -> ProfileId {
         match self {
             Self::Dense(file) => file.profile(),
@@ -109,7 +110,7 @@ impl RowFile {
         }
     }
 
-    /// Whether the text of `row` has been embedded; a row may stand for one that has not been.
+    /// Returns whether the text of `row` has been embedded. Rows of texts not embedded yet are placeholders.
     pub fn has(&self, row: u32) -> bool {
         match self {
             Self::Dense(file) => file.weight(row) > 0.0,
@@ -117,7 +118,7 @@ impl RowFile {
         }
     }
 
-    /// Components of every row; 0 for what has none.
+    /// Number of components of every row; 0 for sparse vectors.
     pub fn dim(&self) -> usize {
         match self {
             Self::Dense(file) => file.dim(),
@@ -125,7 +126,7 @@ impl RowFile {
         }
     }
 
-    /// Whether `row` is of a text of which the model has made something.
+    /// Returns whether `row` holds a vector that is not empty.
     pub fn has_content(&self, row: u32) -> bool {
         match self {
             Self::Dense(file) => file.has_vector(row),
@@ -133,7 +134,7 @@ impl RowFile {
         }
     }
 
-    /// What the model has made of the text of `row`, as far as it is kept; `None` where that is nothing.
+    /// Returns the stored vector of `row`. `None` if the row is empty or not embedded.
     pub fn row(&self, row: u32) -> Option<Row> {
         if !self.has_content(row) {
             return None;
@@ -147,7 +148,7 @@ impl RowFile {
         })
     }
 
-    /// Begins a file that takes copies of these rows.
+    /// Starts a file of the same kind, for copies of these rows.
     pub fn writer(&self) -> Result<RowWriter, WriteError> {
         Ok(match self {
             Self::Dense(file) => RowWriter::Dense(VectorWriter::new(file.dim(), file.quantisation(), file.profile())?),
@@ -155,11 +156,11 @@ impl RowFile {
         })
     }
 
-    /// How alike the first rows of two files are, as a cosine; else in what the files differ.
+    /// Returns the cosine of the first rows of two files. The error says how the files differ.
     pub fn likeness(&self, known: &Self) -> Result<f32, String> {
         match (self, known) {
             (Self::Dense(file), Self::Dense(known)) if file.dim() != known.dim() => Err(format!(
-                "{} components where the vectors that are stored have {}",
+                "{} components, but the stored vectors have {}",
                 file.dim(),
                 known.dim()
             )),
@@ -168,13 +169,13 @@ impl RowFile {
                 Ok(vectors[0].iter().zip(&vectors[1]).map(|(a, b)| a * b).sum())
             }
             (Self::Sparse(file), Self::Sparse(known)) => Ok(file.cosine(0, known, 0).unwrap_or_default()),
-            _ => Err("vectors of another kind".to_owned()),
+            _ => Err("different kind of vectors".to_owned()),
         }
     }
 }
 
 impl RowWriter {
-    /// Begins a file of rows such as `row` for a profile.
+    /// Starts a file for rows of the same kind and dimension as `row`.
     pub fn like(row: &Row, profile: ProfileId) -> Result<Self, WriteError> {
         Ok(match row {
             Row::Dense(embedding) => Self::Dense(VectorWriter::new(embedding.vector.len(), QUANTISATION, profile)?),
@@ -191,7 +192,7 @@ impl RowWriter {
         }
     }
 
-    /// Adds a copy of a row of another file, byte for byte.
+    /// Copies a row of another file byte for byte.
     pub fn copy_row(&mut self, from: &RowFile, row: u32) -> Result<(), WriteError> {
         match (self, from) {
             (Self::Dense(writer), RowFile::Dense(from)) => writer.copy_row(from, row),
@@ -200,7 +201,7 @@ impl RowWriter {
         }
     }
 
-    /// Adds a row that stands for a text that has not been embedded.
+    /// Adds a placeholder for a text that has not been embedded.
     pub fn push_none(&mut self) -> Result<(), WriteError> {
         match self {
             Self::Dense(writer) => writer.push_none(),
@@ -208,7 +209,7 @@ impl RowWriter {
         }
     }
 
-    /// Adds a row for a text of which the model makes nothing, so that it is not asked again.
+    /// Adds an empty row for a text for which the model gives no vector, so that it is not embedded again.
     pub fn push_empty(&mut self) -> Result<(), WriteError> {
         match self {
             Self::Dense(writer) => writer.push_empty(),
@@ -216,7 +217,7 @@ impl RowWriter {
         }
     }
 
-    /// The finished file.
+    /// Returns the finished file.
     pub fn finish(self) -> Vec<u8> {
         match self {
             Self::Dense(writer) => writer.finish(),
@@ -274,7 +275,7 @@ mod tests {
         let other = file(&[&self::dense(&[1.0, 0.0, 0.0])]);
         assert_eq!(
             other.likeness(&files[0]).unwrap_err(),
-            "3 components where the vectors that are stored have 2"
+            "3 components, but the stored vectors have 2"
         );
     }
 

@@ -1,4 +1,4 @@
-//! The opened segments of a store: blobs and documents by their numbers.
+//! The open segments of a store. Finds blobs and documents by number.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,66 +15,66 @@ use super::lexical::{DocMeta, LexicalError, LexicalSegment};
 use super::rows::RowFile;
 use super::sparse::SparseFile;
 
-/// One batch of blobs, opened.
+/// An open segment: one batch of blobs.
 #[derive(Clone, Debug)]
 pub struct Segment {
-    /// The number of its first blob.
+    /// The number of the segment's first blob.
     pub base_blob: u32,
-    /// The number of its first document.
+    /// The number of the segment's first document.
     pub base_doc: u32,
-    /// Its blobs.
+    /// The blobs.
     pub artifacts: ArtifactFile,
-    /// Its documents.
+    /// The documents.
     pub lexical: LexicalSegment,
-    /// Their vectors of the model inside the program.
+    /// The documents' vectors of the built-in model.
     pub vectors: Option<VectorFile>,
-    /// Their vectors of another profile, where one is in use and some have been made. A row of weight 0 is none.
+    /// Dense vectors of an external profile, if one is in use and some have been made. A row of weight 0 has no vector.
     pub added: Option<VectorFile>,
-    /// Their sparse vectors, where these are in use and some have been made.
+    /// Sparse vectors, if these are in use and some have been made.
     pub sparse: Option<SparseFile>,
-    /// Whether it is of this process alone and goes with it.
+    /// True if the segment exists only in this process's memory.
     pub is_in_memory: bool,
 }
 
-/// Segments in the order of their numbers. Cheap to clone; never changes.
+/// Segments in the order of their numbers. Immutable and cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Segments {
     list: Arc<Vec<Arc<Segment>>>,
     epoch: [u8; 16],
 }
 
-/// Why a segment could not be opened.
+/// An error from opening a segment.
 #[derive(Debug, thiserror::Error)]
 pub enum SegmentError {
-    /// Its artifacts.
+    /// The artifacts are unreadable.
     #[error(transparent)]
     Artifacts(#[from] ReadError),
-    /// Its lexical index.
+    /// The lexical index is unreadable.
     #[error(transparent)]
     Lexical(#[from] LexicalError),
-    /// Its vectors.
+    /// The vectors are unreadable.
     #[error("cannot read vectors {}", .path.display())]
     Vectors {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The parts do not belong together.
+    /// The parts do not match one another.
     #[error("segment {base_blob}+{base_doc}: {what}")]
     Inconsistent {
-        /// Its first blob.
+        /// The segment's first blob.
         base_blob: u32,
-        /// Its first document.
+        /// The segment's first document.
         base_doc: u32,
-        /// What differs.
+        /// The mismatch.
         what: &'static str,
     },
 }
 
 impl SegmentError {
-    /// Whether a file is not there: a writer that replaced it has removed it since the state was read.
+    /// Returns whether a file is missing. A writer that replaced the file has removed it since the state was read.
     pub fn is_gone(&self) -> bool {
         let mut next: Option<&(dyn std::error::Error + 'static)> = Some(self);
         while let Some(error) = next {
@@ -89,7 +89,7 @@ impl SegmentError {
 }
 
 impl Segment {
-    /// Opens the files of a published segment, with its vectors of `profile`.
+    /// Opens the files of a published segment, with its vectors of `profile` if it has any.
     pub fn open(sidecar: &Sidecar, entry: &SegmentEntry, profile: &str) -> Result<Self, SegmentError> {
         let artifacts = ArtifactFile::open(sidecar, &entry.artifacts.name)?;
         let lexical = LexicalSegment::open(sidecar, &entry.lexical.name)?;
@@ -113,7 +113,7 @@ impl Segment {
         Ok(segment)
     }
 
-    /// Opens a segment that is in memory only.
+    /// Opens a segment from bytes in memory.
     pub fn from_data(data: SegmentData) -> Result<Self, SegmentError> {
         let numbers = (data.n_blobs, data.n_docs);
         let files = [data.artifacts, data.lexical, data.vectors].map(Bytes::from_vec);
@@ -122,7 +122,8 @@ impl Segment {
         Ok(segment)
     }
 
-    /// Opens a segment whose first blob and document have these numbers from the bytes of its artifacts, words and vectors.
+    /// Opens a segment from the bytes of its artifact, lexical and vector file. `first` holds the numbers of its first
+    /// blob and document.
     pub fn from_files(first: (u32, u32), [artifacts, lexical, vectors]: [Bytes; 3]) -> Result<Self, SegmentError> {
         let name = Path::new("segment in memory");
         let vectors = VectorFile::open(Arc::new(vectors)).map_err(|source| SegmentError::Vectors {
@@ -143,20 +144,20 @@ impl Segment {
         Ok(segment)
     }
 
-    /// The rows of a profile that [`Segments::with_added`] opened.
+    /// Returns the rows of a profile that [`Segments::with_added`] opened.
     pub fn rows(&self, profile: ProfileId) -> Option<RowFile> {
         let dense = self.added.clone().map(RowFile::Dense);
         let sparse = self.sparse.clone().map(RowFile::Sparse);
         dense.into_iter().chain(sparse).find(|rows| rows.profile() == profile)
     }
 
-    /// Bytes of its files.
+    /// Size of the segment's files in bytes.
     pub fn n_bytes(&self) -> usize {
         let vectors = self.vectors.as_ref().map_or(0, VectorFile::n_bytes);
         self.artifacts.n_bytes() as usize + self.lexical.n_bytes() as usize + vectors
     }
 
-    /// Checks every byte and number of its parts, and that they fit together.
+    /// Verifies every byte and number of the segment's parts and that they match one another.
     pub fn verify(&self) -> Result<(), SegmentError> {
         self.artifacts.verify()?;
         self.lexical.verify()?;
@@ -172,21 +173,21 @@ impl Segment {
             what,
         };
         if self.lexical.n_signatures() != self.artifacts.n_blobs() {
-            return Err(inconsistent("number of signatures"));
+            return Err(inconsistent("number of signatures differs"));
         }
         let mut is_named = vec![false; self.lexical.n_docs() as usize];
         for doc in (0..self.artifacts.n_blobs()).flat_map(|blob| self.artifacts.docs(blob)) {
-            // Documents of segments before it are named too; none of those after.
+            // Blobs may refer to documents of earlier segments, never of later ones.
             if let Some(local) = doc.checked_sub(self.base_doc) {
                 *is_named
                     .get_mut(local as usize)
-                    .ok_or_else(|| inconsistent("a document of a later segment"))? = true;
+                    .ok_or_else(|| inconsistent("document of a later segment"))? = true;
             }
         }
         if is_named.iter().all(|&is_named| is_named) {
             Ok(())
         } else {
-            Err(inconsistent("a document of no blob"))
+            Err(inconsistent("document without a blob"))
         }
     }
 
@@ -197,19 +198,19 @@ impl Segment {
             what,
         };
         if self.artifacts.n_blobs() != n_blobs {
-            return Err(inconsistent("number of blobs"));
+            return Err(inconsistent("number of blobs differs"));
         }
         if self.lexical.n_docs() != n_docs {
-            return Err(inconsistent("number of documents"));
+            return Err(inconsistent("number of documents differs"));
         }
         match &self.vectors {
-            Some(vectors) if vectors.len() != n_docs => Err(inconsistent("number of vectors")),
+            Some(vectors) if vectors.len() != n_docs => Err(inconsistent("number of vectors differs")),
             _ => Ok(()),
         }
     }
 }
 
-/// Opens a file of rows and compares it with its checksum.
+/// Opens a file of rows and verifies its checksum.
 pub fn open_rows(sidecar: &Sidecar, name: &str) -> Result<RowFile, SegmentError> {
     let unreadable = |source: Box<dyn std::error::Error + Send + Sync>| SegmentError::Vectors {
         path: sidecar.path(Store::Dense, name),
@@ -232,7 +233,7 @@ fn open_vectors(sidecar: &Sidecar, name: &str) -> Result<VectorFile, SegmentErro
 }
 
 impl Segments {
-    /// Opens what `state` names.
+    /// Opens the segments of `state`.
     pub fn open(sidecar: &Sidecar, state: &State, profile: &str) -> Result<Self, SegmentError> {
         let list = state
             .segments
@@ -245,8 +246,11 @@ impl Segments {
         })
     }
 
-    /// Opens what `state` names or, if a writer has replaced and removed files of it meanwhile, what the newest state names, once. That
-    /// has the same numbers and perhaps more, if it is of the same epoch; else the first error stands.
+    /// Opens the segments of `state`. If a writer has replaced and removed files meanwhile, opens those of the newest
+    /// state instead, once.
+    ///
+    /// A newer state of the same epoch and recipe has the same numbers and perhaps more. If the newest state has
+    /// another epoch or recipe, returns the first error.
     pub fn open_newest(sidecar: &Sidecar, state: &State, profile: &str) -> Result<Self, SegmentError> {
         let gone = match Self::open(sidecar, state, profile) {
             Err(error) if error.is_gone() => error,
@@ -260,7 +264,7 @@ impl Segments {
         }
     }
 
-    /// What `state` names, a later one of the same epoch: segments that are among these are not opened again.
+    /// Opens the segments of `state`, a later state of the same epoch. Reuses segments that are already open.
     pub fn reopen(&self, sidecar: &Sidecar, state: &State, profile: &str) -> Result<Self, SegmentError> {
         let opened = |entry: &SegmentEntry| match self.same_as(entry) {
             Some(segment) => Ok(Arc::clone(segment)),
@@ -273,8 +277,10 @@ impl Segments {
         })
     }
 
-    /// These with the rows of one more profile, as far as `state`, a state of the same epoch, names any. Such a file that cannot be
-    /// used is told to the log and counts as not there: what it holds can be had again, and answers do without.
+    /// Returns these segments with the rows of one more profile, if `state` lists any. `state` has the same epoch.
+    ///
+    /// A file that cannot be read is logged and ignored: its rows can be computed again, and searches work without
+    /// them.
     pub fn with_added(&self, sidecar: &Sidecar, state: &State, profile: &str) -> Self {
         let mut list = (*self.list).clone();
         for entry in &state.segments {
@@ -292,8 +298,8 @@ impl Segments {
                         RowFile::Sparse(vectors) => segment.sparse = Some(vectors),
                     }
                 }
-                Ok(_) => tracing::warn!(name = file.file.name, "vectors of another number of documents"),
-                Err(error) => tracing::warn!(name = file.file.name, %error, "vectors are passed over"),
+                Ok(_) => tracing::warn!(name = file.file.name, "ignoring vectors: wrong number of rows"),
+                Err(error) => tracing::warn!(name = file.file.name, %error, "ignoring vectors"),
             }
         }
         Self {
@@ -302,7 +308,7 @@ impl Segments {
         }
     }
 
-    /// The segment of the same numbers; within an epoch that is the same segment.
+    /// Returns the segment with the same numbers. Within an epoch, that is the same segment.
     fn same_as(&self, entry: &SegmentEntry) -> Option<&Arc<Segment>> {
         Some(&self.list[self.position_of(entry)?])
     }
@@ -319,19 +325,19 @@ impl Segments {
         is_same.then_some(at)
     }
 
-    /// Whether the document has a vector of the profile that [`Self::with_added`] opened.
+    /// Returns whether the document has a vector of the profile that [`Self::with_added`] opened.
     pub fn has_added(&self, doc: u32) -> bool {
         let weight = |(segment, local): (&Segment, u32)| segment.added.as_ref().map(|added| added.weight(local));
         self.of_doc(doc).and_then(weight).is_some_and(|weight| weight > 0.0)
     }
 
-    /// Whether it has a sparse vector.
+    /// Returns whether the document has a sparse vector.
     pub fn has_sparse(&self, doc: u32) -> bool {
         let has = |(segment, local): (&Segment, u32)| segment.sparse.as_ref().map(|sparse| sparse.has(local));
         self.of_doc(doc).and_then(has).unwrap_or(false)
     }
 
-    /// These and one more, whose numbers follow.
+    /// Returns these segments and one more, whose numbers follow.
     pub fn with(&self, segment: Segment) -> Self {
         debug_assert_eq!((segment.base_blob, segment.base_doc), (self.n_blobs(), self.n_docs()));
         let mut list = (*self.list).clone();
@@ -342,7 +348,7 @@ impl Segments {
         }
     }
 
-    /// The first `n` of them.
+    /// Returns the first `n` segments.
     pub fn first(&self, n: usize) -> Self {
         Self {
             list: Arc::new(self.list.iter().take(n).cloned().collect()),
@@ -350,44 +356,44 @@ impl Segments {
         }
     }
 
-    /// Bytes of those that go with this process.
+    /// Total bytes of the segments that exist only in this process's memory.
     pub fn n_bytes_in_memory(&self) -> usize {
         let in_memory = self.list.iter().filter(|segment| segment.is_in_memory);
         in_memory.map(|segment| segment.n_bytes()).sum()
     }
 
-    /// In the order of their numbers.
+    /// Iterates over the segments in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = &Segment> {
         self.list.iter().map(Arc::as_ref)
     }
 
-    /// The epoch that the numbers are of; zeros if nothing is stored.
+    /// The epoch of the numbers; zeros if nothing is stored.
     pub fn epoch(&self) -> [u8; 16] {
         self.epoch
     }
 
-    /// How many blobs are numbered.
+    /// Number of blobs.
     pub fn n_blobs(&self) -> u32 {
         self.list
             .last()
             .map_or(0, |last| last.base_blob + last.artifacts.n_blobs())
     }
 
-    /// How many documents are numbered.
+    /// Number of documents.
     pub fn n_docs(&self) -> u32 {
         self.list.last().map_or(0, |last| last.base_doc + last.lexical.n_docs())
     }
 
-    /// The number of the blob filed under `key`.
+    /// Returns the number of the blob under `key`.
     pub fn find_blob(&self, key: ArtifactKey) -> Option<u32> {
-        // Newest first: the blobs of small updates are asked for most.
+        // Newest first: blobs of small updates are looked up most.
         self.list
             .iter()
             .rev()
             .find_map(|segment| Some(segment.base_blob + segment.artifacts.find(key)?))
     }
 
-    /// The number of the document with this key.
+    /// Returns the number of the document with this key.
     pub fn find_doc(&self, key: ChunkKey) -> Option<u32> {
         self.list
             .iter()
@@ -395,7 +401,7 @@ impl Segments {
             .find_map(|segment| Some(segment.base_doc + segment.lexical.find(key)?))
     }
 
-    /// The segment of a blob and the blob's number within it.
+    /// Returns the segment of a blob and the blob's number within it.
     pub fn of_blob(&self, blob: u32) -> Option<(&Segment, u32)> {
         let after = self.list.partition_point(|segment| segment.base_blob <= blob);
         let segment = self.list.get(after.checked_sub(1)?)?;
@@ -403,7 +409,7 @@ impl Segments {
         (local < segment.artifacts.n_blobs()).then_some((segment, local))
     }
 
-    /// The segment of a document and the document's number within it.
+    /// Returns the segment of a document and the document's number within it.
     pub fn of_doc(&self, doc: u32) -> Option<(&Segment, u32)> {
         let after = self.list.partition_point(|segment| segment.base_doc <= doc);
         let segment = self.list.get(after.checked_sub(1)?)?;
@@ -411,13 +417,13 @@ impl Segments {
         (local < segment.lexical.n_docs()).then_some((segment, local))
     }
 
-    /// What ranking needs of a document; `None` for a number that was never given.
+    /// Returns a document's metadata for ranking. `None` for an unassigned number.
     pub fn doc_meta(&self, doc: u32) -> Option<DocMeta> {
         let (segment, local) = self.of_doc(doc)?;
         Some(segment.lexical.meta(local))
     }
 
-    /// All but the references of a blob; `None` for a number that was never given.
+    /// Reads the extraction of a blob without its references. `None` for an unassigned number.
     pub fn extraction(&self, blob: u32) -> Option<Result<Extraction, ReadError>> {
         let (segment, local) = self.of_blob(blob)?;
         Some(segment.artifacts.extraction(local))

@@ -1,6 +1,7 @@
-//! Vectors that the clones of a repository share: kept by another process, under the keys of their chunks.
+//! Vectors that the clones of a repository share through an external vector store, under the keys of their chunks.
 //!
-//! [`SharedVectors`] is what such a keeper can do, [`There`] what this clone knows to be with it.
+//! [`SharedVectors`] is the interface to such a store. [`There`] records which vectors the store has, as far as this
+//! clone knows.
 
 mod there;
 
@@ -13,49 +14,52 @@ use crate::model::ChunkKey;
 
 pub use there::{THERE_ENDING, There};
 
-/// Keeps vectors, dense or sparse, of one embedding profile for the clones of one repository.
+/// A shared store of the vectors, dense or sparse, of one embedding profile and one repository.
 ///
-/// Blocks; may be called from many threads. All calls end soon after `interrupt` is set. What is put is the same whoever puts it, so
-/// putting twice does no harm.
+/// Calls block, may come from many threads, and end soon after `interrupt` is set. All clones store the same vector for
+/// a key, so storing a vector twice is harmless.
 pub trait SharedVectors: Claims + Send + Sync {
-    /// What it is called in messages.
+    /// The store's name for messages.
     fn name(&self) -> String;
 
-    /// Stands for the repository: the same in all its clones, and in no other repository.
+    /// Identifies the repository: the same in all its clones and different in every other repository.
     fn repository(&self) -> RepositoryTag;
 
-    /// How much is best asked for and put at once, if each vector has `dim` components; 0 for sparse ones.
+    /// The best sizes of requests for vectors of `dim` components; 0 for sparse ones.
     fn batching(&self, dim: usize) -> SharedBatching;
 
-    /// How things stand; `None` where nobody has put anything yet.
+    /// Reads the store's status. `None` if nothing has been stored yet.
     fn standing(&self, interrupt: &AtomicBool) -> Result<Option<Standing>, SharedError>;
 
-    /// Makes ready for vectors of `dim` components, or for sparse ones, and tells how things stand then.
+    /// Prepares the store for vectors of `dim` components (0 for sparse ones) and returns its status.
     fn prepare(&self, dim: usize, interrupt: &AtomicBool) -> Result<Standing, SharedError>;
 
-    /// Whether each of `keys` is there.
+    /// Returns whether each of `keys` is in the store.
     fn contains(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<bool>, SharedError>;
 
-    /// The vectors of `keys`, all of one dimension, as far as they are there. Dense ones are of unit length, with a weight of 1.
+    /// Fetches the vectors of `keys`, all of one dimension; `None` for missing ones. Dense vectors have unit length and
+    /// weight 1.
     fn fetch(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<Option<Row>>, SharedError>;
 
-    /// Puts vectors; dense ones of unit length.
+    /// Stores vectors. Dense ones have unit length.
     fn put(&self, rows: &[(ChunkKey, Row)], interrupt: &AtomicBool) -> Result<Put, SharedError>;
 
-    /// The vector of the text by which models are told apart, if one was put.
+    /// Returns the vector of the probe text, if it was stored.
     fn probe(&self, interrupt: &AtomicBool) -> Result<Option<Row>, SharedError>;
 
-    /// Puts the vector of that text.
+    /// Stores the vector of the probe text.
     fn put_probe(&self, row: &Row, interrupt: &AtomicBool) -> Result<(), SharedError>;
 
-    /// Removes vectors, after having told all other clones that what they know to be there may not be there any more.
+    /// Removes vectors. First changes the store's generation, so that all other clones check again which vectors exist.
     fn remove(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<(), SharedError>;
 }
 
-/// Tells the clones of a repository which vectors are being made. A claim saves work and no more: a clone that was killed keeps nobody
-/// waiting for longer than its lease, and two clones may make the same vector.
+/// Claims on vectors that a clone is computing.
+///
+/// A claim only avoids duplicate work: it expires with its lease if its clone is killed, and two clones may compute the
+/// same vector.
 pub trait Claims {
-    /// Tells others for `lease` that those vectors of `keys` are being made here which are `claimable` and which nobody else has claimed.
+    /// Claims those vectors of `keys` for `lease` that are `claimable` and that no other clone has claimed.
     fn claim(
         &self,
         keys: &[ChunkKey],
@@ -64,88 +68,88 @@ pub trait Claims {
         interrupt: &AtomicBool,
     ) -> Result<Claim, SharedError>;
 
-    /// Takes a claim back: the vectors are there, or are not made.
+    /// Releases a claim: the vectors are stored, or will not be made.
     fn release(&self, claim: &Claim);
 
-    /// Whether others have claimed each of `keys`.
+    /// Returns whether other clones have claimed each of `keys`.
     fn claimed(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<bool>, SharedError>;
 }
 
-/// Which vectors can be claimed.
+/// The vectors that a claim may cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claimable {
-    /// Those that are not there.
+    /// Vectors missing from the store.
     Missing,
-    /// Those that are there, too: they could not be used.
+    /// Vectors in the store too, because they could not be used.
     All,
 }
 
-/// Stands for a repository where its name shall not be told.
+/// Identifies a repository without revealing its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepositoryTag(pub [u8; 16]);
 
-/// How much at a time.
+/// Request sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedBatching {
-    /// Keys asked for.
+    /// Keys per lookup.
     pub max_keys: usize,
-    /// Vectors put, or asked for.
+    /// Vectors per request, stored or fetched.
     pub max_rows: usize,
-    /// Calls at once, each from a thread of its own.
+    /// Concurrent calls, each from its own thread.
     pub in_flight: usize,
 }
 
-/// How things stand with a keeper.
+/// The status of a shared store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// Changes whenever vectors may have gone: what was known to be there before is to be looked at again.
+    /// Changes whenever vectors may have been removed. Everything known of an earlier generation must be checked again.
     pub generation: [u8; 16],
-    /// Whether vectors are being removed at this moment.
+    /// True while vectors are being removed.
     pub is_removing: bool,
     /// Components of each vector; 0 for sparse ones.
     pub dim: usize,
-    /// Vectors of the repository.
+    /// Number of vectors of the repository.
     pub n_vectors: u64,
 }
 
-/// Vectors that are being made here.
+/// A claim on vectors that this clone is computing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
-    /// Whether each of the keys is claimed.
+    /// For each key, true if this clone claimed it.
     pub ours: Vec<bool>,
-    /// What the keeper knows the claim by, and others that are over.
+    /// The store's names of the claim and of expired claims.
     pub names: Vec<String>,
 }
 
-/// What became of vectors that were put.
+/// The result of storing vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
-    /// They are there.
+    /// The vectors are stored.
     Done,
-    /// They will be there, the keeper says.
+    /// The store has accepted the vectors and will store them.
     Promised,
 }
 
-/// Why a keeper was of no use.
+/// An error from a shared store.
 #[derive(Debug, thiserror::Error)]
 pub enum SharedError {
-    /// The caller's flag was set.
+    /// The caller set `interrupt`.
     #[error("interrupted")]
     Interrupted,
-    /// It cannot be reached, or refuses.
+    /// The store is unreachable or rejects the request.
     #[error("{backend} is unavailable")]
     Unavailable {
-        /// Which one.
+        /// The store's name.
         backend: String,
-        /// What happened.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// It gave what cannot be used.
-    #[error("{backend} gave {detail}")]
+    /// The response is unusable.
+    #[error("{backend} returned {detail}")]
     Unusable {
-        /// Which one.
+        /// The store's name.
         backend: String,
-        /// What is wrong with it.
+        /// The problem.
         detail: String,
     },
 }

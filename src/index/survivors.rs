@@ -1,4 +1,4 @@
-//! What stays of a store when the rest is thrown away, and the numbers that it gets.
+//! The blobs and documents that survive garbage collection, and their new numbers.
 
 /// A set of numbers below a bound.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -7,14 +7,14 @@ pub struct NumberSet {
 }
 
 impl NumberSet {
-    /// An empty set of numbers below `bound`.
+    /// Returns an empty set for numbers below `bound`.
     pub fn below(bound: u32) -> Self {
         Self {
             words: vec![0; (bound as usize).div_ceil(64)],
         }
     }
 
-    /// Adds a number; whether it is new. One at or above the bound is not added.
+    /// Adds a number. Returns whether it was missing. Ignores numbers at or above the bound.
     pub fn insert(&mut self, number: u32) -> bool {
         let Some(word) = self.words.get_mut(number as usize / 64) else {
             return false;
@@ -25,7 +25,7 @@ impl NumberSet {
         is_new
     }
 
-    /// Takes a number out; whether it was in.
+    /// Removes a number. Returns whether it was present.
     pub fn remove(&mut self, number: u32) -> bool {
         let is_in = self.contains(number);
         if is_in {
@@ -34,23 +34,23 @@ impl NumberSet {
         is_in
     }
 
-    /// Whether it holds the number.
+    /// Returns whether the set contains `number`.
     pub fn contains(&self, number: u32) -> bool {
         let word = self.words.get(number as usize / 64);
         word.is_some_and(|word| word & (1 << (number % 64)) != 0)
     }
 
-    /// How many numbers it holds.
+    /// Number of members.
     pub fn len(&self) -> u32 {
         self.words.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// Whether it holds none.
+    /// Returns whether the set has no members.
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|&word| word == 0)
     }
 
-    /// How many of the numbers from `first` on, `n_numbers` of them, it holds.
+    /// Counts the members among the `n_numbers` numbers from `first` on.
     pub fn count_in(&self, first: u32, n_numbers: u32) -> u32 {
         (first..first + n_numbers)
             .filter(|&number| self.contains(number))
@@ -58,16 +58,16 @@ impl NumberSet {
     }
 }
 
-/// New numbers without gaps for the members of a set, in their order.
+/// Renumbers the members of a set without gaps, in order.
 #[derive(Clone, Debug)]
 pub struct Ranks {
     set: NumberSet,
-    /// For each word, how many members come before it.
+    /// For each word, the number of members before it.
     before: Vec<u32>,
 }
 
 impl Ranks {
-    /// Numbers the members of `set` from 0 on.
+    /// Numbers the members of `set` from 0.
     pub fn new(set: NumberSet) -> Self {
         let mut n_members = 0;
         let before = set
@@ -82,7 +82,7 @@ impl Ranks {
         Self { set, before }
     }
 
-    /// The new number of a member; `None` for what is no member.
+    /// Returns the new number of a member; `None` for other numbers.
     pub fn of(&self, number: u32) -> Option<u32> {
         let at = number as usize / 64;
         let word = self.set.words.get(at)?;
@@ -90,7 +90,7 @@ impl Ranks {
         (word & bit != 0).then(|| self.before[at] + (word & (bit - 1)).count_ones())
     }
 
-    /// How many members are below `number`.
+    /// Counts the members below `number`.
     pub fn below(&self, number: u32) -> u32 {
         let at = number as usize / 64;
         match self.set.words.get(at) {
@@ -105,12 +105,12 @@ impl Ranks {
     }
 }
 
-/// The blobs and documents that stay, by their old numbers, with their new ones.
+/// The surviving blobs and documents with their new numbers.
 #[derive(Clone, Debug)]
 pub struct Survivors {
     /// Blobs.
     pub blobs: Ranks,
-    /// Documents: all those of the blobs that stay.
+    /// All documents of the surviving blobs.
     pub docs: Ranks,
 }
 

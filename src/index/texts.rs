@@ -1,4 +1,4 @@
-//! The texts that stand for documents in vectors, made again from blobs: nothing else keeps them.
+//! Recomputes from blobs the texts that were embedded for documents. They are not stored.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,14 +13,14 @@ use super::prepare::{PreparedBlob, prepare};
 use super::segments::Segments;
 use super::survivors::NumberSet;
 
-/// Blobs are read and extracted in rounds of so many: small, so that who waits for the texts gets some soon.
+/// Blobs per round of reading and extraction. Short rounds deliver the first texts soon.
 const ROUND_BLOBS: usize = 64;
 
-/// Gives `emit` each document of `wanted` with its text, once, in the order in which `blobs` hold them; ends when it says so, or
-/// when `interrupt` is set. Documents whose blobs cannot be read are left out.
+/// Calls `emit` once for each document of `wanted` with its text, in the order of `blobs`. Stops when `emit` breaks or
+/// `interrupt` is set.
 ///
-/// Extracts on the threads of the pool; `emit` is called on the caller's. A chunk that has not the key that was stored for its
-/// document, as damage could have it, is left out.
+/// Skips documents whose blobs cannot be read, and chunks whose key differs from the document's stored key, which
+/// indicates damage. Extracts on the thread pool and calls `emit` on the caller's thread.
 pub fn document_texts<S: BlobSource>(
     segments: &Segments,
     blobs: &[u32],
@@ -56,8 +56,8 @@ pub fn document_texts<S: BlobSource>(
     }
 }
 
-/// The text that stands for one chunk of a blob, as [`document_texts`] gives it, where the blob's extraction is at hand; `None` if
-/// the blob has no such chunk.
+/// Returns the text of one chunk as [`document_texts`] would, given the blob's extraction. `None` if the blob has no
+/// such chunk.
 pub fn chunk_text(bytes: &[u8], extraction: &Extraction, chunk: usize) -> Option<String> {
     super::prepare::chunk_text(bytes, extraction, chunk)
 }

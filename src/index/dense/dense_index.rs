@@ -1,68 +1,68 @@
-//! The contract of everything that finds near vectors.
+//! The interface of dense indexes.
 
 use std::error::Error;
 
 use roaring::RoaringBitmap;
 
-/// Finds the documents whose vectors are most like a query's.
+/// Finds the documents with the vectors most similar to a query.
 pub trait DenseIndex: Send + Sync {
-    /// The `k` best of the documents in `live`: best first, ties by ascending document.
+    /// Returns the `k` best documents in `live`: best first, ties by ascending document number.
     ///
-    /// `query` has the vectors' dimension and any length; the zero vector, which is like nothing, finds nothing. Documents
-    /// without a vector are not found; all others are, down to cosine -1, until there are `k`. However few documents `live`
-    /// holds, none that belongs to the answer is missed for that reason.
+    /// `query` has the dimension of the vectors and any length; the zero vector finds nothing. Documents without a
+    /// vector are not found. All others are candidates, down to cosine -1, until there are `k`. A small `live` does not
+    /// reduce recall.
     fn search(&self, query: &[f32], live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Cosine)>, DenseError>;
 }
 
-/// Has vectors that are nowhere else.
+/// A store of vectors that the local index does not have.
 pub trait DenseStore: Send + Sync {
-    /// The `k` nearest of `live`, or fewer if that is all that is sure: nothing that is left out is nearer.
+    /// Returns the `k` nearest documents in `live`, or fewer if only those are certain: no omitted document is nearer.
     fn nearest(&self, query: &[f32], live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Cosine)>, DenseError>;
 
-    /// How near some documents are, a thousand at most, as far as their vectors are there.
+    /// Returns the cosines of up to 1,000 documents, without those whose vectors are missing.
     fn score(&self, query: &[f32], docs: &[u32]) -> Result<Vec<(u32, Cosine)>, DenseError>;
 
-    /// The vector of a document.
+    /// Returns the vector of a document.
     fn vector(&self, doc: u32) -> Result<Option<Vec<f32>>, DenseError>;
 }
 
-/// The cosine of the angle between two vectors: 1 for the same direction, 0 for unrelated. Quantisation can carry it a little
-/// past 1.
+/// The cosine of the angle between two vectors: 1 for the same direction, 0 for unrelated vectors. Quantisation can
+/// make it slightly larger than 1.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Cosine(pub f32);
 
-/// Why a dense index gives no answer.
+/// An error from a dense index.
 #[derive(Debug, thiserror::Error)]
 pub enum DenseError {
-    /// The query comes from another model than the vectors.
+    /// The query and the vectors come from different models.
     #[error("the query has {found} dimensions, the vectors have {expected}")]
     Dimension {
-        /// Of the query.
+        /// Dimension of the query.
         found: usize,
-        /// Of the index.
+        /// Dimension of the index.
         expected: usize,
     },
     /// A component of the query is infinite or not a number.
     #[error("the query vector is not finite")]
     NotFinite,
-    /// Vectors of two profiles cannot be compared.
-    #[error("the vectors of document {base_doc} and following come from another embedding profile")]
+    /// Two segments have vectors of different profiles, which cannot be compared.
+    #[error("the vectors from document {base_doc} on come from another embedding profile")]
     Profile {
-        /// First document of the segment that does not fit.
+        /// First document of the mismatched segment.
         base_doc: u32,
     },
-    /// Two segments claim one document, or a segment has more rows than there are document numbers left.
-    #[error("the vectors of document {base_doc} and following overlap with other documents")]
+    /// Two segments contain the same document, or a segment has more rows than document numbers remain.
+    #[error("the vectors from document {base_doc} on overlap with other documents")]
     Overlap {
-        /// First document of the segment that does not fit.
+        /// First document of the mismatched segment.
         base_doc: u32,
     },
-    /// A backend outside this process cannot be reached, or refuses.
+    /// An external backend is unreachable or rejects the request.
     #[error("dense index {backend} is unavailable")]
     Unavailable {
-        /// Which one.
+        /// The backend's name.
         backend: String,
-        /// What happened.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
 }

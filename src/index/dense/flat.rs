@@ -1,4 +1,4 @@
-//! The exact scan.
+//! Exact search by scanning all vectors.
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use super::query::{BLOCK_ROWS, Query, unit_query};
 use super::top_k::{self, TopK};
 use super::vectors::VectorFile;
 
-/// All vectors of some segments, compared one by one with the query: nothing is ever missed.
+/// The vectors of some segments. Compares the query with each of them, so searches are exact.
 ///
-/// Costs a few nanoseconds per live document (`tests/bench/dense.rs`), less the narrower the filter. Scores are integers until the last
-/// multiplication, so they are the same on every processor and for any number of threads.
+/// Costs a few nanoseconds per live document (`tests/bench/dense.rs`), less with a narrower filter. Scores are integers
+/// until the last multiplication, so they are the same on every processor and for any number of threads.
 #[derive(Clone, Debug)]
 pub struct FlatIndex {
-    /// By ascending document, not overlapping, none empty.
+    /// In ascending document order, not overlapping, none empty.
     segments: Vec<Segment>,
 }
 
@@ -35,18 +35,18 @@ impl Segment {
     }
 }
 
-/// From so many live documents on, all threads of the current rayon pool take part.
+/// Number of live documents from which all threads of the current rayon pool take part.
 const PARALLEL_DOCS: u64 = 200_000;
 
-/// Documents that one thread takes at a time.
+/// Documents per parallel task.
 const DOCS_PER_TASK: u32 = 1 << 15;
 
-/// Consecutive live documents that are scanned as a run.
+/// Number of consecutive live documents from which they are scanned as a run.
 const MIN_RUN: usize = 8;
 
 impl FlatIndex {
-    /// Joins segments, given with their first document numbers in any order. All must be of one profile, and no document may
-    /// belong to two; there may be gaps.
+    /// Joins segments, given with their first document numbers in any order. All must have the same profile, and no
+    /// document may be in two. Gaps are allowed.
     pub fn new(segments: Vec<(u32, VectorFile)>) -> Result<Self, DenseError> {
         let mut segments: Vec<Segment> = segments
             .into_iter()
@@ -73,12 +73,12 @@ impl FlatIndex {
         self.segments.iter().map(|segment| segment.vectors.len() as usize).sum()
     }
 
-    /// Whether there are no vectors.
+    /// Returns whether there are no vectors.
     pub fn is_empty(&self) -> bool {
         self.segments.is_empty()
     }
 
-    /// The cosine of each of `docs`, in their order; documents without a vector get 0, as the zero vector does.
+    /// Returns the cosine of each of `docs`, in order. A document without a vector gets 0, as the zero vector does.
     pub fn score(&self, query: &[f32], docs: &[u32]) -> Result<Vec<Cosine>, DenseError> {
         let mut cosines = vec![0.0; docs.len()];
         if let Some(unit) = self.unit(query)? {
@@ -97,8 +97,10 @@ impl FlatIndex {
         Ok(cosines.into_iter().map(Cosine).collect())
     }
 
-    /// Writes the cosine of each live document to `cosines[document]` and leaves the rest of `cosines` as it is: live documents
-    /// without a vector, dead ones, and all if the query is zero. Documents beyond the end of `cosines` are passed over.
+    /// Writes the cosine of each live document to `cosines[document]`.
+    ///
+    /// Leaves the other entries unchanged: those of dead documents and of documents without a vector, and all entries
+    /// if the query is zero. Ignores documents beyond the end of `cosines`.
     pub fn scores_into(&self, query: &[f32], live: &RoaringBitmap, cosines: &mut [f32]) -> Result<(), DenseError> {
         let Some(unit) = self.unit(query)? else { return Ok(()) };
         let end = u32::try_from(cosines.len()).unwrap_or(u32::MAX);
@@ -117,7 +119,7 @@ impl FlatIndex {
         Ok(())
     }
 
-    /// How much the text of `doc` holds, as its embedder said; 0 without a vector.
+    /// Returns the weight of the text of `doc` from its embedder; 0 without a vector.
     pub fn weight(&self, doc: u32) -> f32 {
         let at = self.segment_of(doc);
         at.map_or(0.0, |at| {
@@ -125,7 +127,7 @@ impl FlatIndex {
         })
     }
 
-    /// The vector of `doc` as far as quantisation has kept it, for searching what is similar.
+    /// Returns the dequantised vector of `doc`, for similarity search.
     pub fn vector(&self, doc: u32) -> Option<Vec<f32>> {
         let segment = &self.segments[self.segment_of(doc)?];
         segment.vectors.vector(doc - segment.base_doc)
@@ -135,7 +137,7 @@ impl FlatIndex {
         &self.segments
     }
 
-    /// Checks a query and gives it unit length; `None` for the zero vector and where there is nothing to search.
+    /// Checks a query and normalises it to unit length. `None` for the zero vector and for an empty index.
     pub(super) fn unit(&self, query: &[f32]) -> Result<Option<Vec<f32>>, DenseError> {
         let Some(first) = self.segments.first() else {
             return Ok(None);
@@ -150,7 +152,7 @@ impl FlatIndex {
         unit_query(query)
     }
 
-    /// The best documents of some segments; best first.
+    /// Returns the best documents of some segments, best first.
     pub(super) fn best_of(segments: &[&Segment], unit: &[f32], live: &RoaringBitmap, k: usize) -> Vec<(u32, f32)> {
         let n_live: u64 = segments
             .iter()
@@ -172,7 +174,7 @@ impl FlatIndex {
         top_k::best(found, k)
     }
 
-    /// Where in `segments` the document stands.
+    /// Returns the position in `segments` of the document's segment.
     fn segment_of(&self, doc: u32) -> Option<usize> {
         let after = self.segments.partition_point(|segment| segment.base_doc <= doc);
         let at = after.checked_sub(1)?;
@@ -200,7 +202,7 @@ impl Segment {
         self.base_doc..self.end_doc()
     }
 
-    /// All its documents in parts for threads.
+    /// Splits the segment's documents into parallel tasks.
     fn tasks(&self) -> impl Iterator<Item = (&Self, Range<u32>)> {
         let starts = self.docs().step_by(DOCS_PER_TASK as usize);
         starts.map(move |start| (self, start..start.saturating_add(DOCS_PER_TASK).min(self.end_doc())))
@@ -216,7 +218,8 @@ impl Segment {
         top.finish()
     }
 
-    /// Gives `sink` the cosines of the live documents among `docs`, which lie inside the segment: rows ascend from call to call.
+    /// Passes the cosines of the live documents in `docs`, a range within the segment, to `sink`. Rows ascend from call
+    /// to call.
     fn scan(&self, query: &Query, live: &RoaringBitmap, docs: Range<u32>, sink: &mut impl FnMut(Pick<'_>, &[f32])) {
         if docs.is_empty() {
             return;
@@ -234,7 +237,8 @@ impl Segment {
                     self.block(query, Pick::Run { first: start, len }, sink);
                 }
             } else {
-                // Looking for runs costs ten times what the next document costs, so a block goes by before the next look.
+                // Looking for a run costs ten times as much as taking the next document, so the rest of the block is
+                // filled without looking.
                 list.extend((first..=last).map(|row| row as u32));
                 let room = BLOCK_ROWS - list.len();
                 list.extend(docs.by_ref().take(room).map(|doc| doc - self.base_doc));

@@ -1,12 +1,13 @@
-//! Small positive numbers in two bytes: IEEE 754 binary16 without its sign, infinities and NaNs.
+//! Non-negative numbers in two bytes: IEEE 754 binary16 without sign, infinities and NaNs.
 
-/// The largest value that is written.
+/// The largest value that [`encode`] produces.
 pub(super) const MAX: f32 = 65504.0;
 
 /// 2^112, the distance between the exponent biases of binary32 and binary16.
 const REBIAS: f32 = f32::from_bits(0x7780_0000);
 
-/// The nearest half to `value`, ties to even; anything negative or not a number gives 0, anything too large [`MAX`].
+/// Rounds `value` to the nearest half, ties to even. Negative numbers and NaN give 0; numbers that are too large give
+/// [`MAX`].
 pub(super) fn encode(value: f32) -> u16 {
     let bounded = if value > 0.0 { value.min(MAX) } else { 0.0 };
     let shifted = (bounded / REBIAS).to_bits();
@@ -14,13 +15,13 @@ pub(super) fn encode(value: f32) -> u16 {
     ((shifted + halfway_to_even) >> 13) as u16
 }
 
-/// Whether `half` is one that [`encode`] gives: no sign, no infinity, no NaN.
+/// Returns whether [`encode`] can produce `half`: no sign, no infinity, no NaN.
 pub(super) fn is_finite(half: u16) -> bool {
     half < 0x7c00
 }
 
-/// The number that `half` stands for. Total: the sign bit is ignored, and what would be infinite or NaN is a number above
-/// [`MAX`], so nothing read from a damaged file can poison a comparison.
+/// Returns the value of `half`. Defined for all inputs: the sign bit is ignored, and patterns of infinity and NaN
+/// decode to numbers above [`MAX`], so data from a damaged file never breaks a comparison.
 #[inline(always)]
 pub(super) fn decode(half: u16) -> f32 {
     f32::from_bits(u32::from(half & 0x7fff) << 13) * REBIAS

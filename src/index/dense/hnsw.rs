@@ -1,16 +1,19 @@
-//! A graph over very many vectors, to look at few of them: hnsw_rs behind our trait.
+//! Approximate search over large segments with a graph, built with hnsw_rs.
 //!
-//! The graph only proposes; every answer is scored by the exact scan's arithmetic, and wherever the graph could cost recall
-//! (narrow filters, many results, short answers) the exact scan answers instead. What the crate does badly stays in here:
+//! The graph only proposes candidates. Every result is scored with the arithmetic of the exact scan, and the exact scan
+//! answers wherever the graph could cost recall (narrow filters, many results, too few results). This module works
+//! around the crate's weaknesses:
 //!
-//! - Equal vectors make each other's neighbourhood a clique that hides the rest: only distinct rows are inserted.
-//! - Vectors inserted later are partly never found: a graph is built once, over a segment that does not change.
-//! - Some vectors end up where no path leads: they are found after building and scanned with every query.
-//! - Its filtered search visits more of the graph the less passes: it is not used.
-//! - Its file reader ends the process on bad input: graphs live in memory only. (Reading one takes longer than scanning.)
-//! - It accepts vectors of any length and asserts that no distance is negative or NaN: points are row numbers and the distance is ours.
-//! - It prints and exits where a parameter is too large, and gives each insertion to a random level: parameters are
-//!   bounded, its generator has a fixed seed, and insertion is in one thread, so the same rows give the same graph.
+//! - Equal vectors fill each other's neighbourhood and hide the rest: only distinct rows are inserted.
+//! - Some vectors inserted later are never found: a graph is built once, over an immutable segment.
+//! - Some vectors end up unreachable: they are detected after building and scanned with every query.
+//! - Its filtered search visits more of the graph the narrower the filter is: it is not used.
+//! - Its file reader ends the process on bad input: graphs are kept in memory only. (Reading one takes longer than
+//!   scanning.)
+//! - It accepts vectors of any length and asserts that no distance is negative or NaN: points are row numbers, and the
+//!   distance function is ours.
+//! - It prints and exits if a parameter is too large, and gives each point a random level: parameters are clamped, its
+//!   random generator has a fixed seed, and insertion uses one thread, so the same rows give the same graph.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -29,28 +32,28 @@ use super::query::{BLOCK_ROWS, Query, unit_query};
 use super::top_k;
 use super::vectors::VectorFile;
 
-/// Live documents of a segment from which on a search of its graph with 128 candidates is worth it; with more candidates it takes
-/// proportionally more documents.
+/// Number of live documents of a segment from which a search of its graph with 128 candidates is worthwhile. With more
+/// candidates the number grows in proportion.
 ///
-/// Over 250,000 code chunks in int4 with 256 dimensions a graph search takes 0.3, 0.6 and 1.5 ms with 64, 128 and 256 candidates
-/// and finds 0.95, 0.98 and 0.99 of the best 10; one thread scans all in 1.1 ms. So the two are even at half this number, but
-/// the graph costs a processor ten minutes and 1.9 KB of memory a vector.
+/// Over 250,000 code chunks in int4 with 256 dimensions, a graph search takes 0.3, 0.6 and 1.5 ms with 64, 128 and 256
+/// candidates and finds 0.95, 0.98 and 0.99 of the best 10. One thread scans all of them in 1.1 ms, so the two break
+/// even at half this number. But the graph costs ten minutes of processor time and 1.9 KB of memory per vector.
 pub const DEFAULT_HNSW_THRESHOLD: usize = 250_000;
 
-/// The candidates that thresholds are meant for.
+/// Number of candidates that thresholds refer to.
 const THRESHOLD_EF: usize = 128;
 
-/// How graphs are built and used.
+/// Parameters of building and searching graphs.
 #[derive(Clone, Debug)]
 pub struct HnswOptions {
-    /// Segments with fewer rows get no graph; with fewer live documents, or fewer for the candidates that a search needs,
-    /// they are scanned. See [`DEFAULT_HNSW_THRESHOLD`].
+    /// Segments with fewer rows get no graph. Segments with fewer live documents are scanned; a search that needs more
+    /// candidates raises this limit. See [`DEFAULT_HNSW_THRESHOLD`].
     pub threshold: usize,
-    /// Neighbours of a point on the upper layers, twice as many on the lowest. 2 to 64.
+    /// Neighbours of a point on the upper layers; the lowest layer has twice as many. 2 to 64.
     pub m: usize,
     /// Candidates kept while a point is inserted. 1 to 4,096.
     pub ef_construction: usize,
-    /// Candidates kept in a search to begin with; a graph that misses too much with them gets more.
+    /// Initial number of candidates in a search. Raised for a graph that misses too much.
     pub ef_search: usize,
 }
 
@@ -65,22 +68,22 @@ impl Default for HnswOptions {
     }
 }
 
-/// Why a segment has no graph. None of them is a fault of the data: the scan serves.
+/// A reason why a segment has no graph. None is a fault of the data; the segment is scanned instead.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// The caller's flag was set.
+    /// The caller set `interrupt`.
     #[error("building a vector graph was interrupted")]
     Interrupted,
-    /// Fewer than two distinct vectors.
+    /// There are fewer than two distinct vectors.
     #[error("a vector graph needs two distinct vectors")]
     TooFew,
-    /// The graph finds enough only with so many candidates that the scan is faster.
-    #[error("the vector graph needs {ef} candidates, with which the scan is faster")]
+    /// The graph needs so many candidates that a scan is faster.
+    #[error("the vector graph needs {ef} candidates, which is slower than a scan")]
     TooSlow {
         /// Candidates needed.
         ef: usize,
     },
-    /// Even with many candidates the graph finds too little of what the scan finds.
+    /// Even with many candidates the graph finds too few of the scan's results.
     #[error("the vector graph finds only {recall:.3} of the true neighbours")]
     PoorRecall {
         /// Mean recall over the trial queries.
@@ -88,7 +91,7 @@ pub enum BuildError {
     },
 }
 
-/// The vectors of some segments, the large ones with a graph.
+/// The vectors of some segments, with graphs for the large ones.
 #[derive(Debug)]
 pub struct HnswIndex {
     flat: FlatIndex,
@@ -98,8 +101,8 @@ pub struct HnswIndex {
 }
 
 impl HnswIndex {
-    /// Builds a graph for each segment of at least `options.threshold` rows: minutes for a few 100,000. Segments whose graph
-    /// is no good go without.
+    /// Builds a graph for each segment of at least `options.threshold` rows. Takes minutes for a few 100,000 rows.
+    /// Segments whose graph fails its test stay without one.
     pub fn build(flat: FlatIndex, options: &HnswOptions, interrupt: &AtomicBool) -> Result<Self, BuildError> {
         let mut graphs = Vec::new();
         for segment in flat.segments() {
@@ -109,14 +112,14 @@ impl HnswIndex {
             match SegmentGraph::build(&segment.vectors, options, interrupt) {
                 Ok(graph) => graphs.push((segment.base_doc, Arc::new(graph))),
                 Err(BuildError::Interrupted) => return Err(BuildError::Interrupted),
-                Err(error) => tracing::debug!(base_doc = segment.base_doc, %error, "segment stays without a graph"),
+                Err(error) => tracing::debug!(base_doc = segment.base_doc, %error, "no graph for this segment"),
             }
         }
         Ok(Self::new(flat, graphs, options.threshold))
     }
 
-    /// Puts graphs that were built before to their segments, given by the segments' first documents. A graph that was built
-    /// from other vectors than the segment's is left out.
+    /// Combines `flat` with existing graphs, given with the first document of their segment. Ignores a graph built from
+    /// other vectors than its segment's.
     pub fn new(flat: FlatIndex, graphs: Vec<(u32, Arc<SegmentGraph>)>, threshold: usize) -> Self {
         let graph_of = |segment: &Segment| {
             let mut fitting = graphs.iter().filter(|(base_doc, _)| *base_doc == segment.base_doc);
@@ -131,12 +134,12 @@ impl HnswIndex {
         }
     }
 
-    /// The exact index below.
+    /// The exact index of the same vectors.
     pub fn flat(&self) -> &FlatIndex {
         &self.flat
     }
 
-    /// How many segments have a graph.
+    /// Number of segments with a graph.
     pub fn n_graphs(&self) -> usize {
         self.graphs.iter().flatten().count()
     }
@@ -163,30 +166,30 @@ impl DenseIndex for HnswIndex {
     }
 }
 
-/// The graph over the distinct rows of one vector file.
+/// The graph of the distinct rows of one vector file.
 pub struct SegmentGraph {
     graph: Hnsw<'static, u8, RowDistance>,
     vectors: VectorFile,
-    /// Further rows with the codes of a row in the graph, ascending.
+    /// Other rows with the same codes as a row in the graph, ascending.
     same_codes: HashMap<u32, Vec<u32>>,
-    /// Distinct rows that no path in the graph leads to, ascending.
+    /// Distinct rows that are unreachable in the graph, ascending.
     unlinked: Vec<u32>,
-    /// Candidates with which the graph passed its trial.
+    /// Number of candidates with which the graph passed its test.
     ef: usize,
 }
 
-/// Candidates for each result: with 2.6 the graph over 250,000 code chunks found 0.95 of the best 50 for commit subjects, with
-/// 5.1 it found 0.98.
+/// Candidates per result. With 2.6, the graph over 250,000 code chunks found 0.95 of the best 50 for commit subjects;
+/// with 5.1 it found 0.98.
 const EF_PER_RESULT: u64 = 4;
 
-/// How much longer scoring a row here and there takes than scanning it.
+/// Cost of scoring a scattered row, relative to scanning a row.
 const SCATTERED_COST: u64 = 3;
 
-/// Insertions between two looks at the interrupt flag.
+/// Insertions between two checks of the interrupt flag.
 const INSERTIONS_PER_LOOK: usize = 64;
 
 impl SegmentGraph {
-    /// Builds the graph and tries it; the same file and options give the same graph.
+    /// Builds and tests the graph. The same file and options give the same graph.
     pub fn build(vectors: &VectorFile, options: &HnswOptions, interrupt: &AtomicBool) -> Result<Self, BuildError> {
         let (rows, same_codes) = distinct_rows(vectors);
         if rows.len() < 2 {
@@ -225,7 +228,8 @@ impl SegmentGraph {
         Ok(built)
     }
 
-    /// The best live documents of the segment, or `None` where only the scan can be trusted to find them, or is faster.
+    /// Returns the best live documents of the segment. `None` if only the scan can find them reliably, or if the scan
+    /// is faster.
     fn best_of(
         &self,
         segment: &Segment,
@@ -236,7 +240,7 @@ impl SegmentGraph {
     ) -> Option<Vec<(u32, f32)>> {
         let n_live = live.range_cardinality(segment.docs());
         let n_rows = u64::from(segment.vectors.len());
-        // Of the candidates about n_live / n_rows are live.
+        // About n_live / n_rows of the candidates are live.
         let needed = (k as u64).saturating_mul(EF_PER_RESULT * n_rows) / n_live.max(1);
         let ef = needed.max(self.ef as u64);
         if k == 0 || !self.beats_scan(n_live, ef, threshold) {
@@ -248,7 +252,7 @@ impl SegmentGraph {
             .filter(|row| live.contains(segment.base_doc + row))
             .collect();
         let found = top_k::best(self.scored(unit, &live_rows), k);
-        // Zero vectors are not in the graph, and belong before whatever points away from the query.
+        // Zero vectors are not in the graph, but rank above vectors with a negative cosine.
         let complete = found.len() == k && found.last().is_some_and(|&(_, cosine)| cosine > 0.0);
         complete.then(|| {
             found
@@ -258,13 +262,13 @@ impl SegmentGraph {
         })
     }
 
-    /// Whether a search with `ef` candidates is faster than scanning `n_live` documents.
+    /// Returns whether a graph search with `ef` candidates is faster than scanning `n_live` documents.
     fn beats_scan(&self, n_live: u64, ef: u64, threshold: u64) -> bool {
         let by_graph = threshold.saturating_mul(ef) / THRESHOLD_EF as u64;
         n_live >= by_graph.saturating_add(SCATTERED_COST * self.unlinked.len() as u64)
     }
 
-    /// Rows that may be among the best: what the graph finds, all that are equal to it, and what the graph cannot find.
+    /// Returns the candidate rows: those found by the graph, all rows equal to them, and the unreachable rows.
     fn candidates(&self, unit: &[f32], ef: usize) -> Vec<u32> {
         let query = graph_query(unit, self.vectors.quantisation());
         let mut rows = self.unlinked.clone();
@@ -281,13 +285,13 @@ impl SegmentGraph {
             .copied()
             .collect();
         rows.extend(equal);
-        // A row without a way to it can still be where a search enters the graph.
+        // A search can start at an unreachable row, so the same row may occur twice.
         rows.sort_unstable();
         rows.dedup();
         rows
     }
 
-    /// The exact scan's cosines of some rows.
+    /// Returns the exact scan's cosines of some rows.
     fn scored(&self, unit: &[f32], rows: &[u32]) -> Vec<(u32, f32)> {
         let query = Query::new(unit, self.vectors.quantisation());
         let mut cosines = vec![0.0; rows.len()];
@@ -297,11 +301,11 @@ impl SegmentGraph {
         rows.iter().copied().zip(cosines).collect()
     }
 
-    /// Asks the graph for what the scan finds, and raises `ef` until it knows enough of it.
+    /// Compares the graph's results with the scan's and raises `ef` until the recall suffices.
     ///
-    /// The queries are rows with half of another row added: over 20,000 code chunks the graph found of their neighbours what it
-    /// found of those of commit subjects, within 0.01 for 32 to 256 candidates. Rows alone are found too easily, and
-    /// queries half way between two rows too hard.
+    /// The queries are rows with half of another row added. Over 20,000 code chunks, the recall for these queries was
+    /// within 0.01 of that for commit subjects, with 32 to 256 candidates. Rows alone are too easy as queries, and
+    /// midpoints between two rows too hard.
     fn pass_trial(&mut self, rows: &[u32]) -> Result<(), BuildError> {
         let step = (rows.len() / TRIAL_QUERIES).max(1);
         let queries: Vec<Vec<f32>> = (0..TRIAL_QUERIES.min(rows.len()))
@@ -352,14 +356,15 @@ impl fmt::Debug for SegmentGraph {
     }
 }
 
-/// The crate's own limit.
+/// A limit of hnsw_rs.
 const MAX_LAYERS: usize = 16;
 const MAX_EF: usize = 1024;
 const TRIAL_QUERIES: usize = 200;
 const TRIAL_K: usize = 10;
 const TRIAL_RECALL: f32 = 0.95;
 
-/// The distance of rows, and of a query and a row: 2 - cosine, which no quantisation error makes negative.
+/// The distance between two rows, or between a query and a row: 2 - cosine, which quantisation errors never make
+/// negative.
 struct RowDistance {
     vectors: VectorFile,
 }
@@ -408,12 +413,12 @@ impl RowDistance {
     }
 }
 
-/// A point of the graph is the number of its row, in four bytes.
+/// Encodes a row number as a point of the graph, in four bytes.
 fn point(row: u32) -> [u8; 4] {
     row.to_le_bytes()
 }
 
-/// The row that a point stands for; `None` for a query, which is longer.
+/// Returns the row of a point; `None` for a query, which is longer.
 fn row_of(point: &[u8]) -> Option<usize> {
     Some(u32::from_le_bytes(point.try_into().ok()?) as usize)
 }
@@ -421,13 +426,15 @@ fn row_of(point: &[u8]) -> Option<usize> {
 /// Bytes of scale and bias before the codes of a query.
 const QUERY_HEAD: usize = 8;
 
-/// A unit query as the graph's distance takes it: scale, bias, then signed bytes in the order of a row's codes.
+/// Encodes a unit query for the graph's distance function: scale, bias, then signed bytes in the order of a row's
+/// codes.
 fn graph_query(unit: &[f32], quantisation: Quantisation) -> Vec<u8> {
     let (scale, bias, codes) = Query::in_bytes(unit, quantisation);
     [&scale.to_le_bytes()[..], &bias.to_le_bytes(), &codes].concat()
 }
 
-/// The first row of each kind of codes, ascending, and the others by their first. Zero vectors are left out.
+/// Returns the first row of each distinct code, ascending, and the duplicates by their first row. Zero vectors are
+/// omitted.
 fn distinct_rows(vectors: &VectorFile) -> (Vec<u32>, HashMap<u32, Vec<u32>>) {
     let mut first_of: HashMap<&[u8], u32> = HashMap::new();
     let (mut rows, mut same_codes) = (Vec::new(), HashMap::<u32, Vec<u32>>::new());
@@ -443,8 +450,8 @@ fn distinct_rows(vectors: &VectorFile) -> (Vec<u32>, HashMap<u32, Vec<u32>>) {
     (rows, same_codes)
 }
 
-/// The rows in an order that depends on their number only. Neighbours in a file are alike, and a graph that grows in that order
-/// has worse long edges.
+/// Shuffles the rows in an order that depends only on their number. Neighbours in a file are similar, and inserting
+/// them in file order gives worse long edges.
 fn shuffled(mut rows: Vec<u32>) -> Vec<u32> {
     let mut state = 0u64;
     for i in (1..rows.len()).rev() {
@@ -457,7 +464,7 @@ fn shuffled(mut rows: Vec<u32>) -> Vec<u32> {
     rows
 }
 
-/// The rows that cannot be reached on the lowest layer from the point where searches come down.
+/// Returns the rows that cannot be reached on the lowest layer from the entry point.
 fn unlinked(graph: &Hnsw<'static, u8, RowDistance>, rows: &[u32]) -> Vec<u32> {
     let mut edges: HashMap<u32, Vec<u32>> = HashMap::with_capacity(rows.len());
     let mut entry = (0, 0);
@@ -474,7 +481,7 @@ fn unlinked(graph: &Hnsw<'static, u8, RowDistance>, rows: &[u32]) -> Vec<u32> {
     rows.iter().copied().filter(|row| edges.contains_key(row)).collect()
 }
 
-/// The direction of one row with half of another added.
+/// Returns the direction of one row with half of another added.
 fn leaning(vectors: &VectorFile, one: u32, other: u32) -> Vec<f32> {
     let [one, other] = [one, other].map(|row| vectors.vector(row).unwrap_or_default());
     let sum: Vec<f32> = one.iter().zip(&other).map(|(a, b)| a + 0.5 * b).collect();

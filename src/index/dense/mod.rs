@@ -1,8 +1,8 @@
-//! Which documents are nearest to a query vector.
+//! Finds the documents nearest to a query vector.
 //!
-//! [`VectorFile`] is the stored form, [`FlatIndex`] the exact scan over several of them, [`HnswIndex`] an accelerator for very
-//! many live documents; both indexes stand behind [`DenseIndex`]. The room knows documents as numbers and vectors as numbers:
-//! no text, no path, no commit, no file system. Start at [`FlatIndex`].
+//! [`VectorFile`] is the stored form. [`FlatIndex`] scans several files exactly. [`HnswIndex`] speeds up searches over
+//! very many live documents. Both implement [`DenseIndex`]. This module knows documents and vectors only as numbers: no
+//! texts, paths, commits or file system. Start at [`FlatIndex`].
 
 mod dense_index;
 mod flat;

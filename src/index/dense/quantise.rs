@@ -1,31 +1,32 @@
-//! Vectors in few bits.
+//! Quantises vectors.
 //!
-//! A unit vector x is kept as small integers q and a factor f such that f · (q · y) estimates x · y for any y. With
-//! f = 1 / (q · x) the estimate is free of bias: along x it is exact, and the rest of q points anywhere
-//! (Gao, Long, "RaBitQ", SIGMOD 2024). For the same reason the step of the integers is chosen for the best angle between q and
-//! x, not for the smallest error.
+//! A unit vector x is stored as small integers q and a factor f such that f · (q · y) estimates x · y for any y. With f
+//! = 1 / (q · x) the estimate is unbiased: it is exact along x, and the remainder of q has no preferred direction (Gao,
+//! Long, "RaBitQ", SIGMOD 2024). For the same reason, the step of the integers minimises the angle between q and x and
+//! not the error.
 
 use std::ops::RangeInclusive;
 
 use super::half;
 
-/// How many bits a component has.
+/// The number of bits per component.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Quantisation {
-    /// Sixteen odd levels from -15 to 15, two components in a byte.
+    /// Sixteen odd levels from -15 to 15, two components per byte.
     ///
-    /// The default: half the size of `Int8` and no measurable loss in ranking. Over 70,000 chunks of git and rust-analyzer
-    /// with commit subjects as queries, 0.90 of the true top 10 were in the top 10, and in each of 800 queries the whole top 10
-    /// was in the top 50; NDCG@10 by file over 24 repositories changed by -0.001 ± 0.001 for 2,734 commit
-    /// subjects and by -0.004 ± 0.003 for 432 judged queries. A random rotation before it brought 0.016 of recall and nothing in NDCG.
+    /// The default: half the size of `Int8` and no measurable loss in ranking. Over 70,000 chunks of git and
+    /// rust-analyzer with commit subjects as queries, 0.90 of the true top 10 were in the top 10, and in each of 800
+    /// queries the whole top 10 was in the top 50. NDCG@10 by file over 24 repositories changed by -0.001 ± 0.001 for
+    /// 2,734 commit subjects and by -0.004 ± 0.003 for 432 judged queries. A random rotation before quantisation gained
+    /// 0.016 of recall and nothing in NDCG.
     #[default]
     Int4,
-    /// Levels from -127 to 127. Recall@10 on the same data 0.99.
+    /// Levels from -127 to 127. Recall@10 on the same data is 0.99.
     Int8,
 }
 
 impl Quantisation {
-    /// Bits of one component, as written in file headers.
+    /// Bits per component, as written in file headers.
     pub fn bits(self) -> u32 {
         match self {
             Self::Int4 => 4,
@@ -47,10 +48,11 @@ impl Quantisation {
         }
     }
 
-    /// The factors that [`encode`] can give for a row with these codes: 1 / (|q| · cos(q, x)) for some unit vector x.
+    /// Returns the range of factors that [`encode`] can give a row with these codes: 1 / (|q| · cos(q, x)) for a unit
+    /// vector x.
     ///
-    /// Int8 takes the cosine for 1. With the sixteen levels of Int4, none of which is 0, it is smallest where one component is all
-    /// of x: then q has 15 there and 1 everywhere else.
+    /// For Int8, the cosine is taken to be 1. For Int4, none of the sixteen levels is 0, so the cosine is smallest if x
+    /// has a single nonzero component: then q has 15 there and 1 everywhere else.
     pub(super) fn factor_range(self, row: &[u8], dim: usize) -> RangeInclusive<f32> {
         let square = |level: i8| i32::from(level) * i32::from(level);
         let (squares, largest): (i32, f32) = match self {
@@ -67,13 +69,13 @@ impl Quantisation {
     }
 }
 
-/// More than rounding to a half changes a factor by.
+/// An upper bound on the relative error of rounding a factor to a half.
 const ROUNDING: f32 = 1.0 / 512.0;
 
 /// Appends the codes of `unit` to `codes` and returns the factor as a half; 0 for the zero vector.
 ///
-/// `unit` has unit length or is zero. Int4: byte j holds component j in the low and component j + row_bytes in the high four
-/// bits, each as (level + 15) / 2. Int8: two's complement.
+/// `unit` has unit length or is zero. Int4: byte j holds component j in the low and component j + row_bytes in the high
+/// four bits, each as (level + 15) / 2. Int8: two's complement.
 pub(super) fn encode(quantisation: Quantisation, unit: &[f32], codes: &mut Vec<u8>) -> u16 {
     let largest = unit.iter().fold(0f32, |largest, x| largest.max(x.abs()));
     let step = match quantisation {
@@ -93,8 +95,8 @@ pub(super) fn encode(quantisation: Quantisation, unit: &[f32], codes: &mut Vec<u
         }
         Quantisation::Int8 => {
             codes.extend(unit.iter().map(|&x| byte(x * inverse) as u8));
-            // The length of q in place of q · x: they differ by less than a half can say, and what is read from here and written again
-            // elsewhere is the same to the bit.
+            // Uses the length of q instead of q · x. They differ by less than the precision of a half, and this makes a
+            // row that is read and written again elsewhere the same, bit for bit.
             let squares = unit.iter().map(|&x| i32::from(byte(x * inverse)).pow(2));
             (squares.sum::<i32>() as f32).sqrt()
         }
@@ -106,7 +108,7 @@ pub(super) fn encode(quantisation: Quantisation, unit: &[f32], codes: &mut Vec<u
     }
 }
 
-/// Writes the levels of a row to `levels`, `dim` of them.
+/// Writes the `dim` levels of a row to `levels`.
 pub(super) fn decode(quantisation: Quantisation, row: &[u8], levels: &mut [f32]) {
     match quantisation {
         Quantisation::Int4 => {
@@ -126,12 +128,12 @@ pub(super) fn decode(quantisation: Quantisation, row: &[u8], levels: &mut [f32])
     }
 }
 
-/// The odd level of a code 0..=15.
+/// Returns the odd level of a code in 0..=15.
 fn level(code: u8) -> i8 {
     2 * code as i8 - 15
 }
 
-/// The code of the level nearest to `steps`, counted in steps of two levels.
+/// Returns the code of the level nearest to `steps`, which counts in steps of two levels.
 #[inline(always)]
 fn nibble(steps: f32) -> u8 {
     (steps + 8.0).clamp(0.0, 15.0) as u8
@@ -142,11 +144,11 @@ fn byte(steps: f32) -> i8 {
     steps.round().clamp(-127.0, 127.0) as i8
 }
 
-/// Fractions of the step that just holds the largest component, of which the best is taken: with 15 levels it pays to clip a few
-/// large components. Four times as many choices gave no more recall.
+/// Candidate steps, as fractions of the step that just covers the largest component. The best one is used: with 15
+/// levels, clipping a few large components improves the angle. Four times as many candidates gave no more recall.
 const STEP_CHOICES: [f32; 8] = [0.4, 0.48, 0.56, 0.64, 0.72, 0.8, 0.88, 0.96];
 
-/// The step with the smallest angle between `unit` and its levels.
+/// Returns the step with the smallest angle between `unit` and its levels.
 fn best_int4_step(unit: &[f32], largest: f32) -> f32 {
     let mut best = (f32::MIN, largest / 7.5);
     for choice in STEP_CHOICES {
@@ -159,8 +161,8 @@ fn best_int4_step(unit: &[f32], largest: f32) -> f32 {
     best.1
 }
 
-/// cos(x, q), times the length of x. Sums run in eight lanes so that the compiler may use vector instructions and the result
-/// still is the same everywhere.
+/// Returns cos(x, q) times the length of x. Sums in eight lanes, so that the compiler can vectorise it and the result
+/// is still the same on every machine.
 fn cosine_with_levels(unit: &[f32], inverse_step: f32) -> f32 {
     let (mut dot, mut square) = ([0f32; 8], [0f32; 8]);
     for part in unit.chunks(8) {
@@ -207,7 +209,7 @@ mod tests {
             let factor = encode(Quantisation::Int8, &unit(&raw), &mut codes);
             let mut levels = vec![0.0; raw.len()];
             decode(Quantisation::Int8, &codes, &mut levels);
-            // Servers make vectors of unit length again, in arithmetic of their own.
+            // Servers normalise vectors again with their own arithmetic.
             let again = unit(&unit(&levels));
             let mut codes_again = Vec::new();
             prop_assert_eq!(encode(Quantisation::Int8, &again, &mut codes_again), factor);
@@ -222,7 +224,7 @@ mod tests {
             power in 0i32..9,
             spikes in 0usize..3,
         ) {
-            // From even vectors to those of a few components.
+            // From vectors with even components to those with a few large ones.
             raw.iter_mut().for_each(|x| *x = x.powi(2 * power + 1));
             let n = raw.len();
             (0..spikes).for_each(|at| raw[at * 7 % n] += 30.0);

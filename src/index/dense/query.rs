@@ -1,4 +1,4 @@
-//! A query in the integers that the kernels take.
+//! Quantises queries to the integers that the kernels use.
 
 use super::dense_index::DenseError;
 use super::half;
@@ -10,16 +10,16 @@ use super::vectors::VectorFile;
 #[derive(Debug)]
 pub(super) struct Query {
     codes: Codes,
-    /// What the integer sums are multiplied by, beside each row's factor.
+    /// Factor of the integer sums, in addition to each row's factor.
     scale: f32,
 }
 
 #[derive(Debug)]
 enum Codes {
-    /// In the order of an int4 row's codes, padded with zero; `bias` = 15 · Σ y turns sums of codes into sums of levels:
-    /// Σ (2u - 15) y = 2 Σ u y - bias.
+    /// In the order of an int4 row's codes, padded with zeros. `bias` = 15 · Σ y converts sums of codes into sums of
+    /// levels: Σ (2u - 15) y = 2 Σ u y - bias.
     Int4 { y: Vec<u8>, bias: i32 },
-    /// So small that no sum over a row leaves i32.
+    /// Small enough that no sum over a row overflows i32.
     Int8 { y: Vec<i16> },
 }
 
@@ -47,8 +47,8 @@ impl Query {
         }
     }
 
-    /// Scale, bias and one signed byte for each component, in the order of a row's codes. Enough for int4 rows, and for
-    /// finding one's way among int8 rows.
+    /// Returns scale, bias and one signed byte per component, in the order of a row's codes. Precise enough for int4
+    /// rows and for traversing a graph of int8 rows.
     pub(super) fn in_bytes(unit: &[f32], quantisation: Quantisation) -> (f32, i32, Vec<u8>) {
         let (scale, y) = rounded(unit, 127.0);
         let mut y: Vec<u8> = y.map(|x| x as i8 as u8).collect();
@@ -59,7 +59,7 @@ impl Query {
         (scale, bias, y)
     }
 
-    /// Writes the cosines of the picked rows to `cosines`, one each. Rows outside the file panic.
+    /// Writes the cosines of the selected rows to `cosines`. Panics if a row is outside the file.
     pub(super) fn cosines(&self, vectors: &VectorFile, rows: Pick<'_>, cosines: &mut [f32]) {
         let mut sums = [0; BLOCK_ROWS];
         let sums = &mut sums[..rows.len()];
@@ -84,17 +84,17 @@ impl Query {
     }
 }
 
-/// The components as integers from -`most` to `most`, and the number that one step stands for.
+/// Rounds the components to integers from -`most` to `most`. Returns the value of one step and the integers.
 fn rounded(unit: &[f32], most: f32) -> (f32, impl Iterator<Item = f32> + '_) {
     let largest = unit.iter().fold(f32::MIN_POSITIVE, |largest, x| largest.max(x.abs()));
     let scale = largest / most;
     (scale, unit.iter().map(move |x| (x / scale).round()))
 }
 
-/// The most rows that [`Query::cosines`] takes at once.
+/// The maximum number of rows per call of [`Query::cosines`].
 pub(super) const BLOCK_ROWS: usize = 256;
 
-/// `query` with unit length, or `None` for the zero vector.
+/// Normalises `query` to unit length. `None` for the zero vector.
 pub(super) fn unit_query(query: &[f32]) -> Result<Option<Vec<f32>>, DenseError> {
     if query.iter().any(|x| !x.is_finite()) {
         return Err(DenseError::NotFinite);

@@ -1,13 +1,13 @@
-//! The best few of many scores.
+//! Selects the best of many scores.
 
 use std::cmp::Ordering;
 
-/// Keeps the `k` best `(document, score)` of those offered in ascending order of document; ties go to the lower document.
+/// Keeps the `k` best `(document, score)` pairs offered in ascending order of document; ties go to the lower document.
 #[derive(Debug)]
 pub(in crate::index) struct TopK {
     k: usize,
     kept: Vec<(u32, f32)>,
-    /// Scores up to this one cannot enter any more.
+    /// Scores up to this one can no longer be among the best.
     floor: f32,
 }
 
@@ -21,7 +21,7 @@ impl TopK {
         }
     }
 
-    /// Offers the next document. Scores are finite.
+    /// Offers the next document. Scores must be finite.
     #[inline(always)]
     pub(in crate::index) fn offer(&mut self, doc: u32, score: f32) {
         if score > self.floor {
@@ -29,13 +29,13 @@ impl TopK {
         }
     }
 
-    /// Best first.
+    /// Returns the best pairs, best first.
     pub(in crate::index) fn finish(self) -> Vec<(u32, f32)> {
         best(self.kept, self.k)
     }
 
-    /// Collects up to twice as many as asked for, then drops the worse half: cheaper than a heap while `k` is small against
-    /// the number of documents, and never worse than sorting all.
+    /// Collects up to 2 `k` pairs, then drops the worse half. Cheaper than a heap while `k` is small compared with the
+    /// number of documents, and never worse than sorting all.
     fn keep(&mut self, doc: u32, score: f32) {
         self.kept.push((doc, score));
         if self.kept.len() >= self.k.saturating_mul(2).max(64) {
@@ -46,7 +46,7 @@ impl TopK {
     }
 }
 
-/// The `k` best of `all`, which may be in any order: best first, ties by ascending document.
+/// Returns the `k` best of `all`, which may be in any order: best first, ties by ascending document.
 pub(in crate::index) fn best(mut all: Vec<(u32, f32)>, k: usize) -> Vec<(u32, f32)> {
     if k < all.len() {
         all.select_nth_unstable_by(k, best_first);

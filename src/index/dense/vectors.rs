@@ -1,4 +1,4 @@
-//! Vector files as they are read.
+//! Reads vector files.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use crate::index::header::{self, HEADER_BYTES, RowsHeader};
 /// The bytes of a file: owned, or a memory map.
 pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-/// An immutable file of quantised unit vectors, one row per document from 0 on.
+/// An immutable file of quantised unit vectors, one row per document from 0.
 ///
-/// Little endian; parts follow one another without gaps.
+/// Little endian, without gaps.
 ///
 /// | offset | bytes | content |
 /// | --- | --- | --- |
@@ -29,10 +29,10 @@ pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 /// | 112 | 16 | zero |
 /// | 128 | n × row_bytes | codes; row_bytes = dim for 8 bits, ⌈dim / 2⌉ for 4, see [`Quantisation`] |
 /// | | n × u16 | factors, as halves without sign: cos(x, y) ≈ factor · Σ level(x) · y for unit y; 0 for the zero vector |
-/// | | n × u16 | weights, as halves: how much each text holds, see `embed::Embedding::weight` |
+/// | | n × u16 | weights of the texts, as halves, see `embed::Embedding::weight` |
 ///
-/// Opening checks the header and the sizes only, in constant time. What follows can change scores but break nothing; [`Self::verify`]
-/// finds damage there, and values out of range.
+/// Opening checks only the header and the sizes, in constant time. Damage elsewhere can change scores but causes no
+/// panic; [`Self::verify`] finds it, and values out of range.
 #[derive(Clone)]
 pub struct VectorFile {
     bytes: SharedBytes,
@@ -40,14 +40,14 @@ pub struct VectorFile {
 }
 
 impl VectorFile {
-    /// Opens a file from its bytes, which must not change while it is open.
+    /// Opens a file from its bytes, which must not change while the file is open.
     pub fn open(bytes: SharedBytes) -> Result<Self, VectorFileError> {
         let header = Header::parse((*bytes).as_ref())?;
         Ok(Self { bytes, header })
     }
 
-    /// Reads the whole file, compares it with its checksum and checks that each row is one that [`VectorWriter`] could have written:
-    /// a checksum says nothing about who made the file. About a gigabyte per second.
+    /// Reads the whole file, verifies its checksum and checks that [`VectorWriter`] could have written each row. The
+    /// checksum alone does not protect against a crafted file. Processes about 1 GB per second.
     ///
     /// [`VectorWriter`]: super::VectorWriter
     pub fn verify(&self) -> Result<(), VectorFileError> {
@@ -60,7 +60,7 @@ impl VectorFile {
         }
     }
 
-    /// Whether factor and weight are finite and the factor is one that [`quantise::encode`] gives for such codes.
+    /// Returns whether factor and weight are finite and [`quantise::encode`] can give this factor for the row's codes.
     fn is_row_in_range(&self, row: usize) -> bool {
         let (factor, weight) = (self.factors().get(row), self.weights().get(row));
         let is_factor = || {
@@ -75,32 +75,32 @@ impl VectorFile {
         self.header.n
     }
 
-    /// Whether there are no rows.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The size of the file.
+    /// Size of the file in bytes.
     pub fn n_bytes(&self) -> usize {
         self.all().len()
     }
 
-    /// Components of every vector.
+    /// Number of components of every vector.
     pub fn dim(&self) -> usize {
         self.header.dim
     }
 
-    /// How the rows are kept.
+    /// Storage format of the rows.
     pub fn quantisation(&self) -> Quantisation {
         self.header.quantisation
     }
 
-    /// Which model made the vectors.
+    /// The embedding profile of the vectors.
     pub fn profile(&self) -> ProfileId {
         self.header.profile
     }
 
-    /// How much the text of `row` holds, as its embedder said; 0 outside the file.
+    /// Returns the weight of the text of `row` from its embedder; 0 outside the file.
     pub fn weight(&self, row: u32) -> f32 {
         if row < self.len() {
             half::decode(self.weights().get(row as usize))
@@ -109,12 +109,12 @@ impl VectorFile {
         }
     }
 
-    /// Whether `row` has a vector other than that of zeros.
+    /// Returns whether `row` has a nonzero vector.
     pub fn has_vector(&self, row: u32) -> bool {
         row < self.len() && self.factors().get(row as usize) != 0
     }
 
-    /// The vector of `row` as far as it is known, unit length or zero. `None` outside the file.
+    /// Returns the dequantised vector of `row`, of unit length or zero. `None` outside the file.
     pub fn vector(&self, row: u32) -> Option<Vec<f32>> {
         if row >= self.len() {
             return None;
@@ -128,12 +128,12 @@ impl VectorFile {
         Some(vector)
     }
 
-    /// Whether the two hold the same, as far as their headers tell.
+    /// Returns whether the two files have the same content, judged by their headers.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.header == other.header
     }
 
-    /// Whether a row is, byte for byte, a row of another file.
+    /// Returns whether a row equals a row of another file byte for byte.
     pub fn has_same_row(&self, row: u32, other: &Self, other_row: u32) -> bool {
         if row >= self.len() || other_row >= other.len() {
             return false;
@@ -150,7 +150,7 @@ impl VectorFile {
         &self.all()[HEADER_BYTES..][..self.header.codes_bytes()]
     }
 
-    /// The codes of one row; panics outside the file.
+    /// Returns the codes of one row. Panics outside the file.
     #[inline(always)]
     pub(super) fn row(&self, row: usize) -> &[u8] {
         let row_bytes = self.header.row_bytes();
@@ -178,18 +178,18 @@ impl fmt::Debug for VectorFile {
     }
 }
 
-/// Numbers of two bytes each.
+/// An array of two-byte numbers.
 #[derive(Clone, Copy)]
 pub(super) struct Halves<'a>(&'a [[u8; 2]]);
 
 impl<'a> Halves<'a> {
-    /// The `i`th number; panics outside.
+    /// Returns number `i`. Panics outside the array.
     #[inline(always)]
     pub(super) fn get(self, i: usize) -> u16 {
         u16::from_le_bytes(self.0[i])
     }
 
-    /// `len` numbers from the `first`th on; panics outside.
+    /// Iterates over `len` numbers from `first` on. Panics outside the array.
     pub(super) fn run(self, first: usize, len: usize) -> impl Iterator<Item = u16> + 'a {
         self.0[first..first + len]
             .iter()
@@ -197,38 +197,38 @@ impl<'a> Halves<'a> {
     }
 }
 
-/// Why bytes are not a vector file.
+/// An error from opening or verifying a file of rows.
 #[derive(Debug, thiserror::Error)]
 pub enum VectorFileError {
-    /// The first four bytes are not `CSVF`.
+    /// The first four bytes are not those of the expected kind.
     #[error("not a vector file")]
     OtherKind,
-    /// Written by a later version.
+    /// The file has another format version.
     #[error("vector file has format {found}, this build reads {VERSION}")]
     OtherFormat {
-        /// What the file says.
+        /// The file's version.
         found: u32,
     },
-    /// The file does not have the size that its header tells.
-    #[error("vector file has {found} bytes, its header tells {expected}")]
+    /// The file's size does not match its header.
+    #[error("vector file has {found} bytes, expected {expected}")]
     Size {
-        /// Bytes there are.
+        /// Actual size in bytes.
         found: u64,
-        /// Bytes there should be.
+        /// Size in bytes according to the header.
         expected: u64,
     },
-    /// A checksum does not agree, or the header holds what none does.
+    /// A checksum does not match, or the header has invalid values.
     #[error("vector file is damaged")]
     Damaged,
 }
 
 const MAGIC: &[u8; 4] = b"CSVF";
-/// 1: the first.
+/// Format version. 1: initial.
 pub const VERSION: u32 = header::VERSION;
-/// Keeps integer sums within bounds; no model comes near.
+/// Limit on the dimension, which keeps integer sums within bounds. No model comes near it.
 pub(super) const MAX_DIM: usize = 1 << 14;
 
-/// The header, as the table at [`VectorFile`] has it.
+/// The header, as described at [`VectorFile`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) n: u32,
@@ -239,7 +239,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads the header of a whole file and checks the file's size against it.
+    /// Parses the header of a whole file and checks the file's size against it.
     fn parse(file: &[u8]) -> Result<Self, VectorFileError> {
         let RowsHeader {
             numbers: [n, dim, bits],
@@ -265,7 +265,7 @@ impl Header {
         }
     }
 
-    /// The header's bytes, checksum included.
+    /// Returns the header's bytes, including its checksum.
     pub(super) fn write(&self) -> [u8; HEADER_BYTES] {
         let header = RowsHeader {
             numbers: [self.n, self.dim as u32, self.quantisation.bits()],
@@ -283,7 +283,7 @@ impl Header {
         self.n as usize * self.row_bytes()
     }
 
-    /// At most 2^32 · (2^14 + 4) + 128: no overflow.
+    /// At most 2^32 · (2^14 + 4) + 128, so there is no overflow.
     fn file_bytes(&self) -> u64 {
         HEADER_BYTES as u64 + u64::from(self.n) * (self.row_bytes() as u64 + 4)
     }

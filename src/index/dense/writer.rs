@@ -1,4 +1,4 @@
-//! Vector files as they are written.
+//! Writes vector files.
 
 use super::half;
 use super::quantise::{self, Quantisation};
@@ -6,35 +6,36 @@ use super::vectors::{Header, MAX_DIM, VectorFile};
 use crate::embed::ProfileId;
 use crate::index::header::HEADER_BYTES;
 
-/// Collects the rows of a [`VectorFile`] and gives its bytes.
+/// Writes a [`VectorFile`].
 ///
-/// The same rows give the same bytes on every machine. Holds the file in memory: 132 bytes per vector of 256 components in int4.
+/// The same rows give the same bytes on every machine. Holds the file in memory: 132 bytes per vector of 256 components
+/// in int4.
 #[derive(Debug)]
 pub struct VectorWriter {
     dim: usize,
     quantisation: Quantisation,
     profile: ProfileId,
-    /// Room for the header, then the codes.
+    /// Space for the header, then the codes.
     file: Vec<u8>,
     factors: Vec<u16>,
     weights: Vec<u16>,
 }
 
-/// Why a row cannot be written.
+/// An error from writing a row.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// Not a dimension that files can have.
-    #[error("vectors of {dim} dimensions cannot be stored, only of 1 to {MAX_DIM}")]
+    /// The dimension is not supported.
+    #[error("cannot store vectors of {dim} dimensions (supported: 1 to {MAX_DIM})")]
     UnsupportedDimension {
-        /// What was asked for.
+        /// The requested dimension.
         dim: usize,
     },
-    /// The vector comes from another model.
-    #[error("the vector has {found} dimensions where {expected} were expected")]
+    /// The vector has another dimension than the file.
+    #[error("the vector has {found} dimensions, expected {expected}")]
     Dimension {
-        /// Of the vector.
+        /// Dimension of the vector.
         found: usize,
-        /// Of the file.
+        /// Dimension of the file.
         expected: usize,
     },
     /// A component or the weight is infinite or not a number.
@@ -43,13 +44,13 @@ pub enum WriteError {
     /// The row comes from a file of another profile, dimension or quantisation.
     #[error("the row comes from a file of another kind")]
     OtherKind,
-    /// Rows are numbered in 32 bits.
+    /// The file has no row numbers left, which have 32 bits.
     #[error("the vector file is full")]
     Full,
 }
 
 impl VectorWriter {
-    /// Begins a file.
+    /// Starts a file.
     pub fn new(dim: usize, quantisation: Quantisation, profile: ProfileId) -> Result<Self, WriteError> {
         if dim == 0 || dim > MAX_DIM {
             return Err(WriteError::UnsupportedDimension { dim });
@@ -64,17 +65,17 @@ impl VectorWriter {
         })
     }
 
-    /// Number of rows so far: the number that the next row will get.
+    /// Number of rows so far, which is the number of the next row.
     pub fn len(&self) -> usize {
         self.factors.len()
     }
 
-    /// Whether there are no rows yet.
+    /// Returns whether there are no rows yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Adds a row. `vector` has unit length or is zero (see `embed::Embedding`); nothing is written on an error.
+    /// Adds a row. `vector` has unit length or is zero (see `embed::Embedding`). Adds nothing on an error.
     pub fn push(&mut self, vector: &[f32], weight: f32) -> Result<(), WriteError> {
         if vector.len() != self.dim {
             return Err(WriteError::Dimension {
@@ -92,7 +93,7 @@ impl VectorWriter {
         Ok(())
     }
 
-    /// Adds a copy of a row of another file, byte for byte: what merging segments needs.
+    /// Copies a row of another file byte for byte. Used to merge segments.
     pub fn copy_row(&mut self, from: &VectorFile, row: u32) -> Result<(), WriteError> {
         let same_kind =
             (from.dim(), from.quantisation(), from.profile()) == (self.dim, self.quantisation, self.profile);
@@ -106,17 +107,17 @@ impl VectorWriter {
         Ok(())
     }
 
-    /// Appends a row that stands for no vector: like nothing, of weight 0.
+    /// Adds a row without a vector: zero, with weight 0.
     pub fn push_none(&mut self) -> Result<(), WriteError> {
         self.push(&vec![0.0; self.dim], 0.0)
     }
 
-    /// Appends a row for a text of which the model makes nothing: like nothing, of weight 1.
+    /// Adds an empty row for a text for which the model gives no vector: zero, with weight 1.
     pub fn push_empty(&mut self) -> Result<(), WriteError> {
         self.push(&vec![0.0; self.dim], 1.0)
     }
 
-    /// The finished file.
+    /// Returns the finished file.
     pub fn finish(mut self) -> Vec<u8> {
         let header = |body_hash| Header {
             n: self.factors.len() as u32,

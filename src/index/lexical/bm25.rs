@@ -1,22 +1,23 @@
 //! BM25 over the statistics of one view.
 //!
-//! Source: Robertson, Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009; several fields are merged
-//! into one weighted frequency before saturation (BM25F, §3.6 there).
+//! Source: Robertson, Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009. Several fields are
+//! merged into one weighted frequency before saturation (BM25F, §3.6).
 
 /// A BM25 score. Not comparable between queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Bm25(pub f32);
 
-/// Saturation and length normalisation.
+/// Parameters of saturation and length normalisation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
-    /// How fast repeats stop to count.
+    /// Saturation: higher values let repeats count for longer.
     pub k1: f32,
-    /// How much length is held against a document, 0 to 1.
+    /// Strength of the length normalisation, 0 to 1.
     pub b: f32,
 }
 
-/// How rare a term is: ln(1 + (N − n + ½) / (n + ½)) for n of N documents; never negative.
+/// Returns the inverse document frequency of a term: ln(1 + (N − n + ½) / (n + ½)) for n of N documents. Never
+/// negative.
 pub fn idf(n_docs_with_term: usize, n_docs: usize) -> f32 {
     let n = n_docs_with_term as f32;
     let all = n_docs.max(n_docs_with_term) as f32;
@@ -24,7 +25,7 @@ pub fn idf(n_docs_with_term: usize, n_docs: usize) -> f32 {
 }
 
 impl Params {
-    /// What one term adds, before its idf: tf / (tf + k1 · (1 − b + b · length / mean length)) · (k1 + 1).
+    /// Returns the score of one term before its idf: tf / (tf + k1 · (1 − b + b · length / mean length)) · (k1 + 1).
     pub fn saturate(self, frequency: f32, length: f32, mean_length: f32) -> f32 {
         let norm = 1.0 - self.b + self.b * length / mean_length.max(1.0);
         frequency * (self.k1 + 1.0) / (frequency + self.k1 * norm)

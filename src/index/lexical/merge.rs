@@ -1,4 +1,4 @@
-//! Several lexical files as one.
+//! Merges lexical files.
 
 use tantivy::directory::{OwnedBytes, RamDirectory};
 use tantivy::fastfield::{AliveBitSet, write_alive_bitset};
@@ -8,10 +8,11 @@ use tantivy::{BitSet, Index};
 use super::reader::{LexicalError, LexicalSegment};
 use super::writer::Tables;
 
-/// The file that holds the documents of all `segments`, one segment's after the other's: a document's number in it is its
-/// number in its own segment plus the documents of the segments before. Likewise the signatures.
+/// Merges the lexical files of `segments`.
 ///
-/// No text is read again: postings are copied. Needs memory for the result and, for each segment, its term dictionary.
+/// Documents and signatures keep their order, segment by segment: a document's new number is its number in its own
+/// segment plus the number of documents in the segments before. Copies postings without tokenizing again. Needs memory
+/// for the result and the term dictionary of each segment.
 pub fn merge_lexical(segments: &[&LexicalSegment]) -> Result<Vec<u8>, LexicalError> {
     let mut tables = Tables::default();
     for segment in segments {
@@ -23,13 +24,13 @@ pub fn merge_lexical(segments: &[&LexicalSegment]) -> Result<Vec<u8>, LexicalErr
         .map(|segment| segment.index())
         .collect::<Result<_, _>>()?;
     let directory = RamDirectory::create();
-    // Without a sort order in its settings the library lays documents end to end, in the order of the list.
+    // Without a sort order in its settings, tantivy concatenates documents in the order of the list.
     let merged = merge_indices(&indexes, directory.clone()).map_err(LexicalError::from_tantivy)?;
     tables.finish(&merged, &directory)
 }
 
-/// Like [`merge_lexical`], with those documents and signatures only that `doc_stays` and `blob_stays` say, by the place of their segment
-/// in the list and their number in it. Numbers close up.
+/// Like [`merge_lexical`], but keeps only the documents and signatures that `doc_stays` and `blob_stays` accept. Both
+/// get a segment's position in the list and a number within the segment. New numbers have no gaps.
 pub fn merge_some_lexical(
     segments: &[&LexicalSegment],
     doc_stays: impl Fn(usize, u32) -> bool,
@@ -60,13 +61,13 @@ pub fn merge_some_lexical(
     tables.finish(&merged, &directory)
 }
 
-/// The set as the library takes it; `None` for all documents.
+/// Converts the set to tantivy's type; `None` for all documents.
 fn alive_docs(alive: &BitSet, n_docs: u32) -> Option<AliveBitSet> {
     if alive.len() == n_docs as usize {
         return None;
     }
     let mut bytes = Vec::new();
-    write_alive_bitset(alive, &mut bytes).expect("memory takes what is written");
+    write_alive_bitset(alive, &mut bytes).expect("writing to memory succeeds");
     Some(AliveBitSet::open(OwnedBytes::new(bytes)))
 }
 
@@ -80,7 +81,8 @@ mod tests {
     use crate::index::lexical::{DocMeta, LexicalDoc, LexicalWriter, Signature};
     use crate::model::{ChunkKey, Lang};
 
-    /// Documents `numbers` of a line of documents that all differ, and the signature of one blob.
+    /// Builds a segment with the documents `numbers` of a sequence of distinct documents, and the signature of one
+    /// blob.
     fn segment(numbers: std::ops::Range<u32>) -> LexicalSegment {
         let mut writer = LexicalWriter::new().unwrap();
         for number in numbers.clone() {
@@ -121,7 +123,8 @@ mod tests {
 
     #[test]
     fn merged_documents_stand_where_they_would_in_one_segment() {
-        // More documents than a block of postings holds, so that blocks are cut anew; the library must not reorder by size.
+        // More documents than one block of postings holds, so that block boundaries move. Tantivy must not reorder
+        // segments by size.
         let parts = [segment(0..3), segment(3..203), segment(203..203), segment(203..450)];
         let (merged, whole) = (merged(&parts), segment(0..450));
         assert_eq!(merged.n_docs(), 450);
@@ -163,7 +166,7 @@ mod tests {
     fn documents_that_go_leave_neither_terms_nor_gaps() {
         let parts = [segment(0..3), segment(3..203), segment(203..210), segment(210..450)];
         let starts = [0, 3, 203, 210];
-        // Of the third none stays.
+        // No document of the third segment stays.
         let stays = |number: u32| number % 3 != 1 && !(203..210).contains(&number);
         let parts: Vec<&LexicalSegment> = parts.iter().collect();
         let bytes = merge_some_lexical(&parts, |at, doc| stays(starts[at] + doc), |at, _| at % 2 == 1).unwrap();
@@ -187,7 +190,7 @@ mod tests {
         left.for_each_defined_name(|_| names += 1).unwrap();
         assert_eq!(names, kept.len());
         assert_eq!(postings(&left, "204"), []);
-        // Nothing at all may be left.
+        // No document at all stays.
         let none = merge_some_lexical(&parts, |_, _| false, |_, _| false).unwrap();
         let none = LexicalSegment::from_bytes(Path::new("none"), none).unwrap();
         assert_eq!((none.n_docs(), none.n_signatures()), (0, 0));

@@ -1,7 +1,7 @@
-//! Which documents hold which terms: tantivy's inverted index, n-gram signatures of blobs, and BM25.
+//! Finds the documents that contain a term: tantivy's inverted index, n-gram signatures of blobs, and BM25.
 //!
-//! A document is a distinct chunk; it knows no path and no commit. Statistics are not kept here: they are the view's, so
-//! [`LexicalSegment::postings`] hands out raw counts and [`bm25`] does the arithmetic. The only home of tantivy.
+//! A document is a distinct chunk without a path or commit. Term statistics depend on the view, so
+//! [`LexicalSegment::postings`] returns raw counts and [`bm25`] does the arithmetic. Only this module uses tantivy.
 
 pub mod bm25;
 mod merge;

@@ -1,24 +1,25 @@
-//! Which blobs can hold a literal or a match of a regex: a signature of hashed trigrams per blob.
+//! Finds the blobs that may contain a literal or a match of a regex, by a signature of hashed trigrams per blob.
 //!
-//! A signature is a bit set of about [`BITS_PER_TRIGRAM`] bits for every distinct trigram of the blob, one bit set by each.
-//! A trigram that a blob lacks passes with a probability of 1 − e^(−1/bits); a literal of eight characters has six of them. It
-//! never says no where there is a match, so matching the bytes of the blobs that pass gives a complete answer. This takes a
-//! sixth of the space of posting lists. Trigrams are taken over ASCII-lower-cased bytes and never across a line break.
+//! A signature is a bit set with about [`BITS_PER_TRIGRAM`] bits for every distinct trigram of the blob; each trigram
+//! sets one bit. A trigram that a blob lacks passes with a probability of 1 − e^(−1/bits). A literal of eight
+//! characters has six trigrams. There are no false negatives, so matching the bytes of the blobs that pass gives a
+//! complete answer. Signatures take a sixth of the space of posting lists. Trigrams are computed over bytes with ASCII
+//! letters in lower case and never across a line break.
 
 use std::sync::{Mutex, PoisonError};
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 const BITS_PER_TRIGRAM: usize = 2;
-/// An alternation or class with more branches than this asks for nothing.
+/// An alternation or class with more branches than this requires no trigrams.
 const MAX_BRANCHES: usize = 32;
 
-/// The n-gram signature of one blob: bits, the lowest of the first byte first.
+/// The n-gram signature of one blob: a bit set, least significant bit of the first byte first.
 #[derive(Clone, Copy, Debug)]
 pub struct Signature<'a>(pub &'a [u8]);
 
 impl Signature<'_> {
-    /// The signature of a blob's bytes.
+    /// Computes the signature of a blob's bytes.
     pub fn of(bytes: &[u8]) -> Vec<u8> {
         let hashes = distinct_hashes(bytes);
         let mut signature = vec![0; (hashes.len() * BITS_PER_TRIGRAM).div_ceil(8).max(1)];
@@ -29,7 +30,7 @@ impl Signature<'_> {
         signature
     }
 
-    /// Whether the blob may match; false only if it does not.
+    /// Returns false only if the blob cannot match.
     pub fn may_match(self, query: &TrigramQuery) -> bool {
         match query {
             TrigramQuery::Any => true,
@@ -40,7 +41,7 @@ impl Signature<'_> {
     }
 
     fn has(self, hash: u32) -> bool {
-        // A blob without signature must not be passed over.
+        // A blob without a signature always passes.
         if self.0.is_empty() {
             return true;
         }
@@ -49,19 +50,19 @@ impl Signature<'_> {
     }
 }
 
-/// Spreads a hash over the bits of a signature by its high bits.
+/// Maps a hash to a bit of a signature by the hash's high bits.
 fn position(hash: u32, n_bytes: usize) -> usize {
     ((u64::from(hash) * (n_bytes as u64 * 8)) >> 32) as usize
 }
 
-/// Tables with a bit for each trigram that there can be, all 0, that nobody uses at the moment. Two megabytes are too much for each
-/// thread of a server to keep.
+/// Unused tables with one bit for each possible trigram, all zero. Pooled because a table takes 2 MB, too much to keep
+/// per thread of a server.
 static TABLES: Mutex<Vec<Vec<u64>>> = Mutex::new(Vec::new());
 const TABLE_WORDS: usize = (1 << 24) / 64;
 const MAX_TABLES: usize = 16;
 
-/// The hashes of the trigrams, each once, in the order in which they come. A table that is looked up takes a fifth of the time of
-/// sorting, which was a seventh of what taking in records costs.
+/// Returns the hashes of the distinct trigrams in order of first occurrence. A table lookup takes a fifth of the time
+/// of sorting, which was a seventh of the cost of importing records.
 fn distinct_hashes(bytes: &[u8]) -> Vec<u32> {
     let tables = || TABLES.lock().unwrap_or_else(PoisonError::into_inner);
     let unused = tables().pop();
@@ -89,7 +90,7 @@ fn trigram_hashes(bytes: &[u8]) -> Vec<u32> {
     trigrams(bytes).map(hash_trigram).collect()
 }
 
-/// Three bytes each, in 24 bits.
+/// Iterates over the trigrams of `bytes`, each packed into 24 bits.
 fn trigrams(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
     let windows = bytes.windows(3).filter(|window| !window.contains(&b'\n'));
     windows.map(|window| {
@@ -99,25 +100,25 @@ fn trigrams(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
 }
 
 fn hash_trigram(packed: u32) -> u32 {
-    // One round of a multiplicative mix is enough: the trigrams of a blob are all distinct.
+    // One multiplication mixes enough, because the trigrams of a blob are distinct.
     packed.wrapping_mul(0x9e37_79b1)
 }
 
-/// What a signature must hold for a match to be possible.
+/// A condition on signatures that every match satisfies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrigramQuery {
     /// Nothing is required.
     Any,
-    /// This trigram.
+    /// This trigram is required.
     Trigram(u32),
-    /// All of these.
+    /// All of these are required.
     All(Vec<TrigramQuery>),
-    /// At least one of these.
+    /// At least one of these is required.
     Either(Vec<TrigramQuery>),
 }
 
 impl TrigramQuery {
-    /// What any match of the expression holds.
+    /// Returns the condition for matches of a regex.
     pub fn of_regex(hir: &Hir) -> Self {
         let (mut run, mut pieces) = (Vec::new(), Vec::new());
         collect(hir, &mut run, &mut pieces);
@@ -125,7 +126,7 @@ impl TrigramQuery {
         Self::all(pieces)
     }
 
-    /// What any text with this literal holds, in any case of its ASCII letters.
+    /// Returns the condition for texts with this literal, ignoring the case of ASCII letters.
     pub fn of_literal(literal: &[u8]) -> Self {
         Self::all(trigram_hashes(literal).into_iter().map(Self::Trigram).collect())
     }
@@ -148,7 +149,8 @@ impl TrigramQuery {
     }
 }
 
-/// Walks a concatenation: `run` is the literal text that ends where the walk stands; what is required goes to `pieces`.
+/// Walks a concatenation. `run` is the literal text that ends at the current position; conditions are added to
+/// `pieces`.
 fn collect(hir: &Hir, run: &mut Vec<u8>, pieces: &mut Vec<TrigramQuery>) {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => {}
@@ -185,7 +187,7 @@ fn end_run(run: &mut Vec<u8>, pieces: &mut Vec<TrigramQuery>) {
     run.clear();
 }
 
-/// The letter that a class stands for when it is one letter in either case, as in a case-insensitive expression.
+/// Returns the letter of a class that is one letter in both cases, as in a case-insensitive expression.
 fn one_letter(class: &Class) -> Option<u8> {
     let lower = |character: char| character.is_ascii().then(|| character.to_ascii_lowercase() as u8);
     let mut letters = Vec::new();

@@ -1,4 +1,4 @@
-//! A finished tantivy index as sections of one file, and a read-only directory over them.
+//! A read-only tantivy directory over the sections of one file.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,7 +11,7 @@ use tantivy::directory::{FileHandle, OwnedBytes, WatchCallback, WatchHandle, Wri
 
 use crate::sidecar::Bytes;
 
-/// Files of one finished index by their names.
+/// The files of a finished index by name.
 #[derive(Clone, Debug)]
 pub(super) struct PackedDirectory {
     files: Arc<BTreeMap<PathBuf, Bytes>>,
@@ -30,10 +30,7 @@ impl PackedDirectory {
 }
 
 fn read_only() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::ReadOnlyFilesystem,
-        "a published index is never written to",
-    )
+    io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "a published index is read-only")
 }
 
 impl Directory for PackedDirectory {

@@ -2,8 +2,8 @@
 //!
 //! Sections of the file (format 1, little endian):
 //! - `docs`: n × 12 bytes ([`DocMeta`]); `keys`: n × 16 bytes; `by_key`: n × u32, documents in the order of their keys.
-//! - `ngrams`, `ngram_ends`: signatures of the segment's blobs end to end, and where each ends (u32).
-//! - `t.*`: the files of a tantivy index of one segment, its documents in the same order.
+//! - `ngrams`, `ngram_ends`: signatures of the segment's blobs end to end, and the end of each (u32).
+//! - `t.*`: the files of a tantivy index with one segment and its documents in the same order.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,18 +21,18 @@ use super::ngram::Signature;
 use super::pack::PackedDirectory;
 use super::writer::{COMPONENTS, FIXED_SEGMENT_ID, exact_field, register_tokenizer, schema};
 
-/// 1: the first.
+/// Format version. 1: initial.
 pub const FORMAT: u32 = 1;
 const META_BYTES: usize = 12;
 const KEY_BYTES: usize = 16;
 
-/// Why a lexical index could not be made or read.
+/// An error from writing or reading a lexical index.
 #[derive(Debug, thiserror::Error)]
 pub enum LexicalError {
     /// The file is damaged or of another format.
     #[error(transparent)]
     File(#[from] SectionError),
-    /// The library refused.
+    /// An error from tantivy.
     #[error("lexical index: {0}")]
     Tantivy(String),
 }
@@ -43,18 +43,18 @@ impl LexicalError {
     }
 }
 
-/// What ranking needs of a document.
+/// A document's metadata for ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DocMeta {
-    /// Words of its text.
+    /// Number of words of the text.
     pub n_tokens: u32,
-    /// Bytes of its text.
+    /// Bytes of the text.
     pub n_bytes: u32,
-    /// Language of its blob.
+    /// Language of the blob.
     pub lang: Lang,
-    /// What it holds.
+    /// Kind of the chunk.
     pub kind: ChunkKind,
-    /// How many definitions begin in it, 255 for more.
+    /// Number of definitions that begin in the chunk; 255 for 255 or more.
     pub n_definitions: u8,
 }
 
@@ -80,18 +80,18 @@ impl DocMeta {
     }
 }
 
-/// One document that holds a term, with how often it does.
+/// A document that contains a term, and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Posting {
     /// Number within the segment.
     pub doc: u32,
-    /// In the text and what surrounds it.
+    /// Occurrences in the text and its head.
     pub in_body: u32,
-    /// In the names that it defines.
+    /// Occurrences in the names that the document defines.
     pub in_name: u32,
 }
 
-/// The opened lexical index of one segment.
+/// The open lexical index of one segment.
 #[derive(Clone)]
 pub struct LexicalSegment {
     file: SectionFile,
@@ -112,7 +112,7 @@ struct FieldPostings {
 }
 
 impl LexicalSegment {
-    /// The size of the file.
+    /// Size of the file in bytes.
     pub fn n_bytes(&self) -> u64 {
         self.file.n_bytes()
     }
@@ -122,12 +122,12 @@ impl LexicalSegment {
         Self::from_sections(SectionFile::open(sidecar, Store::Lexical, name, FORMAT)?)
     }
 
-    /// Opens a file in memory; `name` is for messages.
+    /// Opens a file in memory. `name` is used in messages.
     pub fn from_bytes(name: &Path, bytes: Vec<u8>) -> Result<Self, LexicalError> {
         Self::from_shared(name, Bytes::from_vec(bytes))
     }
 
-    /// Opens a file that is part of another.
+    /// Opens a file that is a part of another.
     pub fn from_shared(name: &Path, bytes: Bytes) -> Result<Self, LexicalError> {
         Self::from_sections(SectionFile::from_bytes(name, bytes, FORMAT)?)
     }
@@ -142,7 +142,7 @@ impl LexicalSegment {
         }
         let index = open_index(&file)?;
         let (_, fields) = schema();
-        // Opened directly: a `Reader` would take a lock file, and readers never write.
+        // Opens the segment directly: tantivy's `IndexReader` would create a lock file, and readers never write.
         let segments = index.searchable_segments().map_err(LexicalError::from_tantivy)?;
         let [segment] = segments.as_slice() else {
             return Err(file.damaged("number of tantivy segments").into());
@@ -168,23 +168,23 @@ impl LexicalSegment {
         })
     }
 
-    /// How many documents it has.
+    /// Number of documents.
     pub fn n_docs(&self) -> u32 {
         (self.docs.len() / META_BYTES) as u32
     }
 
-    /// What ranking needs of a document, which must be below `n_docs`.
+    /// Returns a document's metadata. `doc` must be below `n_docs`.
     pub fn meta(&self, doc: u32) -> DocMeta {
         DocMeta::from_bytes(&self.docs[doc as usize * META_BYTES..][..META_BYTES])
     }
 
-    /// The key of a document, which must be below `n_docs`.
+    /// Returns a document's key. `doc` must be below `n_docs`.
     pub fn key(&self, doc: u32) -> ChunkKey {
         let raw = &self.keys[doc as usize * KEY_BYTES..][..KEY_BYTES];
         ChunkKey(raw.try_into().expect("sixteen bytes"))
     }
 
-    /// The document with this key.
+    /// Finds the document with this key.
     pub fn find(&self, key: ChunkKey) -> Option<u32> {
         let n_docs = self.n_docs() as usize;
         let doc_at = |rank: usize| u32_at(&self.by_key, rank * 4);
@@ -204,17 +204,17 @@ impl LexicalSegment {
         None
     }
 
-    /// How many blobs have a signature, an empty one included.
+    /// Number of signatures, including empty ones.
     pub fn n_signatures(&self) -> u32 {
         (self.ngram_ends.len() / 4) as u32
     }
 
-    /// The inverted index, for merging.
+    /// Opens the inverted index for merging.
     pub(super) fn index(&self) -> Result<Index, LexicalError> {
         open_index(&self.file)
     }
 
-    /// The n-gram signature of a blob of the segment; empty when it has none.
+    /// Returns the n-gram signature of a blob of the segment; empty if the blob has none.
     pub fn signature(&self, blob: u32) -> Signature<'_> {
         let end_of = |blob: usize| {
             self.ngram_ends
@@ -226,7 +226,7 @@ impl LexicalSegment {
         Signature(self.ngrams.get(start..end).unwrap_or_default())
     }
 
-    /// Calls `found` for every document that holds `term`, in ascending order.
+    /// Calls `found` for every document that contains `term`, in ascending order.
     pub fn postings(&self, term: &str, mut found: impl FnMut(Posting)) -> Result<(), LexicalError> {
         let mut body = self.body.read(term)?;
         let mut name = self.name.read(term)?;
@@ -243,7 +243,8 @@ impl LexicalSegment {
         }
     }
 
-    /// The documents that define a name which [`normal_name`](super::normal_name) writes as `name`; ascending.
+    /// Returns the documents that define a name with the normal form `name` (see [`normal_name`](super::normal_name)),
+    /// ascending.
     pub fn defining(&self, name: &str) -> Result<Vec<u32>, LexicalError> {
         let mut postings = self.exact.read(name)?;
         let mut docs = Vec::new();
@@ -254,7 +255,7 @@ impl LexicalSegment {
         Ok(docs)
     }
 
-    /// Calls `found` with every defined name that the segment knows, as [`normal_name`](super::normal_name) writes it.
+    /// Calls `found` with the [normal form](super::normal_name) of every name defined in the segment.
     pub fn for_each_defined_name(&self, mut found: impl FnMut(&str)) -> Result<(), LexicalError> {
         let io_error = |error: std::io::Error| LexicalError::Tantivy(error.to_string());
         let mut names = self.exact.index.terms().stream().map_err(io_error)?;
@@ -266,7 +267,7 @@ impl LexicalSegment {
         Ok(())
     }
 
-    /// Checks every section, reads every posting, and looks whether all parts fit together.
+    /// Verifies every section, reads every posting and checks that all parts match.
     pub fn verify(&self) -> Result<(), LexicalError> {
         self.file.verify()?;
         let damaged = |what: &str| LexicalError::File(self.file.damaged(what));
@@ -294,8 +295,8 @@ impl LexicalSegment {
         Ok(())
     }
 
-    /// What differs from `fresh`, an index of some of the same documents: the document `doc` of this one is the document
-    /// `to_fresh[doc]` of that. `None` if nothing does.
+    /// Returns the first difference from `fresh`, an index of some of the same documents; `None` if there is no
+    /// difference. `to_fresh` maps document numbers of this index to those of `fresh`.
     pub fn difference(&self, fresh: &Self, to_fresh: &[Option<u32>]) -> Result<Option<String>, LexicalError> {
         for (name, ours, theirs) in [
             ("names", &self.name, &fresh.name),
@@ -314,11 +315,11 @@ impl LexicalSegment {
     }
 }
 
-/// The documents that hold a term, each with how often it does.
+/// Documents that contain a term, each with its count.
 type List = Vec<(u32, u32)>;
 
 impl FieldPostings {
-    /// Calls `found` with every term and its postings, in the order of terms.
+    /// Calls `found` with every term and its postings, in the order of the terms.
     fn for_each_list(&self, found: &mut dyn FnMut(&[u8], List)) -> Result<(), LexicalError> {
         let failed = |error: std::io::Error| LexicalError::Tantivy(error.to_string());
         let mut terms = self.index.terms().stream().map_err(failed)?;
@@ -337,7 +338,7 @@ impl FieldPostings {
         Ok(())
     }
 
-    /// A term whose postings are others than in `fresh`, as far as `to_fresh` has the documents.
+    /// Returns a term whose postings differ from those in `fresh`, restricted to the documents in `to_fresh`.
     fn difference(&self, fresh: &Self, to_fresh: &[Option<u32>]) -> Result<Option<String>, LexicalError> {
         let mut expected: BTreeMap<Vec<u8>, List> = BTreeMap::new();
         fresh.for_each_list(&mut |term, list| {

@@ -1,22 +1,22 @@
-//! Text to terms, the same for documents and queries.
+//! Splits text into terms, in the same way for documents and queries.
 //!
-//! A word is a run of letters, digits and `_`. Its parts are cut at `_`, at a lower-case letter before an upper-case one, before
-//! the last of several upper-case letters (`HTTPServer` → `http server`), and between letters and digits (`utf8` → `utf8 utf 8`).
-//! Terms are the parts, lower-cased and stemmed, and, for a word of several parts, the whole without `_`, so that `parse_query`,
-//! `parseQuery` and `parsequery` meet.
+//! A word is a run of letters, digits and `_`. It is split into parts at `_`, between a lower-case and an upper-case
+//! letter, before the last of several upper-case letters (`HTTPServer` → `http server`), and between letters and digits
+//! (`utf8` → `utf8 utf 8`). The terms are the parts, lower-cased and stemmed. A word of several parts also has the
+//! whole word without `_` as a term, so that `parse_query`, `parseQuery` and `parsequery` match one another.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-/// Longer words are keys, hashes and encoded data: one term, cut here.
+/// A longer word is a key, a hash or encoded data. It becomes one term, truncated to this length.
 const MAX_WORD_BYTES: usize = 64;
-/// Stems of so many distinct parts are remembered per thread.
+/// Distinct parts whose stems are cached per thread.
 const STEM_CACHE_ENTRIES: usize = 1 << 15;
 
-/// English words that say little in a question about code. Source: the usual function words, shortened by those that are
-/// also names in code (`for`, `if`, `while`, `new`, `not` stay out of this list only where they carry meaning in prose).
+/// English words that say little in a question about code. Source: the usual function words, without those that carry
+/// meaning in such questions, such as `new`.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "after", "all", "also", "an", "and", "any", "are", "as", "at", "be", "because", "been", "before",
     "being", "between", "both", "but", "by", "can", "could", "did", "do", "does", "doing", "each", "for", "from",
@@ -27,19 +27,19 @@ const STOP_WORDS: &[&str] = &[
     "which", "while", "who", "why", "will", "with", "would", "you", "your",
 ];
 
-/// Whether a lower-case word is one of the function words of a question.
+/// Returns whether a lower-case word is a stop word.
 pub fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.binary_search(&word).is_ok()
 }
 
-/// A name without case and `_`: `parse_query`, `parseQuery` and `ParseQuery` are one.
+/// Removes case and `_` from a name: `parse_query`, `parseQuery` and `ParseQuery` become the same.
 pub fn normal_name(name: &str) -> String {
     let mut normal = String::with_capacity(name.len());
     name.split('_').for_each(|piece| push_lower(&mut normal, piece));
     normal
 }
 
-/// The words of `text` with the offset of each.
+/// Iterates over the words of `text` with the offset of each.
 pub fn words(text: &str) -> Words<'_> {
     Words { text, at: 0 }
 }
@@ -73,7 +73,7 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// Bytes of the word character at `at`; `None` if it is none.
+/// Returns the length in bytes of the word character at `at`; `None` if the character is not part of a word.
 fn word_char_length(text: &str, at: usize) -> Option<usize> {
     let byte = text.as_bytes()[at];
     if byte < 0x80 {
@@ -87,14 +87,14 @@ fn char_length(text: &str, at: usize) -> usize {
     text[at..].chars().next().map_or(1, char::len_utf8)
 }
 
-/// Calls `found` with every term of `text`, in order, repeats included.
+/// Calls `found` with every term of `text`, in order, including repeats.
 pub fn for_each_term(text: &str, mut found: impl FnMut(&str)) {
     for (_, word) in words(text) {
         for_each_word(word, &mut found);
     }
 }
 
-/// Calls `found` with every term of one word: its parts, then the whole if it has several.
+/// Calls `found` with every term of one word: its parts, then the whole word if it has several parts.
 pub fn for_each_word(word: &str, found: &mut impl FnMut(&str)) {
     if word.len() > MAX_WORD_BYTES {
         let mut cut = MAX_WORD_BYTES;
@@ -127,7 +127,7 @@ pub fn for_each_word(word: &str, found: &mut impl FnMut(&str)) {
     });
 }
 
-/// The stem of a lower-case word.
+/// Returns the stem of a lower-case word.
 pub fn stem(lower: &str) -> String {
     STEMS.with_borrow_mut(|stems| stems.stem(lower).to_owned())
 }
@@ -155,7 +155,7 @@ fn push_lower(to: &mut String, text: &str) {
     }
 }
 
-/// Cuts a word at `_` and where the case changes.
+/// Iterator over the parts of a word, split at `_` and changes of case.
 struct Parts<'a> {
     word: &'a str,
     at: usize,
@@ -186,7 +186,7 @@ impl<'a> Iterator for Parts<'a> {
     }
 }
 
-/// Whether a new part begins at `at` (`0 < at < len`), by case alone. Non-ASCII letters never begin one.
+/// Returns whether a new part begins at `at` (`0 < at < len`) by case alone. Non-ASCII letters never begin one.
 fn is_case_boundary(bytes: &[u8], at: usize) -> bool {
     let (before, here) = (bytes[at - 1], bytes[at]);
     if !here.is_ascii_uppercase() {
@@ -196,12 +196,12 @@ fn is_case_boundary(bytes: &[u8], at: usize) -> bool {
         return true;
     }
     let next_is_lower = bytes.get(at + 1).is_some_and(u8::is_ascii_lowercase);
-    // `URLs` is one word: a plural `s` after capitals does not make a word of the last capital.
+    // `URLs` is one part: a plural `s` after capitals does not start a part at the last capital.
     let is_plural = bytes.get(at + 1) == Some(&b's') && !bytes.get(at + 2).is_some_and(u8::is_ascii_lowercase);
     before.is_ascii_uppercase() && next_is_lower && !is_plural
 }
 
-/// The stemmer with what it said before: parts repeat, and stemming one costs more than looking it up.
+/// A stemmer with a cache: parts repeat, and a lookup is cheaper than stemming.
 struct Stems {
     stemmer: Stemmer,
     known: HashMap<Box<str>, Box<str>>,

@@ -1,4 +1,4 @@
-//! [`terms`](super::terms) in the shape that tantivy asks for.
+//! Adapts [`terms`](super::terms) to tantivy's tokenizer interface.
 
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 
@@ -12,7 +12,7 @@ pub(super) struct CodeTokenizer {
     buffer: TermBuffer,
 }
 
-/// Terms of one word, end to end.
+/// The terms of one word, end to end.
 #[derive(Clone, Default)]
 struct TermBuffer {
     text: String,

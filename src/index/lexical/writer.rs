@@ -1,4 +1,4 @@
-//! Documents in, the bytes of one lexical file out.
+//! Writes the lexical file of a segment.
 
 use std::path::Path;
 
@@ -14,9 +14,10 @@ use super::reader::{DocMeta, FORMAT, LexicalError};
 use super::terms::{normal_name, words};
 use super::tokenizer::{self, CodeTokenizer};
 
-/// tantivy's arena; it grows beyond when a segment needs more, since a segment is never cut by memory.
+/// Size of tantivy's arena. It grows if a segment needs more, because memory never limits a segment.
 const ARENA_BYTES: usize = 64 << 20;
-/// What tantivy writes for a finished segment, by file ending, and the section that holds it. Other files are empty for this schema.
+/// The files of a finished tantivy segment, by extension, and their sections. Tantivy's other files are empty for this
+/// schema.
 pub(super) const COMPONENTS: [(&str, &str); 6] = [
     ("term", "t.term"),
     ("idx", "t.idx"),
@@ -25,25 +26,25 @@ pub(super) const COMPONENTS: [(&str, &str); 6] = [
     ("fast", "t.fast"),
     ("store", "t.store"),
 ];
-/// The segment id under which a packed index calls its files; the random one would make equal input give unequal files.
+/// The segment id in the file names of a packed index. Tantivy's random id would make the files of equal input differ.
 pub(super) const FIXED_SEGMENT_ID: &str = "00000000000000000000000000000000";
 
-/// What is indexed of a chunk.
+/// The indexed content of a chunk.
 #[derive(Clone, Copy, Debug)]
 pub struct LexicalDoc<'a> {
-    /// Its key.
+    /// The chunk's key.
     pub key: ChunkKey,
-    /// What ranking needs without opening anything else; `n_tokens` is filled in here.
+    /// Metadata for ranking. The writer sets `n_tokens`.
     pub meta: DocMeta,
-    /// The names that it defines.
+    /// The names that the chunk defines.
     pub names: &'a [&'a str],
-    /// Containers and signature of what it is a part of.
+    /// Containers, and the signature of the item that the chunk is a later part of.
     pub head: &'a str,
     /// The text.
     pub body: &'a str,
 }
 
-/// Builds the lexical file of one segment.
+/// Writes the lexical file of one segment.
 pub struct LexicalWriter {
     directory: RamDirectory,
     index: SingleSegmentIndexWriter,
@@ -51,7 +52,7 @@ pub struct LexicalWriter {
     tables: Tables,
 }
 
-/// The sections beside the inverted index.
+/// The sections other than the inverted index.
 #[derive(Default)]
 pub(super) struct Tables {
     metas: Vec<u8>,
@@ -90,7 +91,7 @@ pub(super) fn register_tokenizer(index: &Index) {
 }
 
 impl LexicalWriter {
-    /// Begins a segment.
+    /// Starts a segment.
     pub fn new() -> Result<Self, LexicalError> {
         let (schema, fields) = schema();
         let directory = RamDirectory::create();
@@ -109,14 +110,14 @@ impl LexicalWriter {
         })
     }
 
-    /// Adds a document; the first is number 0.
+    /// Adds a document. The first is number 0.
     pub fn add(&mut self, doc: LexicalDoc<'_>) -> Result<(), LexicalError> {
         let mut document = TantivyDocument::default();
         for name in doc.names {
             document.add_text(self.fields.name, name);
             document.add_text(exact_field(), normal_name(name));
         }
-        // Containers and signature count like text; a field of their own bought nothing in ranking and cost a term dictionary.
+        // Containers and signature count as text. A separate field did not improve ranking and cost a term dictionary.
         if !doc.head.is_empty() {
             document.add_text(self.fields.body, doc.head);
         }
@@ -130,17 +131,17 @@ impl LexicalWriter {
         Ok(())
     }
 
-    /// Adds the n-gram signature of the next blob; empty for a blob that was left out.
+    /// Adds the n-gram signature of the next blob; empty for a skipped blob.
     pub fn add_signature(&mut self, signature: &[u8]) {
         self.tables.add_signature(signature);
     }
 
-    /// How many documents were added.
+    /// Number of documents added.
     pub fn n_docs(&self) -> u32 {
         self.tables.n_docs()
     }
 
-    /// The bytes of the file.
+    /// Returns the finished file.
     pub fn finish(self) -> Result<Vec<u8>, LexicalError> {
         let index = self.index.finalize().map_err(LexicalError::from_tantivy)?;
         self.tables.finish(&index, &self.directory)
@@ -163,7 +164,7 @@ impl Tables {
         self.keys.len() as u32
     }
 
-    /// The bytes of the file, with `index`, which stands in `directory` and has the same documents.
+    /// Returns the finished file. `index` is in `directory` and has the same documents.
     pub(super) fn finish(self, index: &Index, directory: &RamDirectory) -> Result<Vec<u8>, LexicalError> {
         let mut order: Vec<u32> = (0..self.n_docs()).collect();
         order.sort_unstable_by_key(|&doc| self.keys[doc as usize]);
@@ -182,7 +183,7 @@ pub(super) fn exact_field() -> Field {
     Field::from_field_id(2)
 }
 
-/// Adds the files of an index of one segment, named alike whatever its random id is.
+/// Adds the files of an index with one segment, replacing its random id with the fixed one.
 fn add_components(file: &mut SectionWriter, index: &Index, directory: &RamDirectory) -> Result<(), LexicalError> {
     let meta = directory
         .atomic_read(Path::new("meta.json"))
@@ -190,7 +191,7 @@ fn add_components(file: &mut SectionWriter, index: &Index, directory: &RamDirect
     let segments = index.searchable_segment_ids().map_err(LexicalError::from_tantivy)?;
     let [segment] = segments.as_slice() else {
         return Err(LexicalError::Tantivy(format!(
-            "{} segments in place of one",
+            "expected one segment, found {}",
             segments.len()
         )));
     };
@@ -210,7 +211,7 @@ fn add_components(file: &mut SectionWriter, index: &Index, directory: &RamDirect
     Ok(())
 }
 
-/// `8-4-4-4-12`, the form in which tantivy writes ids into its own records.
+/// Formats an id as `8-4-4-4-12`, the form that tantivy uses in its own files.
 fn uuid_form(hex: &str) -> String {
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }

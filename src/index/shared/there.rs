@@ -1,4 +1,4 @@
-//! What is known to be with a keeper of shared vectors.
+//! Records which vectors a shared store is known to have.
 
 use std::io;
 
@@ -9,18 +9,19 @@ use crate::embed::ProfileId;
 use crate::model::ChunkKey;
 use crate::sidecar::{Bytes, Sidecar, Store};
 
-/// Of the file's name.
+/// File name extension.
 pub const THERE_ENDING: &str = "there";
 const MAGIC: &[u8; 4] = b"CSTH";
-/// 1: the first; 2: with documents of which the model makes nothing.
+/// Format version. 1: initial; 2: adds documents for which the model gives no vector.
 const FORMAT: u32 = 2;
 const HEADER_BYTES: usize = 128;
-/// The part of the header that its checksum covers.
+/// Bytes of the header that its checksum covers.
 const HASHED: usize = 112;
 const KEY_BYTES: usize = 16;
 
-/// What is known to be with a keeper, of one profile and one repository: a file beside the vectors, named by both. It can be lost at
-/// any time: then it costs a look at what is there.
+/// The vectors that a shared store is known to have, for one profile and one repository.
+///
+/// Stored in a file next to the vectors and named after both. Losing the file only costs a new query of the store.
 ///
 /// Little endian:
 ///
@@ -32,62 +33,63 @@ const KEY_BYTES: usize = 16;
 /// | 12 | u32 | bytes of both bitmaps b |
 /// | 16 | 16 | id of the embedding profile |
 /// | 32 | 16 | tag of the repository |
-/// | 48 | 16 | generation of what the keeper has |
-/// | 64 | 16 | epoch of the documents' numbers |
-/// | 80 | u64 | vectors of the repository that the keeper had, those of other clones included |
+/// | 48 | 16 | generation of the store |
+/// | 64 | 16 | epoch of the document numbers |
+/// | 80 | u64 | vectors of the repository in the store, including those of other clones |
 /// | 88 | u32 | dim, 0 for sparse vectors |
 /// | 92 | 20 | zero |
 /// | 112 | 16 | first bytes of BLAKE3 of the bytes 0..112 and the bitmaps |
-/// | 128 | b | portable roaring bitmaps: numbers of the documents that are there, then of those of which the model makes nothing |
-/// | | n × 16 | keys of the chunks, in order |
+/// | 128 | b | portable roaring bitmaps: numbers of the documents in the store, then of those without a vector |
+/// | | n × 16 | keys of the chunks, ascending |
 /// | | 16 | first bytes of BLAKE3 of the keys |
 #[derive(Clone, Debug, PartialEq)]
 pub struct There {
-    /// Whose vectors.
+    /// The embedding profile of the vectors.
     pub profile: ProfileId,
-    /// Of which repository.
+    /// The repository.
     pub repository: RepositoryTag,
-    /// As the keeper told it before anything here was found or put.
+    /// The store's generation, read before this clone looked up or stored any vector.
     pub generation: [u8; 16],
-    /// Of the numbers in `docs`.
+    /// The epoch of the numbers in `docs`.
     pub epoch: [u8; 16],
-    /// Vectors of the repository that the keeper had when this was written. If it has fewer under the same generation, some are lost.
+    /// Vectors of the repository in the store when this was written. If the store has fewer under the same generation,
+    /// some are lost.
     pub n_vectors: u64,
-    /// Components of each; 0 for sparse ones.
+    /// Components of each vector; 0 for sparse ones.
     pub dim: u32,
-    /// Documents whose vectors are there.
+    /// Documents with vectors in the store.
     pub docs: RoaringBitmap,
-    /// Documents of which the model makes nothing, such as files of white space: there is nothing to put.
+    /// Documents for which the model gives no vector, such as files of white space.
     pub empty: RoaringBitmap,
 }
 
 impl There {
-    /// Reads what is known; `None` if nothing is, or what was written is damaged.
+    /// Reads the file of a profile and repository. `None` if it is missing or damaged.
     pub fn load(sidecar: &Sidecar, profile: ProfileId, repository: RepositoryTag) -> io::Result<Option<Self>> {
         let Some(bytes) = mapped(sidecar, &name(profile, repository))? else {
             return Ok(None);
         };
         let found = Self::parse(bytes.as_ref()).map(|(there, _)| there);
         if found.is_none() {
-            tracing::warn!("what is known to be shared is damaged; it is looked for again");
+            tracing::warn!("the record of shared vectors is damaged; querying the store again");
         }
         Ok(found.filter(|found| (found.profile, found.repository) == (profile, repository)))
     }
 
-    /// The keys of all chunks whose vectors this clone has put or found there, in order. Some may not be there any more, and some may
-    /// not be here any more.
+    /// The keys of all chunks whose vectors this clone has stored or found in the shared store, ascending. Some vectors
+    /// may have been removed from the store, and some chunks from this clone.
     pub fn keys(sidecar: &Sidecar, profile: ProfileId, repository: RepositoryTag) -> io::Result<Vec<ChunkKey>> {
         let bytes = mapped(sidecar, &name(profile, repository))?;
         Ok(bytes.and_then(|bytes| parsed_keys(bytes.as_ref())).unwrap_or_default())
     }
 
-    /// Which profile a file belongs to, if it is one of these in order.
+    /// Returns the profile of a file's content, if the file is valid.
     pub fn profile_of(bytes: &[u8]) -> Option<ProfileId> {
         parsed_keys(bytes)?;
         Some(Self::parse(bytes)?.0.profile)
     }
 
-    /// Writes what is known. `keys` in order.
+    /// Writes the file. `keys` must be ascending.
     pub fn store(&self, sidecar: &Sidecar, keys: &[ChunkKey]) -> io::Result<()> {
         let mut bytes = vec![0; HEADER_BYTES];
         self.docs.serialize_into(&mut bytes)?;
@@ -119,7 +121,7 @@ impl There {
         sidecar.write(Store::Dense, &name(self.profile, self.repository), &bytes)
     }
 
-    /// What a file says, and where its keys begin.
+    /// Parses a file. Returns its content and the offset of its keys.
     fn parse(bytes: &[u8]) -> Option<(Self, usize)> {
         let header = bytes.get(..HEADER_BYTES)?;
         let number = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four"));

@@ -1,4 +1,4 @@
-//! Files of sparse vectors as they are read.
+//! Reads files of sparse vectors.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,23 +8,24 @@ use crate::embed::{ProfileId, SparseVector};
 use crate::index::dense::{SharedBytes, VectorFileError};
 use crate::index::header::{HEADER_BYTES, RowsHeader};
 
-/// An immutable file of sparse vectors, one row per document from 0 on.
+/// An immutable file of sparse vectors, one row per document from 0.
 ///
-/// Little endian; parts follow one another without gaps, after a header of 128 bytes as dense vector files have it, which begins
-/// with `CSSP` and whose numbers are n, the number of rows; t, that of tokens; m, that of postings.
+/// Little endian, without gaps. The header has 128 bytes, as in dense vector files. It begins with `CSSP`, and its
+/// numbers are n, the number of rows, t, the number of tokens, and m, the number of postings.
 ///
 /// | offset | bytes | content |
 /// | --- | --- | --- |
 /// | 128 | n × f32 | scales of the rows: above 0, or 0 for no vector |
-/// | | t × (u32, u32) | token, ascending; where its postings end, counted in postings |
+/// | | t × (u32, u32) | token, ascending; the end of its postings, counted in postings |
 /// | | m × u32 | postings: row × 256 + step, ascending by row within a token; weight = scale · step, steps are 1 to 255 |
 ///
-/// By token, so that a query reads what it has in common with documents and nothing else: at 100,000 documents of 100 tokens about
-/// a tenth of the time that going through all rows takes (`tests/bench/dense.rs`). Who wants rows has them put together, once.
+/// Ordered by token, so that a query reads only the tokens it shares with documents. With 100,000 documents of 100
+/// tokens, this takes about a tenth of the time of reading all rows (`tests/bench/dense.rs`). Access by row transposes
+/// the file once.
 ///
-/// A byte for a weight is what is usual for such models; see Mackenzie, Trotman, Lin, "Wacky Weights in Learned Sparse
-/// Representations and the Revenge of Score-at-a-Time Query Evaluation", 2021, where it costs no effectiveness. Opening checks the
-/// header and the sizes only. Damage further on changes scores but breaks nothing; [`Self::verify`] finds it.
+/// One byte per weight is usual for such models. It does not reduce effectiveness in Mackenzie, Trotman, Lin, "Wacky
+/// Weights in Learned Sparse Representations and the Revenge of Score-at-a-Time Query Evaluation", 2021. Opening checks
+/// only the header and the sizes. Damage elsewhere changes scores but causes no panic; [`Self::verify`] finds it.
 #[derive(Clone)]
 pub struct SparseFile {
     bytes: SharedBytes,
@@ -33,17 +34,17 @@ pub struct SparseFile {
 }
 
 pub(super) const MAGIC: &[u8; 4] = b"CSSP";
-/// The scale of a row without tokens, or with weights next to nothing: 0 stands for no vector.
+/// The scale of a row without tokens or with weights close to 0. A scale of 0 means no vector.
 pub(super) const NO_SCALE: f32 = f32::MIN_POSITIVE;
 
 /// The postings by row.
 struct Rows {
-    /// Where the terms of each row end.
+    /// The end of each row's terms.
     ends: Vec<u32>,
     terms: Vec<Term>,
 }
 
-/// A token of a row and its step, or a row of a token and its step, in four bytes.
+/// A token of a row with its step, or a row of a token with its step, in four bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Term(pub(super) u32);
 
@@ -55,7 +56,7 @@ impl Term {
         Self(number << 8 | step)
     }
 
-    /// The token or row.
+    /// The token or the row.
     pub(super) fn number(self) -> u32 {
         self.0 >> 8
     }
@@ -66,7 +67,7 @@ impl Term {
 }
 
 impl SparseFile {
-    /// Opens a file from its bytes, which must not change while it is open.
+    /// Opens a file from its bytes, which must not change while the file is open.
     pub fn open(bytes: SharedBytes) -> Result<Self, VectorFileError> {
         let file = (*bytes).as_ref();
         let header = RowsHeader::parse(MAGIC, file)?;
@@ -83,8 +84,8 @@ impl SparseFile {
         }
     }
 
-    /// Reads the whole file, compares it with its checksum and checks that it is one that [`SparseWriter`] could have written: a
-    /// checksum says nothing about who made the file.
+    /// Reads the whole file, verifies its checksum and checks that [`SparseWriter`] could have written it. The checksum
+    /// alone does not protect against a crafted file.
     ///
     /// [`SparseWriter`]: super::SparseWriter
     pub fn verify(&self) -> Result<(), VectorFileError> {
@@ -112,9 +113,10 @@ impl SparseFile {
             && (0..n_tokens as usize).all(|at| are_rows(self.postings_at(at)))
     }
 
-    /// Whether the largest step of each row is 255, so that its scale says how heavy its heaviest token is, and that is within bounds.
+    /// Checks that the largest step of each row is 255, so that the scale gives the row's largest weight, and that the
+    /// weight is within bounds.
     ///
-    /// Counts by itself: putting the rows together takes more memory than a file that is only opened is worth.
+    /// Counts the terms itself: transposing the file takes too much memory for a file that is only being opened.
     fn are_rows_in_range(&self) -> bool {
         let mut rows = vec![(0u32, u32::MAX, 0u32); self.len() as usize];
         for posting in (0..self.tokens().len()).flat_map(|at| self.postings_at(at)) {
@@ -125,7 +127,7 @@ impl SparseFile {
             *n_terms += 1;
             (*least, *most) = ((*least).min(posting.step()), (*most).max(posting.step()));
         }
-        // A scale may have been rounded up.
+        // The scale may have been rounded up.
         let largest = SparseVector::MAX_WEIGHT / 255.0 * 1.0001;
         let is_in_range = |(&(n_terms, least, most), scale): (&(u32, u32, u32), &[u8; 4])| {
             let scale = f32::from_le_bytes(*scale);
@@ -144,46 +146,47 @@ impl SparseFile {
         self.header.numbers[0]
     }
 
-    /// Whether there are no rows.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The size of the file.
+    /// Size of the file in bytes.
     pub fn n_bytes(&self) -> usize {
         self.all().len()
     }
 
-    /// Which model made the vectors.
+    /// The embedding profile of the vectors.
     pub fn profile(&self) -> ProfileId {
         self.header.profile
     }
 
-    /// Whether there is a vector for `row`, be it an empty one.
+    /// Returns whether `row` has a vector, possibly an empty one.
     pub fn has(&self, row: u32) -> bool {
         self.scale(row) > 0.0
     }
 
-    /// Whether it is of more than nothing.
+    /// Returns whether `row` has a vector with terms.
     pub fn has_terms(&self, row: u32) -> bool {
         self.scale(row) > NO_SCALE
     }
 
-    /// What is kept of a row: written again it is the same to the bit.
+    /// Returns the stored vector of a row. Writing it again gives the same bits.
     pub fn vector(&self, row: u32) -> SparseVector {
         SparseVector::of_terms(self.terms(row).collect())
     }
 
-    /// Tokens with their weights as far as they are kept, by ascending token; none outside the file.
+    /// Iterates over the tokens of a row with their stored weights, by ascending token. Empty for a row outside the
+    /// file.
     ///
-    /// The first call for a file puts its rows together, which takes as much memory as the file and a moment.
+    /// The first call for a file transposes it, which takes time and as much memory as the file.
     pub fn terms(&self, row: u32) -> impl Iterator<Item = (u32, f32)> + '_ {
         let scale = self.scale(row);
         let terms = self.row(row).iter();
         terms.map(move |term| (term.number(), scale * term.step() as f32))
     }
 
-    /// The cosine of the angle between a row and a row of another file; `None` where one is empty.
+    /// Returns the cosine of a row and a row of another file; `None` if one of them is empty.
     pub fn cosine(&self, row: u32, other: &Self, other_row: u32) -> Option<f32> {
         let theirs: HashMap<u32, f32> = other.terms(other_row).collect();
         let dot: f32 = self
@@ -195,24 +198,24 @@ impl SparseFile {
         (norms > 0.0).then(|| dot / norms)
     }
 
-    /// What the steps of a row are multiplied by; 0 outside the file.
+    /// The factor of a row's steps; 0 outside the file.
     pub(super) fn scale(&self, row: u32) -> f32 {
         let scale = self.scales().get(row as usize);
         scale.map_or(0.0, |scale| f32::from_le_bytes(*scale))
     }
 
-    /// Of all rows, as they are stored.
+    /// The scales of all rows as stored.
     pub(super) fn scales(&self) -> &[[u8; 4]] {
         &self.all()[HEADER_BYTES..].as_chunks().0[..self.len() as usize]
     }
 
-    /// The rows that have a token, with their steps.
+    /// Iterates over the rows that have a token, with their steps.
     pub(super) fn postings(&self, token: u32) -> impl Iterator<Item = Term> + '_ {
         let postings = self.postings_of(token).iter();
         postings.map(|four| Term(u32::from_le_bytes(*four)))
     }
 
-    /// The step that a token has in a row; 0 if it has none.
+    /// Returns the step of a token in a row; 0 if the row lacks the token.
     pub(super) fn step(&self, token: u32, row: u32) -> u32 {
         let postings = self.postings_of(token);
         let term = |four: &[u8; 4]| Term(u32::from_le_bytes(*four));
@@ -220,7 +223,7 @@ impl SparseFile {
         found.map_or(0, |at| term(&postings[at]).step())
     }
 
-    /// A row's tokens with their steps; none outside the file.
+    /// Returns a row's tokens with their steps; empty outside the file.
     pub(super) fn row(&self, row: u32) -> &[Term] {
         let rows = self.rows.get_or_init(|| self.put_together());
         let end = |row: u32| rows.ends.get(row as usize).map(|&end| end as usize);
@@ -239,7 +242,7 @@ impl SparseFile {
             })
         };
         let mut ends = vec![0u32; self.len() as usize];
-        // A row that is not there counts nowhere.
+        // Rows outside the file are ignored.
         all().for_each(|(_, posting)| {
             if let Some(n) = ends.get_mut(posting.number() as usize) {
                 *n += 1;
@@ -262,7 +265,7 @@ impl SparseFile {
         Rows { ends, terms }
     }
 
-    /// Tokens, each with where its postings end.
+    /// The tokens, each with the end of its postings.
     fn tokens(&self) -> &[[u8; 8]] {
         let start = HEADER_BYTES + 4 * self.len() as usize;
         &self.all()[start..].as_chunks().0[..self.header.numbers[1] as usize]
@@ -273,7 +276,7 @@ impl SparseFile {
         found.map(|at| self.postings_at(at)).unwrap_or_default()
     }
 
-    /// Those of the token at a place; none if the file does not hold them.
+    /// Returns the postings of the token at position `at`; empty if they are outside the file.
     fn postings_at(&self, at: usize) -> &[[u8; 4]] {
         let start = HEADER_BYTES + 4 * self.len() as usize + 8 * self.header.numbers[1] as usize;
         let postings: &[[u8; 4]] = self.all()[start..].as_chunks().0;

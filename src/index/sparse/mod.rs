@@ -1,7 +1,8 @@
-//! Which documents share heavy tokens with a query.
+//! Finds the documents that share heavily weighted tokens with a query.
 //!
-//! [`SparseFile`] is the stored form, [`SparseIndex`] the exact product with all of them. Like its dense sister the room knows
-//! documents as numbers and tokens as numbers: no text, no path, no file system. Start at [`SparseIndex`].
+//! [`SparseFile`] is the stored form. [`SparseIndex`] computes the exact dot product with every document. Like the
+//! dense index, this module knows documents and tokens only as numbers: no texts, no paths, no file system. Start at
+//! [`SparseIndex`].
 
 mod file;
 mod scan;

@@ -1,4 +1,4 @@
-//! The exact product with every document.
+//! Computes the exact dot product of a query with every document.
 
 use roaring::RoaringBitmap;
 
@@ -7,33 +7,33 @@ use crate::embed::SparseVector;
 use crate::index::dense::DenseError;
 use crate::index::dense::top_k::{TopK, best};
 
-/// Finds the documents that have most in common with a query.
+/// Finds the documents with the highest dot product with a query.
 pub trait ImpactIndex: Send + Sync {
-    /// The `k` best of the documents in `live` that have anything in common with the query: best first, ties by ascending document.
+    /// Returns the `k` best documents in `live` with a positive impact: best first, ties by ascending document number.
     fn search(&self, query: &SparseVector, live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Impact)>, DenseError>;
 }
 
-/// The dot product of a query's weights and a document's: 0 for nothing in common, without an upper bound.
+/// The dot product of the weights of a query and a document. 0 means no common token; there is no upper bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Impact(pub f32);
 
-/// All sparse vectors of some segments: nothing is ever missed.
+/// All sparse vectors of some segments. Searches are exact.
 #[derive(Clone, Debug, Default)]
 pub struct SparseIndex {
-    /// With the number of their first document, ascending.
+    /// The files, each with the number of its first document, ascending.
     segments: Vec<(u32, SparseFile)>,
 }
 
 impl SparseIndex {
-    /// Joins segments, given with their first document numbers in any order; no document may belong to two.
+    /// Joins segments, given with their first document numbers in any order. Ranges of documents must not overlap.
     pub fn new(mut segments: Vec<(u32, SparseFile)>) -> Self {
         segments.retain(|(_, file)| !file.is_empty());
         segments.sort_by_key(|(base_doc, _)| *base_doc);
         Self { segments }
     }
 
-    /// The `k` best of the documents in `live` that have anything in common with the query: best first, ties by ascending document.
-    /// Takes four bytes for each document of a segment.
+    /// Returns the `k` best documents in `live` with a positive impact: best first, ties by ascending document number.
+    /// Needs four bytes of memory for each document of a segment.
     pub fn search(&self, query: &SparseVector, live: &RoaringBitmap, k: usize) -> Vec<(u32, Impact)> {
         let mut found = Vec::new();
         for (base_doc, file) in &self.segments {
@@ -51,7 +51,7 @@ impl SparseIndex {
         found.map(|(doc, impact)| (doc, Impact(impact))).collect()
     }
 
-    /// What one document has in common with a query, to the bit as [`Self::search`] has it; 0 without a vector.
+    /// Returns the impact of one document, bit for bit as in [`Self::search`]; 0 without a vector.
     pub fn impact(&self, query: &SparseVector, doc: u32) -> Impact {
         let after = self.segments.partition_point(|(base_doc, _)| *base_doc <= doc);
         let Some((base_doc, file)) = after.checked_sub(1).map(|at| &self.segments[at]) else {
@@ -64,12 +64,13 @@ impl SparseIndex {
     }
 }
 
-/// The products with the rows of a file. Tokens are added in their order, so that sums are the same to the bit everywhere.
+/// Returns the dot products with the rows of a file. Adds tokens in order, so that sums are the same on every machine,
+/// bit for bit.
 fn impacts_in(file: &SparseFile, query: &SparseVector) -> Vec<f32> {
     let mut sums = vec![0.0; file.len() as usize];
     for (token, weight) in query.terms() {
         for posting in file.postings(*token) {
-            // A row that is not there is damage.
+            // A row outside the file is a sign of damage.
             if let Some(sum) = sums.get_mut(posting.number() as usize) {
                 *sum += weight * posting.step() as f32;
             }

@@ -1,24 +1,24 @@
-//! Files of sparse vectors as they are written.
+//! Writes files of sparse vectors.
 
 use super::file::{MAGIC, NO_SCALE, SparseFile, Term};
 use crate::embed::{ProfileId, SparseVector};
 use crate::index::dense::WriteError;
 use crate::index::header::{HEADER_BYTES, RowsHeader};
 
-/// The heaviest token of a vector has this step.
+/// The step of a vector's heaviest token.
 const MAX_STEP: f32 = 255.0;
 
-/// Collects the rows of a [`SparseFile`] and gives its bytes. The same rows give the same bytes on every machine.
+/// Writes a [`SparseFile`]. The same rows give the same bytes on every machine.
 #[derive(Debug)]
 pub struct SparseWriter {
     profile: ProfileId,
     scales: Vec<f32>,
-    /// Token, row and step, row by row.
+    /// Token, and row with step; row by row.
     postings: Vec<(u32, u32)>,
 }
 
 impl SparseWriter {
-    /// Begins a file.
+    /// Starts a file.
     pub fn new(profile: ProfileId) -> Self {
         Self {
             profile,
@@ -27,13 +27,13 @@ impl SparseWriter {
         }
     }
 
-    /// Adds a row. Nothing is written on an error.
+    /// Adds a row. Adds nothing on an error.
     pub fn push(&mut self, vector: &SparseVector) -> Result<(), WriteError> {
         let heaviest = vector
             .terms()
             .iter()
             .fold(0.0f32, |most, (_, weight)| most.max(*weight));
-        // Weights next to nothing would have a scale of nothing, which stands for no vector.
+        // Weights close to 0 would give a scale of 0, which means no vector.
         let scale = short(heaviest / MAX_STEP).max(NO_SCALE);
         let terms = vector.terms().iter().map(|(token, weight)| {
             let step = (weight / scale).round().clamp(1.0, MAX_STEP);
@@ -42,7 +42,7 @@ impl SparseWriter {
         self.add(scale, terms)
     }
 
-    /// Adds a copy of a row of another file: the same scale, tokens and steps.
+    /// Copies a row of another file with the same scale, tokens and steps.
     pub fn copy_row(&mut self, from: &SparseFile, row: u32) -> Result<(), WriteError> {
         if from.profile() == self.profile && row < from.len() {
             self.add(from.scale(row), from.row(row).iter().copied())
@@ -51,14 +51,14 @@ impl SparseWriter {
         }
     }
 
-    /// Appends a row that stands for no vector.
+    /// Adds a row without a vector.
     pub fn push_none(&mut self) -> Result<(), WriteError> {
         self.add(0.0, std::iter::empty())
     }
 
-    /// The finished file.
+    /// Returns the finished file.
     pub fn finish(mut self) -> Vec<u8> {
-        // Rows ascend already, and stay in order within a token.
+        // The rows ascend, and a stable sort keeps their order within a token.
         self.postings.sort_by_key(|(token, _)| *token);
         let tokens: Vec<(u32, u32)> = self
             .postings
@@ -95,8 +95,8 @@ impl SparseWriter {
     }
 }
 
-/// A scale of 16 bits before its exponent: its product with a step of 8 is a number of `f32` without rounding, so that a row that was
-/// read and is written again, here or on another machine, is the same to the bit.
+/// Rounds a scale to 16 significant bits. Its product with an 8-bit step is then exact in `f32`, so a row that is read
+/// and written again on any machine stays the same, bit for bit.
 fn short(scale: f32) -> f32 {
     f32::from_bits((scale.to_bits() + 0x80) & !0xff)
 }

@@ -456,7 +456,7 @@ fn records_that_are_not_true_are_refused() {
     for (about, change) in changes {
         let mut raw = victim.honest.clone();
         raw.put(0, &poisoned(raw.opened(0), change));
-        victim.refuses(about, &raw.to_bytes(), &[], "is not true");
+        victim.refuses(about, &raw.to_bytes(), &[], "is wrong");
     }
 
     // A text that is said to be left out, and vectors of other texts.
@@ -467,12 +467,12 @@ fn records_that_are_not_true_are_refused() {
         writer.push_skipped(file.key(blob).unwrap(), SkipReason::Binary);
     }
     raw.put(0, &writer.finish());
-    victim.refuses("all of it binary", &raw.to_bytes(), &[], "is not true");
+    victim.refuses("all of it binary", &raw.to_bytes(), &[], "is wrong");
 
     let mut raw = victim.honest.clone();
     let changed = reversed(raw.opened(1));
     raw.put(1, &changed);
-    victim.refuses("vectors of other texts", &raw.to_bytes(), &[], "is not true");
+    victim.refuses("vectors of other texts", &raw.to_bytes(), &[], "is wrong");
     call_in(victim.repo.root(), &["import", "-"], &victim.honest.to_bytes()).expect(0);
 }
 
@@ -510,7 +510,7 @@ fn what_was_believed_and_is_not_true_is_found_by_the_deep_check_and_mended() {
         // Who does not trust does not take it at all.
         let other = repo.clone_with(&format!("{about}, compared"), &[]);
         let called = call_in(other.root(), &["ci", "restore", file, "--compare"], b"").expect(2);
-        assert!(called.stderr.contains("is not true"), "{about}: {}", called.stderr);
+        assert!(called.stderr.contains("is wrong"), "{about}: {}", called.stderr);
     }
 }
 

@@ -431,7 +431,7 @@ fn an_archive_or_a_part_on_a_remote_is_compared_in_the_same_way() {
         trap.put_part(&raw.to_bytes());
         let said = trap.refuses(about, &["pull", "--yes", "--compare-all"], "");
         assert!(
-            said.contains("is not true") || said.contains("damaged"),
+            said.contains("is wrong") || said.contains("damaged"),
             "{about}: {said}"
         );
         assert!(!has_taken_something(&trap.clone), "{about}");

@@ -6,7 +6,7 @@ use crate::embed::ProfileId;
 
 const DIM: usize = 32;
 
-/// Numbers from -1 to 1 that depend on the seed only.
+/// Iterates over numbers from -1 to 1 that depend only on the seed.
 fn noise(seed: u64) -> impl Iterator<Item = f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678;
     std::iter::repeat_with(move || {
@@ -17,7 +17,7 @@ fn noise(seed: u64) -> impl Iterator<Item = f32> {
     })
 }
 
-/// A point near one of `n_centres` centres.
+/// Returns a point near one of `n_centres` centres.
 fn clustered(seed: u64, n_centres: u64) -> Vec<f32> {
     let raw = noise(seed % n_centres + 1_000_000)
         .zip(noise(seed))
@@ -52,7 +52,8 @@ fn build(flat: FlatIndex, threshold: usize) -> HnswIndex {
     index
 }
 
-/// The share of the scan's results that the graph gives too; asserts that the graph was asked, and scores as the scan does.
+/// Returns the share of the scan's results that the graph finds too. Asserts that the graph is used and scores as the
+/// scan does.
 fn recall(index: &HnswIndex, live: &RoaringBitmap, k: usize, queries: impl Iterator<Item = Vec<f32>>) -> f64 {
     let (mut hits, mut all) = (0, 0);
     let (segment, graph) = (&index.flat.segments()[0], index.graphs[0].as_ref().unwrap());
@@ -83,7 +84,7 @@ fn clustered_vectors_are_found() {
 
 #[test]
 fn duplicates_hide_nothing() {
-    // 2,000 equal vectors, 500 that differ in little, then ordinary ones, and some zero ones in between.
+    // 2,000 equal vectors, 500 that differ slightly, then ordinary ones with some zero vectors in between.
     let vector = |i: u64| match i {
         0..2000 => clustered(1, 1),
         2000..2500 => unit(

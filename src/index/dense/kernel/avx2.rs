@@ -1,6 +1,6 @@
-//! The kernels in AVX2. Each function computes what its namesake in `portable` does.
+//! AVX2 kernels. Each function computes the same as its namesake in `portable`.
 //!
-//! The scans take four rows at a time, so that one reduction serves four sums.
+//! Scans process four rows at a time, so that one reduction serves four sums.
 
 use std::arch::x86_64::{
     __m256i, _mm_add_epi32, _mm_loadu_si128, _mm_storeu_si128, _mm256_add_epi16, _mm256_add_epi32, _mm256_and_si256,
@@ -11,11 +11,11 @@ use std::arch::x86_64::{
 
 use super::{Pick, portable};
 
-/// Bytes of a vector register.
+/// Bytes per vector register.
 const WIDTH: usize = 32;
 
-/// Products of a code and a query component that fit into 16 bits when added up in pairs: 8 · 2 · 15 · 127 < 2^15. One register of
-/// codes gives two such pairs.
+/// Products of a code and a query component that fit into 16 bits when added in pairs: 8 · 2 · 15 · 127 < 2^15. One
+/// register of codes gives two such pairs.
 const PAIRS_BEFORE_WIDENING: usize = 8;
 
 #[target_feature(enable = "avx2")]
@@ -96,7 +96,7 @@ pub(super) fn int8_pair(a: &[u8], b: &[u8]) -> i32 {
     total(sum) + portable::int8_pair(a_parts.1, b_parts.1)
 }
 
-/// Partial sums of four int4 rows, as far as whole registers go.
+/// Returns partial sums of four int4 rows over whole registers.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn int4_four(rows: [&[u8]; 4], low: &[u8], high: &[u8]) -> [__m256i; 4] {
@@ -126,7 +126,7 @@ fn int4_four(rows: [&[u8]; 4], low: &[u8], high: &[u8]) -> [__m256i; 4] {
     sums
 }
 
-/// Partial sums of four int8 rows, as far as whole registers go.
+/// Returns partial sums of four int8 rows over whole registers.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn int8_four(rows: [&[u8]; 4], query: &[i16]) -> [__m256i; 4] {
@@ -144,7 +144,7 @@ fn int8_four(rows: [&[u8]; 4], query: &[i16]) -> [__m256i; 4] {
     sums
 }
 
-/// The low and the high four bits of each byte.
+/// Splits each byte into its low and its high four bits.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn nibbles(codes: __m256i) -> (__m256i, __m256i) {
@@ -155,7 +155,7 @@ fn nibbles(codes: __m256i) -> (__m256i, __m256i) {
     )
 }
 
-/// The sum of all eight lanes.
+/// Returns the sum of all eight lanes.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn total(lanes: __m256i) -> i32 {
@@ -172,34 +172,34 @@ fn total(lanes: __m256i) -> i32 {
     four[0]
 }
 
-/// The sums of the lanes of four registers.
+/// Stores the lane sums of four registers.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn store_totals([a, b, c, d]: [__m256i; 4], totals: &mut [i32; 4]) {
     let pairs = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
     let four = _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256::<1>(pairs));
-    // SAFETY: `totals` is 16 bytes that may be written; the store needs no alignment.
+    // SAFETY: `totals` is 16 writable bytes; the store needs no alignment.
     unsafe { _mm_storeu_si128(totals.as_mut_ptr().cast(), four) };
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load(bytes: &[u8; WIDTH]) -> __m256i {
-    // SAFETY: 32 bytes that may be read; the load needs no alignment.
+    // SAFETY: `bytes` is 32 readable bytes; the load needs no alignment.
     unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load_wide(numbers: &[i16; WIDTH / 2]) -> __m256i {
-    // SAFETY: 32 bytes that may be read; the load needs no alignment.
+    // SAFETY: `numbers` is 32 readable bytes; the load needs no alignment.
     unsafe { _mm256_loadu_si256(numbers.as_ptr().cast()) }
 }
 
-/// Sixteen signed bytes as sixteen 16-bit numbers.
+/// Loads sixteen signed bytes as 16-bit numbers.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load_widened(bytes: &[u8; WIDTH / 2]) -> __m256i {
-    // SAFETY: 16 bytes that may be read; the load needs no alignment.
+    // SAFETY: `bytes` is 16 readable bytes; the load needs no alignment.
     _mm256_cvtepi8_epi16(unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) })
 }

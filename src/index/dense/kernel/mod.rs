@@ -1,13 +1,13 @@
-//! Dot products of code rows in integers, so that every processor gets the same sums.
+//! Dot products of code rows in integers, which give the same sums on every processor.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod portable;
 
-/// Which rows a kernel works on.
+/// The rows that a kernel processes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Pick<'a> {
-    /// So many rows from this one on.
+    /// `len` rows starting at `first`.
     Run { first: usize, len: usize },
     /// These rows.
     List(&'a [u32]),
@@ -32,8 +32,9 @@ impl Pick<'_> {
     }
 }
 
-/// For each picked int4 row: Σ code · `query`, codes being 0..=15 and `query` signed bytes within -127..=127 in the order of the
-/// codes: all low halves of the row's bytes, then all high halves. Panics where a row lies outside `codes`.
+/// Computes Σ code · `query` for each selected int4 row. Codes are 0..=15. `query` holds signed bytes within -127..=127
+/// in the order of the codes: those for the low halves of the row's bytes, then those for the high halves. Panics if a
+/// row is outside `codes`.
 pub(super) fn int4(codes: &[u8], query: &[u8], rows: Pick<'_>, sums: &mut [i32]) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
@@ -43,8 +44,8 @@ pub(super) fn int4(codes: &[u8], query: &[u8], rows: Pick<'_>, sums: &mut [i32])
     portable::int4(codes, query, rows, sums);
 }
 
-/// For each picked int8 row: Σ code · `query`. The caller keeps `query` so small that no sum leaves i32. Panics where a row lies
-/// outside `codes`.
+/// Computes Σ code · `query` for each selected int8 row. The caller keeps `query` small enough that no sum overflows
+/// i32. Panics if a row is outside `codes`.
 pub(super) fn int8(codes: &[u8], query: &[i16], rows: Pick<'_>, sums: &mut [i32]) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
@@ -54,7 +55,7 @@ pub(super) fn int8(codes: &[u8], query: &[i16], rows: Pick<'_>, sums: &mut [i32]
     portable::int8(codes, query, rows, sums);
 }
 
-/// Σ level · level of two int4 rows of the same length.
+/// Computes Σ level · level of two int4 rows of equal length.
 pub(super) fn int4_pair(a: &[u8], b: &[u8]) -> i32 {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
@@ -64,7 +65,7 @@ pub(super) fn int4_pair(a: &[u8], b: &[u8]) -> i32 {
     portable::int4_pair(a, b)
 }
 
-/// Σ level · level of two int8 rows of the same length.
+/// Computes Σ level · level of two int8 rows of equal length.
 pub(super) fn int8_pair(a: &[u8], b: &[u8]) -> i32 {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {

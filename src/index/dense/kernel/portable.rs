@@ -1,4 +1,4 @@
-//! The kernels without vector instructions of any one processor: what the sums mean.
+//! Portable kernels, which define the sums.
 
 use super::Pick;
 
@@ -44,7 +44,7 @@ pub(super) fn int8_row(row: &[u8], query: &[i16]) -> i32 {
         .sum()
 }
 
-/// Row `row` of `codes`.
+/// Returns row `row` of `codes`.
 #[inline(always)]
 pub(super) fn row(codes: &[u8], row_bytes: usize, row: usize) -> &[u8] {
     &codes[row * row_bytes..][..row_bytes]

@@ -67,7 +67,7 @@ proptest! {
     ) {
         let first = file(&[Some(vector(&row.into_iter().collect::<Vec<_>>()))]);
         let kept = open(first.clone()).vector(0);
-        // By way of numbers in decimals, as they travel.
+        // Converts through decimal text, as rows travel in JSON.
         let text = serde_json::to_string(kept.terms()).unwrap();
         let travelled: Vec<(u32, f32)> = serde_json::from_str(&text).unwrap();
         prop_assert_eq!(file(&[Some(vector(&travelled))]), first);
