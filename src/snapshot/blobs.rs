@@ -1,4 +1,4 @@
-//! Where the bytes of a view's blobs come from.
+//! Reads the blobs of a view.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use crate::git::{BlobContent, ObjectReader, Repository};
 use crate::index::{BlobReader, BlobSource, SourceBlob};
 use crate::model::BlobId;
 
-/// The blobs of a repository, and those of files that git does not have yet.
+/// The blobs of a repository, and of files that git does not have yet.
 #[derive(Clone, Copy)]
 pub struct Blobs<'a> {
     repository: &'a Repository,
@@ -23,7 +23,7 @@ pub struct BlobsReader<'a> {
 }
 
 impl<'a> Blobs<'a> {
-    /// Those of the repository alone; larger ones than `max_bytes` are not unpacked.
+    /// Returns the repository's blobs. Blobs larger than `max_bytes` are not unpacked.
     pub fn of_git(repository: &'a Repository, max_bytes: u64) -> Self {
         Self {
             repository,
@@ -32,7 +32,7 @@ impl<'a> Blobs<'a> {
         }
     }
 
-    /// Those of `unsaved` too.
+    /// Adds the blobs in `unsaved`.
     pub fn with_unsaved(self, unsaved: &'a HashMap<BlobId, Vec<u8>>) -> Self {
         Self {
             unsaved: Some(unsaved),
@@ -63,7 +63,7 @@ impl BlobReader for BlobsReader<'_> {
             Ok(BlobContent::TooLarge { .. }) => SourceBlob::Skipped(SkipReason::TooLarge),
             Ok(BlobContent::Missing | BlobContent::Damaged) => SourceBlob::Absent,
             Err(error) => {
-                tracing::warn!(blob = %key.blob, %error, "blob cannot be read");
+                tracing::warn!(blob = %key.blob, %error, "cannot read blob");
                 SourceBlob::Absent
             }
         }

@@ -1,21 +1,21 @@
-//! What was made for files that are not committed, kept for the next process.
+//! Stores the index of uncommitted files for the next process.
 //!
-//! It is a segment whose numbers follow those of the store, in one file beside the store's: its blobs have the ids that git would give
-//! them, no state names it, and nothing but views of what is not committed opens it. The file's name says what it follows, so that
-//! another state of the store has another file. Who finds none that fits makes what is in it again.
+//! The stored file is a segment whose numbers follow those of the store. Its blobs have the ids that git would give
+//! them. No state lists it, and only views of uncommitted files open it. Its name identifies the state that it follows,
+//! so another state has another file. A process that finds no matching file indexes the uncommitted files again.
 
 use crate::index::{MergeError, Segment, SegmentError, Segments, merge_segments};
 use crate::sidecar::{SectionError, SectionFile, SectionWriter, Sidecar, Store, StoredFile};
 
-/// What the names of such files end in.
+/// Extension of these files.
 pub const EDITS_ENDING: &str = "edits";
-/// 1: the first.
+/// Format version. 1: initial.
 const FORMAT: u32 = 1;
-/// A larger file is not written; then the next process begins anew.
+/// A larger file is not written; the next process then starts over.
 const MAX_BYTES: usize = 64 << 20;
 const PARTS: [&str; 3] = ["artifacts", "lexical", "vectors"];
 
-/// Keeps what is made beyond the segments of a store.
+/// Stores the segments beyond those of a store.
 #[derive(Debug)]
 pub struct KeptEdits {
     sidecar: Sidecar,
@@ -23,7 +23,7 @@ pub struct KeptEdits {
     n_stored: usize,
 }
 
-/// Why nothing was kept, or what is kept was not used.
+/// An error from writing or reading the file.
 #[derive(Debug, thiserror::Error)]
 enum KeptError {
     #[error(transparent)]
@@ -41,7 +41,8 @@ enum KeptError {
 }
 
 impl KeptEdits {
-    /// Beyond `stored`, which are all segments of a state of `sidecar`; made with `recipe` and with vectors of `profile`.
+    /// Creates the store for segments that follow `stored`, which are all segments of a state of `sidecar`. They are
+    /// built with `recipe` and have vectors of `profile`.
     pub fn beyond(stored: &Segments, sidecar: Sidecar, recipe: u64, profile: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&stored.epoch());
@@ -57,13 +58,13 @@ impl KeptEdits {
         }
     }
 
-    /// `stored` with what is kept. Damage is told to the log and costs time, no more.
+    /// Returns `stored` with the stored edits. Damage is logged and only costs time.
     pub fn open(&self, stored: &Segments) -> Segments {
         match self.segment(stored) {
             Ok(Some(segment)) => stored.with(segment),
             Ok(None) => stored.clone(),
             Err(error) => {
-                tracing::warn!(name = self.name, %error, "what was kept of changed files is passed over");
+                tracing::warn!(name = self.name, %error, "ignoring the stored index of changed files");
                 stored.clone()
             }
         }
@@ -79,11 +80,11 @@ impl KeptEdits {
         Ok(Some(Segment::from_files(first, [artifacts?, lexical?, vectors?])?))
     }
 
-    /// Keeps what `all` has beyond the stored segments. Where that cannot be written nothing is kept.
+    /// Stores what `all` has beyond the stored segments. Stores nothing if the file cannot be written.
     pub fn keep(&self, all: &Segments) {
         match self.write(all) {
-            Ok(n_bytes) => tracing::debug!(name = self.name, n_bytes, "kept what was made for changed files"),
-            Err(error) => tracing::debug!(name = self.name, %error, "nothing is kept of changed files"),
+            Ok(n_bytes) => tracing::debug!(name = self.name, n_bytes, "stored the index of changed files"),
+            Err(error) => tracing::debug!(name = self.name, %error, "cannot store the index of changed files"),
         }
     }
 
@@ -101,7 +102,7 @@ impl KeptEdits {
             name: self.name.clone(),
             source,
         };
-        // Who waits for a writer would wait for the sake of the next question.
+        // Does not wait for the lock: that would delay this query only to speed up the next.
         let lock = self.sidecar.lock(std::time::Duration::ZERO);
         let lock = lock.map_err(|error| failed(std::io::Error::other(error)))?;
         if bytes.len() > MAX_BYTES {
@@ -116,7 +117,7 @@ impl KeptEdits {
         Ok(bytes.len())
     }
 
-    /// Checks every byte of such a file.
+    /// Verifies every byte of such a file.
     pub fn check(sidecar: &Sidecar, name: &str) -> Result<(), SectionError> {
         SectionFile::open(sidecar, Store::Artifacts, name, FORMAT)?.verify()
     }

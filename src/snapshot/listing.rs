@@ -1,4 +1,4 @@
-//! From the files of a tree or a work tree to manifest entries: what is left out by its path, what is known, what is missing.
+//! Turns the files of a tree or worktree into manifest entries: indexed, skipped by path, or missing.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,23 +12,23 @@ use crate::model::{BlobId, Lang, Oid, RepoPath, TreeId};
 
 use super::manifest::{FileEntry, FileStatus, Manifest, ManifestWriter};
 
-/// A file whose blob may not be known yet.
+/// A file whose blob may not be indexed yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedFile {
-    /// From the root of the tree.
+    /// Path from the root of the tree.
     pub path: RepoPath,
-    /// What it is to git.
+    /// The file's mode in git.
     pub mode: FileMode,
-    /// Of its blob, or of the commit if it is a submodule.
+    /// Id of the blob, or of the commit of a submodule.
     pub oid: Oid,
-    /// The language that its path says.
+    /// The language derived from the path.
     pub lang: Lang,
-    /// Why it is left out, where its path or mode decides that.
+    /// The reason to skip the file, if its path or mode decides that.
     pub left_out: Option<SkipReason>,
 }
 
 impl ListedFile {
-    /// Applies the rules that look at paths and modes.
+    /// Applies the rules for paths and modes.
     pub fn new(path: RepoPath, mode: FileMode, oid: Oid, attributes: &mut AttributeMatcher) -> Self {
         Self {
             lang: extract::lang_of_path(&path),
@@ -39,7 +39,7 @@ impl ListedFile {
         }
     }
 
-    /// What its artifact is filed under.
+    /// The key of the file's artifact.
     pub fn key(&self) -> ArtifactKey {
         ArtifactKey {
             blob: BlobId(self.oid),
@@ -47,7 +47,7 @@ impl ListedFile {
         }
     }
 
-    /// Its entry by what `segments` know of its blob; a blob that they do not know is missing.
+    /// Returns the manifest entry of the file. Its status is missing if `segments` does not have the blob.
     pub fn entry(self, segments: &Segments) -> FileEntry {
         let status = match self.left_out {
             Some(reason) => FileStatus::Skipped(reason),
@@ -96,7 +96,7 @@ fn left_out(path: &RepoPath, mode: FileMode, attributes: &mut AttributeMatcher) 
     }
 }
 
-/// The rules that the files of a snapshot hold; found in its list of paths, without walking the tree.
+/// Collects the rules files (such as `.gitattributes`) of a snapshot from its list of paths, without walking the tree.
 pub fn attributes_of(layers: &[Manifest], reader: &mut ObjectReader) -> Result<Attributes, ObjectError> {
     let mut rules: BTreeMap<RepoPath, TreeFile> = BTreeMap::new();
     for layer in layers {
@@ -113,7 +113,7 @@ pub fn attributes_of(layers: &[Manifest], reader: &mut ObjectReader) -> Result<A
     Attributes::for_files(reader, rules.values())
 }
 
-/// The paths of the files that can say something about the one at `path`.
+/// Iterates over the paths of the rules files that can apply to the file at `path`.
 pub fn rules_for(path: &RepoPath) -> impl Iterator<Item = RepoPath> {
     let bytes = path.as_bytes();
     let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
@@ -121,12 +121,12 @@ pub fn rules_for(path: &RepoPath) -> impl Iterator<Item = RepoPath> {
     folders.flat_map(|end| RULES_FILES.map(|name| RepoPath::new([&bytes[..end], name].concat())))
 }
 
-/// [`is_rules_file`] without making a path of every name.
+/// Does [`is_rules_file`] without building a path.
 pub fn is_rules_path(path: &[u8]) -> bool {
     RULES_FILES.iter().any(|name| path.ends_with(name)) && is_rules_file(&RepoPath::new(path))
 }
 
-/// The artifacts that `files` need and `segments` do not have, each once, in the order of the files.
+/// Returns the artifacts that `files` need and `segments` lacks, each once, in the order of the files.
 pub fn missing_artifacts(files: &[ListedFile], segments: &Segments) -> Vec<ArtifactKey> {
     let mut seen = HashSet::new();
     files
@@ -137,12 +137,13 @@ pub fn missing_artifacts(files: &[ListedFile], segments: &Segments) -> Vec<Artif
         .collect()
 }
 
-/// How many missing blobs are looked for; in a partial clone most may be missing, and every query looks.
+/// Limit on the missing blobs to look up. In a partial clone most may be missing, and every query checks.
 const MAX_LOOKUPS: usize = 1_000;
 
-/// Whether the repository has got a blob that was missing when the manifest was made, so that it is to be made anew.
+/// Returns whether the repository now has a blob that was missing when the manifest was made, so that the manifest
+/// should be rebuilt.
 ///
-/// Of very many missing blobs an even sample is looked at.
+/// Checks an even sample if very many blobs are missing.
 pub fn can_be_completed(layers: &[Manifest], repository: &Repository, max_blob_bytes: u64) -> bool {
     let missing = missing_blobs(layers);
     if missing.is_empty() {
@@ -153,7 +154,7 @@ pub fn can_be_completed(layers: &[Manifest], repository: &Repository, max_blob_b
     sample.any(|(_, blob)| reader.has_blob(*blob, max_blob_bytes))
 }
 
-/// The files of a snapshot whose blobs could not be had when it was made.
+/// Lists the files of a snapshot whose blobs were missing when it was made.
 pub fn missing_blobs(layers: &[Manifest]) -> Vec<(RepoPath, BlobId)> {
     let mut blobs = Vec::new();
     for (number, layer) in layers.iter().enumerate() {
@@ -172,14 +173,14 @@ pub fn missing_blobs(layers: &[Manifest]) -> Vec<(RepoPath, BlobId)> {
     blobs
 }
 
-/// What differs from a whole manifest: files by path, `None` where one was taken away.
+/// A difference from a whole manifest: files by path, `None` for a removed file.
 #[derive(Clone, Debug, Default)]
 pub struct Difference {
     by_path: BTreeMap<RepoPath, Option<FileEntry>>,
 }
 
 impl Difference {
-    /// The difference that a stored manifest holds.
+    /// Reads the difference in a stored manifest.
     pub fn of(manifest: &Manifest) -> Self {
         let files = (0..manifest.n_files()).map(|index| manifest.entry(index));
         let files = files.map(|entry| (entry.path.clone(), Some(entry)));
@@ -189,7 +190,7 @@ impl Difference {
         }
     }
 
-    /// What the files of `base` with `to` laid over them differ in from those with `from` laid over them.
+    /// Returns the difference from `base` with `from` applied to `base` with `to` applied.
     pub fn between(base: &Manifest, from: &Manifest, to: &Manifest) -> Self {
         let (from, to) = (Self::of(from).by_path, Self::of(to).by_path);
         let laid = |over: &BTreeMap<RepoPath, Option<FileEntry>>, path: &RepoPath| match over.get(path) {
@@ -206,7 +207,7 @@ impl Difference {
         Self { by_path }
     }
 
-    /// Gives each blob the number that `number` says for its old one; whether all have one.
+    /// Maps each blob number with `number`. Returns whether all have a new number.
     pub fn renumber(&mut self, number: impl Fn(u32) -> Option<u32>) -> bool {
         self.by_path.values_mut().flatten().all(|entry| match entry.status {
             FileStatus::Indexed { blob } => number(blob).is_some_and(|blob| {
@@ -217,17 +218,17 @@ impl Difference {
         })
     }
 
-    /// A file is there, or is another.
+    /// Adds or replaces a file.
     pub fn put(&mut self, entry: FileEntry) {
         self.by_path.insert(entry.path.clone(), Some(entry));
     }
 
-    /// A file is gone.
+    /// Removes a file.
     pub fn remove(&mut self, path: RepoPath) {
         self.by_path.insert(path, None);
     }
 
-    /// All the files of `whole` with this difference laid over them.
+    /// Returns all files of `whole` with this difference applied.
     pub fn over(mut self, whole: &Manifest) -> Self {
         for entry in (0..whole.n_files()).map(|index| whole.entry(index)) {
             self.by_path.entry(entry.path.clone()).or_insert(Some(entry));
@@ -236,17 +237,17 @@ impl Difference {
         self
     }
 
-    /// How many paths differ.
+    /// Number of changed paths.
     pub fn len(&self) -> usize {
         self.by_path.len()
     }
 
-    /// Whether nothing differs.
+    /// Returns whether nothing differs.
     pub fn is_empty(&self) -> bool {
         self.by_path.is_empty()
     }
 
-    /// The bytes of a manifest that holds this difference to `base`; that of `tree`, if it is one's.
+    /// Returns the bytes of a manifest of `tree`, if given, that holds this difference from `base`.
     pub fn to_manifest(&self, epoch: [u8; 16], recipe: u64, base: Option<TreeId>, tree: Option<TreeId>) -> Vec<u8> {
         let mut writer = ManifestWriter::new(epoch, recipe, base).for_tree(tree);
         self.by_path.values().flatten().for_each(|entry| writer.push(entry));

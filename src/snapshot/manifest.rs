@@ -1,16 +1,16 @@
-//! The files of one tree, in the order of their paths.
+//! The files of one tree, in path order.
 //!
 //! Sections of the file (format 1, little endian):
 //! - `meta`: 16 bytes epoch | u64 recipe | u32 n_files | u32 n_removed | base tree: u8 length (0: whole), 32 bytes.
-//! - `entries`: n_files × 40 bytes: id (32, zero padded) | u8 length of the id | u8 mode | u8 status (0 indexed, else the skip
-//!   reason) | 1 byte of padding | u16 language of the artifact's key | 2 bytes of padding.
-//! - `blobs`: n_files × u32, the number of each file's blob in the epoch; `u32::MAX` where there is none.
-//! - `tree`: the id of the tree that it is the manifest of, so that a file under another's name is noticed; absent from what is
+//! - `entries`: n_files × 40 bytes: id (32, zero padded) | u8 length of the id | u8 mode | u8 status (0 indexed, else
+//!   the skip reason) | 1 byte of padding | u16 language of the artifact's key | 2 bytes of padding.
+//! - `blobs`: n_files × u32, the number of each file's blob in the epoch; `u32::MAX` for none.
+//! - `tree`: the id of the manifest's tree, which reveals a file under the wrong name. Absent from manifests that exist
 //!   only in memory.
-//! - `paths`, `path_ends`: paths end to end and where each ends (u32); first those of the files, then those that a difference
-//!   takes away from its base. Both in ascending order.
+//! - `paths`, `path_ends`: paths end to end and the end of each (u32): first those of the files, then those that a
+//!   difference removes from its base. Both in ascending order.
 //!
-//! Everything but `blobs` and the epoch follows from the tree and the recipe alone.
+//! Everything except `blobs` and the epoch follows from the tree and the recipe alone.
 
 use std::path::Path;
 
@@ -20,43 +20,43 @@ use crate::index::Segments;
 use crate::model::{BlobId, Lang, Oid, RepoPath, TreeId};
 use crate::sidecar::{Bytes, SectionError, SectionFile, SectionWriter, Sidecar, Store};
 
-/// 1: the first.
+/// Format version. 1: initial.
 const FORMAT: u32 = 1;
 const META_BYTES: usize = 65;
 const ENTRY_BYTES: usize = 40;
 const NO_BLOB: u32 = u32::MAX;
-/// The number of a blob that is text to be searched and was not extracted: no segment has it.
+/// The number of a blob that is searchable text but was not extracted. No segment has it.
 pub(super) const UNNUMBERED: u32 = u32::MAX - 1;
 
 /// One file of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileEntry {
-    /// From the root of the tree.
+    /// Path from the root of the tree.
     pub path: RepoPath,
-    /// What it is to git.
+    /// The file's mode in git.
     pub mode: FileMode,
-    /// Of its blob, or of the commit if it is a submodule.
+    /// Id of the blob, or of the commit of a submodule.
     pub oid: Oid,
     /// The language of its artifact's key.
     pub lang: Lang,
-    /// Whether it is searched.
+    /// Index status of the file.
     pub status: FileStatus,
 }
 
-/// Whether a file is searched by content.
+/// The index status of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileStatus {
-    /// Its blob has this number.
+    /// The file is searched by content.
     Indexed {
-        /// In the epoch.
+        /// The number of the file's blob in the epoch.
         blob: u32,
     },
-    /// It is left out.
+    /// The file is not searched by content.
     Skipped(SkipReason),
 }
 
 impl FileEntry {
-    /// What its artifact is filed under.
+    /// The key of the file's artifact.
     pub fn key(&self) -> ArtifactKey {
         ArtifactKey {
             blob: BlobId(self.oid),
@@ -65,7 +65,7 @@ impl FileEntry {
     }
 }
 
-/// Collects the files of a tree, in the order of their paths.
+/// Writes a manifest from the files of a tree, in path order.
 #[derive(Debug)]
 pub struct ManifestWriter {
     epoch: [u8; 16],
@@ -81,7 +81,7 @@ pub struct ManifestWriter {
 }
 
 impl ManifestWriter {
-    /// Begins a manifest: whole, or what differs from that of `base`.
+    /// Starts a manifest: whole, or as a difference from that of `base`.
     pub fn new(epoch: [u8; 16], recipe: u64, base: Option<TreeId>) -> Self {
         Self {
             epoch,
@@ -97,12 +97,12 @@ impl ManifestWriter {
         }
     }
 
-    /// Says which tree this is the manifest of.
+    /// Sets the tree of the manifest.
     pub fn for_tree(self, tree: Option<TreeId>) -> Self {
         Self { tree, ..self }
     }
 
-    /// Adds a file; paths ascend.
+    /// Adds a file. Paths must ascend.
     pub fn push(&mut self, entry: &FileEntry) {
         debug_assert_eq!(self.n_removed, 0, "files come before removed paths");
         let (status, blob) = match entry.status {
@@ -122,13 +122,13 @@ impl ManifestWriter {
         self.n_files += 1;
     }
 
-    /// Takes a path away from the base; paths ascend, after all files.
+    /// Records a path removed from the base. Paths must ascend and come after all files.
     pub fn remove(&mut self, path: &RepoPath) {
         self.push_path(path);
         self.n_removed += 1;
     }
 
-    /// The bytes of the file.
+    /// Returns the finished file.
     pub fn finish(self) -> Vec<u8> {
         let mut meta = self.epoch.to_vec();
         meta.extend_from_slice(&self.recipe.to_le_bytes());
@@ -157,7 +157,7 @@ impl ManifestWriter {
     }
 }
 
-/// An opened manifest: whole, or a difference.
+/// An open manifest: whole, or a difference.
 #[derive(Clone, Debug)]
 pub struct Manifest {
     file: SectionFile,
@@ -178,7 +178,7 @@ impl Manifest {
         Self::from_sections(SectionFile::open(sidecar, Store::Snapshots, name, FORMAT)?)
     }
 
-    /// Opens a manifest in memory; `name` is for messages.
+    /// Opens a manifest in memory. `name` is used in messages.
     pub fn from_bytes(name: &Path, bytes: Vec<u8>) -> Result<Self, SectionError> {
         Self::from_sections(SectionFile::from_bytes(name, Bytes::from_vec(bytes), FORMAT)?)
     }
@@ -218,27 +218,27 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The tree that it is the manifest of, if it says so.
+    /// The manifest's tree, if the file records it.
     fn tree(&self) -> Option<TreeId> {
         let raw = self.file.section("tree").ok()?;
         Oid::from_bytes(&raw).ok().map(TreeId)
     }
 
-    /// Whether it is that of `tree`. One that does not say so is not.
+    /// Checks that this is the manifest of `tree`. A manifest without a recorded tree fails the check.
     pub fn check_tree(&self, tree: TreeId) -> Result<(), SectionError> {
         if &*self.file.section("tree")? == tree.0.as_bytes() {
             Ok(())
         } else {
-            Err(self.file.damaged("it is the manifest of another tree"))
+            Err(self.file.damaged("manifest of another tree"))
         }
     }
 
-    /// Checks every byte, whatever it refers to.
+    /// Verifies every byte, but not whether the blobs exist.
     pub fn verify_file(&self) -> Result<(), SectionError> {
         self.file.verify()
     }
 
-    /// Checks every byte and number: sections, the order of paths, and that every blob it names is among `segments` under the
+    /// Verifies every byte and number: sections, order of paths, and that every listed blob is in `segments` under the
     /// same id and language.
     pub fn verify(&self, segments: &Segments) -> Result<(), SectionError> {
         self.file.verify()?;
@@ -281,60 +281,60 @@ impl Manifest {
             }
     }
 
-    /// The epoch that its blob numbers belong to.
+    /// The epoch of the blob numbers.
     pub fn epoch(&self) -> [u8; 16] {
         self.epoch
     }
 
-    /// The recipe that decided what is left out.
+    /// The recipe of the index, which decides which files are skipped.
     pub fn recipe(&self) -> u64 {
         self.recipe
     }
 
-    /// The tree that this is the difference to; `None` for a whole manifest.
+    /// The tree whose manifest this is a difference from; `None` for a whole manifest.
     pub fn base(&self) -> Option<TreeId> {
         self.base
     }
 
-    /// The size of the file.
+    /// Size of the file in bytes.
     pub fn n_bytes(&self) -> u64 {
         self.file.n_bytes()
     }
 
-    /// How many files it lists.
+    /// Number of files.
     pub fn n_files(&self) -> u32 {
         self.n_files
     }
 
-    /// How many paths it takes away from its base.
+    /// Number of paths removed from the base.
     pub fn n_removed(&self) -> u32 {
         self.n_removed
     }
 
-    /// The path of a file, by its place in the list.
+    /// The path of a file, by index.
     pub fn path(&self, index: u32) -> &[u8] {
         debug_assert!(index < self.n_files);
         self.path_at(index)
     }
 
-    /// A path that it takes away, by its place among them.
+    /// A removed path, by index.
     pub fn removed(&self, index: u32) -> &[u8] {
         debug_assert!(index < self.n_removed);
         self.path_at(self.n_files + index)
     }
 
-    /// Where a path stands in the list of files.
+    /// Returns the index of the file at a path.
     pub fn find(&self, path: &[u8]) -> Option<u32> {
         find_path(self.n_files, |index| self.path(index), path)
     }
 
-    /// Whether it has a path, or takes it away.
+    /// Returns whether the manifest lists a path as a file or as removed.
     pub fn names(&self, path: &[u8]) -> bool {
         self.find(path).is_some() || find_path(self.n_removed, |index| self.removed(index), path).is_some()
     }
 
-    /// The same manifest in another epoch, where each blob has the number that `number` gives for its old one. `None` if a blob
-    /// has no number there.
+    /// Returns the same manifest in another epoch, with blob numbers mapped by `number`. `None` if a blob has no number
+    /// there.
     pub fn renumbered(&self, epoch: [u8; 16], number: impl Fn(u32) -> Option<u32>) -> Option<Vec<u8>> {
         let mut blobs = Vec::with_capacity(self.blobs.len());
         for index in 0..self.n_files {
@@ -359,13 +359,13 @@ impl Manifest {
         Some(writer.finish())
     }
 
-    /// The number of a file's blob; `None` if it is left out.
+    /// The number of a file's blob; `None` if the file is skipped.
     pub fn blob(&self, index: u32) -> Option<u32> {
         let blob = u32_at(&self.blobs, index as usize * 4);
         (blob != NO_BLOB).then_some(blob)
     }
 
-    /// A file, by its place in the list.
+    /// A file, by index.
     pub fn entry(&self, index: u32) -> FileEntry {
         let raw = &self.entries[index as usize * ENTRY_BYTES..][..ENTRY_BYTES];
         let length = usize::from(raw[32]).min(32);

@@ -1,7 +1,7 @@
-//! What one commit, the index or the work tree contains: a list of files, each a blob that is known or left out with a reason.
+//! The files of a commit, the git index or the worktree: each is an indexed blob or skipped for a recorded reason.
 //!
-//! A [`Manifest`] is stored per tree, whole or as the difference to another; a [`View`] is a manifest, perhaps with the
-//! work tree's changes laid over it, opened together with the segments that it points into. A view never changes.
+//! A [`Manifest`] is stored per tree, whole or as a difference from another. A [`View`] combines a manifest, optionally
+//! the worktree's changes on top of it, and the segments they refer to. A view is immutable.
 
 mod blobs;
 mod kept;

@@ -1,4 +1,4 @@
-//! Changes that no commit has, laid over a snapshot: the same extraction, in memory.
+//! Applies uncommitted changes to a snapshot. They are extracted as usual, but kept in memory.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,32 +16,33 @@ use super::blobs::Blobs;
 use super::listing::{Difference, ListedFile, missing_artifacts};
 use super::manifest::{FileStatus, Manifest, UNNUMBERED};
 
-/// How one path differs from the snapshot below.
+/// A changed path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It holds this file.
+    /// The path holds this file.
     Present(ListedFile),
-    /// It holds nothing.
+    /// The path holds no file.
     Gone(RepoPath),
 }
 
-/// Why changes could not be laid over a snapshot.
+/// An error from applying changes to a snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum OverlayError {
-    /// Building their segment.
+    /// Building a segment failed.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// Opening it.
+    /// Opening the segment failed.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// Opening their manifest.
+    /// Opening the manifest failed.
     #[error(transparent)]
     Manifest(#[from] SectionError),
 }
 
-/// Extracts what `changes` need and `segments` do not know; returns the segments with one more, and the manifest to lay on top.
+/// Extracts the blobs of `changes` that `segments` lacks. Returns the segments with those built, and a manifest to
+/// apply on top of the snapshot's.
 ///
-/// `unsaved` has the bytes of the blobs that git does not have. Nothing is written.
+/// `unsaved` has the bytes of blobs that git does not have. Writes nothing.
 pub fn lay_over_changes(
     changes: Vec<Change>,
     unsaved: &HashMap<BlobId, Vec<u8>>,
@@ -76,8 +77,8 @@ pub fn lay_over_changes(
     Ok((with_changes, manifest))
 }
 
-/// The manifest of `changes` by what `segments` know of them already, and `unsaved` holds; nothing is read or extracted. What neither
-/// has counts as missing.
+/// Returns the manifest of `changes` without reading or extracting blobs, from `segments` and `unsaved` only. Blobs in
+/// neither count as missing.
 pub fn list_changes(
     changes: Vec<Change>,
     unsaved: &HashMap<BlobId, Vec<u8>>,

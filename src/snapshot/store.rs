@@ -1,4 +1,4 @@
-//! Manifests by tree, as files of the sidecar.
+//! Stores manifests by tree, as files of the sidecar.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,9 +9,9 @@ use crate::sidecar::{SectionError, Sidecar, Store, WriterLock};
 
 use super::manifest::Manifest;
 
-/// What the names of manifests end in.
+/// Extension of manifest files.
 const ENDING: &str = ".snap";
-/// How many hexadecimal digits of the epoch stand in a name.
+/// Hexadecimal digits of the epoch in a file name.
 const EPOCH_DIGITS: usize = 8;
 
 /// The manifests of one sidecar.
@@ -22,7 +22,7 @@ pub struct SnapshotStore<'a> {
     recipe: u64,
 }
 
-/// Why a manifest could not be read or written.
+/// An error from reading or writing a manifest.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
     /// The file is damaged.
@@ -33,36 +33,37 @@ pub enum ManifestError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The cause.
         #[source]
         source: io::Error,
     },
 }
 
-/// A file that holds a manifest by its name; of this epoch or another.
+/// A file that is a manifest by its name, of any epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredManifest {
     /// The tree.
     pub tree: TreeId,
-    /// Its name in its store.
+    /// The file name in its store.
     pub name: String,
-    /// Its size.
+    /// Size in bytes.
     pub n_bytes: u64,
-    /// When it was written, or went out of use.
+    /// Time of the last write, or of going out of use.
     pub changed: SystemTime,
-    /// Whether its name is one of this epoch; the others nobody reads any more.
+    /// True if the file is of the current epoch. Files of other epochs are no longer read.
     pub is_current: bool,
 }
 
 impl<'a> SnapshotStore<'a> {
-    /// The manifests that belong to an epoch and a recipe; others are as good as none.
+    /// Opens the manifests of an epoch and a recipe. All others are ignored.
     pub fn new(sidecar: &'a Sidecar, epoch: [u8; 16], recipe: u64) -> Self {
         Self { sidecar, epoch, recipe }
     }
 
-    /// The manifest of a tree: a whole one, or a whole one and the difference to lay over it. `None` if it is not stored.
+    /// Loads the manifest of a tree: either a whole one, or a whole one and a difference to apply to it. `None` if it
+    /// is not stored.
     ///
-    /// A damaged one is an error; writing it anew mends it.
+    /// A damaged manifest is an error. Writing it again repairs it.
     pub fn load(&self, tree: TreeId) -> Result<Option<Vec<Manifest>>, ManifestError> {
         let Some(top) = self.open(tree)? else {
             return Ok(None);
@@ -76,7 +77,7 @@ impl<'a> SnapshotStore<'a> {
         }
     }
 
-    /// The name of a tree's file.
+    /// Returns the file name for a tree.
     pub fn file_name(&self, tree: TreeId) -> String {
         format!("{tree}-{}{ENDING}", self.epoch_digits())
     }
@@ -91,14 +92,14 @@ impl<'a> SnapshotStore<'a> {
         })
     }
 
-    /// The trees that have a manifest, the newest first.
+    /// Lists the trees that have a manifest, newest first.
     pub fn trees(&self) -> io::Result<Vec<TreeId>> {
         let mut found: Vec<_> = self.files()?.into_iter().filter(|file| file.is_current).collect();
         found.sort_unstable_by_key(|file| std::cmp::Reverse((file.changed, file.tree)));
         Ok(found.into_iter().map(|file| file.tree).collect())
     }
 
-    /// Every file that this program has given the name of a manifest, in no order.
+    /// Lists every file with the name of a manifest, in no particular order.
     pub fn files(&self) -> io::Result<Vec<StoredManifest>> {
         let mut found = Vec::new();
         for entry in self.sidecar.entries(Some(Store::Snapshots))? {
@@ -117,7 +118,7 @@ impl<'a> SnapshotStore<'a> {
         Ok(found)
     }
 
-    /// The manifest of a tree alone, be it whole or a difference. `None` if it is not stored.
+    /// Loads the manifest of a tree alone, whole or as a difference. `None` if it is not stored.
     pub fn manifest(&self, tree: TreeId) -> Result<Option<Manifest>, ManifestError> {
         self.open(tree)
     }
@@ -140,12 +141,12 @@ impl<'a> SnapshotStore<'a> {
     }
 }
 
-/// The tree that a file of this name is the manifest of.
+/// Returns the tree of a manifest's file name.
 pub fn tree_of_file(name: &str) -> Option<TreeId> {
     parse_name(name).map(|(tree, _)| tree)
 }
 
-/// The tree and the digits of the epoch in a manifest's name; no digits in one of the time when names had none.
+/// Returns the tree and the epoch digits of a manifest's file name. The digits are empty in names of an old format.
 fn parse_name(name: &str) -> Option<(TreeId, &str)> {
     let stem = name.strip_suffix(ENDING)?;
     let (tree, epoch) = stem.split_once('-').unwrap_or((stem, ""));

@@ -1,4 +1,4 @@
-//! An opened snapshot, perhaps with an overlay: files, documents, and where each document stands.
+//! An open snapshot, optionally with uncommitted changes: its files, its documents and the places of each document.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -16,46 +16,46 @@ use crate::sidecar::SectionError;
 
 use super::manifest::{FileEntry, FileStatus, Manifest, ManifestWriter};
 
-/// A file of a view: its place in path order, from 0.
+/// A file of a view: its index in path order, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub u32);
 
-/// What a view is about.
+/// The origin of a view and its limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provenance {
-    /// The root of the repository: its work tree, or the git directory if it is bare.
+    /// The root of the repository: its worktree, or the git directory if it is bare.
     pub repo: PathBuf,
-    /// What was asked for: `WORKTREE`, `INDEX` or a revision as typed.
+    /// The requested revision: `WORKTREE`, `INDEX` or a revision as typed.
     pub reference: String,
-    /// The commit; `None` before the first.
+    /// The commit; `None` before the first commit.
     pub commit: Option<CommitId>,
     /// The commit's tree.
     pub tree: Option<TreeId>,
-    /// How many files differ from that tree.
+    /// Number of files that differ from that tree.
     pub n_dirty_files: u32,
-    /// The embedding profile of the vectors in use, by its id.
+    /// Id of the embedding profile of the vectors in use.
     pub profile: String,
-    /// What makes the answers partial; empty when nothing does.
+    /// Reasons why answers are partial; empty if they are complete.
     pub incomplete: Vec<String>,
 }
 
-/// How much of a view is searched.
+/// The share of a view that is searched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// All files.
+    /// Number of files.
     pub n_files: u32,
-    /// Files searched by content.
+    /// Number of files searched by content.
     pub n_indexed: u32,
-    /// The others by reason.
+    /// Number of skipped files by reason.
     pub skipped: BTreeMap<SkipReason, u32>,
 }
 
-/// Where a document stands in a view.
+/// A place where a document occurs in a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// The file.
     pub file: FileId,
-    /// Which of its blob's chunks.
+    /// Index of the chunk in the file's blob.
     pub chunk: u32,
 }
 
@@ -63,21 +63,21 @@ pub struct Place {
 #[derive(Clone, Debug, Default)]
 pub struct LiveDocs {
     bits: Vec<u64>,
-    /// How many there are.
+    /// Number of documents.
     pub n_docs: u32,
-    /// Words in all of them.
+    /// Number of words in all documents.
     pub n_tokens: u64,
 }
 
 impl LiveDocs {
-    /// Whether the document is in the view.
+    /// Returns whether the document is in the view.
     pub fn contains(&self, doc: u32) -> bool {
         self.bits
             .get(doc as usize / 64)
             .is_some_and(|word| word & (1 << (doc % 64)) != 0)
     }
 
-    /// The same as a bitmap.
+    /// Returns the documents as a bitmap.
     pub fn to_bitmap(&self) -> RoaringBitmap {
         let bytes: Vec<u8> = self.bits.iter().flat_map(|word| word.to_le_bytes()).collect();
         RoaringBitmap::from_lsb0_bytes(0, &bytes)
@@ -90,7 +90,7 @@ impl LiveDocs {
         }
     }
 
-    /// Adds a document; whether it is new here.
+    /// Adds a document. Returns whether it was missing.
     fn insert(&mut self, doc: u32, n_tokens: u32) -> bool {
         let Some(word) = self.bits.get_mut(doc as usize / 64) else {
             return false;
@@ -106,34 +106,35 @@ impl LiveDocs {
     }
 }
 
-/// Which documents a view of many commits' files has.
+/// The documents of a view over the files of many commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Documents {
-    /// All of its files.
+    /// All documents of the files.
     All,
-    /// Those that the view it was made from has not.
+    /// Only documents that the original view does not have.
     Gone,
 }
 
-/// A file of a view, borrowed.
+/// A borrowed file of a view.
 #[derive(Clone, Copy, Debug)]
 pub struct ViewFile<'a> {
-    /// From the root of the tree.
+    /// Path from the root of the tree.
     pub path: &'a [u8],
-    /// The number of its blob; `None` if it is left out.
+    /// The number of the file's blob; `None` if the file is skipped.
     pub blob: Option<u32>,
     manifest: &'a Manifest,
     index: u32,
 }
 
 impl ViewFile<'_> {
-    /// All that the manifest says of it.
+    /// Returns the file's manifest entry.
     pub fn entry(&self) -> FileEntry {
         self.manifest.entry(self.index)
     }
 }
 
-/// A consistent picture of one state of the repository. Holds what it points into open; never changes.
+/// A consistent, immutable snapshot of one state of the repository. Keeps the segments and manifests that it refers to
+/// open.
 #[derive(Clone, Debug)]
 pub struct View {
     provenance: Provenance,
@@ -154,7 +155,7 @@ struct FileRef {
 }
 
 impl View {
-    /// Lays `layers` over one another, the last on top. `unsaved` holds the bytes of blobs that git does not have.
+    /// Applies `layers` to one another, the last one on top. `unsaved` has the bytes of blobs that git does not have.
     pub fn new(
         provenance: Provenance,
         segments: Segments,
@@ -180,8 +181,9 @@ impl View {
         view
     }
 
-    /// Other files over the same segments: those of many commits, so that a path may stand there several times with different
-    /// blobs. `files` ascend by path. With [`Documents::Gone`] they have only the documents that this view has not.
+    /// Creates a view of other files over the same segments, such as those of many commits. A path may occur several
+    /// times with different blobs. `files` must be in path order. With [`Documents::Gone`], the view has only documents
+    /// that this view lacks.
     pub fn with_files(&self, files: &[FileEntry], documents: Documents) -> Result<Self, SectionError> {
         let mut writer = ManifestWriter::new([0; 16], self.layers.first().map_or(0, Manifest::recipe), None);
         files.iter().for_each(|file| writer.push(file));
@@ -203,7 +205,7 @@ impl View {
         Ok(view)
     }
 
-    /// The same without some files, by their paths: no question to it can find, count or compare what they hold.
+    /// Removes files by path. No query can find, count or compare their contents.
     pub fn without(mut self, is_withheld: impl Fn(&[u8]) -> bool) -> Self {
         let Self { files, layers, .. } = &mut self;
         let n_files = files.len();
@@ -215,37 +217,37 @@ impl View {
         self
     }
 
-    /// What it is about.
+    /// The origin of the view.
     pub fn provenance(&self) -> &Provenance {
         &self.provenance
     }
 
-    /// The segments that its numbers refer to.
+    /// The segments that the view's numbers refer to.
     pub fn segments(&self) -> &Segments {
         &self.segments
     }
 
-    /// Its documents.
+    /// The documents of the view.
     pub fn live(&self) -> &LiveDocs {
         &self.live
     }
 
-    /// How many files it has, those left out included.
+    /// Number of files, including skipped ones.
     pub fn n_files(&self) -> u32 {
         self.files.len() as u32
     }
 
-    /// How many files were taken out of it.
+    /// Number of files removed by [`Self::without`].
     pub fn n_withheld(&self) -> u32 {
         self.n_withheld
     }
 
-    /// Its files, in the order of their paths.
+    /// Iterates over the files in path order.
     pub fn files(&self) -> impl ExactSizeIterator<Item = (FileId, ViewFile<'_>)> {
         (0..self.n_files()).map(|number| (FileId(number), self.file(FileId(number))))
     }
 
-    /// A file.
+    /// Returns a file.
     pub fn file(&self, id: FileId) -> ViewFile<'_> {
         let FileRef { layer, index } = self.files[id.0 as usize];
         let manifest = &self.layers[usize::from(layer)];
@@ -257,7 +259,7 @@ impl View {
         }
     }
 
-    /// The file at a path.
+    /// Finds the file at a path.
     pub fn find(&self, path: &[u8]) -> Option<FileId> {
         self.files
             .binary_search_by(|file| self.layers[usize::from(file.layer)].path(file.index).cmp(path))
@@ -265,17 +267,17 @@ impl View {
             .map(|number| FileId(number as u32))
     }
 
-    /// The file at a path that was given as text, with stand-ins for bytes that are not UTF-8.
+    /// Finds the file at a path given as text, with stand-ins for bytes that are not UTF-8.
     pub fn find_text(&self, path: &str) -> Option<FileId> {
         self.find(&without_stand_ins(path))
     }
 
-    /// Where a document stands, in the order of paths. Empty for one that is not in the view.
+    /// Returns the places of a document in path order. Empty for a document outside the view.
     pub fn places(&self, doc: u32) -> &[Place] {
         self.places.of(doc)
     }
 
-    /// The documents of a file's chunks, in their order.
+    /// Iterates over the documents of a file's chunks, in order.
     pub fn docs(&self, id: FileId) -> impl Iterator<Item = u32> + '_ {
         self.file(id)
             .blob
@@ -284,12 +286,12 @@ impl View {
             .flat_map(|(segment, local)| segment.artifacts.docs(local))
     }
 
-    /// How many words a file has.
+    /// Number of words in a file.
     pub fn n_tokens(&self, id: FileId) -> u32 {
         self.n_file_tokens[id.0 as usize]
     }
 
-    /// The language that a file was read in; that of its path if it is left out.
+    /// The language that a file was parsed as; for a skipped file, the language of its path.
     pub fn lang(&self, id: FileId) -> Lang {
         let file = self.file(id);
         file.blob
@@ -298,12 +300,13 @@ impl View {
             .unwrap_or_else(|| file.entry().lang)
     }
 
-    /// All but the references of a file; `None` if it is left out.
+    /// Reads the extraction of a file without its references; `None` if the file is skipped.
     pub fn extraction(&self, id: FileId) -> Option<Result<Extraction, ReadError>> {
         self.segments.extraction(self.file(id).blob?)
     }
 
-    /// The bytes of a file: from git, or as they stood on disk when the view was made. For a symbolic link its target.
+    /// Reads the bytes of a file from git, or as they were on disk when the view was made. Returns the target of a
+    /// symbolic link.
     pub fn read(&self, id: FileId, reader: &mut ObjectReader, max_bytes: u64) -> Result<BlobContent, ObjectError> {
         let blob = BlobId(self.file(id).entry().oid);
         match self.unsaved.get(&blob) {
@@ -315,7 +318,7 @@ impl View {
         }
     }
 
-    /// How much of it is searched.
+    /// Counts the searched and skipped files.
     pub fn coverage(&self) -> Coverage {
         let mut coverage = Coverage {
             n_files: self.n_files(),
@@ -334,8 +337,8 @@ impl View {
         coverage
     }
 
-    /// A digest of what the view contains: paths, modes, ids, what is left out and why. It depends on the files and the
-    /// recipe alone, so that two clones agree on it.
+    /// Returns a digest of the view's contents: paths, modes, ids, and skipped files with their reasons. It depends
+    /// only on the files and the recipe, so two clones agree on it.
     pub fn digest(&self) -> [u8; 32] {
         let mut hasher = Hasher::new();
         hasher.update(b"codescout snapshot 1\0");
@@ -384,7 +387,7 @@ impl View {
     }
 }
 
-/// The files below with those of `top`, the layer with that number, in their stead.
+/// Applies `top`, the layer number `layer`, to the files below it.
 fn lay_over(layers: &[Manifest], below: Vec<FileRef>, top: &Manifest, layer: u8) -> Vec<FileRef> {
     let mut merged = Vec::with_capacity(below.len() + top.n_files() as usize);
     let mut added = (0..top.n_files()).peekable();
@@ -413,7 +416,7 @@ struct Places {
 }
 
 impl Places {
-    /// Sorts `pairs`, which are in the order of files, by counting.
+    /// Sorts `pairs`, which are in file order, by counting.
     fn new(pairs: &[(u32, Place)], n_docs: u32) -> Self {
         let mut starts = vec![0u32; n_docs as usize + 1];
         let in_range = || pairs.iter().filter(|(doc, _)| *doc < n_docs);
