@@ -93,7 +93,7 @@ pub enum BuildError {
     /// Writing the vectors failed.
     #[error(transparent)]
     Vectors(#[from] WriteError),
-    /// There are more blobs or documents than `u32` can number.
+    /// The blobs or documents exceed the range of `u32`.
     #[error("more than {} documents", u32::MAX)]
     TooMany,
     /// An imported record does not match its blob.
@@ -101,7 +101,7 @@ pub enum BuildError {
     Untrue {
         /// The blob.
         blob: BlobId,
-        /// What differs.
+        /// The mismatch.
         what: &'static str,
     },
     /// The system cannot start another thread.

@@ -50,7 +50,7 @@ pub trait SharedVectors: Claims + Send + Sync {
     /// Stores the vector of the probe text.
     fn put_probe(&self, row: &Row, interrupt: &AtomicBool) -> Result<(), SharedError>;
 
-    /// Removes vectors. First changes the store's generation, so that all other clones check again which vectors exist.
+    /// Removes vectors. First invalidates the other clones' records of stored vectors.
     fn remove(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<(), SharedError>;
 }
 

@@ -74,7 +74,7 @@ pub enum BuildError {
     /// The caller set `interrupt`.
     #[error("building a vector graph was interrupted")]
     Interrupted,
-    /// There are fewer than two distinct vectors.
+    /// The segment has fewer than two distinct vectors.
     #[error("a vector graph needs two distinct vectors")]
     TooFew,
     /// The graph needs so many candidates that a scan is faster.

@@ -2,7 +2,7 @@
 //!
 //! A signature is a bit set with about [`BITS_PER_TRIGRAM`] bits for every distinct trigram of the blob; each trigram
 //! sets one bit. A trigram that a blob lacks passes with a probability of 1 − e^(−1/bits). A literal of eight
-//! characters has six trigrams. There are no false negatives, so matching the bytes of the blobs that pass gives a
+//! characters has six trigrams. A signature has no false negatives, so matching the bytes of the blobs that pass gives a
 //! complete answer. Signatures take a sixth of the space of posting lists. Trigrams are computed over bytes with ASCII
 //! letters in lower case and never across a line break.
 

@@ -14,7 +14,6 @@ pub(super) enum Pick<'a> {
 }
 
 impl Pick<'_> {
-    /// How many rows.
     pub(super) fn len(self) -> usize {
         match self {
             Self::Run { len, .. } => len,
