@@ -1,4 +1,4 @@
-//! Vectors of profiles beside the program's own: carried along when segments are merged, copied or begun anew.
+//! Carries vectors of external profiles along when segments are merged, copied or renumbered.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::sidecar::{SegmentEntry, Sidecar, State, VectorEntry};
 use super::parts::Part;
 use super::publish::{PublishError, store_rows};
 
-/// Why vectors could not be carried along.
+/// An error from carrying vectors along.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CarryError {
     #[error(transparent)]
@@ -19,8 +19,8 @@ pub(super) enum CarryError {
     Publish(#[from] PublishError),
 }
 
-/// One file for each profile but `own` that any of `entries`, neighbours, has vectors of: the rows of the documents that stay, and
-/// an empty row for each that has none.
+/// Writes one file for each profile other than `own` for which any of the adjacent `entries` has vectors. The file has
+/// a row for each surviving document, empty if the document has no vector.
 pub(super) fn carry_added(
     sidecar: &Sidecar,
     entries: &[SegmentEntry],
@@ -53,8 +53,8 @@ pub(super) fn carry_added(
     Ok(carried)
 }
 
-/// Keeps the vectors of a state that is given up for when its chunks are numbered anew. Best effort: what cannot be read or written
-/// is made again.
+/// Saves the vectors of a state that is being discarded, for reuse after its chunks are numbered again. Best effort:
+/// vectors that cannot be read or written are computed again.
 pub(super) fn set_vectors_by(sidecar: &Sidecar, state: &State, own: &str) {
     for entry in &state.segments {
         for profile in profiles(std::slice::from_ref(entry), own) {
@@ -63,7 +63,7 @@ pub(super) fn set_vectors_by(sidecar: &Sidecar, state: &State, own: &str) {
                 && lexical.n_docs() == vectors.len()
                 && let Err(error) = set_by(sidecar, &lexical, &vectors)
             {
-                tracing::warn!(profile, "vectors are not kept: {error}");
+                tracing::warn!(profile, "cannot keep vectors: {error}");
             }
         }
     }
@@ -82,7 +82,7 @@ fn set_by(sidecar: &Sidecar, lexical: &LexicalSegment, vectors: &RowFile) -> Res
     Ok(())
 }
 
-/// The profiles but `own`, in order.
+/// Returns the profiles other than `own`, sorted.
 fn profiles<'e>(entries: &'e [SegmentEntry], own: &str) -> BTreeSet<&'e str> {
     let all = entries.iter().flat_map(|entry| &entry.vectors);
     all.map(|vectors| vectors.profile.as_str())
@@ -90,13 +90,13 @@ fn profiles<'e>(entries: &'e [SegmentEntry], own: &str) -> BTreeSet<&'e str> {
         .collect()
 }
 
-/// A segment's vectors of a profile; damaged ones count as not there.
+/// Opens a segment's vectors of a profile. Damaged vectors count as missing.
 pub(super) fn opened(sidecar: &Sidecar, entry: &SegmentEntry, profile: &str) -> Option<RowFile> {
     let found = entry.vectors.iter().find(|vectors| vectors.profile == profile)?;
     match open_rows(sidecar, &found.file.name) {
         Ok(vectors) => Some(vectors).filter(|vectors| vectors.len() == entry.n_docs),
         Err(error) => {
-            tracing::warn!(name = found.file.name, %error, "vectors are passed over");
+            tracing::warn!(name = found.file.name, %error, "ignoring vectors");
             None
         }
     }

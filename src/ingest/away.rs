@@ -1,4 +1,4 @@
-//! Vectors that are kept where clones share them and not here: what is made goes there, and leaves the disk when it is there.
+//! Vectors stored only in the shared store: uploads new vectors and deletes them locally once they are stored there.
 
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -19,8 +19,8 @@ use super::share::{Looks, Shared, Sharing};
 use super::sweep::retire_files;
 
 impl CatchUp<'_> {
-    /// Puts what is here to where it is kept, and drops here what is there. Returns the documents of which that is known, or of which the
-    /// model makes nothing.
+    /// Uploads local vectors to the shared store and deletes those that it has. Returns the documents known to be in
+    /// the store, and those for which the model gives no vector.
     pub(super) fn put_away(
         &self,
         trees: &[TreeId],
@@ -30,7 +30,7 @@ impl CatchUp<'_> {
         interrupt: &AtomicBool,
     ) -> Result<(Shared, RoaringBitmap), CatchUpError> {
         let Some(shared) = self.shared else {
-            let stopped = Some("it is not known where vectors are kept".to_owned());
+            let stopped = Some("no shared vector store is configured".to_owned());
             return Ok((
                 Shared {
                     stopped,
@@ -46,7 +46,7 @@ impl CatchUp<'_> {
             return Ok((outcome, RoaringBitmap::new()));
         };
         there.docs |= &there.empty;
-        // What has not been looked at in this run may not be there any more.
+        // Vectors not checked in this run may have been removed from the store.
         if outcome.stopped.is_none() && !outcome.interrupted {
             self.drop_local(parts, &there, interrupt)?;
         }
@@ -64,7 +64,7 @@ impl CatchUp<'_> {
         }
     }
 
-    /// Drops vectors that are there; others that are in segments become parts.
+    /// Deletes local vectors that the shared store has. Converts the other vectors in segments to parts.
     fn drop_local(&self, parts: &mut Parts, there: &There, interrupt: &AtomicBool) -> Result<(), CatchUpError> {
         let lock = self.sidecar.lock_unless(self.patience, interrupt)?;
         let Some(mut state) = self.sidecar.state()?.filter(|state| state.epoch == there.epoch) else {
@@ -93,7 +93,7 @@ impl CatchUp<'_> {
         removed.map_err(|error| self.io(error))
     }
 
-    /// The rows of a segment that are not there, as a part.
+    /// Returns the rows of a segment that the shared store lacks, as a part.
     fn left_of(&self, segment: &Segment, rows: &RowFile, there: &There) -> Result<Option<Part>, CatchUpError> {
         let mut writer = rows.writer()?;
         let mut keys: Vec<ChunkKey> = Vec::new();
@@ -109,7 +109,7 @@ impl CatchUp<'_> {
     }
 }
 
-/// Gives what is known to be shared the numbers that documents have in `after`, which were those of `before`.
+/// Updates the recorded documents of the shared store from the numbers in `before` to those in `after`.
 pub fn renumber_shared(
     sidecar: &Sidecar,
     profile: ProfileId,

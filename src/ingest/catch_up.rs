@@ -1,9 +1,9 @@
-//! Vectors of a profile beside the program's own, dense or sparse, for the documents of trees that are indexed: made by an embedder
-//! that may be far away, slow or gone.
+//! Computes missing vectors of external profiles, dense or sparse, for the documents of indexed trees. The embedder may
+//! be remote, slow or unavailable.
 //!
-//! Nothing is extracted, numbered or indexed anew: the texts are made again from the blobs, their vectors put to the segments. What
-//! comes is kept at once ([`Part`]) and joined to segments in steps, so that who is killed has lost no answer. No lock that others
-//! wait for is held while a server is asked.
+//! Nothing is extracted, numbered or indexed again: the texts are recomputed from the blobs, and their vectors are
+//! added to the segments. Each response is stored at once as a [`Part`] and joined to segments in steps, so a killed
+//! process loses no response. No lock that other processes wait for is held during a request.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
@@ -39,100 +39,100 @@ use super::turns::Turns;
 use super::uploads::{Held, Uploads};
 use super::wanted::Wanted;
 
-/// Whether others have made what they claimed is looked at so often,
+/// Interval between checks for vectors that other clones have claimed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// and whether to stop so often.
+/// Interval between checks of the interrupt flag.
 const TICK: Duration = Duration::from_millis(20);
-/// So many vectors are joined to segments at once.
+/// Number of new vectors that are joined to segments together.
 const JOIN_DOCS: usize = 16_384;
 
-/// Makes the vectors that are missing.
+/// Computes missing vectors.
 pub struct CatchUp<'a> {
-    /// Where the texts come from.
+    /// The repository with the blobs.
     pub repository: &'a Repository,
-    /// Where the vectors go.
+    /// The sidecar that stores the vectors.
     pub sidecar: &'a Sidecar,
-    /// What makes them.
+    /// The source of the vectors.
     pub maker: Maker<'a>,
-    /// Where they may be already, if they are shared.
+    /// The shared vector store, if one is configured.
     pub shared: Option<&'a dyn SharedVectors>,
-    /// Whether they are kept there alone.
+    /// True if vectors are stored only in the shared store.
     pub is_away: bool,
-    /// The profile that every segment has vectors of.
+    /// The built-in profile. Every segment has its vectors.
     pub own_profile: &'a str,
-    /// How the documents were made.
+    /// The options that the documents were built with.
     pub options: &'a BuildOptions,
-    /// How long to wait for another writer.
+    /// Time limit for waiting for another writer.
     pub patience: Duration,
 }
 
-/// What a run did.
+/// The outcome of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CaughtUp {
-    /// Documents of the trees.
+    /// Number of documents of the trees.
     pub n_docs: usize,
-    /// Those whose vectors were made.
+    /// Documents embedded in this run.
     pub n_embedded: usize,
-    /// Those of them that were put to where they are shared as they were made.
+    /// Embedded documents that were uploaded to the shared store as they were made.
     pub n_uploaded: usize,
-    /// Those whose vectors others had put to where they are shared.
+    /// Documents whose vectors came from the shared store.
     pub n_taken: usize,
-    /// Those that have none now.
+    /// Documents that still lack a vector.
     pub n_left: usize,
-    /// Those of files that hold secrets by their names: their text is given to nobody.
+    /// Documents of files whose names suggest secrets. Their text is sent to no embedder.
     pub n_withheld: usize,
-    /// What became of them where they are kept, if that is not here.
+    /// The outcome of uploading, if vectors are stored only in the shared store.
     pub put_away: Option<Shared>,
-    /// Why it ended before all was made.
+    /// The reason why the run stopped early.
     pub stopped: Option<String>,
-    /// Why vectors that are shared were not asked for, or not all.
+    /// The reason why some vectors were not fetched from the shared store.
     pub not_taken: Option<String>,
-    /// Whether it was asked to end.
+    /// True if the run was interrupted.
     pub interrupted: bool,
-    /// How long it took.
+    /// Duration of the run.
     pub elapsed: Duration,
 }
 
-/// Why vectors could not be kept; those that were are.
+/// An error from storing vectors. Vectors stored before the error are kept.
 #[derive(Debug, thiserror::Error)]
 pub enum CatchUpError {
-    /// The lock cannot be had.
+    /// The lock cannot be acquired.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The state.
+    /// The state cannot be read.
     #[error(transparent)]
     State(#[from] StateError),
-    /// A stored segment.
+    /// A stored segment cannot be read.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// A stored manifest.
+    /// A stored manifest cannot be read.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// Writing.
+    /// Writing failed.
     #[error(transparent)]
     Publish(#[from] PublishError),
-    /// Vectors that do not fit together.
+    /// The vectors do not match one another.
     #[error(transparent)]
     Rows(#[from] WriteError),
-    /// What others have made cannot be taken over.
+    /// Vectors from outside cannot be imported.
     #[error("vectors from outside: {what}")]
     Outside {
-        /// Why.
+        /// The reason.
         what: String,
     },
-    /// The folder, or threads.
+    /// The folder cannot be read or written, or a thread cannot be started.
     #[error("cannot keep vectors in {}", .root.display())]
     Io {
         /// The sidecar.
         root: PathBuf,
-        /// What the system said.
+        /// The cause.
         #[source]
         source: io::Error,
     },
 }
 
 impl CatchUpError {
-    /// What the system said of the sidecar's folder.
+    /// Creates an I/O error for the sidecar's folder.
     pub(super) fn in_sidecar(sidecar: &Sidecar, source: io::Error) -> Self {
         let root = sidecar.root().to_owned();
         Self::Io { root, source }
@@ -144,8 +144,8 @@ impl CatchUpError {
 }
 
 impl CatchUp<'_> {
-    /// Makes the vectors of the documents of `trees` that have none, as far as these are indexed. Embedding that fails is told in
-    /// the outcome; the next run goes on from there.
+    /// Computes the missing vectors of the indexed documents of `trees`. Embedding failures are reported in the
+    /// outcome; the next run continues from there.
     pub fn run(
         &self,
         trees: &[TreeId],
@@ -190,7 +190,7 @@ impl CatchUp<'_> {
             progress.end();
         }
         let probe = (wanted.n_left > 0).then(|| self.probe(&segments, interrupt));
-        // Behind the probe: with it some servers have said how many texts they take.
+        // After the probe, whose response may state the server's batch limits.
         let mut work = Work::new(self, trees);
         match probe {
             None => {}
@@ -236,7 +236,7 @@ impl CatchUp<'_> {
             unshared.clone_from(&shared.stopped);
         } else if parts.len() > 0 {
             match self.join(&mut parts, self.patience, interrupt) {
-                // They are in parts, and the next run joins them.
+                // The vectors are stored in parts, which the next run joins.
                 Err(error) if error.is_another_writer() => outcome.stopped = Some(chain(&error)),
                 joined => joined?,
             }
@@ -246,14 +246,14 @@ impl CatchUp<'_> {
             Some(EmbedError::Interrupted) => outcome.interrupted = true,
             Some(error) => outcome.stopped = Some(chain(&error)),
         }
-        // Where all are made that is told of sharing alone.
+        // If all vectors were made, an upload failure is reported only under sharing.
         outcome.stopped = outcome.stopped.or(unshared.filter(|_| outcome.n_left > 0));
         outcome.interrupted |= interrupt.load(Ordering::Relaxed);
         outcome.elapsed = started.elapsed();
         Ok(outcome)
     }
 
-    /// Takes what is wanted and where vectors are shared.
+    /// Fetches wanted vectors from the shared store.
     fn take(
         &self,
         wanted: &mut Wanted,
@@ -273,14 +273,14 @@ impl CatchUp<'_> {
         take.run(wanted, segments, parts, progress, interrupt)
     }
 
-    /// The way for vectors to where they are shared while others are made, if it is open: else they are put at the end, which tells why
-    /// it is not.
+    /// Opens the shared store for uploads during embedding. If it is unavailable, vectors are uploaded at the end,
+    /// which reports the reason.
     fn uploads(&self, dim: usize, timeout: Duration, interrupt: &AtomicBool) -> Option<Uploads<'_>> {
         let shared = self.shared?;
         match self.sharing(shared).ready(dim, interrupt) {
             Ok(()) => Some(Uploads::new(shared, dim, timeout)),
             Err(error) => {
-                tracing::debug!("vectors are not shared as they are made: {}", chain(&error));
+                tracing::debug!("cannot share vectors while embedding: {}", chain(&error));
                 None
             }
         }
@@ -294,11 +294,12 @@ impl CatchUp<'_> {
         CatchUpError::in_sidecar(self.sidecar, source)
     }
 
-    /// Asks for the vector of a known text and compares it with the one of the first run. Returns what is like all others.
+    /// Embeds the probe text and compares the vector with that of the first run. Returns a file of the same kind as all
+    /// other rows.
     fn probe(&self, segments: &Segments, interrupt: &AtomicBool) -> Result<RowFile, Stopped> {
         let rows = self.maker.rows(&[PROBE_TEXT], interrupt)?;
         let Some(row) = rows.into_iter().next().flatten().filter(|row| !row.is_empty()) else {
-            return Err(self.other("a vector of zeros for a text"));
+            return Err(self.other("a zero vector for the probe text"));
         };
         let profile = self.maker.profile().id();
         let bytes = probe_file(&row, profile).map_err(|what| self.other(&what))?;
@@ -313,14 +314,14 @@ impl CatchUp<'_> {
         Ok(probe)
     }
 
-    /// Keeps what the model says of a known text, for what others have made to be compared with.
+    /// Stores the model's vector for the probe text, so that imported vectors can be compared with it.
     pub(super) fn ask_probe(&self, segments: &Segments, interrupt: &AtomicBool) -> Result<(), CatchUpError> {
         match self.probe(segments, interrupt) {
             Ok(_) => Ok(()),
             Err(Stopped::Broken(error)) => Err(error),
             Err(Stopped::Failed(error)) => Err(CatchUpError::Outside {
                 what: format!(
-                    "whether the model in use here has made them cannot be told until it answers, and then they can be taken in again: {}",
+                    "cannot check that the configured model made them; import them again once it responds: {}",
                     chain(&error)
                 ),
             }),
@@ -329,7 +330,7 @@ impl CatchUp<'_> {
 
     fn other_model(&self, difference: &str) -> Stopped {
         self.other(&format!(
-            "{difference}: another model answers under the name; set {} to keep its vectors apart, or put the former model back",
+            "{difference}: another model answers under the name; set {} to store its vectors separately, or restore the previous model",
             self.maker.revision_setting()
         ))
     }
@@ -341,7 +342,8 @@ impl CatchUp<'_> {
         })
     }
 
-    /// Puts what was made to the segments that have the chunks, and publishes these; then the parts go that hold nothing else.
+    /// Adds vectors from parts to the segments that have their chunks, and publishes the segments. Then removes parts
+    /// that hold nothing else.
     pub(super) fn join(
         &self,
         parts: &mut Parts,
@@ -380,7 +382,8 @@ impl CatchUp<'_> {
     }
 }
 
-/// Compares the vector of the probe with the one that its profile had first, or keeps it as that; else what is different.
+/// Compares the probe's vector with the first one of its profile, or stores it if it is the first. The inner error
+/// describes the difference.
 pub(super) fn same_probe(sidecar: &Sidecar, probe: &RowFile, bytes: &[u8]) -> io::Result<Result<(), String>> {
     let name = probe_name(probe.profile());
     let known = match sidecar.map(Store::Dense, &name) {
@@ -393,7 +396,7 @@ pub(super) fn same_probe(sidecar: &Sidecar, probe: &RowFile, bytes: &[u8]) -> io
     Ok(known.and_then(|known| check_probe(probe, &known)))
 }
 
-/// The same for the vector of the probe that another clone has put where vectors of `dim` components are shared.
+/// Does the same for a probe vector that another clone stored in a shared store with vectors of `dim` components.
 pub(super) fn same_probe_there(
     sidecar: &Sidecar,
     probe: &Row,
@@ -410,11 +413,11 @@ pub(super) fn same_probe_there(
     }
 }
 
-/// What ends a run before its work begins.
+/// An error that stops a run before it starts.
 enum Stopped {
-    /// Embedding.
+    /// Embedding failed.
     Failed(EmbedError),
-    /// Keeping.
+    /// Storing failed.
     Broken(CatchUpError),
 }
 
@@ -424,7 +427,7 @@ impl From<EmbedError> for Stopped {
     }
 }
 
-/// The file of a segment's rows with those that `parts` have and it lacks; `None` if there are none.
+/// Writes a segment's rows with those from `parts` that it lacks. `None` if there are no such rows.
 fn joined(segment: &Segment, parts: &Parts, profile: ProfileId) -> Result<Option<RowWriter>, WriteError> {
     let stored = segment.rows(profile);
     let known = |row: u32| stored.as_ref().filter(|rows| rows.has(row));
@@ -446,30 +449,30 @@ fn joined(segment: &Segment, parts: &Parts, profile: ProfileId) -> Result<Option
     Ok(Some(writer))
 }
 
-/// What a run is about, and how far it is.
+/// The input and progress of a run.
 struct Course<'c> {
     wanted: &'c mut Wanted,
     segments: &'c Segments,
     parts: &'c mut Parts,
-    /// Documents that others were making when their turn came.
+    /// Documents that other clones were embedding when their turn came.
     deferred: RoaringBitmap,
-    /// Those whose vectors others have made since.
+    /// Documents whose vectors other clones have made since.
     n_taken: usize,
 }
 
 /// Texts that are embedded together.
 #[derive(Default)]
 struct Batch<'a> {
-    /// Numbers with keys.
+    /// Document numbers with their keys.
     keyed: Vec<(u32, ChunkKey)>,
     texts: Vec<String>,
     n_bytes: usize,
-    /// What tells others that they are being made, until all that share it are.
+    /// The claim on these documents, released when all batches that share it are done.
     held: Option<Arc<Held<'a>>>,
 }
 
 impl Batch<'_> {
-    /// The second half, which it has no more; `None` if it has one text only.
+    /// Splits off the second half. `None` if the batch has only one text.
     fn take_half(&mut self) -> Option<Self> {
         let at = self.keyed.len().div_ceil(2);
         (at < self.keyed.len()).then(|| Self {
@@ -481,23 +484,23 @@ impl Batch<'_> {
     }
 }
 
-/// The course of a run, shared by its threads.
+/// The state of a run, shared by its threads.
 struct Work<'a> {
     catch_up: &'a CatchUp<'a>,
     trees: &'a [TreeId],
-    /// What was put to where they are kept, if that is not here.
+    /// The outcome of uploads, if vectors are stored only in the shared store.
     put_away: Mutex<Option<Shared>>,
     batching: Batching,
-    /// Of those that ask the embedder.
+    /// Permits for requests to the embedder.
     turns: Turns,
-    /// Where vectors go as they are made, if they are shared.
+    /// Uploads of new vectors, if they are shared.
     uploads: Option<Uploads<'a>>,
     n_embedded: AtomicUsize,
-    /// The documents that are done, those of which the model makes nothing included.
+    /// Finished documents, including those for which the model gives no vector.
     kept: Mutex<Vec<u32>>,
     is_over: AtomicBool,
     failure: Mutex<Option<EmbedError>>,
-    /// What could not be kept.
+    /// An error from storing vectors.
     unkept: Mutex<Option<io::Error>>,
 }
 
@@ -519,14 +522,14 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Ends the work; the first cause is told.
+    /// Ends the work. The first error is reported.
     fn stop(&self, error: EmbedError) {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.get_or_insert(error);
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// Whether nothing more is to be made.
+    /// Returns whether the work has ended.
     fn is_over(&self, interrupt: &AtomicBool) -> bool {
         self.is_over.load(Ordering::Relaxed) || interrupt.load(Ordering::Relaxed)
     }
@@ -535,10 +538,10 @@ impl<'a> Work<'a> {
         self.failure.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes some documents, less what others are making, and takes what is done out of what is wanted.
+    /// Embeds documents, except those that other clones are embedding, and removes finished ones from the wanted list.
     ///
-    /// Has as many batches of texts in the works as the embedder takes at a time. While some threads wait for it, others store what
-    /// they got, another makes texts, and this one joins what is stored to segments: it need not wait for any of these.
+    /// Keeps as many batches in progress as the embedder accepts. Some threads wait for the embedder, others store
+    /// responses, one produces texts, and this thread joins stored parts to segments without waiting for the others.
     fn embed(
         &self,
         docs: NumberSet,
@@ -554,7 +557,7 @@ impl<'a> Work<'a> {
             ..
         } = course;
         if self.uploads.is_some() && !wanted.blobs.is_empty() {
-            // Clones that begin together begin in different places.
+            // Clones that start at the same time start at different blobs.
             let dice = RandomState::new().build_hasher().finish();
             let at = dice as usize % wanted.blobs.len();
             wanted.blobs.rotate_left(at);
@@ -575,8 +578,8 @@ impl<'a> Work<'a> {
                 match worker {
                     Ok(_) => {}
                     Err(error) if n_running == 0 => return Err(self.catch_up.io(error)),
-                    // Fewer will do.
-                    Err(error) => tracing::debug!(%error, "no further thread"),
+                    // Fewer threads suffice.
+                    Err(error) => tracing::debug!(%error, "cannot start another thread"),
                 }
             }
             drop(stored);
@@ -592,8 +595,8 @@ impl<'a> Work<'a> {
         unkept.map_or(Ok(()), |error| Err(self.catch_up.io(error)))
     }
 
-    /// Takes what others have made of the documents that they were making, until some are left that nobody makes: these are returned.
-    /// `None` if none are left, or the work is over.
+    /// Fetches vectors of deferred documents as other clones finish them. Returns documents that no clone is embedding
+    /// any more; `None` if no deferred documents are left or the work has ended.
     fn wait_for_others(
         &self,
         course: &mut Course<'_>,
@@ -615,7 +618,7 @@ impl<'a> Work<'a> {
                 let docs = self.put_away(course.parts, Looks::ForAll, interrupt)?;
                 docs.iter().for_each(|doc| course.wanted.drop_doc(doc));
             } else {
-                // Why nothing more is taken is seen by the next call as well.
+                // The next call reports the same reason for not fetching.
                 let (n_taken, _) = self
                     .catch_up
                     .take(course.wanted, segments, course.parts, &NoProgress, interrupt)?;
@@ -640,7 +643,7 @@ impl<'a> Work<'a> {
         Ok(free)
     }
 
-    /// Joins what has come to segments now and then, until nothing more comes.
+    /// Joins arriving parts to segments from time to time, until no more arrive.
     fn join(&self, stored: Receiver<Part>, parts: &mut Parts, interrupt: &AtomicBool) -> Result<(), CatchUpError> {
         for part in stored {
             parts.add(part);
@@ -653,7 +656,7 @@ impl<'a> Work<'a> {
                 self.catch_up.join(parts, Duration::ZERO, interrupt)
             };
             if let Err(error) = stowed
-                // Whoever writes just now is not waited for: there is time until the end of the run.
+                // Does not wait for another writer: there is time until the end of the run.
                 && !error.is_another_writer()
             {
                 self.is_over.store(true, Ordering::Relaxed);
@@ -663,7 +666,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Puts what has come to where it is kept; who cannot do that does not make more. Returns the documents that are there.
+    /// Uploads stored parts. If that fails, ends the work. Returns the documents in the shared store.
     fn put_away(&self, parts: &mut Parts, looks: Looks, interrupt: &AtomicBool) -> Result<RoaringBitmap, CatchUpError> {
         let put = self.catch_up.put_away(self.trees, parts, looks, &NoProgress, interrupt);
         let (put, docs) = put?;
@@ -675,7 +678,7 @@ impl<'a> Work<'a> {
         Ok(docs)
     }
 
-    /// Makes batches and hands them over.
+    /// Produces batches of texts and sends them to the workers.
     fn feed(
         &self,
         blobs: &[u32],
@@ -691,7 +694,7 @@ impl<'a> Work<'a> {
             let Some((segment, local)) = segments.of_doc(doc) else {
                 return ControlFlow::Continue(());
             };
-            // As large as the server is quick.
+            // The batch size adapts to the speed of the server.
             let batching = catch_up.maker.batching();
             let is_full = batch.texts.len() >= batching.max_texts.max(1)
                 || batch.n_bytes + text.len() > batching.max_bytes && !batch.texts.is_empty();
@@ -705,12 +708,12 @@ impl<'a> Work<'a> {
         };
         document_texts(segments, blobs, docs, &source, catch_up.options, interrupt, take);
         if !batch.texts.is_empty() && !self.is_over.load(Ordering::Relaxed) {
-            // Nobody takes it only after a failure, which is told.
+            // Sending fails only after an error, which is reported.
             let _ = sender.send(batch);
         }
     }
 
-    /// Embeds batches until there are no more, or something has failed. What others have in the works is waited for.
+    /// Embeds batches until there are no more or a failure occurs. Waits for batches in progress on other threads.
     fn work<'w>(
         &'w self,
         batches: &Mutex<Receiver<Batch<'w>>>,
@@ -719,13 +722,13 @@ impl<'a> Work<'a> {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) {
-        // What was too much at once.
+        // Halves of batches that were too large.
         let mut halves: Vec<Batch<'w>> = Vec::new();
         loop {
             let next = match halves.pop() {
                 Some(half) => Ok(half),
                 None => {
-                    // The lock is free again before others are asked.
+                    // The lock is released before the embedder is called.
                     let next = batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     next.map(|batch| self.claimed(batch, interrupt))
                 }
@@ -758,10 +761,10 @@ impl<'a> Work<'a> {
                 }
             };
             match self.keep(&batch, &rows, like) {
-                // Nobody takes it only after a failure, which is told; it is on disk.
+                // Sending fails only after an error, which is reported. The part is on disk.
                 Ok(part) => {
                     if let (Some(uploads), Some(part)) = (&self.uploads, &part) {
-                        // As they are kept here, so that all clones have the same.
+                        // Uploads the vectors as stored here, so that all clones have the same.
                         let rows = part
                             .keys
                             .iter()
@@ -786,7 +789,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The same batch less what others are making.
+    /// Removes the documents that other clones are embedding from a batch.
     fn claimed<'w>(&'w self, mut batch: Batch<'w>, interrupt: &AtomicBool) -> Batch<'w> {
         if self.is_over(interrupt) {
             return batch;

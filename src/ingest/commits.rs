@@ -1,7 +1,8 @@
-//! The record of commits, from one clone to another: what it cost to make is paid once.
+//! Transfers the record of commits between clones, so that the cost of making it is paid once.
 //!
-//! Who made it is trusted, or it is made again: the records of all commits, which git gives quickly, and of a part of them, chosen
-//! by chance, what they did to definitions and which lines they changed. Messages are not sent: they are indexed where they arrive.
+//! Unless its maker is trusted, the record is verified: all commits are read from git again, which is fast, and for a
+//! random sample the traced definitions and changed lines are computed again. Messages are not transferred: each clone
+//! indexes them itself.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,15 +23,15 @@ use super::sides::LINES_ENDING;
 use super::sweep::retire_history;
 use super::trace::SYMBOLS_ENDING;
 
-/// So many commits that are recorded here and not in what others have recorded are recorded again on top of that.
+/// Limit on the local commits, missing from an imported record, that are recorded again on top of it.
 const MAX_KEPT_COMMITS: usize = 1024;
 
-/// What is known of the commits that some reach, to be given to others.
+/// The record of the commits reachable from some tips, for export.
 #[derive(Debug)]
 pub struct GivenCommits {
-    /// The commits from which all others are reached and none of them is, ascending.
+    /// The commits that reach all others and are reached by none of them, ascending.
     pub tips: Vec<CommitId>,
-    /// What decided what the records say.
+    /// The recipe of the records.
     pub recipe: u64,
     symbol_recipe: u64,
     history: History,
@@ -38,91 +39,91 @@ pub struct GivenCommits {
     reached: Reachable,
 }
 
-/// A record of commits as it came from others: for each batch what it says of commits, of definitions and of lines.
+/// An imported record of commits: the records, definitions and lines of each batch.
 #[derive(Clone, Debug)]
 pub struct OfferedCommits {
-    /// What its maker says decided what it says.
+    /// The recipe that the record claims.
     pub recipe: u64,
-    /// How many commits each batch is said to have.
+    /// The claimed number of commits of each batch.
     pub sizes: Vec<u32>,
-    /// In the order of their numbers.
+    /// The files of each batch, in the order of the commit numbers.
     pub batches: Vec<[Bytes; 3]>,
 }
 
-/// A record of commits from others that is true and of use.
+/// An imported record of commits that was verified and adds something.
 #[derive(Debug)]
 pub struct ExaminedCommits {
     history: History,
     files: Vec<[Bytes; 3]>,
-    /// The records of further batches: what is recorded here and not there.
+    /// The records of further batches: local commits that the import lacks.
     kept: Vec<Vec<u8>>,
-    /// What is recorded here until it is taken over.
+    /// The local record that will be replaced.
     before: Vec<HistoryEntry>,
-    /// Of how many commits everything was made again to compare; 0 if its maker is trusted.
+    /// Number of commits that were fully verified; 0 if the maker is trusted.
     pub n_audited: usize,
 }
 
 impl ExaminedCommits {
-    /// How many others have recorded.
+    /// Number of imported commits.
     pub fn n_commits(&self) -> u32 {
         let theirs = self.history.batches().iter().take(self.files.len());
         theirs.map(|batch| batch.n_commits()).sum()
     }
 
-    /// Whether there are others, which nobody has traced.
+    /// Returns whether there are further local commits, which are not traced.
     pub fn has_kept(&self) -> bool {
         !self.kept.is_empty()
     }
 }
 
-/// Why a record of commits is of no use here.
+/// The reason why a record of commits was not imported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PassedOver {
-    /// Another build or other settings.
-    #[error("it was made by other rules than those of this build and these settings")]
+    /// Another build or other settings made it.
+    #[error("it was made by another build or with other settings")]
     OtherRecipe,
-    /// This clone does not have all of its commits.
+    /// This clone lacks some of its commits.
     #[error("not all of its commits are in this clone")]
     Absent,
-    /// This clone does not have what it would be compared with.
-    #[error("this clone is partial, so that it cannot be compared with git")]
+    /// This clone lacks objects needed to verify it.
+    #[error("this clone is partial, so it cannot be compared with git")]
     Partial,
-    /// It ends where the history of this clone goes on, or the other way round.
+    /// It ends where the history of this clone continues, or the other way round.
     #[error("it ends at other commits than the history of this clone")]
     OtherEnds,
-    /// What is here is as good.
-    #[error("as much is recorded here already")]
+    /// The local record is at least as good.
+    #[error("this clone has recorded as much already")]
     Known,
-    /// Something that is recorded here would be gone.
-    #[error("{n_commits} of the commits that are recorded here are not in it")]
+    /// The import would lose local records.
+    #[error("{n_commits} of the commits recorded here are not in it")]
     Fewer {
-        /// How many commits.
+        /// Number of commits.
         n_commits: usize,
     },
-    /// It is not what the repository says, or none that a program writes.
-    #[error("it is not true: {what}")]
+    /// It does not match the repository or has invalid content.
+    #[error("it is wrong: {what}")]
     Untrue {
-        /// What was found.
+        /// The mismatch.
         what: String,
     },
-    /// Another process has recorded commits in the meantime, or is writing.
-    #[error("another process was writing here in the meantime")]
+    /// Another process recorded commits meanwhile, or is writing.
+    #[error("another process changed the record meanwhile")]
     Busy,
 }
 
 impl GivenCommits {
-    /// How many there are.
+    /// Number of commits.
     pub fn n_commits(&self) -> usize {
         self.reached.len()
     }
 
-    /// Whether a commit is among them.
+    /// Returns whether the record has a commit.
     pub fn has(&self, commit: CommitId) -> bool {
         let number = self.history.number(commit);
         number.is_some_and(|number| self.reached.has(number))
     }
 
-    /// Whether a record of everything that `tips` reach has all of them.
+    /// Returns whether a record of everything reachable from `tips` contains all of these commits.
     pub fn is_within(&self, tips: &[CommitId]) -> bool {
         let numbers: Vec<u32> = tips.iter().filter_map(|&tip| self.history.number(tip)).collect();
         let reached = self.history.reachable(&numbers);
@@ -130,28 +131,27 @@ impl GivenCommits {
         self.tips.iter().all(is_reached)
     }
 
-    /// Hands on batch by batch; equal commits give equal bytes, however they were recorded.
+    /// Passes on each batch. Equal commits give equal bytes, regardless of how they were recorded.
     pub fn each<E: From<HistoryError>>(&self, finished: impl FnMut(Selected) -> Result<(), E>) -> Result<(), E> {
         select(&self.history, &self.lines, &self.reached, self.symbol_recipe, finished)
     }
 }
 
 impl Recorder<'_> {
-    /// What is known of everything that `tips` reach, all of which has to be recorded, traced and searchable.
+    /// Prepares the record of everything reachable from `tips` for export. All of it must be recorded, traced and
+    /// searchable.
     pub fn give(&self, sidecar: &Sidecar, tips: &[CommitId], max_bytes: u64) -> Result<GivenCommits, RecordError> {
         let incomplete = |what| RecordError::Incomplete { what };
         if self.repository.is_partial() {
-            // Signatures of lines are empty where a blob is not there, which nothing tells afterwards.
-            return Err(incomplete("objects, being partial"));
+            // Missing blobs give empty line signatures, which cannot be detected later.
+            return Err(incomplete("objects, because it is partial"));
         }
         let state = sidecar.state()?.unwrap_or_default();
-        let history = self
-            .sound(sidecar, &state)?
-            .ok_or(incomplete("commits that are recorded"))?;
+        let history = self.sound(sidecar, &state)?.ok_or(incomplete("recorded commits"))?;
         let open_lines = |entry: &HistoryEntry| LineChanges::open(sidecar, &entry.lines.as_ref()?.name).ok();
         let lines: Option<Vec<LineChanges>> = state.history.iter().map(open_lines).collect();
         let numbers: Option<Vec<u32>> = tips.iter().map(|&tip| history.number(tip)).collect();
-        let numbers = numbers.ok_or(incomplete("commits that are recorded"))?;
+        let numbers = numbers.ok_or(incomplete("recorded commits"))?;
         let parents = numbers.iter().flat_map(|&number| history.parents(number)).flatten();
         let behind = history.reachable(&parents.copied().collect::<Vec<_>>());
         let ends = tips.iter().zip(&numbers).filter(|(_, number)| !behind.has(**number));
@@ -161,19 +161,21 @@ impl Recorder<'_> {
             recipe: record_recipe(max_bytes),
             symbol_recipe: symbol_recipe(max_bytes),
             reached: history.reachable(&numbers),
-            lines: lines.ok_or(incomplete("lines that commits changed"))?,
+            lines: lines.ok_or(incomplete("the lines that commits changed"))?,
             history,
         };
         given.check()?;
         if self.ends_in_the_middle(&given)? {
-            Err(incomplete("parents that were recorded after their children"))
+            Err(incomplete(
+                "a complete record: some parents were recorded after their children",
+            ))
         } else {
             Ok(given)
         }
     }
 
-    /// Whether the record of a commit ends at the limit although a parent of it has come into the record since: others, who record
-    /// parents first, would say something else of it.
+    /// Returns whether the record of a commit stops at the limit although one of its parents was recorded later. Other
+    /// clones record parents first, so their record would differ.
     fn ends_in_the_middle(&self, given: &GivenCommits) -> Result<bool, RecordError> {
         let history = &given.history;
         let mut reader = self.repository.reader();
@@ -193,8 +195,8 @@ impl Recorder<'_> {
         Ok(false)
     }
 
-    /// Looks through what others have recorded: whether it is more than is known here, and about this clone's commits. Without an
-    /// `audit` its maker is trusted.
+    /// Verifies an imported record: it must add to the local record and match this clone's commits. Without an `audit`,
+    /// its maker is trusted.
     pub fn examine(
         &self,
         sidecar: &Sidecar,
@@ -207,7 +209,7 @@ impl Recorder<'_> {
         let state = sidecar.state()?.unwrap_or_default();
         let own = (self.sound(sidecar, &state)?.unwrap_or_default(), state.history);
         match self.examined(own, offered, audit, max_bytes, progress, interrupt) {
-            // Only what was offered is read there, so that it is not this clone's fault.
+            // Only the imported record is read here, so the error is not this clone's fault.
             Err(RecordError::Untrue { what }) => Ok(Err(PassedOver::Untrue { what })),
             Err(error) if is_of_records(&error) => Ok(Err(PassedOver::Untrue { what: chain(&error) })),
             examined => examined,
@@ -232,10 +234,10 @@ impl Recorder<'_> {
         let theirs = offered.batches.iter().map(|files| Batch::from_bytes(files[0].clone()));
         let theirs: Vec<Batch> = theirs.collect::<Result<_, _>>()?;
         if !theirs.iter().map(Batch::n_commits).eq(offered.sizes.iter().copied()) {
-            return Err(untrue("other commits than the header says"));
+            return Err(untrue("commits differ from the header"));
         }
         let recipe = symbol_recipe(max_bytes);
-        // What costs nothing is asked first.
+        // Cheap checks first.
         let ids = distinct(&theirs)?;
         let is_traced = |number| own.is_traced(number, recipe);
         if ids.iter().all(|&id| own.number(id).is_some_and(is_traced)) {
@@ -264,7 +266,7 @@ impl Recorder<'_> {
             }
         }
         if history.n_traced(recipe) != history.n_commits() {
-            return Err(untrue("not all of them are traced"));
+            return Err(untrue("some commits are not traced"));
         }
         if !self.is_current(&history)? {
             return Ok(Err(PassedOver::OtherEnds));
@@ -287,7 +289,7 @@ impl Recorder<'_> {
         }))
     }
 
-    /// Publishes it in place of what was recorded before, if that is still what it was.
+    /// Publishes the record in place of the local one, if that has not changed since.
     pub fn take_over(
         &self,
         sidecar: &Sidecar,
@@ -332,7 +334,7 @@ impl Recorder<'_> {
         Ok(Ok(()))
     }
 
-    /// The recorded commits that others have not recorded.
+    /// Returns the local commits that the imported record lacks.
     fn not_in(&self, theirs: &HashSet<CommitId>, own: &History) -> Result<Vec<CommitId>, RecordError> {
         let ids = (0..own.n_commits()).map(|number| own.id(number));
         let mut ids: Vec<CommitId> = ids.collect::<Result<_, _>>()?;
@@ -340,7 +342,7 @@ impl Recorder<'_> {
         Ok(ids)
     }
 
-    /// Records on top of `history` those of the commits that git still has.
+    /// Records on top of `history` those of `commits` that git still has.
     fn kept(
         &self,
         history: &mut History,
@@ -360,7 +362,7 @@ impl Recorder<'_> {
         Ok(kept)
     }
 
-    /// Whether this clone does not have one of the commits. The oldest is asked for first, which a shallow clone lacks.
+    /// Returns whether this clone lacks one of the commits. Checks the oldest first, which a shallow clone lacks.
     fn lacks_one(&self, batches: &[Batch], interrupt: &AtomicBool) -> Result<bool, RecordError> {
         let mut reader = self.repository.reader();
         for batch in batches {
@@ -377,7 +379,7 @@ impl Recorder<'_> {
         Ok(false)
     }
 
-    /// Records the commits of a batch anew, which has to give what it was.
+    /// Records the commits of a batch again. The result must be identical.
     fn made_again(
         &self,
         history: &History,
@@ -390,14 +392,14 @@ impl Recorder<'_> {
         let commits: Vec<_> = (0..theirs.n_commits()).map(commit).collect::<Result<_, BatchError>>()?;
         let is_ours = |(_, boundary): &(CommitId, Boundary)| matches!(boundary, Boundary::None | Boundary::Limit);
         if !commits.iter().all(is_ours) {
-            return Err(untrue("commits end where none does"));
+            return Err(untrue("unexpected end of history"));
         }
         progress.begin(Stage::Recording, commits.len());
         let writer = self.batch(history, &commits, &|| progress.advance(0), interrupt)?;
         progress.end();
         let made = writer.finish();
         if made != bytes {
-            return Err(untrue("git says something else of its commits"));
+            return Err(untrue("its commits differ from those in git"));
         }
         let batch = Batch::from_bytes(made)?;
         let mut parents = Vec::new();
@@ -405,13 +407,13 @@ impl Recorder<'_> {
             parents.clear();
             batch.parents_of(local, &mut parents)?;
             if batch.boundary(local)? == Boundary::None && parents.iter().any(Option::is_none) {
-                return Err(untrue("parents of its commits are left out"));
+                return Err(untrue("parents of its commits are missing"));
             }
         }
         Ok(batch)
     }
 
-    /// Makes a part of what is said of definitions and lines again, and looks through all of it.
+    /// Recomputes the definitions and lines of a sample of commits and checks the format of the rest.
     fn audit(
         &self,
         history: &History,
@@ -436,7 +438,7 @@ impl Recorder<'_> {
                 .filter(|local| is_audited(batch, *local))
                 .collect();
             n_audited += locals.len();
-            let symbols = history.symbols(at, recipe).ok_or(untrue("definitions"))?;
+            let symbols = history.symbols(at, recipe).ok_or(untrue("definitions differ"))?;
             symbols.check(batch)?;
             let made = trace(
                 self.repository,
@@ -447,7 +449,7 @@ impl Recorder<'_> {
                 interrupt,
             )?;
             if symbols.of_commits(batch, &locals)? != as_stored(batch, recipe, &made)? {
-                return Err(untrue("definitions"));
+                return Err(untrue("definitions differ"));
             }
             let lines = LineChanges::from_bytes(files[2].clone())?;
             lines.verify(batch)?;
@@ -456,7 +458,7 @@ impl Recorder<'_> {
                     return Err(RecordError::Interrupted);
                 }
                 if !lines.is_true_of(batch, local, &mut reader)? {
-                    return Err(untrue("changed lines"));
+                    return Err(untrue("changed lines differ"));
                 }
             }
         }
@@ -468,7 +470,8 @@ impl Recorder<'_> {
     }
 }
 
-/// Compares the bytes of what is true with what would be given to others: nothing is stored then that was not made here.
+/// Compares the bytes of a verified record with those that this clone would export, so that everything stored has been
+/// recomputed here.
 fn is_laid_out_alike(history: &History, offered: &OfferedCommits, recipe: u64) -> Result<(), RecordError> {
     let numbers: Vec<u32> = (0..history.n_commits()).collect();
     let lines = offered
@@ -478,29 +481,29 @@ fn is_laid_out_alike(history: &History, offered: &OfferedCommits, recipe: u64) -
     let lines: Vec<LineChanges> = lines.collect::<Result<_, _>>()?;
     let mut batches = offered.batches.iter();
     select(history, &lines, &history.reachable(&numbers), recipe, |made| {
-        let [records, symbols, lines] = batches.next().ok_or_else(|| untrue("its batches"))?;
+        let [records, symbols, lines] = batches.next().ok_or_else(|| untrue("number of batches differs"))?;
         if made.records == **records && made.symbols == **symbols && made.lines == **lines {
             Ok(())
         } else {
-            Err(untrue("order, or what no reader of it looks at"))
+            Err(untrue("order or unused bytes"))
         }
     })
 }
 
 impl GivenCommits {
-    /// Whether nothing is lacking, so that it is true in other clones too.
+    /// Checks that nothing is missing, so that the record is valid in other clones too.
     fn check(&self) -> Result<(), RecordError> {
         let incomplete = |what| Err(RecordError::Incomplete { what });
         for number in (0..self.history.n_commits()).filter(|number| self.reached.has(*number)) {
             if matches!(self.history.boundary(number)?, Boundary::Shallow | Boundary::Missing) {
-                return incomplete("older commits, which git fetch --unshallow brings");
+                return incomplete("older commits (run git fetch --unshallow)");
             }
             if !self.history.is_traced(number, self.symbol_recipe) {
-                return incomplete("definitions that are traced");
+                return incomplete("traced definitions");
             }
         }
         if self.history.unknown().iter().any(|number| self.reached.has(*number)) {
-            return incomplete("folders or versions of files of older commits");
+            return incomplete("folders or file versions of older commits");
         }
         let symbols = |at| self.history.symbols(at, self.symbol_recipe);
         let n_unread: u32 = (0..self.history.batches().len())
@@ -514,13 +517,13 @@ impl GivenCommits {
     }
 }
 
-/// What was traced as it comes back from a file.
+/// Returns traced paths as they are after writing and reading a file.
 fn as_stored(batch: &Batch, recipe: u64, traced: &TracedPaths) -> Result<TracedPaths, BatchError> {
     let bytes = symbol_batch_bytes(batch, 0, recipe, traced);
     SymbolBatch::from_bytes(bytes)?.all(batch)
 }
 
-/// Whether records are at fault, not the repository, the disk or somebody's patience.
+/// Returns whether the records are at fault, and not the repository, the disk or an interruption.
 fn is_of_records(error: &RecordError) -> bool {
     match error {
         RecordError::Batch(_) => true,
@@ -530,13 +533,13 @@ fn is_of_records(error: &RecordError) -> bool {
     }
 }
 
-/// The commits of all batches, each of which stands once: only then is it bounded what they cost to look at.
+/// Returns the commits of all batches. Fails on duplicates, which would make the cost of checking them unbounded.
 fn distinct(batches: &[Batch]) -> Result<HashSet<CommitId>, RecordError> {
     let mut ids = HashSet::new();
     for batch in batches {
         for local in 0..batch.n_commits() {
             if !ids.insert(batch.id(local)?) {
-                return Err(untrue("commits stand twice"));
+                return Err(untrue("duplicate commits"));
             }
         }
     }

@@ -1,11 +1,14 @@
-//! Keeps segments few: every update adds one, so neighbouring small ones are merged now and then.
+//! Keeps the number of segments small. Every update adds a segment, so adjacent small ones are merged from time to
+//! time.
 //!
-//! Merged segments cover the same numbers (see `merge_segments`), so manifests stay valid and the epoch does not change. The
-//! new files are written first, then the state that names them: killed between the two, the old state stands.
+//! Merged segments cover the same numbers (see `merge_segments`), so manifests stay valid and the epoch does not
+//! change. The new files are written before the state that lists them, so after a crash in between the old state is
+//! still valid.
 //!
-//! Policy: a run at the end of a stretch of small segments is merged when it has at least [`MIN_RUN`] of them and its first is
-//! no larger than the others together. What is rewritten as the first of a run thus at least doubles: a document is
-//! rewritten O(log n) times, and sizes fall geometrically from front to back, so that there are O(log n) segments.
+//! Policy: a run at the end of a stretch of small segments is merged if it has at least [`MIN_RUN`] segments and its
+//! first is no larger than the others together. So the first segment of a run at least doubles with each merge: a
+//! document is rewritten O(log n) times, and sizes fall geometrically from front to back, so there are O(log n)
+//! segments.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -17,17 +20,17 @@ use super::added::{CarryError, carry_added};
 use super::publish::{PublishError, pass, publish_state, store_segment};
 use super::sweep::{Grace, retire, sweep};
 
-/// Fewer segments than this are not worth rewriting.
+/// The minimum number of segments worth merging.
 const MIN_RUN: usize = 8;
-/// No run with more bytes in its files is merged, which bounds the work of one update. About 64 MB of text.
+/// Limit on the total file size of a merged run, about 64 MB of text. Bounds the work of one update.
 pub(super) const MAX_MERGED_BYTES: u64 = 24 << 20;
-/// An hour, but not more than what is in use; a small sidecar may keep more.
+/// One hour, or until the unused files exceed the size of those in use. Small sidecars may keep more.
 pub(super) const GRACE: Grace = Grace {
     period: Duration::from_secs(3600),
     min_bytes: 16 << 20,
 };
 
-/// Why segments were not compacted; what was there before still is.
+/// An error from merging segments. The previous segments are unchanged.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CompactError {
     #[error(transparent)]
@@ -38,10 +41,10 @@ pub(super) enum CompactError {
     Carry(#[from] CarryError),
 }
 
-/// Merges one run of segments if there is one to merge, and clears away files that have been out of use for long.
+/// Merges one run of segments, if there is one, and removes files that have been unused for long.
 ///
-/// `segments` are those of `state`, which is the published one. Returns how many segments became one. A failure is logged only:
-/// nothing but speed and space depends on success.
+/// `segments` are those of `state`, which is the published state. Returns the number of merged segments. A failure is
+/// only logged: it affects only speed and space.
 pub(super) fn tidy(
     sidecar: &Sidecar,
     lock: &WriterLock,
@@ -50,12 +53,12 @@ pub(super) fn tidy(
     profile: &str,
 ) -> usize {
     let n_merged = compact(sidecar, lock, state, segments, profile).unwrap_or_else(|error| {
-        tracing::warn!(%error, "segments were not merged");
+        tracing::warn!(%error, "cannot merge segments");
         0
     });
     match sweep(sidecar, state, GRACE, lock) {
         Ok(n_removed) => tracing::debug!(n_merged, n_removed, "tidied"),
-        Err(error) => tracing::warn!(%error, "old files were not removed"),
+        Err(error) => tracing::warn!(%error, "cannot remove old files"),
     }
     n_merged
 }
@@ -85,7 +88,7 @@ fn compact(
     Ok(n_merged)
 }
 
-/// Writes the files of a merged run; no state names them yet.
+/// Writes the files of a merged run. No state lists them yet.
 fn store_merged(
     sidecar: &Sidecar,
     segments: &Segments,
@@ -98,7 +101,8 @@ fn store_merged(
     Ok(store_segment(sidecar, &merged, profile)?)
 }
 
-/// The run to merge, by the sizes of all segments: at the end of the last stretch without large ones that has one.
+/// Chooses the run to merge by the sizes of all segments: the run at the end of the last stretch between large segments
+/// that has one.
 fn next_run(sizes: &[u64]) -> Option<Range<usize>> {
     let mut end = sizes.len();
     while end > 0 {
@@ -114,12 +118,12 @@ fn next_run(sizes: &[u64]) -> Option<Range<usize>> {
     None
 }
 
-/// Whether a segment stays as it is.
+/// Returns whether a segment is too large to merge.
 fn is_large(size: u64) -> bool {
     size > MAX_MERGED_BYTES / 2
 }
 
-/// Where the longest run begins that may be merged.
+/// Returns the start of the longest mergeable run.
 fn run_at_end(sizes: &[u64]) -> Option<usize> {
     let mut found = None;
     let mut total = 0;

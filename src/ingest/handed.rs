@@ -1,4 +1,4 @@
-//! What a model beside the program's own has made, from one clone to another: the text of a chunk is asked for once by all of them.
+//! Transfers vectors of external models between clones, so that the text of a chunk is embedded once for all of them.
 
 use std::collections::HashSet;
 use std::io;
@@ -16,31 +16,31 @@ use super::catch_up::{CatchUp, CatchUpError, same_probe};
 use super::maker::Maker;
 use super::parts::{Part, Parts, n_rows_of, probe_name};
 
-/// A part is closed at so many rows.
+/// Rows at which a part is closed.
 const MAX_PART: usize = 16_384;
 
-/// What a model has made elsewhere, as it came.
+/// Vectors from another clone, not verified yet.
 #[derive(Clone, Debug)]
 pub struct OfferedRows {
-    /// Of the model, by what its bundle says.
+    /// The profile that the bundle claims.
     pub profile: ProfileId,
-    /// A file of one row: what it said of the fixed text.
+    /// A file with one row: the vector of the probe text.
     pub probe: Bytes,
-    /// How many rows each part is said to have.
+    /// The claimed number of rows of each part.
     pub sizes: Vec<u32>,
     /// Rows with the keys of their chunks.
     pub parts: Vec<Bytes>,
 }
 
-/// Rows of one form that name this profile.
+/// Verified rows of the configured profile, all of one kind.
 pub struct ExaminedRows {
     like: RowFile,
     probe: Bytes,
-    /// They are opened one by one: their keys are in memory then.
+    /// Opened one by one, because opening loads the keys into memory.
     parts: Vec<Bytes>,
 }
 
-/// Whether a profile has rows for all documents of a blob, of which there are some.
+/// Returns whether all documents of a blob have rows of a profile. False for a blob without documents.
 pub fn has_rows(segments: &Segments, key: ArtifactKey, profile: ProfileId) -> bool {
     let found = segments.find_blob(key).and_then(|blob| segments.of_blob(blob));
     let Some((segment, local)) = found else { return false };
@@ -48,12 +48,12 @@ pub fn has_rows(segments: &Segments, key: ArtifactKey, profile: ProfileId) -> bo
     n_docs > 0 && n_rows(segments, &[key], profile) == n_docs
 }
 
-/// How many documents of the blobs under `keys` have a row of a profile.
+/// Counts the documents of the blobs under `keys` that have a row of a profile.
 pub fn n_rows(segments: &Segments, keys: &[ArtifactKey], profile: ProfileId) -> usize {
     docs_with_rows(segments, keys, profile).len()
 }
 
-/// The row that a profile's probe had first; `None` if the profile has never been used here.
+/// Returns the first vector of a profile's probe; `None` if the profile has never been used here.
 pub fn probe_of(sidecar: &Sidecar, profile: ProfileId) -> io::Result<Option<Bytes>> {
     match sidecar.map(Store::Dense, &probe_name(profile)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -61,8 +61,8 @@ pub fn probe_of(sidecar: &Sidecar, profile: ProfileId) -> io::Result<Option<Byte
     }
 }
 
-/// Gathers the rows of a profile that `segments` have for the documents of the blobs under `keys`, each once, in the order in which
-/// these name them, and hands them on part by part, with how many there are.
+/// Gathers the rows of a profile for the documents of the blobs under `keys`, each once, in the order of the keys.
+/// Passes each part with its number of rows to `finished`.
 pub fn gather_rows<E: From<RecordsError>>(
     segments: &Segments,
     keys: &[ArtifactKey],
@@ -96,7 +96,7 @@ pub fn gather_rows<E: From<RecordsError>>(
     }
 }
 
-/// Each document once, in the order in which the keys name them.
+/// Returns each document once, in the order of the keys.
 fn docs_with_rows(segments: &Segments, keys: &[ArtifactKey], profile: ProfileId) -> Vec<u32> {
     let mut seen = HashSet::new();
     let blobs = keys
@@ -111,8 +111,8 @@ fn docs_with_rows(segments: &Segments, keys: &[ArtifactKey], profile: ProfileId)
 }
 
 impl CatchUp<'_> {
-    /// Whether what the same model has made elsewhere has the form of what it makes. Nobody can tell what a model would have said
-    /// but the model.
+    /// Checks that imported vectors have the form of those that the model makes. Their values cannot be checked without
+    /// the model.
     pub fn examine(&self, offered: &OfferedRows) -> Result<ExaminedRows, CatchUpError> {
         let profile = self.maker.profile().id();
         let rows = RowFile::open(Arc::new(offered.probe.clone())).ok();
@@ -124,19 +124,19 @@ impl CatchUp<'_> {
         };
         let like = rows.filter(|rows| rows.profile() == profile && rows.len() == 1);
         let like = like.filter(is_of_maker);
-        let like = like.ok_or_else(|| outside("the probe is none"))?;
+        let like = like.ok_or_else(|| outside("invalid probe"))?;
         if offered.parts.len() != offered.sizes.len() {
-            return Err(outside("not all of them came"));
+            return Err(outside("some parts are missing"));
         }
         for (bytes, &size) in offered.parts.iter().zip(&offered.sizes) {
-            // Before anything is made of what it says itself.
+            // Checked before decoding the part.
             if size as usize > MAX_PART || n_rows_of(bytes).is_some_and(|n| n != size) {
-                return Err(outside("another number of them than is said"));
+                return Err(outside("the number of vectors differs from the header"));
             }
             let part = opened(bytes)?;
             let is_like = part.rows.is_empty() || like.writer()?.copy_row(&part.rows, 0).is_ok();
             if part.rows.profile() != profile || !is_like {
-                return Err(outside("they are of different kinds"));
+                return Err(outside("vectors of different kinds"));
             }
         }
         Ok(ExaminedRows {
@@ -146,8 +146,10 @@ impl CatchUp<'_> {
         })
     }
 
-    /// Takes them over as far as they are about chunks that are known here and have nothing yet. What the model in use here says of the
-    /// fixed text decides whether it has made them: where it was never asked, it is now. Returns how many these are.
+    /// Imports the vectors of local chunks that have none yet. Returns their number.
+    ///
+    /// Compares the imported probe with the configured model's vector for the probe text, which is requested now if it
+    /// is not stored.
     pub fn take_over(&self, examined: &ExaminedRows, interrupt: &AtomicBool) -> Result<usize, CatchUpError> {
         let ExaminedRows { like, probe, parts } = examined;
         let _only = self.sidecar.lock_embedding()?;
@@ -173,7 +175,7 @@ impl CatchUp<'_> {
             self.ask_probe(&segments, interrupt)?;
         }
         let same = same_probe(self.sidecar, like, probe).map_err(|error| self.io(error))?;
-        same.map_err(|difference| outside(&format!("{difference}: another model of this name has made them")))?;
+        same.map_err(|difference| outside(&format!("{difference}: made by another model of the same name")))?;
         let mut here = Parts::load(self.sidecar, profile).map_err(|error| self.io(error))?;
         let mut n_new = 0;
         for part in parts {
@@ -183,7 +185,7 @@ impl CatchUp<'_> {
         Ok(n_new)
     }
 
-    /// Stores the rows of a part of which nothing is here; how many.
+    /// Stores the rows of a part for chunks without a row. Returns their number.
     fn keep_new(&self, part: &Part, segments: &Segments, here: &mut Parts) -> Result<usize, CatchUpError> {
         let profile = self.maker.profile().id();
         let (mut writer, mut keys) = (part.rows.writer()?, Vec::<ChunkKey>::new());

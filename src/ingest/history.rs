@@ -1,4 +1,4 @@
-//! Records commits: those that tips reach and no batch has.
+//! Records commits: those reachable from tips and not yet in a batch.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -18,88 +18,88 @@ use super::sides::merge_sides;
 use super::sweep::retire_history;
 use super::trace::SYMBOLS_ENDING;
 
-/// What the names of history files end in.
+/// Extension of history files.
 pub(super) const HISTORY_ENDING: &str = "hist";
 
-/// A recorder of one repository's commits.
+/// Records the commits of one repository.
 pub struct Recorder<'a> {
-    /// Where the commits come from.
+    /// The repository to read.
     pub repository: &'a Repository,
-    /// Which of them are recorded.
+    /// Limits on the commits to record.
     pub limit: HistoryLimit,
-    /// How many threads read.
+    /// Number of threads that read commits.
     pub n_threads: usize,
-    /// How long to wait for another writer.
+    /// Time limit for waiting for another writer.
     pub patience: Duration,
 }
 
-/// What a run did.
+/// The outcome of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordOutcome {
-    /// Commits that were recorded.
+    /// Number of new commits.
     pub n_new_commits: u32,
-    /// Paths that they changed.
+    /// Number of paths that the new commits changed.
     pub n_new_changes: u64,
-    /// All recorded commits.
+    /// Number of all recorded commits.
     pub n_commits: u32,
-    /// How large all records are.
+    /// Size of all records in bytes.
     pub n_bytes: u64,
-    /// How large is what makes them searchable, if that was asked for.
+    /// Size in bytes of the search index of commits, if one was requested.
     pub n_search_bytes: u64,
-    /// How long it took until they were, if that was asked for.
+    /// Time until commits were searchable, if that was requested.
     pub searchable_after: Duration,
-    /// How many older commits were left out.
+    /// Number of older commits beyond the limits.
     pub n_left_out: usize,
-    /// How long it took.
+    /// Duration of the run.
     pub elapsed: Duration,
 }
 
-/// Why commits were not recorded.
+/// An error from recording commits.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// Another writer did not finish in time, or the lock cannot be had.
+    /// Another writer did not finish in time, or the lock cannot be acquired.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The state.
+    /// The state cannot be read.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The repository.
+    /// The repository cannot be read.
     #[error(transparent)]
     Object(#[from] ObjectError),
-    /// Stored records.
+    /// Stored records cannot be read.
     #[error(transparent)]
     History(#[from] HistoryError),
-    /// New records.
+    /// New records are invalid.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// Writing.
+    /// Writing failed.
     #[error(transparent)]
     Publish(#[from] PublishError),
-    /// What messages say.
-    #[error("messages of commits cannot be indexed")]
+    /// Indexing messages failed.
+    #[error("cannot index commit messages")]
     Messages(#[source] Box<MessagesError>),
-    /// What commits added and removed.
-    #[error("changed lines of commits cannot be indexed")]
+    /// Indexing changed lines failed.
+    #[error("cannot index the changed lines of commits")]
     Lines(#[source] Box<LinesError>),
-    /// No epoch could be named.
-    #[error("cannot draw random bytes")]
+    /// The system gives no random bytes for an epoch.
+    #[error("cannot get random bytes")]
     Random(#[source] std::io::Error),
-    /// The list of shallow commits.
-    #[error("cannot read where this shallow clone ends")]
+    /// The list of shallow commits cannot be read.
+    #[error("cannot read the boundary of this shallow clone")]
     Shallow(#[source] std::io::Error),
-    /// Others may have what this clone has not: it cannot tell them.
-    #[error("this clone lacks {what}, so that it has no record of commits for others")]
+    /// Other clones may have objects that this one lacks, so its record would be wrong for them.
+    #[error("cannot export the record of commits: this clone lacks {what}")]
     Incomplete {
-        /// What.
+        /// The missing objects or records.
         what: &'static str,
     },
-    /// What others have recorded is not what the repository says.
-    #[error("the record of commits is not true: {what}")]
+    /// An imported record does not match the repository.
+    #[error("the record of commits is wrong: {what}")]
     Untrue {
-        /// Of what.
+        /// The mismatch.
         what: String,
     },
-    /// The caller asked to stop; what was recorded is kept.
+    /// The caller asked to stop. Batches recorded so far are kept.
     #[error("interrupted; what was recorded so far is kept")]
     Interrupted,
 }
@@ -124,7 +124,8 @@ impl From<TraceError> for RecordError {
 }
 
 impl Recorder<'_> {
-    /// Records what `tips` reach and publishes it, a batch at a time: who stops it loses the batch at hand.
+    /// Records the commits reachable from `tips` and publishes them batch by batch. An interruption loses only the
+    /// current batch.
     pub fn record(
         &self,
         sidecar: &Sidecar,
@@ -135,7 +136,7 @@ impl Recorder<'_> {
         let started = Instant::now();
         let mut outcome = RecordOutcome::default();
         self.mend(sidecar, interrupt)?;
-        // Another recorder may publish meanwhile; then the rest is looked at anew.
+        // If another recorder publishes meanwhile, the rest is planned again.
         while !self.record_from_here(sidecar, tips, &mut outcome, progress, interrupt)? {}
         self.tidy(sidecar, interrupt)?;
         let state = sidecar.state()?.unwrap_or_default();
@@ -145,7 +146,7 @@ impl Recorder<'_> {
         Ok(outcome)
     }
 
-    /// Like [`Self::record`], into memory, on top of what the sidecar has.
+    /// Like [`Self::record`], but keeps new records in memory, on top of those in the sidecar.
     pub fn record_in_memory(
         &self,
         mut history: History,
@@ -160,40 +161,40 @@ impl Recorder<'_> {
         Ok(history)
     }
 
-    /// The stored history, as far as it is still that of the repository.
+    /// Opens the stored history, if it still matches the repository.
     pub fn sound(&self, sidecar: &Sidecar, state: &State) -> Result<Option<History>, RecordError> {
         let history = match History::open(sidecar, &state.history) {
             Ok(history) => history,
             Err(error) => {
-                tracing::warn!(%error, "recording commits anew");
+                tracing::warn!(%error, "recording commits again");
                 return Ok(None);
             }
         };
         Ok(self.is_current(&history)?.then_some(history))
     }
 
-    /// Whether it ends nowhere where it would go on if it were recorded now.
+    /// Returns whether the record ends only where it would end if it were made now.
     pub(super) fn is_current(&self, history: &History) -> Result<bool, RecordError> {
         let shallow = self.repository.shallow_commits().map_err(RecordError::Shallow)?;
         for (number, boundary) in history.boundaries()? {
-            // A clone that was deepened knows more now than its records say.
+            // A deepened clone has more commits than its records.
             if boundary == Boundary::Shallow && shallow.binary_search(&history.id(number)?).is_err() {
-                tracing::info!("the clone is less shallow than it was: recording commits anew");
+                tracing::info!("the clone was deepened: recording commits again");
                 return Ok(false);
             }
             if boundary == Boundary::Missing && self.has_parents(history, number)? {
-                tracing::info!("commits that were missing are there now: recording commits anew");
+                tracing::info!("missing commits are now available: recording commits again");
                 return Ok(false);
             }
             if boundary == Boundary::Limit && self.lets_more(history, number)? {
-                tracing::info!("more commits are to be recorded than before: recording them anew");
+                tracing::info!("the limit on recorded commits was raised: recording commits again");
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Whether all parents of a commit can be read.
+    /// Returns whether all parents of a commit can be read.
     fn has_parents(&self, history: &History, number: u32) -> Result<bool, RecordError> {
         let mut reader = self.repository.reader();
         let Ok(info) = reader.commit(history.id(number)?) else {
@@ -202,8 +203,8 @@ impl Recorder<'_> {
         Ok(info.parents.iter().all(|parent| reader.commit(*parent).is_ok()))
     }
 
-    /// Records batches anew of which objects that were missing or damaged are there now. What stood beside them but for messages is
-    /// made again by who traces and indexes lines.
+    /// Records batches again for which missing or damaged objects are now available. Their other files, except
+    /// messages, are made again by tracing and by indexing lines.
     fn mend(&self, sidecar: &Sidecar, interrupt: &AtomicBool) -> Result<(), RecordError> {
         let state = sidecar.state()?.unwrap_or_default();
         let Some(history) = self
@@ -220,8 +221,8 @@ impl Recorder<'_> {
                 let commits: Vec<_> = commits.collect::<Result<_, BatchError>>()?;
                 match self.batch(&before, &commits, &|| {}, interrupt) {
                     Ok(writer) => self.publish_mended(sidecar, entry, &writer.finish(), interrupt)?,
-                    // git has removed a commit since, of which more is known than could be told now.
-                    Err(RecordError::Object(error)) => tracing::info!(%error, "commits are not recorded anew"),
+                    // git has removed a commit since; the stored record knows more than a new one would.
+                    Err(RecordError::Object(error)) => tracing::info!(%error, "cannot record commits again"),
                     Err(error) => return Err(error),
                 }
             }
@@ -230,8 +231,8 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Whether more can be told now of a commit of a batch; of a partial clone, where objects come a few at a time, of all that
-    /// lack something.
+    /// Returns whether a batch has an incomplete commit whose record can now be completed. In a partial clone, where
+    /// objects arrive a few at a time, all incomplete commits must be.
     fn can_be_mended(&self, batch: &Batch, interrupt: &AtomicBool) -> Result<bool, RecordError> {
         let mut can_one = false;
         for local in (0..batch.n_commits()).filter(|local| batch.is_unknown(*local)) {
@@ -278,7 +279,7 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Whether a parent of a commit at which the record ends would be recorded now.
+    /// Returns whether a parent of a commit at the limit would be recorded now.
     fn lets_more(&self, history: &History, number: u32) -> Result<bool, RecordError> {
         let HistoryLimit { max_commits, since } = self.limit;
         if max_commits != 0 && max_commits <= history.n_commits() as usize {
@@ -303,7 +304,7 @@ impl Recorder<'_> {
     ) -> Result<crate::history::Plan, RecordError> {
         let mut reader = self.repository.reader();
         let shallow = self.repository.shallow_commits().map_err(RecordError::Shallow)?;
-        // How many is about the first run: new commits come on top.
+        // The limit on the number of commits applies to the first run. Later runs add all new commits.
         let max_commits = if history.n_commits() == 0 {
             self.limit.max_commits
         } else {
@@ -335,7 +336,7 @@ impl Recorder<'_> {
         Ok(writer)
     }
 
-    /// Whether everything was recorded.
+    /// Records until done. Returns false if another recorder has published meanwhile.
     fn record_from_here(
         &self,
         sidecar: &Sidecar,
@@ -346,7 +347,7 @@ impl Recorder<'_> {
     ) -> Result<bool, RecordError> {
         let state = match sidecar.state() {
             Ok(state) => state.unwrap_or_default(),
-            // The next index run begins a new epoch; without it there is nothing to add to.
+            // The next index run starts a new epoch. Until then there is nothing to add to.
             Err(error) => return Err(error.into()),
         };
         let (mut history, mut entries) = match self.sound(sidecar, &state)? {
@@ -436,7 +437,7 @@ fn merge(sidecar: &Sidecar, entries: &[HistoryEntry]) -> Result<HistoryEntry, Re
     Ok(entry)
 }
 
-/// The published state, or the first of an epoch. Only the holder of the lock publishes it.
+/// Returns the published state, or the first one of a new epoch. Only the lock holder publishes it.
 pub(super) fn current_state(sidecar: &Sidecar) -> Result<State, RecordError> {
     if let Some(state) = sidecar.state()? {
         return Ok(state);

@@ -1,4 +1,4 @@
-//! What others have made of blobs that this repository has: taken over in place of making it again.
+//! Imports another clone's index of blobs that this repository has, instead of indexing them.
 
 use std::collections::HashSet;
 use std::io;
@@ -20,61 +20,62 @@ use super::publish::{
 };
 use super::run::{Ingest, IngestError, new_epoch};
 
-/// Of so few blobs all are made again.
+/// Up to this number, all blobs are audited.
 const FEW: usize = 256;
-/// Of more, one in so many, but at least [`FEW`].
+/// Of more blobs, one in this many is audited, but at least [`FEW`].
 const ONE_IN: usize = 50;
-/// How many blobs are looked for to tell whether an index is this repository's.
+/// Number of blobs to look up to check that an index belongs to this repository.
 const MAX_LOOKUPS: usize = 500;
 
-/// Blobs in several languages have at most so many times the bytes of the blobs themselves, above [`LANGUAGE_SLACK`].
+/// Limit on the bytes of blobs counted once per language, as a multiple of the blobs' own bytes, plus
+/// [`LANGUAGE_SLACK`].
 const MAX_LANGUAGE_RATIO: u64 = 4;
 /// Empty and small files may be in any number of languages.
 const LANGUAGE_SLACK: u64 = 16 << 20;
 
-/// Segments are closed sooner than those of a build, so that taking in needs less memory than making.
+/// Segments are closed at a smaller size than in a build, so that importing needs less memory than indexing.
 const MAX_SEGMENT_BYTES: usize = 24 << 20;
 
-/// Which of the blobs that others have recorded are extracted and embedded again, to compare.
+/// The imported blobs to extract and embed again for comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Audit {
-    /// A part of them by chance.
+    /// A random sample.
     #[default]
     Sample,
-    /// All of them.
+    /// All blobs.
     All,
 }
 
-/// What was taken over.
+/// The outcome of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// Blobs that are known now and were not.
+    /// Number of new blobs.
     pub n_blobs: usize,
-    /// Documents likewise.
+    /// Number of new documents.
     pub n_docs: usize,
-    /// Bytes of text of these.
+    /// Bytes of text of the new documents.
     pub n_text_bytes: u64,
-    /// Blobs that were known already.
+    /// Number of blobs already in the index.
     pub n_known_blobs: usize,
-    /// Blobs that this repository does not have.
+    /// Number of blobs that are not in this repository.
     pub n_absent_blobs: usize,
-    /// Blobs that were made again to compare.
+    /// Number of audited blobs.
     pub n_audited_blobs: usize,
-    /// Whether segments were taken as they are.
+    /// True if ready-made segments were adopted.
     pub is_adopted: bool,
-    /// How long it took.
+    /// Duration of the import.
     pub elapsed: Duration,
-    /// Whether it was stopped; then nothing was taken over.
+    /// True if the import was interrupted. Then nothing was imported.
     pub interrupted: bool,
 }
 
-/// Why nothing was taken over.
+/// An error from importing. Nothing was imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The sidecar, or the repository.
+    /// The sidecar or the repository cannot be used.
     #[error(transparent)]
     Ingest(#[from] IngestError),
-    /// What is recorded is not true, or could not be indexed.
+    /// A record is wrong, or blobs cannot be indexed.
     #[error(transparent)]
     Build(#[from] BuildError),
     /// The records cannot be read.
@@ -83,24 +84,24 @@ pub enum ImportError {
     /// A segment cannot be read.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// A blob is recorded in a language that no path has.
-    #[error("blob {blob} is recorded in a language that does not exist")]
+    /// A blob is recorded in a language that no path maps to.
+    #[error("blob {blob} is recorded in an unknown language")]
     UnknownLanguage {
         /// The blob.
         blob: BlobId,
     },
-    /// Blobs are recorded in so many languages that they take more work than their bytes call for.
-    #[error("{n_bytes} bytes of blobs are recorded in so many languages that they count as {n_recorded}")]
+    /// Blobs are recorded in so many languages that indexing them costs more work than their size justifies.
+    #[error("{n_bytes} bytes of blobs are recorded in too many languages, which makes {n_recorded} bytes to index")]
     TooManyLanguages {
-        /// Of the blobs, each once.
+        /// Bytes of the blobs, each counted once.
         n_bytes: u64,
-        /// Of the blobs in each language.
+        /// Bytes of the blobs, counted once per language.
         n_recorded: u64,
     },
-    /// Not one blob of it is here.
+    /// None of the imported blobs is in this repository.
     #[error("none of its {n_blobs} blobs is in this repository")]
     OtherRepository {
-        /// How many were looked for.
+        /// Number of blobs looked up.
         n_blobs: usize,
     },
 }
@@ -118,16 +119,17 @@ impl From<LockError> for ImportError {
 }
 
 impl Ingest<'_> {
-    /// What the artifacts of a tree's files are filed under, each once, in the order of the paths.
+    /// Lists the artifact keys of a tree's files, each once, in path order.
     pub fn keys_of(&self, tree: TreeId) -> Result<Vec<ArtifactKey>, IngestError> {
         let files = self.all_files(tree)?;
         Ok(missing_artifacts(&files, &Segments::default()))
     }
 
-    /// Takes over what `records` say of blobs that this repository has and the sidecar does not know.
+    /// Imports the records of blobs that this repository has and the sidecar lacks.
     ///
-    /// The words are indexed from the blobs' own bytes; places, numbers and what is left out are compared with them, and of those
-    /// blobs that `audit` says everything. If one record is not true nothing is taken over. All of it is published at once.
+    /// The text is indexed from the blobs' own bytes. Ranges, counts and skip reasons in the records are checked
+    /// against the bytes, and audited blobs are extracted and embedded again. If one record is wrong, nothing is
+    /// imported. Everything is published at once.
     pub fn import(
         &self,
         records: &Records,
@@ -158,7 +160,7 @@ impl Ingest<'_> {
             return Err(ImportError::OtherRepository { n_blobs: n_looked_for });
         }
         let audited = audited(&keys, audit);
-        // First, so that no text that they share with others is taken from these without a comparison.
+        // Audited blobs first, so that no vector of a text they share with other blobs is copied without a comparison.
         keys.sort_by_key(|key| !audited.contains(key));
         let mut imported = Imported {
             n_known_blobs,
@@ -209,8 +211,8 @@ impl Ingest<'_> {
         Ok(imported)
     }
 
-    /// Takes over segments as they are, from somebody who is trusted: artifacts, words and vectors of each. `None` if the sidecar
-    /// has segments already, whose documents they would double.
+    /// Adopts ready-made segments from a trusted source: artifact, lexical and vector file of each. `None` if the
+    /// sidecar already has segments, whose documents would be duplicated.
     pub fn adopt(&self, files: &[[Bytes; 3]], interrupt: &AtomicBool) -> Result<Option<Imported>, ImportError> {
         let started = Instant::now();
         let lock = self.sidecar.lock_unless(self.patience, interrupt)?;
@@ -253,7 +255,7 @@ impl Ingest<'_> {
         Ok(Some(imported))
     }
 
-    /// A segment from outside whose parts fit together and to this build.
+    /// Opens an imported segment and checks that its parts match one another and this build.
     fn checked_segment(&self, first: (u32, u32), files: [Bytes; 3]) -> Result<Segment, ImportError> {
         let segment = Segment::from_files(first, files)?;
         let inconsistent = |what| SegmentError::Inconsistent {
@@ -302,7 +304,7 @@ impl Ingest<'_> {
         })
     }
 
-    /// Keeps the keys whose blobs this repository has. Fails if these are recorded in too many languages.
+    /// Keeps the keys whose blobs this repository has. Fails if they are recorded in too many languages.
     fn keep_present(&self, keys: &mut Vec<ArtifactKey>) -> Result<(), ImportError> {
         let mut reader = self.repository.reader();
         let mut blobs = HashSet::new();
@@ -326,7 +328,7 @@ fn audited(keys: &[ArtifactKey], audit: Audit) -> HashSet<ArtifactKey> {
     chosen(keys.len(), audit).into_iter().map(|at| keys[at]).collect()
 }
 
-/// Which of so many are made again: chosen so that nobody can tell beforehand which.
+/// Chooses which of `n` items to audit. The choice is unpredictable.
 pub(super) fn chosen(n: usize, audit: Audit) -> HashSet<usize> {
     let wanted = (n / ONE_IN).max(FEW);
     if audit == Audit::All || n <= wanted {
@@ -335,7 +337,7 @@ pub(super) fn chosen(n: usize, audit: Audit) -> HashSet<usize> {
     let mut chosen = HashSet::with_capacity(wanted);
     let mut random = [0u8; 8];
     while chosen.len() < wanted {
-        // Without chance the first ones are taken; what comes from outside cannot bring that about.
+        // Without random bytes, the first ones are chosen. An imported file cannot cause that.
         let filled = fill(&mut random).map_or(chosen.len() as u64, |()| u64::from_le_bytes(random));
         chosen.insert((filled % n as u64) as usize);
     }

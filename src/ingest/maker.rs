@@ -1,21 +1,21 @@
-//! What makes the rows of one profile, of whatever kind.
+//! The source of the rows of one profile, of either kind.
 
 use std::sync::atomic::AtomicBool;
 
 use crate::embed::{Batching, EmbedError, Embedder, Profile, SparseEmbedder};
 use crate::index::{Row, RowKind};
 
-/// Makes vectors or sparse vectors.
+/// An embedder of dense or sparse vectors.
 #[derive(Clone, Copy)]
 pub enum Maker<'a> {
-    /// Vectors of a model beside the program's own.
+    /// Dense vectors of an external model.
     Dense(&'a dyn Embedder),
     /// Sparse vectors.
     Sparse(&'a dyn SparseEmbedder),
 }
 
 impl<'a> Maker<'a> {
-    /// What they depend on beside the texts.
+    /// The profile of the rows.
     pub fn profile(&self) -> &'a Profile {
         match self {
             Self::Dense(embedder) => embedder.profile(),
@@ -23,7 +23,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// What happened to texts that people should know, so far.
+    /// Notes for the user about embedded texts so far.
     pub fn notes(&self) -> Vec<String> {
         match self {
             Self::Dense(embedder) => embedder.notes(),
@@ -31,7 +31,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// Of which kind they are.
+    /// The kind of the rows.
     pub fn kind(&self) -> RowKind {
         match self {
             Self::Dense(_) => RowKind::Dense,
@@ -39,7 +39,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// What keeps models of one name apart.
+    /// The setting that distinguishes models of the same name.
     pub(super) fn revision_setting(&self) -> &'static str {
         match self {
             Self::Dense(_) => "embedding.revision",
@@ -54,7 +54,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// One for each text, in their order; `None` for a text that is not taken, or of which nothing is made.
+    /// Embeds texts in order. `None` for a text that is not accepted or for which the model gives no vector.
     pub(super) fn rows(&self, texts: &[&str], interrupt: &AtomicBool) -> Result<Vec<Option<Row>>, EmbedError> {
         Ok(match self {
             Self::Dense(embedder) => {

@@ -1,8 +1,7 @@
-//! The writer: brings the sidecar up to date with a tree.
+//! The writer: updates the sidecar for a tree and collects garbage.
 //!
-//! What a tree needs and the sidecar does not have is extracted, indexed, embedded and published; then the tree's manifest
-//! is. Readers are never waited for. What nothing keeps any more is thrown away. Start at [`Ingest::update`] and
-//! [`Collector::collect`].
+//! Extracts, indexes, embeds and publishes what a tree needs and the sidecar lacks, then publishes the tree's manifest.
+//! Never waits for readers. Start at [`Ingest::update`] and [`Collector::collect`].
 
 mod added;
 mod away;

@@ -1,4 +1,4 @@
-//! Waits for several answers at once.
+//! Processes items on several threads that wait for responses.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use super::progress::Progress;
 
-/// Hands each of `batches` to `act`, on so many threads, until one fails or `interrupt` is set. Returns the first failure. Progress
-/// advances by a step for each entry.
+/// Calls `act` for each of `batches` on `n_threads` threads until a call fails or `interrupt` is set. Returns the first
+/// error. Progress advances by one step per entry.
 pub(super) fn try_batches<T: Sync, E: Send>(
     batches: &[&[T]],
     n_threads: usize,
@@ -33,8 +33,8 @@ pub(super) fn try_batches<T: Sync, E: Send>(
     failure.map_or(Ok(()), Err)
 }
 
-/// Hands each of `items` to `act`, on so many threads, until there are no more or a call says to stop; what is in the works then is
-/// waited for.
+/// Calls `act` for each of `items` on `n_threads` threads until there are no more or a call breaks. Waits for running
+/// calls.
 pub(super) fn on_threads<T: Sync>(items: &[T], n_threads: usize, act: impl Fn(&T) -> ControlFlow<()> + Sync) {
     let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let work = || {
@@ -50,8 +50,8 @@ pub(super) fn on_threads<T: Sync>(items: &[T], n_threads: usize, act: impl Fn(&T
         for _ in 1..n_threads.min(items.len()) {
             let builder = std::thread::Builder::new().name("share".to_owned());
             if let Err(error) = builder.spawn_scoped(scope, work) {
-                // Fewer will do.
-                tracing::debug!(%error, "no further thread");
+                // Fewer threads suffice.
+                tracing::debug!(%error, "cannot start another thread");
             }
         }
         work();

@@ -1,11 +1,11 @@
-//! Vectors that have been made and are in no segment yet.
+//! New vectors that are not yet in a segment.
 //!
-//! Who asks a server pays for every answer, in time or money; so each is kept as it comes, under the keys of its chunks. A part
-//! belongs to no epoch: it stays good when numbers change, and goes when all that it holds is in segments.
+//! Every response of a server costs time or money, so it is stored as soon as it arrives, under the keys of its chunks.
+//! A part belongs to no epoch: it stays valid when numbers change, and is removed when all of its vectors are in
+//! segments.
 //!
-//! A part is `"CSPV"`, u32 format = 1, u32 number of rows n, u32 zero, n keys of 16 bytes, then a whole file of n rows, of vectors or
-//! sparse ones.
-//! It is named by its content and kept beside the vector files.
+//! A part is `"CSPV"`, u32 format = 1, u32 number of rows n, u32 zero, n keys of 16 bytes, then a whole file of n rows,
+//! dense or sparse. It is named by its content and stored next to the vector files.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,33 +18,34 @@ use crate::model::ChunkKey;
 use crate::sidecar::{Bytes, Sidecar, Store, StoredFile, WriterLock};
 
 const PART_ENDING: &str = "part";
-/// Of the file with the vector that a profile's probe had first, which is named by the profile.
+/// Extension of the file with the first vector of a profile's probe. The file is named after the profile.
 pub(super) const PROBE_ENDING: &str = "probe";
 const MAGIC: &[u8; 4] = b"CSPV";
 const FORMAT: u32 = 1;
 const HEADER_BYTES: usize = 16;
 const KEY_BYTES: usize = 16;
-/// A writer that takes its lock clears away what it takes for left half-written, and it may be this.
+/// Attempts to write a file without a lock. A writer that takes the lock removes files that seem half-written,
+/// including those in progress.
 const MAX_TRIES: usize = 5;
 
-/// One file of them.
+/// One file of new vectors.
 pub(super) struct Part {
     pub(super) name: String,
     pub(super) keys: Vec<ChunkKey>,
     pub(super) rows: RowFile,
 }
 
-/// Those of one profile, by the keys of their chunks.
+/// The parts of one profile, by the keys of their chunks.
 #[derive(Default)]
 pub(super) struct Parts {
     list: Vec<Part>,
     places: HashMap<ChunkKey, (usize, u32)>,
-    /// Rows that have come since the last look.
+    /// Number of rows added since the last [`Self::take_new`].
     n_new: usize,
 }
 
 impl Part {
-    /// Stores the rows of a whole file, one for each key. Needs no lock.
+    /// Stores a file of rows, one for each key. Needs no lock.
     pub(super) fn store(sidecar: &Sidecar, keys: &[ChunkKey], rows: &[u8]) -> io::Result<Self> {
         let bytes = Self::encode(keys, rows);
         let name = StoredFile::of(&bytes, PART_ENDING).name;
@@ -52,7 +53,7 @@ impl Part {
         Self::open(sidecar, &name)
     }
 
-    /// The bytes of a part.
+    /// Returns the bytes of a part.
     pub(super) fn encode(keys: &[ChunkKey], rows: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_BYTES + KEY_BYTES * keys.len() + rows.len());
         bytes.extend_from_slice(MAGIC);
@@ -64,7 +65,7 @@ impl Part {
         bytes
     }
 
-    /// Opens one and compares it with its name.
+    /// Opens a part and checks its content against its name.
     pub(super) fn open(sidecar: &Sidecar, name: &str) -> io::Result<Self> {
         let bytes = sidecar.map(Store::Dense, name)?;
         let length = bytes.len() as u64;
@@ -77,11 +78,11 @@ impl Part {
         Self::decode(name, bytes)
     }
 
-    /// Reads one, wherever it is from.
+    /// Decodes a part from any source.
     pub(super) fn decode(name: &str, bytes: Bytes) -> io::Result<Self> {
         let damaged = |what: &str| io::Error::new(io::ErrorKind::InvalidData, format!("{name}: {what}"));
         let all: &[u8] = bytes.as_ref();
-        let n = n_rows_of(all).ok_or_else(|| damaged("not of this form"))? as usize;
+        let n = n_rows_of(all).ok_or_else(|| damaged("not a file of vectors"))? as usize;
         let end = HEADER_BYTES + KEY_BYTES * n;
         let keys = all.get(HEADER_BYTES..end).ok_or_else(|| damaged("cut short"))?;
         let keys = keys
@@ -96,11 +97,11 @@ impl Part {
                 rows,
             })
         } else {
-            Err(damaged("another number of rows"))
+            Err(damaged("wrong number of rows"))
         }
     }
 
-    /// Stores some of its rows by themselves.
+    /// Stores some of its rows as a new part.
     fn only(&self, sidecar: &Sidecar, rows: &[u32]) -> io::Result<Self> {
         let mut writer = self.rows.writer().map_err(io::Error::other)?;
         for &row in rows {
@@ -111,13 +112,13 @@ impl Part {
     }
 }
 
-/// How many rows a part says that it has; `None` if it is none.
+/// Returns the number of rows in a part's header; `None` if it is not a part.
 pub(super) fn n_rows_of(part: &[u8]) -> Option<u32> {
     let number = |at: usize| Some(u32::from_le_bytes(part.get(at..at + 4)?.try_into().ok()?));
     number(8).filter(|_| part.starts_with(MAGIC) && number(4) == Some(FORMAT))
 }
 
-/// The rest of a file.
+/// The bytes of a file from an offset on.
 struct Tail {
     bytes: Bytes,
     start: usize,
@@ -130,20 +131,20 @@ impl AsRef<[u8]> for Tail {
 }
 
 impl Parts {
-    /// Those that are stored. One that cannot be used is passed over.
+    /// Loads the stored parts of a profile. Ignores unreadable ones.
     pub(super) fn load(sidecar: &Sidecar, profile: ProfileId) -> io::Result<Self> {
         let mut parts = Self::default();
         for name in names(sidecar)? {
             match Part::open(sidecar, &name) {
                 Ok(part) if part.rows.profile() == profile => parts.add(part),
                 Ok(_) => {}
-                Err(error) => tracing::warn!("vectors are passed over: {error}"),
+                Err(error) => tracing::warn!("ignoring vectors: {error}"),
             }
         }
         Ok(parts)
     }
 
-    /// Puts one more to them.
+    /// Adds a part.
     pub(super) fn add(&mut self, part: Part) {
         let at = self.list.len();
         let rows = part.keys.iter().zip(0u32..);
@@ -152,7 +153,7 @@ impl Parts {
         self.list.push(part);
     }
 
-    /// Whether `n` rows or more have come since this last said so.
+    /// Returns whether at least `n` rows were added since this last returned true.
     pub(super) fn take_new(&mut self, n: usize) -> bool {
         let are_many = self.n_new >= n;
         if are_many {
@@ -161,23 +162,23 @@ impl Parts {
         are_many
     }
 
-    /// The row of a chunk.
+    /// Returns the row of a chunk.
     pub(super) fn find(&self, key: ChunkKey) -> Option<(&RowFile, u32)> {
         let &(at, row) = self.places.get(&key)?;
         Some((&self.list[at].rows, row))
     }
 
-    /// How many chunks they are about.
+    /// Number of chunks.
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Of what kind all of them are, if there are any.
+    /// Returns a file of the same kind as all parts, if there are any.
     pub(super) fn like(&self) -> Option<&RowFile> {
         self.list.first().map(|part| &part.rows)
     }
 
-    /// Removes what is elsewhere by now, and forgets it. What is left of a file is written anew.
+    /// Removes rows that are stored elsewhere by now. The rest of a file is written as a new file.
     pub(super) fn remove_done(
         &mut self,
         sidecar: &Sidecar,
@@ -195,7 +196,7 @@ impl Parts {
                 self.add(part.only(sidecar, &left)?);
             }
             match sidecar.remove(Store::Dense, &part.name, lock) {
-                // A collection was faster.
+                // A collection has already removed it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 removed => removed?,
             }
@@ -205,7 +206,7 @@ impl Parts {
     }
 }
 
-/// The name of the file with the row that a profile's probe had first.
+/// Returns the name of the file with the first row of a profile's probe.
 pub(super) fn probe_name(profile: ProfileId) -> String {
     format!("{profile}.{PROBE_ENDING}")
 }
@@ -222,7 +223,7 @@ pub(super) fn write_unlocked(sidecar: &Sidecar, name: &str, bytes: &[u8]) -> io:
     }
 }
 
-/// The names of all parts, in order.
+/// Lists the names of all parts, sorted.
 pub(super) fn names(sidecar: &Sidecar) -> io::Result<Vec<String>> {
     let entries = sidecar.entries(Some(Store::Dense))?;
     let names = entries.into_iter().filter_map(|entry| entry.name.into_string().ok());
@@ -231,12 +232,12 @@ pub(super) fn names(sidecar: &Sidecar) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Removes what belongs to profiles that do not stay.
+/// Removes the files of profiles that are not kept.
 pub(super) fn remove_unused(sidecar: &Sidecar, lock: &WriterLock, stays: impl Fn(&str) -> bool) -> io::Result<()> {
     for entry in sidecar.entries(Some(Store::Dense))? {
         let Ok(name) = entry.name.into_string() else { continue };
         let profile = match name.rsplit_once('.') {
-            // Damaged ones are nobody's.
+            // Damaged files belong to no profile.
             Some((_, PART_ENDING)) if is_plain(&name) => match Part::open(sidecar, &name) {
                 Ok(part) => part.rows.profile().to_string(),
                 Err(_) => String::new(),
@@ -255,7 +256,7 @@ pub(super) fn remove_unused(sidecar: &Sidecar, lock: &WriterLock, stays: impl Fn
     Ok(())
 }
 
-/// Removes what belongs to chunks that are no longer there.
+/// Removes the rows of chunks that no longer exist.
 pub(super) fn remove_dead(sidecar: &Sidecar, lock: &WriterLock, is_there: impl Fn(ChunkKey) -> bool) -> io::Result<()> {
     let mut parts = Parts::default();
     for name in names(sidecar)? {
@@ -288,7 +289,7 @@ mod tests {
         ChunkKey([number; KEY_BYTES])
     }
 
-    /// A part whose rows have as many tokens as their key says.
+    /// A part whose rows have as many tokens as their key's number.
     fn part(sidecar: &Sidecar, numbers: Range<u8>) -> Part {
         let row = |number: u8| {
             let terms = (0..u32::from(number)).map(|token| (token, 1.0)).collect();

@@ -1,46 +1,46 @@
-//! What a long run tells while it runs.
+//! Progress reports of long runs.
 
-/// Told of the course of a run, from several threads.
+/// Receives the progress of a run, from several threads.
 pub trait Progress: Sync {
-    /// A stage begins; `n_blobs` are ahead of it.
+    /// Begins a stage with `n_blobs` items (see [`Stage::unit`]).
     fn begin(&self, stage: Stage, n_blobs: usize);
-    /// A blob of so many bytes was read.
+    /// Reports one more item with `n_bytes` bytes.
     fn advance(&self, n_bytes: u64);
-    /// The stage is over.
+    /// Ends the stage.
     fn end(&self);
 }
 
-/// What a run is doing.
+/// A stage of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Waiting for another writer.
     Waiting,
     /// Reading, extracting and indexing blobs.
     Indexing,
-    /// Taking over what others have recorded of blobs.
+    /// Importing records of blobs.
     Importing,
     /// Reading what commits changed.
     Recording,
-    /// Indexing what messages of commits say.
+    /// Indexing commit messages.
     Messages,
     /// Comparing what commits changed, path by path.
     Lines,
-    /// Reading what commits did to definitions; what comes one by one are changed paths.
+    /// Tracing definitions through commits. Counts changed paths.
     Tracing,
-    /// Reading stored files. What comes one by one is files.
+    /// Reading stored files. Counts files.
     Verifying,
-    /// Reading, extracting and indexing blobs to compare them with what is stored.
+    /// Reading, extracting and indexing blobs to compare them with the stored index.
     Deriving,
-    /// Making vectors of documents. What comes one by one is documents.
+    /// Embedding documents. Counts documents.
     Embedding,
-    /// Taking vectors from where they are shared, or putting them there. What comes one by one is documents.
+    /// Fetching vectors from the shared store or uploading them. Counts documents.
     Sharing,
-    /// Collecting garbage: what is counted are the files that are written or removed.
+    /// Collecting garbage. Counts files written or removed.
     Collecting,
 }
 
 impl Stage {
-    /// Returns what `advance` counts, in the plural.
+    /// Returns the items that `advance` counts, in the plural.
     pub fn unit(self) -> &'static str {
         match self {
             Self::Recording | Self::Messages => "commits",
@@ -52,7 +52,7 @@ impl Stage {
     }
 }
 
-/// Tells nobody.
+/// Ignores progress.
 #[derive(Clone, Copy, Debug)]
 pub struct NoProgress;
 

@@ -1,4 +1,4 @@
-//! Segments into files, files into the state.
+//! Writes segments to files and publishes the state.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,15 +8,15 @@ use crate::sidecar::{
     PastVersions, SegmentEntry, Sidecar, State, Store, StoredFile, VectorEntry, WriterLock, failpoint,
 };
 
-/// What the names of a segment's files end in.
+/// Extensions of a segment's files.
 pub(super) const ARTIFACTS_ENDING: &str = "art";
 pub(super) const LEXICAL_ENDING: &str = "lex";
 pub(super) const VECTORS_ENDING: &str = "vec";
 pub(super) const SPARSE_ENDING: &str = "sparse";
-/// How many hexadecimal digits of the content's hash begin them.
+/// Hexadecimal digits of the content's hash at the start of file names.
 pub(super) const NAME_DIGITS: usize = StoredFile::NAME_DIGITS;
 
-/// A file or the state could not be written.
+/// An error from writing a file or the state.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}", .path.display())]
 pub struct PublishError {
@@ -25,7 +25,7 @@ pub struct PublishError {
     source: io::Error,
 }
 
-/// Stores a segment's files and publishes the state that names them.
+/// Stores a segment's files and publishes the state that lists them.
 pub(super) fn publish_segment(
     sidecar: &Sidecar,
     lock: &WriterLock,
@@ -39,13 +39,13 @@ pub(super) fn publish_segment(
     publish_state(sidecar, lock, state)
 }
 
-/// Stores a segment's files. They are leftovers until a state names them.
+/// Stores a segment's files. They are unused until a state lists them.
 pub(super) fn store_segment(
     sidecar: &Sidecar,
     data: &SegmentData,
     profile: &str,
 ) -> Result<SegmentEntry, PublishError> {
-    // At the same time: most of writing a small file is waiting for the disk.
+    // In parallel: most of the time to write a small file is waiting for the disk.
     let (artifacts, (lexical, vectors)) = rayon::join(
         || store(sidecar, Store::Artifacts, ARTIFACTS_ENDING, &data.artifacts),
         || {
@@ -78,7 +78,7 @@ pub(super) fn publish_state(sidecar: &Sidecar, lock: &WriterLock, state: &mut St
     })
 }
 
-/// Notes which past versions of files are indexed.
+/// Records which past versions of files are indexed.
 pub(super) fn note_past_versions(
     sidecar: &Sidecar,
     lock: &WriterLock,
@@ -92,7 +92,7 @@ pub(super) fn note_past_versions(
         })
 }
 
-/// A fail point of the writer.
+/// Passes a fail point of the writer.
 pub(super) fn pass(name: &str, sidecar: &Sidecar) -> Result<(), PublishError> {
     failpoint::hit(name).map_err(|source| PublishError {
         path: sidecar.root().to_owned(),
@@ -109,7 +109,7 @@ pub(super) fn store_rows(sidecar: &Sidecar, rows: RowWriter) -> Result<StoredFil
     store(sidecar, Store::Dense, ending, &rows.finish())
 }
 
-/// Writes a file named by its content; one that is there already is the same.
+/// Writes a file named by its content. An existing file of that name has the same content.
 pub(super) fn store(sidecar: &Sidecar, store: Store, ending: &str, bytes: &[u8]) -> Result<StoredFile, PublishError> {
     let file = StoredFile::of(bytes, ending);
     sidecar.write(store, &file.name, bytes).map_err(|source| PublishError {

@@ -1,4 +1,4 @@
-//! Sets aside what is damaged and makes it again from git.
+//! Sets damaged files aside and rebuilds them from git.
 
 use std::ffi::OsStr;
 use std::io;
@@ -13,49 +13,49 @@ use super::run::{Ingest, IngestError, Target};
 use super::sweep::retire_history;
 use super::verify::{Depth, Limits, Verification, VerifyError, check_content};
 
-/// What mending did.
+/// The outcome of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repair {
-    /// What was found before.
+    /// The findings before the repair.
     pub before: Verification,
-    /// Files that were set aside, or that were missing.
+    /// Number of damaged files set aside, including missing ones.
     pub n_set_aside: usize,
-    /// Trees whose manifests, with all that they need, are there again.
+    /// Number of trees whose manifests, with everything they need, were rebuilt.
     pub n_trees: usize,
-    /// Trees that git does not have any more: what was known of them is lost.
+    /// Number of trees that git no longer has. Their index is lost.
     pub n_lost_trees: usize,
-    /// What is found now.
+    /// The findings after the repair.
     pub after: Verification,
 }
 
-/// Why nothing was mended, or not all.
+/// An error from a repair, which may be partial.
 #[derive(Debug, thiserror::Error)]
 pub enum RepairError {
-    /// Looking for damage.
+    /// Verification failed.
     #[error(transparent)]
     Verify(#[from] VerifyError),
-    /// Another writer did not finish in time, or nothing can be written here.
+    /// Another writer did not finish in time, or the sidecar cannot be written.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// A damaged file cannot be moved, or a text written anew.
-    #[error("cannot mend {}", .path.display())]
+    /// A damaged file cannot be moved, or a text file cannot be rewritten.
+    #[error("cannot repair {}", .path.display())]
     Mend {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// Making it again.
+    /// Rebuilding failed.
     #[error(transparent)]
     Ingest(#[from] IngestError),
 }
 
 impl Ingest<'_> {
-    /// Looks for damage, sets it aside and makes it again. Without damage nothing is written.
+    /// Verifies the sidecar, sets damaged files aside and rebuilds them. Writes nothing if there is no damage.
     ///
-    /// A damaged segment costs all of them: the numbers that it gave are not known any more, so a new epoch begins.
-    /// A damaged batch of commits costs those that go on from it.
+    /// A damaged segment invalidates all segments: the numbers that it assigned are lost, so a new epoch begins. A
+    /// damaged batch of commits invalidates those that follow it.
     pub fn repair(&self, depth: Depth, progress: &dyn Progress, limits: Limits<'_>) -> Result<Repair, RepairError> {
         let mut repair = Repair {
             before: self.verify(depth, progress, limits)?,
@@ -81,7 +81,7 @@ impl Ingest<'_> {
             repair.n_trees += 1;
             self.pass("repair.rebuilt")?;
         }
-        // All of it: what was made again is said to be sound.
+        // Verifies everything, because the rebuilt index is reported as sound.
         let no_deadline = Limits {
             deadline: None,
             ..limits
@@ -90,32 +90,32 @@ impl Ingest<'_> {
         Ok(repair)
     }
 
-    /// Sets aside the files of segments that are not what their names say. No more than a service to who looks for the cause:
-    /// nothing reads them any more.
+    /// Sets aside segment files whose content does not match their names. This only helps to find the cause of damage:
+    /// the files are no longer read.
     pub(super) fn set_damaged_aside(&self, state: &State, lock: &WriterLock) {
         for (store, file) in state.segments.iter().flat_map(SegmentEntry::files) {
             if check_content(self.sidecar, store, file).is_err()
                 && let Err(error) = self.sidecar.set_aside(Some(store), OsStr::new(&file.name), lock)
             {
-                tracing::debug!(name = file.name, %error, "not set aside");
+                tracing::debug!(name = file.name, %error, "cannot set file aside");
             }
         }
     }
 
-    /// Sets aside the manifest that an error is about, which may be the one that the one asked for rests on.
+    /// Sets aside the manifest in `error`, which may be the base of the requested one.
     pub(super) fn set_manifest_aside(&self, error: &ManifestError, lock: &WriterLock) {
         let ManifestError::File(error) = error else { return };
         if let Some(name) = error.path().file_name()
             && let Err(error) = self.sidecar.set_aside(Some(Store::Snapshots), name, lock)
         {
-            tracing::debug!(name = %name.display(), %error, "not set aside");
+            tracing::debug!(name = %name.display(), %error, "cannot set file aside");
         }
     }
 
-    /// Publishes a state without the batches of commits that are damaged and those that go on from them, and without damaged files
-    /// beside the others: they are made again when somebody asks for what they had.
+    /// Publishes a state without damaged batches of commits, those that follow them, and damaged files of other
+    /// batches. They are rebuilt on demand.
     fn drop_damaged_history(&self, found: &Verification, lock: &WriterLock) -> Result<(), IngestError> {
-        // A damaged state is set aside, and names nothing any more.
+        // A damaged state is set aside and no longer lists anything.
         let Ok(Some(mut state)) = self.sidecar.state() else {
             return Ok(());
         };
@@ -135,7 +135,7 @@ impl Ingest<'_> {
         Ok(())
     }
 
-    /// Publishes a state without the damaged vectors of profiles beside the program's own: they are made again when somebody asks.
+    /// Publishes a state without damaged vectors of external profiles. They are rebuilt on demand.
     fn drop_damaged_vectors(&self, found: &Verification, lock: &WriterLock) -> Result<(), IngestError> {
         let Ok(Some(mut state)) = self.sidecar.state() else {
             return Ok(());
@@ -154,7 +154,7 @@ impl Ingest<'_> {
         Ok(())
     }
 
-    /// Looks again now that nobody else writes: what was damaged may have been made anew meanwhile under the same name.
+    /// Verifies again under the lock: damaged files may have been rebuilt meanwhile under the same names.
     fn set_aside(&self, depth: Depth, progress: &dyn Progress, limits: Limits<'_>) -> Result<usize, RepairError> {
         let lock = self.sidecar.lock_unless(self.patience, limits.interrupt)?;
         let no_deadline = Limits {
@@ -169,7 +169,7 @@ impl Ingest<'_> {
             let moved = self.sidecar.set_aside(finding.store, OsStr::new(&finding.name), &lock);
             match moved {
                 Ok(()) => n_set_aside += 1,
-                // Missing, which is what is wrong with it, or mended by somebody else.
+                // The file is missing, which is the damage, or another process has repaired it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => n_set_aside += 1,
                 Err(source) => {
                     let folder = match finding.store {
@@ -185,14 +185,14 @@ impl Ingest<'_> {
         self.sidecar
             .mend_texts(&lock)
             .map_err(|source| self.mend_error(source))?;
-        // Without a tree to make anew nobody else would publish one, and the segments would stay in nobody's use.
+        // Without a tree to rebuild, no other code would publish a state, and the segments would stay unused.
         if let (false, Ok(None)) = (found.is_sound(), self.sidecar.state()) {
             self.begin_epoch(&lock, Vec::new())?;
         }
         Ok(n_set_aside)
     }
 
-    /// A fail point.
+    /// Passes a fail point.
     fn pass(&self, name: &str) -> Result<(), RepairError> {
         failpoint::hit(name).map_err(|source| self.mend_error(source))
     }

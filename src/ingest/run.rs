@@ -1,4 +1,4 @@
-//! One run: what is missing, build it, publish it.
+//! One run of the writer: lists missing blobs, indexes them and publishes the result.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -21,84 +21,84 @@ use super::compact::tidy;
 use super::progress::{Progress, Stage};
 use super::publish::{PublishError, note_past_versions, pass, publish_segment, publish_state};
 
-/// A manifest is stored as a difference while it names fewer paths than this, or fewer than an eighth of its base.
+/// A manifest is stored as a difference if it lists at most this many paths, or at most an eighth of those of its base.
 const MAX_DIFFERENCE: usize = 1000;
-/// How far back along first parents a stored manifest is looked for.
+/// Number of commits along first parents to search for a stored manifest.
 const MAX_ANCESTORS: usize = 64;
 
-/// A writer for one repository.
+/// The writer of one repository.
 pub struct Ingest<'a> {
-    /// Where the blobs come from.
+    /// The repository with the blobs.
     pub repository: &'a Repository,
-    /// Where everything goes.
+    /// The sidecar to update.
     pub sidecar: &'a Sidecar,
-    /// What makes the vectors.
+    /// The embedder of the chunks.
     pub embedder: &'a dyn Embedder,
-    /// How segments are made.
+    /// Settings for building segments.
     pub options: &'a BuildOptions,
-    /// How long to wait for another writer.
+    /// Time limit for waiting for another writer.
     pub patience: Duration,
 }
 
-/// What is to be known after a run.
+/// The tree to index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The commit, where there is one: its ancestors' manifests are a start.
+    /// The commit, if the tree has one. Manifests of its ancestors are starting points.
     pub commit: Option<CommitId>,
     /// The tree.
     pub tree: TreeId,
 }
 
-/// What a run did.
+/// The outcome of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Files of the tree that were looked at: all of them, or those that differ from the nearest known tree.
+    /// Number of files examined: all files of the tree, or those that differ from the nearest indexed tree.
     pub n_files: usize,
-    /// Blobs that were read and extracted.
+    /// Number of blobs read and extracted.
     pub n_new_blobs: usize,
-    /// Chunks that were never seen before, and so indexed and embedded.
+    /// Number of new chunks, which were indexed and embedded.
     pub n_new_chunks: usize,
-    /// Text that was read.
+    /// Bytes of text read.
     pub n_text_bytes: u64,
-    /// How many segments were merged into one afterwards, so that there are few.
+    /// Number of segments merged into one afterwards.
     pub n_merged_segments: usize,
-    /// How long it took.
+    /// Duration of the run.
     pub elapsed: Duration,
-    /// Whether it was stopped before its end; what was done is kept.
+    /// True if the run was interrupted. Completed work is kept.
     pub interrupted: bool,
 }
 
-/// Why a run failed.
+/// An error from a run.
 #[derive(Debug, thiserror::Error)]
 pub enum IngestError {
-    /// Another writer did not finish in time, or the lock cannot be had.
+    /// Another writer did not finish in time, or the lock cannot be acquired.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The state.
+    /// The state cannot be read.
     #[error(transparent)]
     State(#[from] StateError),
-    /// A stored segment.
+    /// A stored segment cannot be read.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// A stored manifest.
+    /// A stored manifest cannot be read or written.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// The repository.
+    /// The repository cannot be read.
     #[error(transparent)]
     Object(#[from] ObjectError),
-    /// Building a segment.
+    /// Building a segment failed.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// Writing.
+    /// Writing failed.
     #[error(transparent)]
     Publish(#[from] PublishError),
-    /// No new epoch could be named.
-    #[error("cannot draw random bytes")]
+    /// The system gives no random bytes for a new epoch.
+    #[error("cannot get random bytes")]
     Random(#[source] std::io::Error),
 }
 
 impl Ingest<'_> {
-    /// Makes the manifest of `target`, with everything it needs. Costs a lookup when it is there already.
+    /// Builds the manifest of `target` with everything it needs. Costs only a lookup if it exists already.
     pub fn update(
         &self,
         target: Target,
@@ -126,7 +126,7 @@ impl Ingest<'_> {
             }
             Ok(_) => {}
             Err(error) => {
-                tracing::warn!("{}: written anew", chain(&error));
+                tracing::warn!("{}: rebuilding the manifest", chain(&error));
                 self.set_manifest_aside(&error, &lock);
             }
         }
@@ -135,7 +135,8 @@ impl Ingest<'_> {
         Ok(outcome)
     }
 
-    /// Indexes past versions of files, in no snapshot, and notes which they are. Returns how many blobs are new.
+    /// Indexes past versions of files, which are in no snapshot, and records which versions they are. Counts the new
+    /// blobs in the outcome.
     pub fn index_past(
         &self,
         past: Vec<PastFile>,
@@ -167,7 +168,7 @@ impl Ingest<'_> {
         Ok(outcome)
     }
 
-    /// The published state with its segments if this build can go on from it; else the first of a new epoch.
+    /// Returns the published state with its segments if this build can add to it, or the first state of a new epoch.
     pub(super) fn sound_state(&self, lock: &WriterLock) -> Result<(State, Segments), IngestError> {
         let mut history = Vec::new();
         match self.sidecar.state() {
@@ -177,9 +178,9 @@ impl Ingest<'_> {
                     Ok(segments) if segments.iter().all(|segment| segment.vectors.is_some()) => {
                         return Ok((state, segments));
                     }
-                    Ok(_) => tracing::info!("another embedding profile: indexing anew"),
+                    Ok(_) => tracing::info!("another embedding profile: indexing again"),
                     Err(error) => {
-                        tracing::warn!("{}: indexing anew", chain(&error));
+                        tracing::warn!("{}: indexing again", chain(&error));
                         set_vectors_by(self.sidecar, &state, &self.profile());
                         self.set_damaged_aside(&state, lock);
                     }
@@ -188,16 +189,16 @@ impl Ingest<'_> {
             Ok(Some(state)) => {
                 set_vectors_by(self.sidecar, &state, &self.profile());
                 history = state.history;
-                tracing::info!("another extraction recipe: indexing anew");
+                tracing::info!("another extraction recipe: indexing again");
             }
             Ok(None) => {}
             Err(error @ (StateError::Io { .. } | StateError::Format { .. })) => return Err(error.into()),
-            Err(error) => tracing::warn!("{}: indexing anew", chain(&error)),
+            Err(error) => tracing::warn!("{}: indexing again", chain(&error)),
         }
         Ok((self.begin_epoch(lock, history)?, Segments::default()))
     }
 
-    /// Publishes a state without segments; recorded commits are of no epoch.
+    /// Publishes a state without segments. Recorded commits do not depend on the epoch.
     pub(super) fn begin_epoch(&self, lock: &WriterLock, history: Vec<HistoryEntry>) -> Result<State, IngestError> {
         let mut state = State {
             epoch: new_epoch().map_err(IngestError::Random)?,
@@ -237,14 +238,14 @@ impl Ingest<'_> {
         }
         if outcome.n_new_blobs < missing.len() && !self.repository.is_partial() {
             let n_files = missing.len() - outcome.n_new_blobs;
-            tracing::warn!("{n_files} objects could not be read; their files are left out until they can be");
+            tracing::warn!("cannot read {n_files} objects; their files are skipped until they can be read");
         }
         pass("update.indexed", self.sidecar)?;
         let segments = known.reopen(self.sidecar, state, &self.profile())?;
         let bytes = manifest_bytes(state, target.tree, start, &changes, files, &segments);
         snapshots.publish(target.tree, &bytes, lock)?;
         pass("update.manifest", self.sidecar)?;
-        // Last, so that who kills a run that takes long loses nothing that was asked for.
+        // Last, so that killing a long run loses nothing that was requested.
         outcome.n_merged_segments = tidy(self.sidecar, lock, state, &segments, &self.profile());
         Ok(outcome)
     }
@@ -270,7 +271,7 @@ impl Ingest<'_> {
             progress: &|n_bytes| progress.advance(n_bytes),
         };
         build.segments(missing, &source, |data| {
-            // Every blob was absent.
+            // All blobs were absent.
             if data.n_blobs == 0 {
                 return Ok(());
             }
@@ -285,8 +286,8 @@ impl Ingest<'_> {
         self.embedder.profile().id().to_string()
     }
 
-    /// The files that the nearest stored manifest does not tell of; all of them if there is none, or if rules have changed that say
-    /// what is left out.
+    /// Lists the files that differ from the nearest stored manifest. Lists all files if there is no such manifest, or
+    /// if a file with rules on skipping has changed.
     fn list(
         &self,
         target: Target,
@@ -294,15 +295,15 @@ impl Ingest<'_> {
         reader: &mut ObjectReader,
     ) -> Result<Listing, IngestError> {
         for tree in self.candidates(target, snapshots, reader) {
-            // A damaged manifest is no start; it is written anew when its own tree is asked for.
+            // A damaged manifest is no starting point. It is rebuilt when its own tree is requested.
             let Ok(Some(layers)) = snapshots.load(tree) else {
                 continue;
             };
-            // A difference does not tell of files that were missing and are there now.
+            // A difference would not include files that were missing and are available now.
             if can_be_completed(&layers, self.repository, self.options.max_blob_bytes) {
                 continue;
             }
-            // Its objects may be gone from the repository; then it is no start either.
+            // Its objects may have been removed from the repository.
             let Ok(changes) = reader.diff_trees(Some(tree), target.tree) else {
                 continue;
             };
@@ -319,7 +320,7 @@ impl Ingest<'_> {
         whole_listing(target.tree, reader)
     }
 
-    /// Every file of a tree.
+    /// Lists every file of a tree.
     pub(super) fn all_files(&self, tree: TreeId) -> Result<Vec<ListedFile>, IngestError> {
         Ok(whole_listing(tree, &mut self.repository.reader())?.files)
     }
@@ -346,17 +347,17 @@ impl Ingest<'_> {
     }
 }
 
-/// Where a manifest goes on from.
+/// The starting point of a manifest.
 struct Start {
     tree: TreeId,
     layers: Vec<Manifest>,
 }
 
-/// What a run has to look at.
+/// The files that a run has to examine.
 struct Listing {
     start: Option<Start>,
     changes: Vec<TreeChange>,
-    /// What is there after the changes.
+    /// The files after the changes.
     files: Vec<ListedFile>,
 }
 
@@ -388,7 +389,8 @@ fn rules_file(change: &TreeChange) -> Option<TreeFile> {
     })
 }
 
-/// The manifest of the target: a difference to the whole one that `start` rests on while it is small, else whole.
+/// Returns the manifest of the target: a difference from the whole manifest below `start` if that is small, or else a
+/// whole manifest.
 fn manifest_bytes(
     state: &State,
     target: TreeId,
@@ -419,7 +421,8 @@ fn manifest_bytes(
         .to_manifest(state.epoch, state.recipe, None, Some(target))
 }
 
-/// A past version of a file as one to be indexed. The rules that its commit had are not looked up: names and modes alone decide.
+/// Converts a past version of a file to a file to index. Does not read the rules files of its commit: only names and
+/// modes decide whether it is skipped.
 pub(super) fn listed_past(past: PastFile) -> ListedFile {
     let lang = extract::lang_of_path(&past.path);
     let left_out = match () {
@@ -436,12 +439,12 @@ pub(super) fn listed_past(past: PastFile) -> ListedFile {
     }
 }
 
-/// Whether a difference to `whole` is worth storing in the place of a whole manifest.
+/// Returns whether a difference from `whole` is small enough to store instead of a whole manifest.
 pub(super) fn is_small(difference: &Difference, whole: &Manifest) -> bool {
     difference.len() <= MAX_DIFFERENCE.max(whole.n_files() as usize / 8)
 }
 
-/// The name of a new line of numbers.
+/// Returns a random name for a new epoch.
 pub(super) fn new_epoch() -> std::io::Result<[u8; 16]> {
     let mut epoch = [0; 16];
     let mut filled = 0;

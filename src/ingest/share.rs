@@ -1,7 +1,8 @@
-//! Puts vectors to where the clones of a repository share them: those that are not there yet, in any order, by several at once.
+//! Uploads vectors to the shared store of a repository's clones: those it lacks, in any order, from several clones at
+//! once.
 //!
-//! What is known to be there is written down on the way ([`There`]), so that who is killed goes on where it was. It counts as long as
-//! the keeper tells the generation that it was found under.
+//! The vectors known to be in the store are recorded along the way ([`There`]), so a killed process continues where it
+//! was. The record is valid as long as the store's generation stays the same.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,55 +24,55 @@ use super::progress::{Progress, Stage};
 use super::take::keyed_docs;
 use super::wanted::Wanted;
 
-/// What is known to be there is written down so often.
+/// Interval between saves of the record.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
 
-/// Shares the vectors of one profile.
+/// Uploads the vectors of one profile.
 pub struct Sharing<'a> {
-    /// What has them.
+    /// The sidecar with the vectors.
     pub sidecar: &'a Sidecar,
-    /// What takes them.
+    /// The shared store.
     pub shared: &'a dyn SharedVectors,
-    /// Whose they are.
+    /// The profile of the vectors.
     pub profile: ProfileId,
-    /// The profile that every segment has vectors of.
+    /// The built-in profile. Every segment has its vectors.
     pub own_profile: &'a str,
-    /// How the documents were made.
+    /// The recipe of the documents.
     pub recipe: u64,
-    /// Whether they are kept there alone.
+    /// True if vectors are stored only in the shared store.
     pub is_away: bool,
 }
 
-/// Which documents are looked at.
+/// The documents to look up in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Looks {
-    /// Those that have a vector here.
+    /// Those with a local vector.
     ForHere,
-    /// The others too: their vectors may be there.
+    /// All documents: the store may have their vectors.
     ForAll,
 }
 
-/// What a run did.
+/// The outcome of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shared {
-    /// Documents of the trees that have a vector here.
+    /// Number of documents of the trees with a local vector.
     pub n_docs: usize,
-    /// Vectors that were put.
+    /// Number of vectors uploaded.
     pub n_put: usize,
-    /// Those that another clone had put, or that were put before and forgotten.
+    /// Number of vectors already in the store: from another clone, or from a forgotten earlier upload.
     pub n_found: usize,
-    /// Those that are not there.
+    /// Number of vectors not in the store.
     pub n_left: usize,
-    /// Why it ended before all was there.
+    /// The reason why the run stopped early.
     pub stopped: Option<String>,
-    /// Whether it was asked to end.
+    /// True if the run was interrupted.
     pub interrupted: bool,
-    /// How long it took.
+    /// Duration of the run.
     pub elapsed: Duration,
 }
 
 impl Shared {
-    /// The same where `n` of the vectors that were found are this run's own.
+    /// Counts `n` of the vectors found as uploaded by this run.
     pub fn with_own(mut self, n: usize) -> Self {
         let n = n.min(self.n_found);
         self.n_put += n;
@@ -79,7 +80,7 @@ impl Shared {
         self
     }
 
-    /// The sum of this and what an earlier run did.
+    /// Adds this outcome to that of an earlier run.
     pub(super) fn after(self, earlier: Option<Self>) -> Self {
         let Some(earlier) = earlier else { return self };
         Self {
@@ -94,7 +95,7 @@ impl Shared {
     }
 }
 
-/// Why a run ends.
+/// The reason why a run stopped.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Stopped {
     #[error(transparent)]
@@ -106,7 +107,7 @@ pub(super) enum Stopped {
 }
 
 impl Sharing<'_> {
-    /// Puts the vectors of the documents of `trees` that are here and not there.
+    /// Uploads the local vectors of the documents of `trees` that the store lacks.
     pub fn run(
         &self,
         trees: &[TreeId],
@@ -123,7 +124,7 @@ impl Sharing<'_> {
         self.run_with(trees, &Parts::default(), looks, progress, interrupt)
     }
 
-    /// The same for who has the lock; what `parts` have is put too.
+    /// Like [`Self::run`] for a caller that holds the lock. Uploads the vectors in `parts` too.
     pub(super) fn run_with(
         &self,
         trees: &[TreeId],
@@ -164,13 +165,14 @@ impl Sharing<'_> {
         Ok(outcome)
     }
 
-    /// Makes ready for vectors of `dim` components to be put as they are made; an error says why none may be.
+    /// Prepares the store for uploads of vectors of `dim` components while they are made. The error says why it cannot
+    /// be used.
     pub(super) fn ready(&self, dim: usize, interrupt: &AtomicBool) -> Result<(), Stopped> {
         let standing = self.shared.prepare(dim, interrupt)?;
         self.check(&standing, dim, interrupt)
     }
 
-    /// Takes those documents out of `wanted` that have nothing to be put, and returns the ones of which the model makes nothing.
+    /// Removes documents without a vector to upload from `wanted`. Returns those for which the model gives no vector.
     fn drop_unfit(&self, wanted: &mut Wanted, segments: &Segments, parts: &Parts, looks: Looks) -> RoaringBitmap {
         let mut empty = RoaringBitmap::new();
         for segment in segments.iter() {
@@ -180,7 +182,7 @@ impl Sharing<'_> {
                 if !wanted.docs.contains(doc) {
                     continue;
                 }
-                // The built-in model has looked at every document.
+                // The built-in model has processed every document.
                 let stored = rows.as_ref().filter(|rows| self.is_own() || rows.has(row));
                 let known = stored
                     .map(|rows| (rows, row))
@@ -199,7 +201,8 @@ impl Sharing<'_> {
         empty
     }
 
-    /// The chunks whose vectors this clone has put or found there and that are in nothing any more that it keeps.
+    /// Lists the chunks whose vectors this clone uploaded or found in the store, but that are no longer in the local
+    /// index.
     pub fn gone(&self) -> Result<Vec<ChunkKey>, CatchUpError> {
         let Some(state) = self.sidecar.state()? else {
             return Ok(Vec::new());
@@ -211,8 +214,8 @@ impl Sharing<'_> {
         Ok(keys)
     }
 
-    /// Removes the vectors of [`Self::gone`], of which other clones are told. Returns how many these are, and why they are still there,
-    /// if so.
+    /// Removes the vectors of [`Self::gone`] from the store, which invalidates the other clones' records. Returns their number,
+    /// and the reason if they could not be removed.
     pub fn remove_gone(&self, interrupt: &AtomicBool) -> Result<(usize, Option<String>), CatchUpError> {
         let Some(_only) = self.sidecar.lock_embedding()? else {
             let why = "another process is making or sharing vectors".to_owned();
@@ -221,10 +224,9 @@ impl Sharing<'_> {
         let gone = self.gone()?;
         let removed = match self.shared.standing(interrupt) {
             Ok(Some(_)) if !gone.is_empty() => self.shared.remove(&gone, interrupt),
-            // They are still where they were put.
+            // The vectors are still where they were uploaded.
             Ok(None) if !gone.is_empty() => {
-                let why =
-                    "nothing of this repository is there: were they put to another server, or under another prefix?";
+                let why = "the store has nothing of this repository: were the vectors uploaded to another server or under another prefix?";
                 return Ok((gone.len(), Some(why.to_owned())));
             }
             standing => standing.map(drop),
@@ -232,7 +234,7 @@ impl Sharing<'_> {
         if let Err(error) = removed {
             return Ok((gone.len(), Some(chain(&error))));
         }
-        // What is there besides is looked at again: others may have removed some of it at the same time.
+        // The record is reset, because other clones may have removed vectors at the same time.
         let repository = self.shared.repository();
         let forget = || -> io::Result<()> {
             let mut keys = There::keys(self.sidecar, self.profile, repository)?;
@@ -303,7 +305,7 @@ impl Sharing<'_> {
         shared
     }
 
-    /// Whether vectors may be put there.
+    /// Checks whether vectors may be uploaded.
     fn check(&self, standing: &Standing, dim: usize, interrupt: &AtomicBool) -> Result<(), Stopped> {
         let unusable = |detail: String| {
             Stopped::Shared(SharedError::Unusable {
@@ -313,16 +315,16 @@ impl Sharing<'_> {
         };
         if standing.dim != dim {
             return Err(unusable(format!(
-                "a place for vectors of {} components, not of {dim}",
+                "a collection for vectors of {} components, not of {dim}",
                 standing.dim
             )));
         }
         if standing.is_removing {
             return Err(Stopped::Told(
-                "another clone is removing vectors there; if it was killed at that: codescout index, five minutes later",
+                "another clone is removing vectors from the store; if it was killed, run codescout index five minutes later",
             ));
         }
-        // The program's own model is the same wherever its profile is the same.
+        // The built-in model is the same wherever its profile is the same.
         if self.is_own() {
             return Ok(());
         }
@@ -335,14 +337,14 @@ impl Sharing<'_> {
         same_probe_there(self.sidecar, &known, self.profile, dim)?.map_err(unusable)
     }
 
-    /// The dimension of what was known to be there, which may all be gone.
+    /// Returns the recorded dimension of the vectors in the store, which may all have been removed.
     fn known_dim(&self) -> Result<Option<usize>, Stopped> {
         let there = There::load(self.sidecar, self.profile, self.shared.repository());
         let there = there.map_err(|error| self.io(error))?;
         Ok(there.map(|there| there.dim as usize))
     }
 
-    /// What is known to be there; nothing if it may have gone since, or numbers are others.
+    /// Loads the record of the store. Empty if the store's generation or the document numbers have changed.
     fn known(&self, standing: &Standing, state: &State) -> Result<Known, Stopped> {
         let repository = self.shared.repository();
         let load = || -> io::Result<(Option<There>, Vec<ChunkKey>)> {
@@ -350,15 +352,15 @@ impl Sharing<'_> {
             Ok((there, There::keys(self.sidecar, self.profile, repository)?))
         };
         let (there, keys) = load().map_err(|error| self.io(error))?;
-        // What the model makes of a text does not depend on what is there.
+        // Independent of the store's content.
         let empty = there.as_ref().filter(|there| there.epoch == state.epoch);
         let empty = empty.map(|there| there.empty.clone()).unwrap_or_default();
         let there = there.filter(|there| {
-            // Under one generation they only become more: if not, some are lost.
+            // Within a generation the number only grows. A smaller number means that vectors were lost.
             let has_all = standing.n_vectors >= there.n_vectors.max(there.docs.len());
             (there.generation, there.epoch) == (standing.generation, state.epoch) && has_all
         });
-        // How much more to ask for than is wanted is an estimate.
+        // `n_vectors` also estimates how many more results to request, so a small deviation needs no save.
         let is_close = |there: &There| (standing.n_vectors - there.n_vectors) * 8 <= standing.n_vectors;
         let is_changed = !there.as_ref().is_some_and(is_close);
         Ok(Known {
@@ -377,7 +379,7 @@ impl Sharing<'_> {
         })
     }
 
-    /// Looks which of some documents are there, and puts the others.
+    /// Looks up some documents in the store and uploads the missing ones.
     fn share_batch(
         &self,
         batch: &[Keyed],
@@ -417,7 +419,7 @@ impl Sharing<'_> {
         Ok(())
     }
 
-    /// What was only promised counts when it is there.
+    /// Counts promised vectors that the store has by now.
     fn look_for_promised(
         &self,
         course: &mut Course,
@@ -436,23 +438,23 @@ impl Sharing<'_> {
         }
         if is_lacking {
             Err(Stopped::Told(
-                "the server has accepted vectors and does not have them yet; the next codescout index looks",
+                "the server accepted vectors but does not have them yet; the next codescout index checks again",
             ))
         } else {
             Ok(())
         }
     }
 
-    /// Writes down what is known to be there, unless it may have gone meanwhile.
+    /// Saves the record, unless vectors may have been removed meanwhile.
     fn finish(&self, mut course: Course, before: &Standing, interrupt: &AtomicBool) -> Result<(), Stopped> {
         let known = &mut course.known;
-        // Who asked to end does not wait for it.
+        // An interrupted run does not wait for the request.
         if !interrupt.load(Ordering::Relaxed)
             && let Ok(Some(now)) = self.shared.standing(interrupt)
         {
             if now.generation != before.generation || now.is_removing || now.n_vectors < before.n_vectors {
                 return Err(Stopped::Told(
-                    "vectors were removed, moved or lost there meanwhile; the next codescout index looks again",
+                    "vectors were removed, moved or lost in the store meanwhile; the next codescout index checks again",
                 ));
             }
             known.there.n_vectors = now.n_vectors;
@@ -478,12 +480,12 @@ impl Sharing<'_> {
     }
 }
 
-/// The vectors that are here.
+/// The local vectors.
 struct Here<'a> {
     sharing: &'a Sharing<'a>,
     segments: &'a Segments,
     parts: &'a Parts,
-    /// Documents of which the model makes nothing.
+    /// Documents for which the model gives no vector.
     empty: RoaringBitmap,
 }
 
@@ -493,7 +495,7 @@ impl Here<'_> {
         of_segments().or(self.parts.like().cloned()).map(|rows| rows.dim())
     }
 
-    /// Where the vector of a document is, if it has one.
+    /// Finds the vector of a document.
     fn find(&self, (doc, key): Keyed) -> Option<(Keyed, RowFile, u32)> {
         let (segment, row) = self.segments.of_doc(doc)?;
         let of_segment = self.sharing.rows(segment).map(|rows| (rows, row));
@@ -504,7 +506,7 @@ impl Here<'_> {
     }
 }
 
-/// The vector that a profile's probe had first, if it is known.
+/// Loads the first vector of a profile's probe, if it is stored.
 fn load_probe(sidecar: &Sidecar, profile: ProfileId) -> Option<RowFile> {
     let bytes = sidecar.map(Store::Dense, &format!("{profile}.{PROBE_ENDING}")).ok()?;
     RowFile::open(Arc::new(bytes)).ok()
@@ -512,12 +514,12 @@ fn load_probe(sidecar: &Sidecar, profile: ProfileId) -> Option<RowFile> {
 
 type Keyed = (u32, ChunkKey);
 
-/// What is known to be there.
+/// The record of the store.
 struct Known {
     there: There,
-    /// In no order.
+    /// Unsorted.
     keys: Vec<ChunkKey>,
-    /// Whether what is written down is not that.
+    /// True if the saved record differs.
     is_changed: bool,
 }
 
@@ -529,7 +531,7 @@ impl Known {
     }
 }
 
-/// The course of a run, shared by its threads.
+/// The progress of a run, shared by its threads.
 struct Course {
     known: Known,
     promised: Vec<Keyed>,
@@ -541,7 +543,7 @@ struct Course {
 impl Course {
     fn add_put(&mut self, put: &[Keyed], sidecar: &Sidecar) -> io::Result<()> {
         self.n_put += put.len();
-        // If another clone puts the same at this moment that is too many: then all is looked at once more.
+        // If another clone uploads the same vectors now, this counts too many. Then everything is looked up once more.
         self.known.there.n_vectors += put.len() as u64;
         self.add(put, sidecar)
     }

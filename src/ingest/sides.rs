@@ -1,4 +1,5 @@
-//! Makes recorded commits searchable: words and vectors of messages, signatures of changed lines, a file each beside a batch.
+//! Makes recorded commits searchable: terms and vectors of messages, and signatures of changed lines. Each batch gets a
+//! file of both kinds.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,23 +11,24 @@ use super::history::{RecordError, Recorder};
 use super::progress::{Progress, Stage};
 use super::publish::{publish_state, store};
 
-/// What the names of the files end in.
+/// Extensions of the files.
 pub(super) const MESSAGES_ENDING: &str = "msg";
 pub(super) const LINES_ENDING: &str = "lin";
 
-/// One kind of file beside the records.
+/// A kind of file that accompanies the records of a batch.
 struct Side<'a> {
     stage: Stage,
     ending: &'static str,
-    /// Where an entry names it.
+    /// Returns the field of the file in an entry.
     slot: fn(&mut HistoryEntry) -> &mut Option<StoredFile>,
-    /// Whether what an entry names is of use.
+    /// Returns whether an entry has a usable file.
     is_there: &'a dyn Fn(&HistoryEntry) -> bool,
     make: &'a dyn Fn(&Batch) -> Result<Vec<u8>, RecordError>,
 }
 
 impl Recorder<'_> {
-    /// Makes words and vectors of messages for every batch without those of `embedder`. Returns for how many commits.
+    /// Indexes the messages of every batch without message vectors of `embedder`. Returns the number of commits
+    /// indexed.
     pub fn index_messages(
         &self,
         sidecar: &Sidecar,
@@ -54,7 +56,7 @@ impl Recorder<'_> {
         self.fill(sidecar, &side, progress, interrupt)
     }
 
-    /// Makes signatures of changed lines for every batch without. Returns for how many commits.
+    /// Indexes the changed lines of every batch without line signatures. Returns the number of commits indexed.
     pub fn index_lines(
         &self,
         sidecar: &Sidecar,
@@ -83,7 +85,7 @@ impl Recorder<'_> {
         self.fill(sidecar, &side, progress, interrupt)
     }
 
-    /// The newest batch first, one at a time: who stops it loses the one at hand.
+    /// Indexes batches one at a time, newest first. An interruption loses only the current batch.
     fn fill(
         &self,
         sidecar: &Sidecar,
@@ -93,7 +95,7 @@ impl Recorder<'_> {
     ) -> Result<u32, RecordError> {
         let state = sidecar.state()?.unwrap_or_default();
         let lacking = state.history.into_iter().rev().filter(|entry| !(side.is_there)(entry));
-        // Another writer may have merged one since; the next run finds what that lacks.
+        // Another writer may have merged a batch since. The next run handles the merged batch.
         let opened = |entry: HistoryEntry| Some((Batch::open(sidecar, &entry.records.name).ok()?, entry));
         let lacking: Vec<(Batch, HistoryEntry)> = lacking.filter_map(opened).collect();
         if lacking.is_empty() {
@@ -112,7 +114,7 @@ impl Recorder<'_> {
         Ok(n_commits)
     }
 
-    /// Names the file in the state, if its batch still stands there. Returns for how many commits it is.
+    /// Adds the file to the state, if its batch is still there. Returns the number of commits in the batch.
     fn publish_side(
         &self,
         sidecar: &Sidecar,
@@ -132,7 +134,7 @@ impl Recorder<'_> {
         let mut replaced = entry.clone();
         *(side.slot)(named) = Some(file);
         publish_state(sidecar, &lock, &mut state)?;
-        // Of the entry that was, only this file is out of use.
+        // Only this file of the old entry is unused.
         if let Some(old) = (side.slot)(&mut replaced).take() {
             super::sweep::retire_file(sidecar, Store::History, &old);
         }
@@ -149,7 +151,7 @@ impl Side<'_> {
     }
 }
 
-/// Gives the entry of merged batches what makes them searchable, as far as all of them have it. `entry` is complete but for that.
+/// Merges the search files of batches into `entry`, as far as all batches have them. `entry` is otherwise complete.
 pub(super) fn merge_sides(
     sidecar: &Sidecar,
     parts: &[HistoryEntry],

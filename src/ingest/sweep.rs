@@ -1,5 +1,5 @@
-//! Removes files that no state names: segments and batches of commits that compaction has replaced, manifests of an earlier epoch, and what killed writers
-//! left.
+//! Removes unused files: segments and batches of commits replaced by merging, manifests of an earlier epoch, and files
+//! of killed writers.
 
 use std::collections::HashSet;
 use std::io;
@@ -14,7 +14,7 @@ use super::publish::{ARTIFACTS_ENDING, LEXICAL_ENDING, NAME_DIGITS, SPARSE_ENDIN
 use super::sides::{LINES_ENDING, MESSAGES_ENDING};
 use super::trace::SYMBOLS_ENDING;
 
-/// Stores of segment files, and what the names in each end in.
+/// Stores of segment files, and the extensions in each.
 const SWEPT: [(Store, &[&str]); 4] = [
     (Store::Artifacts, &[ARTIFACTS_ENDING, EDITS_ENDING]),
     (Store::Lexical, &[LEXICAL_ENDING]),
@@ -31,18 +31,18 @@ const SWEPT: [(Store, &[&str]); 4] = [
     ),
 ];
 
-/// Begins the grace period of segments that the published state has ceased to name: a file's time of change is when it went out
-/// of use. A failure only shortens the period.
+/// Starts the grace period of segments that the published state no longer lists, by setting the files' modification
+/// time. A failure only shortens the period.
 pub(super) fn retire(sidecar: &Sidecar, entries: &[SegmentEntry]) {
     retire_files(sidecar, entries.iter().flat_map(SegmentEntry::files));
 }
 
-/// The same for batches of commits.
+/// Does the same for batches of commits.
 pub(super) fn retire_history(sidecar: &Sidecar, entries: &[HistoryEntry]) {
     retire_files(sidecar, entries.iter().flat_map(HistoryEntry::files));
 }
 
-/// The same for one file.
+/// Does the same for one file.
 pub(super) fn retire_file(sidecar: &Sidecar, store: Store, file: &StoredFile) {
     touch(sidecar, store, &file.name, SystemTime::now());
 }
@@ -54,7 +54,7 @@ pub(super) fn retire_files<'e>(sidecar: &Sidecar, files: impl Iterator<Item = (S
     }
 }
 
-/// Likewise for all manifests of an epoch that has ended.
+/// Does the same for all manifests of an old epoch.
 pub(super) fn retire_manifests(sidecar: &Sidecar, snapshots: &SnapshotStore<'_>) -> io::Result<()> {
     let now = SystemTime::now();
     let files = snapshots.files()?;
@@ -67,24 +67,24 @@ pub(super) fn retire_manifests(sidecar: &Sidecar, snapshots: &SnapshotStore<'_>)
 
 fn touch(sidecar: &Sidecar, store: Store, name: &str, now: SystemTime) {
     if let Err(error) = sidecar.retire(store, name, now) {
-        tracing::debug!(name, %error, "time of change was not set");
+        tracing::debug!(name, %error, "cannot set the modification time");
     }
 }
 
-/// How long and how much of what is out of use is kept, for readers that have read its names and not opened it yet.
+/// Limits on keeping unused files for readers that have read an older state but not yet opened its files.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grace {
-    /// Since it was last changed.
+    /// Time since the last modification.
     pub(super) period: Duration,
-    /// The last changed files of so many bytes, if they are more than what is in use.
+    /// Total size of the most recently modified unused files to keep. Raised to the size of the files in use.
     pub(super) min_bytes: u64,
 }
 
-/// Removes the segment files that `state`, the published one, does not name, the manifests of other epochs, and of both only what
-/// `grace` does not spare. Files of other makes are left alone. Returns how many went.
+/// Removes segment files that the published `state` does not list and manifests of other epochs, except those in their
+/// grace period. Leaves files of other programs alone. Returns the number of files removed.
 ///
-/// Who has such a file mapped keeps it; who has read an older state and not opened its files yet finds them gone and reads the
-/// state again (see `Segments::open_newest`). The grace makes that rare.
+/// A process that has such a file mapped keeps it. A process that has read an older state but not opened its files
+/// finds them missing and reads the state again (see `Segments::open_newest`). The grace period makes that rare.
 pub(super) fn sweep(sidecar: &Sidecar, state: &State, grace: Grace, lock: &WriterLock) -> io::Result<usize> {
     let Found {
         mut unnamed,
@@ -97,7 +97,7 @@ pub(super) fn sweep(sidecar: &Sidecar, state: &State, grace: Grace, lock: &Write
     let (mut kept_bytes, mut n_removed) = (0, 0);
     for file in unnamed {
         kept_bytes += file.n_bytes;
-        // A time of change in the future is no age.
+        // A modification time in the future has no age.
         let is_old = grace.period.is_zero() || now.duration_since(file.changed).is_ok_and(|age| age > grace.period);
         if is_old || kept_bytes > allowed {
             failpoint::hit("sweep.before_remove")?;
@@ -109,16 +109,16 @@ pub(super) fn sweep(sidecar: &Sidecar, state: &State, grace: Grace, lock: &Write
     Ok(n_removed)
 }
 
-/// Segment files and manifests on disk.
+/// The segment files and manifests on disk.
 pub(super) struct Found {
     pub(super) unnamed: Vec<Unnamed>,
-    /// Of segments and manifests.
+    /// Bytes of segments and manifests.
     pub(super) named_bytes: u64,
-    /// Of batches of commits.
+    /// Bytes of batches of commits.
     pub(super) history_bytes: u64,
 }
 
-/// A file that nobody reads any more.
+/// An unused file.
 pub(super) struct Unnamed {
     store: Store,
     name: String,
@@ -126,13 +126,13 @@ pub(super) struct Unnamed {
     changed: SystemTime,
 }
 
-/// Looks through the stores.
+/// Lists the files of the stores.
 pub(super) fn find(sidecar: &Sidecar, state: &State) -> io::Result<Found> {
     let named: HashSet<&str> = state.files().map(|(_, file)| file.name.as_str()).collect();
     let (mut unnamed, mut named_bytes, mut history_bytes) = (Vec::new(), 0, 0);
     for (store, endings) in SWEPT {
         let entries = match sidecar.entries(Some(store)) {
-            // A store that is younger than the sidecar comes with the next writer.
+            // A store added after the sidecar was created is created by the next writer.
             Err(error) if error.kind() == io::ErrorKind::NotFound && store == Store::History => continue,
             entries => entries?,
         };
@@ -176,7 +176,7 @@ pub(super) fn find(sidecar: &Sidecar, state: &State) -> io::Result<Found> {
     })
 }
 
-/// Whether this program gives such names.
+/// Returns whether a name has the form of this program's file names.
 fn is_own_name(name: &str, endings: &[&str]) -> bool {
     name.split_once('.').is_some_and(|(stem, found)| {
         stem.len() == NAME_DIGITS && stem.bytes().all(|byte| byte.is_ascii_hexdigit()) && endings.contains(&found)
@@ -204,7 +204,7 @@ mod tests {
         }
     }
 
-    /// Writes a file that was last changed `hours` ago.
+    /// Writes a file last modified `hours` ago.
     fn write(sidecar: &Sidecar, store: Store, name: &str, hours: u32) {
         let path = sidecar.path(store, name);
         fs::write(&path, "x").unwrap();

@@ -1,4 +1,4 @@
-//! Vectors that another clone has made and put to where they are shared: taken before a server is asked to make them.
+//! Fetches vectors that other clones have uploaded to the shared store, before they are requested from an embedder.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
@@ -16,25 +16,25 @@ use super::parts::{Part, Parts};
 use super::progress::Progress;
 use super::wanted::Wanted;
 
-/// Takes what is wanted and there.
+/// Fetches wanted vectors.
 pub(super) struct Take<'a> {
     pub(super) sidecar: &'a Sidecar,
     pub(super) shared: &'a dyn SharedVectors,
     pub(super) profile: ProfileId,
 }
 
-/// Why there is no more.
+/// The reason why fetching stopped.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Stopped {
-    /// Whoever keeps the vectors.
+    /// The shared store failed.
     #[error(transparent)]
     Shared(#[from] SharedError),
-    /// Keeping them here.
+    /// Storing vectors locally failed.
     #[error(transparent)]
     Local(#[from] CatchUpError),
 }
 
-/// What has been taken so far.
+/// The progress so far.
 struct Course<'w> {
     wanted: &'w mut Wanted,
     parts: &'w mut Parts,
@@ -42,8 +42,8 @@ struct Course<'w> {
 }
 
 impl Take<'_> {
-    /// Puts what is there to `parts`, and takes it out of what is wanted. Returns how many vectors that were, and why not all were
-    /// asked for, if so.
+    /// Fetches wanted vectors into `parts` and removes their documents from `wanted`. Returns their number and the
+    /// reason if not all were looked up.
     pub(super) fn run(
         &self,
         wanted: &mut Wanted,
@@ -84,12 +84,13 @@ impl Take<'_> {
         })
     }
 
-    /// The dimension of what is there, if it is of the model that is in use here; `None` if nothing is there.
+    /// Returns the dimension of the store's vectors, if they are from the configured model. `None` if the store is
+    /// empty.
     fn agreed_dim(&self, interrupt: &AtomicBool) -> Result<Option<usize>, Stopped> {
         let Some(standing) = self.shared.standing(interrupt)?.filter(|found| found.n_vectors > 0) else {
             return Ok(None);
         };
-        // Who puts vectors puts the probe first.
+        // A clone uploads the probe before any vectors.
         let Some(probe) = self.shared.probe(interrupt)? else {
             return Ok(None);
         };
@@ -119,7 +120,7 @@ impl Take<'_> {
             .filter_map(|(key, vector)| Some((*key, vector.as_ref()?)))
             .collect();
         if rows.iter().any(|(_, vector)| vector.dim() != dim) {
-            return Err(self.unusable(format!("a vector that has not {dim} components")));
+            return Err(self.unusable(format!("a vector that does not have {dim} components")));
         }
         if rows.is_empty() {
             return Ok(());
@@ -140,7 +141,7 @@ impl Take<'_> {
     }
 }
 
-/// A file of some rows of one kind and dimension.
+/// Returns a file of rows of one kind and dimension.
 pub(super) fn file_of<'v>(profile: ProfileId, rows: impl Iterator<Item = &'v Row>) -> Result<Vec<u8>, WriteError> {
     let mut writer: Option<RowWriter> = None;
     for row in rows {
@@ -152,7 +153,7 @@ pub(super) fn file_of<'v>(profile: ProfileId, rows: impl Iterator<Item = &'v Row
     Ok(writer.map(RowWriter::finish).unwrap_or_default())
 }
 
-/// Documents with their keys, in the order of their numbers.
+/// Returns the wanted documents with their keys, in document order.
 pub(super) fn keyed_docs(segments: &Segments, is_wanted: impl Fn(u32) -> bool) -> Vec<(u32, ChunkKey)> {
     let mut keyed = Vec::new();
     for segment in segments.iter() {

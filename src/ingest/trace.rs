@@ -1,4 +1,5 @@
-//! Traces definitions through recorded commits, the newest first, so that a question about one need not read versions of files.
+//! Traces definitions through recorded commits, newest first, so that queries about a definition need not read old
+//! versions of files.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::AtomicBool;
@@ -13,37 +14,37 @@ use super::progress::{Progress, Stage};
 use super::publish::{pass, publish_state, store};
 use super::sweep::retire_file;
 
-/// What the names of files about definitions end in.
+/// Extension of files of traced definitions.
 pub(super) const SYMBOLS_ENDING: &str = "sym";
-/// So many commits are traced before they are published: what an interrupt can lose.
+/// Commits traced between publications. An interruption loses at most these.
 const COMMITS_A_TURN: u32 = 2048;
 
-/// What a run traced.
+/// The outcome of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceOutcome {
-    /// Commits that definitions were traced through now.
+    /// Number of newly traced commits.
     pub n_new_commits: u32,
-    /// Changed paths that were looked at.
+    /// Number of changed paths examined.
     pub n_changes: usize,
-    /// Bytes of all that is known of definitions now.
+    /// Bytes of all files of traced definitions.
     pub n_bytes: u64,
-    /// How long it took.
+    /// Duration of the run.
     pub elapsed: Duration,
 }
 
-/// The commits to trace next, of one entry.
+/// The next commits to trace, all in one entry.
 struct Turn {
     entry: usize,
-    /// The first that is traced once they are.
+    /// The first traced commit after this turn.
     first: u32,
-    /// By their numbers in the batch.
+    /// Commit numbers within the batch.
     locals: BTreeSet<u32>,
-    /// Whether they have been traced before, without what was not in the repository and is now.
+    /// True if the commits were traced before, without objects that are available only now.
     is_again: bool,
 }
 
 impl Turn {
-    /// Changed paths that it looks at.
+    /// Counts the changed paths to examine.
     fn n_changes(&self, history: &History) -> Result<usize, RecordError> {
         let batch = &history.batches()[self.entry];
         Ok(n_traced(batch, &|local| self.locals.contains(&local))?)
@@ -51,7 +52,8 @@ impl Turn {
 }
 
 impl Recorder<'_> {
-    /// Traces definitions through all recorded commits. Publishes as it goes: who stops it loses the turn at hand.
+    /// Traces definitions through all recorded commits. Publishes along the way, so an interruption loses only the
+    /// current turn.
     pub fn trace(
         &self,
         sidecar: &Sidecar,
@@ -74,7 +76,7 @@ impl Recorder<'_> {
                 None => self.turn_again(&history, max_bytes, &mut seen)?,
             };
             let Some(turn) = turn else { break };
-            // A turn that is repeated was not among those that were counted ahead.
+            // Repeated turns are not in the total computed at the start.
             if turn.is_again {
                 progress.begin(Stage::Tracing, turn.n_changes(&history)?);
             } else if !is_counted {
@@ -98,7 +100,8 @@ impl Recorder<'_> {
         Ok(outcome)
     }
 
-    /// The commits of a batch of which a version was missing or damaged and all can be read now, each batch once.
+    /// Returns a batch's commits with versions that were missing or damaged and can all be read now. Considers each
+    /// batch once.
     fn turn_again(
         &self,
         history: &History,
@@ -132,7 +135,7 @@ impl Recorder<'_> {
         Ok(None)
     }
 
-    /// How many changed paths a turn looks at, and the file with them and what was known before.
+    /// Traces a turn. Returns the number of changed paths and the new file, which includes earlier results.
     fn traced(
         &self,
         history: &History,
@@ -160,7 +163,7 @@ impl Recorder<'_> {
         Ok((n_changes, symbol_batch_bytes(batch, turn.first, recipe, &paths)))
     }
 
-    /// Publishes what is known of a batch; `false` if it has been replaced meanwhile.
+    /// Publishes the traced definitions of a batch. Returns false if the batch has been replaced meanwhile.
     fn publish_symbols(
         &self,
         sidecar: &Sidecar,
@@ -192,7 +195,7 @@ fn first_traced(history: &History, entry: usize, recipe: u64) -> u32 {
     symbols.unwrap_or_else(|| history.batches()[entry].n_commits())
 }
 
-/// The newest commits that are not traced.
+/// Returns the newest commits that are not traced.
 fn next_turn(history: &History, recipe: u64) -> Option<Turn> {
     let entry = (0..history.batches().len())
         .rev()

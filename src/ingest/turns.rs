@@ -1,14 +1,14 @@
-//! So many at a time.
+//! A counting semaphore.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Lets a number of threads do something at a time; the others wait.
+/// Limits the number of threads that do something at the same time.
 pub(super) struct Turns {
     n_free: Mutex<usize>,
     freed: Condvar,
 }
 
-/// Is given back when it is dropped.
+/// A permit, released when dropped.
 pub(super) struct Turn<'a> {
     turns: &'a Turns,
 }
@@ -21,7 +21,7 @@ impl Turns {
         }
     }
 
-    /// Waits for one.
+    /// Waits for a permit.
     pub(super) fn take(&self) -> Turn<'_> {
         let n_free = self.n_free.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.freed.wait_while(n_free, |n_free| *n_free == 0);

@@ -1,5 +1,5 @@
-//! Vectors that are put to where clones share them as they are made, by several clones at once: each claims what it makes, so that no
-//! two make the same, and takes what the others have made.
+//! Uploads vectors to the shared store while they are made. Each clone claims the documents it embeds, so that no two
+//! clones embed the same, and fetches what the others have made.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,25 +9,26 @@ use crate::index::Row;
 use crate::index::shared::{Claim, Claimable, SharedError, SharedVectors};
 use crate::model::{ChunkKey, chain};
 
-/// A call that makes vectors may wait for its turn, and for the answer.
+/// A request may wait for its permit and for the response.
 const TURNS: u32 = 2;
-/// For what is done before and after that.
+/// Time for the work before and after a request.
 const MARGIN: Duration = Duration::from_secs(30);
 
-/// The way there during one run. If it fails the run goes on without it: what was made is put at the end, by [`super::Sharing`].
+/// Uploads during one run. After a failure, the run continues without uploads; [`super::Sharing`] uploads the vectors
+/// at the end.
 pub(super) struct Uploads<'a> {
     shared: &'a dyn SharedVectors,
     max_rows: usize,
     lease: Duration,
     n_put: AtomicUsize,
     is_over: AtomicBool,
-    /// What others have put was taken since, and what is left could not be.
+    /// True after vectors of other clones were fetched. The remaining ones could not be used.
     is_again: AtomicBool,
-    /// Documents that others were making.
+    /// Documents that other clones were embedding.
     deferred: Mutex<Vec<u32>>,
 }
 
-/// Vectors that are being made here; given back when it is dropped.
+/// A claim on vectors that this clone is making, released when dropped.
 pub(super) struct Held<'a> {
     shared: &'a dyn SharedVectors,
     claim: Claim,
@@ -40,7 +41,7 @@ impl Drop for Held<'_> {
 }
 
 impl<'a> Uploads<'a> {
-    /// For vectors of `dim` components, made by calls that take no longer than `timeout`.
+    /// Prepares uploads of vectors of `dim` components, made by requests that take at most `timeout`.
     pub(super) fn new(shared: &'a dyn SharedVectors, dim: usize, timeout: Duration) -> Self {
         Self {
             shared,
@@ -53,12 +54,12 @@ impl<'a> Uploads<'a> {
         }
     }
 
-    /// Vectors that were put.
+    /// Number of vectors uploaded.
     pub(super) fn n_put(&self) -> usize {
         self.n_put.load(Ordering::Relaxed)
     }
 
-    /// Claims documents: which of them are to be made here. All, if that cannot be told.
+    /// Claims documents. Returns which of them this clone should embed; `None` means all, because claims failed.
     pub(super) fn claim(&self, keyed: &[(u32, ChunkKey)], interrupt: &AtomicBool) -> Option<(Vec<bool>, Held<'a>)> {
         if self.is_over.load(Ordering::Relaxed) {
             return None;
@@ -87,7 +88,7 @@ impl<'a> Uploads<'a> {
         }
     }
 
-    /// Puts vectors.
+    /// Uploads vectors.
     pub(super) fn put(&self, rows: &[(ChunkKey, Row)], interrupt: &AtomicBool) {
         for part in rows.chunks(self.max_rows) {
             if self.is_over.load(Ordering::Relaxed) {
@@ -100,14 +101,14 @@ impl<'a> Uploads<'a> {
         }
     }
 
-    /// Documents that others had made or were making since this was last asked. From now on what is there counts no more: who asks takes
-    /// it, as far as it can be used.
+    /// Returns and clears the documents deferred to other clones. From now on, claims ignore vectors already in the
+    /// store: the caller fetches those that it can use.
     pub(super) fn take_deferred(&self) -> Vec<u32> {
         self.is_again.store(true, Ordering::Relaxed);
         std::mem::take(&mut self.deferred.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Those of some documents that others are making now.
+    /// Returns the documents that other clones are embedding now.
     pub(super) fn claimed(&self, keyed: &[(u32, ChunkKey)], interrupt: &AtomicBool) -> Vec<u32> {
         if self.is_over.load(Ordering::Relaxed) {
             return Vec::new();
@@ -127,7 +128,7 @@ impl<'a> Uploads<'a> {
 
     fn give_up(&self, error: &SharedError) {
         if !self.is_over.swap(true, Ordering::Relaxed) && !matches!(error, SharedError::Interrupted) {
-            tracing::warn!("vectors are not shared as they are made: {}", chain(error));
+            tracing::warn!("cannot share vectors while embedding: {}", chain(error));
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Is what is stored what was written? And, asked to look deeper, is it what the blobs say?
+//! Verifies that the stored files are intact, and optionally that they match the blobs.
 //!
-//! Checking takes no lock and writes nothing: a state that is replaced meanwhile is read again. Each room checks what it has
-//! written; here is what spans rooms, and who is to blame for what. Mending is in [`super::repair`].
+//! Takes no lock and writes nothing. If the state is replaced meanwhile, verification starts again. Each module checks
+//! its own files; this one checks what spans modules and attributes damage to files. Repair is in [`super::repair`].
 
 mod deep;
 
@@ -26,24 +26,24 @@ use super::parts::PROBE_ENDING;
 use super::progress::{Progress, Stage};
 use super::run::Ingest;
 
-/// How often the check begins again because a writer has replaced the state.
+/// Attempts before giving up if writers keep replacing the state.
 const MAX_ATTEMPTS: usize = 4;
 
-/// How thoroughly to look.
+/// The thoroughness of a verification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Depth {
     /// Extract the blobs again and compare.
     pub from_blobs: bool,
-    /// Of all blobs, and of all manifests, only so many, evenly spread; those of other runs are others.
+    /// Compare only this many blobs and this many manifests, evenly spread. Each run picks different ones.
     pub sample: Option<usize>,
 }
 
-/// When to stop.
+/// Limits on a verification.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits<'a> {
-    /// Set when the caller wants to stop.
+    /// Set to interrupt the verification.
     pub interrupt: &'a AtomicBool,
-    /// When time is up.
+    /// Time limit.
     pub deadline: Option<Instant>,
 }
 
@@ -53,77 +53,77 @@ impl Limits<'_> {
     }
 }
 
-/// What a check saw.
+/// The outcome of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verification {
-    /// Files that were read in full, and their bytes.
+    /// Number of files read in full.
     pub n_files: usize,
-    /// In them.
+    /// Bytes of these files.
     pub n_bytes: u64,
-    /// Segments of the state.
+    /// Number of segments in the state.
     pub n_segments: usize,
-    /// Blobs in the segments that could be opened.
+    /// Number of blobs in readable segments.
     pub n_blobs: u64,
-    /// Documents in them.
+    /// Number of documents in readable segments.
     pub n_docs: u64,
-    /// Manifests of the state's epoch.
+    /// Number of manifests of the state's epoch.
     pub n_manifests: usize,
-    /// Commits in the batches that could be opened.
+    /// Number of commits in readable batches.
     pub n_commits: u64,
-    /// What is not what was written.
+    /// Damage found.
     pub findings: Vec<Finding>,
-    /// Files of ours that nothing needs: replaced, half-written, of an earlier epoch, set aside.
+    /// Unused files of this program: replaced, half-written, of an earlier epoch, or set aside.
     pub leftovers: Vec<Loose>,
-    /// What this program did not put there.
+    /// Files of other origin.
     pub unknown: Vec<Loose>,
-    /// What was compared with git, if that was asked for.
+    /// The outcome of the comparison with git, if it was requested.
     pub derived: Option<Derived>,
-    /// Files that were not read because time was up.
+    /// Number of files not read because the time limit was reached.
     pub n_unread: usize,
-    /// The trees that have a manifest of ours, damaged or not, the newest first.
+    /// Trees with a manifest, damaged or not, newest first.
     pub trees: Vec<TreeId>,
 }
 
-/// Damage.
+/// A damaged file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The folder that the file stands in; `None` for the sidecar's own.
+    /// The store of the file; `None` for the sidecar's root.
     pub store: Option<Store>,
     /// The file's name.
     pub name: String,
-    /// What is wrong with it.
+    /// The problem.
     pub what: String,
 }
 
-/// A file that nothing needs.
+/// A file that nothing uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loose {
-    /// From the sidecar's folder.
+    /// Path relative to the sidecar's root.
     pub path: String,
-    /// In bytes.
+    /// Size in bytes.
     pub length: u64,
 }
 
-/// What was compared with what git holds.
+/// The outcome of a comparison with git.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Derived {
-    /// Blobs that were extracted again.
+    /// Number of blobs extracted again.
     pub n_blobs: u64,
-    /// Documents whose words and vectors were made again.
+    /// Number of documents whose terms and vectors were computed again.
     pub n_docs: u64,
-    /// Blobs that git does not have any more: nothing can be said about them.
+    /// Number of blobs that git no longer has. They cannot be checked.
     pub n_absent_blobs: u64,
-    /// Blobs that were not looked at: not in the sample, or time was up.
+    /// Number of blobs not checked: outside the sample, or the time limit was reached.
     pub n_skipped_blobs: u64,
-    /// Manifests that were compared with their trees.
+    /// Number of manifests compared with their trees.
     pub n_manifests: u64,
-    /// Manifests whose trees git does not have any more.
+    /// Number of manifests whose trees git no longer has.
     pub n_absent_trees: u64,
-    /// Manifests that were not looked at.
+    /// Number of manifests not checked.
     pub n_skipped_manifests: u64,
 }
 
-/// Why nothing could be said.
+/// An error that prevents a verification.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
     /// The state cannot be read, or another build wrote it.
@@ -134,32 +134,32 @@ pub enum VerifyError {
     Io {
         /// The folder.
         path: std::path::PathBuf,
-        /// What the system said.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The index was made with other settings, so that the blobs would give something else now.
-    #[error("the index was made with other settings or another model: it cannot be derived again with those of now")]
+    /// The index was built with other settings, so the blobs would give different results now.
+    #[error("the index was built with other settings or another model, so it cannot be compared with the files")]
     OtherSettings,
-    /// Deriving again.
+    /// Building segments for comparison failed.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// What was derived cannot be opened.
+    /// A segment built for comparison cannot be opened.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// git.
+    /// The repository cannot be read.
     #[error(transparent)]
     Object(#[from] ObjectError),
-    /// Writers replaced the state again and again.
+    /// Writers replaced the state too often.
     #[error("the index changes faster than it can be checked")]
     Busy,
-    /// The caller wanted to stop.
+    /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl Verification {
-    /// Whether nothing is wrong with what was looked at.
+    /// Returns whether no damage was found.
     pub fn is_sound(&self) -> bool {
         self.findings.is_empty()
     }
@@ -181,7 +181,7 @@ impl Verification {
     }
 
     fn add_tree(&mut self, tree: TreeId) {
-        // One that has manifests of several epochs is one.
+        // A tree with manifests of several epochs counts once.
         if !self.trees.contains(&tree) {
             self.trees.push(tree);
         }
@@ -193,7 +193,7 @@ impl Verification {
     }
 }
 
-/// Whether it is known which epoch the numbers in manifests belong to.
+/// The state of the blob numbering in manifests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Numbering {
     Known,
@@ -202,7 +202,7 @@ enum Numbering {
 }
 
 impl Ingest<'_> {
-    /// Reads every file of the sidecar and says what is wrong. Nothing is written and no lock is taken.
+    /// Reads every file of the sidecar and reports damage. Writes nothing and takes no lock.
     pub fn verify(
         &self,
         depth: Depth,
@@ -212,7 +212,7 @@ impl Ingest<'_> {
         for _ in 0..MAX_ATTEMPTS {
             let before = self.generation();
             let found = self.verify_once(depth, progress, limits)?;
-            // What a writer has removed meanwhile is not missing.
+            // A file that a writer has removed meanwhile does not count as missing.
             if found.is_sound() || before == self.generation() {
                 return Ok(found);
             }
@@ -232,7 +232,7 @@ impl Ingest<'_> {
         limits: Limits<'_>,
     ) -> Result<Verification, VerifyError> {
         let mut found = Verification::default();
-        // Before the state: a manifest that is published later may name blobs that this state does not have.
+        // Listed before reading the state: a manifest published later may refer to blobs that this state lacks.
         let manifests = self.names(Store::Snapshots)?;
         self.check_texts(&mut found)?;
         let mut numbering = Numbering::Known;
@@ -243,9 +243,9 @@ impl Ingest<'_> {
                 None
             }
             Err(error) => return Err(error.into()),
-            // A writer publishes one before it stores anything.
+            // A writer publishes a state before it stores anything else.
             Ok(None) if self.holds_anything(&manifests)? => {
-                found.blame(None, "state", "it is not there");
+                found.blame(None, "state", "file is missing");
                 numbering = Numbering::Lost;
                 None
             }
@@ -271,7 +271,7 @@ impl Ingest<'_> {
         if depth.from_blobs && found.is_sound() {
             match &segments {
                 Some(segments) => self.derive(depth.sample, &state, segments, &mut found, progress, limits)?,
-                // Time is up.
+                // The time limit was reached.
                 None => {
                     found.derived = Some(Derived {
                         n_skipped_blobs: u64::from(state.n_blobs()),
@@ -291,7 +291,7 @@ impl Ingest<'_> {
     fn check_texts(&self, found: &mut Verification) -> Result<(), VerifyError> {
         let changed = self.sidecar.changed_texts();
         for name in changed.map_err(|source| self.io_error(None, source))? {
-            found.blame(None, name, "its text is not what was written");
+            found.blame(None, name, "its text was changed");
         }
         found.n_files += 2;
         self.check_record("pins", self.sidecar.pins(), found);
@@ -306,7 +306,7 @@ impl Ingest<'_> {
         }
     }
 
-    /// The segments, if all of them could be opened and nothing is wrong with them.
+    /// Verifies the segments. Returns them if all of them can be opened and no damage was found.
     fn check_segments(
         &self,
         state: &State,
@@ -341,7 +341,7 @@ impl Ingest<'_> {
         Segments::open(self.sidecar, state, &self.profile()).ok()
     }
 
-    /// What is wrong inside a segment whose files are what was written, and in which of them.
+    /// Returns the problem inside a segment with intact files, and the file that has it.
     fn structure_fault<'e>(
         &self,
         entry: &'e SegmentEntry,
@@ -444,7 +444,7 @@ impl Ingest<'_> {
         }
     }
 
-    /// Lists what nothing needs.
+    /// Lists unused files.
     fn list_loose(&self, state: &State, found: &mut Verification) -> Result<(), VerifyError> {
         let named: HashSet<(&str, &str)> = state
             .files()
@@ -480,7 +480,8 @@ impl Ingest<'_> {
         Ok(())
     }
 
-    /// A file of a store that no state names: of ours, which is to be what its name says even so, or not.
+    /// Checks a file of a store that no state lists: either an unused file of this program, which must still match its
+    /// name, or an unknown one.
     fn check_loose(&self, store: Store, entry: &Entry, found: &mut Verification) {
         let name = entry.name.to_string_lossy();
         let loose = Loose {
@@ -509,7 +510,7 @@ impl Ingest<'_> {
             self.check_named(store, &file.name, found, |bytes| {
                 match There::profile_of(bytes.as_ref()) {
                     Some(_) => Ok(()),
-                    None => Err("its checksums do not agree".to_owned()),
+                    None => Err("checksum mismatch".to_owned()),
                 }
             });
         } else {
@@ -520,7 +521,7 @@ impl Ingest<'_> {
                 Ok(bytes) => {
                     found.count(bytes.len());
                     if let Err(what) = file.check(&bytes) {
-                        found.blame(Some(store), &file.name, format!("{what}; nothing needs it"));
+                        found.blame(Some(store), &file.name, format!("{what}; the file is unused"));
                     }
                 }
             }
@@ -528,7 +529,7 @@ impl Ingest<'_> {
         }
     }
 
-    /// What is kept for the next question, and named by what it is about.
+    /// Checks a cached file that is named after its subject.
     fn check_kept(&self, store: Store, entry: &Entry, checked: Result<(), SectionError>, found: &mut Verification) {
         found.count(entry.length as usize);
         match checked {
@@ -539,7 +540,7 @@ impl Ingest<'_> {
         }
     }
 
-    /// What is named by its profile, not by its content.
+    /// Checks a file that is named after its profile and not its content.
     fn check_named(
         &self,
         store: Store,
@@ -560,7 +561,7 @@ impl Ingest<'_> {
         }
     }
 
-    /// Whether there are manifests or segments' files.
+    /// Returns whether there are manifests or segment files.
     fn holds_anything(&self, manifests: &[String]) -> Result<bool, VerifyError> {
         let is_stored = |entry: &Entry| !entry.name.to_string_lossy().starts_with(".writing-");
         for store in [Store::Artifacts, Store::Lexical, Store::Dense] {
@@ -595,24 +596,24 @@ impl Ingest<'_> {
     }
 }
 
-/// What is wrong inside a batch of commits whose file is what was written.
+/// Checks the inside of a batch of commits with an intact file.
 fn check_batch(sidecar: &Sidecar, entry: &HistoryEntry) -> Result<Batch, String> {
     let batch = Batch::open(sidecar, &entry.records.name).map_err(|error| error.to_string())?;
     if (batch.base(), batch.n_commits()) != (entry.base_commit, entry.n_commits) {
-        return Err("other commits than the state says".to_owned());
+        return Err("commits differ from the state".to_owned());
     }
     batch.verify().map_err(|error| error.to_string())?;
     Ok(batch)
 }
 
-/// What is wrong inside the files that make a sound batch searchable.
+/// Checks the inside of the search files of an intact batch.
 fn check_sides<'e>(sidecar: &Sidecar, entry: &'e HistoryEntry, batch: &Batch) -> Vec<(&'e StoredFile, String)> {
     let numbers = (batch.base(), batch.n_commits());
     let check = |found: (u32, u32)| {
         if found == numbers {
             Ok(())
         } else {
-            Err("other commits than the state says".to_owned())
+            Err("commits differ from the state".to_owned())
         }
     };
     let messages = |file: &StoredFile| {
@@ -633,7 +634,7 @@ fn check_sides<'e>(sidecar: &Sidecar, entry: &'e HistoryEntry, batch: &Batch) ->
 }
 
 fn check_symbols(sidecar: &Sidecar, entry: &HistoryEntry, file: &StoredFile) -> Result<(), String> {
-    // What is wrong with the records is told of them.
+    // Damage to the records is reported for the records.
     let Ok(batch) = Batch::open(sidecar, &entry.records.name) else {
         return Ok(());
     };
@@ -641,11 +642,11 @@ fn check_symbols(sidecar: &Sidecar, entry: &HistoryEntry, file: &StoredFile) -> 
     symbols.map_err(|error| error.to_string())
 }
 
-/// How many bytes a file has that is what its name says.
+/// Checks a file against its name. Returns its size in bytes.
 pub(super) fn check_content(sidecar: &Sidecar, store: Store, file: &StoredFile) -> Result<usize, String> {
     match sidecar.map(store, &file.name) {
         Ok(bytes) => file.check(&bytes).map(|()| bytes.len()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err("it is not there".to_owned()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err("file is missing".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }

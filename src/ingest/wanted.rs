@@ -1,4 +1,4 @@
-//! Which documents shall have vectors of the model in use.
+//! Selects the documents that should have vectors of the configured model.
 
 use std::collections::HashSet;
 
@@ -11,10 +11,10 @@ use crate::snapshot::{ManifestError, Provenance, SnapshotStore, View};
 
 use super::parts::Parts;
 
-/// What is to be embedded, or shared.
+/// The documents to embed or share.
 pub(super) struct Wanted {
     pub(super) docs: NumberSet,
-    /// The blobs that the documents stand in, in order.
+    /// The blobs of the documents, ascending.
     pub(super) blobs: Vec<u32>,
     pub(super) n_docs: usize,
     pub(super) n_left: usize,
@@ -22,7 +22,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// The documents of the trees, less those that stand in files which hold secrets.
+    /// Selects the documents of the trees, except those in files that hold secrets.
     pub(super) fn of(
         trees: &[TreeId],
         sidecar: &Sidecar,
@@ -58,7 +58,7 @@ impl Wanted {
         })
     }
 
-    /// Takes those out that have a row of a profile beside the program's own.
+    /// Removes documents that have a row of an external profile.
     pub(super) fn drop_known(&mut self, segments: &Segments, parts: &Parts, profile: ProfileId) {
         for segment in segments.iter() {
             let rows = segment.rows(profile);
@@ -72,7 +72,7 @@ impl Wanted {
         }
     }
 
-    /// Takes one out.
+    /// Removes a document.
     pub(super) fn drop_doc(&mut self, doc: u32) {
         if self.docs.remove(doc) {
             self.n_left -= 1;

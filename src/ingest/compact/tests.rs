@@ -7,13 +7,13 @@ const NO_GRACE: Grace = Grace {
     min_bytes: u64::MAX,
 };
 
-/// Sizes that differ, without a random number generator.
+/// Returns uneven sizes without a random number generator.
 fn uneven(number: u64, most: u64) -> u64 {
     1 + number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23) % most
 }
 
-/// Adds segments of the given sizes one by one as updates do; returns what stands, the most that ever stood, and how many bytes were
-/// rewritten.
+/// Adds segments of the given sizes one by one, as updates do. Returns the final sizes, the maximum number of segments
+/// and the number of bytes rewritten.
 fn simulate(first: &[u64], added: impl Iterator<Item = u64>) -> (Vec<u64>, usize, u64) {
     let mut sizes = first.to_vec();
     let (mut most, mut rewritten) = (0, 0);
@@ -64,7 +64,7 @@ fn large_segments_stay_and_part_the_small_ones() {
     let mut sizes = vec![1; MIN_RUN];
     sizes.extend([LARGE, 1]);
     assert_eq!(next_run(&sizes), Some(0..MIN_RUN));
-    // Larger than what follows: it waits until that has grown.
+    // The first is larger than the rest, so it waits until the rest has grown.
     let mut sizes = vec![100];
     sizes.extend([1; MIN_RUN]);
     assert_eq!(next_run(&sizes), Some(1..MIN_RUN + 1));
@@ -83,7 +83,7 @@ fn killed_between_files_and_state_the_old_state_stands() {
     let before = sample.answers(&segments);
     let merged = store_merged(&sample.sidecar, &segments, 0..MIN_RUN, PROFILE).unwrap();
 
-    // Killed here. The next writer finds the old state, and the files in nobody's use.
+    // A crash here: the next writer finds the old state and some unused files.
     let (again, reopened) = sample.current();
     assert_eq!(again, state);
     assert_eq!(sample.answers(&reopened), before);
@@ -98,7 +98,7 @@ fn killed_between_files_and_state_the_old_state_stands() {
     );
     assert_eq!(sample.answers(&sample.current().1), before);
 
-    // And compacts after all.
+    // The next attempt merges.
     assert_eq!(tidy(&sample.sidecar, &lock, &mut state, &reopened, PROFILE), MIN_RUN);
     let (state, compacted) = sample.current();
     assert_eq!((state.segments.len(), state.epoch), (1, again.epoch));
@@ -113,7 +113,7 @@ fn readers_of_an_older_state_answer_or_find_the_newer_one() {
     let lock = sample.sidecar.lock(Duration::from_secs(20)).unwrap();
     let mut state = old_state.clone();
     assert_eq!(tidy(&sample.sidecar, &lock, &mut state, &held, PROFILE), MIN_RUN + 2);
-    // Within the grace period the old files are there.
+    // During the grace period, the old files remain.
     assert!(Segments::open(&sample.sidecar, &old_state, PROFILE).is_ok());
     assert_eq!(
         sweep(&sample.sidecar, &state, NO_GRACE, &lock).unwrap(),
@@ -205,14 +205,14 @@ mod sample {
             }
         }
 
-        /// What is published.
+        /// Opens the published state.
         pub(super) fn current(&self) -> (State, Segments) {
             let state = self.sidecar.state().unwrap().unwrap();
             let segments = Segments::open(&self.sidecar, &state, PROFILE).unwrap();
             (state, segments)
         }
 
-        /// All that can be asked of segments, as text.
+        /// Formats everything that segments contain, for comparison.
         pub(super) fn answers(&self, segments: &Segments) -> Vec<String> {
             let mut answers = Vec::new();
             for blob in 0..self.n_blobs {

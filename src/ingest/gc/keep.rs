@@ -1,4 +1,4 @@
-//! Which trees are worth their space, and in what order.
+//! Decides which trees to keep, and their priority.
 
 use std::collections::HashSet;
 
@@ -6,32 +6,32 @@ use crate::git::{RefKind, Root, RootKind};
 use crate::model::{CommitId, TreeId};
 use crate::sidecar::Pin;
 
-/// Why a snapshot is kept: the strongest reason first. Where a store is to be made smaller, snapshots go from the last reason to the
-/// first, and never those of the first two.
+/// A reason to keep a snapshot, in order of priority. To fit a size limit, snapshots are dropped in reverse order, but
+/// never those of the first two reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// It is checked out in a work tree of the family.
+    /// Checked out in a worktree of the repository.
     WorkTree,
-    /// Somebody has pinned it.
+    /// Pinned.
     Pin,
-    /// A local branch.
+    /// The tip of a local branch.
     Branch,
-    /// It was asked for just now, or made within a day: only where nobody asked for a collection.
+    /// Requested just now, or made within a day. Used only in automatic collections.
     Recent,
-    /// A branch of a remote.
+    /// The tip of a remote branch.
     Remote,
-    /// A tag.
+    /// The target of a tag.
     Tag,
-    /// Any other ref.
+    /// The target of any other ref.
     OtherRef,
-    /// The stash.
+    /// In the stash.
     Stash,
-    /// A ref pointed to it within the window.
+    /// In a reflog within the window.
     Reflog,
 }
 
 impl Cause {
-    /// Every reason, the strongest first.
+    /// All reasons, in order of priority.
     pub const ALL: [Self; 9] = [
         Self::WorkTree,
         Self::Pin,
@@ -44,7 +44,7 @@ impl Cause {
         Self::Reflog,
     ];
 
-    /// For people and programs.
+    /// Name for output, both text and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::WorkTree => "worktree",
@@ -59,7 +59,7 @@ impl Cause {
         }
     }
 
-    /// Whether it outweighs any limit of size.
+    /// Returns whether it is kept regardless of any size limit.
     pub(super) fn is_untouchable(self) -> bool {
         matches!(self, Self::WorkTree | Self::Pin)
     }
@@ -77,21 +77,22 @@ impl Cause {
     }
 }
 
-/// A tree that something keeps.
+/// A tree to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keep {
     /// The tree.
     pub tree: TreeId,
-    /// Its commit, as far as it is known.
+    /// The tree's commit, if known.
     pub commit: Option<CommitId>,
-    /// The strongest reason.
+    /// The reason with the highest priority.
     pub cause: Cause,
-    /// The ref or pin that is that reason.
+    /// The name of that ref or pin.
     pub name: String,
     time: i64,
 }
 
-/// The trees to keep, each once under its strongest reason; the strongest first, of one reason the newest.
+/// Lists the trees to keep, each once under its reason with the highest priority. Ordered by priority, then newest
+/// first.
 pub(super) fn keep_list(roots: Vec<Root>, pins: &[Pin], recent: &[(TreeId, i64)]) -> Vec<Keep> {
     let mut list: Vec<Keep> = roots
         .into_iter()

@@ -1,4 +1,4 @@
-//! The manifests that stay, rewritten where their base goes or their numbers change.
+//! Rewrites the manifests to keep whose base is removed or whose blob numbers change.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,21 +9,21 @@ use crate::snapshot::{Difference, Manifest, ManifestError, SnapshotStore};
 
 use crate::ingest::run::is_small;
 
-/// Where manifests are read and where they are written: two epochs with the new number of each blob, or twice the same.
+/// The source and target of a rewrite: either two epochs and the new number of each blob, or the same epoch twice.
 pub(super) struct Rewriting<'a> {
     pub(super) from: &'a SnapshotStore<'a>,
     pub(super) to: &'a SnapshotStore<'a>,
     pub(super) epoch: [u8; 16],
     pub(super) recipe: u64,
-    /// `None` where numbers stay.
+    /// `None` if the numbers do not change.
     pub(super) numbers: Option<&'a Ranks>,
 }
 
 impl Rewriting<'_> {
-    /// Writes the manifest of every tree of `kept` that does not stay as it is, and tells `written` of each.
+    /// Writes the manifest of every tree in `kept` that changes, and calls `written` after each.
     ///
-    /// Differences whose base is not kept pass to an heir: the first of them becomes whole, the others differences to it. Each file that
-    /// is written says the same as the one before it, and rests on nothing that is not there yet.
+    /// A removed base is replaced by one of its differences: the first becomes whole, and the others become differences
+    /// from it. Each written file describes the same files as before and depends only on files that already exist.
     pub(super) fn write(
         &self,
         kept: &[TreeId],
@@ -54,7 +54,7 @@ impl Rewriting<'_> {
                 },
             };
             let Some(bytes) = bytes else {
-                tracing::warn!(%tree, "a snapshot names a blob that is not there; it will be made anew");
+                tracing::warn!(%tree, "a snapshot refers to a missing blob and will be rebuilt");
                 continue;
             };
             self.to.publish(tree, &bytes, lock)?;
@@ -86,7 +86,7 @@ impl Rewriting<'_> {
     }
 }
 
-/// The tree whose manifest takes the place of a base that goes, with both as they were.
+/// The tree whose manifest replaces a removed base, with both manifests as they were.
 struct Heir {
     tree: TreeId,
     top: Manifest,

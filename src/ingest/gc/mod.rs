@@ -1,14 +1,19 @@
-//! Garbage collection: throws away snapshots that nothing keeps, and the blobs and documents that only they have.
+//! Garbage collection: deletes snapshots that nothing keeps, and the blobs and documents that only they use.
 //!
-//! What is kept follows git: what is checked out, refs, the stash, reflogs within a window, and what is pinned. Dropping a manifest is
-//! removing a file. Dropping blobs is making a new epoch: what stays is copied into new segments under new numbers without gaps, the
-//! manifests that stay are written for that epoch beside the old ones (a manifest's name has its epoch), and the `state` that
-//! names the new segments makes all of it visible at once. Killed before that, the old epoch stands and the new files are in
-//! nobody's use; killed after it, the old ones are. Leaving gaps in the numbers instead would keep the epoch and all
-//! manifests, but cost a row of the vectors and of each table for every document that ever was, and change every file format.
+//! Retention follows git: it keeps checked-out trees, refs, the stash, reflogs within a window, and pins. Dropping a manifest
+//! deletes a file. Dropping blobs starts a new epoch:
 //!
-//! Memory: one new segment with its sources' term dictionaries (a segment is not larger than one that a build makes), two bits for
-//! each document and blob, two manifests.
+//! - The surviving blobs and documents are copied into new segments and numbered without gaps.
+//! - The surviving manifests are written for the new epoch next to the old ones (a manifest's file name contains its
+//!   epoch).
+//! - The `state` that lists the new segments makes everything visible at once. After a crash before that, the old epoch
+//!   is valid and the new files are unused; after it, the old files are unused.
+//!
+//! Leaving gaps in the numbers would keep the epoch and all manifests. But it would cost a row of the vectors and of
+//! each table for every document that ever existed, and change every file format.
+//!
+//! Memory: one new segment with the term dictionaries of its sources (a segment is no larger than one from a build),
+//! two bits for each document and blob, and two manifests.
 
 mod keep;
 mod manifests;
@@ -48,142 +53,143 @@ use keep::keep_list;
 use manifests::Rewriting;
 use survey::{Marked, mark};
 
-/// Nobody waits for what goes now: who has a file open keeps it, and who comes late finds the new state (see `sweep`).
+/// No grace period for files that go out of use. A process that has a file open keeps it, and a process that opens it
+/// later finds the new state (see `sweep`).
 const NO_GRACE: Grace = Grace {
     period: Duration::ZERO,
     min_bytes: 0,
 };
-/// A snapshot that was made so lately is not taken away unasked.
+/// Automatic collections keep snapshots that are more recent than this.
 const RECENT: Duration = Duration::from_secs(24 * 3600);
-/// How often what is kept is cut down before the limit of size is given up.
+/// Number of attempts to meet the size limit.
 const MAX_ROUNDS: usize = 4;
-/// A collection that nobody asked for is due when so many snapshots have come since the last,
+/// An automatic collection is due after this many new snapshots since the last one,
 const DUE_SNAPSHOTS: u64 = 64;
-/// or some have and the last is so long ago,
+/// or with any new snapshot after this time,
 const DUE_AFTER: Duration = Duration::from_secs(14 * 24 * 3600);
-/// or the store is over its limit and the last is so long ago.
+/// or after this time if the store exceeds its size limit.
 const DUE_OVER_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
 /// Collects the garbage of one sidecar.
 pub struct Collector<'a> {
-    /// What says which trees are alive.
+    /// The repository, which determines the trees to keep.
     pub repository: &'a Repository,
-    /// What is collected.
+    /// The sidecar to collect.
     pub sidecar: &'a Sidecar,
-    /// What is garbage.
+    /// Settings of the collection.
     pub options: &'a CollectOptions,
-    /// Of vectors beside the program's own, the profiles that are in use; those of others go when all is asked for that can be had.
+    /// External profiles in use. An aggressive collection deletes the vectors of other profiles.
     pub profiles: &'a [String],
 }
 
-/// What is garbage, and when it is worth rewriting what is not.
+/// Settings of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectOptions {
-    /// Entries of reflogs count for so many days.
+    /// Age limit in days of reflog entries that keep a snapshot.
     pub reflog_days: u32,
-    /// Segments and manifests shall not be larger; no collection makes records of commits smaller.
+    /// Size limit of segments and manifests together. Collections do not shrink the records of commits.
     pub max_bytes: Option<u64>,
-    /// Segments are rewritten when so many of a hundred bytes in use belong to nothing that is kept.
+    /// Segments are rewritten when dead blobs make up at least this percentage of the bytes in use.
     pub dead_percent: u32,
-    /// The last versions of so many deleted files stay, and so many that had a definition which was removed, the latest first, as long as
-    /// commits are recorded.
+    /// Number of deleted files whose last versions are kept, and of files with removed definitions. The most recent are
+    /// kept. Requires recorded commits.
     pub deleted_files: usize,
 }
 
-/// Who wants a collection.
+/// The trigger of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion<'t> {
-    /// Somebody asked for it.
+    /// A user request.
     Asked,
-    /// Somebody asked for all that can be had: whatever is dead goes, and segments are as few as they can be.
+    /// A user request for everything possible: removes everything dead and makes segments as few as possible.
     Aggressive,
-    /// Nobody: snapshots of the last day and those of these trees stay, and segments that go wait for late readers. Manifests do
-    /// not: who finds none makes it anew.
+    /// An automatic collection. Keeps these trees and the snapshots of the last day, and keeps replaced segments for
+    /// late readers. Manifests have no grace period, because a reader that misses one rebuilds it.
     Unasked(&'t [TreeId]),
 }
 
-/// What a collection did.
+/// The outcome of a collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// What was found.
+    /// The content of the sidecar before the collection.
     pub survey: Survey,
-    /// Whether what stays was copied into new segments, so that dead blobs went.
+    /// True if the survivors were copied into new segments, which removes dead blobs.
     pub rewrote: bool,
     /// Bytes of all files of the stores, before and after.
     pub bytes: (u64, u64),
-    /// Segments, before and after.
+    /// Number of segments, before and after.
     pub n_segments: (usize, usize),
-    /// Files that are out of use and wait for late readers.
+    /// Unused files kept for late readers.
     pub waiting: Share,
-    /// Whether the store is within its limit, if it has one.
+    /// True if the store is within its size limit or has none.
     pub fits: bool,
-    /// How long it took.
+    /// Duration of the collection.
     pub elapsed: Duration,
-    /// Whether it was stopped before its end. What stays is whole; what earlier rounds have thrown away is gone.
+    /// True if the collection was interrupted. The survivors are intact; deletions of earlier rounds are final.
     pub interrupted: bool,
 }
 
-/// Why garbage was not collected; nothing that is kept is lost.
+/// An error from collecting garbage. Nothing that is kept was lost.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectError {
-    /// Another writer did not finish in time, or the lock cannot be had.
+    /// Another writer did not finish in time, or the lock cannot be acquired.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The state.
+    /// The state cannot be read.
     #[error(transparent)]
     State(#[from] StateError),
-    /// A stored segment.
+    /// A stored segment cannot be read.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// A stored manifest.
+    /// A stored manifest cannot be read or written.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// What stays could not be copied.
+    /// Survivors cannot be copied.
     #[error(transparent)]
     Merge(#[from] MergeError),
-    /// Likewise, vectors of another profile.
+    /// Survivors' vectors of an external profile cannot be copied.
     #[error(transparent)]
     Rows(#[from] WriteError),
-    /// Writing.
+    /// Writing failed.
     #[error(transparent)]
     Publish(#[from] PublishError),
-    /// What is alive cannot be told.
+    /// The refs cannot be read.
     #[error(transparent)]
     Refs(#[from] RefError),
-    /// What is pinned cannot be told.
+    /// The pins cannot be read.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// It could not be made anew.
+    /// A pinned snapshot cannot be rebuilt.
     #[error(
-        "the snapshot that is pinned as {name:?} is damaged and git does not have its tree any more: \
+        "         take the pin off or mend the index first
          take the pin off or mend the index first"
     )]
     PinDamaged {
-        /// The pin.
+        /// The name of the pin.
         name: String,
-        /// Where the damage shows.
+        /// The damage.
         #[source]
         source: ManifestError,
     },
-    /// The folder was moved, deleted or replaced while it was collected: what stands there now is not touched.
-    #[error("{} is not the folder any more that was being collected", .path.display())]
+    /// The folder was moved, deleted or replaced during the collection. The new one is left alone.
+    #[error("{} was replaced during the collection", .path.display())]
     Replaced {
-        /// Where it stood.
+        /// The path of the folder.
         path: PathBuf,
     },
-    /// The folder.
+    /// The folder cannot be read or written.
     #[error("cannot use {}", .path.display())]
     Io {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The cause.
         #[source]
         source: io::Error,
     },
 }
 
 impl Collector<'_> {
-    /// What the sidecar holds and for what reason; nothing is written and no lock taken.
+    /// Lists the content of the sidecar by reason. Writes nothing and takes no lock.
     pub fn survey(&self) -> Result<Survey, CollectError> {
         let Some((state, segments)) = self.open()? else {
             return Ok(Survey::default());
@@ -193,7 +199,7 @@ impl Collector<'_> {
             .survey)
     }
 
-    /// Whether a collection is worth it although nobody asks. Costs a small file and a listing.
+    /// Returns whether an automatic collection is worthwhile. Costs reading a small file and listing a folder.
     pub fn is_due(&self) -> Result<bool, CollectError> {
         let Some(state) = self.sidecar.state()? else {
             return Ok(false);
@@ -202,7 +208,7 @@ impl Collector<'_> {
         let files = snapshots.files().map_err(|source| self.io_error(source))?;
         let n_snapshots = files.iter().filter(|file| file.is_current).count() as u64;
         let last = match self.sidecar.last_collection() {
-            // It says no more than when; the next collection writes it anew.
+            // The record only holds the time of the last collection, and the next one rewrites it.
             Err(RecordError::Damaged { .. } | RecordError::Format { .. }) => None,
             last => last?,
         };
@@ -211,7 +217,7 @@ impl Collector<'_> {
             n_snapshots: 0,
         });
         let n_new = n_snapshots.saturating_sub(last.n_snapshots);
-        // A clock that was set back makes the last one lie ahead: then it is as if it had been long ago.
+        // If the clock was set back, the last collection is in the future and counts as long ago.
         let ago = u64::try_from(seconds_now().saturating_sub(last.ended_at)).map_or(Duration::MAX, Duration::from_secs);
         let is_first = last.ended_at == i64::MIN;
         let is_over_limit = || {
@@ -226,7 +232,7 @@ impl Collector<'_> {
             || ago >= DUE_OVER_LIMIT && is_over_limit())
     }
 
-    /// Throws away what nothing keeps. Waits up to `patience` for another writer.
+    /// Deletes everything that nothing keeps. Waits up to `patience` for another writer.
     pub fn collect(
         &self,
         occasion: Occasion<'_>,
@@ -281,8 +287,8 @@ impl Collector<'_> {
             if done.fits || done.interrupted || !may_drop {
                 break;
             }
-            // What goes frees a little less than its share, because files have parts that do not shrink. The next round
-            // shares out what is there now; the last ones leave some room.
+            // Deleting frees slightly less than the computed share, because files have parts that do not shrink. The
+            // next round recomputes the shares; later rounds leave a margin.
             if round > 0 {
                 target = target.map(|target| target - target / 20);
             }
@@ -303,7 +309,7 @@ impl Collector<'_> {
         }
     }
 
-    /// The published state and its segments, whatever recipe and profile they are of; `None` before the first.
+    /// Opens the published state and its segments, regardless of recipe and profile. `None` before the first state.
     fn open(&self) -> Result<Option<(State, Segments)>, CollectError> {
         let Some(state) = self.sidecar.state()? else {
             return Ok(None);
@@ -331,10 +337,11 @@ impl Collector<'_> {
         mark(self.repository, self.sidecar, state, segments, (keep, &past), max_bytes)
     }
 
-    /// Past versions of files. Records that cannot be read keep nothing: they are made anew, and so is what they keep.
+    /// Lists past versions of files. Unreadable records keep nothing: they are rebuilt, and so are the versions they
+    /// keep.
     fn past(&self, state: &State) -> Vec<ArtifactKey> {
         let versions = self.sidecar.past_versions().unwrap_or_else(|error| {
-            tracing::warn!("{}: only last versions are kept", chain(&error));
+            tracing::warn!("{}: keeping only last versions", chain(&error));
             PastVersions::Last
         });
         let past = History::open(self.sidecar, &state.history)
@@ -342,13 +349,13 @@ impl Collector<'_> {
         match past {
             Ok(past) => past.into_iter().map(|file| listed_past(file).key()).collect(),
             Err(error) => {
-                tracing::warn!("{}: past versions of files are not kept", chain(&error));
+                tracing::warn!("{}: not keeping past versions of files", chain(&error));
                 Vec::new()
             }
         }
     }
 
-    /// The trees that stay because nobody asked, with the time that each was made.
+    /// Lists the trees that only automatic collections keep, with the time each was made.
     fn recent(&self, state: &State, asked_for: &[TreeId]) -> Result<Vec<(TreeId, i64)>, CollectError> {
         let snapshots = SnapshotStore::new(self.sidecar, state.epoch, state.recipe);
         let files = snapshots.files().map_err(|source| self.io_error(source))?;
@@ -361,7 +368,7 @@ impl Collector<'_> {
             .collect())
     }
 
-    /// Of segments and manifests.
+    /// Bytes of segments and manifests.
     fn in_use_bytes(&self, state: &State) -> Result<u64, CollectError> {
         let found = super::sweep::find(self.sidecar, state).map_err(|source| self.io_error(source))?;
         Ok(found.named_bytes)
@@ -376,14 +383,14 @@ impl Collector<'_> {
         })
     }
 
-    /// Bytes of everything that this program keeps in the stores.
+    /// Bytes of all files in the stores.
     fn stored_bytes(&self) -> Result<u64, CollectError> {
         let state = self.sidecar.state()?.unwrap_or_default();
         let history: u64 = state.history.iter().map(HistoryEntry::n_bytes).sum();
         Ok(self.in_use_bytes(&state)? + history + self.waiting()?.bytes)
     }
 
-    /// A fail point.
+    /// Passes a fail point.
     fn pass(&self, name: &str) -> Result<(), CollectError> {
         failpoint::hit(name).map_err(|source| self.io_error(source))
     }
@@ -396,7 +403,7 @@ impl Collector<'_> {
     }
 }
 
-/// One round of one collection.
+/// One round of a collection.
 struct Run<'a> {
     collector: &'a Collector<'a>,
     occasion: Occasion<'a>,
@@ -409,7 +416,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Whether it came to its end.
+    /// Returns whether the round was completed.
     fn run(&mut self, marked: &Marked) -> Result<bool, CollectError> {
         if self.occasion == Occasion::Aggressive {
             self.drop_profiles()?;
@@ -418,7 +425,7 @@ impl Run<'_> {
         let groups = self.groups(marked);
         let rewrites = self.is_worth_rewriting(&marked.survey, groups.len());
         let n_steps = match (rewrites, marked.dead_manifests.len()) {
-            // And the state.
+            // One more for the state.
             (true, _) => groups.len() + kept.len() + 1,
             (false, 0) => 0,
             (false, n_dead) => kept.len() + n_dead,
@@ -432,8 +439,8 @@ impl Run<'_> {
         if !matches!(finished, Ok(true))
             && let Err(error) = self.clear()
         {
-            // What was written so far is in nobody's use and only takes space.
-            tracing::warn!(%error, "files of a collection that was given up were not removed");
+            // The files written so far are unused and only take space.
+            tracing::warn!(%error, "cannot remove the files of an abandoned collection");
         }
         if finished? {
             self.finish(kept.len())?;
@@ -448,7 +455,7 @@ impl Run<'_> {
         self.collector.sidecar
     }
 
-    /// Gives up the vectors of profiles that are not in use, and those that were kept for chunks which no segment has.
+    /// Deletes the vectors of unused profiles, and stored vectors of chunks that no segment has.
     fn drop_profiles(&mut self) -> Result<(), CollectError> {
         let own = profile_of(&self.state);
         let in_use = self.collector.profiles;
@@ -479,7 +486,7 @@ impl Run<'_> {
         is_much || is_over_limit || is_aggressive
     }
 
-    /// Neighbouring segments that become one. What is large alone stays alone.
+    /// Groups adjacent segments to merge. A large segment is its own group.
     fn groups(&self, marked: &Marked) -> Vec<Range<usize>> {
         let sizes: Vec<u64> = self
             .state
@@ -507,13 +514,13 @@ impl Run<'_> {
         groups
     }
 
-    /// Whether to go on, after one more file.
+    /// Reports one more file. Returns whether to continue.
     fn goes_on(&self, n_bytes: u64) -> bool {
         self.progress.advance(n_bytes);
         !self.interrupt.load(Ordering::Relaxed)
     }
 
-    /// Begins a new epoch with what stays.
+    /// Starts a new epoch with the survivors.
     fn rewrite(&mut self, marked: &Marked, kept: &[TreeId], groups: Vec<Range<usize>>) -> Result<bool, CollectError> {
         let survivors = Survivors {
             blobs: Ranks::new(marked.blobs.clone()),
@@ -551,7 +558,7 @@ impl Run<'_> {
             return Ok(false);
         }
         self.collector.pass("gc.manifests")?;
-        // What was written is read once before anything else is given up for it.
+        // Reads the new segments once before the old ones are given up.
         let segments = Segments::open(self.sidecar(), &new, &profile_of(&new))?;
         self.collector.pass("gc.checked")?;
         publish_state(self.sidecar(), self.lock, &mut new)?;
@@ -583,7 +590,7 @@ impl Run<'_> {
         Ok(entry)
     }
 
-    /// A segment of which everything stays: only its artifacts name documents by numbers that may have changed.
+    /// Moves a segment that survives as a whole. Only its artifacts refer to document numbers that may have changed.
     fn moved(
         &self,
         entry: &SegmentEntry,
@@ -605,7 +612,7 @@ impl Run<'_> {
         })
     }
 
-    /// Removes the snapshots that do not stay; numbers and segments stay as they are.
+    /// Removes dead snapshots. Numbers and segments do not change.
     fn drop_manifests(&mut self, marked: &Marked, kept: &[TreeId]) -> Result<bool, CollectError> {
         if !marked.dead_manifests.is_empty() {
             let snapshots = SnapshotStore::new(self.sidecar(), self.state.epoch, self.state.recipe);
@@ -621,7 +628,7 @@ impl Run<'_> {
             }
         }
         self.collector.check_in_place()?;
-        // Differences first: what is left when this is cut short never rests on a base that is gone.
+        // Differences first, so that an interruption leaves no difference without its base.
         let mut dead: Vec<_> = marked.dead_manifests.iter().collect();
         let snapshots = SnapshotStore::new(self.sidecar(), self.state.epoch, self.state.recipe);
         dead.sort_by_key(|file| !matches!(snapshots.manifest(file.tree), Ok(Some(top)) if top.base().is_some()));
@@ -638,7 +645,7 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// Clears away what is out of use and merges what is small, as after an update; and notes the day.
+    /// Removes unused files, merges small segments as after an update, and records the time.
     fn finish(&mut self, n_snapshots: usize) -> Result<(), CollectError> {
         let profile = profile_of(&self.state);
         while tidy(
@@ -653,7 +660,7 @@ impl Run<'_> {
         }
         self.clear()?;
         if !matches!(self.occasion, Occasion::Unasked(_)) {
-            // Whoever set them aside has had them to look at until now.
+            // Damaged files are kept for inspection only until now.
             self.sidecar()
                 .empty_damaged(self.lock)
                 .map_err(|source| self.collector.io_error(source))?;
@@ -679,14 +686,14 @@ impl Run<'_> {
             .map_err(|source| self.collector.io_error(source))
     }
 
-    /// Removes the files that nobody names any more, after their grace if nobody asked.
+    /// Removes unused files, after their grace period in automatic collections.
     fn clear(&self) -> Result<(), CollectError> {
         let grace = match self.occasion {
             Occasion::Unasked(_) => GRACE,
             Occasion::Asked | Occasion::Aggressive => NO_GRACE,
         };
         self.collector.check_in_place()?;
-        // Where there is no state any more, it cannot be told what is in use.
+        // Without a state, used and unused files cannot be distinguished.
         let Some(state) = self.sidecar().state()? else {
             return Ok(());
         };
@@ -704,7 +711,7 @@ impl From<CarryError> for CollectError {
     }
 }
 
-/// The profile that every segment has vectors of, which stands first in each.
+/// Returns the profile that every segment has vectors of, which is the first in each.
 fn profile_of(state: &State) -> String {
     let vectors = state.segments.iter().flat_map(|entry| &entry.vectors);
     vectors

@@ -1,4 +1,4 @@
-//! What the sidecar holds and for what reason: snapshots, blobs and documents, with their bytes.
+//! Surveys the content of a sidecar by reason: snapshots, blobs and documents, with their sizes.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -14,15 +14,15 @@ use super::CollectError;
 use super::keep::{Cause, Keep};
 use crate::ingest::sweep;
 
-/// What an entry costs in a file beside its records or its text: a blob's line in the tables, a document's vector and postings.
+/// Bytes per entry in addition to its record or text: a blob's row in the tables, or a document's vector and postings.
 const ENTRY_WEIGHT: u64 = 100;
 
-/// So many, and how large they are together.
+/// A number of items and their total size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
-    /// How many.
+    /// Number of items.
     pub n: u64,
-    /// Bytes on disk; of blobs and documents, their part of the files that they stand in.
+    /// Bytes on disk. For blobs and documents, their share of the files that contain them.
     pub bytes: u64,
 }
 
@@ -33,42 +33,42 @@ impl Share {
     }
 }
 
-/// A stored snapshot that something keeps.
+/// A stored snapshot to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptSnapshot {
-    /// The tree, and why it is kept.
+    /// The tree and the reason to keep it.
     pub keep: Keep,
-    /// Its manifest, and the blobs and documents that no stronger snapshot has.
+    /// Bytes of the manifest, and of the blobs and documents that no snapshot of higher priority has.
     pub bytes: u64,
 }
 
-/// What the sidecar holds, by reason.
+/// The content of a sidecar by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// Snapshots that stay, the strongest reason first.
+    /// Snapshots to keep, in order of priority.
     pub kept: Vec<KeptSnapshot>,
-    /// Snapshots that something keeps and the limit of size does not.
+    /// Snapshots that exceed the size limit and are dropped.
     pub over_budget: Vec<KeptSnapshot>,
-    /// Last versions of deleted files that stay and no snapshot that stays has.
+    /// Kept last versions of deleted files that no kept snapshot has.
     pub deleted_files: Share,
     /// Snapshots that nothing keeps.
     pub dead_snapshots: Share,
-    /// Blobs that no snapshot that stays has.
+    /// Blobs that no kept snapshot has.
     pub dead_blobs: Share,
-    /// Files of the stores that nothing names: of killed writers, replaced, or of an earlier epoch.
+    /// Unused files in the stores: from killed writers, replaced, or of an earlier epoch.
     pub leftovers: Share,
     /// Folders of stores in an earlier format, and the bytes of the files in them.
     pub old_folders: Share,
-    /// Recorded commits, which stay, and the bytes of their files.
+    /// Recorded commits, which are always kept, and the bytes of their files.
     pub history: Share,
-    /// How many segments there are.
+    /// Number of segments.
     pub n_segments: usize,
-    /// Bytes of the segments and manifests that are in use.
+    /// Bytes of the segments and manifests in use.
     pub in_use_bytes: u64,
 }
 
 impl Survey {
-    /// What each reason keeps, the strongest first; reasons that keep nothing are left out.
+    /// Sums up the snapshots by reason, in order of priority. Omits reasons without snapshots.
     pub fn by_cause(&self) -> Vec<(Cause, Share)> {
         let share = |cause| {
             let mut share = Share::default();
@@ -80,26 +80,26 @@ impl Survey {
         all.filter(|(_, share)| share.n > 0).collect()
     }
 
-    /// Bytes that stay when everything else is gone.
+    /// Bytes that remain after everything else is deleted.
     pub fn live_bytes(&self) -> u64 {
         self.kept.iter().map(|kept| kept.bytes).sum::<u64>() + self.deleted_files.bytes
     }
 }
 
-/// A survey with what a collection needs besides.
+/// A survey with the additional results that a collection needs.
 #[derive(Debug, Default)]
 pub(super) struct Marked {
     pub(super) survey: Survey,
     pub(super) blobs: NumberSet,
     pub(super) docs: NumberSet,
-    /// Manifests that are not to stay.
+    /// Manifests to delete.
     pub(super) dead_manifests: Vec<StoredManifest>,
 }
 
-/// Looks through everything. Reads every manifest that is kept; writes nothing.
+/// Surveys the sidecar. Reads every kept manifest and writes nothing.
 ///
-/// `keep` has the strongest first. Those at its end that do not fit into `max_bytes` are not kept, but for the untouchable ones; `gone`
-/// are blobs that stay where there is room besides.
+/// `keep` is in order of priority. Snapshots at its end that exceed `max_bytes` are dropped, except those that are kept
+/// regardless of size. Blobs in `gone` are kept if space remains.
 pub(super) fn mark(
     repository: &Repository,
     sidecar: &Sidecar,
@@ -168,7 +168,7 @@ pub(super) fn mark(
     })
 }
 
-/// How many of the first fit together, the untouchable ones in any case.
+/// Returns how many of the first snapshots fit. Those kept regardless of size always fit.
 fn n_within(kept: &[KeptSnapshot], max_bytes: u64) -> usize {
     let mut total = 0;
     let fits = |snapshot: &&KeptSnapshot| {
@@ -186,7 +186,7 @@ fn old_folders(sidecar: &Sidecar) -> io::Result<Share> {
     Ok(share)
 }
 
-/// Marks the blobs and documents of snapshots one after the other.
+/// Marks the blobs and documents of snapshots, one snapshot after another.
 struct Marking<'a> {
     snapshots: &'a SnapshotStore<'a>,
     segments: &'a Segments,
@@ -194,7 +194,7 @@ struct Marking<'a> {
     manifest_bytes: HashMap<TreeId, u64>,
     blobs: NumberSet,
     docs: NumberSet,
-    /// The whole manifest that was read last: neighbours rest on one.
+    /// The last whole manifest that was read. Adjacent snapshots often share a base.
     base: Option<(TreeId, Manifest)>,
 }
 
@@ -214,8 +214,10 @@ impl<'a> Marking<'a> {
         }
     }
 
-    /// Marks what a tree has, if its snapshot is stored. A damaged one is none, as it is made anew when it is asked for; unless that
-    /// cannot be and it is pinned.
+    /// Marks the blobs of a tree, if its snapshot is stored.
+    ///
+    /// A damaged snapshot is ignored, because it is rebuilt on demand. If it is pinned and cannot be rebuilt, this is
+    /// an error.
     fn add(&mut self, keep: Keep, repository: &Repository) -> Result<Option<KeptSnapshot>, CollectError> {
         let Some(&manifest_bytes) = self.manifest_bytes.get(&keep.tree) else {
             return Ok(None);
@@ -229,11 +231,7 @@ impl<'a> Marking<'a> {
                 return Err(CollectError::PinDamaged { name, source });
             }
             Err(error) => {
-                tracing::warn!(
-                    name = keep.name,
-                    "a snapshot that is kept is damaged: {}",
-                    chain(&error)
-                );
+                tracing::warn!(name = keep.name, "a snapshot to keep is damaged: {}", chain(&error));
                 return Ok(None);
             }
         };
@@ -256,7 +254,7 @@ impl<'a> Marking<'a> {
         Ok(Some(KeptSnapshot { keep, bytes }))
     }
 
-    /// Marks blobs that no snapshot has to have, as long as they fit into `room`.
+    /// Marks blobs that no snapshot needs, as long as they fit into `room`.
     fn add_gone(&mut self, gone: &[ArtifactKey], room: u64) -> Share {
         let mut share = Share::default();
         for blob in gone.iter().filter_map(|key| self.segments.find_blob(*key)) {
@@ -271,8 +269,8 @@ impl<'a> Marking<'a> {
         share
     }
 
-    /// The number of a file's blob, also of one that was left out for what it holds: that it is to be left out is known by its
-    /// artifact, which a manifest does not name.
+    /// Returns the number of a file's blob, including a file skipped for its content. The decision to skip it is stored
+    /// in its artifact, to which a manifest does not refer.
     fn blob_of(&self, manifest: &Manifest, index: u32) -> Option<u32> {
         if let Some(blob) = manifest.blob(index) {
             return Some(blob);
@@ -291,7 +289,7 @@ impl<'a> Marking<'a> {
         is_by_content.then(|| self.segments.find_blob(entry.key())).flatten()
     }
 
-    /// The manifest of a tree, and the whole one that it rests on, if any. `None` if that is not all there.
+    /// Loads the manifest of a tree, and its base if it has one. `None` if one of them is missing.
     fn layers(&mut self, tree: TreeId) -> Result<Option<(Manifest, Option<Manifest>)>, ManifestError> {
         let Some(top) = self.snapshots.manifest(tree)? else {
             return Ok(None);
@@ -313,7 +311,7 @@ impl<'a> Marking<'a> {
         Ok(base)
     }
 
-    /// Bytes of what was not marked before.
+    /// Marks a blob and its documents. Returns the bytes of those not marked before.
     fn mark_blob(&mut self, blob: u32) -> f64 {
         if !self.blobs.insert(blob) {
             return 0.0;
@@ -349,7 +347,7 @@ impl<'a> Marking<'a> {
     }
 }
 
-/// Whether what was read is not what was written; else the same may be read a moment later.
+/// Returns whether the file's content is invalid. Other errors may be temporary.
 fn is_damage(error: &ManifestError) -> bool {
     matches!(
         error,
@@ -357,12 +355,12 @@ fn is_damage(error: &ManifestError) -> bool {
     )
 }
 
-/// Whether git has the whole of a tree, so that its snapshot can be made anew.
+/// Returns whether git has the whole tree, so that its snapshot can be rebuilt.
 fn is_known(repository: &Repository, tree: TreeId) -> bool {
     repository.reader().diff_trees(None, tree).is_ok()
 }
 
-/// How the bytes of a segment's files fall to its blobs and documents: by their records and by their text.
+/// Distributes the bytes of a segment's files over its blobs and documents, in proportion to their records and texts.
 struct FileShares {
     base_blob: u32,
     base_doc: u32,
@@ -375,7 +373,7 @@ impl FileShares {
         let blobs: u64 = (0..entry.n_blobs).map(|blob| blob_weight(segment, blob)).sum();
         let docs: u64 = (0..entry.n_docs).map(|doc| doc_weight(segment, doc)).sum();
         let of_documents = entry.n_bytes() - entry.artifacts.length;
-        // Without documents everything falls to the blobs.
+        // Without documents, all bytes belong to the blobs.
         let of_blobs = entry.artifacts.length + if docs == 0 { of_documents } else { 0 };
         Self {
             base_blob: entry.base_blob,

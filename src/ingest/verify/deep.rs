@@ -1,5 +1,5 @@
-//! What is stored against what git holds: blobs are read, extracted, indexed and embedded again by what the writer uses, trees
-//! are listed again.
+//! Compares the stored index with git. Reads, extracts, indexes and embeds blobs again with the writer's code, and
+//! lists trees again.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -48,7 +48,7 @@ impl Ingest<'_> {
                 self.derive_segment(segment, &segments.first(at), &keys, &mut derived, progress, limits)?
             {
                 let (store, file) = file_of(entry, part, &self.profile());
-                found.blame(Some(store), &file.name, format!("not what the blobs give: {what}"));
+                found.blame(Some(store), &file.name, format!("does not match the blobs: {what}"));
             }
         }
         progress.end();
@@ -57,7 +57,7 @@ impl Ingest<'_> {
         Ok(())
     }
 
-    /// What differs between a segment and what some of its blobs give now.
+    /// Rebuilds some blobs of a segment and returns the differences.
     fn derive_segment(
         &self,
         segment: &Segment,
@@ -73,7 +73,7 @@ impl Ingest<'_> {
             n_absent: &n_absent,
         };
         let stop = AtomicBool::new(limits.are_reached());
-        // One segment, however large: its numbers are paired with those of the stored one.
+        // A single segment regardless of size, because its numbers are paired with those of the stored one.
         let options = BuildOptions {
             max_segment_bytes: usize::MAX,
             ..self.options.clone()
@@ -135,13 +135,13 @@ impl Ingest<'_> {
             derived.n_manifests += 1;
             if let Some(path) = manifest_difference(&layers, &expected) {
                 let name = snapshots.file_name(tree);
-                let what = format!("not what the tree holds: {}", path.to_text());
+                let what = format!("does not match the tree: {}", path.to_text());
                 found.blame(Some(Store::Snapshots), &name, what);
             }
         }
     }
 
-    /// The files of a tree, as git has them; `None` if its objects are not all there.
+    /// Lists the files of a tree from git; `None` if some of its objects are missing.
     fn listed(&self, tree: TreeId, segments: &Segments) -> Option<BTreeMap<RepoPath, FileEntry>> {
         let mut reader = self.repository.reader();
         let changes = reader.diff_trees(None, tree).ok()?;
@@ -166,7 +166,7 @@ impl Ingest<'_> {
     }
 }
 
-/// A path at which a manifest says something else than the tree.
+/// Returns a path for which a manifest differs from the tree.
 fn manifest_difference(layers: &[Manifest], expected: &BTreeMap<RepoPath, FileEntry>) -> Option<RepoPath> {
     let mut stored: BTreeMap<RepoPath, FileEntry> = BTreeMap::new();
     for layer in layers {
@@ -188,7 +188,7 @@ fn manifest_difference(layers: &[Manifest], expected: &BTreeMap<RepoPath, FileEn
     differs.map(|(path, _)| path).or_else(absent).cloned()
 }
 
-/// Whether the blob was not there when the manifest was made, or is not there now: no two need to agree on that.
+/// Returns whether the blob is or was missing. Files with missing blobs are not compared.
 fn is_missing(entry: &FileEntry) -> bool {
     entry.status == FileStatus::Skipped(SkipReason::Missing)
 }
@@ -202,7 +202,7 @@ fn file_of<'e>(entry: &'e SegmentEntry, part: SegmentPart, profile: &str) -> (St
     }
 }
 
-/// So many of `0..n`, evenly spread, beginning somewhere else each time.
+/// A sample of `0..n`, evenly spread, with a random start.
 struct Sample {
     n: usize,
     step: usize,
@@ -213,7 +213,7 @@ impl Sample {
     fn of(n: usize, wanted: Option<usize>) -> Self {
         let step = wanted.map_or(1, |wanted| n.div_ceil(wanted.max(1)).max(1));
         let mut random = [0; 8];
-        // Without chance the sample is the same as last time.
+        // Without random bytes, the sample starts at 0.
         let _ = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::NONBLOCK);
         let first = (u64::from_le_bytes(random) % step as u64) as usize;
         Self { n, step, first }
@@ -228,7 +228,7 @@ impl Sample {
     }
 }
 
-/// Blobs of git; those that are not there are counted.
+/// The blobs of git. Counts missing ones.
 struct Counting<'a> {
     blobs: Blobs<'a>,
     n_absent: &'a AtomicU64,

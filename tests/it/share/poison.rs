@@ -371,7 +371,7 @@ fn a_blob_is_not_recorded_in_any_number_of_languages() {
         raw
     };
     let all: Vec<Lang> = languages().map(|language| language.lang).collect();
-    for (langs, said) in [(&[Lang(9_999)][..], "does not exist"), (&all, "so many languages")] {
+    for (langs, said) in [(&[Lang(9_999)][..], "unknown language"), (&all, "too many languages")] {
         let clone = repo.clone_with(said, &[]);
         let called = call_in(clone.root(), &["import", "-"], &in_languages(langs).to_bytes());
         assert_eq!(called.code, 2, "{}{}", called.text(), called.stderr);

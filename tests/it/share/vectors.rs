@@ -156,7 +156,7 @@ fn vectors_that_do_not_fit_are_refused() {
         &|raw| raw.put(2, &rows(DIM, ProfileId([7; 16]), 1)),
         "probe",
     );
-    refuses("no part", &|raw| raw.put(3, b"nonsense"), "not of this form");
+    refuses("no part", &|raw| raw.put(3, b"nonsense"), "not a file of vectors");
     refuses(
         "a part cut",
         &|raw| raw.put(3, &raw.opened(3)[..100]),
@@ -165,7 +165,7 @@ fn vectors_that_do_not_fit_are_refused() {
     refuses(
         "more rows than were said",
         &|raw| raw.header.added[0].1[0] += 1,
-        "number of them",
+        "number of vectors differs",
     );
     refuses(
         "very many rows",
@@ -175,7 +175,7 @@ fn vectors_that_do_not_fit_are_refused() {
             raw.header.added[0].1[0] = 1 << 20;
             raw.put(3, &part);
         },
-        "number of them",
+        "number of vectors differs",
     );
     refuses(
         "too few rows",
@@ -275,7 +275,7 @@ fn the_model_in_use_here_decides_whether_it_has_made_them() {
     let gone = Stub::start(|seen| openai(seen, DIM));
     set_server(&without, &gone);
     drop(gone);
-    passed_over(&without, "cannot be told");
+    passed_over(&without, "cannot check");
     set_server(&without, &other);
     let vectors = indexed(&without);
     assert_eq!(
