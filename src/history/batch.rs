@@ -1,26 +1,27 @@
 //! Reads a batch of commit records.
 //!
-//! A file of sections, format 1; n commits, of which the first has the number `base`:
+//! Section file, format 1. It holds n commits, the first of which has the number `base`:
 //!
 //! ```text
 //! meta          u32 base, u32 n, u32 changed paths, u32 bytes of an id: 20 or 32
 //! ids           n ids
 //! by_id         n × u32: the order of `ids`
-//! flags         n × u8: low four bits the boundary, 16 if the changes, or inexact renames among them, could not all be told
+//! flags         n × u8: low four bits the boundary, 16 if the changes are unknown or inexact renames may be missing
 //! times         n × i64: the committer's seconds since 1970
-//! parents       u32 numbers of parents, 2³² − 1 for one that is not recorded; parent_ends: n × u32
+//! parents       u32 numbers of parents, 2³² − 1 for an unrecorded one; parent_ends: n × u32
 //! people        record: list of (name, address)
-//! heads         zstd frames of 64 commits each: who, when, first paragraph; head_blocks: u32 end, u32 length when opened
+//! heads         zstd frames of 64 commits each: people, times, subject; head_blocks: u32 end, u32 decompressed length
 //! bodies        zstd frames of 128 commits each: the rest of the message; body_blocks likewise
 //! paths         ascending, end to end; path_ends: u32 each
 //! runs          the changes of each path, ascending by commit; run_ends: u32 each
 //! touched       the paths of each commit: varints, the first absolute, then differences; touched_ends: n × u32
 //! ```
 //!
-//! A change in a run: varint commits since the change before (the first: since `base`), u8 flags (low two bits: 0 nothing was
-//! there, 1 what the run put there last, 2 an entry follows; 4 an entry for what is there now follows; 8 other than every
-//! parent; 16 an origin follows), entries, origin: varint path, u8 percent. An entry: varint (4 × reference + mode);
-//! reference 0 is followed by the id, k is the kth last id that the run gave.
+//! A change in a run consists of: varint commits since the previous change (for the first: since `base`); u8 flags (low
+//! two bits: 0 the path did not exist before, 1 the old entry is the last new entry of the run, 2 the old entry
+//! follows; 4 the new entry follows; 8 differs from every parent; 16 an origin follows); the entries; the origin:
+//! varint path, u8 percent. An entry is a varint (4 × reference + mode): reference 0 is followed by the id, reference k
+//! repeats the kth last id of the run.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -38,16 +39,16 @@ use super::writer::{
     StoredHead, mode_of_number,
 };
 
-/// A commit with the numbers of its parents; `None` for one that is not recorded.
+/// A commit with the numbers of its parents; `None` for an unrecorded parent.
 pub(super) type NumberedCommit = (CommitData, Vec<Option<u32>>);
 
 /// A path with its changes, ascending by commit.
 pub type PathRun<'b> = (&'b [u8], Vec<PathChange>);
 
-/// A block of 128 messages is no larger; one message alone can be.
+/// Upper bound on a decompressed block. 128 messages stay below it; a single message may not.
 const MAX_BLOCK_BYTES: usize = 256 << 20;
 
-/// An opened batch.
+/// An opened batch of commit records.
 #[derive(Debug)]
 pub struct Batch {
     file: SectionFile,
@@ -73,21 +74,21 @@ pub struct Batch {
     people: OnceLock<Vec<Who>>,
 }
 
-/// Why a batch could not be read.
+/// An error from reading a batch.
 #[derive(Debug, thiserror::Error)]
 pub enum BatchError {
-    /// The file.
+    /// The section file is missing, damaged or of another format.
     #[error(transparent)]
     Section(#[from] SectionError),
-    /// A record in it.
+    /// A record cannot be decoded.
     #[error("a record of commits is damaged")]
     Codec(#[from] CodecError),
-    /// A block in it.
+    /// A block cannot be decompressed.
     #[error("a block of commits is damaged")]
     Compress(#[from] CompressError),
 }
 
-/// A section that is checked when it is first needed.
+/// A section that is read and verified on first use.
 #[derive(Debug)]
 struct Lazy {
     name: &'static str,
@@ -114,12 +115,12 @@ impl Lazy {
 }
 
 impl Batch {
-    /// Opens a file of the store.
+    /// Opens the batch file `name` in the history store.
     pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, BatchError> {
         Self::of(SectionFile::open(sidecar, Store::History, name, FORMAT)?)
     }
 
-    /// Opens bytes in memory.
+    /// Opens a batch held in memory.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self, BatchError> {
         let file = SectionFile::from_bytes(Path::new("records of commits"), bytes.into(), FORMAT)?;
         Self::of(file)
@@ -170,7 +171,7 @@ impl Batch {
         }
     }
 
-    /// Reads all of it: every section, and every record in them.
+    /// Verifies every section and every record in it.
     pub fn verify(&self) -> Result<(), BatchError> {
         self.file.verify()?;
         let commits = self.commits()?;
@@ -186,22 +187,22 @@ impl Batch {
         Ok(())
     }
 
-    /// The number of its first commit.
+    /// The number of the first commit.
     pub fn base(&self) -> u32 {
         self.base
     }
 
-    /// How many commits it has.
+    /// The number of commits.
     pub fn n_commits(&self) -> u32 {
         self.n_commits
     }
 
-    /// How many changed paths they have.
+    /// The number of changed paths, summed over the commits.
     pub fn n_changes(&self) -> u32 {
         self.n_changes
     }
 
-    /// How many paths they changed, those that only a rename names included.
+    /// The number of distinct paths, including those that occur only as the origin of a rename.
     pub fn n_paths(&self) -> u32 {
         self.paths.len() as u32
     }
@@ -214,7 +215,7 @@ impl Batch {
         self.paths.find(path).map(|number| number as u32)
     }
 
-    /// How many paths a commit changed.
+    /// The number of paths that a commit changed.
     pub(super) fn n_touched(&self, local: u32) -> Result<usize, BatchError> {
         Ok(self.touched_numbers(local)?.len())
     }
@@ -223,7 +224,7 @@ impl Batch {
         self.file.damaged(what)
     }
 
-    /// The id of a commit.
+    /// Returns the id of a commit.
     pub fn id(&self, local: u32) -> Result<CommitId, BatchError> {
         let start = local as usize * self.id_bytes;
         let raw = self.ids.get(start..start + self.id_bytes);
@@ -231,7 +232,7 @@ impl Batch {
         Ok(CommitId(oid.ok_or_else(|| self.damaged("ids"))?))
     }
 
-    /// The number of a commit.
+    /// Returns the number of a commit, if this batch holds it.
     pub fn number(&self, id: CommitId) -> Option<u32> {
         let (mut low, mut high) = (0, self.n_commits as usize);
         while low < high {
@@ -247,7 +248,7 @@ impl Batch {
         None
     }
 
-    /// Appends the parents of a commit; `None` for one that is not recorded.
+    /// Appends the parents of a commit to `into`; `None` for an unrecorded parent.
     pub fn parents_of(&self, local: u32, into: &mut Vec<Option<u32>>) -> Result<(), BatchError> {
         let bounds = || {
             let start = match local {
@@ -271,14 +272,14 @@ impl Batch {
         Ok(i64_at(&self.times, local as usize).ok_or_else(|| self.damaged("times"))?)
     }
 
-    /// Whether the record goes on to the commit's parents.
+    /// Returns whether and why the record stops short of the commit's parents.
     pub fn boundary(&self, local: u32) -> Result<Boundary, BatchError> {
         let flags = self.flags.get(local as usize).copied();
         let boundary = flags.and_then(|flags| Boundary::from_number(flags & 15));
         Ok(boundary.ok_or_else(|| self.damaged("flags"))?)
     }
 
-    /// Whether the changes of a commit could not all be told.
+    /// Returns true if the changes of a commit may be incomplete.
     pub fn is_unknown(&self, local: u32) -> bool {
         self.flags.get(local as usize).is_some_and(|flags| flags & 16 != 0)
     }
@@ -309,7 +310,7 @@ impl Batch {
         Ok(self.people.get_or_init(|| people.collect()))
     }
 
-    /// The heads of the block in which the commit stands, with the first of them.
+    /// Decodes the block of heads that holds a commit. Also returns the local number of its first commit.
     pub(super) fn heads_around(&self, local: u32) -> Result<(u32, Vec<CommitHead>), BatchError> {
         let index = local as usize / HEADS_A_BLOCK;
         let stored: Vec<StoredHead> = decode(&self.block(&self.heads, &self.head_blocks, index)?)?;
@@ -349,7 +350,7 @@ impl Batch {
         })
     }
 
-    /// The whole message.
+    /// Returns the whole message of a commit.
     pub fn message(&self, local: u32) -> Result<String, BatchError> {
         let stored: Vec<StoredHead> =
             decode(&self.block(&self.heads, &self.head_blocks, local as usize / HEADS_A_BLOCK)?)?;
@@ -365,7 +366,7 @@ impl Batch {
         Ok(message_text(&message, head.encoding.as_deref()))
     }
 
-    /// The whole messages of all commits, in their order.
+    /// Returns the whole messages of all commits, in commit order.
     pub fn messages(&self) -> Result<Vec<String>, BatchError> {
         let mut messages = Vec::with_capacity(self.n_commits as usize);
         for first in (0..self.n_commits as usize).step_by(BODIES_A_BLOCK) {
@@ -374,7 +375,7 @@ impl Batch {
         Ok(messages)
     }
 
-    /// The whole messages of the block in which the commit stands, with the first of them.
+    /// Decodes the whole messages of the block that holds a commit. Also returns the local number of its first commit.
     pub fn messages_around(&self, local: u32) -> Result<(u32, Vec<String>), BatchError> {
         let index = local as usize / BODIES_A_BLOCK;
         let bodies: Vec<Vec<u8>> = decode(&self.block(&self.bodies, &self.body_blocks, index)?)?;
@@ -390,7 +391,7 @@ impl Batch {
         Ok((first as u32, stored.into_iter().zip(bodies).map(text).collect()))
     }
 
-    /// The changes of a path, ascending by commit.
+    /// Returns the changes of a path, ascending by commit.
     pub fn changes_of(&self, path: &[u8]) -> Result<Vec<PathChange>, BatchError> {
         match self.paths.find(path) {
             Some(number) => self.run(number),
@@ -414,7 +415,7 @@ impl Batch {
         Ok(changes)
     }
 
-    /// The paths that a commit changed, ascending.
+    /// Returns the paths that a commit changed, ascending.
     pub fn touched(&self, local: u32) -> Result<Vec<RepoPath>, BatchError> {
         let numbers = self.touched_numbers(local)?;
         let path = |number: usize| self.paths.get(number).map(RepoPath::new);
@@ -422,7 +423,7 @@ impl Batch {
         Ok(paths.ok_or_else(|| self.damaged("touched"))?)
     }
 
-    /// What a commit changed, ascending by path.
+    /// Returns the changes of a commit, ascending by path.
     pub fn changes_at(&self, local: u32) -> Result<Vec<Change>, BatchError> {
         let numbers = self.touched_numbers(local)?.into_iter();
         let change = |number: usize| {
@@ -441,7 +442,8 @@ impl Batch {
         numbers.map(change).collect()
     }
 
-    /// Every path with its changes, ascending; those that only a rename names have none.
+    /// Returns every path with its changes, ascending by path. Paths that occur only as the origin of a rename have no
+    /// changes.
     pub fn runs(&self) -> Result<Vec<PathRun<'_>>, BatchError> {
         let run = |number| {
             let path = self.paths.get(number).ok_or_else(|| self.damaged("paths"))?;
@@ -463,14 +465,15 @@ impl Batch {
         Ok(numbers)
     }
 
-    /// Every path with this beginning, ascending, those that only a rename names included.
+    /// Iterates over the paths with this prefix in ascending order, including those that occur only as the origin of a
+    /// rename.
     pub fn paths_from(&self, beginning: &[u8]) -> impl Iterator<Item = &[u8]> {
         let from = self.paths.lower_bound(beginning);
         let paths = (from..self.paths.len()).map_while(|at| self.paths.get(at));
         paths.take_while(move |path| path.starts_with(beginning))
     }
 
-    /// Everything, to be written again.
+    /// Decodes all commits, so that they can be written to a new batch.
     pub(super) fn commits(&self) -> Result<Vec<NumberedCommit>, BatchError> {
         let mut changes: Vec<Vec<Change>> = vec![Vec::new(); self.n_commits as usize];
         for number in 0..self.paths.len() {

@@ -1,4 +1,4 @@
-//! What a run of commits changed, read from the repository on all threads.
+//! Reads the changes of a list of commits from the repository, on several threads.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,26 +9,27 @@ use crate::model::{CommitId, RepoPath, TreeId};
 use super::record::{Boundary, Change, CommitData};
 use super::renames::find_renames;
 
-/// What reading one turn of commits gave.
+/// The result of reading one chunk of commits.
 type ReadTurn = Result<Vec<CommitData>, CollectError>;
 
-/// Commits that one thread takes at a time; neighbours share trees, which the reader keeps.
+/// Number of commits that a thread reads at a time. Neighbouring commits share trees, which the reader caches.
 const COMMITS_A_TURN: usize = 64;
-/// Decoded trees that each thread keeps.
+/// Size of each thread's cache of decoded trees, in bytes.
 const KEPT_BYTES: usize = 48 << 20;
 
-/// Why commits could not be read.
+/// An error from reading commits.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectError {
     /// An object is damaged or of the wrong kind.
     #[error(transparent)]
     Object(#[from] ObjectError),
-    /// The caller asked to stop.
+    /// The caller requested an interrupt.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Reads `commits` and what each changed against its first parent, in their order. `advance` is called after each.
+/// Reads `commits` and the changes of each against its first parent, in the given order. Calls `advance` after each
+/// commit.
 pub fn collect(
     repository: &Repository,
     commits: &[(CommitId, Boundary)],
@@ -91,7 +92,8 @@ fn commit_data(reader: &mut ObjectReader, id: CommitId, boundary: Boundary) -> R
     }
     let (changes, is_unknown) = match changes_of(reader, info.tree, &info.parents) {
         Ok((changes, has_all_renames)) => (changes, !has_all_renames),
-        // A partial clone without trees, a parent that is gone, damage, or trees made to stand for more files than can be compared.
+        // The repository is a partial clone without trees, a parent is missing, an object is damaged, or crafted trees
+        // expand to more files than can be compared.
         Err(_) => (Vec::new(), true),
     };
     Ok(CommitData {
@@ -107,7 +109,7 @@ fn commit_data(reader: &mut ObjectReader, id: CommitId, boundary: Boundary) -> R
     })
 }
 
-/// What a commit changed, and whether every rename that it may have made could be looked for.
+/// Returns the changes of a commit, and whether the search for renames was exhaustive.
 fn changes_of(
     reader: &mut ObjectReader,
     tree: TreeId,
@@ -122,13 +124,14 @@ fn changes_of(
     Ok((changes, has_all_renames))
 }
 
-/// The changes with renames found among them.
+/// Detects renames among `changes`.
 pub fn with_renames(reader: &mut ObjectReader, mut changes: Vec<Change>) -> Result<Vec<Change>, ObjectError> {
     find_renames(reader, &mut changes)?;
     Ok(changes)
 }
 
-/// What differs between two trees, renames found; ascending by path.
+/// Returns the changes between two trees with renames detected, ascending by path, and whether the search for renames
+/// was exhaustive.
 fn changes_between(
     reader: &mut ObjectReader,
     from: Option<TreeId>,
@@ -137,7 +140,7 @@ fn changes_between(
     let changed = reader.diff_trees(from, to)?;
     let mut changes: Vec<Change> = changed.into_iter().map(to_change).collect();
     changes.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    // A file that became a folder, or the other way round, is told once for each; a path is not told twice.
+    // When a file becomes a folder or the reverse, the diff has two entries for the path. They are merged into one.
     changes.dedup_by(|later, earlier| later.path == earlier.path && merge_halves(earlier, later));
     let has_all_renames = find_renames(reader, &mut changes)?;
     Ok((changes, has_all_renames))
@@ -159,7 +162,7 @@ fn merge_halves(earlier: &mut Change, later: &mut Change) -> bool {
     true
 }
 
-/// Marks what a merge made other than every parent has it.
+/// Marks the paths whose content in a merge differs from every parent.
 fn mark_combined(
     reader: &mut ObjectReader,
     tree: TreeId,

@@ -1,4 +1,4 @@
-//! What became of the definitions of some files between two versions of all of them.
+//! Compares the definitions of a set of files between two versions.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -9,43 +9,43 @@ use super::lineage::{Candidate, candidate, least_similarity};
 use super::shape::Shape;
 use super::symbols::{FileShapes, SymbolEvents, SymbolKey};
 
-/// The versions of one file; a file that was renamed has another path before.
+/// The two versions of one file. The old path of a renamed file differs from the new one.
 #[derive(Debug, Default)]
 pub struct FilePair {
-    /// The path and what stood there before; `None` if the file is new.
+    /// The old path and its definitions; `None` if the file is new.
     pub old: Option<(RepoPath, FileShapes)>,
-    /// The path and what stands there now; `None` if the file is gone.
+    /// The new path and its definitions; `None` if the file was deleted.
     pub new: Option<(RepoPath, FileShapes)>,
 }
 
-/// What became of one definition.
+/// The change of one definition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SymbolDelta {
-    /// Which of the pairs it belongs to: that of its new version, if there is one.
+    /// Index of its pair: the pair of its new version if there is one, else of its old version.
     pub pair: usize,
-    /// What it is called now; before, if it is gone.
+    /// The new key; for a removed definition, the old one.
     pub key: SymbolKey,
-    /// What it is.
+    /// The kind of the definition, in its new version if there is one.
     pub kind: DefinitionKind,
-    /// What happened.
+    /// The events that make up the change.
     pub events: SymbolEvents,
-    /// What it was called before, if that was otherwise.
+    /// The old key, if it differs from the new one.
     pub from: Option<SymbolKey>,
-    /// How sure it is that both are one, 0 to 1.
+    /// The confidence that both versions are the same definition, 0 to 1.
     pub confidence: f64,
-    /// First and last line before, 1-based.
+    /// First and last line of the old version, 1-based.
     pub old_lines: Option<(u32, u32)>,
-    /// First and last line now.
+    /// First and last line of the new version, 1-based.
     pub new_lines: Option<(u32, u32)>,
 }
 
-/// More pairs of definitions are not compared one by one.
+/// Above this number of pairs, only definitions with equal names are compared.
 const MAX_PAIRS: usize = 1_000_000;
 
-/// A definition by pair and place in its list.
+/// A definition: the index of its file pair and its index in that file's list.
 type Place = (usize, usize);
 
-/// Every definition that is not what it was, by file and place.
+/// Returns every definition that changed, ordered by file and line.
 pub fn symbol_deltas(pairs: &[FilePair]) -> Vec<SymbolDelta> {
     let (mut deltas, mut gone, mut added) = (Vec::new(), Vec::new(), Vec::new());
     for (number, pair) in pairs.iter().enumerate() {
@@ -96,10 +96,10 @@ fn shapes_of(side: Option<&(RepoPath, FileShapes)>) -> &[Shape] {
     side.map_or(&[], |(_, file)| file.shapes.as_slice())
 }
 
-/// Pairs of what is gone and what is new that are one, the most alike first; each is taken once.
+/// Greedily matches removed definitions to added ones, most similar first; each is matched at most once.
 fn matches(pairs: &[FilePair], gone: &[Place], added: &[Place]) -> Vec<(Place, Place, f64)> {
     let mut found: Vec<(Candidate, Place, Place)> = Vec::new();
-    // With very many, only those that keep their name are compared.
+    // Above the limit, only definitions with equal names are compared.
     let is_too_many = gone.len().saturating_mul(added.len()) > MAX_PAIRS;
     for &new_place in added {
         let Some((new_path, new_file)) = &pairs[new_place.0].new else {

@@ -1,4 +1,4 @@
-//! The life of a file.
+//! Traces the history of one file.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,27 +8,28 @@ use super::follow::{ABSENT, Followed, Step, Timeline, follow, last_step, name_at
 use super::record::{Entry, PathChange};
 use super::store::{History, HistoryError, Reachable};
 
-/// A change in the life of a file, under the path that it had then.
+/// A change of a file, with the path that the file had at the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
-    /// Its path.
+    /// The path.
     pub path: RepoPath,
     /// The change.
     pub change: PathChange,
 }
 
-/// The life of a file up to a commit.
+/// The history of a file up to a commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileLife {
-    /// Children before parents, those that are neither by the time of their commits, the last first.
+    /// The changes, children before parents; unrelated commits are ordered by time, latest first.
     pub changes: Vec<FileChange>,
-    /// What the commit has at the path; `None` if it is no longer there.
+    /// The entry at the path in the commit; `None` if the path does not exist there.
     pub now: Option<Entry>,
-    /// The lives of the files that stood at the path before this one was moved there, the latest first, each in the order of `changes`.
+    /// The histories of earlier files at the same path, which this file replaced by a move. Latest first, each in the
+    /// order of `changes`.
     pub earlier: Vec<Vec<FileChange>>,
 }
 
-/// The life of `path` as the commit `tip` sees it. A path that is no longer there is followed from its last deletion.
+/// Returns the history of `path` as seen from the commit `tip`. A deleted path is traced from its last deletion.
 pub fn file_life(history: &History, tip: u32, reached: &Reachable, path: &RepoPath) -> Result<FileLife, HistoryError> {
     let mut files = Files::new(history);
     let steps = files.steps(path)?;
@@ -42,7 +43,7 @@ pub fn file_life(history: &History, tip: u32, reached: &Reachable, path: &RepoPa
     let mut seen = HashSet::new();
     let changes = files.life(start, path, &mut seen)?;
     let mut lives = vec![changes];
-    // What was moved to the path came after what stood there before.
+    // A file that was moved to the path may have replaced an earlier file there.
     while let Some(earlier) = files.earlier(path, lives.last().map_or(&[], Vec::as_slice), &steps, &mut seen)? {
         lives.push(earlier);
     }
@@ -55,8 +56,8 @@ pub fn file_life(history: &History, tip: u32, reached: &Reachable, path: &RepoPa
     })
 }
 
-/// What the parent `parent` of the merge `number` calls the file that the merge has at `path`; `None` if it does not have it, or
-/// calls it the same.
+/// Returns the path that the parent `parent` of the merge `number` uses for the file that the merge has at `path`;
+/// `None` if that parent lacks the file or uses the same path.
 pub(super) fn path_at(
     history: &History,
     (number, parent): (u32, u32),
@@ -65,7 +66,7 @@ pub(super) fn path_at(
     name_at(history, (number, parent), path, &mut Files::new(history))
 }
 
-/// What a thing with these steps stands for at a commit.
+/// The state of an item with these steps at a commit.
 pub(super) fn state_at<K>(history: &History, tip: u32, steps: &[Step<K>]) -> u64 {
     last_step(history, steps, tip).map_or(ABSENT, |step| step.new)
 }
@@ -75,7 +76,7 @@ pub(super) fn last_deletion<K>(reached: &Reachable, steps: &[Step<K>]) -> Option
         .iter()
         .rev()
         .filter(|step| step.new == ABSENT && reached.has(step.commit));
-    // A path that was never deleted on the way here was left behind on the other side of a merge.
+    // A path without a reachable deletion was dropped on the other side of a merge.
     let others = steps.iter().rev().filter(|step| reached.has(step.commit));
     deletions.chain(others).map(|step| step.commit).next()
 }
@@ -93,7 +94,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// The changes that made a file what it is at a commit, less those that were seen.
+    /// The changes that led to the state of a file at a commit, without those in `seen`.
     fn life(
         &mut self,
         start: u32,
@@ -107,7 +108,7 @@ impl<'a> Files<'a> {
         Ok(found.iter().map(|followed| self.change(followed)).collect())
     }
 
-    /// The life of the file that stood at a path before `later` moved another one there.
+    /// The history of the file that was at a path before `later` moved another file there.
     fn earlier(
         &mut self,
         path: &RepoPath,

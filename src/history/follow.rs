@@ -1,69 +1,70 @@
-//! The life of one thing, from a commit back, by git's history simplification.
+//! Follows one item back from a commit by git's history simplification.
 //!
-//! Source: "History Simplification" in git's `rev-list` page, default mode: a merge that has the thing as one of its parents
-//! has it is passed over towards that parent alone; one that differs from all is told, and all parents are followed. Beyond
-//! it, a thing that a commit added from elsewhere is followed to where it was, and so is one that a merge has under a name that only one of
-//! its sides gave it.
+//! Source: "History Simplification" in git's `rev-list` page, default mode. If one parent of a merge has the same state
+//! of the item as the merge, the merge is omitted and only that parent is followed. If all parents differ, the merge is
+//! reported and all parents are followed. In addition, an item that a commit added by moving it is followed to its
+//! origin, and an item that only one side of a merge renamed is followed under its name on each side.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::store::History;
 
-/// The state of what is not there.
+/// The state of an item that does not exist.
 pub const ABSENT: u64 = 0;
-/// The state before the first recorded change.
+/// The state of an item before the first recorded change.
 pub const UNKNOWN: u64 = 1;
-/// A thing is followed across so many names to find what a side of a merge calls it.
+/// Maximum number of renames that are followed to find the name of an item on one side of a merge.
 const MAX_NAMES: usize = 64;
 
-/// A change of a thing against the commit's first parent.
+/// A change of an item against the commit's first parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step<K> {
-    /// The commit.
+    /// The commit's number.
     pub commit: u32,
-    /// Stands for what was there before; equal numbers mean equal content.
+    /// The state before. Equal states mean equal content.
     pub old: u64,
-    /// Stands for what is there now.
+    /// The state after.
     pub new: u64,
-    /// Where it was in the first parent, if it is new here and came from elsewhere.
+    /// The key in the first parent, if the commit added the item here by moving it.
     pub origin: Option<K>,
 }
 
-/// What can be followed.
+/// A source of steps for a kind of item.
 pub trait Timeline {
-    /// Names a thing.
+    /// The name of an item.
     type Key: Clone + Eq + std::hash::Hash + Ord;
-    /// Why its changes cannot be told.
+    /// An error from reading steps.
     type Error;
 
-    /// All recorded changes of a thing, ascending by commit. An added thing that came from elsewhere need not say so here.
+    /// Returns all recorded changes of an item, ascending by commit. The origin of a moved item may be missing here;
+    /// see [`Self::origin`].
     fn steps(&mut self, key: &Self::Key) -> Result<Vec<Step<Self::Key>>, Self::Error>;
 
-    /// The commit from which on [`Self::steps`] has all changes of a thing; it is not known what earlier ones did.
+    /// The first commit from which [`Self::steps`] covers an item. Changes in earlier commits are unknown.
     fn known_from(&self, _key: &Self::Key) -> u32 {
         0
     }
 
-    /// Where a thing was in the commit's first parent, if `step` added it and it came from elsewhere.
+    /// Returns the key that an item had in the commit's first parent, if `step` added it by a move.
     fn origin(&mut self, key: &Self::Key, step: &Step<Self::Key>) -> Result<Option<Self::Key>, Self::Error>;
 
-    /// Where a thing went in the commit `number`, which took it away from `key`; empty if it was deleted.
+    /// Returns the keys to which the commit `number`, which removed `key`, moved the item; empty if it was deleted.
     fn successors(&mut self, key: &Self::Key, number: u32) -> Result<Vec<Self::Key>, Self::Error>;
 }
 
-/// A change in the life of a thing.
+/// A change in the history of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Followed<K> {
-    /// The thing, as it was called then.
+    /// The key of the item at the time.
     pub key: K,
     /// The change.
     pub step: Step<K>,
-    /// Whether it is a merge that only joins a name which the thing has in one parent with the content that it has in another.
+    /// True for a merge that only combines the name from one parent with the content from another.
     pub is_join: bool,
 }
 
-/// The changes that made `key` what it is at `tip`, children before parents. O(steps²) for each name it had, and one pass
-/// over all commits the first time that a history is followed.
+/// Returns the changes that led to the state of `key` at `tip`, children before parents. Takes O(steps²) per name, and
+/// one pass over all commits the first time a history is followed.
 pub fn follow<T: Timeline>(
     history: &History,
     tip: u32,
@@ -80,8 +81,8 @@ pub fn follow<T: Timeline>(
     Ok(walk.found)
 }
 
-/// The name under which the parent `parent` of the merge `number` has what the merge has as `key`; `None` if it has no such thing or calls
-/// it the same.
+/// Returns the key that the parent `parent` of the merge `number` uses for the item that the merge has as `key`; `None`
+/// if that parent lacks the item or uses the same key.
 pub(super) fn name_at<T: Timeline>(
     history: &History,
     (number, parent): (u32, u32),
@@ -94,30 +95,30 @@ pub(super) fn name_at<T: Timeline>(
     Ok(name.map(|line| walk.lines[line].key.clone()))
 }
 
-/// The last of some steps at or before a commit on the line of its first parents.
+/// The last step at or before a commit, along first parents.
 pub(super) fn last_step<'s, K>(history: &History, steps: &'s [Step<K>], number: u32) -> Option<&'s Step<K>> {
     let n_before = steps.partition_point(|step| step.commit <= number);
     let mut before = steps[..n_before].iter().rev();
     before.find(|step| history.is_first_ancestor(step.commit, number))
 }
 
-/// The last of some steps at or before a commit on the line of its first parents that put something where nothing was.
+/// The last step at or before a commit, along first parents, that added the item.
 fn addition<'s, K>(history: &History, steps: &'s [Step<K>], number: u32) -> Option<&'s Step<K>> {
     let n_before = steps.partition_point(|step| step.commit <= number);
     let mut before = steps[..n_before].iter().rev();
     before.find(|step| step.old == ABSENT && history.is_first_ancestor(step.commit, number))
 }
 
-/// One name with its changes.
+/// One key with its steps.
 struct Line<K> {
     key: K,
     steps: Vec<Step<K>>,
-    /// Nothing is known of what earlier commits did.
+    /// Changes in earlier commits are unknown.
     known_from: u32,
 }
 
 impl<K> Line<K> {
-    /// What it stands for at a commit.
+    /// The state at a commit.
     fn state(&self, history: &History, number: u32) -> u64 {
         match last_step(history, &self.steps, number) {
             Some(step) => step.new,
@@ -140,7 +141,7 @@ struct Walk<'a, T: Timeline> {
     waiting: BTreeMap<u32, Vec<usize>>,
     seen: HashSet<(u32, usize)>,
     found: Vec<Followed<T::Key>>,
-    /// Where what a step of a line added came from.
+    /// The origins of added items, by line and commit.
     origins: HashMap<(usize, u32), Option<T::Key>>,
 }
 
@@ -185,7 +186,7 @@ impl<'a, T: Timeline> Walk<'a, T> {
     }
 
     fn visit(&mut self, start: u32, line: usize) -> Result<(), T::Error> {
-        // What leaves the thing as the first parent has it is passed over towards that, merges too.
+        // Commits that leave the item as their first parent has it are skipped, merges included.
         let Some(step) = last_step(self.history, &self.lines[line].steps, start).cloned() else {
             return Ok(());
         };
@@ -198,7 +199,8 @@ impl<'a, T: Timeline> Walk<'a, T> {
         }
         let has_origin = self.found(line, &step, false)?;
         match self.history.parents(number).first() {
-            // What is new here may have been there before, as after a revert; not if something else stood in its place.
+            // An added item may have existed earlier, as after a revert. It is not searched for if a different item had
+            // the name.
             Some(Some(parent)) if !has_origin && !self.is_replacement(line, &step, *parent) => {
                 self.wait_line(*parent, line);
             }
@@ -207,7 +209,7 @@ impl<'a, T: Timeline> Walk<'a, T> {
         Ok(())
     }
 
-    /// Whether a step put something new where another thing of that name stood, which went on elsewhere.
+    /// Returns true if a step added a new item under the name of another item, which was moved elsewhere.
     fn is_replacement(&self, line: usize, step: &Step<T::Key>, parent: u32) -> bool {
         step.old == ABSENT && self.lines[line].state(self.history, parent) > UNKNOWN
     }
@@ -244,7 +246,8 @@ impl<'a, T: Timeline> Walk<'a, T> {
                 is_join |= is_called_so && self.lines[other].state(self.history, parent) == state;
             }
         }
-        // Whether the merge changed it is not known if a side is not.
+        // The merge is not reported if a side has unread changes: it is then unknown whether the merge changed the
+        // item.
         let of_line = &self.lines[line];
         let is_unread = |parent: u32| of_line.known_from > parent && of_line.state(self.history, parent) == UNKNOWN;
         let mut parents = self.history.parents(number).iter().copied().flatten();
@@ -254,8 +257,9 @@ impl<'a, T: Timeline> Walk<'a, T> {
         Ok(())
     }
 
-    /// The line under which a parent of a merge has what the merge has under `line`, if the parent calls it otherwise: a name that the thing had
-    /// before on the side of another parent, or what such a thing became on the side of this one.
+    /// Returns the line that a parent of a merge uses for the item that the merge has on `line`, if the parent uses
+    /// another name: an earlier name from the side of another parent, or the result of a rename on the side of this
+    /// one.
     fn name_at(&mut self, (merge, parent): (u32, u32), line: usize) -> Result<Option<usize>, T::Error> {
         if self.lines[line].state(self.history, parent) != ABSENT {
             return Ok(None);
@@ -281,21 +285,21 @@ impl<'a, T: Timeline> Walk<'a, T> {
         Ok(None)
     }
 
-    /// The line under which a parent of a merge has what another parent `other` had under `line`.
+    /// Returns the line under which a parent of a merge has the item that another parent `other` has on `line`.
     fn name_of(&mut self, (other, parent): (u32, u32), line: usize) -> Result<Option<usize>, T::Error> {
         let of_line = &self.lines[line];
         if of_line.state(self.history, parent) == ABSENT {
             let gone = last_step(self.history, &of_line.steps, parent).map(|step| step.commit);
             return gone.map_or(Ok(None), |gone| self.name_after((gone, parent), line));
         }
-        // One that came after the sides had parted is something else of that name.
+        // An item of this name that was added after the sides diverged is a different item.
         let added = addition(self.history, &of_line.steps, parent).map(|step| step.commit);
         let is_other = added
             .is_some_and(|added| self.history.parents(added).len() < 2 && !self.history.reachable(&[other]).has(added));
         Ok((!is_other).then_some(line))
     }
 
-    /// The name that the thing which stands under `line` at a commit had before that one, and the commit where it had it last.
+    /// Returns the previous name of the item on `line` at a commit, and the last commit that has it under that name.
     fn name_before(&mut self, mut number: u32, line: usize) -> Result<Option<(u32, usize)>, T::Error> {
         while let Some(step) = addition(self.history, &self.lines[line].steps, number).cloned() {
             let parents: Vec<u32> = self.history.parents(step.commit).iter().copied().flatten().collect();
@@ -303,7 +307,7 @@ impl<'a, T: Timeline> Walk<'a, T> {
                 let origin = self.line(&origin)?;
                 return Ok(Some((*parent, origin)));
             }
-            // A merge took it from a side.
+            // The merge has the item from another side.
             let has = |side: &&u32| self.lines[line].state(self.history, **side) > UNKNOWN;
             let Some(side) = parents.iter().skip(1).find(has) else {
                 break;
@@ -313,7 +317,8 @@ impl<'a, T: Timeline> Walk<'a, T> {
         Ok(None)
     }
 
-    /// The line under which a commit has what went away from `line` in the commit `gone`, which is on its line of first parents.
+    /// Returns the line under which a commit has the item that the commit `gone` moved away from `line`. `gone` must be
+    /// on the commit's line of first parents.
     fn name_after(&mut self, (mut gone, number): (u32, u32), mut line: usize) -> Result<Option<usize>, T::Error> {
         for _ in 0..MAX_NAMES {
             let key = self.lines[line].key.clone();
@@ -334,7 +339,7 @@ impl<'a, T: Timeline> Walk<'a, T> {
         Ok(None)
     }
 
-    /// Where a step that added something took it from, if it came from elsewhere.
+    /// Returns the origin of an item that a step added by a move.
     fn origin(&mut self, line: usize, step: &Step<T::Key>) -> Result<Option<T::Key>, T::Error> {
         if step.old != ABSENT || step.origin.is_some() {
             return Ok(step.origin.clone());
@@ -347,7 +352,7 @@ impl<'a, T: Timeline> Walk<'a, T> {
         Ok(origin)
     }
 
-    /// Tells a step, and goes on where the thing came from, if it came from elsewhere.
+    /// Records a step, and queues the origin of a moved item. Returns whether there is one.
     fn found(&mut self, line: usize, step: &Step<T::Key>, is_join: bool) -> Result<bool, T::Error> {
         let key = self.lines[line].key.clone();
         let mut step = step.clone();

@@ -1,4 +1,4 @@
-//! What was there and is there no longer: the last versions of deleted files, and how long a version of a file lived.
+//! Finds the last versions of deleted files, and the commits between which a text existed.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,35 +10,36 @@ use super::files::path_at;
 use super::record::{Entry, PathChange};
 use super::store::{History, HistoryError, Reachable};
 
-/// A version of a file that stood there once.
+/// A version of a file that existed once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PastFile {
-    /// Where it was.
+    /// The path.
     pub path: RepoPath,
-    /// The version.
+    /// The tree entry.
     pub entry: Entry,
-    /// The last commit that brought, replaced or deleted it.
+    /// The last commit that added, replaced or deleted it.
     pub commit: u32,
 }
 
-/// A text is followed back across so many renames, and merges that took it from a side.
+/// Maximum number of renames, and of merges that brought a text in from a side, across which a text is followed back.
 const MAX_STEPS_BACK: usize = 64;
 
-/// The commits that a text in a file lived through.
+/// The commits between which a text was in a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextLife {
-    /// The first with it; `None` if none is recorded.
+    /// The first commit that has the text; `None` if none is recorded.
     pub first: Option<u32>,
-    /// The one that took it away from its last path, if one did.
+    /// The commit that removed the text from its last path, if any.
     pub gone: Option<u32>,
-    /// The parent of that one which has it.
+    /// The parent of `gone` that has the text.
     pub last: Option<u32>,
-    /// Where it stood, the last path first.
+    /// The paths of the file that held the text, latest first.
     pub paths: Vec<RepoPath>,
 }
 
-/// The versions of files that are to be found although no revision has them: every one, or the last version of each file that was deleted
-/// and of each definition that was removed from its file, of either at most `limit`. The latest come first. Depends on the records alone.
+/// Returns the past versions of files that should be searchable, latest first: either every version, or the last
+/// version of each deleted file and of each file that lost a definition, at most `limit` of each. Depends only on the
+/// records.
 pub fn past_files(history: &History, versions: PastVersions, limit: usize) -> Result<Vec<PastFile>, HistoryError> {
     let mut found = match versions {
         PastVersions::All => all_files(history)?,
@@ -55,14 +56,14 @@ pub fn past_files(history: &History, versions: PastVersions, limit: usize) -> Re
     Ok(found)
 }
 
-/// Puts the latest first, and leaves out what stands there twice.
+/// Sorts the latest first and removes duplicates.
 fn latest_first(history: &History, files: &mut Vec<PastFile>) {
     files.sort_by(|a, b| (history.order_of(b.commit), &a.path).cmp(&(history.order_of(a.commit), &b.path)));
     let mut seen = HashSet::new();
     files.retain(|file| seen.insert((file.entry.oid, file.path.clone())));
 }
 
-/// What stood at a path, if that was a file.
+/// Returns the entry at a path, if it is a file.
 fn past_file(path: &[u8], entry: Option<Entry>, commit: u32) -> Option<PastFile> {
     Some(PastFile {
         path: RepoPath::new(path),
@@ -71,7 +72,7 @@ fn past_file(path: &[u8], entry: Option<Entry>, commit: u32) -> Option<PastFile>
     })
 }
 
-/// Every version that a commit had.
+/// Returns every version that a commit had.
 fn all_files(history: &History) -> Result<Vec<PastFile>, HistoryError> {
     let mut found = Vec::new();
     for batch in history.batches() {
@@ -81,16 +82,16 @@ fn all_files(history: &History) -> Result<Vec<PastFile>, HistoryError> {
                 .flat_map(|change| [(change.commit, change.old), (change.commit, change.new)]);
             found.extend(both.filter_map(|(commit, entry)| past_file(path, entry, commit)));
         }
-        // One that went to and fro stands there more than once.
+        // A version that alternated with others occurs more than once.
         latest_first(history, &mut found);
     }
     Ok(found)
 }
 
-/// The last version of each file that had a definition which a commit removed from it, the latest first.
+/// Returns the last version of each file from which a commit removed a definition, latest first.
 fn reduced_files(history: &History) -> Result<Vec<PastFile>, HistoryError> {
     let removals = history.removals()?.into_iter();
-    // What a merge took over was removed on its side.
+    // A definition whose removal came in by a merge was removed on the merged side.
     let is_own = |change: &PathChange| history.parents(change.commit).len() < 2 || change.is_combined;
     let mut found = removals
         .filter(|(_, change)| is_own(change))
@@ -100,7 +101,7 @@ fn reduced_files(history: &History) -> Result<Vec<PastFile>, HistoryError> {
     Ok(found)
 }
 
-/// The last version of each file that a commit deleted and did not move, the latest deletion first.
+/// Returns the last version of each file that a commit deleted without moving it, latest deletion first.
 fn gone_files(history: &History) -> Result<Vec<PastFile>, HistoryError> {
     let mut gone: Vec<PastFile> = Vec::new();
     for batch in history.batches() {
@@ -123,7 +124,7 @@ fn gone_files(history: &History) -> Result<Vec<PastFile>, HistoryError> {
     Ok(gone)
 }
 
-/// Every version that `is_wanted` of every file in commits among `reached`, each once, ascending by path.
+/// Returns every file version that satisfies `is_wanted` in the commits of `reached`, each once, ascending by path.
 pub fn versions(
     history: &History,
     reached: &Reachable,
@@ -145,10 +146,12 @@ pub fn versions(
     Ok(found)
 }
 
-/// Where a text of the version `blob` of a file came from and went, as the commit `tip` sees it, which reaches `reached`: `has_text`
-/// says whether a version has it. The changes along first parents, of the tip first, are looked at by doubling steps and halving, what
-/// a merge took from a side on that side, and the file is followed back across its renames; so a text that went and came back may be
-/// told from or up to one of those times.
+/// Finds the commits between which a text in the version `blob` of a file existed, as seen from the commit `tip`, which
+/// reaches `reached`. `has_text` returns whether a version has the text.
+///
+/// Searches the changes along first parents, starting at the tip, by doubling and bisection. A change that came in by a
+/// merge is searched for on the merged side. The file is followed back across renames. If a text was removed and added
+/// again, the result may start or end at any of those times.
 pub fn text_life<E: From<HistoryError>>(
     history: &History,
     (tip, reached): (u32, &Reachable),
@@ -216,7 +219,8 @@ pub fn text_life<E: From<HistoryError>>(
     Ok(life)
 }
 
-/// What a side of a merge calls a file that another side has renamed, and its last change there, if that has the text.
+/// Returns the path on one side of a merge of a file that another side renamed, and its last change on that side, if
+/// that version has the text.
 fn renamed_side<E: From<HistoryError>>(
     history: &History,
     (merge, sides): (u32, &[u32]),
@@ -240,7 +244,7 @@ fn renamed_side<E: From<HistoryError>>(
     Ok(None)
 }
 
-/// The commit that took a text away, which stands in a file after the commit `from`, and the parent of it that has the text.
+/// Returns the commit after `from` that removed the text, and the parent of that commit that has the text.
 fn end_of<E>(
     history: &History,
     (tip, reached): (u32, &Reachable),
@@ -272,8 +276,8 @@ fn end_of<E>(
     }
 }
 
-/// The merge that took in the line of first parents on which a commit is, and the parent that is the end of that line: one on the line
-/// of the tip, else the first.
+/// Returns the merge that brought in the line of first parents that contains a commit, and the merged parent. Prefers a
+/// merge on the tip's line of first parents, then the earliest.
 fn taken_by(history: &History, (tip, reached): (u32, &Reachable), from: u32) -> Option<(u32, u32)> {
     let merges = (from + 1..=tip).filter(|number| reached.has(*number));
     let sides = merges.flat_map(|merge| {
@@ -285,8 +289,8 @@ fn taken_by(history: &History, (tip, reached): (u32, &Reachable), from: u32) -> 
         .min_by_key(|(merge, _)| (!history.is_first_ancestor(*merge, tip), *merge))
 }
 
-/// The commit that took a text away where `gone` has it no longer: if that is a merge, the one on the side that it took over,
-/// where the text stood when the side began.
+/// Returns the commit that removed a text which `gone` lacks. If `gone` is a merge, searches the merged sides that had
+/// the text when they diverged.
 fn removal<E>(
     history: &History,
     changes: &[PathChange],
@@ -311,16 +315,16 @@ fn removal<E>(
     }
 }
 
-/// Those of some changes, ascending by commit, that are on the line of first parents from a commit back, the last first.
+/// The changes on the line of first parents of `top`, latest first. `changes` ascends by commit.
 fn line_back<'c>(history: &History, changes: &'c [PathChange], top: u32) -> impl Iterator<Item = &'c PathChange> {
     let changes = changes.iter().rev();
     changes.filter(move |change| change.commit <= top && history.is_first_ancestor(change.commit, top))
 }
 
-/// How many of the first `n` have it, when those that have it come before those that have not.
+/// Counts the leading items that satisfy `has`, for `n` items of which all that satisfy it come first.
 fn n_with<E>(n: usize, has: &mut dyn FnMut(usize) -> Result<bool, E>) -> Result<usize, E> {
     let (mut low, mut step) = (0, 1);
-    // All below `low` have it.
+    // All items below `low` satisfy `has`.
     while low < n {
         let at = (low + step - 1).min(n - 1);
         if !has(at)? {

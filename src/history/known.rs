@@ -1,12 +1,12 @@
-//! What commits did to the definitions of single files, kept until definitions are traced through all commits.
+//! Caches the changes of definitions in single files until definitions are traced through all commits.
 //!
-//! One file a path, in the folder of the history, named by the path and the recipe; no state names it, so it is removed
-//! once it has not been written for a while. Format 1:
+//! There is one file per path, in the history folder, named by the path and the recipe. No state file refers to it, so
+//! it is removed after it has not been written for a while. Format 1:
 //!
 //! ```text
-//! meta       u64 bytes of the changes when opened
-//! changes    a zstd frame: pairs of 16 bytes that stand for two versions and the records of what differs in them, and by name
-//!            of a definition, numbers that stand for pairs between which nothing happened to it
+//! meta       u64 decompressed length of the changes
+//! changes    a zstd frame: 16-byte version pairs with the records of their differences; and, by name of a definition,
+//!            the shortened ids of the pairs that left it unchanged
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -24,16 +24,16 @@ use super::lineage::SymbolRecord;
 use super::record::Entry;
 use super::symbols::{SymbolEvents, SymbolKey};
 
-/// What the names of such files end in.
+/// Extension of the files.
 pub const KNOWN_ENDING: &str = "known";
-/// 1: the first.
+/// Format 1 is the first.
 const FORMAT: u32 = 1;
-/// A larger file is neither written nor read.
+/// Larger files are neither written nor read.
 const MAX_BYTES: usize = 64 << 20;
-/// Of so many names of a file it is kept which changes left them alone.
+/// Maximum number of names per file for which unchanged pairs are kept.
 const MAX_NAMES: usize = 64;
 
-/// Two versions of a file, by all that decides what differs between them.
+/// Identifies two versions of a file by everything that decides their differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct VersionPair([u8; 16]);
 
@@ -59,14 +59,14 @@ impl VersionPair {
         Self(id)
     }
 
-    /// Stands for it where a list of many is kept.
+    /// A shortened id, used in long lists.
     fn short(&self) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.0;
         u64::from_be_bytes([a, b, c, d, e, f, g, h])
     }
 }
 
-/// What is known of the files that were asked about.
+/// The cached changes of the files that were requested.
 #[derive(Debug)]
 pub struct KnownChanges {
     sidecar: Option<Sidecar>,
@@ -77,14 +77,14 @@ pub struct KnownChanges {
 #[derive(Debug, Default)]
 struct KnownPath {
     changes: HashMap<VersionPair, Rc<Vec<SymbolRecord>>>,
-    /// By name and place among namesakes: pairs between which nothing happened to a definition.
+    /// By name and index among definitions of that name: the pairs that left the definition unchanged.
     untouched: Untouched,
     has_new: bool,
 }
 
 type Untouched = BTreeMap<(String, u32), BTreeSet<u64>>;
 
-/// What a file opens to.
+/// The decompressed content of a file.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     changes: Vec<(VersionPair, Vec<StoredRecord>)>,
@@ -92,7 +92,7 @@ struct Stored {
 }
 
 impl KnownChanges {
-    /// Reads from `sidecar` and writes to it, if there is one.
+    /// Creates a cache backed by `sidecar`, or an in-memory one for `None`.
     pub fn new(sidecar: Option<Sidecar>, recipe: u64) -> Self {
         Self {
             sidecar,
@@ -130,7 +130,7 @@ impl KnownChanges {
     fn path(&mut self, path: &RepoPath) -> &mut KnownPath {
         if !self.paths.contains_key(path) {
             let known = self.read(path).unwrap_or_else(|error| {
-                tracing::warn!(%path, %error, "what is known of the definitions of a file is passed over");
+                tracing::warn!(%path, %error, "cannot read the cached symbol changes of a file; computing them again");
                 None
             });
             self.paths.insert(path.clone(), known.unwrap_or_default());
@@ -163,7 +163,7 @@ impl KnownChanges {
         }))
     }
 
-    /// Writes what is new. Where that is not possible it is found again by the next question.
+    /// Writes new entries. On failure they are computed again by the next query.
     pub fn save(&mut self) {
         let Some(sidecar) = &self.sidecar else { return };
         for (path, known) in self.paths.iter().filter(|(_, known)| known.has_new) {
@@ -184,7 +184,7 @@ impl KnownChanges {
             writer.add("meta", (bytes.len() as u64).to_le_bytes().to_vec());
             writer.add("changes", compress(&bytes));
             if let Err(error) = sidecar.write(Store::History, &self.name(path), &writer.finish()) {
-                tracing::debug!(%path, %error, "what is known of the definitions of a file is not kept");
+                tracing::debug!(%path, %error, "cannot write the cached symbol changes of a file");
             }
         }
         self.paths.values_mut().for_each(|known| known.has_new = false);
@@ -198,13 +198,13 @@ impl KnownChanges {
         format!("{}.{KNOWN_ENDING}", &digest[..StoredFile::NAME_DIGITS])
     }
 
-    /// Checks every byte of such a file.
+    /// Verifies every byte of the file `name`.
     pub fn check(sidecar: &Sidecar, name: &str) -> Result<(), SectionError> {
         SectionFile::open(sidecar, Store::History, name, FORMAT)?.verify()
     }
 }
 
-/// A record as it is stored.
+/// The serialized form of a record.
 #[derive(Serialize, Deserialize)]
 struct StoredRecord {
     name: String,
@@ -248,7 +248,7 @@ impl StoredRecord {
         }
     }
 
-    /// `None` if it says what cannot be.
+    /// Returns `None` if the record is invalid.
     fn open(self, path: &RepoPath) -> Option<SymbolRecord> {
         let is_range = |lines: Option<(u32, u32)>| lines.is_none_or(|(first, last)| 0 < first && first <= last);
         if !is_range(self.old_lines) || !is_range(self.new_lines) {

@@ -1,7 +1,8 @@
-//! The life of a definition, through edits, renames and moves.
+//! Traces the history of a definition through edits, renames and moves.
 //!
-//! What each commit did is taken from the traced batches; where a commit is not traced yet, the versions of the file are read
-//! and compared in the same way, the newest first. When time is up, the answer ends before the first change that was not read.
+//! The changes come from the traced batches. For commits that are not traced yet, the versions of the file are read and
+//! compared in the same way, newest first. When time runs out, the result ends before the first change that was not
+//! read.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
@@ -22,67 +23,67 @@ use super::symbols::{FileShapes, SymbolEvents, SymbolKey};
 use super::versions::{Versions, is_traced, symbol_recipe};
 use super::watch::{Watch, is_word};
 
-/// Versions whose definitions are kept.
+/// Number of file versions whose definitions are cached.
 const KEPT_VERSIONS: usize = 96;
 
 /// A definition in one version of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SymbolVersion {
-    /// The version.
+    /// The blob of the version.
     pub oid: Oid,
-    /// 1-based.
+    /// First line, 1-based.
     pub start_line: u32,
-    /// 1-based, inclusive.
+    /// Last line, 1-based, inclusive.
     pub end_line: u32,
 }
 
-/// A commit in the life of a definition.
+/// A commit that changed a definition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SymbolChange {
-    /// The commit.
+    /// The number of the commit.
     pub commit: u32,
-    /// What it was called and where it stood after that commit; before it, if it took it away.
+    /// The key after the commit; for a removal, the key before it.
     pub key: SymbolKey,
-    /// What it did.
+    /// The events that make up the change.
     pub events: SymbolEvents,
-    /// What it was called and where it stood before, if that was otherwise.
+    /// The key before the commit, if it differs.
     pub from: Option<SymbolKey>,
-    /// How sure it is that this and what was before are one, 0 to 1.
+    /// The confidence that both versions are the same definition, 0 to 1.
     pub confidence: f64,
-    /// Before.
+    /// The version before the commit.
     pub old: Option<SymbolVersion>,
-    /// After.
+    /// The version after the commit.
     pub new: Option<SymbolVersion>,
 }
 
-/// The life of a definition up to a commit.
+/// The history of a definition up to a commit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SymbolLife {
-    /// Children before parents.
+    /// The changes, children before parents.
     pub changes: Vec<SymbolChange>,
-    /// Whether the commit has it.
+    /// True if the commit has the definition.
     pub is_there: bool,
-    /// Versions of files that are not in the repository.
+    /// Number of file versions that are not in the repository.
     pub n_missing: usize,
-    /// Changes of its file that were not read for want of time: `changes` ends before them.
+    /// Number of changes of the file that were not read because time ran out. `changes` ends before them.
     pub n_unread: usize,
 }
 
-/// Bounds on reading versions for an answer, and where to report progress.
+/// Limits on reading versions for a query, and progress callbacks.
 #[derive(Clone, Copy)]
 pub struct Reading<'a> {
-    /// When to answer with what is known by then.
+    /// The time at which to return what has been found so far.
     pub deadline: Option<Instant>,
-    /// Set to give up.
+    /// Set to abort.
     pub interrupt: &'a AtomicBool,
     /// Called with the number of changes to read.
     pub begin: &'a dyn Fn(usize),
-    /// Called for each.
+    /// Called after each change.
     pub advance: &'a dyn Fn(),
 }
 
 impl<'a> Reading<'a> {
-    /// All of them, however long it takes.
+    /// Limits that read all changes, without a deadline or progress callbacks.
     pub fn whole(interrupt: &'a AtomicBool) -> Self {
         Self {
             deadline: None,
@@ -92,22 +93,21 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Whether time is up.
     fn is_over(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 }
 
-/// What is known of the definitions of a path, or of those of one name.
+/// The records about the definitions of a path, or about those of one name.
 #[derive(Default)]
 struct PathTrace {
-    /// By name and place among namesakes: what is kept, ascending by commit.
+    /// The stored records by name and index among definitions of that name, ascending by commit.
     records: HashMap<(String, u32), Vec<(u32, SymbolRecord)>>,
-    /// The changes of which nothing is kept.
+    /// The changes without stored records.
     open: Vec<PathChange>,
 }
 
-/// Reads the lives of definitions as one commit sees them.
+/// Traces definitions as seen from one commit.
 pub struct Lives<'a> {
     history: &'a History,
     reached: &'a Reachable,
@@ -116,33 +116,33 @@ pub struct Lives<'a> {
     versions: Versions<&'a mut ObjectReader>,
     recipe: u64,
     files: HashMap<(Oid, RepoPath), Rc<FileShapes>>,
-    /// The version of each path that was read last: the next is much like it.
+    /// The last version read for each path. The next version is likely to be similar.
     last: HashMap<RepoPath, Rc<FileShapes>>,
     changes: HashMap<RepoPath, Rc<Vec<PathChange>>>,
-    /// By path, and by name unless all names of a path are read at once.
+    /// By path and name; the name is `None` if all names of a path are read at once.
     traces: HashMap<(RepoPath, Option<String>), Rc<PathTrace>>,
     reads_all_names: bool,
     records: HashMap<(u32, SymbolKey), SymbolRecord>,
-    /// Commits through which was looked for what moved.
+    /// Commits that were searched for moves.
     settled: HashSet<u32>,
-    /// Where the changes of a definition begin that were not read for want of time.
+    /// For each definition, where the changes begin that were not read because time ran out.
     unread: HashMap<SymbolKey, Unread>,
-    /// Commits through which was not looked for what moved, likewise.
+    /// Commits that were not searched for moves because time ran out.
     unsettled: HashSet<u32>,
-    /// The definition that was asked about last, in versions that need not be parsed.
+    /// The last definition traced, for versions that need not be parsed.
     watch: Option<(SymbolKey, Watch)>,
     n_missing: usize,
 }
 
 /// Changes that were not read.
 struct Unread {
-    /// All from this commit on were.
+    /// All changes from this commit on were read.
     before: u32,
     n_changes: usize,
 }
 
 impl<'a> Lives<'a> {
-    /// Definitions of files up to `max_bytes`. What is read is added to `known`.
+    /// Traces definitions in files of at most `max_bytes` bytes. Adds computed changes to `known`.
     pub fn new(
         history: &'a History,
         reached: &'a Reachable,
@@ -172,13 +172,13 @@ impl<'a> Lives<'a> {
         }
     }
 
-    /// The lives of many definitions of one file.
+    /// Traces many definitions of one file.
     pub fn of_all(&mut self, tip: u32, keys: &[SymbolKey]) -> Result<Vec<SymbolLife>, HistoryError> {
         self.reads_all_names = true;
         keys.iter().map(|key| self.of(tip, key)).collect()
     }
 
-    /// The life of a definition up to the commit `tip`. One that is no longer there is followed from where it was removed.
+    /// Traces a definition up to the commit `tip`. A deleted definition is traced from the commit that removed it.
     pub fn of(&mut self, tip: u32, key: &SymbolKey) -> Result<SymbolLife, HistoryError> {
         self.n_missing = 0;
         self.unread.clear();
@@ -252,7 +252,7 @@ impl<'a> Lives<'a> {
         Ok(at.ok().map(|at| changes[at].clone()))
     }
 
-    /// What the file was before, under the name that it had.
+    /// The file's old path and entry.
     fn before(&mut self, path: &RepoPath, change: &PathChange) -> Result<Option<(RepoPath, Entry)>, HistoryError> {
         let Some(origin) = &change.origin else {
             return Ok(change.old.map(|entry| (path.clone(), entry)));
@@ -263,7 +263,8 @@ impl<'a> Lives<'a> {
             .map(|entry| (origin.path.clone(), entry)))
     }
 
-    /// A version with its definitions, found with the help of one that is like it; `None` if it is not in the repository.
+    /// Returns a version with its definitions, or `None` if it is not in the repository. Reuses the definitions of the
+    /// similar version `like`.
     fn file(
         &mut self,
         path: &RepoPath,
@@ -289,7 +290,7 @@ impl<'a> Lives<'a> {
         Ok(Some(file))
     }
 
-    /// What a commit did to a definition that it is not traced through; `None` if there is no time to read it.
+    /// Computes the change of a definition in an untraced commit. The outer `None` means that time ran out.
     fn compute(&mut self, key: &SymbolKey, change: &PathChange) -> Result<Option<Option<SymbolRecord>>, HistoryError> {
         let before = self.before(&key.path, change)?;
         let pair = VersionPair::new(before.as_ref(), change.new);
@@ -329,7 +330,8 @@ impl<'a> Lives<'a> {
         Ok(Some(record_of(&records, key)))
     }
 
-    /// Whether both versions of a change have the definition as the version that was parsed last, as far as lines show.
+    /// Returns true if the lines of the definition are the same in both versions of a change as in the version parsed
+    /// last.
     fn is_untouched(
         &mut self,
         key: &SymbolKey,
@@ -357,7 +359,8 @@ impl<'a> Lives<'a> {
         Ok(true)
     }
 
-    /// Whether the name stands in a version: else nothing happened to what has it, and the version need not be parsed.
+    /// Returns true if a version contains the name. If neither version of a change does, the definition did not change
+    /// and they need not be parsed. `None` if the version is not in the repository.
     fn holds_name(&mut self, path: &RepoPath, entry: Entry, name: &str) -> Result<Option<bool>, HistoryError> {
         let bare = name.rsplit('.').next().unwrap_or(name);
         if !is_word(bare) {
@@ -370,14 +373,14 @@ impl<'a> Lives<'a> {
         Ok(bytes.map(|bytes| memchr::memmem::find(&bytes, bare.as_bytes()).is_some()))
     }
 
-    /// What a commit did to the definitions of a path; `None` if a version is not in the repository.
+    /// Computes the changes of all definitions of a path in a commit; `None` if a version is not in the repository.
     fn file_records(
         &mut self,
         path: &RepoPath,
         change: &PathChange,
         keeps: bool,
     ) -> Result<Option<FileRecords>, HistoryError> {
-        // The newer version first: as a rule it was the older one of the change before.
+        // The newer version comes first: it is usually the older version of the change that was read before.
         let after = match change.new {
             None => None,
             Some(entry) => match self.file(path, entry, None)? {
@@ -396,7 +399,7 @@ impl<'a> Lives<'a> {
         Ok(Some(file_records(path, before, after.as_deref(), keeps)))
     }
 
-    /// What a commit did to the definitions of a path, searched for across the files that it changed, among which are `touched`.
+    /// Returns the changes of the definitions of a path in a commit. Searches the files in `touched` for moves.
     fn records_at(
         &mut self,
         path: &RepoPath,
@@ -416,7 +419,7 @@ impl<'a> Lives<'a> {
         Ok(own.map_or_else(Vec::new, |(_, file)| file.records))
     }
 
-    /// What a commit did to the definitions of each path, before it is settled what moved.
+    /// Computes the changes of the definitions of each path in a commit, before moves are resolved.
     fn files_at(&mut self, commit: u32, touched: &[RepoPath]) -> Result<Vec<(RepoPath, FileRecords)>, HistoryError> {
         let mut files = Vec::new();
         for path in touched.iter().filter(|path| is_traced(path)) {
@@ -432,7 +435,7 @@ impl<'a> Lives<'a> {
         Ok(files)
     }
 
-    /// Looks through all files of a commit for where what it added was before.
+    /// Searches all files of a commit for the origin of an added definition.
     fn settle(&mut self, commit: u32, key: &SymbolKey) -> Result<(), HistoryError> {
         let touched = self.history.touched(commit)?;
         if !(2..=MAX_SEARCHED_FILES).contains(&touched.len()) {
@@ -459,11 +462,11 @@ impl<'a> Lives<'a> {
         let Some(record) = self.records.get(&(step.commit, key.clone())).cloned() else {
             return Ok(None);
         };
-        // A definition that only stands at another place among its namesakes was not changed.
+        // The definition only has another index among definitions of its name, so it did not change.
         if record.events == SymbolEvents::default() {
             return Ok(None);
         }
-        // It may have come from elsewhere.
+        // Its origin is unknown: it may have been moved here.
         if record.events.added && self.unsettled.contains(&step.commit) {
             return Ok(None);
         }
@@ -495,7 +498,7 @@ impl<'a> Lives<'a> {
     }
 }
 
-/// The record about what stands at a name now; else about what is gone from there.
+/// The record about the definition that has the key after the change; else about the one that had it before.
 fn record_of(records: &[SymbolRecord], key: &SymbolKey) -> Option<SymbolRecord> {
     let own = records
         .iter()
@@ -509,7 +512,7 @@ fn step_of(commit: u32, record: &SymbolRecord) -> Step<SymbolKey> {
     Step {
         commit,
         old: if is_from_here { UNKNOWN } else { ABSENT },
-        // Neither of the two that stand for something else.
+        // Avoids the values of `ABSENT` and `UNKNOWN`.
         new: match record.new_lines {
             Some(_) => u64::from(record.text) + 2,
             None => ABSENT,
@@ -530,7 +533,7 @@ impl Timeline for Lives<'_> {
         let trace = self.trace_of(key)?;
         let kept = trace.records.get(&(key.name.clone(), key.nth));
         for (commit, record) in kept.into_iter().flatten() {
-            // What stands there now counts before what is gone from there.
+            // A record about the new holder of the key takes precedence over one about the old holder.
             if record.new_lines.is_some() || !found.contains_key(commit) {
                 found.insert(*commit, record.clone());
             }

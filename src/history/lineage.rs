@@ -1,7 +1,8 @@
-//! What became of the definitions of a file in one commit: which stayed, which were something else before.
+//! Determines what happened to the definitions of a file in one commit: which ones stayed, and which ones had another
+//! key before.
 //!
-//! Knows no files and no repository: versions in, records out, so that what is kept and what is computed when somebody asks
-//! are the same.
+//! Takes versions and returns records, without access to files or a repository. Stored records and those computed on
+//! demand are therefore identical.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -11,49 +12,50 @@ use crate::model::RepoPath;
 use super::shape::Shape;
 use super::symbols::{FileShapes, SymbolEvents, SymbolKey};
 
-/// A commit that changes more files is not searched for where something came from.
+/// A commit that changes more files is not searched for moves.
 pub(super) const MAX_SEARCHED_FILES: usize = 100;
-/// Raised when other records are made of the same versions. 4: clauses that name a package have no life.
+/// Increase when the same versions produce different records. 4: package clauses have no history.
 pub(super) const LINEAGE_VERSION: u32 = 4;
-/// Bodies with fewer tokens are alike by chance.
+/// Similarity of bodies with fewer tokens is not significant.
 const MIN_TOKENS: u32 = 12;
-/// How alike a definition of another name has to be in the same file, and in another one.
+/// Minimum similarity of definitions with different names in the same file, and in different files.
 const MIN_SIMILARITY: f64 = 0.6;
 const MIN_SIMILARITY_ELSEWHERE: f64 = 0.8;
-/// How alike one of the same name has to be that was moved.
+/// Minimum similarity of a moved definition that kept its name.
 const MIN_SIMILARITY_NAMESAKE: f64 = 0.4;
-/// Two candidates that are this near one another leave a doubt.
+/// Two candidates whose scores differ by less make the match ambiguous.
 const DOUBT: f64 = 0.05;
-/// Of more pairs only those of one name are compared, and more namesakes are paired by their order.
+/// With more pairs, only definitions of equal names are compared. With more pairs of namesakes, they are paired by
+/// order.
 const MAX_PAIRS: usize = 250_000;
 const MAX_NAMESAKES: usize = 10_000;
 
-/// What a commit did to one definition of a file. Positions are those among namesakes, so a definition whose namesake went away
-/// before it has another position without being another.
+/// The change of one definition of a file in a commit. Definitions of one name are numbered, so a definition gets
+/// another index without changing when one before it is removed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SymbolRecord {
-    /// With what it belongs to: `Parser.parse`.
+    /// The qualified name: `Parser.parse`.
     pub name: String,
-    /// Which of those with this name in the file, from 1.
+    /// Index among the definitions with this name in the file, 1-based.
     pub nth: u32,
-    /// What it is.
+    /// The kind of the definition.
     pub kind: DefinitionKind,
-    /// What happened; nothing if only its position among namesakes is another.
+    /// The events that make up the change; empty if only the index changed.
     pub events: SymbolEvents,
-    /// First and last line before, wherever it stood.
+    /// First and last line before, in its old file.
     pub old_lines: Option<(u32, u32)>,
     /// First and last line after.
     pub new_lines: Option<(u32, u32)>,
-    /// Stands for its text after; 0 if it is gone.
+    /// A fingerprint of its text after the change; 0 if it was removed.
     pub text: u32,
-    /// What it was called before, if that was otherwise, and how sure it is in percent.
+    /// The old key, if it differs, with the confidence in percent.
     pub origin: Option<(SymbolKey, u8)>,
-    /// Of what is gone here: whether it went on under another name or in another file in the same commit.
+    /// For a removal: true if the same commit renamed the definition or moved it to another file.
     pub goes_on: bool,
 }
 
 impl SymbolRecord {
-    /// Names it in the file at `path`: what stands there, or what is gone from there.
+    /// Returns the key in the file at `path`: after the change, or before it for a removal.
     pub fn key(&self, path: &RepoPath) -> SymbolKey {
         SymbolKey {
             path: path.clone(),
@@ -63,19 +65,19 @@ impl SymbolRecord {
     }
 }
 
-/// What a commit did to the definitions of one file.
+/// The changes of the definitions of one file in a commit.
 #[derive(Debug, Default)]
 pub(super) struct FileRecords {
     pub(super) records: Vec<SymbolRecord>,
-    /// Records of definitions that nothing in the file was before, with what they are compared by.
+    /// Indexes of records about definitions without an origin in the file, with their shapes.
     added: Vec<(usize, Shape)>,
-    /// Records of definitions that are not in the file any more.
+    /// Indexes of records about definitions that are no longer in the file, with their shapes.
     gone: Vec<(usize, Shape)>,
-    /// What went on here under another name.
+    /// Keys of definitions that continue in this file under another key.
     taken: Vec<SymbolKey>,
 }
 
-/// Where something may have come from.
+/// A possible origin of a definition.
 pub(super) struct Candidate {
     key: SymbolKey,
     similarity: f64,
@@ -85,7 +87,7 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// How sure it is, from the least similarity that is taken up to a full match.
+    /// The confidence of the match. Rises with the similarity from the minimum to a full match.
     pub(super) fn confidence(&self) -> f64 {
         let share = ((self.similarity - self.least) / (1.0 - self.least)).clamp(0.0, 1.0);
         let confidence = 0.6 + 0.35 * share + if self.is_namesake { 0.04 } else { 0.0 };
@@ -93,8 +95,8 @@ impl Candidate {
     }
 }
 
-/// Compares two versions of a file; `before` has the path that it had. `keeps`: whether what is new and what is gone may be
-/// compared with that of other files.
+/// Compares two versions of a file. `before` has the old path. `keeps` retains the shapes of added and removed
+/// definitions for a comparison with other files.
 pub(super) fn file_records(
     path: &RepoPath,
     before: Option<(&RepoPath, &FileShapes)>,
@@ -173,7 +175,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// What kept its name.
+    /// Records a definition that kept its name.
     fn pair(&mut self, before: &Shape, now: &Shape, names: &HashSet<(&str, u32)>) {
         let is_elsewhere = self.old_path != self.path;
         let is_shifted = before.nth != now.nth;
@@ -203,7 +205,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// What has a name that was not there.
+    /// Records a definition with a new name.
     fn add(&mut self, now: &Shape, candidates: Vec<Candidate>, gone: &HashMap<(&str, u32), &Shape>, keeps: bool) {
         let mut record = self.record(now, false);
         let found = best(candidates);
@@ -237,7 +239,8 @@ fn percent(confidence: f64) -> u8 {
     (confidence * 100.0).round().clamp(0.0, 100.0) as u8
 }
 
-/// Looks through the files of one commit for where what is new in one was before, and marks what is gone here and went on there.
+/// Searches the files of one commit for the origins of added definitions, and marks removed definitions that continue
+/// in another file.
 pub(super) fn settle(files: &mut [(RepoPath, FileRecords)]) {
     let mut taken: HashSet<SymbolKey> = files.iter().flat_map(|(_, file)| file.taken.iter().cloned()).collect();
     for (number, at, moved) in moves(files, &taken) {
@@ -263,7 +266,7 @@ struct Move {
     old_lines: Option<(u32, u32)>,
 }
 
-/// What is new in one file and was in another, by file and record.
+/// Returns the definitions that moved from one file to another, by file and record index.
 fn moves(files: &[(RepoPath, FileRecords)], taken: &HashSet<SymbolKey>) -> Vec<(usize, usize, Move)> {
     let mut gone: HashMap<SymbolKey, (&RepoPath, &SymbolRecord, &Shape)> = HashMap::new();
     for (path, file) in files {
@@ -303,7 +306,7 @@ fn moves(files: &[(RepoPath, FileRecords)], taken: &HashSet<SymbolKey>) -> Vec<(
     found
 }
 
-/// For each definition of a version the one of the version before that it is, by name.
+/// Matches each definition of the new version to its predecessor in the old version, by name.
 fn partners(old: &[Shape], new: &[Shape]) -> Vec<Option<usize>> {
     let mut groups: HashMap<&str, (Vec<usize>, Vec<usize>)> = HashMap::new();
     for (at, shape) in old.iter().enumerate() {
@@ -323,7 +326,7 @@ fn partners(old: &[Shape], new: &[Shape]) -> Vec<Option<usize>> {
     partners
 }
 
-/// Namesakes: those of equal text first, then the most alike, then those in the same place.
+/// Pairs definitions of one name: those with equal text first, then the most similar, then those with the same index.
 fn pair_namesakes(old: &[Shape], new: &[Shape], olds: &[usize], news: &[usize], partners: &mut [Option<usize>]) {
     let mut free: BTreeMap<u64, BTreeMap<u32, usize>> = BTreeMap::new();
     for at in olds {
@@ -382,7 +385,8 @@ fn pair_namesakes(old: &[Shape], new: &[Shape], olds: &[usize], news: &[usize], 
     }
 }
 
-/// For each of `added` what it may have been of `gone`, which another version of the file at `path` has.
+/// Returns, for each definition of `added`, its possible origins in `gone`, which are definitions of another version of
+/// the file at `path`.
 pub(super) fn renames(path: &RepoPath, gone: &[&Shape], added: &[&Shape]) -> Vec<Vec<Candidate>> {
     let is_too_many = gone.len().saturating_mul(added.len()) > MAX_PAIRS;
     let mut found: Vec<Vec<Candidate>> = added.iter().map(|_| Vec::new()).collect();
@@ -394,7 +398,7 @@ pub(super) fn renames(path: &RepoPath, gone: &[&Shape], added: &[&Shape]) -> Vec
             .collect();
         let most = scores.iter().flatten().copied().fold(0.0, f64::max);
         for (at, now) in added.iter().enumerate() {
-            // Another that is new may be more like it.
+            // Another added definition may be more similar to it.
             if scores[at].is_some_and(|score| score >= most) {
                 found[at].extend(candidate(path, before, now, least_similarity(before, now, true)));
             }
@@ -403,7 +407,7 @@ pub(super) fn renames(path: &RepoPath, gone: &[&Shape], added: &[&Shape]) -> Vec
     found
 }
 
-/// How alike two bodies have to be at least.
+/// The minimum similarity of the bodies of two definitions.
 pub(super) fn least_similarity(old: &Shape, new: &Shape, is_one_file: bool) -> f64 {
     match (old.name == new.name, is_one_file) {
         (true, _) => MIN_SIMILARITY_NAMESAKE,
@@ -412,7 +416,7 @@ pub(super) fn least_similarity(old: &Shape, new: &Shape, is_one_file: bool) -> f
     }
 }
 
-/// Bodies count most, then the name, then the signature.
+/// Weights the body most, then the name, then the signature.
 fn score(old: &Shape, new: &Shape) -> f64 {
     let has_name = old.name == new.name;
     let has_signature = old.prints().unnamed_signature == new.prints().unnamed_signature;
@@ -426,7 +430,7 @@ pub(super) fn candidate(path: &RepoPath, old: &Shape, new: &Shape, least: f64) -
     }
     let similarity = old.similarity(new);
     let has_signature = old.prints().unnamed_signature == new.prints().unnamed_signature;
-    // Little bodies say little: they count only with the name or the whole signature.
+    // Small bodies are not significant: they need an equal name or an equal signature.
     let is_small = old.prints().n_tokens.min(new.prints().n_tokens) < MIN_TOKENS;
     let is_alike = if is_small {
         (has_name || has_signature) && (similarity == 1.0 || (has_name && has_signature))
@@ -446,7 +450,7 @@ pub(super) fn candidate(path: &RepoPath, old: &Shape, new: &Shape, least: f64) -
     })
 }
 
-/// The best candidate with how sure it is.
+/// Returns the best candidate with its confidence.
 pub(super) fn best(mut candidates: Vec<Candidate>) -> Option<(SymbolKey, f64)> {
     candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.key.cmp(&b.key)));
     let first = candidates.first()?;

@@ -1,18 +1,18 @@
-//! The lines that commits added and removed, and signatures by which most commits are ruled out.
+//! Reads the lines that commits added and removed, and signatures that rule out most commits.
 //!
-//! What a commit added and removed is what `git log -p` shows of it: against the parent, a renamed file against what it was, and
-//! nothing of merges.
+//! The lines are those that `git log -p` shows: the difference from the parent, for a renamed file from its old path,
+//! and nothing for merges.
 //!
-//! A file of sections, format 1:
+//! Section file, format 1:
 //!
 //! ```text
-//! meta         u32 number of the first commit, u32 n
-//! commit_ends  n × u32: how many signatures there are up to each commit and its own
-//! signatures   end to end: one for each path that a commit changed, ascending by path; none for merges
-//! ends         u32 for each signature
+//! meta         u32 number of the first commit, u32 n: number of commits
+//! commit_ends  n × u32: number of signatures up to and including each commit
+//! signatures   concatenated: one for each path that a commit changed, ascending by path; none for merges
+//! ends         u32 end of each signature
 //! ```
 //!
-//! A signature is that of the lines ([`Signature`]), one of no bytes where they could not be told.
+//! Each is a [`Signature`] of the lines. It is empty if the lines are unknown.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -30,36 +30,36 @@ use super::batch::{Batch, BatchError, PathRun};
 use super::record::{Change, Entry, PathChange};
 use super::wire::{part, put_u32, u32_at};
 
-/// 1: the first.
+/// Format 1 is the first.
 pub(super) const FORMAT: u32 = 1;
 /// Larger files are not compared.
 const MAX_BYTES: u64 = 64 << 20;
-/// git: `FIRST_FEW_BYTES`; a file with a zero byte among them is not text.
+/// git: `FIRST_FEW_BYTES`. A file with a zero byte among them is not text.
 const LOOKED_AT_BYTES: usize = 8_000;
 
-/// How two versions of a file differ.
+/// The difference between two versions of a file.
 #[derive(Clone, Debug)]
 pub enum ChangedLines {
-    /// By these lines.
+    /// The changed lines.
     Lines(LineDiff),
-    /// One of them is not text.
+    /// One of the versions is not text.
     NotText,
-    /// One of them is too large to be compared, or not in the repository.
+    /// One of the versions is too large to be compared, or not in the repository.
     Unknown,
 }
 
-/// Lines that were added and removed.
+/// The added and removed lines between two versions.
 #[derive(Clone, Debug)]
 pub struct LineDiff {
     old: Vec<u8>,
     new: Vec<u8>,
-    /// Where the first line begins in which they differ, the same in both.
+    /// Byte offset of the first differing line, equal in both versions.
     from: usize,
-    /// Of what follows, up to where both are equal again.
+    /// The differences between `from` and the common end.
     hunks: Vec<LineHunk>,
 }
 
-/// Lines with their numbers, from 1.
+/// Lines with their 1-based numbers.
 pub type NumberedLines<'a> = Vec<(u32, &'a [u8])>;
 
 impl LineDiff {
@@ -70,14 +70,14 @@ impl LineDiff {
         Self { old, new, from, hunks }
     }
 
-    /// The lines that are gone and those that are new.
+    /// Returns the removed lines and the added lines.
     pub fn removed_and_added(&self) -> (NumberedLines<'_>, NumberedLines<'_>) {
         let old = self.hunks.iter().map(|hunk| hunk.old.clone());
         let new = self.hunks.iter().map(|hunk| hunk.new.clone());
         (picked(&self.old, self.from, old), picked(&self.new, self.from, new))
     }
 
-    /// All of them, each with a line break behind it.
+    /// All removed and added lines, each followed by a line break.
     fn text(&self) -> Vec<u8> {
         let (removed, added) = self.removed_and_added();
         let mut text = Vec::new();
@@ -89,7 +89,7 @@ impl LineDiff {
     }
 }
 
-/// The lines in `ranges`, which ascend and are counted from the one that begins at `from`.
+/// Returns the lines in `ranges`, which ascend and are relative to the line at byte `from`.
 fn picked(text: &[u8], from: usize, ranges: impl Iterator<Item = Range<u32>>) -> NumberedLines<'_> {
     let first = memchr::memchr_iter(b'\n', &text[..from]).count() as u32;
     let mut lines = (0u32..).zip(text[from..].split(|byte| *byte == b'\n'));
@@ -101,7 +101,7 @@ fn picked(text: &[u8], from: usize, ranges: impl Iterator<Item = Range<u32>>) ->
     found
 }
 
-/// Where the first line begins that is not the same in both.
+/// Byte offset of the first line that differs.
 fn common_start(a: &[u8], b: &[u8]) -> usize {
     let n_equal = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     if n_equal == a.len() && n_equal == b.len() {
@@ -110,14 +110,14 @@ fn common_start(a: &[u8], b: &[u8]) -> usize {
     memchr::memrchr(b'\n', &a[..n_equal]).map_or(0, |at| at + 1)
 }
 
-/// How many bytes the whole lines have that are the same at the end of both.
+/// Number of bytes in the common whole lines at the end.
 fn common_end(a: &[u8], b: &[u8]) -> usize {
     let n_equal = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
     let tail = &a[a.len() - n_equal..];
     memchr::memchr(b'\n', tail).map_or(0, |at| n_equal - at - 1)
 }
 
-/// For each of a commit's changes the two versions that are compared; `None` for a deletion that is the other half of a rename.
+/// Returns the two versions to compare for each change of a commit; `None` for the deletion half of a rename.
 pub fn compared(changes: &[Change]) -> Vec<Option<(Option<Entry>, Option<Entry>)>> {
     let origins = changes.iter().filter_map(|change| Some(&change.origin.as_ref()?.path));
     let mut moved: HashMap<&RepoPath, Option<Entry>> = origins.map(|path| (path, None)).collect();
@@ -134,7 +134,7 @@ pub fn compared(changes: &[Change]) -> Vec<Option<(Option<Entry>, Option<Entry>)
     changes.iter().map(versions).collect()
 }
 
-/// What differs between two versions of a file.
+/// Compares two versions of a file.
 pub fn changed_lines(
     reader: &mut ObjectReader,
     (old, new): (Option<Entry>, Option<Entry>),
@@ -153,11 +153,11 @@ fn is_text(bytes: &[u8]) -> bool {
     memchr::memchr(0, &bytes[..bytes.len().min(LOOKED_AT_BYTES)]).is_none()
 }
 
-/// Nothing for what is not there; `None` for what cannot be had.
+/// Returns no bytes for an absent entry, and `None` for content that is unavailable.
 fn content(reader: &mut ObjectReader, entry: Option<Entry>) -> Result<Option<Vec<u8>>, ObjectError> {
     match entry {
         None => Ok(Some(Vec::new())),
-        // As git shows it.
+        // Same text as git.
         Some(entry) if entry.mode == FileMode::Submodule => {
             Ok(Some(format!("Subproject commit {}\n", entry.oid).into_bytes()))
         }
@@ -168,7 +168,7 @@ fn content(reader: &mut ObjectReader, entry: Option<Entry>) -> Result<Option<Vec
     }
 }
 
-/// Signatures of the lines that a batch of commits added and removed, opened.
+/// Opened signatures of the lines that a batch of commits added and removed.
 #[derive(Clone, Debug)]
 pub struct LineChanges {
     base: u32,
@@ -177,30 +177,30 @@ pub struct LineChanges {
     ends: Bytes,
 }
 
-/// Why signatures could not be made or read.
+/// An error from building or reading signatures.
 #[derive(Debug, thiserror::Error)]
 pub enum LinesError {
-    /// The file.
+    /// The file of signatures cannot be read.
     #[error(transparent)]
     Section(#[from] SectionError),
-    /// The records that it is about.
+    /// The records of the batch cannot be read.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// The repository.
+    /// The repository cannot be read.
     #[error(transparent)]
     Object(#[from] ObjectError),
-    /// The caller asked to stop.
+    /// The caller requested an interrupt.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl LineChanges {
-    /// Opens a file of the store.
+    /// Opens the file `name` in the history store.
     pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, LinesError> {
         Self::of(&SectionFile::open(sidecar, Store::History, name, FORMAT)?)
     }
 
-    /// Opens bytes in memory.
+    /// Opens signatures held in memory.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self, LinesError> {
         let name = Path::new("signatures of changes");
         Self::of(&SectionFile::from_bytes(name, bytes.into(), FORMAT)?)
@@ -234,7 +234,7 @@ impl LineChanges {
         self.base
     }
 
-    /// How many commits it has.
+    /// The number of commits.
     pub fn n_commits(&self) -> u32 {
         (self.commit_ends.len() / 4) as u32
     }
@@ -244,23 +244,24 @@ impl LineChanges {
         local.checked_sub(1).map_or(0, end)..end(local)
     }
 
-    /// Whether the commit may have added or removed a line with a match; false only if it has not.
+    /// Returns false only if no line that the commit added or removed matches `query`.
     pub fn may_match(&self, local: u32, query: &TrigramQuery) -> bool {
         self.of_commit(local).any(|at| self.signature(at).may_match(query))
     }
 
-    /// The same for each path that the commit changed, ascending.
+    /// The same as [`Self::may_match`] for each path that the commit changed, ascending by path.
     pub fn paths_that_may_match(&self, local: u32, query: &TrigramQuery) -> Vec<bool> {
         let may_match = |at| self.signature(at).may_match(query);
         self.of_commit(local).map(may_match).collect()
     }
 
-    /// Those of one commit, as they are laid out again.
+    /// The stored signatures of one commit.
     pub(super) fn copied(&self, local: u32) -> Vec<&[u8]> {
         self.of_commit(local).map(|at| self.signature(at).0).collect()
     }
 
-    /// Whether the repository says the same of a commit of the batch that it is about.
+    /// Computes the signatures of a commit of `batch` from the repository and returns whether they equal the stored
+    /// ones.
     pub fn is_true_of(&self, batch: &Batch, local: u32, reader: &mut ObjectReader) -> Result<bool, LinesError> {
         let changes = if is_merge(batch, local)? {
             Vec::new()
@@ -276,7 +277,7 @@ impl LineChanges {
         Signature(part(&self.signatures, &self.ends, at).unwrap_or_default())
     }
 
-    /// Compares it with the batch that it is about.
+    /// Checks the structure against the batch.
     pub fn verify(&self, batch: &Batch) -> Result<(), LinesError> {
         let damaged = |what: &str| SectionError::Damaged {
             path: "signatures of changes".into(),
@@ -309,7 +310,7 @@ impl LineChanges {
         }
     }
 
-    /// The bytes of the file for a batch. `advance` is called after each changed path.
+    /// Builds the file for a batch. Calls `advance` after each changed path.
     pub fn build(
         batch: &Batch,
         repository: &Repository,
@@ -346,7 +347,7 @@ impl LineChanges {
         Ok(writer.finish())
     }
 
-    /// The same from the files of batches that adjoin.
+    /// Merges the files of consecutive batches.
     pub fn merged(parts: &[Self]) -> Vec<u8> {
         let mut writer = LinesWriter::new(parts.first().map_or(0, Self::base));
         for part in parts {
@@ -364,11 +365,11 @@ fn is_merge(batch: &Batch, local: u32) -> Result<bool, BatchError> {
     Ok(parents.len() > 1)
 }
 
-/// What the renames of a batch bind together.
+/// The merges and renames of a batch.
 struct RenameHalves<'r> {
     base: u32,
     is_merge: Vec<bool>,
-    /// What a renamed file was, by commit and old path; `None` if that did not go.
+    /// The old entries of renamed files, by commit and old path; `None` if the old path still exists.
     moved: HashMap<(u32, &'r [u8]), Option<Entry>>,
 }
 
@@ -398,7 +399,7 @@ impl<'r> RenameHalves<'r> {
         self.is_merge[(commit - self.base) as usize]
     }
 
-    /// What [`compared`] says, for one change.
+    /// The same as [`compared`], for one change.
     fn versions(&self, path: &[u8], change: &PathChange) -> (Option<Entry>, Option<Entry>) {
         let moved = |path| self.moved.get(&(change.commit, path)).copied();
         match (&change.origin, change.new) {
@@ -409,7 +410,8 @@ impl<'r> RenameHalves<'r> {
     }
 }
 
-/// The signature of what differs. `last` is the version that was read last, which is mostly the next one's old one.
+/// Returns the signature of a difference. `last` caches the version read last, which is usually the old version of the
+/// next change.
 fn signature(
     reader: &mut ObjectReader,
     (old, new): (Option<Entry>, Option<Entry>),
@@ -436,7 +438,7 @@ fn signature(
     Ok(signature)
 }
 
-/// Lays signatures out.
+/// Writes the file format.
 pub(super) struct LinesWriter {
     base: u32,
     commit_ends: Vec<u8>,
@@ -454,7 +456,7 @@ impl LinesWriter {
         }
     }
 
-    /// Adds those of the next commit.
+    /// Adds the signatures of the next commit.
     pub(super) fn add(&mut self, signatures: &[impl AsRef<[u8]>]) {
         for signature in signatures {
             self.signatures.extend_from_slice(signature.as_ref());
@@ -504,7 +506,7 @@ mod tests {
             (removed, added),
             (lines(&[(2, "b")]), lines(&[(2, "B"), (5, "x"), (6, "y")]))
         );
-        // What only lost its line break is another line.
+        // A line that lost its line break counts as changed.
         assert_eq!(told("a\nb\n", "a\nb"), (lines(&[(2, "b")]), lines(&[(2, "b")])));
         assert_eq!(told("", "x"), (lines(&[]), lines(&[(1, "x")])));
         assert_eq!(told("x\n", ""), (lines(&[(1, "x")]), lines(&[])));

@@ -1,17 +1,19 @@
-//! Many small batches into one, so that there are few.
+//! Merges many small batches into one, to keep the number of batches small.
 
 use super::batch::{Batch, BatchError};
 use super::symbol_batch::{SymbolBatch, TracedPaths, symbol_batch_bytes};
 use super::writer::BatchWriter;
 
-/// So many neighbours of one size are merged.
+/// Number of consecutive batches of one size class that triggers a merge.
 const RUN: usize = 8;
-/// A merged batch has no more commits.
+/// Maximum number of commits in a merged batch.
 const MAX_COMMITS: u32 = 1 << 15;
 
-/// How many batches at the end of the list, given by their numbers of commits, are to be merged into one; `None` if none.
+/// Returns the number of batches at the end of the list to merge into one, given the number of commits of each; `None`
+/// if nothing should be merged.
 ///
-/// Sizes are classes of a factor of eight, so that each record is written O(log n) times and O(log n) small batches stand.
+/// Size classes are a factor of eight apart, so that each record is rewritten O(log n) times and O(log n) small batches
+/// remain.
 pub fn mergeable(sizes: &[u32]) -> Option<usize> {
     let class = |size: u32| size.max(1).ilog2() / 3;
     let last = class(*sizes.last()?);
@@ -21,7 +23,7 @@ pub fn mergeable(sizes: &[u32]) -> Option<usize> {
     Some(fits)
 }
 
-/// The bytes of one batch with the commits of `batches`, whose numbers adjoin.
+/// Merges `batches`, whose commit numbers are consecutive, and returns the bytes of the merged batch.
 pub fn merged(batches: &[&Batch]) -> Result<Vec<u8>, BatchError> {
     let mut writer = BatchWriter::new(batches.first().map_or(0, |first| first.base()));
     for batch in batches {
@@ -32,8 +34,8 @@ pub fn merged(batches: &[&Batch]) -> Result<Vec<u8>, BatchError> {
     Ok(writer.finish())
 }
 
-/// What is known of definitions in batches that `whole` has been merged from, as far as it is known of the newest commits without
-/// a gap; `None` if nothing is.
+/// Merges the symbol records of the batches from which `whole` was merged. Covers the newest commits up to the first
+/// gap; `None` if it covers nothing.
 pub fn merged_symbols(parts: &[(&Batch, Option<&SymbolBatch>)], whole: &Batch) -> Result<Option<Vec<u8>>, BatchError> {
     let Some(recipe) = parts.last().and_then(|(_, symbols)| Some(symbols.as_ref()?.recipe())) else {
         return Ok(None);

@@ -1,6 +1,6 @@
-//! What the messages of a batch of commits say: their words and their meaning, one document a commit.
+//! Indexes the commit messages of a batch by words and by vectors, one document per commit.
 //!
-//! A file of sections, format 1:
+//! Section file, format 1:
 //!
 //! ```text
 //! meta      u32 number of the first commit, u32 n
@@ -24,53 +24,53 @@ use crate::sidecar::{Bytes, SectionError, SectionFile, SectionWriter, Sidecar, S
 use super::batch::{Batch, BatchError};
 use super::wire::{put_u32, u32_at};
 
-/// 1: the first.
+/// Format 1 is the first.
 const FORMAT: u32 = 1;
-/// Further text of a message says nothing about what the commit is for.
+/// Longer messages are truncated before embedding: further text rarely says what the commit is for.
 const MAX_EMBEDDED_BYTES: usize = 4 << 10;
-/// Texts handed to the embedder at once.
+/// Number of texts passed to the embedder at a time.
 const EMBED_BATCH: usize = 64;
 
-/// Words and vectors of the messages of one batch, opened.
+/// The opened words and vectors of the messages of one batch.
 #[derive(Clone, Debug)]
 pub struct Messages {
     base: u32,
-    /// Their words; document 0 is the first commit of the batch.
+    /// The words; document 0 is the first commit of the batch.
     pub words: LexicalSegment,
-    /// Their vectors, in the same order.
+    /// The vectors, in the same order.
     pub vectors: VectorFile,
 }
 
-/// Why messages could not be indexed or their index read.
+/// An error from indexing messages or reading their index.
 #[derive(Debug, thiserror::Error)]
 pub enum MessagesError {
-    /// The file.
+    /// The file cannot be read.
     #[error(transparent)]
     Section(#[from] SectionError),
-    /// Its words.
+    /// The words cannot be indexed or read.
     #[error(transparent)]
     Words(#[from] LexicalError),
-    /// Its vectors.
+    /// The vectors cannot be read.
     #[error("vectors of messages cannot be read")]
     Vectors(#[from] VectorFileError),
-    /// New vectors.
+    /// The vectors cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The embedder.
+    /// The embedder failed.
     #[error(transparent)]
     Embed(#[from] EmbedError),
-    /// The messages.
+    /// The messages cannot be read.
     #[error(transparent)]
     Batch(#[from] BatchError),
 }
 
 impl Messages {
-    /// Opens a file of the store.
+    /// Opens the file `name` in the history store.
     pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, MessagesError> {
         Self::of(&SectionFile::open(sidecar, Store::History, name, FORMAT)?)
     }
 
-    /// Opens bytes in memory.
+    /// Opens an index held in memory.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, MessagesError> {
         let name = Path::new("index of messages");
         Self::of(&SectionFile::from_bytes(name, Bytes::from_vec(bytes), FORMAT)?)
@@ -97,17 +97,17 @@ impl Messages {
         self.base
     }
 
-    /// How many commits it has.
+    /// The number of commits.
     pub fn n_commits(&self) -> u32 {
         self.words.n_docs()
     }
 
-    /// What the vectors depend on.
+    /// The embedding profile of the vectors.
     pub fn profile(&self) -> ProfileId {
         self.vectors.profile()
     }
 
-    /// Reads all of it, and compares it with the batch that it is about.
+    /// Verifies the whole file, and checks it against its batch.
     pub fn verify(&self, batch: &Batch) -> Result<(), MessagesError> {
         self.words.verify()?;
         self.vectors.verify()?;
@@ -123,7 +123,7 @@ impl Messages {
         Ok(())
     }
 
-    /// The bytes of the file for a batch.
+    /// Builds the file for a batch.
     pub fn build(batch: &Batch, embedder: &dyn Embedder, interrupt: &AtomicBool) -> Result<Vec<u8>, MessagesError> {
         let messages = batch.messages()?;
         let (words, vectors) = rayon::join(
@@ -133,8 +133,8 @@ impl Messages {
         Ok(file_of(batch, words?, vectors?))
     }
 
-    /// The same from the files of the batches that `batch` was merged of: no text is embedded again. `None` if their vectors are of
-    /// different kinds.
+    /// Builds the file for `batch` from the files of the batches from which it was merged, without embedding any text
+    /// again. `None` if their vectors are of different kinds.
     pub fn merged(parts: &[Self], batch: &Batch) -> Result<Option<Vec<u8>>, MessagesError> {
         let Some(first) = parts.first() else { return Ok(None) };
         let mut vectors = VectorWriter::new(first.vectors.dim(), first.vectors.quantisation(), first.profile())?;
@@ -181,7 +181,7 @@ fn words_of(batch: &Batch, messages: &[String]) -> Result<Vec<u8>, MessagesError
                 n_definitions: 0,
             },
             names: &[],
-            // The subject counts twice.
+            // Weights the subject twice.
             head: message.lines().next().unwrap_or_default(),
             body: message,
         })?;
@@ -204,7 +204,7 @@ fn vectors_of(messages: &[String], embedder: &dyn Embedder, interrupt: &AtomicBo
     Ok(writer.finish())
 }
 
-/// A message without the lines that only say who was involved: they are alike in all commits.
+/// Returns a message without its trailers, which are alike in all commits.
 fn embedded_text(message: &str) -> String {
     let mut text = String::new();
     for line in message.lines().filter(|line| !is_trailer(line)) {
@@ -218,7 +218,7 @@ fn embedded_text(message: &str) -> String {
     text
 }
 
-/// Whether a line is like `Signed-off-by: A U Thor <author@example.com>`.
+/// Returns true if a line has the form `Signed-off-by: A U Thor <author@example.com>`.
 pub fn is_trailer(line: &str) -> bool {
     let Some((name, _)) = line.split_once(": ") else {
         return false;

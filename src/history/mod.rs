@@ -1,10 +1,10 @@
-//! What each commit changed, and the life of a file or symbol through those changes.
+//! Records what each commit changed, and traces files and symbols through those changes.
 //!
-//! Commits are numbered so that parents have smaller numbers than their children; records of them stand in immutable files,
-//! a batch each ([`Batch`]). Over all batches lies [`History`], which answers what is reachable and what changed a path.
-//! [`follow`] walks the changes of one thing back from a commit, across renames, as git does. [`Messages`] and [`LineChanges`]
-//! make a batch searchable, by what its commits say and by what they added and removed. Knows no view.
-//! Start at [`History`].
+//! Commits are numbered so that parents have smaller numbers than their children. Their records are stored in immutable
+//! files, one per batch ([`Batch`]). [`History`] spans all batches and answers which commits are reachable and which of
+//! them changed a path. [`follow`] walks the changes of one item back from a commit, across renames, as git does.
+//! [`Messages`] and [`LineChanges`] make a batch searchable by commit message and by added and removed lines. This
+//! module does not depend on views. Start at [`History`].
 
 mod batch;
 mod collect;
@@ -57,7 +57,7 @@ pub use trace::{TraceError, n_traced, trace, unread};
 pub use versions::{record_recipe, symbol_recipe};
 pub use writer::BatchWriter;
 
-/// How many commits a batch holds when many are recorded at once: what an interrupt can lose.
+/// Number of commits per batch when many are recorded at once; an interrupt loses at most this many.
 pub const BATCH_COMMITS: usize = 4096;
 
 #[cfg(test)]

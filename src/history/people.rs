@@ -1,6 +1,7 @@
-//! Who a name and address stand for, by a repository's mailmap.
+//! Resolves names and addresses by a repository's mailmap.
 //!
-//! Source: git's `gitmailmap` page. Applied when records are read, so that a corrected mailmap corrects old answers.
+//! Source: git's `gitmailmap` page. The mailmap is applied when records are read, so that changes to it also affect
+//! recorded commits.
 
 use std::collections::HashMap;
 
@@ -8,10 +9,10 @@ use bstr::{BString, ByteSlice};
 
 use super::record::Who;
 
-/// Corrected names and addresses.
+/// The entries of a mailmap.
 #[derive(Clone, Debug, Default)]
 pub struct Mailmap {
-    /// By address in lower case, and name in lower case where a line gives one.
+    /// Keyed by lower-case address, and by lower-case name if the line has one.
     entries: HashMap<(Vec<u8>, Option<Vec<u8>>), Proper>,
 }
 
@@ -22,7 +23,7 @@ struct Proper {
 }
 
 impl Mailmap {
-    /// Reads a mailmap; lines that are none are passed over. Later lines win.
+    /// Parses a mailmap. Skips invalid lines; later lines take precedence.
     pub fn parse(text: &[u8]) -> Self {
         let mut mailmap = Self::default();
         for line in text.lines() {
@@ -52,7 +53,7 @@ impl Mailmap {
         Some(())
     }
 
-    /// The proper name and address.
+    /// Returns the proper name and address.
     pub fn resolve(&self, who: &Who) -> Who {
         let email = who.email.to_lowercase();
         let named = self.entries.get(&(email.clone(), Some(who.name.to_lowercase())));
@@ -66,7 +67,7 @@ impl Mailmap {
     }
 }
 
-/// `name <address> rest`
+/// Splits `name <address> rest`.
 fn name_and_email(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let open = text.find_byte(b'<')?;
     let close = open + text[open..].find_byte(b'>')?;

@@ -1,4 +1,4 @@
-//! Which commits are to be recorded, parents first.
+//! Selects the commits to record, parents first.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -9,21 +9,22 @@ use crate::model::CommitId;
 
 use super::record::Boundary;
 
-/// Commits that are not recorded yet.
+/// The commits that are not recorded yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Parents first; among those that are free the oldest first, then by id.
+    /// The commits to record. Parents come first; where the order is free, the oldest commit comes first, then the
+    /// lowest id.
     pub commits: Vec<(CommitId, Boundary)>,
-    /// How many older ones were left out because no more were to be recorded.
+    /// Number of older commits left out because of the limit.
     pub n_left_out: usize,
 }
 
-/// Which commits are to be recorded.
+/// Limits the commits to record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HistoryLimit {
-    /// How many at most when none is recorded yet, the newest; 0 for all.
+    /// Maximum number of commits, the newest first, when none is recorded yet; 0 for no limit.
     pub max_commits: usize,
-    /// None from before this moment, in seconds since 1970, but for those of which a parent is recorded.
+    /// Excludes commits from before this time, in seconds since 1970, unless one of their parents is recorded.
     pub since: Option<i64>,
 }
 
@@ -34,9 +35,10 @@ pub(super) struct Node {
     pub(super) boundary: Boundary,
 }
 
-/// Lists what is reachable from `tips` and not known, as far as `limit` lets it.
+/// Lists the commits that are reachable from `tips` and not known, within `limit`.
 ///
-/// Commits that are not in the repository end a line; so do those of `shallow`, which is sorted. O(n log n) for n commits.
+/// Stops at commits that are not in the repository and at those in `shallow`, which is sorted. Takes O(n log n) for n
+/// commits.
 pub fn plan(
     reader: &mut ObjectReader,
     tips: &[CommitId],
@@ -54,7 +56,7 @@ pub fn plan(
     let mut is_left_out = vec![false; nodes.len()];
     for (place, at) in order.iter().enumerate() {
         let node = &nodes[*at];
-        // What has a recorded parent is recorded, so that what is left out is left out with all that it comes from.
+        // Commits with a recorded parent are recorded, so that an excluded commit's ancestors are excluded too.
         let has_recorded = || {
             let is_recorded = |parent: &CommitId| match places.get(parent) {
                 Some(at) => !is_left_out[*at],
@@ -127,12 +129,13 @@ fn gather(
     Ok((nodes, places))
 }
 
-/// Parents first; among those that are free the oldest first, then by id.
+/// Returns an order in which parents come first; where the order is free, the oldest commit comes first, then the
+/// lowest id.
 pub(super) fn parents_first(nodes: &[Node], places: &HashMap<CommitId, usize>) -> Vec<usize> {
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
     let mut n_waited_for = vec![0usize; nodes.len()];
     for (at, node) in nodes.iter().enumerate() {
-        // A commit that names a parent twice waits for it twice.
+        // A commit that lists a parent twice waits for it twice.
         for parent in node.parents.iter().filter_map(|parent| places.get(parent)) {
             children[*parent].push(at);
             n_waited_for[at] += 1;

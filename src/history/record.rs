@@ -1,57 +1,58 @@
-//! What is known of a commit.
+//! Defines the record of a commit.
 
 use bstr::{BString, ByteSlice};
 
 use crate::git::{FileMode, Person, TreeEntry};
 use crate::model::{CommitId, Oid, RepoPath};
 
-/// A commit on its way into a record.
+/// A commit to be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitData {
-    /// Its id.
+    /// The id of the commit.
     pub id: CommitId,
-    /// Its parents, as far as they belong to the recorded history.
+    /// The parents within the recorded history.
     pub parents: Vec<CommitId>,
-    /// Who wrote the change.
+    /// The author.
     pub author: Person,
-    /// Who made the commit.
+    /// The committer.
     pub committer: Person,
     /// The message in the commit's own encoding.
     pub message: BString,
     /// The `encoding` header.
     pub encoding: Option<BString>,
-    /// Why parents of it are not recorded, if some are not.
+    /// The reason why parents are not recorded, if any.
     pub boundary: Boundary,
-    /// Whether its changes could not be told, because a tree is not in the repository.
+    /// True if its changes are unknown because a tree is not in the repository, or may lack renames because a file is
+    /// not.
     pub is_unknown: bool,
-    /// What it changed against its first parent, ascending by path.
+    /// The changes against the first parent, ascending by path.
     pub changes: Vec<Change>,
 }
 
-/// Whether the record of a commit goes on to its parents.
+/// The reason why the parents of a commit are not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Boundary {
     /// All parents are recorded; a root has none.
     #[default]
     None = 0,
-    /// A shallow clone ends here: git too takes it for a root.
+    /// A shallow clone ends here. Git too treats the commit as a root.
     Shallow = 1,
     /// A parent is not in the repository.
     Missing = 2,
-    /// No more commits were to be recorded.
+    /// The limit on recorded commits was reached.
     Limit = 3,
 }
 
 impl Boundary {
-    /// The boundary with this stored number.
+    /// Returns the boundary with this stored number.
     pub fn from_number(number: u8) -> Option<Self> {
         [Self::None, Self::Shallow, Self::Missing, Self::Limit]
             .into_iter()
             .find(|known| *known as u8 == number)
     }
 
-    /// Its name in answers.
+    /// The name in output.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -62,17 +63,17 @@ impl Boundary {
     }
 }
 
-/// What stands at a path.
+/// A tree entry at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
-    /// What it is.
+    /// The file mode.
     pub mode: FileMode,
-    /// Of its blob, or of the commit if it is a submodule.
+    /// The id of the blob, or of the commit for a submodule.
     pub oid: Oid,
 }
 
 impl Entry {
-    /// Whether it is an ordinary file, no link and no submodule.
+    /// Returns true for a regular file, and false for a symbolic link or a submodule.
     pub fn is_file(&self) -> bool {
         matches!(self.mode, FileMode::File | FileMode::Executable)
     }
@@ -87,46 +88,46 @@ impl From<TreeEntry> for Entry {
     }
 }
 
-/// A path that a commit changed, against its first parent. At least one of `old` and `new` is there.
+/// The change of a path in a commit, against its first parent. At least one of `old` and `new` is `Some`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The path.
     pub path: RepoPath,
-    /// What stood there before.
+    /// The entry before.
     pub old: Option<Entry>,
-    /// What stands there now.
+    /// The entry after.
     pub new: Option<Entry>,
-    /// Where an added file was before.
+    /// The origin of an added file.
     pub origin: Option<Origin>,
-    /// Whether this is a merge whose result differs from every parent.
+    /// True if this is a merge whose result differs from every parent.
     pub is_combined: bool,
 }
 
-/// Where an added file comes from.
+/// The file from which an added file was renamed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Its path in the first parent.
+    /// The path in the first parent.
     pub path: RepoPath,
-    /// How much of it stayed, in percent; 100 is all.
+    /// The similarity in percent; 100 for equal content.
     pub similarity: u8,
 }
 
 /// A change of one path, with the number of its commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathChange {
-    /// The commit's number.
+    /// The number of the commit.
     pub commit: u32,
-    /// What stood there before.
+    /// The entry before.
     pub old: Option<Entry>,
-    /// What stands there now.
+    /// The entry after.
     pub new: Option<Entry>,
-    /// Where an added file was before.
+    /// The origin of an added file.
     pub origin: Option<Origin>,
-    /// Whether this is a merge whose result differs from every parent.
+    /// True if this is a merge whose result differs from every parent.
     pub is_combined: bool,
 }
 
-/// Name and address as written.
+/// A name and address as recorded in a commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Who {
     /// The name.
@@ -135,30 +136,30 @@ pub struct Who {
     pub email: BString,
 }
 
-/// Who, when and what for.
+/// The header fields and subject of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitHead {
-    /// Its id.
+    /// The id of the commit.
     pub id: CommitId,
-    /// Who wrote the change.
+    /// The author.
     pub author: Who,
-    /// Who made the commit.
+    /// The committer.
     pub committer: Who,
-    /// Seconds since 1970 of the author's clock.
+    /// The author's time, in seconds since 1970.
     pub author_time: i64,
-    /// Seconds east of UTC of the author's clock.
+    /// The author's offset from UTC, in seconds east.
     pub author_offset: i32,
-    /// Seconds since 1970 of the committer's clock.
+    /// The committer's time, in seconds since 1970.
     pub commit_time: i64,
     /// The first paragraph of the message, on one line.
     pub subject: String,
-    /// Whether its record goes on to its parents.
+    /// The reason why parents are not recorded, if any.
     pub boundary: Boundary,
-    /// Whether its changes could not be told.
+    /// True if its changes may be incomplete.
     pub is_unknown: bool,
 }
 
-/// Bytes of a message as text: in the encoding that the commit names if it is Latin-1, else UTF-8, invalid bytes replaced.
+/// Decodes a message: as Latin-1 if the commit names that encoding, else as UTF-8 with invalid bytes replaced.
 pub(super) fn message_text(bytes: &[u8], encoding: Option<&[u8]>) -> String {
     let is_latin1 = encoding.is_some_and(|name| {
         let name = name.to_ascii_lowercase();

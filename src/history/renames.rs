@@ -1,7 +1,8 @@
-//! Which added file was a deleted one before, by git's rules.
+//! Detects renames among the changes of a commit, by git's rules.
 //!
-//! Source: git's `diffcore-rename.c` and `diffcore-delta.c`: equal content first, then files that keep their name, then the
-//! most similar pairs. The threshold is git's default of one half, and so is the limit on how many pairs are compared.
+//! Source: git's `diffcore-rename.c` and `diffcore-delta.c`: equal content first, then files that keep their name, then
+//! the most similar pairs. The similarity threshold is git's default of one half. The limit on the number of compared
+//! pairs is git's default too.
 
 use std::collections::HashMap;
 
@@ -10,20 +11,21 @@ use crate::model::{BlobId, Oid};
 
 use super::record::{Change, Entry, Origin};
 
-/// Scores are out of this (git: `MAX_SCORE`).
+/// The score of equal files (git: `MAX_SCORE`).
 const MAX_SCORE: u64 = 60_000;
 /// git: `DEFAULT_RENAME_SCORE`.
 const MIN_SCORE: u64 = 30_000;
-/// Files that keep their name need to be this similar before all pairs are looked at.
+/// Minimum score for files that keep their name, before all pairs are compared.
 const MIN_NAMESAKE_SCORE: u64 = 45_000;
-/// git: `diff.renameLimit`; with more than its square of pairs only equal content and namesakes are looked at.
+/// git: `diff.renameLimit`. With more pairs than its square, only equal content and namesakes are compared.
 const RENAME_LIMIT: usize = 1_000;
-/// Larger files are renamed when they are equal, else not. git has no such limit.
+/// Larger files are only matched by equal content. git has no such limit.
 const MAX_BYTES: u64 = 4 << 20;
 /// git: `NUM_CANDIDATE_PER_DST`.
 const CANDIDATES_A_TARGET: usize = 4;
 
-/// Gives added files of `changes` the deleted file that they were. Returns whether all that were to be compared could be read.
+/// Sets the origins of added files in `changes` that were renamed. Returns false if a file to compare was missing or
+/// damaged.
 pub(super) fn find_renames(reader: &mut ObjectReader, changes: &mut [Change]) -> Result<bool, ObjectError> {
     let is_file = |entry: &Option<Entry>| entry.as_ref().is_some_and(|entry| entry.mode != FileMode::Submodule);
     let pick = |is_wanted: &dyn Fn(&Change) -> bool| -> Vec<usize> {
@@ -59,13 +61,13 @@ pub(super) fn find_renames(reader: &mut ObjectReader, changes: &mut [Change]) ->
 struct Finder<'a> {
     reader: &'a mut ObjectReader,
     changes: &'a [Change],
-    /// Deleted files that are not taken yet.
+    /// Indexes of deleted files that are not matched yet.
     sources: Vec<usize>,
-    /// Added files without an origin.
+    /// Indexes of added files without an origin.
     targets: Vec<usize>,
     found: Vec<(usize, usize, u64)>,
     sketches: HashMap<Oid, Option<Sketch>>,
-    /// Whether no version was missing or damaged.
+    /// False if a version was missing or damaged.
     has_read_all: bool,
 }
 
@@ -119,7 +121,7 @@ impl Finder<'_> {
             .extend(taken.into_iter().map(|(source, target)| (source, target, MAX_SCORE)));
     }
 
-    /// Pairs of files that are the only ones with their name on both sides.
+    /// Matches files whose name is unique among both the deleted and the added files.
     fn namesakes(&mut self) -> Result<(), ObjectError> {
         let only = |all: &[usize]| {
             let mut by_name: HashMap<Vec<u8>, Option<usize>> = HashMap::new();
@@ -172,7 +174,7 @@ impl Finder<'_> {
         Ok(())
     }
 
-    /// How much of the source is in the target; 0 if it cannot reach `min`.
+    /// The share of the source that is in the target, out of `MAX_SCORE`; 0 if it cannot reach `min`.
     fn similarity(&mut self, source: usize, target: usize, min: u64) -> Result<u64, ObjectError> {
         let (old, new) = (self.before(source), self.now(target));
         if !is_regular(old) || !is_regular(new) {
@@ -212,7 +214,7 @@ fn is_regular(entry: Entry) -> bool {
     matches!(entry.mode, FileMode::File | FileMode::Executable)
 }
 
-/// The lines of a file, or pieces of 64 bytes of longer ones: how many bytes have each hash.
+/// The number of bytes per hash, over the lines of a file; longer lines are split into pieces of 64 bytes.
 struct Sketch {
     n_bytes: u64,
     by_hash: Vec<(u32, u64)>,

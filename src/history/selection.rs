@@ -1,4 +1,4 @@
-//! Some of the recorded commits, numbered anew in an order that follows from them alone: what is given to others.
+//! Selects recorded commits for export and renumbers them in an order that depends only on the commits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,26 +10,27 @@ use super::store::{History, HistoryError, Reachable};
 use super::symbol_batch::{TracedPaths, symbol_batch_bytes};
 use super::writer::BatchWriter;
 
-/// How many commits a batch that is given to others has at most: few enough for memory, and so many that they are not merged.
+/// Maximum number of commits in an exported batch: few enough for memory, and enough that batches are not merged.
 pub const MAX_GIVEN_COMMITS: usize = 1 << 13;
-/// It also ends before it has more changed paths than this, some 50 MB, unless a single commit has.
+/// Maximum number of changed paths in a batch, about 50 MB. A single commit may exceed it.
 const MAX_GIVEN_CHANGES: usize = 2_000_000;
 
-/// A batch, and the files beside it.
+/// A batch with its associated files.
 #[derive(Debug)]
 pub struct Selected {
-    /// How many commits it has.
+    /// The number of commits.
     pub n_commits: u32,
-    /// What they are and what they changed.
+    /// The commit records.
     pub records: Vec<u8>,
-    /// What they did to definitions.
+    /// The changes of definitions.
     pub symbols: Vec<u8>,
-    /// Signatures of the lines that they added and removed.
+    /// Signatures of the added and removed lines.
     pub lines: Vec<u8>,
 }
 
-/// Lays out the commits of `wanted`, all of which are traced under `recipe`, and hands them on batch by batch. `lines` has the
-/// signatures of every batch of `history`. Equal commits give equal bytes, however they were recorded.
+/// Writes the commits of `wanted`, all of which must be traced under `recipe`, and passes them to `finished` batch by
+/// batch. `lines` has the signatures of every batch of `history`. Equal commits give equal bytes, whatever order they
+/// were recorded in.
 pub fn select<E: From<HistoryError>>(
     history: &History,
     lines: &[LineChanges],
@@ -41,7 +42,7 @@ pub fn select<E: From<HistoryError>>(
     select_in(history, lines, wanted, recipe, most, finished)
 }
 
-/// [`select`] in batches of so many commits and changed paths at most.
+/// Like [`select`], with explicit maximum numbers of commits and changed paths per batch.
 pub(super) fn select_in<E: From<HistoryError>>(
     history: &History,
     lines: &[LineChanges],
@@ -70,7 +71,7 @@ pub(super) fn select_in<E: From<HistoryError>>(
     Ok(())
 }
 
-/// How many of the first commits go into a batch: one at least.
+/// Number of leading commits that fit into a batch; at least one.
 fn n_first(history: &History, numbers: &[u32], most: (usize, usize)) -> Result<usize, HistoryError> {
     let (mut n_commits, mut n_changes) = (0, 0);
     for &number in numbers.iter().take(most.0) {
@@ -83,7 +84,7 @@ fn n_first(history: &History, numbers: &[u32], most: (usize, usize)) -> Result<u
     Ok(n_commits)
 }
 
-/// The order in which they would be recorded if none were.
+/// The order in which the commits would be recorded in an empty history.
 fn in_order(history: &History, wanted: &Reachable) -> Result<Vec<u32>, HistoryError> {
     let numbers: Vec<u32> = (0..history.n_commits()).filter(|number| wanted.has(*number)).collect();
     let node = |&number: &u32| {
@@ -109,7 +110,7 @@ struct Selection<'a> {
     recipe: u64,
     /// The new numbers.
     numbers: Vec<Option<u32>>,
-    /// Commits of batches that were opened and of which some are still to come.
+    /// Decoded batches with commits that are not written yet.
     loaded: BTreeMap<usize, Loaded>,
 }
 

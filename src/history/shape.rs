@@ -1,8 +1,8 @@
-//! What a definition is made of, so that two versions of it can be compared.
+//! Describes definitions so that two versions of one can be compared.
 //!
-//! Text is read as tokens: words, numbers, strings and single signs. Blanks, line breaks, comments and a comma before a closing
-//! bracket are none, so that formatting does not count; where indentation carries meaning (Python, YAML and the like), going
-//! in and out of a level does, in Python and YAML only where no bracket is open.
+//! Text is split into tokens: words, numbers, strings and single signs. Blanks, line breaks, comments and a comma
+//! before a closing bracket are ignored, so that formatting does not count. In languages with significant indentation
+//! (Python, YAML and others), entering and leaving a level is a token; in Python and YAML only outside brackets.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::model::{ByteRange, Lang, RepoPath};
 
 use super::symbols::SymbolKey;
 
-/// The bytes of a version of a file, in a language.
+/// The bytes of a version of a file, with the syntax of its language.
 #[derive(Debug)]
 struct Source {
     bytes: Arc<Vec<u8>>,
@@ -25,19 +25,19 @@ struct Source {
 /// A definition in one version of a file.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// Its place among all definitions of the version.
+    /// Index among all definitions of the version.
     index: u32,
     /// The bare name.
     pub name: String,
-    /// With what it belongs to: `Parser.parse`.
+    /// The qualified name: `Parser.parse`.
     pub qualified: String,
-    /// Which of those with this qualified name in the file, from 1.
+    /// Index among the definitions with this qualified name in the file, 1-based.
     pub nth: u32,
-    /// What it is.
+    /// The kind of the definition.
     pub kind: DefinitionKind,
-    /// The whole item.
+    /// The range of the whole item.
     pub range: ByteRange,
-    /// The item less its members that have a life of their own.
+    /// The ranges of the item without those members that have their own history.
     pub own: Vec<Range<usize>>,
     signature: ByteRange,
     doc: Option<ByteRange>,
@@ -46,25 +46,25 @@ pub struct Shape {
     prints: OnceLock<Arc<Prints>>,
 }
 
-/// What two versions of a definition are compared by.
+/// The fingerprints by which two versions of a definition are compared.
 #[derive(Debug)]
 pub struct Prints {
-    /// Of the tokens of the signature.
+    /// Hash of the tokens of the signature.
     pub signature: u64,
-    /// Of the same without the name of the item itself.
+    /// Hash of the tokens of the signature without the item's own name.
     pub unnamed_signature: u64,
-    /// Of the tokens behind the signature, the name of the item itself left out.
+    /// Hash of the tokens outside the signature and the doc comment, without the item's own name.
     pub body: u64,
-    /// Of the words of the doc comment; 0 for none.
+    /// Hash of the words of the doc comment; 0 if there is none.
     pub doc: u64,
-    /// Hashes of three tokens in a row of the body, ascending: what the similarity of bodies is computed from.
+    /// Hashes of each three consecutive tokens of the body, ascending. Body similarity is computed from them.
     trigrams: Vec<u32>,
-    /// How many tokens the body has.
+    /// Number of tokens in the body.
     pub n_tokens: u32,
 }
 
 impl Prints {
-    /// No two bodies of these lengths are more alike.
+    /// Upper bound on the similarity of two bodies of these lengths.
     pub(super) fn most_similar(&self, other: &Self) -> f64 {
         if self.body == other.body {
             return 1.0;
@@ -75,22 +75,23 @@ impl Prints {
 }
 
 impl Shape {
-    /// Its name and which of those with this name in the file it is.
+    /// The qualified name and the index among definitions of that name in the file.
     pub fn numbered_name(&self) -> (&str, u32) {
         (&self.qualified, self.nth)
     }
 
-    /// What it is compared by; computed when it is first needed, as most definitions of a version are not asked about.
+    /// Returns the fingerprints. They are computed on first use, because most definitions of a version are not
+    /// compared.
     pub fn prints(&self) -> &Prints {
         self.prints.get_or_init(|| Arc::new(self.print()))
     }
 
-    /// Of the bytes of the item less its members.
+    /// Hash of the bytes of the item without its members.
     pub fn text_print(&self) -> u64 {
         *self.text_print.get_or_init(|| xxh3_64(&self.text()))
     }
 
-    /// The same without the file that it stands in, to be compared later: what it is compared by is computed now.
+    /// Returns a copy that does not keep the file in memory. Computes the fingerprints first.
     pub(super) fn detached(&self) -> Self {
         self.text_print();
         self.prints();
@@ -104,12 +105,12 @@ impl Shape {
         }
     }
 
-    /// From its start to the end of its signature.
+    /// The range from the start of the item to the end of its signature.
     pub(super) fn head(&self) -> Range<usize> {
         self.range.start as usize..(self.signature.end as usize).max(self.range.start as usize)
     }
 
-    /// Names it in the file at `path`.
+    /// Returns the key in the file at `path`.
     pub fn key(&self, path: &RepoPath) -> SymbolKey {
         SymbolKey {
             path: path.clone(),
@@ -118,7 +119,7 @@ impl Shape {
         }
     }
 
-    /// How much of two bodies is alike: shared trigrams over all, 0 to 1.
+    /// Similarity of two bodies: the share of common trigrams (Dice coefficient), 0 to 1.
     pub fn similarity(&self, other: &Self) -> f64 {
         let (one, two) = (self.prints(), other.prints());
         if one.body == two.body {
@@ -143,14 +144,15 @@ impl Shape {
         }
     }
 
-    /// Whether two kinds can be the same thing at different times: a function can become a method, a struct an enum.
+    /// Returns true if definitions of these kinds can be versions of one definition: a function can become a method, a
+    /// struct can become an enum.
     pub fn is_like(&self, other: &Self) -> bool {
         self.kind == other.kind
             || (self.kind.is_callable() && other.kind.is_callable())
             || (self.kind.is_type() && other.kind.is_type())
     }
 
-    /// The bytes of the item less its members.
+    /// The bytes of the item without its members.
     pub fn text(&self) -> Vec<u8> {
         let pieces = self.own.iter().map(|range| self.slice(range.clone()).trim_ascii_end());
         pieces.flatten().copied().collect()
@@ -169,7 +171,7 @@ impl Shape {
             of_signature.push(xxh3_64(token))
         });
         let mut of_body: Vec<u64> = Vec::new();
-        // What stands before the signature is decoration: attributes and decorators count as body, the doc comment does not.
+        // Text before the signature is decoration: attributes and decorators count as body, the doc comment does not.
         for range in &self.own {
             for piece in without(range.clone(), &[signature.clone(), doc_range.clone()]) {
                 syntax.tokens(self.slice(piece), &mut |token| {
@@ -195,7 +197,7 @@ impl Shape {
     }
 }
 
-/// A hash of the words of a comment; 0 if it has none.
+/// Hash of the words of a comment; 0 if it has none.
 fn words_of(doc: &[u8]) -> u64 {
     let is_between = |byte: &u8| !byte.is_ascii_alphanumeric() && byte.is_ascii();
     let words: Vec<&[u8]> = doc.split(is_between).filter(|word| !word.is_empty()).collect();
@@ -206,8 +208,8 @@ fn words_of(doc: &[u8]) -> u64 {
     }
 }
 
-/// Whether a definition has a life of its own: those of data, and the parts that a type lists, live with what they belong to. The
-/// clause that says which package a file belongs to is none.
+/// Returns true if a definition has its own history. Definitions in data files and the members that a type lists are
+/// part of their container. The package clause of a file has no history.
 pub fn has_life(kind: DefinitionKind, lang: Lang) -> bool {
     let is_clause = |language: &extract::Language| {
         matches!(
@@ -229,7 +231,7 @@ pub fn has_life(kind: DefinitionKind, lang: Lang) -> bool {
     )
 }
 
-/// Whether a file in this language can have definitions that have a life of their own.
+/// Returns true if files in this language can have definitions with their own history.
 pub(super) fn may_have_lives(lang: Lang) -> bool {
     let has_structure = |language: &extract::Language| {
         language.has_structure() && !matches!(language.name, "json" | "yaml" | "toml" | "css")
@@ -237,9 +239,9 @@ pub(super) fn may_have_lives(lang: Lang) -> bool {
     extract::language(lang).is_some_and(has_structure)
 }
 
-/// The definitions of a version of a file that have a life of their own, in source order.
+/// Returns the definitions of a version of a file that have their own history, in source order.
 ///
-/// What is carried over from `known` need not be hashed again.
+/// Reuses the fingerprints of definitions that were carried over from `known`.
 pub(super) fn shapes(bytes: &Arc<Vec<u8>>, found: &FileDefinitions, known: &[Shape]) -> Vec<Shape> {
     let lang = found.lang;
     let source = Arc::new(Source {
@@ -250,7 +252,8 @@ pub(super) fn shapes(bytes: &Arc<Vec<u8>>, found: &FileDefinitions, known: &[Sha
     let mut n_named: HashMap<String, u32> = HashMap::new();
     let mut shapes: Vec<Shape> = Vec::new();
     for (index, definition) in definitions.iter().enumerate() {
-        // Those without a life are counted too, so that an id means the same here as in the index: a getter is not its field.
+        // Definitions without their own history are counted too, so that ids agree with the index: a getter differs
+        // from its field.
         let qualified = qualified_name(definitions, definition);
         let nth = n_named.entry(qualified.clone()).or_default();
         *nth += 1;
@@ -294,8 +297,7 @@ fn qualified_name(definitions: &[Definition], definition: &Definition) -> String
     names.join(".")
 }
 
-/// The item without the members that have a life of their own, where it is not a callable: what is inside of a function is
-/// the function.
+/// The ranges of the item without those members that have their own history. A callable keeps everything inside it.
 fn own_ranges(definitions: &[Definition], index: usize, lang: Lang) -> Vec<Range<usize>> {
     let definition = &definitions[index];
     let whole = definition.range.as_usize();
@@ -319,7 +321,7 @@ fn own_ranges(definitions: &[Definition], index: usize, lang: Lang) -> Vec<Range
     own
 }
 
-/// A range less others.
+/// Subtracts `holes` from a range.
 fn without(range: Range<usize>, holes: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut pieces = vec![range];
     for hole in holes.iter().filter(|hole| !hole.is_empty()) {
@@ -341,22 +343,22 @@ fn without(range: Range<usize>, holes: &[Range<usize>]) -> Vec<Range<usize>> {
     pieces
 }
 
-/// Where going in and out of a level has a meaning.
+/// Where indentation is significant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Indentation {
     Nowhere,
-    /// Not on lines that go on the one before: in brackets, behind a backslash.
+    /// Not on continuation lines: inside brackets or after a backslash.
     OutsideBrackets,
     Everywhere,
 }
 
-/// What a language's comments and blocks look like.
+/// The comment and block syntax of a language.
 #[derive(Clone, Copy, Debug)]
 struct Syntax {
     line_comments: &'static [&'static [u8]],
     block_comment: Option<(&'static [u8], &'static [u8])>,
     indentation: Indentation,
-    /// Whether `'` begins a string; in some languages it is a lifetime, a type variable or a transposition.
+    /// Whether `'` begins a string. In some languages it begins a lifetime or a type variable, or is a transposition.
     has_single_quotes: bool,
 }
 
@@ -488,7 +490,7 @@ impl Syntax {
         }
     }
 
-    /// Whether indentation counts where so many brackets are open.
+    /// Returns true if indentation is significant with `n_open` open brackets.
     fn has_levels(self, n_open: usize) -> bool {
         match self.indentation {
             Indentation::Nowhere => false,
@@ -497,7 +499,7 @@ impl Syntax {
         }
     }
 
-    /// The length of a backslash with the line break that it takes away.
+    /// The length of a backslash and the line break that it escapes.
     fn continuation(self, rest: &[u8]) -> Option<usize> {
         let endings: [&[u8]; 2] = [b"\\\n", b"\\\r\n"];
         let ending = endings.into_iter().find(|ending| rest.starts_with(ending))?;
@@ -545,7 +547,7 @@ fn is_threefold(rest: &[u8]) -> bool {
     rest.len() >= 3 && rest[1] == rest[0] && rest[2] == rest[0]
 }
 
-/// The length of a string between three quotes on each side: brackets in it are none.
+/// The length of a triple-quoted string. Brackets inside it are not counted.
 fn long_string(rest: &[u8]) -> usize {
     let mut at = 3;
     while at < rest.len() {
@@ -559,7 +561,8 @@ fn long_string(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// The length of a string with its quotes. One that does not end on its line is taken for a lone sign, but for those that may.
+/// The length of a string with its quotes. A single quote without a match on its line counts as a lone sign; other
+/// strings may span lines.
 fn string(rest: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while at < rest.len() {

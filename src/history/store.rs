@@ -1,4 +1,4 @@
-//! All recorded commits.
+//! Provides access to all recorded commits.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -12,73 +12,73 @@ use super::lineage::SymbolRecord;
 use super::record::{Boundary, Change, CommitHead, PathChange};
 use super::symbol_batch::{SymbolBatch, TracedChange};
 
-/// Batches in the order of their numbers, which adjoin. Does not change while it is held.
+/// The batches in commit order, with consecutive numbers. Immutable while in use.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     batches: Vec<Arc<Batch>>,
-    /// What the commits of each batch did to definitions, as far as they were traced.
+    /// The changes of definitions for each batch, as far as it is traced.
     symbols: Vec<Option<Arc<SymbolBatch>>>,
-    /// Where the parents of each commit end in `parents`.
+    /// End offset of each commit's parents in `parents`.
     parent_ends: Vec<u32>,
     parents: Vec<Option<u32>>,
-    /// Seconds since 1970, raised where a parent is later: descending it is an order in which children come before parents.
+    /// Seconds since 1970, raised to the latest parent's time. In descending order, children come before parents.
     times: Vec<i64>,
-    /// Of each commit; computed when it is first asked for.
+    /// One per commit; computed on first use.
     first_lines: Arc<OnceLock<Vec<FirstLine>>>,
 }
 
-/// Where a commit stands on the lines of first parents.
+/// The position of a commit in the forest of first parents.
 #[derive(Clone, Copy, Debug)]
 struct FirstLine {
-    /// Its own place, and the end of the places of all whose line leads to it.
+    /// The commit's own position, and the end of the positions of all commits whose first-parent line contains it.
     start: u32,
     end: u32,
-    /// Where its line ends.
+    /// The last commit of its first-parent line.
     root: u32,
 }
 
-/// Why the history could not be opened or read.
+/// An error from opening or reading the history.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    /// A batch.
+    /// A batch cannot be read.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// A batch is not the one that goes on where the one before ends.
+    /// A batch does not continue where the previous one ends.
     #[error("records of commits do not adjoin: {expected} is followed by {found}")]
     Gap {
-        /// The number that should come next.
+        /// The expected number.
         expected: u32,
-        /// The one that does.
+        /// The actual number.
         found: u32,
     },
-    /// The repository.
+    /// The repository cannot be read.
     #[error(transparent)]
     Object(#[from] ObjectError),
-    /// The caller asked to stop.
+    /// The caller requested an interrupt.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// The commits that one reaches.
+/// The set of commits that a query reaches.
 #[derive(Clone, Debug)]
 pub struct Reachable {
     bits: Vec<u64>,
 }
 
 impl Reachable {
-    /// Whether the commit with this number is reached.
+    /// Returns true if the set contains the commit with this number.
     pub fn has(&self, number: u32) -> bool {
         self.bits
             .get(number as usize / 64)
             .is_some_and(|word| word >> (number % 64) & 1 == 1)
     }
 
-    /// How many there are.
+    /// The number of commits.
     pub fn len(&self) -> usize {
         self.bits.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether there are none.
+    /// Returns true if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.bits.iter().all(|word| *word == 0)
     }
@@ -89,7 +89,7 @@ impl Reachable {
 }
 
 impl History {
-    /// Opens the batches that a state names.
+    /// Opens the batches that a state file lists.
     pub fn open(sidecar: &Sidecar, entries: &[HistoryEntry]) -> Result<Self, HistoryError> {
         let mut history = Self::default();
         for entry in entries {
@@ -98,15 +98,15 @@ impl History {
             if let Some(file) = &entry.symbols {
                 match SymbolBatch::open(sidecar, &file.name) {
                     Ok(symbols) => history.add_symbols(symbols),
-                    // Without them the same is computed when somebody asks.
-                    Err(error) => tracing::warn!(%error, "records of definitions are not read"),
+                    // Without them, the changes of definitions are computed on demand.
+                    Err(error) => tracing::warn!(%error, "cannot read the records of definitions"),
                 }
             }
         }
         Ok(history)
     }
 
-    /// Adds what the commits of the last batch did to definitions.
+    /// Adds the changes of definitions for the last batch.
     pub fn add_symbols(&mut self, symbols: SymbolBatch) {
         let is_about = self.batches.last().is_some_and(|batch| symbols.belongs_to(batch));
         if let Some(last) = self.symbols.last_mut().filter(|_| is_about) {
@@ -114,7 +114,7 @@ impl History {
         }
     }
 
-    /// Adds the batch that goes on where this ends.
+    /// Appends a batch, which must continue where the history ends.
     pub fn push(&mut self, batch: Batch) -> Result<(), HistoryError> {
         let expected = self.n_commits();
         if batch.base() != expected {
@@ -138,33 +138,33 @@ impl History {
         Ok(())
     }
 
-    /// The batches.
+    /// The batches in commit order.
     pub fn batches(&self) -> &[Arc<Batch>] {
         &self.batches
     }
 
-    /// What the commits of a batch did to definitions under this recipe, as far as they were traced.
+    /// The changes of definitions for a batch under this recipe, as far as it is traced.
     pub fn symbols(&self, batch: usize, recipe: u64) -> Option<&SymbolBatch> {
         let symbols = self.symbols.get(batch)?.as_deref();
         symbols.filter(|symbols| symbols.recipe() == recipe)
     }
 
-    /// How many commits are recorded.
+    /// The number of recorded commits.
     pub fn n_commits(&self) -> u32 {
         self.parent_ends.len() as u32
     }
 
-    /// How many changed paths are recorded.
+    /// The number of recorded changed paths.
     pub fn n_changes(&self) -> u64 {
         self.batches.iter().map(|batch| u64::from(batch.n_changes())).sum()
     }
 
-    /// The number of a commit; `None` if it is not recorded.
+    /// Returns the number of a commit; `None` if it is not recorded.
     pub fn number(&self, id: CommitId) -> Option<u32> {
         self.batches.iter().rev().find_map(|batch| batch.number(id))
     }
 
-    /// The parents of a commit; `None` in place of one that is not recorded.
+    /// The parents of a commit; `None` for an unrecorded parent.
     pub fn parents(&self, number: u32) -> &[Option<u32>] {
         let start = match number {
             0 => 0,
@@ -173,12 +173,12 @@ impl History {
         &self.parents[start as usize..self.parent_ends[number as usize] as usize]
     }
 
-    /// The place of a commit among others: the larger, the later. Children are after their parents, whatever their clocks said.
+    /// Sort key of a commit: larger is later. Children sort after their parents, whatever their recorded times.
     pub fn order_of(&self, number: u32) -> (i64, u32) {
         (self.times[number as usize], number)
     }
 
-    /// What `tips` reach, themselves included. One pass over all commits.
+    /// Returns the commits that are reachable from `tips`, including `tips`. Takes one pass over all commits.
     pub fn reachable(&self, tips: &[u32]) -> Reachable {
         let mut reached = Reachable {
             bits: vec![0; self.n_commits().div_ceil(64) as usize],
@@ -195,12 +195,12 @@ impl History {
         reached
     }
 
-    /// Which of the batches has the commit.
+    /// Index of the batch that holds the commit.
     pub fn batch_of(&self, number: u32) -> usize {
         self.batches.partition_point(|batch| batch.base() <= number) - 1
     }
 
-    /// Whether a commit is another one, or its first parent, or the first parent of that, and so on.
+    /// Returns true if `ancestor` is `number` or on its line of first parents.
     pub(super) fn is_first_ancestor(&self, ancestor: u32, number: u32) -> bool {
         let (above, own) = (self.first_line(ancestor), self.first_line(number));
         (above.start..above.end).contains(&own.start)
@@ -210,7 +210,7 @@ impl History {
         self.first_lines.get_or_init(|| self.compute_first_lines())[number as usize]
     }
 
-    /// Numbers the forest of first parents so that all that lead to a commit are one range that begins with it.
+    /// Numbers the forest of first parents in preorder, so that a commit and its descendants form one range.
     fn compute_first_lines(&self) -> Vec<FirstLine> {
         let n_commits = self.n_commits();
         let parent = |number: u32| self.parents(number).first().copied().flatten();
@@ -221,7 +221,7 @@ impl History {
             }
         }
         let mut lines: Vec<FirstLine> = Vec::with_capacity(n_commits as usize);
-        // Where the next child of each commit begins; at the end that of the roots.
+        // The position of the next child of each commit; the last element is for roots.
         let mut free = vec![0u32; n_commits as usize + 1];
         for number in 0..n_commits {
             let slot = parent(number).unwrap_or(n_commits) as usize;
@@ -237,13 +237,13 @@ impl History {
         lines
     }
 
-    /// Whether the line of first parents ends where nothing more is recorded, not where everything began.
+    /// Returns true if the line of first parents ends at the edge of the record, not at a root commit.
     pub(super) fn ends_unrecorded(&self, number: u32) -> bool {
         let root = self.first_line(number).root;
         !self.parents(root).is_empty()
     }
 
-    /// A commit with its first parent, the first parent of that, and so on.
+    /// Returns a commit and its line of first parents.
     pub fn first_parents(&self, tip: u32) -> Reachable {
         let mut line = Reachable {
             bits: vec![0; self.n_commits().div_ceil(64) as usize],
@@ -261,7 +261,7 @@ impl History {
         (batch, number - batch.base())
     }
 
-    /// Who, when and what for, of many commits.
+    /// Returns the heads of many commits, by number.
     pub fn heads(&self, numbers: &[u32]) -> Result<BTreeMap<u32, CommitHead>, HistoryError> {
         let mut sorted = numbers.to_vec();
         sorted.sort_unstable();
@@ -284,25 +284,25 @@ impl History {
         Ok(heads)
     }
 
-    /// How many paths a commit changed.
+    /// The number of paths that a commit changed.
     pub fn n_touched(&self, number: u32) -> Result<usize, HistoryError> {
         let (batch, local) = self.batch(number);
         Ok(batch.n_touched(local)?)
     }
 
-    /// The whole message of a commit.
+    /// Returns the whole message of a commit.
     pub fn message(&self, number: u32) -> Result<String, HistoryError> {
         let (batch, local) = self.batch(number);
         Ok(batch.message(local)?)
     }
 
-    /// Whether the record of a commit goes on to its parents.
+    /// Returns the reason why parents of a commit are not recorded, if any.
     pub fn boundary(&self, number: u32) -> Result<Boundary, HistoryError> {
         let (batch, local) = self.batch(number);
         Ok(batch.boundary(local)?)
     }
 
-    /// The commits at which the record ends although git's does not, with the reason.
+    /// Returns the commits at which the record ends although git's history continues, with the reason.
     pub fn boundaries(&self) -> Result<Vec<(u32, Boundary)>, HistoryError> {
         let mut found = Vec::new();
         for batch in &self.batches {
@@ -316,7 +316,7 @@ impl History {
         Ok(found)
     }
 
-    /// The commits whose changes could not be told.
+    /// Returns the commits whose changes may be incomplete.
     pub fn unknown(&self) -> Vec<u32> {
         let of_batch = |batch: &Arc<Batch>| {
             let (base, batch) = (batch.base(), Arc::clone(batch));
@@ -327,7 +327,7 @@ impl History {
         self.batches.iter().flat_map(of_batch).collect()
     }
 
-    /// The changes of a path in all recorded commits, ascending by commit.
+    /// Returns the changes of a path in all recorded commits, ascending by commit.
     pub fn changes_of(&self, path: &[u8]) -> Result<Vec<PathChange>, HistoryError> {
         let mut changes = Vec::new();
         for batch in &self.batches {
@@ -336,13 +336,13 @@ impl History {
         Ok(changes)
     }
 
-    /// The paths that a commit changed, ascending.
+    /// Returns the paths that a commit changed, ascending.
     pub fn touched(&self, number: u32) -> Result<Vec<RepoPath>, HistoryError> {
         let (batch, local) = self.batch(number);
         Ok(batch.touched(local)?)
     }
 
-    /// What a commit changed, ascending by path.
+    /// Returns the changes of a commit, ascending by path.
     pub fn changes_at(&self, number: u32) -> Result<Vec<Change>, HistoryError> {
         let (batch, local) = self.batch(number);
         Ok(batch.changes_at(local)?)
@@ -354,7 +354,7 @@ impl History {
         Ok(batch.time(local)?)
     }
 
-    /// Every path with this beginning that was ever changed, ascending.
+    /// Returns every path with this prefix that was ever changed, ascending.
     pub fn paths_from(&self, beginning: &[u8]) -> Vec<RepoPath> {
         let mut paths: Vec<RepoPath> = self
             .batches
@@ -367,7 +367,7 @@ impl History {
         paths
     }
 
-    /// The batches with what their commits did to definitions under this recipe.
+    /// Iterates over the traced batches with their changes of definitions under this recipe.
     fn traced(&self, recipe: u64) -> impl Iterator<Item = (&Batch, &SymbolBatch)> {
         let both = self.batches.iter().zip(&self.symbols);
         both.filter_map(move |(batch, symbols)| {
@@ -376,7 +376,8 @@ impl History {
         })
     }
 
-    /// The paths and commits that removed a definition which did not go on elsewhere, as far as definitions are traced, by whatever recipe.
+    /// Returns the paths and commits that removed a definition without moving it, as far as definitions are traced,
+    /// under any recipe.
     pub(super) fn removals(&self) -> Result<Vec<(RepoPath, PathChange)>, HistoryError> {
         let mut found = Vec::new();
         for (batch, symbols) in self.batches.iter().zip(&self.symbols) {
@@ -393,21 +394,21 @@ impl History {
         Ok(found)
     }
 
-    /// Whether definitions were traced through a commit.
+    /// Returns true if a commit is traced under `recipe`.
     pub fn is_traced(&self, number: u32, recipe: u64) -> bool {
         let at = self.batches.partition_point(|batch| batch.base() <= number) - 1;
         let symbols = self.symbols[at].as_ref().filter(|symbols| symbols.recipe() == recipe);
         symbols.is_some_and(|symbols| number - self.batches[at].base() >= symbols.first())
     }
 
-    /// How many commits definitions were traced through, all versions of their files read.
+    /// Number of traced commits, all versions of whose files were read.
     pub fn n_traced(&self, recipe: u64) -> u32 {
         let of_batch =
             |(batch, symbols): (&Batch, &SymbolBatch)| batch.n_commits() - symbols.first() - symbols.n_unread();
         self.traced(recipe).map(of_batch).sum()
     }
 
-    /// What commits did to the definitions of a path, those with this qualified name or all, by commit.
+    /// Returns the changes of the definitions of a path by commit, for one qualified name or for all.
     pub fn traced_changes(
         &self,
         path: &RepoPath,
@@ -424,8 +425,8 @@ impl History {
         Ok(found)
     }
 
-    /// Every record of a definition whose qualified name is wanted, with the number of its commit; ascending by batch, path and
-    /// commit.
+    /// Returns every record of a definition whose qualified name is wanted, with its commit's number; ascending by
+    /// batch, path and commit.
     pub fn traced_names(
         &self,
         recipe: u64,
@@ -444,7 +445,7 @@ impl History {
         Ok(found)
     }
 
-    /// The id of a commit.
+    /// Returns the id of a commit.
     pub fn id(&self, number: u32) -> Result<CommitId, HistoryError> {
         let (batch, local) = self.batch(number);
         Ok(batch.id(local)?)

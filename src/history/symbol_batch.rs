@@ -1,22 +1,25 @@
-//! What the commits of a batch did to definitions.
+//! Stores the changes of definitions in the commits of a batch.
 //!
-//! A file of sections, format 1, beside the records of the same commits (see `batch.rs`), whose numbers of paths it uses. It has
-//! the commits from the local number `first` on: the newest are traced first.
+//! Section file, format 1, stored next to the records of the same commits (see `batch.rs`), whose path numbers it uses.
+//! It covers the commits from the local number `first` on, because the newest commits are traced first.
 //!
 //! ```text
-//! meta          u32 base, u32 n, u32 first, u32 records, u64 recipe, u32 unread: commits with a version that was not there
-//! names         ascending, end to end: qualified name, 0, u8 kind; name_ends: u32 each
-//! run_ends      u32 for each path of the batch: where its run ends in the opened blocks
-//! blocks        zstd frames of 64 KiB each when opened, the last of less; block_ends: u32 each
+//! meta          u32 base, u32 n, u32 first, u32 records, u64 recipe, u32 unread: commits with a missing version
+//! names         ascending, concatenated: qualified name, 0, u8 kind; name_ends: u32 each
+//! run_ends      u32 for each path of the batch: end of its run in the decompressed blocks
+//! blocks        zstd frames of 64 KiB decompressed, the last one shorter; block_ends: u32 each
 //! ```
 //!
-//! A run: for each commit that did something to a definition of the path, ascending: varint commits since the one before (the
-//! first: since `first`), varint 2 × number of records, + 1 if a version of the file was not in the repository; records.
-//! A record: u8 what follows (1 lines before; 2 lines and text after; 4 an origin; 8 a position among namesakes other than 1;
-//! 16 it goes on elsewhere), u8 events (1 added, 2 removed, 4 renamed, 8 moved, 16 signature, 32 body, 64 doc, 128
-//! formatting), varint name, [varint position], [varint first line before, varint further lines], [varint first line after,
-//! from that before if there is one, zigzag; varint further lines; u32 text], [origin: varint path: 0 the same one, else
-//! number + 1; varint name: 0 the same one, else number + 1; varint position; u8 percent].
+//! A run consists of one entry for each commit that changed a definition of the path, ascending: varint commits since
+//! the previous entry (for the first: since `first`); varint 2 × number of records, + 1 if a version of the file was
+//! not in the repository; the records.
+//!
+//! A record consists of: u8 parts that follow (1 old lines; 2 new lines and text; 4 an origin; 8 an index among
+//! namesakes other than 1; 16 the definition continues under another key); u8 events (1 added, 2 removed, 4 renamed, 8
+//! moved, 16 signature, 32 body, 64 doc, 128 formatting); varint name; [varint index]; [varint first old line, varint
+//! further lines]; [zigzag varint difference of the first new line from the first old line, or from 0 without old
+//! lines; varint further lines; u32 text]; [origin: varint path: 0 for the same path, else number + 1; varint name: 0
+//! for the same name, else number + 1; varint index; u8 percent].
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -30,15 +33,16 @@ use super::lineage::SymbolRecord;
 use super::symbols::{SymbolEvents, SymbolKey};
 use super::wire::{Scan, SortedTexts, part, put_u32, put_varint, u32_at};
 
-/// 1: the first.
+/// Format 1 is the first.
 pub(super) const FORMAT: u32 = 1;
 const BLOCK_BYTES: usize = 64 << 10;
-/// No run is longer.
+/// Maximum length of a run, in bytes.
 const MAX_RUN_BYTES: usize = 256 << 20;
-/// What comes from others opens to no more than so many times its own size, and becomes no more in memory.
+/// Limits for an untrusted file, checked by [`SymbolBatch::check`]: both its decompressed size and the memory for its
+/// records may be at most this many times the stored size, plus the slack.
 const MAX_RATIO: usize = 200;
 const RATIO_SLACK: usize = 4 << 20;
-/// What a record takes in memory beside its names, about.
+/// Approximate memory for a record, without its names.
 const RECORD_BYTES: usize = 128;
 
 const HAS_OLD: u8 = 1;
@@ -47,21 +51,21 @@ const HAS_ORIGIN: u8 = 4;
 const HAS_POSITION: u8 = 8;
 const GOES_ON: u8 = 16;
 
-/// What a commit did to the definitions of one path.
+/// The changes of the definitions of one path in a commit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TracedChange {
-    /// The commit's number within its batch.
+    /// The number of the commit within its batch.
     pub local: u32,
-    /// Whether a version of the file was not in the repository, so that nothing is known.
+    /// True if a version of the file was not in the repository, so that the changes are unknown.
     pub is_unknown: bool,
-    /// What happened, definition by definition.
+    /// The changed definitions.
     pub records: Vec<SymbolRecord>,
 }
 
-/// Traced changes by the number of their path, ascending by commit.
+/// Traced changes by path number, ascending by commit.
 pub type TracedPaths = BTreeMap<u32, Vec<TracedChange>>;
 
-/// An opened file.
+/// An opened file of definition records.
 #[derive(Debug)]
 pub struct SymbolBatch {
     file: SectionFile,
@@ -78,12 +82,12 @@ pub struct SymbolBatch {
 }
 
 impl SymbolBatch {
-    /// Opens a file of the store.
+    /// Opens the file `name` in the history store.
     pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, BatchError> {
         Self::of(SectionFile::open(sidecar, Store::History, name, FORMAT)?)
     }
 
-    /// Opens bytes in memory.
+    /// Opens records held in memory.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self, BatchError> {
         let path = Path::new("records of definitions");
         Self::of(SectionFile::from_bytes(path, bytes.into(), FORMAT)?)
@@ -98,7 +102,7 @@ impl SymbolBatch {
             first: number(2)?,
             n_records: number(3)?,
             recipe: u64::from(number(4)?) | u64::from(number(5)?) << 32,
-            // Those of an older recipe say nothing of it, and are not asked.
+            // Files of an older recipe lack the number. They are not queried for it.
             n_unread: number(6).unwrap_or(0),
             names: SortedTexts {
                 bytes: file.section("names")?,
@@ -116,28 +120,28 @@ impl SymbolBatch {
         }
     }
 
-    /// Whether it is about the commits of these records.
+    /// Returns true if the file covers the commits of `batch`.
     pub fn belongs_to(&self, batch: &Batch) -> bool {
         (self.base, self.n_commits) == (batch.base(), batch.n_commits())
             && self.run_ends.len() == batch.n_paths() as usize * 4
     }
 
-    /// The first commit, by its number within the batch, that it has, and with it all later ones.
+    /// The local number of the first covered commit. All later commits are covered too.
     pub fn first(&self) -> u32 {
         self.first
     }
 
-    /// What decided how versions were read.
+    /// The recipe by which versions were read.
     pub fn recipe(&self) -> u64 {
         self.recipe
     }
 
-    /// How many of its commits have a version of a file that was not in the repository.
+    /// Number of commits with a file version that was not in the repository.
     pub fn n_unread(&self) -> u32 {
         self.n_unread
     }
 
-    /// How many records it has.
+    /// The number of records.
     pub fn n_records(&self) -> u32 {
         self.n_records
     }
@@ -146,7 +150,7 @@ impl SymbolBatch {
         self.file.damaged(what).into()
     }
 
-    /// Reads all of it: every section, and every record in them.
+    /// Verifies every section and every record in it.
     pub fn verify(&self, batch: &Batch) -> Result<(), BatchError> {
         self.file.verify()?;
         if !self.belongs_to(batch) {
@@ -164,8 +168,8 @@ impl SymbolBatch {
         }
     }
 
-    /// Reads all of it believing nothing: whether every change is one of the batch's, every number stands for something, and no
-    /// more becomes of it than its size lets expect.
+    /// Validates untrusted data completely: every change must be one of the batch's, every number must refer to
+    /// something, and the decompressed size must be within limits.
     pub fn check(&self, batch: &Batch) -> Result<(), BatchError> {
         self.file.verify()?;
         let is_name = |at| self.name(at).is_some();
@@ -198,7 +202,7 @@ impl SymbolBatch {
         }
     }
 
-    /// What some commits did, by path.
+    /// Returns the changes in some commits, by path.
     pub fn of_commits(&self, batch: &Batch, locals: &BTreeSet<u32>) -> Result<TracedPaths, BatchError> {
         let mut blocks = Blocks::of(self);
         let mut found = TracedPaths::new();
@@ -213,12 +217,12 @@ impl SymbolBatch {
         Ok(found)
     }
 
-    /// Everything in it.
+    /// Returns all changes, by path.
     pub fn all(&self, batch: &Batch) -> Result<TracedPaths, BatchError> {
         self.select(batch, &|_| true)
     }
 
-    /// What commits did to definitions whose qualified name is one that is wanted, by path.
+    /// Returns the changes of definitions whose qualified name is wanted, by path.
     pub fn named(&self, batch: &Batch, is_wanted: &dyn Fn(&[u8]) -> bool) -> Result<TracedPaths, BatchError> {
         let is_it = |at: &usize| {
             let name = self
@@ -235,8 +239,8 @@ impl SymbolBatch {
         }
     }
 
-    /// The commits that removed a definition which did not go on elsewhere, by path; ascending. Each has the number of the path and that of
-    /// the commit within the batch.
+    /// Returns the commits that removed a definition without moving or renaming it, as pairs of path number and local
+    /// commit number, ascending.
     pub fn removals(&self, batch: &Batch) -> Result<Vec<(u32, u32)>, BatchError> {
         let mut blocks = Blocks::of(self);
         let mut found = Vec::new();
@@ -265,7 +269,7 @@ impl SymbolBatch {
         Ok(all)
     }
 
-    /// What commits did to the definitions of a path, those that have this name or all, ascending.
+    /// Returns the changes of the definitions of a path, for one name or for all, ascending by commit.
     pub fn changes_of(&self, batch: &Batch, path: u32, name: Option<&str>) -> Result<Vec<TracedChange>, BatchError> {
         let numbers = match name {
             Some(name) => self.numbers_of(name),
@@ -275,7 +279,7 @@ impl SymbolBatch {
         self.run(batch, path, &run, &|name| numbers.contains(&name))
     }
 
-    /// The numbers of the names with this text, of whatever kind.
+    /// The numbers of the entries with this name, of any kind.
     fn numbers_of(&self, name: &str) -> std::ops::Range<u64> {
         let start = [name.as_bytes(), &[0]].concat();
         let end = [name.as_bytes(), &[0, u8::MAX]].concat();
@@ -318,7 +322,7 @@ impl SymbolBatch {
     }
 }
 
-/// Opens blocks, and keeps the last one for the run that goes on in it.
+/// Decompresses blocks. Caches the last one, in which the next run usually starts.
 struct Blocks<'b> {
     symbols: &'b SymbolBatch,
     n_bytes: usize,
@@ -380,7 +384,7 @@ struct RunReader<'b> {
     local: u32,
 }
 
-/// A record as it stands: names and paths by their numbers.
+/// A decoded record with names and paths by number.
 struct StoredRecord {
     events: u8,
     name: u64,
@@ -388,13 +392,13 @@ struct StoredRecord {
     old_lines: Option<(u32, u32)>,
     new_lines: Option<(u32, u32)>,
     text: u32,
-    /// Path and name: 0 the same one, else the number + 1; position; percent.
+    /// Path and name (0 for the same, else the number + 1), index, percent.
     origin: Option<(u32, u64, u32, u8)>,
     goes_on: bool,
 }
 
 impl StoredRecord {
-    /// Whether lines and positions count from 1, and a share is one.
+    /// Returns true if lines and indexes are at least 1 and the percentage is at most 100.
     fn is_within_bounds(&self) -> bool {
         let is_range = |(start, end): (u32, u32)| start >= 1 && end < u32::MAX;
         self.nth >= 1
@@ -421,7 +425,7 @@ impl RunReader<'_> {
         })
     }
 
-    /// Passes over what one commit did: whether it removed a definition that did not go on elsewhere.
+    /// Skips the entry of one commit. Returns true if the commit removed a definition without moving or renaming it.
     fn removes(&mut self) -> Option<bool> {
         let (count, _) = self.head()?;
         let mut is_removal = false;
@@ -432,7 +436,7 @@ impl RunReader<'_> {
         Some(is_removal)
     }
 
-    /// Goes on to the next commit: how many records it has, and whether a version was not there.
+    /// Advances to the next commit. Returns its number of records and whether a version was missing.
     fn head(&mut self) -> Option<(u64, bool)> {
         self.local = self.local.checked_add(self.number()?)?;
         if self.local >= self.symbols.n_commits {
@@ -442,7 +446,8 @@ impl RunReader<'_> {
         Some((count >> 1, count & 1 == 1))
     }
 
-    /// Passes over what one commit did, which has to be among those that are left of the path's, and counts its records.
+    /// Skips and validates the entry of one commit, which must be among the remaining `locals`. Returns its number of
+    /// records.
     fn checked(&mut self, locals: &mut impl Iterator<Item = u32>, n_left: &mut usize) -> Option<u64> {
         let (count, is_unknown) = self.head()?;
         let is_real = locals.any(|local| local == self.local);
@@ -530,12 +535,12 @@ impl RunReader<'_> {
     }
 }
 
-/// Lays out what the commits of `batch` from `first` on did.
+/// Builds the file for the changes of `batch` from the commit `first` on.
 pub fn symbol_batch_bytes(batch: &Batch, first: u32, recipe: u64, traced: &TracedPaths) -> Vec<u8> {
     let mut names: BTreeSet<Vec<u8>> = BTreeSet::new();
     for record in traced.values().flatten().flat_map(|change| &change.records) {
         names.insert(stored_name(&record.name, record.kind));
-        // The kind that an origin had is not kept; any will do.
+        // The kind of the origin is not recorded. Any kind will do.
         names.extend(
             record
                 .origin

@@ -1,4 +1,4 @@
-//! The definitions of one version of a file, and what can happen to one.
+//! Reads the definitions of one version of a file, and describes the changes of a definition.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -11,19 +11,19 @@ use crate::model::{ByteRange, Lang, RepoPath};
 use super::lineage::{best, renames};
 use super::shape::{Shape, may_have_lives, shapes};
 
-/// Names a definition at one time.
+/// The key of a definition at one time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SymbolKey {
-    /// The file.
+    /// The path of the file.
     pub path: RepoPath,
-    /// With what it belongs to: `Parser.parse`.
+    /// The qualified name: `Parser.parse`.
     pub name: String,
-    /// Which of those with this name in the file, from 1.
+    /// Index among the definitions with this name in the file, 1-based.
     pub nth: u32,
 }
 
 impl SymbolKey {
-    /// `src/a.rs#Parser.parse`, `src/a.rs#Parser.parse~2`.
+    /// Returns the id, such as `src/a.rs#Parser.parse` or `src/a.rs#Parser.parse~2`.
     pub fn id(&self) -> String {
         match self.nth {
             0 | 1 => format!("{}#{}", self.path, self.name),
@@ -32,29 +32,29 @@ impl SymbolKey {
     }
 }
 
-/// What a commit did to a definition. Several can be true.
+/// The events of a definition's change. Several can be set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SymbolEvents {
-    /// It is new.
+    /// The definition is new.
     pub added: bool,
-    /// It is gone.
+    /// The definition was removed.
     pub removed: bool,
-    /// It has another name.
+    /// The name changed.
     pub renamed: bool,
-    /// It belongs to something else, or stands in another file.
+    /// The container or the file changed.
     pub moved: bool,
-    /// Its signature says something else.
+    /// The signature changed.
     pub signature: bool,
-    /// Its body says something else.
+    /// The body changed.
     pub body: bool,
-    /// Its documentation says something else.
+    /// The documentation changed.
     pub doc: bool,
-    /// Only blanks, line breaks and comments differ.
+    /// Only blanks, line breaks and comments changed.
     pub formatting: bool,
 }
 
 impl SymbolEvents {
-    /// Between two versions of one definition. `is_elsewhere`: in another file.
+    /// Compares two versions of one definition. `is_elsewhere` means that the file differs.
     pub fn between(old: &Shape, new: &Shape, is_elsewhere: bool) -> Self {
         let outer = |shape: &Shape| shape.qualified.strip_suffix(&shape.name).map(str::to_owned);
         let mut events = Self {
@@ -70,7 +70,7 @@ impl SymbolEvents {
         events
     }
 
-    /// As a number: the names in their order, the lowest bit first.
+    /// Encodes the events as bits, in the order of their names, lowest bit first.
     pub(super) fn bits(self) -> u8 {
         let all = self.all().into_iter().enumerate();
         all.fold(0, |bits, (at, (is_so, _))| bits | u8::from(is_so) << at)
@@ -90,17 +90,18 @@ impl SymbolEvents {
         }
     }
 
-    /// Whether nothing happened.
+    /// Returns true if no event is set.
     pub fn is_empty(self) -> bool {
         self == Self::default()
     }
 
-    /// Whether what the definition says is another, or it came or went: more than a move, a rename or another formatting.
+    /// Returns true if the content changed or the definition was added or removed: more than a move, a rename or
+    /// formatting.
     pub fn is_of_content(self) -> bool {
         self.added || self.removed || self.signature || self.body || self.doc
     }
 
-    /// Their names in answers.
+    /// The names of the set events, as used in output.
     pub fn names(self) -> Vec<&'static str> {
         let all = self.all().into_iter();
         all.filter(|(is_so, _)| *is_so).map(|(_, name)| name).collect()
@@ -120,7 +121,7 @@ impl SymbolEvents {
     }
 }
 
-/// A renamed definition has another signature because its name stands in it; the rest of it tells whether that is all.
+/// The signature of a renamed definition always differs by its name. Compares the rest of it.
 fn is_only_renamed(old: &Shape, new: &Shape) -> bool {
     old.name != new.name && old.prints().unnamed_signature == new.prints().unnamed_signature
 }
@@ -128,16 +129,16 @@ fn is_only_renamed(old: &Shape, new: &Shape) -> bool {
 /// A version of a file with its definitions.
 #[derive(Debug)]
 pub struct FileShapes {
-    /// All of its bytes.
+    /// All bytes of the version.
     pub bytes: Arc<Vec<u8>>,
-    /// Its definitions.
+    /// Its definitions, in source order.
     pub shapes: Vec<Shape>,
     found: FileDefinitions,
     lines: OnceLock<LineIndex>,
 }
 
 impl FileShapes {
-    /// Reads a version of the file at `path`.
+    /// Extracts the definitions of a version of the file at `path`.
     pub fn of(extractor: &mut Extractor, path: &RepoPath, bytes: impl Into<Arc<Vec<u8>>>) -> Self {
         let bytes = bytes.into();
         let lang = lang_of(path, &bytes);
@@ -149,7 +150,7 @@ impl FileShapes {
         Self::new(bytes, found, &[])
     }
 
-    /// Reads a version like `known`, as [`Self::of`] does, faster if little differs.
+    /// Same as [`Self::of`], but faster if the version is similar to `known`.
     pub fn near(extractor: &mut Extractor, known: &Self, path: &RepoPath, bytes: impl Into<Arc<Vec<u8>>>) -> Self {
         let bytes = bytes.into();
         let lang = lang_of(path, &bytes);
@@ -171,24 +172,24 @@ impl FileShapes {
         }
     }
 
-    /// The syntax errors, if one grammar read all of the version.
+    /// Ranges of syntax errors, if a single grammar parsed the whole version.
     pub(super) fn errors(&self) -> Option<&[ByteRange]> {
         self.found.errors()
     }
 
-    /// The definition with this name; the `nth` of several.
+    /// Finds the `nth` definition with this qualified name.
     pub fn find(&self, name: &str, nth: u32) -> Option<&Shape> {
         self.shapes
             .iter()
             .find(|shape| shape.qualified == name && shape.nth == nth)
     }
 
-    /// The name and number of each definition, for those who look for many.
+    /// Returns the name and index of every definition, for many look-ups.
     pub fn names(&self) -> HashSet<(&str, u32)> {
         self.shapes.iter().map(Shape::numbered_name).collect()
     }
 
-    /// First and last line of a range, 1-based, blank ends left out.
+    /// First and last line of a range, 1-based, without trailing blanks.
     pub fn lines_of(&self, range: ByteRange) -> (u32, u32) {
         let lines = self.lines.get_or_init(|| LineIndex::new(&self.bytes));
         let text = self.bytes.get(range.as_usize()).unwrap_or_default();
@@ -196,7 +197,8 @@ impl FileShapes {
         (lines.line_of(range.start) as u32 + 1, lines.line_of(end) as u32 + 1)
     }
 
-    /// The innermost definition that covers one of these lines, 1-based.
+    /// Returns the innermost definition that covers all lines from `first` to `last` (1-based), or else one that covers
+    /// some of them.
     pub fn around(&self, first: u32, last: u32) -> Option<&Shape> {
         let covers = |shape: &&Shape| {
             let (start, end) = self.lines_of(shape.range);
@@ -216,7 +218,7 @@ impl FileShapes {
     }
 }
 
-/// The language of a version; that of plain text for what is none.
+/// The language of a version; plain text for binary content.
 fn lang_of(path: &RepoPath, bytes: &[u8]) -> Lang {
     if bytes[..bytes.len().min(8_000)].contains(&0) {
         Lang::TEXT
@@ -225,7 +227,7 @@ fn lang_of(path: &RepoPath, bytes: &[u8]) -> Lang {
     }
 }
 
-/// The lines that differ.
+/// Returns the lines that differ.
 pub(super) fn edits(old: &[u8], new: &[u8]) -> Vec<Edit> {
     let n_same = n_same_first(old, new);
     let start = memchr::memrchr(b'\n', &old[..n_same]).map_or(0, |at| at + 1);
@@ -246,7 +248,7 @@ pub(super) fn edits(old: &[u8], new: &[u8]) -> Vec<Edit> {
     diff_lines(old, new).into_iter().map(edit).collect()
 }
 
-/// Bytes that are compared at once.
+/// Number of bytes compared at a time.
 const BLOCK: usize = 64;
 
 fn n_same_first(old: &[u8], new: &[u8]) -> usize {
@@ -264,8 +266,8 @@ fn n_same_last(old: &[u8], new: &[u8]) -> usize {
     n_same + rest.take_while(|(old, new)| old == new).count()
 }
 
-/// What became of a definition between two versions of its file, of which the second is not committed: what happened, what it
-/// was before if that was otherwise, and how sure that is. `None` if nothing happened to it.
+/// Compares a definition in two versions of its file, the second of which is not committed. Returns the events, the old
+/// key if it differs, and the confidence; `None` if the definition did not change.
 pub fn change_between(
     old: Option<(&RepoPath, &FileShapes)>,
     new: Option<&FileShapes>,
@@ -315,7 +317,7 @@ pub fn change_between(
     }
 }
 
-/// What a definition that only the version `after` has was in the version `before`.
+/// Finds the origin in `before` of a definition that only `after` has.
 fn renamed_from(path: &RepoPath, before: &FileShapes, after: &FileShapes, now: &Shape) -> Option<(SymbolKey, f64)> {
     let only_in = |file: &'_ FileShapes, other: &FileShapes| -> Vec<usize> {
         let known = other.names();
@@ -341,7 +343,7 @@ mod tests {
     use super::*;
     use crate::extract::Options;
 
-    /// Everything that is said of the definitions of a version.
+    /// Renders all properties of the definitions of a version.
     fn told(file: &FileShapes) -> Vec<String> {
         let told = file.shapes.iter().map(|shape| {
             let prints = shape.prints();
@@ -352,7 +354,7 @@ mod tests {
         told.collect()
     }
 
-    /// The samples of all languages, by name.
+    /// The sample files of all languages.
     fn samples() -> Vec<(RepoPath, Vec<u8>)> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/lang");
         let names = std::fs::read_dir(&folder).unwrap();
@@ -370,7 +372,7 @@ mod tests {
         names.into_iter().map(read).collect()
     }
 
-    /// Another version, drawn by `dice`.
+    /// Returns a randomly edited version; `dice` is the state of the generator.
     fn edited(text: &[u8], dice: &mut u64) -> Vec<u8> {
         let mut draw = |n: usize| {
             *dice = dice
@@ -431,7 +433,7 @@ mod tests {
         let (mut n_read, mut n_carried, mut other) = (0, 0, Vec::new());
         for (path, text) in samples() {
             let mut dice = 1;
-            // Long enough that what is carried over is worth it.
+            // Long enough for carrying definitions over to be worthwhile.
             let text = text.repeat(5);
             for _ in 0..n_rounds {
                 let (one, two) = (edited(&text, &mut dice), edited(&text, &mut dice));
@@ -452,7 +454,7 @@ mod tests {
             }
         }
         assert!(n_carried > n_read / 10, "{n_carried} of {n_read}");
-        // In the long mode one in 800 differs: drawn edits break the text in ways that brackets do not show.
+        // In the long mode one in 800 differs: random edits break the text in ways that brackets do not reveal.
         assert!(other.len() * 500 <= n_read, "{} of {n_read}: {other:#?}", other.len());
     }
 

@@ -1,4 +1,4 @@
-//! Traces definitions through the commits of a batch, on all threads.
+//! Traces definitions through the commits of a batch, on several threads.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -16,24 +16,24 @@ use super::symbol_batch::{SymbolBatch, TracedChange, TracedPaths};
 use super::symbols::FileShapes;
 use super::versions::{Versions, is_traced};
 
-/// Versions of a path that are kept for the next of its changes: on several branches it goes to and fro.
+/// Number of versions of a path that are cached for its next changes. With several branches, versions alternate.
 const KEPT_VERSIONS: usize = 4;
 
-/// Why a batch could not be traced.
+/// An error from tracing a batch.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// The repository.
+    /// The repository cannot be read.
     #[error(transparent)]
     Object(#[from] ObjectError),
-    /// The records of the batch.
+    /// The records of the batch cannot be read.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// The caller asked to stop.
+    /// The caller requested an interrupt.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// What some commits of a batch did to definitions. `advance` is called for each changed path that is looked at.
+/// Returns the changes of definitions in some commits of a batch. Calls `advance` for each changed path.
 pub fn trace(
     repository: &Repository,
     batch: &Batch,
@@ -52,7 +52,7 @@ pub fn trace(
         interrupt,
     };
     let mut paths = paths_of(batch, &|local| locals.contains(&local))?;
-    // The longest first, so that none is left alone at the end.
+    // Longest first, so that no long path remains for the end.
     paths.sort_by_key(|(number, _, changes)| (std::cmp::Reverse(changes.len()), *number));
     let versions = || Versions::new(repository.reader(), max_bytes);
     let of_paths = paths
@@ -65,7 +65,7 @@ pub fn trace(
     Ok(settled(of_paths.into_iter().flatten().collect()))
 }
 
-/// How many changed paths [`trace`] looks at.
+/// Number of changed paths that [`trace`] processes.
 pub fn n_traced(batch: &Batch, is_wanted: &dyn Fn(u32) -> bool) -> Result<usize, BatchError> {
     let paths = paths_of(batch, is_wanted)?;
     Ok(paths.iter().map(|(.., changes)| changes.len()).sum())
@@ -89,7 +89,8 @@ fn paths_of(batch: &Batch, is_wanted: &dyn Fn(u32) -> bool) -> Result<Vec<Change
     Ok(paths)
 }
 
-/// The versions of each change of which one was missing or damaged, with the commit's number in the batch.
+/// Returns the file versions of each change whose records are unknown, with the local number of the commit. At least
+/// one of these versions was missing or damaged.
 pub fn unread(batch: &Batch, symbols: &SymbolBatch) -> Result<Vec<(u32, Vec<Oid>)>, BatchError> {
     let mut found = Vec::new();
     for (path, traced) in symbols.all(batch)? {
@@ -119,7 +120,7 @@ pub fn unread(batch: &Batch, symbols: &SymbolBatch) -> Result<Vec<(u32, Vec<Oid>
     Ok(found)
 }
 
-/// What one commit did to one path; `None` where a version is not in the repository.
+/// The changes of one path in a commit; `records` is `None` if a version is not in the repository.
 struct Traced {
     local: u32,
     number: u32,
@@ -129,13 +130,13 @@ struct Traced {
 
 struct Tracer<'a> {
     batch: &'a Batch,
-    /// How many paths each commit changed.
+    /// Number of paths that each commit changed.
     n_touched: HashMap<u32, usize>,
     advance: &'a (dyn Fn() + Sync),
     interrupt: &'a AtomicBool,
 }
 
-/// Versions of one path, the last read last.
+/// Cached versions of one path, the most recent last.
 type Kept = VecDeque<((Oid, RepoPath), Arc<FileShapes>)>;
 
 impl Tracer<'_> {
@@ -179,7 +180,7 @@ impl Tracer<'_> {
         Ok(traced)
     }
 
-    /// What the file was before, under the name that it had.
+    /// The file's old path and entry.
     fn before(&self, path: &RepoPath, change: &PathChange) -> Result<Option<(RepoPath, Entry)>, BatchError> {
         let Some(origin) = &change.origin else {
             return Ok(change.old.map(|entry| (path.clone(), entry)));
@@ -192,7 +193,8 @@ impl Tracer<'_> {
     }
 }
 
-/// `None` if the version is not in the repository; `Some(None)` if there is none. It is like `like`, or else like the last one.
+/// Loads a version; `None` if it is not in the repository, `Some(None)` if there is no entry. Parses incrementally from
+/// `like`, or else from the last cached version.
 fn load(
     versions: &mut Versions<ObjectReader>,
     kept: &mut Kept,
@@ -217,7 +219,7 @@ fn load(
     Ok(Some(Some(file)))
 }
 
-/// Looks through each commit for what moved from file to file.
+/// Searches each commit for definitions that moved between files.
 fn settled(mut traced: Vec<Traced>) -> TracedPaths {
     traced.sort_by_key(|traced| (traced.local, traced.number));
     let mut commits: Vec<Vec<Traced>> = Vec::new();

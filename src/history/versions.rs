@@ -1,4 +1,4 @@
-//! Reads versions of files with their definitions.
+//! Reads versions of files and extracts their definitions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,18 +15,19 @@ use super::shape::may_have_lives;
 use super::symbols::FileShapes;
 use super::{lines, symbol_batch, writer};
 
-/// Changes with what is recorded of the same commits: renames, what merges made themselves, signatures of lines.
+/// Increase when the records of the same commits change: renames, combined changes of merges, signatures of lines.
 ///
 /// 1: the first.
 const RECORD_VERSION: u64 = 1;
 
-/// Everything that decides what is recorded of definitions: files above `max_bytes` have none.
+/// Hash of everything that determines the records of definitions. Files larger than `max_bytes` have none.
 pub fn symbol_recipe(max_bytes: u64) -> u64 {
     let numbers = [u64::from(RECIPE_VERSION), u64::from(LINEAGE_VERSION), max_bytes];
     xxh3_64(&numbers.map(u64::to_le_bytes).concat())
 }
 
-/// Everything that decides what a record of commits that was made elsewhere says: [`symbol_recipe`], the rules and the formats.
+/// Hash of everything that determines the content of imported commit records: [`symbol_recipe`], the rules and the
+/// formats.
 pub fn record_recipe(max_bytes: u64) -> u64 {
     let formats = [writer::FORMAT, symbol_batch::FORMAT, lines::FORMAT].map(u64::from);
     let numbers = [
@@ -39,18 +40,19 @@ pub fn record_recipe(max_bytes: u64) -> u64 {
     xxh3_64(&numbers.map(u64::to_le_bytes).concat())
 }
 
-/// Whether a file at this path can have definitions with a life; where no name tells, its content decides.
+/// Returns true if a file at this path can have definitions with their own history. If the name does not determine the
+/// language, the content will.
 pub(super) fn is_traced(path: &RepoPath) -> bool {
     let lang = lang_of_path(path);
     lang == Lang::TEXT || may_have_lives(refine(lang, b""))
 }
 
-/// A reader of versions, one a thread.
+/// Reads versions; one per thread.
 pub(super) struct Versions<R> {
     pub(super) reader: R,
     extractor: Extractor,
     max_bytes: u64,
-    /// The versions that were read last.
+    /// The most recently read versions.
     recent: VecDeque<(Entry, Arc<Vec<u8>>)>,
 }
 
@@ -65,7 +67,8 @@ impl<R: std::borrow::BorrowMut<ObjectReader>> Versions<R> {
         }
     }
 
-    /// The bytes of a version, none of what is no file or too large; `None` if it is not in the repository.
+    /// Returns the bytes of a version; `None` if it is not in the repository. Empty for entries that are not files and
+    /// for files that are too large.
     pub(super) fn bytes(&mut self, entry: Entry) -> Result<Option<Arc<Vec<u8>>>, ObjectError> {
         if let Some((_, bytes)) = self.recent.iter().find(|(known, _)| *known == entry) {
             return Ok(Some(Arc::clone(bytes)));
@@ -85,7 +88,7 @@ impl<R: std::borrow::BorrowMut<ObjectReader>> Versions<R> {
         Ok(Some(bytes))
     }
 
-    /// The definitions of a version, found with the help of another one if there is one.
+    /// Extracts the definitions of a version, incrementally from `known` if given.
     pub(super) fn shapes(&mut self, path: &RepoPath, bytes: Arc<Vec<u8>>, known: Option<&FileShapes>) -> FileShapes {
         match known {
             Some(known) => FileShapes::near(&mut self.extractor, known, path, bytes),

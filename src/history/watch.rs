@@ -1,4 +1,4 @@
-//! One definition through versions of its file, as long as nothing near it is edited: these need not be parsed.
+//! Follows one definition through versions of its file without parsing them, as long as no edit is near it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,31 +8,31 @@ use crate::extract::{DefinitionKind, Edit, closed_after, place_after, touches};
 use super::shape::Shape;
 use super::symbols::{FileShapes, edits};
 
-/// Where a definition of a name is in a version, or that there is none.
+/// The position of a definition in a version, or the fact that it is absent.
 ///
-/// No parser proves it: it is followed as far as the lines that differ show.
+/// No parser confirms it: the definition is followed as far as the differing lines allow.
 pub(super) struct Watch {
     /// The version that was reached.
     bytes: Arc<Vec<u8>>,
-    /// The name without what it belongs to.
+    /// The name without its containers.
     bare: String,
-    /// The definition; if there is none, the others whose names end so.
+    /// The place of the definition; if it is absent, those of the definitions whose names end with `bare`.
     places: Vec<Place>,
-    /// The heads of the types and modules that hold such definitions.
+    /// The heads of the types and modules that contain definitions with such names.
     heads: Vec<Range<usize>>,
-    /// What could not be parsed, where the definition may be.
+    /// Ranges with syntax errors, in which the definition may be hidden.
     errors: Vec<Range<usize>>,
 }
 
-/// Where a definition is.
+/// The place of a definition.
 struct Place {
     range: Range<usize>,
-    /// The start of the outermost type or module that holds it.
+    /// Start of the outermost type or module that contains it.
     outermost: Option<usize>,
 }
 
 impl Watch {
-    /// Begins at a version that was parsed; `None` if too little is known of it.
+    /// Starts at a parsed version. Returns `None` if its structure does not allow following the definition.
     pub(super) fn new(file: &FileShapes, name: &str, nth: u32) -> Option<Self> {
         let bare = name.rsplit('.').next().unwrap_or(name);
         let namesakes: Vec<&Shape> = file.shapes.iter().filter(|one| one.name.ends_with(bare)).collect();
@@ -55,8 +55,8 @@ impl Watch {
         };
         let (places, errors) = match file.find(name, nth) {
             Some(shape) => (vec![place(shape)], Vec::new()),
-            // Other names may be composed of several parts of the file, and a name outside of bodies may begin a definition that
-            // could not be parsed.
+            // A name that is not a plain word may be composed from several parts of the file. A name outside of bodies
+            // may begin a definition that could not be parsed.
             None if !is_word(bare) || stands_outside(file, bare) => return None,
             None => {
                 let errors = file.errors()?.iter().map(|error| error.as_usize());
@@ -72,8 +72,9 @@ impl Watch {
         })
     }
 
-    /// Goes on to the version `bytes` if the definition is the same there: no edit has the name, is near the definition or is the
-    /// head of a type or module that holds a namesake, and they leave nothing else open.
+    /// Advances to the version `bytes` if the definition is the same there. It is if no edit contains the name, is near
+    /// the definition or touches the head of a type or module that contains a namesake, and the edits leave no comment,
+    /// string or bracket open.
     pub(super) fn follow(&mut self, bytes: &Arc<Vec<u8>>) -> bool {
         let edits = edits(&self.bytes, bytes);
         if !self.is_apart(&edits, bytes) {
@@ -106,7 +107,7 @@ impl Watch {
                 .all(|place| self.keeps(place, edits, bytes, &is_closed))
     }
 
-    /// Whether no edit is near a definition, or may end or enclose it.
+    /// Returns true if no edit is near a definition, or could end or enclose it.
     fn keeps(&self, place: &Place, edits: &[Edit], bytes: &[u8], is_closed: &[bool]) -> bool {
         let line = line_around(&self.bytes, place.range.start);
         let end = line_around(&self.bytes, place.range.end).end;
@@ -127,7 +128,7 @@ impl Watch {
     }
 }
 
-/// Whether a version has a name outside of all definitions, or in the head of one that is called otherwise.
+/// Returns true if the name occurs outside of all definitions, or in the head of a definition with another name.
 fn stands_outside(file: &FileShapes, name: &str) -> bool {
     let others = file.shapes.iter().filter(|shape| !shape.name.ends_with(name));
     let mut searched: Vec<Range<usize>> = others.map(Shape::head).collect();
@@ -142,12 +143,12 @@ fn stands_outside(file: &FileShapes, name: &str) -> bool {
     searched.into_iter().any(has_name)
 }
 
-/// Whether the file must contain the name literally.
+/// Returns true if a file with a definition of this name must contain the name literally.
 pub(super) fn is_word(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// The bytes of the line on which `at` is, with its newline.
+/// The range of the line that contains `at`, with its newline.
 fn line_around(text: &[u8], at: usize) -> Range<usize> {
     let at = at.min(text.len());
     let start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |newline| newline + 1);

@@ -1,4 +1,4 @@
-//! Records of a batch of commits into bytes.
+//! Writes a batch of commit records.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,25 +12,25 @@ use crate::sidecar::{SectionWriter, compress, encode};
 use super::record::{Change, CommitData, Entry, Who};
 use super::wire::{put_i64, put_u32, put_varint};
 
-/// 1: the first.
+/// Format 1 is the first.
 pub(super) const FORMAT: u32 = 1;
-/// Stands for a parent that is not recorded.
+/// Marks a parent that is not recorded.
 pub(super) const NO_COMMIT: u32 = u32::MAX;
-/// A block of heads holds so many commits.
+/// Number of commits per block of heads.
 pub(super) const HEADS_A_BLOCK: usize = 64;
-/// A block of the rests of messages likewise: they are read one at a time, or all.
+/// Number of commits per block of bodies. Bodies are read one at a time or all at once.
 pub(super) const BODIES_A_BLOCK: usize = 128;
-/// The first paragraph of a message up to this stands in the head, the rest in the body.
+/// The first paragraph of a message up to this length is stored in the head, the rest in the body.
 const MAX_SUBJECT_BYTES: usize = 512;
 
-/// What a change says first.
+/// The flags of a change.
 pub(super) const OLD_IS_LAST_NEW: u8 = 1;
 pub(super) const OLD_IS_GIVEN: u8 = 2;
 pub(super) const HAS_NEW: u8 = 4;
 pub(super) const IS_COMBINED: u8 = 8;
 pub(super) const HAS_ORIGIN: u8 = 16;
 
-/// What is shown of a commit beside its id and its committer's time.
+/// The fields of a commit that are shown, except its id and its committer's time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StoredHead {
     pub(super) author: u32,
@@ -42,7 +42,7 @@ pub(super) struct StoredHead {
     pub(super) subject: Vec<u8>,
 }
 
-/// Collects commits in the order of their numbers and lays them out. Equal input gives equal bytes.
+/// Collects commits in the order of their numbers and writes a batch. Equal input gives equal bytes.
 #[derive(Debug)]
 pub struct BatchWriter {
     base: u32,
@@ -61,7 +61,7 @@ pub struct BatchWriter {
 }
 
 impl BatchWriter {
-    /// A batch whose first commit has the number `base`.
+    /// Creates a batch whose first commit has the number `base`.
     pub fn new(base: u32) -> Self {
         Self {
             base,
@@ -80,7 +80,7 @@ impl BatchWriter {
         }
     }
 
-    /// Adds the next commit. `parents` are numbers below its own; `None` for one that is not recorded.
+    /// Adds the next commit. `parents` are numbers below its own; `None` for an unrecorded parent.
     pub fn add(&mut self, data: CommitData, parents: &[Option<u32>]) {
         let local = self.ids.len() as u32;
         self.id_bytes = data.id.0.as_bytes().len();
@@ -112,12 +112,12 @@ impl BatchWriter {
         }
     }
 
-    /// How many commits were added.
+    /// The number of commits added.
     pub fn n_commits(&self) -> u32 {
         self.ids.len() as u32
     }
 
-    /// How many changed paths were added.
+    /// The number of changed paths added.
     pub fn n_changes(&self) -> u32 {
         self.n_changes
     }
@@ -134,9 +134,9 @@ impl BatchWriter {
         })
     }
 
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     pub fn finish(mut self) -> Vec<u8> {
-        // A rename names a path that this batch need not change otherwise.
+        // The origin of a rename needs a path number even if no commit of the batch changed it.
         let origins: Vec<RepoPath> = self
             .changes
             .values()
@@ -231,18 +231,18 @@ fn add_blocks(
     file.add(table_name, table);
 }
 
-/// The first paragraph, up to a limit, and all that follows.
+/// Splits a message into the first paragraph, up to a limit, and the rest.
 fn split_message(message: &BStr) -> (&[u8], &[u8]) {
     let end = message.find(b"\n\n").unwrap_or(message.len());
     message.split_at(end.min(MAX_SUBJECT_BYTES))
 }
 
-/// The changes of one path, ascending by commit.
+/// Writes the changes of one path, ascending by commit.
 #[derive(Default)]
 struct RunWriter {
     out: Vec<u8>,
     last_local: u32,
-    /// Ids in the order in which the run gave them.
+    /// Ids in the order in which the run wrote them.
     ids: Vec<Oid>,
     last_new: Option<Entry>,
 }
@@ -275,7 +275,7 @@ impl RunWriter {
         }
     }
 
-    /// How many ids back, 0 for one that follows; and the mode.
+    /// Writes a reference to an earlier id of the run, or 0 and the id, with the mode.
     fn entry(&mut self, entry: Entry) {
         let back = self.ids.iter().rev().position(|id| *id == entry.oid);
         let reference = back.map_or(0, |back| back as u64 + 1);
