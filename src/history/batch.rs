@@ -81,10 +81,10 @@ pub enum BatchError {
     #[error(transparent)]
     Section(#[from] SectionError),
     /// A record cannot be decoded.
-    #[error("a record of commits is damaged")]
+    #[error("damaged commit record")]
     Codec(#[from] CodecError),
     /// A block cannot be decompressed.
-    #[error("a block of commits is damaged")]
+    #[error("damaged block of commit records")]
     Compress(#[from] CompressError),
 }
 

@@ -51,7 +51,7 @@ pub enum MessagesError {
     #[error(transparent)]
     Words(#[from] LexicalError),
     /// The vectors cannot be read.
-    #[error("vectors of messages cannot be read")]
+    #[error("cannot read the vectors of commit messages")]
     Vectors(#[from] VectorFileError),
     /// The vectors cannot be written.
     #[error(transparent)]
@@ -115,7 +115,7 @@ impl Messages {
             if self.words.key(local) != key_of(batch, local)? {
                 return Err(SectionError::Damaged {
                     path: "index of messages".into(),
-                    what: "it is about other commits".to_owned(),
+                    what: "commit ids".to_owned(),
                 }
                 .into());
             }

@@ -44,7 +44,7 @@ pub enum HistoryError {
     #[error(transparent)]
     Batch(#[from] BatchError),
     /// A batch does not continue where the previous one ends.
-    #[error("records of commits do not adjoin: {expected} is followed by {found}")]
+    #[error("gap in the commit records: expected number {expected}, found {found}")]
     Gap {
         /// The expected number.
         expected: u32,

@@ -1,10 +1,10 @@
-//! What a query asks for: names, or a behaviour in words.
+//! Classifies a query as a name or as a description, and extracts its terms.
 
 use std::collections::HashSet;
 
 use crate::index::lexical::{for_each_word, is_stop_word, normal_name, words};
 
-/// Words that say what kind of thing is meant and are no part of its name.
+/// Words that denote a kind of definition and are not part of its name.
 const KIND_WORDS: &[&str] = &[
     "class",
     "const",
@@ -29,28 +29,29 @@ const KIND_WORDS: &[&str] = &[
     "type",
     "variable",
 ];
-/// A query of more words than this is prose even without function words.
+/// A query with more words is prose even without function words.
 const MAX_NAME_WORDS: usize = 5;
 
-/// A query taken apart.
+/// The analysis of a query.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Analysis {
-    /// Terms to look up, each once, function words left out unless there is nothing else.
+    /// The terms to look up, without duplicates. Function words are omitted unless the query has nothing else.
     pub(super) terms: Vec<String>,
-    /// Names that a definition may have, as [`normal_name`] writes them: the whole query joined, and what looks like an identifier.
+    /// Names that a definition may have, normalized by [`normal_name`]: the whole query joined, and words that look
+    /// like identifiers.
     pub(super) names: Vec<NameQuery>,
-    /// Whether the query is a name as people type it, rather than a description.
+    /// True if the query is a name rather than a description.
     pub(super) is_name: bool,
 }
 
-/// A name that is asked for.
+/// A name that is searched for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NameQuery {
-    /// The bare name, as [`normal_name`] writes it.
+    /// The bare name, normalized by [`normal_name`].
     pub(super) name: String,
-    /// The same as it was typed.
+    /// The bare name as typed.
     pub(super) typed: String,
-    /// What it belongs to: `Parser` of `Parser::parse`.
+    /// The container: `Parser` in `Parser::parse`.
     pub(super) container: Option<String>,
 }
 
@@ -84,7 +85,7 @@ pub(super) fn analyze(query: &str) -> Analysis {
         if !is_known && !joined.name.is_empty() {
             names.push(joined);
         }
-        // `nodetraversor traverse`: the last word may be the member of what stands before it.
+        // `nodetraversor traverse`: the last word may be a member of the name before it.
         if let [container @ .., last] = bare.as_slice()
             && !container.is_empty()
         {
@@ -115,7 +116,7 @@ pub(super) fn analyze(query: &str) -> Analysis {
     Analysis { terms, names, is_name }
 }
 
-/// Names written as code: `snake_case`, `camelCase`, `Type::method`, `object.field`, `Type#method`, `call()`.
+/// Finds names written as code: `snake_case`, `camelCase`, `Type::method`, `object.field`, `Type#method`, `call()`.
 fn identifier_paths(query: &str) -> Vec<NameQuery> {
     let is_trim = |c: char| !(c.is_alphanumeric() || c == '_');
     let mut found = Vec::new();
@@ -130,7 +131,7 @@ fn identifier_paths(query: &str) -> Vec<NameQuery> {
         if segments.is_empty() || !segments.iter().all(is_word) {
             continue;
         }
-        // A hyphen or a slash joins words of prose too.
+        // A hyphen or a slash also joins words of prose.
         let is_path = segments.len() > 1 && !["/", "-"].iter().any(|joint| token.replace("->", "").contains(joint));
         if !(is_path || called || segments.len() == 1 && looks_written_as_code(segments[0])) {
             continue;
@@ -148,7 +149,7 @@ fn identifier_paths(query: &str) -> Vec<NameQuery> {
     found
 }
 
-/// Whether a word can hardly be prose: an inner `_`, or a capital after a small letter.
+/// Returns true if a word has an inner `_` or a capital after a small letter, and is therefore unlikely to be prose.
 fn looks_written_as_code(word: &str) -> bool {
     let inner = word.trim_matches('_');
     inner.contains('_')

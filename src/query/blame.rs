@@ -1,4 +1,4 @@
-//! Who wrote what stands there: by line, by definition, by owner.
+//! Summarizes authorship by line, by definition and by owner.
 
 use std::collections::BTreeMap;
 
@@ -8,48 +8,48 @@ use crate::model::{CommitId, RepoPath};
 
 use super::history::folder_log;
 
-/// Lines of one owner, or changes of one.
+/// The lines, or the changes, of one author.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Owner {
-    /// Name and address, corrected by the mailmap.
+    /// Name and address, resolved by the mailmap.
     pub who: Who,
-    /// Lines that stand there; of a folder, paths changed.
+    /// Number of current lines; for a folder, number of changed paths.
     pub n_lines: u32,
-    /// Commits that they come from.
+    /// Number of commits that they come from.
     pub n_commits: u32,
-    /// Of all lines or changes, 0 to 1.
+    /// Share of all lines or changes, 0 to 1.
     pub share: f64,
-    /// When the latest of the commits was written, in seconds since 1970.
+    /// The author's time of the latest commit, in seconds since 1970.
     pub last: i64,
 }
 
-/// A line of a file with where it comes from; `None` if it is not committed.
+/// A line number with the origin of the line; `None` if the line is not committed.
 pub type BlamedLine = (u32, Option<BlameLine>);
 
-/// A definition with where its lines come from.
+/// The authorship of a definition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SymbolBlame {
-    /// With what it belongs to.
+    /// The qualified name.
     pub name: String,
-    /// Which of those with this name.
+    /// Index among the definitions with this name in the file, 1-based.
     pub nth: u32,
-    /// What it is.
+    /// The kind of the definition.
     pub kind: crate::extract::DefinitionKind,
-    /// 1-based.
+    /// First line, 1-based.
     pub start_line: u32,
-    /// 1-based, inclusive.
+    /// Last line, 1-based, inclusive.
     pub end_line: u32,
-    /// The latest commit that a line comes from; `None` if that is not committed.
+    /// The latest commit that a line comes from; `None` if some lines are not committed.
     pub last: Option<CommitId>,
-    /// How many lines are not committed.
+    /// Number of lines that are not committed.
     pub n_uncommitted: u32,
-    /// Commits that its lines come from.
+    /// Number of commits that the lines come from.
     pub n_commits: u32,
-    /// Who wrote its lines, the most first.
+    /// The authors of the lines, most lines first.
     pub owners: Vec<Owner>,
 }
 
-/// Carries the blame of a committed file over to its changed content.
+/// Maps the blame of a committed file to its changed content.
 pub fn over_changes(blame: &Blame, committed: &[u8], now: &[u8]) -> Vec<BlamedLine> {
     let n_lines = now.split_inclusive(|byte| *byte == b'\n').count() as u32;
     let by_line: BTreeMap<u32, &BlameLine> = blame.lines.iter().map(|line| (line.line, line)).collect();
@@ -75,7 +75,7 @@ pub fn over_changes(blame: &Blame, committed: &[u8], now: &[u8]) -> Vec<BlamedLi
     lines
 }
 
-/// The owners of some lines, the most lines first. Lines that are not committed belong to nobody.
+/// Returns the authors of lines, most lines first. Uncommitted lines have no owner but count towards the total.
 pub fn owners(lines: &[BlamedLine], blame: &Blame) -> Vec<Owner> {
     let mut by_who: BTreeMap<Who, (u32, std::collections::BTreeSet<CommitId>, i64)> = BTreeMap::new();
     for line in lines.iter().filter_map(|(_, line)| line.as_ref()) {
@@ -104,7 +104,7 @@ pub fn owners(lines: &[BlamedLine], blame: &Blame) -> Vec<Owner> {
     owners
 }
 
-/// Who made some changes of one thing, who made the most of them first; lines are changes.
+/// Returns the authors of the changes of one item, most changes first. `n_lines` counts changes.
 pub fn change_owners(changes: &[&CommitHead], mailmap: &Mailmap) -> Vec<Owner> {
     let mut by_who: BTreeMap<Who, (u32, i64)> = BTreeMap::new();
     for head in changes {
@@ -124,7 +124,7 @@ pub fn change_owners(changes: &[&CommitHead], mailmap: &Mailmap) -> Vec<Owner> {
     owners
 }
 
-/// Each definition of a file with where its lines, which are in order, come from.
+/// Returns the authorship of each definition of a file. `lines` must be in order.
 pub fn by_symbol(file: &FileShapes, lines: &[BlamedLine], blame: &Blame) -> Vec<SymbolBlame> {
     let symbol = |shape: &crate::history::Shape| {
         let (start_line, end_line) = file.lines_of(shape.range);
@@ -158,7 +158,7 @@ pub fn by_symbol(file: &FileShapes, lines: &[BlamedLine], blame: &Blame) -> Vec<
     file.shapes.iter().map(symbol).collect()
 }
 
-/// Who changed what is below a folder, by changed paths, from the records of commits.
+/// Returns the authors of the changes below a folder, by changed paths, from the commit records.
 pub fn folder_owners(
     history: &History,
     reached: &Reachable,

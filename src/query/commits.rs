@@ -1,4 +1,4 @@
-//! Commits by what their messages say: by words, by meaning, by both, or by a pattern.
+//! Searches commits by their messages: by words, by vectors, by both, or by a pattern.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,102 +14,103 @@ use crate::index::lexical::{LexicalError, for_each_term, for_each_word, is_stop_
 
 use super::pattern::Pattern;
 
-/// Candidates that each leg brings.
+/// Number of candidates from each leg.
 const LEG_CANDIDATES: usize = 200;
-/// Commits with all words of the query that are looked through for the query as it stands, the newest.
+/// Maximum number of commits with all words of the query, newest first, that are searched for the query as a phrase.
 const PHRASE_CANDIDATES: usize = 1_000;
-/// Lines shown of a message beside its subject.
+/// Maximum number of lines shown from a message besides its subject.
 const MAX_LINES: usize = 3;
-/// Lines are cut here.
+/// Longer lines are truncated.
 const MAX_LINE_CHARS: usize = 300;
-/// Shorter beginnings of ids are words.
+/// A shorter query is a word, not a prefix of a commit id.
 const MIN_ID_DIGITS: usize = 4;
-/// Messages of so many commits stand in a block.
+/// Number of commits per block of messages in a batch.
 const BLOCK_COMMITS: u32 = 128;
 
 const BM25: Params = Params { k1: 1.2, b: 0.6 };
-/// What the shares of the best weigh: BM25, cosine, words of the query that are there; and the query as it stands, an id.
+/// Weights of the scores, each relative to the best: BM25, cosine, share of the query's words that occur; and of a
+/// match of the whole phrase or of a commit id.
 const W_WORDS: f32 = 1.0;
 const W_MEANING: f32 = 1.0;
 const W_COVERED: f32 = 0.5;
 const W_PHRASE: f32 = 1.5;
 const W_ID: f32 = 10.0;
 
-/// Which legs find commits.
+/// The legs that find commits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CommitMode {
-    /// Words and meaning, and ids.
+    /// Words, vectors and commit ids.
     #[default]
     Hybrid,
-    /// Words alone.
+    /// Words only.
     Keyword,
-    /// Meaning alone.
+    /// Vectors only.
     Semantic,
 }
 
-/// Messages that can be asked about.
+/// Searches the messages of commits.
 pub struct CommitSearcher<'a> {
-    /// The commits.
+    /// The commit records.
     pub history: &'a History,
-    /// Their messages, in the order of batches.
+    /// The indexed messages, one per batch in order.
     pub messages: &'a [Messages],
-    /// What made the vectors.
+    /// The embedder that made the vectors.
     pub embedder: &'a dyn Embedder,
-    /// The numbers of the commits in question.
+    /// The numbers of the commits to search.
     pub scope: &'a RoaringBitmap,
-    /// Proper names.
+    /// Resolves author names.
     pub mailmap: &'a Mailmap,
-    /// Ends it.
+    /// Set to abort.
     pub interrupt: &'a AtomicBool,
 }
 
-/// A commit that answers.
+/// A commit that matches a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommitHit {
-    /// Its number.
+    /// The number of the commit.
     pub number: u32,
-    /// Who, when and what for.
+    /// The header fields and subject.
     pub head: CommitHead,
-    /// The author, corrected by the mailmap.
+    /// The author, resolved by the mailmap.
     pub author: Who,
-    /// The order's score; comparable within one answer only. 0 for a pattern.
+    /// The score, comparable only within one result; 0 for a pattern.
     pub score: f32,
-    /// The lines of its message that say most, beside the subject, with their numbers from 1.
+    /// The most relevant lines of the message besides the subject, with their 1-based numbers.
     pub lines: Vec<(u32, String)>,
-    /// How many paths it changed.
+    /// Number of paths that the commit changed.
     pub n_paths: usize,
 }
 
-/// Commits that answer.
+/// The commits that match a query.
 #[derive(Clone, Debug, Default)]
 pub struct CommitsOutcome {
-    /// Best first; for a pattern the newest first.
+    /// The hits, best first; for a pattern, newest first.
     pub hits: Vec<CommitHit>,
-    /// How many there are; `None` where only the best are known.
+    /// Total number of matching commits; `None` if only the best are known.
     pub total: Option<usize>,
-    /// Whether there are more.
+    /// True if there are more hits.
     pub has_more: bool,
 }
 
-/// Why no answer was given.
+/// An error from searching commits.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitSearchError {
-    /// The records.
+    /// The commit records cannot be read.
     #[error(transparent)]
     History(#[from] HistoryError),
-    /// A batch of them.
+    /// A batch of commit records cannot be read.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// The words of messages.
+    /// The words of the messages cannot be read.
     #[error(transparent)]
     Words(#[from] LexicalError),
-    /// The vectors of messages.
+    /// The vectors of the messages cannot be read.
     #[error(transparent)]
     Vectors(#[from] DenseError),
-    /// The vector of the query.
+    /// The query cannot be embedded.
     #[error(transparent)]
     Embed(EmbedError),
-    /// The caller's flag was set.
+    /// The interrupt flag was set.
     #[error("interrupted")]
     Interrupted,
 }
@@ -123,10 +124,10 @@ impl From<EmbedError> for CommitSearchError {
     }
 }
 
-/// A commit's number with the lines of its message that match.
+/// The number of a commit with the matching lines of its message.
 type Matched = (u32, Vec<(u32, String)>);
 
-/// What a message got from the words of a query.
+/// The scores of a message for the words of a query.
 #[derive(Clone, Copy, Debug, Default)]
 struct Words {
     bm25: f32,
@@ -134,7 +135,7 @@ struct Words {
 }
 
 impl CommitSearcher<'_> {
-    /// The best commits after the first `skip`.
+    /// Returns the best commits after skipping `skip` of them.
     pub fn search(
         &self,
         query: &str,
@@ -149,7 +150,7 @@ impl CommitSearcher<'_> {
             CommitMode::Semantic => self.by_meaning(query)?,
             CommitMode::Hybrid => self.fused(query, &words, idfs.iter().sum())?,
         };
-        // Of equal ones the newer first.
+        // For equal scores, the newer commit comes first.
         let order = |number: u32| self.history.order_of(number);
         scored.sort_unstable_by(|(a, x), (b, y)| y.total_cmp(x).then_with(|| order(*b).cmp(&order(*a))));
         let has_more = scored.len() > skip.saturating_add(limit);
@@ -166,7 +167,7 @@ impl CommitSearcher<'_> {
         })
     }
 
-    /// Every commit with a line of its message that matches.
+    /// Returns every commit with a matching line in its message, newest first.
     pub fn matching(&self, pattern: &Pattern, skip: usize, limit: usize) -> Result<CommitsOutcome, CommitSearchError> {
         let blocks = self.history.batches().iter().flat_map(|batch| {
             let firsts = (0..batch.n_commits()).step_by(BLOCK_COMMITS as usize);
@@ -200,7 +201,7 @@ impl CommitSearcher<'_> {
         })
     }
 
-    /// Fails once the answer is not wanted.
+    /// Returns an error once the interrupt flag is set.
     fn go_on(&self) -> Result<(), CommitSearchError> {
         if self.interrupt.load(Ordering::Relaxed) {
             Err(CommitSearchError::Interrupted)
@@ -228,7 +229,8 @@ impl CommitSearcher<'_> {
         Ok(hits)
     }
 
-    /// The commits in scope whose message holds one of the terms; and the idf of each term, with the counts of the scope.
+    /// Scores the commits in scope whose messages contain a term. Also returns the idf of each term, computed from the
+    /// scope.
     fn by_words(&self, terms: &[String]) -> Result<(BTreeMap<u32, Words>, Vec<f32>), CommitSearchError> {
         let n_commits = self.scope.len() as usize;
         let mut n_tokens = 0u64;
@@ -312,7 +314,8 @@ impl CommitSearcher<'_> {
         Ok(candidates.iter().zip(&cosines).map(score).collect())
     }
 
-    /// Commits that say the query as it stands, but for case, blanks and line breaks. Only those with all its words can.
+    /// Returns the commits whose messages contain the query as a phrase, ignoring case and whitespace. Only those with
+    /// all its words are read.
     fn with_phrase(
         &self,
         query: &str,
@@ -341,7 +344,7 @@ impl CommitSearcher<'_> {
         Ok(says.into_iter().flatten().collect())
     }
 
-    /// Commits in scope whose id begins like the query.
+    /// Returns the commits in scope whose id starts with the query.
     fn with_id(&self, query: &str) -> Vec<u32> {
         let digits = query.trim().to_ascii_lowercase();
         if digits.len() < MIN_ID_DIGITS || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -355,7 +358,7 @@ impl CommitSearcher<'_> {
     }
 }
 
-/// The terms of a query, each once, function words left out unless there is nothing else.
+/// Returns the terms of a query without duplicates. Function words are omitted unless the query has nothing else.
 fn terms_of(query: &str) -> Vec<String> {
     let all: Vec<&str> = words(query).map(|(_, word)| word).collect();
     let is_telling = |word: &&&str| !is_stop_word(&word.to_lowercase());
@@ -380,7 +383,7 @@ fn best(words: &BTreeMap<u32, Words>, score: impl Fn(&Words) -> f32) -> Vec<u32>
     scored.into_iter().map(|(number, _)| number).collect()
 }
 
-/// Lower case, one blank between words.
+/// Lower-cases the text and joins its words with single blanks.
 fn folded(text: &str) -> String {
     let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
     words.join(" ")
@@ -390,7 +393,7 @@ fn cut(line: &str) -> String {
     line.trim_end().chars().take(MAX_LINE_CHARS).collect()
 }
 
-/// The lines behind the subject that hold most of the terms, in their order.
+/// Returns the lines after the subject that contain the most relevant terms, in message order.
 fn telling_lines(message: &str, weights: &HashMap<&str, f32>) -> Vec<(u32, String)> {
     let body = (1..).zip(message.lines()).skip(1);
     let mut scored: Vec<(f32, u32, &str)> = Vec::new();

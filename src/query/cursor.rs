@@ -1,8 +1,8 @@
-//! Where the next page of an answer begins.
+//! Encodes the start of the next page of a result.
 //!
-//! A cursor is bound to what was asked and to the snapshot that was asked about, so that pages never mix two states of the
-//! repository. Its bytes: version (1) | snapshot (8) | question (8) | position (two u32, little endian) | check (4); printed as
-//! hexadecimal digits.
+//! A cursor is bound to a query and a snapshot, so that pages never mix two states of the repository. Its bytes:
+//! version (1) | snapshot (8) | query (8) | position (two u32, little endian) | check (4); printed as hexadecimal
+//! digits.
 
 use crate::model::CommitId;
 use crate::snapshot::View;
@@ -11,17 +11,17 @@ const VERSION: u8 = 1;
 const BODY_BYTES: usize = 25;
 const CHECK_BYTES: usize = 4;
 
-/// What the cursors of one answer are bound to.
+/// Identifies the snapshot and the query that the cursors of one result are bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CursorKey {
     snapshot: [u8; 8],
     question: [u8; 8],
 }
 
-/// Who took part in an order beside what the program has itself. All pages of an answer have the same order, or they do not fit together.
+/// The models, other than the built-in one, that determined an order. All pages of a result must have the same order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Judges {
-    /// The model in use, if it is not the built-in one.
+    /// A configured embedding model.
     pub added: bool,
     /// Sparse vectors.
     pub sparse: bool,
@@ -32,12 +32,12 @@ pub struct Judges {
 impl Judges {
     const TOLD: u32 = 8;
 
-    /// As a number of a position.
+    /// Encodes the value as part of a cursor position.
     pub fn to_number(self) -> u32 {
         Self::TOLD | u32::from(self.added) | u32::from(self.sparse) << 1 | u32::from(self.reranker) << 2
     }
 
-    /// What such a number tells; `None` if nothing.
+    /// Decodes a number from a cursor position; `None` if it encodes no value.
     pub fn from_number(number: u32) -> Option<Self> {
         (number & Self::TOLD > 0).then_some(Self {
             added: number & 1 > 0,
@@ -47,27 +47,28 @@ impl Judges {
     }
 }
 
-/// Why a cursor cannot be used.
+/// The reason why a cursor is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CursorError {
-    /// Nobody gave it out.
-    #[error("this is not a cursor of an answer")]
+    /// It is not well-formed.
+    #[error("invalid cursor")]
     Malformed,
-    /// The files are others now.
-    #[error("the cursor belongs to another state of the files than the one that is asked about")]
+    /// It belongs to another state of the files.
+    #[error("the cursor belongs to another state of the files")]
     OtherSnapshot,
-    /// The question is another.
-    #[error("the cursor belongs to another question")]
+    /// It belongs to another query.
+    #[error("the cursor belongs to another query")]
     OtherQuestion,
 }
 
 impl CursorKey {
-    /// `question` names everything that decides about the answer, but not how much of it is wanted.
+    /// Creates the key for a query on one view. `question` must contain everything that affects the result, except the
+    /// page size.
     pub fn new(view: &View, question: &str) -> Self {
         Self::of(&snapshot(view), question)
     }
 
-    /// The same for an answer about several views.
+    /// Creates the key for a query on several views.
     pub fn over<'v>(views: impl Iterator<Item = &'v View>, question: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
         views.for_each(|view| {
@@ -76,7 +77,7 @@ impl CursorKey {
         Self::of(hasher.finalize().as_bytes(), question)
     }
 
-    /// The same for an answer about commits: those that `tip` reaches.
+    /// Creates the key for a query on the commits reachable from `tip`.
     pub fn of_commits(tip: Option<CommitId>, profile: &str, question: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(profile.as_bytes());
@@ -86,7 +87,7 @@ impl CursorKey {
         Self::of(hasher.finalize().as_bytes(), question)
     }
 
-    /// For an answer about something else than the files of a view; `state` is all that it depends on.
+    /// Creates the key for a query on other data. `state` must contain everything that the result depends on.
     pub fn of_state(state: &str, question: &str) -> Self {
         Self::of(blake3::hash(state.as_bytes()).as_bytes(), question)
     }
@@ -100,7 +101,7 @@ impl CursorKey {
         }
     }
 
-    /// A cursor to a position in the answer.
+    /// Encodes a cursor for a position in the result.
     pub fn write(&self, position: (u32, u32)) -> String {
         let mut raw = vec![VERSION];
         raw.extend_from_slice(&self.snapshot);
@@ -111,7 +112,7 @@ impl CursorKey {
         raw.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The position that a cursor of this answer names.
+    /// Decodes a cursor and returns its position.
     pub fn read(&self, cursor: &str) -> Result<(u32, u32), CursorError> {
         let raw = from_hex(cursor.trim()).ok_or(CursorError::Malformed)?;
         let (body, found) = raw.split_at_checked(BODY_BYTES).ok_or(CursorError::Malformed)?;
@@ -129,7 +130,8 @@ impl CursorKey {
     }
 }
 
-/// Names the state of the files and what ranks them. A commit's tree says it all; with changes on top every file is looked at.
+/// Hashes the state of the files and the embedding profile. A commit's tree determines the files; with uncommitted
+/// changes, every file is hashed.
 fn snapshot(view: &View) -> [u8; 32] {
     let provenance = view.provenance();
     let mut hasher = blake3::Hasher::new();

@@ -1,8 +1,8 @@
-//! Dates as people write and read them.
+//! Formats and parses dates.
 
 const SECONDS_A_DAY: i64 = 86_400;
 
-/// `2024-02-29T13:05:00+02:00` for seconds since 1970 and an offset east of UTC in seconds.
+/// Formats seconds since 1970, with an offset east of UTC in seconds, as `2024-02-29T13:05:00+02:00`.
 pub fn timestamp(time: i64, utc_offset: i32) -> String {
     let local = time.saturating_add(i64::from(utc_offset));
     let (year, month, day) = civil_from_days(local.div_euclid(SECONDS_A_DAY));
@@ -22,14 +22,15 @@ pub fn timestamp(time: i64, utc_offset: i32) -> String {
     )
 }
 
-/// The day of it alone.
+/// Formats the day only.
 pub fn day(time: i64, utc_offset: i32) -> String {
     let text = timestamp(time, utc_offset);
     text.split_once('T').map_or(text.clone(), |(day, _)| day.to_owned())
 }
 
-/// A moment as people write it: `2024-02-29`, `2024-02-29T13:05`, with `Z` or `+02:00` behind, `@1709208000`, or as far
-/// before `now` as `12h`, `30d`, `2w`, `6m` (of 30 days), `1y` (of 365 days). Without an offset it is UTC.
+/// Parses a point in time: `2024-02-29`; `2024-02-29T13:05`, optionally followed by `Z` or `+02:00`; `@1709208000`; or
+/// a duration before `now` such as `12h`, `30d`, `2w`, `6m` (months of 30 days), `1y` (years of 365 days). The default
+/// offset is UTC.
 pub fn parse_moment(text: &str, now: i64) -> Option<i64> {
     let text = text.trim();
     if let Some(seconds) = text.strip_prefix('@') {
@@ -108,7 +109,7 @@ fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// The other way round. Source: likewise, `civil_from_days`.
+/// The inverse of [`days_from_civil`]. Source: ibid., `civil_from_days`.
 fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

@@ -1,4 +1,4 @@
-//! Which documents define a name that was asked for, and how well.
+//! Finds the documents that define a name from the query, and scores the definitions.
 
 use std::collections::HashMap;
 
@@ -9,20 +9,20 @@ use super::analyze::{Analysis, NameQuery};
 use super::hit::Opened;
 use super::search::{Scope, SearchError, Searcher};
 
-/// How a document defines a name that was asked for.
+/// The match between a document's definitions and a name from the query.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Defining {
-    /// 1 for a function or type of the very spelling; less for a field, a package clause, another spelling.
+    /// 1 for a function or type with the exact spelling; less for a field, a package clause or another spelling.
     pub(super) strength: f32,
-    /// Whether it stands in the container that was asked for.
+    /// True if the definition is in the container given in the query.
     pub(super) in_container: bool,
 }
 
-/// What a name in another case, or with other `_`, counts.
+/// The factor for a name that differs in case or in `_`.
 const OTHER_SPELLING: f32 = 0.8;
 
 impl Searcher<'_> {
-    /// Documents that define a name that was asked for, and whether in the container that was asked for.
+    /// Returns the documents that define a name from the query.
     pub(super) fn defining(&self, analysis: &Analysis, scope: &Scope) -> Result<HashMap<u32, Defining>, SearchError> {
         let mut found: HashMap<u32, Defining> = HashMap::new();
         let mut opened = Opened::default();
@@ -34,7 +34,7 @@ impl Searcher<'_> {
                         continue;
                     }
                     let defining = self.how_defined(doc, wanted, &mut opened)?;
-                    // `a b` as "the member b of a" is a guess: without the container it says nothing.
+                    // `a b` as "the member b of a" is a guess. Without the container it is no evidence.
                     let is_guess = wanted.container.is_some() && !defining.in_container && analysis.names.len() > 1;
                     if !is_guess {
                         let known = found.entry(doc).or_default();
@@ -47,7 +47,7 @@ impl Searcher<'_> {
         Ok(found)
     }
 
-    /// How well a document's definition of a name is what was asked for.
+    /// Scores a document's definitions of a name.
     fn how_defined(&self, doc: u32, wanted: &NameQuery, opened: &mut Opened) -> Result<Defining, SearchError> {
         let mut defining = Defining::default();
         let Some(place) = self.view.places(doc).first() else {
@@ -76,7 +76,7 @@ impl Searcher<'_> {
     }
 }
 
-/// How likely somebody who types a name means a definition of this kind.
+/// The likelihood that a query for a name refers to a definition of this kind.
 fn weight_of_kind(kind: DefinitionKind) -> f32 {
     match kind {
         DefinitionKind::Method | DefinitionKind::Constructor | DefinitionKind::Property => 0.9,
@@ -90,7 +90,7 @@ fn weight_of_kind(kind: DefinitionKind) -> f32 {
     }
 }
 
-/// The definitions of a name whose names stand in a chunk.
+/// The definitions with the wanted name whose names are in a chunk.
 fn named<'e>(
     extraction: &'e Extraction,
     chunk: &'e Chunk,
@@ -102,7 +102,7 @@ fn named<'e>(
     extraction.definitions.iter().filter(is_named)
 }
 
-/// The definition in a chunk that fits best to the names that were asked for.
+/// The definition in a chunk that matches the names from the query best.
 pub(super) fn asked_for<'e>(
     extraction: &'e Extraction,
     chunk: &'e Chunk,
@@ -123,7 +123,7 @@ pub(super) fn asked_for<'e>(
     best.map(|(_, definition)| definition)
 }
 
-/// The names that a definition stands in, the nearest first.
+/// The names of a definition's containers, innermost first.
 pub(super) fn containers<'d>(definitions: &'d [Definition], of: &'d Definition) -> impl Iterator<Item = &'d str> {
     let at = |index: Option<u32>| index.and_then(|index| definitions.get(index as usize));
     let enclosing = std::iter::successors(at(of.container), move |outer| at(outer.container));

@@ -1,4 +1,4 @@
-//! Definitions as answers name them: with container, lines and an id.
+//! Presents definitions in results: with container, lines and an id.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -10,10 +10,10 @@ use crate::snapshot::FileId;
 
 use super::lines::LineStarts;
 
-/// A signature is shown up to this length.
+/// Longer signatures are truncated.
 const MAX_SIGNATURE_BYTES: usize = 400;
 
-/// Every kind by name.
+/// The names of all kinds.
 const KINDS: [(DefinitionKind, &str); 25] = [
     (DefinitionKind::Function, "function"),
     (DefinitionKind::Method, "method"),
@@ -42,13 +42,13 @@ const KINDS: [(DefinitionKind, &str); 25] = [
     (DefinitionKind::Target, "target"),
 ];
 
-/// The name of a kind in answers and filters.
+/// The name of a kind in results and filters.
 pub fn kind_name(kind: DefinitionKind) -> &'static str {
     let known = KINDS.iter().find(|(known, _)| *known == kind);
     known.map_or("definition", |(_, name)| name)
 }
 
-/// The kind with this name.
+/// Finds the kind with this name, ignoring case.
 pub fn kind_by_name(name: &str) -> Option<DefinitionKind> {
     let known = KINDS.iter().find(|(_, known)| known.eq_ignore_ascii_case(name));
     known.map(|(kind, _)| *kind)
@@ -64,31 +64,32 @@ pub fn kind_names() -> impl Iterator<Item = &'static str> {
 pub struct FoundDefinition {
     /// The file.
     pub file: FileId,
-    /// Its place among the definitions of the file.
+    /// The index in the file's list of definitions.
     pub index: u32,
-    /// Path, qualified name, and which of those with the same name in the file: `src/a.rs#Parser.parse`, `src/a.rs#Parser.parse~2`.
+    /// Path, qualified name and, from the second definition of that name in the file on, its index:
+    /// `src/a.rs#Parser.parse`, `src/a.rs#Parser.parse~2`.
     pub id: String,
     /// The bare name.
     pub name: String,
-    /// What it is.
+    /// The kind of the definition.
     pub kind: DefinitionKind,
-    /// What it belongs to, the outermost first, joined with `.`; `None` at file level.
+    /// The containers, outermost first, joined with `.`; `None` at file level.
     pub container: Option<String>,
-    /// On one line.
+    /// The signature on one line.
     pub signature: String,
-    /// 1-based first line, comments before the item included.
+    /// First line, 1-based, including comments before the item.
     pub start_line: u32,
-    /// 1-based last line, inclusive.
+    /// Last line, 1-based, inclusive.
     pub end_line: u32,
-    /// 1-based line of the name.
+    /// Line of the name, 1-based.
     pub name_line: u32,
-    /// The bytes, with the indentation before and the line break behind the item.
+    /// Byte range, including the indentation before the item and the line break after it.
     pub range: Range<usize>,
-    /// The doc comment or docstring as it stands.
+    /// The doc comment or docstring, verbatim.
     pub doc: Option<String>,
 }
 
-/// The definitions of one file with what is needed to name them.
+/// The definitions of one file, with the data to present them.
 pub(super) struct FileDefinitions<'a> {
     pub(super) file: FileId,
     pub(super) path: &'a str,
@@ -98,7 +99,7 @@ pub(super) struct FileDefinitions<'a> {
     pub(super) numbers: Numbers,
 }
 
-/// Which of those with its qualified name each definition of a file is, from 1; counted when the first id is made.
+/// The index of each definition among those with its qualified name in the file, 1-based; computed on first use.
 #[derive(Default)]
 pub(super) struct Numbers(OnceCell<Vec<u32>>);
 
@@ -118,7 +119,7 @@ impl Numbers {
 }
 
 impl FileDefinitions<'_> {
-    /// The definition with this place in the list.
+    /// Returns the definition at this index of the list.
     pub(super) fn found(&self, index: u32) -> Option<FoundDefinition> {
         let definition = self.extraction.definitions.get(index as usize)?;
         let text = |range: ByteRange| {
@@ -152,7 +153,7 @@ impl FileDefinitions<'_> {
     }
 }
 
-/// What a definition belongs to, the outermost first.
+/// The containers of a definition, outermost first.
 pub(super) fn containers<'d>(definitions: &'d [Definition], of: &'d Definition) -> Vec<&'d str> {
     let at = |index: Option<u32>| index.and_then(|index| definitions.get(index as usize));
     let enclosing = std::iter::successors(at(of.container), |outer| at(outer.container));
@@ -165,14 +166,14 @@ pub(super) fn containers<'d>(definitions: &'d [Definition], of: &'d Definition) 
     names
 }
 
-/// The name with what it belongs to: `Parser.parse`.
+/// The qualified name: `Parser.parse`.
 pub(super) fn qualified_name(definitions: &[Definition], definition: &Definition) -> String {
     let mut names = containers(definitions, definition);
     names.push(&definition.name);
     names.join(".")
 }
 
-/// A range of bytes with the indentation before it and the line break behind it, where nothing else stands beside it.
+/// Extends a byte range to the indentation before it and the line break after it, if the rest of those lines is blank.
 pub(super) fn whole_lines(bytes: &[u8], range: Range<usize>) -> Range<usize> {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r');
     let (before, after) = (
@@ -187,7 +188,8 @@ pub(super) fn whole_lines(bytes: &[u8], range: Range<usize>) -> Range<usize> {
     start..if ends { range.end + n_after + 1 } else { range.end }
 }
 
-/// A signature without line breaks and runs of blanks. No more of it is looked at than is shown: many definitions may have one.
+/// Joins a signature into one line with single blanks. Reads only as much as is shown, because many definitions may
+/// share one long signature.
 pub(super) fn signature_line(bytes: &[u8]) -> String {
     let mut line = String::new();
     for word in bytes.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {

@@ -1,28 +1,28 @@
-//! Definitions that are no longer there.
+//! Finds deleted and renamed definitions by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::extract::DefinitionKind;
 use crate::history::{Entry, History, HistoryError, Reachable, SymbolKey, SymbolRecord, TracedChange};
 
-/// A definition that a commit's history had and the commit has not.
+/// A definition that existed in a commit's history and does not exist in the commit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeletedSymbol {
-    /// What it was called and where it stood.
+    /// The last key.
     pub key: SymbolKey,
-    /// What it was.
+    /// The kind of the definition.
     pub kind: DefinitionKind,
-    /// The number of the commit that took it away.
+    /// The number of the commit that deleted it.
     pub commit: u32,
-    /// First and last line that it had in the first parent of that commit.
+    /// First and last line in the first parent of that commit.
     pub lines: (u32, u32),
-    /// The version of the file that had it.
+    /// The last version of the file that had it.
     pub version: Entry,
 }
 
-/// The definitions with a wanted qualified name that `tip` does not have although a commit that it reaches had them, the last
-/// deleted first. One that went on under another name or in another file in that very commit is not deleted. Found through
-/// commits that definitions were traced through under `recipe`, and no others.
+/// Returns the definitions with a wanted qualified name that were deleted before `tip`, last deleted first. A
+/// definition that the deleting commit renamed or moved to another file is not deleted. Covers only the commits that
+/// are traced under `recipe`.
 pub fn deleted_symbols(
     history: &History,
     tip: u32,
@@ -70,13 +70,14 @@ pub fn deleted_symbols(
     Ok(deleted)
 }
 
-/// The last of some records whose commit is on a line of first parents.
+/// The last record on a line of first parents.
 fn last_on<'r>(line: &Reachable, records: &'r [(u32, SymbolRecord)]) -> Option<&'r (u32, SymbolRecord)> {
     let on_line = records.iter().filter(|(commit, _)| line.has(*commit));
     on_line.max_by_key(|(commit, record)| (*commit, record.new_lines.is_some()))
 }
 
-/// The record that took a definition away: not that of a merge which has it as one of its parents, where it was removed before.
+/// Returns the record of the deletion. If a merge took the deletion from another parent, returns the record on that
+/// side.
 fn taken_away<'r>(
     history: &History,
     records: &'r [(u32, SymbolRecord)],
@@ -92,19 +93,19 @@ fn taken_away<'r>(
     gone
 }
 
-/// A definition had this name until it went on under another, or in another file.
+/// A definition under its latest key, found by an earlier name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RenamedSymbol {
-    /// The last that it is known as.
+    /// The latest known key.
     pub key: SymbolKey,
-    /// What it is.
+    /// The kind of the definition.
     pub kind: DefinitionKind,
-    /// The line where it stood when it was first called so.
+    /// First line when it first had that key.
     pub line: u32,
 }
 
-/// What became of the definitions that had a wanted qualified name until they were renamed or moved, by what they are called at
-/// last. Found as [`deleted_symbols`] are.
+/// Returns the latest keys of definitions that had a wanted qualified name before they were renamed or moved. Covers
+/// the same commits as [`deleted_symbols`].
 pub fn renamed_symbols(
     history: &History,
     reached: &Reachable,
@@ -138,7 +139,7 @@ pub fn renamed_symbols(
     Ok(found.into_values().collect())
 }
 
-/// The last commit after another in which a definition went on under another name.
+/// The last commit after `after` that renamed or moved a definition.
 fn left_at(
     history: &History,
     reached: &Reachable,
@@ -160,7 +161,7 @@ fn left_at(
     Ok(left.filter(|commit| *commit > after && reached.has(*commit)).max())
 }
 
-/// What a definition went on as in a commit, in its file or another that the commit changed.
+/// The key to which a commit renamed or moved a definition, in its file or another one that the commit changed.
 fn successor(
     history: &History,
     key: &SymbolKey,
@@ -184,7 +185,7 @@ fn successor(
     Ok(None)
 }
 
-/// Whether a qualified name is what was typed: all of it, or its last parts.
+/// Returns true if a qualified name equals what was typed or ends with it at a name boundary.
 pub fn is_called(qualified: &[u8], typed: &str) -> bool {
     let typed = typed.as_bytes();
     qualified

@@ -1,4 +1,4 @@
-//! Vectors in another process: such as are here as well, and such as are not.
+//! Searches vectors in another process, whether or not they are also available locally.
 
 use roaring::RoaringBitmap;
 
@@ -7,28 +7,29 @@ use crate::index::dense::{Cosine, DenseError, DenseIndex, DenseStore, FlatIndex}
 use crate::index::sparse::{Impact, ImpactIndex, SparseIndex};
 use crate::model::chain;
 
-/// What it gives beyond what is wanted: its arithmetic is not ours, so that who is last among the wanted may differ.
+/// Number of extra results to request. The server's arithmetic differs, so the last of the wanted results may differ
+/// too.
 fn spare(k: usize) -> usize {
     k / 8 + 16
 }
 
-/// An index, of vectors or of sparse ones, of a model in use that is asked before these are compared here, where they are as well.
+/// A remote index of dense or sparse vectors that is searched before the local vectors.
 pub struct Elsewhere<I> {
     /// The index.
     pub index: I,
     /// The documents that it is known to hold.
     pub holds: RoaringBitmap,
-    /// Fewer documents are compared here.
+    /// Smaller sets of documents are searched locally.
     pub min_docs: u64,
 }
 
-/// One of vectors.
+/// A remote index of dense vectors.
 pub type DenseElsewhere<'a> = Elsewhere<Box<dyn DenseIndex + 'a>>;
-/// One of sparse vectors.
+/// A remote index of sparse vectors.
 pub type SparseElsewhere<'a> = Elsewhere<Box<dyn ImpactIndex + 'a>>;
 
 impl<I> Elsewhere<I> {
-    /// The same with the index as something else.
+    /// Converts the index.
     pub fn map<J>(self, change: impl FnOnce(I) -> J) -> Elsewhere<J> {
         Elsewhere {
             index: change(self.index),
@@ -37,8 +38,8 @@ impl<I> Elsewhere<I> {
         }
     }
 
-    /// What the index finds of those of `docs` that it holds, and the others; `None` if it is not worth asking or gives no answer, which a
-    /// note tells.
+    /// Searches those of `docs` that the index holds. Also returns the other documents. `None` if the set is too small,
+    /// or if the search fails, which adds a note.
     fn ask<S>(
         &self,
         docs: &RoaringBitmap,
@@ -53,7 +54,7 @@ impl<I> Elsewhere<I> {
             Ok(found) => Some((found.into_iter().map(|(doc, _)| doc).collect(), docs - held)),
             Err(error) => {
                 let error = chain(&error);
-                notes.push(format!("{error}: vectors were compared on this machine"));
+                notes.push(format!("{error}: compared the vectors locally"));
                 None
             }
         }
@@ -61,8 +62,9 @@ impl<I> Elsewhere<I> {
 }
 
 impl DenseElsewhere<'_> {
-    /// The `k` nearest of `docs`; `here` has the vectors of all of them. What it finds is ordered by the cosines of `here`, and what it
-    /// does not hold is looked for there. If it gives no answer, all is looked for here, and a note says so.
+    /// Returns the `k` nearest of `docs`, all of which have vectors in `here`. Results from the index are ordered by
+    /// the cosines of `here`; documents that the index does not hold are searched locally. If the index fails,
+    /// everything is searched locally and a note is added.
     pub(super) fn nearest(
         &self,
         here: &FlatIndex,
@@ -85,7 +87,7 @@ impl DenseElsewhere<'_> {
 }
 
 impl SparseElsewhere<'_> {
-    /// The `k` of `docs` that have most in common with a query, in the same way.
+    /// Returns the `k` best of `docs` for a query, in the same way as `DenseElsewhere::nearest`.
     pub(super) fn best(
         &self,
         here: &SparseIndex,
@@ -99,7 +101,7 @@ impl SparseElsewhere<'_> {
             return here.search(query, docs, k);
         };
         let impacts = found.into_iter().map(|doc| (doc, here.impact(query, doc)));
-        // A document that the server has and whose vector is not here any more has nothing in common with anything.
+        // The server may hold a document whose local vector was removed. Its impact is 0.
         let mut best: Vec<(u32, Impact)> = impacts.filter(|(_, impact)| impact.0 > 0.0).collect();
         if !others.is_empty() {
             best.extend(here.search(query, &others, k));
@@ -110,22 +112,23 @@ impl SparseElsewhere<'_> {
     }
 }
 
-/// The documents of the nearest of a model that are asked for by name, where that model is not the one that says which are near.
+/// Number of documents, nearest by the local model, whose remote vectors are requested by document number.
 const MAX_BY_NAME: usize = 256;
 
-/// The vectors of the model in use where these are not kept here.
+/// The remote vectors of the active model, where they are not stored locally.
 pub struct Away<'a> {
-    /// What has them.
+    /// The remote store.
     pub store: Box<dyn DenseStore + 'a>,
-    /// The documents that it is known to have one of.
+    /// The documents that have a vector in the store.
     pub holds: RoaringBitmap,
-    /// Documents of which the model makes nothing.
+    /// Documents for which the model gives no vector.
     pub empty: RoaringBitmap,
 }
 
 impl Away<'_> {
-    /// The `k` nearest of `docs`, and a bound: none that is not among them is nearer. If `docs` are too small a part of what is there for
-    /// the best to be found among the best of all, those that `here`, another model's, has nearest to `own` are looked at besides.
+    /// Returns the `k` nearest of `docs` and a bound: no other document is nearer. If `docs` are too small a part of
+    /// the store for enough of them to be among its best, also scores those that the local model `here` finds nearest
+    /// to `own`.
     pub(super) fn nearest(
         &self,
         query: &[f32],

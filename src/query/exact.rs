@@ -1,4 +1,4 @@
-//! Text that is to be found as it stands: what a query has in quotes, or a query that is no word.
+//! Finds text that must match literally: quoted parts of a query, or a query that is not a word.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -12,40 +12,40 @@ use super::grep::{FileMatches, GrepDetail, GrepLine, GrepRequest, grep};
 use super::pattern::{Pattern, PatternError, PatternOptions};
 use super::source::Sources;
 
-/// A text that stands on more lines tells little; the first ones by path are taken.
+/// A text on more lines is not distinctive. The first lines by path are used.
 const MAX_LINES: usize = 1_000;
-/// More texts are none that somebody wants to have all.
+/// Maximum number of quoted texts.
 const MAX_TEXTS: usize = 8;
 
-/// The chunks that hold texts which a query wants as they stand.
+/// The chunks that contain the literal texts of a query.
 #[derive(Clone, Debug, Default)]
 pub struct ExactText {
     n_texts: usize,
-    /// How many of the texts a document holds.
+    /// Number of texts in each document.
     by_doc: HashMap<u32, usize>,
-    /// The first line with a text, of a document in a file.
+    /// The first line with a text, by document and file.
     lines: HashMap<(u32, FileId), u32>,
-    /// The texts that stand nowhere.
+    /// The texts that were not found.
     pub absent: Vec<String>,
-    /// Files that hold a text and are not indexed, so that no hit is in them.
+    /// Number of files that contain a text but are not indexed, so that they give no hit.
     pub n_unindexed: usize,
-    /// Whether there are more lines than were looked at.
+    /// True if there are more lines than were read.
     pub is_cut: bool,
 }
 
-/// Why it was not looked for.
+/// An error from finding literal text.
 #[derive(Debug, thiserror::Error)]
 pub enum ExactError {
-    /// A text cannot be a pattern.
+    /// A text is not a valid pattern.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// A record.
+    /// An artifact cannot be read.
     #[error(transparent)]
     Artifact(#[from] ReadError),
 }
 
 impl ExactText {
-    /// Looks for the texts that `query` wants as they stand; upper and lower case count unless a text stands nowhere so.
+    /// Finds the literal texts of `query`. The search is case-sensitive unless a text is not found that way.
     pub fn find(
         query: &str,
         sources: &Sources<'_>,
@@ -66,24 +66,24 @@ impl ExactText {
         Ok(found)
     }
 
-    /// The documents that hold any of the texts.
+    /// The documents that contain any of the texts.
     pub(super) fn docs(&self) -> impl Iterator<Item = u32> {
         self.by_doc.keys().copied()
     }
 
-    /// The share of the texts that a document holds.
+    /// The share of the texts that a document contains.
     pub(super) fn share(&self, doc: u32) -> f32 {
         self.by_doc
             .get(&doc)
             .map_or(0.0, |&held| held as f32 / self.n_texts as f32)
     }
 
-    /// The first line with a text, of a document in a file.
+    /// The first line with a text in a document of a file.
     pub(super) fn line(&self, doc: u32, file: FileId) -> Option<u32> {
         self.lines.get(&(doc, file)).copied()
     }
 
-    /// Adds the documents that hold `text`; whether any file does.
+    /// Adds the documents that contain `text`. Returns true if any file contains it.
     fn add(
         &mut self,
         looked_for: GrepRequest,
@@ -148,7 +148,8 @@ fn request(text: &str, ignore_case: bool, filter: &FileFilter) -> Result<GrepReq
     })
 }
 
-/// What stands between double quotes; else the whole query if it is one word that no identifier or path is written like.
+/// Returns the texts in double quotes, or else the whole query if it is one word that does not look like an identifier
+/// or a path.
 fn wanted(query: &str) -> Vec<&str> {
     let parts: Vec<&str> = query.split('"').collect();
     let n_closed = (parts.len() - 1) / 2;

@@ -1,4 +1,4 @@
-//! What is known about a candidate, as numbers that weights can be put on.
+//! Computes the features of a candidate that the weights apply to.
 
 use std::collections::HashMap;
 
@@ -12,12 +12,13 @@ use super::filter::is_test_path;
 use super::rank::Features;
 use super::search::{Legs, Searcher};
 
-/// Where even the best chunk is less like the query, shares of it would blow up noise.
+/// Lower bound for the best cosine. Shares of a smaller one would amplify noise.
 const MIN_BEST_COSINE: f32 = 0.05;
-/// A rank r counts K / (K + r − 1). Source: Cormack, Clarke, Büttcher, "Reciprocal Rank Fusion", SIGIR 2009, with their K.
+/// A rank r counts K / (K + r − 1). Source: Cormack, Clarke, Büttcher, "Reciprocal Rank Fusion", SIGIR 2009, with their
+/// K.
 const RANK_K: f32 = 60.0;
 
-/// Makes the features of candidates; remembers what belongs to files.
+/// Computes the features of candidates. Caches those of files.
 pub(super) struct FeatureMaker<'s> {
     view: &'s View,
     legs: &'s Legs<'s>,
@@ -151,7 +152,7 @@ impl<'s> FeatureMaker<'s> {
         features
     }
 
-    /// The share of the query's idf whose terms stand in `text`.
+    /// The share of the query's idf whose terms occur in `text`.
     fn idf_in(&self, text: &str) -> f32 {
         let mut found = vec![false; self.legs.analysis.terms.len()];
         for_each_term(text, |term| {
@@ -164,7 +165,7 @@ impl<'s> FeatureMaker<'s> {
     }
 }
 
-/// What a rank counts, counted from 0.
+/// The value of a 0-based rank.
 pub(super) fn of_rank(rank: usize) -> f32 {
     RANK_K / (RANK_K + rank as f32)
 }
@@ -173,14 +174,14 @@ fn as_feature(fact: bool) -> f32 {
     f32::from(u8::from(fact))
 }
 
-/// The last three components of a path without the ending. Source: the model's recommended use (its `FORMAT.md`).
+/// The last three components of a path without the extension. Source: the model's recommended use (its `FORMAT.md`).
 fn path_words(path: &str) -> String {
     let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
     let components: Vec<&str> = stem.rsplit('/').take(3).collect();
     components.into_iter().rev().collect::<Vec<_>>().join(" ")
 }
 
-/// Folders of code that shows or measures other code.
+/// Returns true for folders of code that demonstrates or measures other code.
 fn is_peripheral_path(path: &str) -> bool {
     const FOLDERS: &[&str] = &[
         "example",

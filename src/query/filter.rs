@@ -1,4 +1,4 @@
-//! Which files of a view a question is about.
+//! Limits a query to some files of a view.
 
 use std::borrow::Cow;
 
@@ -8,15 +8,15 @@ use crate::extract;
 use crate::model::{Lang, RepoPath, typed, with_stand_ins};
 use crate::snapshot::{FileId, View};
 
-/// Whether test code is wanted.
+/// Treatment of test code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tests {
-    /// All the same, below other code of equal rank.
+    /// Included, below other code of equal rank.
     #[default]
     Any,
-    /// Left out.
+    /// Excluded.
     No,
-    /// Nothing else.
+    /// Only test code.
     Only,
 }
 
@@ -24,7 +24,7 @@ pub enum Tests {
 const MAX_GLOB_BYTES: usize = 1 << 10;
 const MAX_GLOBS_BYTES: usize = 8 << 10;
 
-/// Limits a question to some files.
+/// Limits a query to some files.
 #[derive(Clone, Debug, Default)]
 pub struct FileFilter {
     include: Option<GlobSet>,
@@ -33,37 +33,37 @@ pub struct FileFilter {
     tests: Tests,
 }
 
-/// Why a filter cannot be used.
+/// The reason why a filter is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum FilterError {
-    /// A path pattern.
-    #[error("not a path pattern: {glob}")]
+    /// A path pattern is invalid.
+    #[error("invalid path pattern: {glob}")]
     Glob {
-        /// As it was given.
+        /// The pattern as given.
         glob: String,
-        /// Where it goes wrong.
+        /// The syntax error.
         #[source]
         source: globset::Error,
     },
-    /// Path patterns too long to be compiled.
+    /// The path patterns are too long.
     #[error(
-        "the path patterns have {n_bytes} bytes; a pattern may have {MAX_GLOB_BYTES}, all together {MAX_GLOBS_BYTES}"
+        "path patterns too long: {n_bytes} bytes (limit: {MAX_GLOB_BYTES} per pattern, {MAX_GLOBS_BYTES} in total)"
     )]
     TooLong {
-        /// The length of the pattern, or of all.
+        /// The length of the longest pattern, or of all.
         n_bytes: usize,
     },
-    /// A language nobody knows.
+    /// The language is unknown.
     #[error("unknown language {name}")]
     Lang {
-        /// As it was given.
+        /// The name as given.
         name: String,
     },
 }
 
 impl FileFilter {
-    /// `paths` are globs, with `!` before those to leave out; a plain folder or file means all below it. They can be quoted. `langs` are
-    /// names.
+    /// Creates a filter. `paths` are globs, optionally quoted; those that start with `!` exclude files, and a plain
+    /// folder or file includes everything below it. `langs` are language names.
     pub fn new(paths: &[String], langs: &[String], tests: Tests) -> Result<Self, FilterError> {
         let longest = paths.iter().map(String::len).max().unwrap_or_default();
         let n_bytes = paths.iter().map(String::len).sum();
@@ -86,17 +86,17 @@ impl FileFilter {
         })
     }
 
-    /// Whether every file passes.
+    /// Returns true if every file passes.
     pub fn is_open(&self) -> bool {
         self.include.is_none() && self.exclude.is_none() && self.langs.is_empty() && self.tests == Tests::Any
     }
 
-    /// Whether a file of `view` passes.
+    /// Returns true if a file of `view` passes.
     pub fn passes(&self, view: &View, id: FileId) -> bool {
         self.passes_as(view.file(id).path, || view.lang(id))
     }
 
-    /// Whether a path passes, of whatever time; its language is what the path says.
+    /// Returns true if a path of any revision passes. Its language is determined from the path.
     pub fn passes_path(&self, path: &[u8]) -> bool {
         self.passes_as(path, || extract::lang_of_path(&RepoPath::new(path)))
     }
@@ -137,7 +137,8 @@ fn globs<'a>(patterns: impl Iterator<Item = Cow<'a, str>>) -> Result<Option<Glob
     Ok(Some(set))
 }
 
-/// A pattern as typed, and the same for whatever lies below; one without a slash matches at any depth, as in `.gitignore`.
+/// Returns a pattern and its form for everything below it. A pattern without a slash matches at any depth, as in
+/// `.gitignore`.
 fn forms(pattern: &str) -> Vec<String> {
     let trimmed = pattern.trim_start_matches("./").trim_end_matches('/');
     if trimmed.is_empty() || trimmed == "." {
@@ -151,7 +152,7 @@ fn forms(pattern: &str) -> Vec<String> {
     forms
 }
 
-/// Folder names that hold tests.
+/// Names of folders that hold tests.
 const TEST_FOLDERS: &[&str] = &[
     "test",
     "tests",
@@ -163,13 +164,14 @@ const TEST_FOLDERS: &[&str] = &[
     "fixtures",
     "e2e",
 ];
-/// How the name of a test folder or of a test file, up to its first dot, ends or begins, where that cannot be a plain word.
+/// Endings and beginnings of the names of test folders and test files (up to the first dot) that cannot be part of a
+/// plain word.
 const TEST_ENDINGS: &[&str] = &[
     "Test", "Tests", "Spec", "Specs", "_test", "_tests", "_spec", "-test", "-tests",
 ];
 const TEST_BEGINNINGS: &[&str] = &["test_", "test-", "tests_"];
 
-/// Whether a path is where tests are kept, by the usual names of folders and files.
+/// Returns true if a path belongs to tests, by the usual names of folders and files.
 pub fn is_test_path(path: &str) -> bool {
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = name.split('.').next().unwrap_or(name);

@@ -1,8 +1,8 @@
-//! Every line that matches a pattern: complete for the view, whatever was left out of the index.
+//! Finds every line of a view that matches a pattern, including files that are not indexed.
 //!
-//! Signatures rule out indexed files without reading them; everything else is read. As with `git grep` links and submodules are
-//! not searched, and of a binary file it is only said that it matches. What is binary is decided by the attribute `diff`, else by NUL
-//! bytes.
+//! Signatures rule out indexed files without reading them; all other files are read. As in `git grep`, links and
+//! submodules are not searched, and a binary file is reported without its lines. The attribute `diff` decides whether a
+//! file is binary; without it, NUL bytes do.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,60 +16,62 @@ use super::filter::FileFilter;
 use super::pattern::{LineAt, Pattern};
 use super::source::{Source, SourceReader, Sources, too_large};
 
-/// Files are searched in parallel by so many at a time, and answered in order.
+/// Number of files searched in parallel at a time. Results are returned in file order.
 const BLOCK_FILES: usize = 256;
-/// Files up to this size are searched in parallel, larger ones one after another.
+/// Maximum size of files that are searched in parallel. Larger ones are searched one after another.
 const MAX_PARALLEL_BYTES: u64 = 8 << 20;
-/// How much of a file that is searched in parallel is held until its turn comes; one with more is searched again then.
+/// Limit on the matches of one file that a parallel search holds. A file with more is searched again when its turn
+/// comes.
 const MAX_HELD: Held = Held {
     lines: 4096,
     bytes: 1 << 20,
 };
-/// How much of one file is told.
+/// Limit on the matches reported for one file.
 const MAX_TOLD: Held = Held {
     lines: 2_000_000,
     bytes: MAX_OBJECT_BYTES as usize,
 };
-/// git looks this far for a NUL byte (`FIRST_FEW_BYTES` in its `xdiff-interface.c`).
+/// git searches this many bytes for NUL (`FIRST_FEW_BYTES` in its `xdiff-interface.c`).
 const BINARY_HEAD: usize = 8_000;
 
-/// What to look for, and where.
+/// A search request.
 #[derive(Clone, Debug)]
 pub struct GrepRequest {
-    /// What.
+    /// The pattern.
     pub pattern: Pattern,
-    /// In which files.
+    /// The files to search.
     pub filter: FileFilter,
-    /// How much is told of each file.
+    /// The detail reported for each file.
     pub detail: GrepDetail,
-    /// Lines shown before each matching one.
+    /// Number of context lines before each match.
     pub before: usize,
-    /// Lines shown after each matching one.
+    /// Number of context lines after each match.
     pub after: usize,
-    /// How many matching lines; files where only those are asked for. `usize::MAX` for all.
+    /// Maximum number of matching lines, or of files for other details than [`GrepDetail::Lines`]. `usize::MAX` for no
+    /// limit.
     pub limit: usize,
-    /// Where an earlier answer ended.
+    /// The position at which the previous page ended.
     pub from: Option<GrepPosition>,
 }
 
-/// How much is told of a file that matches.
+/// The detail reported for a matching file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GrepDetail {
-    /// Its matching lines.
+    /// The matching lines.
     #[default]
     Lines,
-    /// That it matches.
+    /// Only the file.
     Files,
-    /// How many lines match.
+    /// The number of matching lines.
     Counts,
 }
 
-/// The last place of an answer that was cut short.
+/// The last position of a truncated result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GrepPosition {
     /// The file.
     pub file: FileId,
-    /// The last line told; `u32::MAX` for the whole file.
+    /// The last reported line; `u32::MAX` for the whole file.
     pub line: u32,
 }
 
@@ -78,43 +80,43 @@ pub struct GrepPosition {
 pub struct FileMatches {
     /// The file.
     pub file: FileId,
-    /// Whether it is binary; then `lines` is empty.
+    /// True if the file is binary. `lines` is then empty.
     pub is_binary: bool,
-    /// How many lines match: all for [`GrepDetail::Counts`], else those in `lines`, or 1.
+    /// Number of matching lines: all for [`GrepDetail::Counts`], else those in `lines`, or 1.
     pub n_matching_lines: u32,
-    /// Matching lines and the context that was asked for, in order.
+    /// Matching lines and their context, in order.
     pub lines: Vec<GrepLine>,
 }
 
-/// A line.
+/// A line of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrepLine {
-    /// 1-based.
+    /// Line number, 1-based.
     pub number: u32,
-    /// Its bytes without the line break.
+    /// The bytes without the line break.
     pub text: Vec<u8>,
-    /// What matches, as byte ranges within it; empty for context and for an empty match.
+    /// Byte ranges of the matches within the line; empty for context and for an empty match.
     pub spans: Vec<(u32, u32)>,
-    /// Whether it matches; else it stands beside one that does.
+    /// True for a matching line, false for context.
     pub is_match: bool,
 }
 
-/// How a search ended.
+/// The totals of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GrepOutcome {
-    /// Matching lines in all that was told.
+    /// Number of reported matching lines.
     pub n_lines: u64,
-    /// Files in all that was told.
+    /// Number of reported files.
     pub n_files: u32,
-    /// Where to go on; `None` if that was all.
+    /// The position from which to continue; `None` if the search is complete.
     pub next: Option<GrepPosition>,
-    /// Files that may match and could not be read, with the reason.
+    /// Files that may match but cannot be read, with the reason.
     pub unread: Vec<(FileId, String)>,
-    /// Whether it was stopped before its end.
+    /// True if the search was interrupted.
     pub interrupted: bool,
 }
 
-/// Hands every file that matches to `found`, in the order of paths, until it breaks off or the limit is reached.
+/// Passes every matching file to `found`, in path order, until `found` breaks or the limit is reached.
 pub fn grep(
     sources: &Sources<'_>,
     request: &GrepRequest,
@@ -157,14 +159,14 @@ pub fn grep(
 
 enum Searched {
     Nothing,
-    /// It, or what matches in it, is too large to be held beside others.
+    /// The file or its matches are too large to be held with others.
     Large(FileId),
     Unread(FileId, String),
     Found(FileMatches),
     Interrupted,
 }
 
-/// What was told so far, and how much may still be.
+/// The totals so far and the remaining limit.
 struct Tally {
     outcome: GrepOutcome,
     left: usize,
@@ -177,7 +179,7 @@ impl Tally {
         let mut matches = match searched {
             Searched::Nothing => return ControlFlow::Continue(()),
             Searched::Large(file) => {
-                let reason = format!("more than {} lines of it match", MAX_TOLD.lines);
+                let reason = format!("more than {} matching lines", MAX_TOLD.lines);
                 self.outcome.unread.push((file, reason));
                 return ControlFlow::Continue(());
             }
@@ -192,7 +194,7 @@ impl Tally {
             Searched::Found(matches) => matches,
         };
         if self.left == 0 {
-            // One more than asked for: there is another page.
+            // One more than the limit: there is another page.
             self.outcome.next = self.last;
             return ControlFlow::Break(());
         }
@@ -212,7 +214,7 @@ impl Tally {
         ControlFlow::Continue(())
     }
 
-    /// Takes away what is over the limit; whether there was any.
+    /// Removes lines over the limit. Returns true if there were any.
     fn cut(&mut self, matches: &mut FileMatches) -> bool {
         if self.detail != GrepDetail::Lines || matches.is_binary {
             self.left -= 1;
@@ -257,7 +259,7 @@ fn may_match(view: &View, file: FileId, pattern: &Pattern) -> bool {
     }
 }
 
-/// How many matching lines, and bytes of them, are held.
+/// A number of matching lines and of their bytes.
 #[derive(Clone, Copy)]
 struct Held {
     lines: usize,
@@ -268,7 +270,7 @@ struct Held {
 struct Searcher<'a> {
     view: &'a View,
     reader: SourceReader<'a>,
-    /// `None` where nothing is said about any file.
+    /// `None` if there are no attributes.
     attributes: Option<AttributeMatcher>,
     request: &'a GrepRequest,
     interrupt: &'a AtomicBool,
@@ -307,7 +309,7 @@ impl<'a> Searcher<'a> {
             }
             Ok(Source::TooLarge { size }) => Searched::Unread(file, too_large(size)),
             Ok(Source::Submodule) => Searched::Nothing,
-            Ok(Source::Missing) => Searched::Unread(file, "its content is missing or damaged in git".to_owned()),
+            Ok(Source::Missing) => Searched::Unread(file, "content is missing or damaged in git".to_owned()),
             Ok(Source::Refused(reason)) => Searched::Unread(file, reason),
             Err(error) => Searched::Unread(file, error.to_string()),
         }
@@ -366,7 +368,7 @@ fn search_bytes(
     })
 }
 
-/// The matching lines with those around them, each once.
+/// Returns the matching lines with their context, without duplicates.
 fn with_context(bytes: &[u8], matching: &[LineAt], request: &GrepRequest) -> Vec<GrepLine> {
     let mut lines: Vec<GrepLine> = Vec::with_capacity(matching.len());
     for (index, &line) in matching.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What happened to a file, a folder or a symbol, and what changed together with it.
+//! Queries the history of a file or folder, and the files that change together.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,41 +12,41 @@ use crate::model::{BlobId, RepoPath};
 
 use super::near::Near;
 
-/// Commits that change more paths than this say nothing about what belongs together.
+/// Commits with more changed paths are not evidence of related files.
 const MAX_COCHANGE_PATHS: usize = 100;
-/// Lines around a change in a patch.
+/// Number of context lines in a patch.
 const CONTEXT_LINES: u32 = 3;
 /// Larger files have no patch.
 const MAX_PATCH_BYTES: u64 = 4 << 20;
 
-/// Which changes are told.
+/// Limits the changes of a log.
 #[derive(Clone, Debug, Default)]
 pub struct LogFilter {
-    /// Commits not before this, in seconds since 1970.
+    /// Excludes commits before this time, in seconds since 1970.
     pub since: Option<i64>,
-    /// Commits not after this.
+    /// Excludes commits after this time, in seconds since 1970.
     pub until: Option<i64>,
-    /// Authors whose `name <address>`, corrected by the mailmap, matches.
+    /// Matches `name <address>` of the author, resolved by the mailmap.
     pub author: Option<Regex>,
 }
 
-/// What a commit did to a file.
+/// The kind of a file change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FileChangeKind {
-    /// It is new.
+    /// The file was added.
     Added,
-    /// It is gone.
+    /// The file was deleted.
     Deleted,
-    /// It was elsewhere before, perhaps with other content.
+    /// The file was renamed, possibly with changes.
     Renamed,
-    /// Its content is another.
+    /// The content changed.
     Modified,
-    /// Only what it is has changed: executable or not.
+    /// Only the executable bit or file type changed.
     Mode,
 }
 
 impl FileChangeKind {
-    /// Its name in answers.
+    /// The name in output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Added => "added",
@@ -57,7 +57,7 @@ impl FileChangeKind {
         }
     }
 
-    /// What a change is.
+    /// Classifies a change.
     pub fn of(change: &PathChange) -> Self {
         match (change.old, change.new) {
             (None, _) if change.origin.is_some() => Self::Renamed,
@@ -69,52 +69,53 @@ impl FileChangeKind {
     }
 }
 
-/// A commit in the life of a file or folder.
+/// A commit in the history of a file or folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileLogEntry {
-    /// The commit.
+    /// The number of the commit.
     pub number: u32,
-    /// Who, when and what for.
+    /// The header fields and subject.
     pub head: CommitHead,
-    /// The author, corrected by the mailmap.
+    /// The author, resolved by the mailmap.
     pub author: Who,
-    /// Whether it is a merge whose result differs from every parent.
+    /// True for a merge whose result differs from every parent.
     pub is_merge: bool,
-    /// What it changed of what was asked for: one file, or those of a folder.
+    /// The changes of the file, or of the files in the folder.
     pub changes: Vec<FileChange>,
-    /// 0 for what was asked for; 1 for the file that was at its path before it was moved there, 2 for the one before that, and so on.
+    /// 0 for the requested file; 1 for the file that was at its path before it was moved there, 2 for the one before
+    /// that, and so on.
     pub n_before: u32,
 }
 
-/// The life of a file or folder.
+/// The history of a file or folder.
 #[derive(Clone, Debug, Default)]
 pub struct FileLog {
-    /// Children before parents; then in the same order those of earlier files at the path, the latest file first.
+    /// Children before parents; followed, in the same order, by those of earlier files at the path, latest file first.
     pub entries: Vec<FileLogEntry>,
-    /// Whether the commit that was asked about has it.
+    /// True if the commit has the file or folder.
     pub is_there: bool,
 }
 
-/// What changes together with something.
+/// A file that changes together with another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cochange {
     /// The other file.
     pub path: RepoPath,
-    /// Commits that changed both.
+    /// Number of commits that changed both.
     pub support: u32,
-    /// Share of the commits that changed the first which changed the other too.
+    /// Share of the commits of the first file that also changed this one.
     pub confidence: f64,
 }
 
-/// What is not known of the commits that one reaches.
+/// The gaps in the record of the commits that a commit reaches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gaps {
-    /// How many commits end the record, by reason.
+    /// Number of commits by reason.
     pub boundaries: BTreeMap<&'static str, u32>,
 }
 
 impl Gaps {
-    /// Looks for them.
+    /// Finds the gaps among the commits in `reached`.
     pub fn of(history: &History, reached: &Reachable) -> Result<Self, HistoryError> {
         let mut gaps = Self::default();
         for (number, boundary) in history.boundaries()? {
@@ -123,7 +124,7 @@ impl Gaps {
             }
         }
         for number in history.unknown().into_iter().filter(|number| reached.has(*number)) {
-            // Where something of a commit is known, trees were there and versions of files were not.
+            // If some changes are known, the trees were available, but file contents were not.
             let what = if history.n_touched(number)? == 0 {
                 "unknown"
             } else {
@@ -134,20 +135,20 @@ impl Gaps {
         Ok(gaps)
     }
 
-    /// Why an answer may lack something.
+    /// Describes the gaps, one sentence per reason.
     pub fn sentences(&self) -> Vec<String> {
         let sentence = |(name, n_commits): (&&str, &u32)| {
             let why = match *name {
-                name if name == Boundary::Shallow.name() => "this clone is shallow: nothing is known before its oldest",
+                name if name == Boundary::Shallow.name() => "this clone is shallow: no history before its oldest",
                 name if name == Boundary::Missing.name() => {
-                    "parents are not in this repository: nothing is known before"
+                    "parent commits are missing in this repository: no history before"
                 }
-                name if name == Boundary::Limit.name() => "older commits were not recorded: nothing is known before",
-                "renames" => "contents of files are missing or damaged: inexact renames are not known in",
-                _ => "trees are missing or damaged: nothing is known of the changes of",
+                name if name == Boundary::Limit.name() => "older commits are not recorded: no history before",
+                "renames" => "file contents are missing or damaged: inexact renames are unknown in",
+                _ => "trees are missing or damaged: changes are unknown in",
             };
             let how = match *name {
-                "renames" | "unknown" => " (codescout doctor tells how to get them)",
+                "renames" | "unknown" => " (run codescout doctor for a fix)",
                 _ => "",
             };
             format!("{why} {n_commits} commits{how}")
@@ -156,7 +157,7 @@ impl Gaps {
     }
 }
 
-/// The commits that changed a file, across its renames, as `git log` simplifies them.
+/// Returns the commits that changed a file, across its renames, with the history simplification of `git log`.
 pub fn file_log(
     history: &History,
     tip: u32,
@@ -175,7 +176,8 @@ pub fn file_log(
     Ok(FileLog { entries: all, is_there })
 }
 
-/// The commits that changed anything below a folder, merges only where they differ from every parent.
+/// Returns the commits that changed anything below a folder. Includes merges only for files that differ from every
+/// parent.
 pub fn folder_log(
     history: &History,
     reached: &Reachable,
@@ -231,7 +233,7 @@ fn entries(
 }
 
 impl LogFilter {
-    /// Whether a commit passes.
+    /// Returns true if a commit passes.
     pub fn passes(&self, head: &CommitHead, author: &Who) -> bool {
         let is_named = |pattern: &Regex| pattern.is_match(&format!("{} <{}>", author.name, author.email));
         self.since.is_none_or(|since| head.commit_time >= since)
@@ -240,7 +242,8 @@ impl LogFilter {
     }
 }
 
-/// What changed in the same commits, the most often first. Commits of many paths do not count.
+/// Returns the files that changed in the same commits, most frequent first, and the number of commits counted. Commits
+/// with many paths are not counted.
 pub fn cochange(
     history: &History,
     commits: &[u32],
@@ -270,8 +273,7 @@ pub fn cochange(
     Ok((n_counted, found))
 }
 
-/// The files below a folder that a commit's history had and the commit has not, with the change that took each away; the last
-/// first.
+/// Returns the files below a folder that were deleted in a commit's history, with the deletion; last deleted first.
 pub fn deleted_files(
     history: &History,
     reached: &Reachable,
@@ -294,7 +296,7 @@ pub fn deleted_files(
     Ok(deleted)
 }
 
-/// Paths that were ever there and look like `path`.
+/// Returns paths that existed at any time and resemble `path`.
 pub fn near_paths(history: &History, path: &str) -> Vec<String> {
     let name = path.rsplit('/').next().unwrap_or(path);
     let (mut near, mut near_name) = (Near::new(path), Near::new(name));
@@ -320,7 +322,8 @@ pub fn near_paths(history: &History, path: &str) -> Vec<String> {
     found
 }
 
-/// A patch between two versions of a file in unified form, without headers; `None` where one is not text or not here.
+/// Returns the patch between two versions of a file in unified format, without headers; `None` if one of them is not
+/// text or not available.
 pub fn patch_of(
     reader: &mut ObjectReader,
     old: Option<Entry>,
@@ -343,7 +346,7 @@ pub fn patch_of(
     Ok((is_text(&old) && is_text(&new)).then(|| unified(&old, &new, (1, 1))))
 }
 
-/// The differences of two texts in unified form; their first lines have these numbers.
+/// Returns the difference of two texts in unified format. `first` has the numbers of their first lines.
 pub fn unified(old: &[u8], new: &[u8], first: (u32, u32)) -> String {
     let lines = |text: &'_ [u8]| -> Vec<String> {
         let split = text.split_inclusive(|byte| *byte == b'\n');
@@ -356,7 +359,7 @@ pub fn unified(old: &[u8], new: &[u8], first: (u32, u32)) -> String {
     let mut text = String::new();
     let mut at = 0;
     while at < hunks.len() {
-        // Hunks whose surroundings touch are told as one.
+        // Hunks with overlapping context are merged.
         let mut end = at + 1;
         while end < hunks.len() && hunks[end].old.start <= hunks[end - 1].old.end + 2 * CONTEXT_LINES {
             end += 1;

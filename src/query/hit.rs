@@ -1,4 +1,4 @@
-//! Candidates as answers: one for each item, with all its places and the definition it is about.
+//! Turns candidates into hits: one per item, with all its places and its definition.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -14,37 +14,37 @@ use super::lines::LineStarts;
 use super::rank::Features;
 use super::search::{Candidate, Scope, SearchError, Searcher};
 
-/// Longer functions are found by their parts.
+/// Parts of longer functions are separate hits.
 const MAX_ITEM_LINES: u32 = 120;
 
-/// One chunk that answers.
+/// A chunk that matches a query.
 #[derive(Clone, Debug)]
 pub struct Hit {
     /// The document.
     pub doc: u32,
-    /// Where it stands: the place that ranks best, then the others.
+    /// Its places: the one that ranks best, then the others.
     pub places: Vec<HitPlace>,
-    /// The order's score, before any reranking; comparable within one answer only.
+    /// The score before reranking, comparable only within one result.
     pub score: f32,
-    /// What it holds.
+    /// The kind of chunk.
     pub kind: ChunkKind,
-    /// Of its file.
+    /// The language of its file.
     pub lang: Lang,
-    /// The definition that it is about, with its containers before it: the one that was asked for by name, else its own.
+    /// The definition with its containers: the one that the query names, else the chunk's own.
     pub symbol: Option<Symbol>,
-    /// Where the definition that was asked for by name stands, when the chunk holds others too.
+    /// Range of the definition that the query names, if the chunk contains others too.
     pub focus: Option<ByteRange>,
-    /// The first line with a text that was wanted as it stands, at the first place.
+    /// The first line with a literal text of the query, at the first place.
     pub line: Option<u32>,
-    /// Why it stands where it stands.
+    /// The features behind the score.
     pub features: Features,
-    /// The reranker's score, where one decided about its place; comparable within one answer only.
+    /// The reranker's score, if it was reranked; comparable only within one result.
     pub reranked: Option<f32>,
 }
 
 impl Hit {
-    /// The lines and bytes of its first place in `text`, the file's bytes: from the text that was wanted as it stands, of the
-    /// definition that was asked for, else of the item.
+    /// Returns the lines and bytes of the first place, given the bytes of its file: from the literal text on, else of
+    /// the definition that the query names, else of the item.
     pub fn lines(&self, text: &[u8]) -> Option<(u32, u32, ByteRange)> {
         let place = self.places.first()?;
         if let Some(line) = self.line {
@@ -68,29 +68,29 @@ impl Hit {
 /// A definition by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
-    /// The name with its containers: `Parser::parse`, joined as `.`.
+    /// The name with its containers, joined with `.`: `Parser.parse`.
     pub qualified_name: String,
-    /// What it is.
+    /// The kind of the definition.
     pub kind: DefinitionKind,
 }
 
-/// Where a hit stands.
+/// A place of a hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HitPlace {
     /// The file.
     pub file: FileId,
-    /// 1-based first line.
+    /// First line, 1-based.
     pub start_line: u32,
-    /// 1-based last line, inclusive.
+    /// Last line, 1-based, inclusive.
     pub end_line: u32,
-    /// The chunk that was found: all of the lines, or a part of the item that they are.
+    /// Range of the chunk: all of the lines, or a part of the item that they show.
     pub range: ByteRange,
-    /// 1-based first line of that part.
+    /// First line of `range`, 1-based.
     pub range_start_line: u32,
 }
 
 impl Searcher<'_> {
-    /// The first `n_wanted` candidates less parts of an item that is found in one piece already.
+    /// Returns the first `n_wanted` candidates, without further parts of an item that is already shown whole.
     pub(super) fn one_per_item(
         &self,
         ranked: Vec<Candidate>,
@@ -121,7 +121,7 @@ impl Searcher<'_> {
         Ok(kept)
     }
 
-    /// A candidate with its places in scope.
+    /// Builds a hit from a candidate, with its places in scope.
     pub(super) fn hit(
         &self,
         candidate: &Candidate,
@@ -179,7 +179,7 @@ impl Searcher<'_> {
     }
 }
 
-/// Records that one answer has opened, by blob: several chunks and several places are often of one.
+/// Extractions opened for one result, by blob. Several chunks and places often share one.
 #[derive(Default)]
 pub(super) struct Opened {
     by_blob: HashMap<u32, Extraction>,
@@ -207,7 +207,7 @@ fn parts<'e>(extraction: &'e Extraction, chunk: &'e Chunk) -> impl Iterator<Item
     extraction.chunks.iter().filter(is_part)
 }
 
-/// The callable item that a chunk is a part of, if that is short enough to be read in one piece.
+/// Index of the callable item that a chunk is part of, if the item is short enough to be shown whole.
 fn whole_item(extraction: &Extraction, chunk: &Chunk) -> Option<u32> {
     let item = chunk.definition.filter(|_| is_callable(chunk.kind))?;
     let start = parts(extraction, chunk).map(|part| part.start_line).min()?;
@@ -215,7 +215,7 @@ fn whole_item(extraction: &Extraction, chunk: &Chunk) -> Option<u32> {
     (end - start < MAX_ITEM_LINES).then_some(item)
 }
 
-/// The lines of the item that a chunk is a part of, if it is found in one piece; else of the chunk.
+/// The lines of the item that a chunk is part of, if it is shown whole; else of the chunk.
 fn item_lines(extraction: &Extraction, chunk: &Chunk) -> (u32, u32) {
     if whole_item(extraction, chunk).is_none() {
         return (chunk.start_line, chunk.end_line);

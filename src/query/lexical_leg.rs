@@ -1,4 +1,4 @@
-//! BM25 over a view, for chunks and for whole files, with the view's own statistics.
+//! Scores chunks and whole files by BM25, with the statistics of the view.
 
 use crate::index::lexical::bm25::{Bm25, Params, idf};
 use crate::index::lexical::{LexicalError, Posting};
@@ -6,7 +6,7 @@ use crate::snapshot::{FileId, View};
 
 use super::search::SearchError;
 
-/// How the fields weigh and how counts saturate.
+/// The weights of the fields and the parameters of saturation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct LexicalParams {
     pub(super) chunk: Params,
@@ -14,14 +14,14 @@ pub(super) struct LexicalParams {
     pub(super) name_weight: f32,
 }
 
-/// What a chunk or a file got from the terms of a query.
+/// The scores of a chunk or file for the terms of a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Lexical {
-    /// Its score.
+    /// The BM25 score.
     pub(super) bm25: Bm25,
-    /// The idf of the terms that it holds.
+    /// Sum of the idf of the terms that it contains.
     pub(super) covered: f32,
-    /// The idf of the terms that names defined in it hold.
+    /// Sum of the idf of the terms in names that it defines.
     pub(super) named: f32,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct LexicalLeg {
     pub(super) docs: Vec<Lexical>,
     /// By file; `named` is not used.
     pub(super) files: Vec<Lexical>,
-    /// Documents that hold a term, ascending within each first term.
+    /// Documents that contain a term, ascending within each first term.
     pub(super) touched_docs: Vec<u32>,
     pub(super) touched_files: Vec<FileId>,
     /// By term of the query.
@@ -40,7 +40,7 @@ pub(super) struct LexicalLeg {
 }
 
 impl LexicalLeg {
-    /// Scores every document and file that holds one of `terms`, each with its weight; `go_on` is asked before each term.
+    /// Scores every document and file that contains one of the weighted `terms`. Calls `go_on` before each term.
     pub(super) fn run(
         view: &View,
         terms: &[(&str, f32)],
@@ -140,7 +140,7 @@ impl FileCounts {
     }
 }
 
-/// The postings of a term in the documents of the view, numbered as the view numbers them.
+/// The postings of a term in the documents of the view, with the view's document numbers.
 fn postings_in_view(view: &View, term: &str) -> Result<Vec<Posting>, LexicalError> {
     let mut postings = Vec::new();
     for segment in view.segments().iter() {

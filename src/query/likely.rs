@@ -1,6 +1,7 @@
-//! The files of a view that are not indexed yet and that a question is most likely about: by the words that they hold.
+//! Finds the files of a view that are not indexed yet and most likely match a query, by the words that they contain.
 //!
-//! An answer that cannot wait for the index has these extracted in memory, so that it comes from the right files though few are known.
+//! For a query that cannot wait for the index, these files are extracted in memory, so that results come from relevant
+//! files even if few are indexed.
 
 use std::cmp::Reverse;
 use std::sync::Mutex;
@@ -17,19 +18,19 @@ use crate::snapshot::{FileId, FileStatus, View};
 use super::analyze::analyze;
 use super::filter::{FileFilter, is_test_path};
 
-/// So many files are extracted for one answer, of so many bytes: about an eighth of a second of work.
+/// Maximum number and total size of the files extracted for one query: about an eighth of a second of work.
 const MAX_FILES: usize = 32;
 const MAX_BYTES: usize = 1 << 19;
-/// Words of a question that are looked for.
+/// Maximum number of query words to search for.
 const MAX_WORDS: usize = 24;
-/// Mentions of a word in one file that are counted.
+/// Maximum number of occurrences counted per word and file.
 const MAX_COUNTED: u32 = 20;
-/// BM25's parameters, as everywhere.
+/// The parameters of BM25, as elsewhere.
 const K1: f32 = 1.2;
 const B: f32 = 0.75;
-/// What a word in a path counts, in words of the content.
+/// Weight of a word in a path, in words of content.
 const IN_PATH: f32 = 2.0;
-/// What stands before a name where it is defined, in most languages.
+/// Words that precede a name in its definition, in most languages.
 const DEFINING: &[&str] = &[
     "#define",
     "class",
@@ -58,33 +59,34 @@ const DEFINING: &[&str] = &[
     "var",
 ];
 
-/// What is asked about.
+/// The content of a query.
 #[derive(Clone, Debug, Default)]
 pub struct Sought {
-    /// Files that the question names, ascending.
+    /// Files that the query names, ascending.
     pub files: Vec<FileId>,
-    /// A question in words, or code.
+    /// A query in words, or code.
     pub text: String,
-    /// A name as it is written. Files that define it come first.
+    /// A name, spelled exactly. Files that define it come first.
     pub name: Option<String>,
 }
 
 /// The files to index first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Likely {
-    /// The most likely first.
+    /// The files, most likely first.
     pub files: Vec<FileId>,
-    /// Whether no other file that is not indexed holds the name, or without one a word of the question.
+    /// True if no other unindexed file contains the name or, if no name is given, a word of the query.
     pub is_all: bool,
 }
 
-/// Returns how many files of a view are not indexed yet.
+/// Returns the number of files of a view that are not indexed yet.
 pub fn n_not_indexed(view: &View) -> usize {
     not_indexed(view).count()
 }
 
-/// Finds the files that are likely to answer among those that pass `filter` and are not indexed. Files are read until `until`, those
-/// first whose paths hold words of the question, then source before tests, documents and data; the others are judged by their paths.
+/// Finds the files most likely to match among those that pass `filter` and are not indexed. Reads files until `until`:
+/// first those whose paths contain words of the query, then source before tests, documents and data. Files that were
+/// not read are ranked by their paths.
 pub fn likely(
     view: &View,
     repository: &Repository,
@@ -107,7 +109,7 @@ pub fn likely(
             let Some(candidate) = found.get(at) else { break };
             let content = match view.read(candidate.file, &mut reader, max_blob_bytes) {
                 Ok(BlobContent::Content(bytes)) => words.counted(&bytes),
-                // Nothing that could be extracted.
+                // There is nothing to extract.
                 Ok(BlobContent::Missing | BlobContent::Damaged | BlobContent::TooLarge { .. }) | Err(_) => {
                     Content::default()
                 }
@@ -122,7 +124,7 @@ pub fn likely(
         let n_threads = std::thread::available_parallelism().map_or(1, usize::from);
         std::thread::scope(|scope| {
             for _ in 1..n_threads {
-                // Without another thread this one reads them all.
+                // If no thread can be started, this thread reads them all.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, read);
             }
             read();
@@ -151,7 +153,7 @@ struct Candidate {
     content: Option<Content>,
 }
 
-/// What a file is for, by its path; the most telling first.
+/// The purpose of a file, by its path; most relevant first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Class {
     Source,
@@ -160,7 +162,7 @@ enum Class {
     Data,
 }
 
-/// What a file holds.
+/// The matches in a file.
 #[derive(Clone, Default)]
 struct Content {
     n_bytes: usize,
@@ -189,7 +191,7 @@ impl Candidate {
         }
     }
 
-    /// In which order files are read.
+    /// The order in which files are read.
     fn order(&self) -> impl Ord + use<> {
         let n_words = self.in_path.iter().filter(|is_in| **is_in).count();
         (Reverse(self.is_named), Reverse(n_words), self.class, self.file)
@@ -224,7 +226,7 @@ impl Candidate {
     }
 }
 
-/// The words of a question in lower case, cut to their stems, and the name.
+/// The lower-case word stems of a query, and the name.
 struct Words {
     stems: Vec<(String, Finder<'static>)>,
     name: Option<Finder<'static>>,
@@ -237,7 +239,7 @@ impl Words {
         stems
             .iter_mut()
             .for_each(|stem| stem.truncate(stem.trim_end_matches('i').len()));
-        // A letter stands in every file.
+        // A single letter occurs in every file.
         stems.retain(|stem| stem.len() > 1);
         stems.truncate(MAX_WORDS);
         let finder = |word: &str| Finder::new(word.as_bytes()).into_owned();
@@ -305,7 +307,7 @@ fn best(mut found: Vec<Candidate>, words: &Words) -> Likely {
             candidate.order(),
         )
     });
-    // Few files are all indexed, whatever they hold: then nothing is missing.
+    // A small number of files is indexed completely, so that nothing is missing.
     let are_few = found.len() <= MAX_FILES;
     let mut n_bytes = 0;
     let mut likely = Likely {
@@ -319,7 +321,7 @@ fn best(mut found: Vec<Candidate>, words: &Words) -> Likely {
             n_bytes += size;
             likely.files.push(candidate.file);
         } else {
-            // With a name, files that hold a word of it alone do not matter.
+            // If a name is given, files with only a word of the query do not matter.
             likely.is_all &= words.name.is_some() && !candidate.holds_the_name();
         }
     }

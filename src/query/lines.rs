@@ -1,22 +1,22 @@
-//! Offsets to lines and back, for answers that name lines.
+//! Converts between byte offsets and line numbers.
 
 use std::ops::Range;
 
-/// For each so many bytes the line breaks before them are kept; those between are counted. Neither a file of nothing but line breaks nor
-/// one of a single line takes more memory or time.
+/// Distance between the offsets for which the number of preceding line breaks is stored; those in between are counted.
+/// This bounds memory and time, even for a file of only line breaks or of a single line.
 const BYTES_PER_MARK: usize = 512;
 
-/// Where the lines of a file begin. Lines are 1-based here; the nothing behind a last line break is no line.
+/// The starts of the lines of a file. Lines are 1-based; there is no line after a final line break.
 #[derive(Clone, Debug)]
 pub struct LineStarts<'b> {
     bytes: &'b [u8],
-    /// How many line breaks come before each [`BYTES_PER_MARK`]th byte, the first one's 0 included.
+    /// Number of line breaks before each [`BYTES_PER_MARK`]th byte, starting with 0.
     marks: Vec<u32>,
     n_lines: usize,
 }
 
 impl<'b> LineStarts<'b> {
-    /// The lines of `bytes`.
+    /// Indexes the lines of `bytes`.
     pub fn of(bytes: &'b [u8]) -> Self {
         let (mut marks, mut n_breaks) = (Vec::with_capacity(bytes.len() / BYTES_PER_MARK + 1), 0);
         for piece in bytes.chunks(BYTES_PER_MARK) {
@@ -31,12 +31,12 @@ impl<'b> LineStarts<'b> {
         }
     }
 
-    /// How many lines there are.
+    /// The number of lines.
     pub fn count(&self) -> u32 {
         self.n_lines as u32
     }
 
-    /// The line that holds the byte at `offset`; the last one for offsets behind the end.
+    /// The line that contains the byte at `offset`; the last line for offsets past the end.
     pub fn line_of(&self, offset: usize) -> u32 {
         let offset = offset.min(self.bytes.len().saturating_sub(1));
         let mark = offset / BYTES_PER_MARK;
@@ -44,7 +44,7 @@ impl<'b> LineStarts<'b> {
         self.marks.get(mark).copied().unwrap_or_default() + n_between as u32 + 1
     }
 
-    /// The bytes of the lines `first..=last`, line breaks included; empty where there are no such lines.
+    /// The byte range of the lines `first..=last`, including line breaks; empty if there are no such lines.
     pub fn range(&self, first: u32, last: u32) -> Range<usize> {
         self.start_of(first.max(1))..self.start_of(last.max(first).saturating_add(1))
     }
@@ -64,7 +64,7 @@ impl<'b> LineStarts<'b> {
         breaks.nth(n_more - 1).map_or(self.bytes.len(), |at| start + at + 1)
     }
 
-    /// The first and last line of a range of bytes; blank ends of it do not count as long as something is left.
+    /// The first and last line of a byte range, without blank ends unless the whole range is blank.
     pub fn of_range(&self, bytes: &[u8], range: Range<usize>) -> (u32, u32) {
         let text = bytes.get(range.clone()).unwrap_or_default();
         let end = range.start + text.trim_ascii_end().len().max(1);

@@ -1,8 +1,9 @@
-//! Nearness in meaning, by one model or two.
+//! Ranks documents by the cosines of one or two embedding models.
 //!
-//! Every document has a vector of the model inside the program. Where another model is in use, its vectors decide; documents that
-//! have none yet (changed files, and what is still to be embedded) are placed among the others by the built-in model: its cosines are
-//! stretched so that the nearest documents that both know are equally near for both.
+//! Every document has a vector of the built-in model. If another model is active, its vectors determine the order.
+//! Documents without such a vector (changed files, and those that are not embedded yet) are ranked among the others by
+//! the built-in model: its cosines are scaled so that the nearest document among those with both vectors has the same
+//! cosine in both models.
 
 use roaring::RoaringBitmap;
 
@@ -12,37 +13,38 @@ use crate::index::dense::{Cosine, DenseError, DenseIndex, FlatIndex};
 use super::elsewhere::{Away, DenseElsewhere};
 use crate::model::chain;
 
-/// Where even the best document that both models know is less like the query for the built-in one, shares of it would blow up noise.
+/// Lower bound for the best cosine of the built-in model among documents with both vectors. Scaling by a smaller one
+/// would amplify noise.
 const MIN_BEST: f32 = 0.05;
 
 /// The vectors of a view.
 pub(super) struct Meaning<'a> {
     own: FlatIndex,
     added: Option<Added>,
-    /// Of the model in use.
+    /// A remote index of the active model's vectors.
     pub(super) elsewhere: Option<DenseElsewhere<'a>>,
-    /// Of that model, where its vectors are not here.
+    /// The active model's vectors, if they are not stored locally.
     away: Option<Away<'a>>,
 }
 
-/// Those of another model, where one is in use.
+/// The vectors of another active model.
 struct Added {
     index: FlatIndex,
-    /// Documents that have none, those of changed files included.
+    /// Documents without a vector, including those of changed files.
     without: RoaringBitmap,
-    /// Those of them that are stored and have not been embedded, so that they will have one.
+    /// Number of stored documents that still need an embedding.
     n_missing: u64,
 }
 
-/// A query for one model or both.
+/// The vectors of a query, for one model or both.
 pub(super) struct Query {
-    /// For the model inside the program.
+    /// The vector of the built-in model.
     pub(super) own: Vec<f32>,
-    /// For the other one, and what turns cosines of the first into cosines like its.
+    /// The vector of the other model, and the factor that scales the built-in model's cosines to its cosines.
     added: Option<(Vec<f32>, f32)>,
-    /// The nearest documents by the model that judges, of those that have a vector of it.
+    /// The nearest documents by the active model, among those with a vector of it.
     nearest: Vec<(u32, Cosine)>,
-    /// Where its vectors are not here: no other document is nearer.
+    /// For remote vectors: no other document is nearer than this.
     bound: f32,
 }
 
@@ -58,8 +60,8 @@ impl Query {
 }
 
 impl<'a> Meaning<'a> {
-    /// Joins the vectors of segments; `live` are the documents that may be asked about, `withheld` those that are given to no other
-    /// model.
+    /// Combines the vectors of segments. `live` are the documents to search; `withheld` are those that no other model
+    /// receives.
     pub(super) fn open(
         segments: &Segments,
         uses_added: bool,
@@ -109,7 +111,8 @@ impl<'a> Meaning<'a> {
         })
     }
 
-    /// The same with the vectors of the model in use where `away` says, and not here. `stored` are the documents that could have one.
+    /// Uses the remote vectors in `away` for the active model, instead of local ones. `stored` are the documents that
+    /// can have a vector.
     pub(super) fn with_away(
         self,
         away: Away<'a>,
@@ -128,8 +131,8 @@ impl<'a> Meaning<'a> {
         })
     }
 
-    /// How many documents that could have a vector of the other model have none, if one is in use; all of `live` where there is
-    /// not a single one.
+    /// Returns the number of documents that still need a vector of the other model, if one is active; all of `live` if
+    /// none of them has one.
     pub(super) fn n_without(&self, live: &RoaringBitmap) -> Option<u64> {
         let added = self.added.as_ref()?;
         if added.without.len() == live.len() {
@@ -139,8 +142,8 @@ impl<'a> Meaning<'a> {
         }
     }
 
-    /// A query from what the models say of it, with the `k` documents of `scope` that are nearest by the one that judges. What made that
-    /// slower than it should be is told.
+    /// Builds a query from its vectors, with the `k` nearest documents of `scope` by the active model. Adds a note on
+    /// each fallback.
     pub(super) fn query(
         &self,
         own: Vec<f32>,
@@ -156,13 +159,13 @@ impl<'a> Meaning<'a> {
             };
             return Ok(Query::by_own(own, nearest));
         };
-        // By the documents that both know.
+        // Over the documents with both vectors.
         let known = scope - &index.without;
         let (nearest, bound) = match (&self.away, &self.elsewhere) {
             (Some(away), _) => match away.nearest(&vector, &known, k, &self.own, &own) {
                 Ok(found) => found,
                 Err(error) => {
-                    notes.push(format!("{}: meaning is judged by the built-in model", chain(&error)));
+                    notes.push(format!("{}: using the built-in model instead", chain(&error)));
                     let nearest = self.own.search(&own, scope, k)?;
                     return Ok(Query::by_own(own, nearest));
                 }
@@ -174,7 +177,7 @@ impl<'a> Meaning<'a> {
             (None, None) => (index.index.search(&vector, &known, k)?, f32::INFINITY),
         };
         if nearest.is_empty() {
-            // Nothing to stretch cosines by.
+            // There is no document to derive the scale from.
             let nearest = self.own.search(&own, scope, k)?;
             return Ok(Query::by_own(own, nearest));
         }
@@ -189,7 +192,7 @@ impl<'a> Meaning<'a> {
         })
     }
 
-    /// The documents of `scope` that are nearest, best first: as many of it as the query was made for.
+    /// Returns the nearest documents of `scope`, best first. `scope` and `k` must be those of the query.
     pub(super) fn search(
         &self,
         query: &Query,
@@ -210,7 +213,8 @@ impl<'a> Meaning<'a> {
         Ok(found)
     }
 
-    /// How near some of `docs` are whose vectors are not here: those that the query has not brought. What is not told is estimated.
+    /// Requests the scores of those `docs` that have remote vectors and are not among the query's nearest. On failure
+    /// adds a note; the scores are then estimated.
     pub(super) fn score_away(&self, query: &Query, docs: &[u32], notes: &mut Vec<String>) -> Vec<(u32, Cosine)> {
         let Some((away, (vector, _))) = self.away.as_ref().zip(query.added.as_ref()) else {
             return Vec::new();
@@ -222,7 +226,7 @@ impl<'a> Meaning<'a> {
         match away.store.score(vector, &docs) {
             Ok(found) => scored.extend(found),
             Err(error) => notes.push(format!(
-                "{}: how near {} of the candidates are was judged by the built-in model",
+                "{}: using the built-in model instead for {} candidates",
                 chain(&error),
                 docs.len()
             )),
@@ -230,7 +234,8 @@ impl<'a> Meaning<'a> {
         scored
     }
 
-    /// How near each of `docs` is, in their order; where the vectors of the model in use are not here, by the built-in model.
+    /// Returns the score of each of `docs`, in order. With remote vectors, the scores are estimated by the built-in
+    /// model.
     pub(super) fn score(&self, query: &Query, docs: &[u32]) -> Result<Vec<Cosine>, DenseError> {
         let Some(((vector, ratio), added)) = query.added.as_ref().zip(self.added.as_ref()) else {
             return self.own.score(&query.own, docs);
@@ -263,12 +268,13 @@ impl<'a> Meaning<'a> {
         Ok(scores)
     }
 
-    /// The vectors of a document: that of the program's own model, and of the other. If that cannot be had, a note says so.
+    /// Returns a document's vectors of the built-in model and of the other one. Adds a note if a remote vector is
+    /// unavailable.
     pub(super) fn vectors(&self, doc: u32, notes: &mut Vec<String>) -> Option<(Vec<f32>, Option<Vec<f32>>)> {
         let own = self.own.vector(doc)?;
         if let Some(away) = self.away.as_ref().filter(|away| away.holds.contains(doc)) {
             let vector = away.store.vector(doc).unwrap_or_else(|error| {
-                notes.push(format!("{}: meaning is judged by the built-in model", chain(&error)));
+                notes.push(format!("{}: using the built-in model instead", chain(&error)));
                 None
             });
             return Some((own, vector));

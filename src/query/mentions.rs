@@ -1,4 +1,4 @@
-//! Which definitions the files of a view mention, as far as names, imports and places tell: references are not resolved.
+//! Determines which definitions the files of a view mention, by names, imports and places. References are not resolved.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,11 +12,11 @@ use crate::snapshot::FileId;
 use super::outline::OutlineError;
 use super::source::Sources;
 
-/// Definitions that share their name with more others count nothing: a mention says too little about each.
+/// With more definitions of a name, a mention of it is no evidence for any of them.
 const MAX_OF_A_NAME: usize = 8;
-/// A type that a file mentions without importing it from where it is defined: it may have come by another way.
+/// Weight of a type that a file mentions without importing it from its place: it may be re-exported.
 const UNPROVEN_TYPE: f32 = 0.25;
-/// A method that a file mentions beside its type.
+/// Weight of a method that a file mentions together with its type.
 const METHOD: f32 = 0.3;
 /// Languages whose files mention each other's definitions.
 const FAMILIES: &[&[&str]] = &[
@@ -24,21 +24,21 @@ const FAMILIES: &[&[&str]] = &[
     &["javascript", "typescript", "tsx"],
     &["java", "kotlin", "scala"],
 ];
-/// Segments of a module that name a place relative to the importing file.
+/// Segments of a module path that are relative to the importing file.
 const RELATIVE: &[&str] = &["", "crate", "self", "super", "this"];
 
-/// A file with what it says.
+/// A file with its definitions, imports and mentions.
 pub(super) struct Mentioning {
     pub(super) file: FileId,
     pub(super) extraction: Extraction,
     lang: Lang,
     path: String,
-    /// The normal names of the components of its path.
+    /// The normalized components of its path.
     places: HashSet<String>,
     mentions: HashMap<String, HashSet<(ReferenceKind, Option<String>)>>,
 }
 
-/// Whether a file takes a name from another file, by its imports.
+/// The origin of a name in a file, by its imports.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Taken {
     FromThere,
@@ -46,7 +46,7 @@ enum Taken {
     Unknown,
 }
 
-/// Reads what each file defines, imports and mentions; those that are not indexed are left out.
+/// Reads the definitions, imports and mentions of each file. Files that are not indexed are omitted.
 pub(super) fn read(sources: &Sources<'_>, files: &[FileId]) -> Result<Vec<Mentioning>, OutlineError> {
     let view = sources.view();
     let read = |&file: &FileId| -> Result<Option<Mentioning>, OutlineError> {
@@ -74,7 +74,7 @@ pub(super) fn read(sources: &Sources<'_>, files: &[FileId]) -> Result<Vec<Mentio
     Ok(all.into_iter().flatten().collect())
 }
 
-/// Every wanted definition, as the position of its file and its own, with how much the other files mention it.
+/// Returns every wanted definition, as file index and definition index, with the weight of its mentions in other files.
 pub(super) fn weighed(files: &[Mentioning], is_wanted: impl Fn(DefinitionKind) -> bool) -> Vec<(usize, u32, f32)> {
     let mut named: HashMap<&str, Vec<(usize, u32)>> = HashMap::new();
     for (at, file) in files.iter().enumerate() {
@@ -112,7 +112,7 @@ pub(super) fn weighed(files: &[Mentioning], is_wanted: impl Fn(DefinitionKind) -
     named.par_iter().flat_map_iter(weigh).collect()
 }
 
-/// How surely `by` means the definition when it mentions the name: 0 to 1.
+/// The likelihood that a mention of the name in `by` refers to the definition, 0 to 1.
 fn mention(by: &Mentioning, home: &Mentioning, index: u32, known_places: &HashSet<&str>) -> f32 {
     let definition = &home.extraction.definitions[index as usize];
     let container = container(&home.extraction, definition);
@@ -189,7 +189,7 @@ fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// A name as modules and paths both write it.
+/// Normalizes a name so that modules and paths compare equal.
 fn plain(name: &str) -> String {
     normal_name(&name.replace('-', "_"))
 }

@@ -1,6 +1,7 @@
-//! The reader: questions about a view, answers with places.
+//! Answers queries about a view, with places as results.
 //!
-//! Never writes. A [`View`](crate::snapshot::View) does not change, so neither do answers about it. Start at [`search`].
+//! This module never writes. A [`View`](crate::snapshot::View) is immutable, so results for one do not change. Start at
+//! [`search`].
 
 mod analyze;
 mod blame;

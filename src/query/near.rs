@@ -1,11 +1,11 @@
-//! Names that look like one that is not known.
+//! Finds known names that resemble an unknown one.
 
-/// How many names are proposed.
+/// Maximum number of names returned.
 const MAX_NEAR: usize = 3;
-/// Names that differ by more letters are other names.
+/// Names with a larger edit distance are not similar.
 const MAX_EDITS: usize = 3;
 
-/// Collects the candidates nearest to a name: those that hold it or differ by few letters, the best first.
+/// Collects the candidates most similar to a name: those that contain it or differ by few letters, best first.
 #[derive(Clone, Debug)]
 pub struct Near {
     wanted: String,
@@ -13,7 +13,7 @@ pub struct Near {
 }
 
 impl Near {
-    /// For a name as it was given.
+    /// Creates a collector for a name as given.
     pub fn new(wanted: &str) -> Self {
         Self {
             wanted: wanted.to_lowercase(),
@@ -21,7 +21,7 @@ impl Near {
         }
     }
 
-    /// Looks at one candidate.
+    /// Considers one candidate.
     pub fn see(&mut self, candidate: &str) {
         let max = (self.wanted.chars().count() / 4 + 1).min(MAX_EDITS);
         if candidate.chars().count() > 4 * self.wanted.chars().count() + 40 {
@@ -39,7 +39,7 @@ impl Near {
         }
     }
 
-    /// The nearest, each once.
+    /// Returns the most similar candidates, without duplicates.
     pub fn best(mut self) -> Vec<String> {
         self.settle();
         self.found.into_iter().map(|(_, name)| name).collect()
@@ -53,7 +53,7 @@ impl Near {
     }
 }
 
-/// The nearest of a list.
+/// Returns the most similar names of a list.
 pub fn nearest<'a>(wanted: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut near = Near::new(wanted);
     candidates.for_each(|candidate| near.see(candidate));

@@ -1,4 +1,4 @@
-//! What is in a repository, a folder or a file: in numbers, as a tree, as definitions, or as a map within a budget.
+//! Outlines a repository, a folder or a file: as a summary, a tree, definitions, or a map within a token budget.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,14 +15,14 @@ use super::lines::LineStarts;
 use super::mentions::{self, Mentioning};
 use super::source::{Source, SourceError, Sources};
 
-/// A token is about so many bytes of code.
+/// Approximate number of bytes of code per token.
 const BYTES_PER_TOKEN: usize = 4;
-/// So many folders are named in a summary.
+/// Maximum number of folders in a summary.
 const MAX_FOLDERS: usize = 20;
-/// So many entry points, build files and test folders are named in a summary.
+/// Maximum number of entry points, build files and test folders in a summary, each.
 const MAX_NAMED: usize = 20;
 
-/// Names, with or without an ending, of files that programs start in.
+/// Names of files in which programs start, with or without an extension.
 const ENTRY_POINTS: &[&str] = &[
     "main",
     "__main__",
@@ -37,7 +37,7 @@ const ENTRY_POINTS: &[&str] = &[
     "Main",
     "Application",
 ];
-/// Files that say how a project is built, and what of.
+/// Files that describe how a project is built, or its dependencies.
 const BUILD_FILES: &[&str] = &[
     "Cargo.toml",
     "package.json",
@@ -79,7 +79,7 @@ const BUILD_FILES: &[&str] = &[
     "tsconfig.json",
     "deno.json",
 ];
-/// Endings of such files.
+/// Extensions of build files.
 const BUILD_ENDINGS: &[&str] = &[
     ".csproj",
     ".fsproj",
@@ -91,42 +91,42 @@ const BUILD_ENDINGS: &[&str] = &[
     ".opam",
 ];
 
-/// Why there is no outline.
+/// An error from outlining.
 #[derive(Debug, thiserror::Error)]
 pub enum OutlineError {
-    /// A record.
+    /// An artifact cannot be read.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
-    /// Bytes.
+    /// A file cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),
 }
 
-/// How many files and lines there are of something.
+/// Number of files and lines of a language or folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     /// A language, or a path with stand-ins for bytes that are not UTF-8.
     pub name: String,
-    /// Files.
+    /// Number of files.
     pub n_files: u32,
-    /// Lines of the indexed ones.
+    /// Number of lines in the indexed files.
     pub n_lines: u64,
 }
 
-/// A project at a glance.
+/// An overview of a project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// All files.
+    /// Number of files.
     pub n_files: u32,
-    /// Lines of the indexed ones.
+    /// Number of lines in the indexed files.
     pub n_lines: u64,
-    /// The most lines first.
+    /// The languages, most lines first.
     pub languages: Vec<Share>,
-    /// Folders and files directly below, the most lines first; files count together as `.`.
+    /// The direct subfolders, most lines first. Direct files count together as `.`.
     pub folders: Vec<Share>,
-    /// Where programs start, by the usual names.
+    /// Files in which programs start, by the usual names.
     pub entry_points: Vec<String>,
-    /// Files that say how it is built.
+    /// Build files.
     pub build_files: Vec<String>,
     /// Folders that hold tests.
     pub test_folders: Vec<String>,
@@ -137,22 +137,22 @@ pub struct Summary {
 pub struct TreeNode {
     /// The last component of its path, with stand-ins for bytes that are not UTF-8.
     pub name: String,
-    /// Whether it is a folder.
+    /// True for a folder.
     pub is_folder: bool,
-    /// Files in it; 1 for a file.
+    /// Number of files in it; 1 for a file.
     pub n_files: u32,
-    /// Lines in it.
+    /// Number of lines in it.
     pub n_lines: u64,
-    /// What is directly in it, folders first; empty below the depth that was asked for.
+    /// The direct children, folders first; empty below the requested depth.
     pub children: Vec<TreeNode>,
 }
 
-/// What one file defines.
+/// The definitions of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSymbols {
     /// The file.
     pub file: FileId,
-    /// In source order, each with how deep it is nested, from 0.
+    /// The definitions in source order, each with its nesting depth, from 0.
     pub definitions: Vec<(u32, FoundDefinition)>,
 }
 
@@ -161,31 +161,31 @@ pub struct FileSymbols {
 pub struct FileHeadings {
     /// The file.
     pub file: FileId,
-    /// Level, title, 1-based first and last line.
+    /// Level, title, and first and last line (1-based).
     pub headings: Vec<(u8, String, u32, u32)>,
 }
 
-/// What one file imports.
+/// The imports of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileImports {
     /// The file.
     pub file: FileId,
-    /// 1-based line, with the import.
+    /// Line (1-based) and import.
     pub imports: Vec<(u32, Import)>,
 }
 
-/// The most referred-to definitions, by file.
+/// The most mentioned definitions, by file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepositoryMap {
-    /// The file with the most referred-to definition first; definitions in source order.
+    /// The files; the one with the most mentioned definition comes first. Definitions are in source order.
     pub files: Vec<FileSymbols>,
-    /// Tokens of it, about.
+    /// Approximate number of tokens.
     pub n_tokens: usize,
-    /// Definitions that did not fit.
+    /// Number of definitions that did not fit.
     pub n_left_out: usize,
 }
 
-/// The files of a view that lie at or below a path and pass a filter.
+/// Returns the files of a view at or below a path that pass a filter.
 pub fn files_below(view: &View, path: &str, filter: &FileFilter) -> Vec<FileId> {
     let path = &*without_stand_ins(path.trim_end_matches('/'));
     let is_below = |file: &[u8]| {
@@ -201,7 +201,7 @@ pub fn files_below(view: &View, path: &str, filter: &FileFilter) -> Vec<FileId> 
         .collect()
 }
 
-/// Languages, folders, entry points, build files and tests of the files, which lie below `root`.
+/// Summarizes the languages, folders, entry points, build files and tests of `files`, which must be below `root`.
 pub fn summary(sources: &Sources<'_>, root: &str, files: &[FileId]) -> Result<Summary, OutlineError> {
     let view = sources.view();
     let n_lines = line_counts(sources, files)?;
@@ -242,14 +242,14 @@ pub fn summary(sources: &Sources<'_>, root: &str, files: &[FileId]) -> Result<Su
         &mut summary.build_files,
         &mut summary.test_folders,
     ] {
-        // What lies nearer to the root says more.
+        // Files closer to the root are more important.
         named.sort_by_cached_key(|path| (path.matches('/').count(), path.clone()));
         named.truncate(MAX_NAMED);
     }
     Ok(summary)
 }
 
-/// The folders and files below `root`, down to `depth` levels.
+/// Returns the tree of folders and files below `root`, down to `depth` levels.
 pub fn tree(sources: &Sources<'_>, root: &str, files: &[FileId], depth: usize) -> Result<TreeNode, OutlineError> {
     let view = sources.view();
     let n_lines = line_counts(sources, files)?;
@@ -277,7 +277,7 @@ impl TreeNode {
             Some((name, rest)) => (name, rest, true),
             None => (path, "", false),
         };
-        // Files come in the order of their paths, so what belongs together comes together.
+        // Files are in path order, so those in one folder are adjacent.
         let is_known = self.children.last().is_some_and(|last| last.name == name);
         if !is_known {
             self.children.push(Self {
@@ -298,7 +298,7 @@ impl TreeNode {
     }
 }
 
-/// The definitions of each file that has any, nested down to `depth` levels.
+/// Returns the definitions of each file that has any, nested down to `depth` levels.
 pub fn symbols_of(sources: &Sources<'_>, files: &[FileId], depth: usize) -> Result<Vec<FileSymbols>, OutlineError> {
     of_each(sources, files, |file| {
         let definitions = file
@@ -312,7 +312,7 @@ pub fn symbols_of(sources: &Sources<'_>, files: &[FileId], depth: usize) -> Resu
     })
 }
 
-/// The headings of each file that has any, down to level `depth`.
+/// Returns the headings of each file that has any, down to level `depth`.
 pub fn headings_of(sources: &Sources<'_>, files: &[FileId], depth: usize) -> Result<Vec<FileHeadings>, OutlineError> {
     of_each(sources, files, |file| {
         let known = file.extraction.headings.iter();
@@ -330,7 +330,7 @@ pub fn headings_of(sources: &Sources<'_>, files: &[FileId], depth: usize) -> Res
     })
 }
 
-/// The imports of each file that has any.
+/// Returns the imports of each file that has any.
 pub fn imports_of(sources: &Sources<'_>, files: &[FileId]) -> Result<Vec<FileImports>, OutlineError> {
     of_each(sources, files, |file| {
         let line_of = |import: &Import| file.lines.line_of(import.range.start as usize);
@@ -343,10 +343,10 @@ pub fn imports_of(sources: &Sources<'_>, files: &[FileId]) -> Result<Vec<FileImp
     })
 }
 
-/// The definitions that most files refer to, as many as fit into about `max_tokens`. The same files give the same map.
+/// Returns the most mentioned definitions that fit into about `max_tokens`. The result depends only on the files.
 ///
-/// A definition counts for the other files that mention its name and can mean it (`mentions.rs`), shared among all definitions of that
-/// name. Those of `kinds` are listed; without any, functions and types.
+/// A definition's weight comes from the other files that mention its name and can mean it (`mentions.rs`), divided by
+/// the number of definitions of that name. Lists definitions of `kinds`; if empty, functions and types.
 pub fn map(
     sources: &Sources<'_>,
     files: &[FileId],
@@ -380,7 +380,7 @@ pub fn map(
     fill(sources, ranked, max_tokens * BYTES_PER_TOKEN)
 }
 
-/// Takes from the best down what fits, and orders it by file.
+/// Selects the best definitions that fit, and groups them by file.
 fn fill(
     sources: &Sources<'_>,
     ranked: Vec<(f32, bool, FileId, u32)>,
@@ -440,12 +440,12 @@ fn fill(
     })
 }
 
-/// What a definition's line of the map takes: number, blanks, signature.
+/// The size of a definition's line in the map: line number, blanks and signature.
 fn line_bytes(level: u32, found: &FoundDefinition) -> usize {
     8 + 2 * level as usize + found.signature.len()
 }
 
-/// Whether a definition is one to know a repository by.
+/// Returns true for kinds that characterize a repository.
 fn is_landmark(kind: DefinitionKind) -> bool {
     use DefinitionKind::{Constant, Constructor, Field, Function, Impl, Macro, Method, Property, Table, Variant};
     match kind {
@@ -483,7 +483,7 @@ fn of_each<T: Send>(
 }
 
 impl FileDefinitions<'_> {
-    /// Every definition with how deep it is nested.
+    /// The definitions with their nesting depth.
     fn nested(&self) -> impl Iterator<Item = (u32, FoundDefinition)> + '_ {
         let definitions = &self.extraction.definitions;
         (0..definitions.len() as u32).filter_map(|index| {
@@ -530,7 +530,7 @@ pub(super) fn path_of(view: &View, file: FileId) -> String {
     with_stand_ins(view.file(file).path).into_owned()
 }
 
-/// A path as from `root`.
+/// A path relative to `root`.
 fn below<'p>(path: &'p str, root: &str) -> &'p str {
     path.strip_prefix(root.trim_end_matches('/'))
         .map_or(path, |rest| rest.trim_start_matches('/'))
@@ -552,7 +552,7 @@ fn is_entry_point(name: &str, lang: Lang) -> bool {
     is_code && ENTRY_POINTS.contains(&stem)
 }
 
-/// The outermost folder of a path that is a test folder by its name.
+/// The outermost test folder of a path, by folder name.
 fn test_folder(path: &str) -> Option<&str> {
     let ends = path.match_indices('/').map(|(at, _)| at);
     ends.map(|end| &path[..end])

@@ -1,4 +1,4 @@
-//! What `grep` looks for: a regular expression that is matched against lines.
+//! Compiles the pattern of `grep`: a regular expression matched against lines.
 
 use regex::bytes::{Regex, RegexBuilder};
 use regex_syntax::ParserBuilder;
@@ -9,29 +9,29 @@ use regex_syntax::hir::{
 
 use crate::index::lexical::TrigramQuery;
 
-/// A longer pattern is a file by mistake.
+/// Maximum length of a pattern, in bytes. A longer one is probably a file passed by mistake.
 const MAX_PATTERN_BYTES: usize = 64 << 10;
-/// A compiled pattern is not larger: `\w{1000}{1000}` stops here.
+/// Maximum size of a compiled pattern, in bytes: rejects `\w{1000}{1000}`.
 const MAX_PROGRAM_BYTES: usize = 64 << 20;
-/// The lazy automaton may keep so many states before it begins anew.
+/// Cache size of the lazy DFA, in bytes; it is cleared when full.
 const MAX_AUTOMATON_BYTES: usize = 16 << 20;
-/// So many matches in one line are marked.
+/// Maximum number of matches marked per line.
 const MAX_SPANS: usize = 100_000;
-/// Patterns up to this length are shown with a caret below the place that is wrong.
+/// Maximum length of a pattern that is shown with a caret below the error.
 const MAX_SHOWN_CHARS: usize = 120;
 
-/// How a pattern is meant.
+/// Options of a pattern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PatternOptions {
-    /// Upper and lower case alike.
+    /// Ignores case.
     pub ignore_case: bool,
-    /// Only where no word character stands before or after the match.
+    /// Matches only if no word character is adjacent to the match.
     pub whole_words: bool,
-    /// The text as it stands, not a regular expression.
+    /// Treats the pattern as literal text.
     pub literal: bool,
 }
 
-/// A pattern, ready for use. A match never crosses a line break.
+/// A compiled pattern. A match never crosses a line break.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     regex: Regex,
@@ -39,46 +39,46 @@ pub struct Pattern {
     whole_words: bool,
 }
 
-/// Why a pattern cannot be used.
+/// The reason why a pattern is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum PatternError {
-    /// It is no regular expression.
+    /// The regular expression is invalid.
     #[error("invalid regular expression at character {at}: {reason}{}", .shown.as_deref().unwrap_or_default())]
     Syntax {
-        /// The 1-based character where it goes wrong.
+        /// The 1-based character position of the error.
         at: usize,
-        /// What is wrong.
+        /// The description of the error.
         reason: String,
-        /// The pattern with a caret below that place, on lines of their own; `None` for a long one.
+        /// The pattern with a caret below the error, on separate lines; `None` for a long pattern.
         shown: Option<String>,
     },
-    /// It stands for too much.
-    #[error("the regular expression becomes too large: repetitions of repetitions multiply")]
+    /// The compiled regular expression is too large.
+    #[error("regular expression too large: nested repetitions multiply")]
     TooLarge,
-    /// It is too long to be one.
-    #[error("the pattern has {n_bytes} bytes; at most {MAX_PATTERN_BYTES} are accepted")]
+    /// The pattern is too long.
+    #[error("pattern too long: {n_bytes} bytes (limit: {MAX_PATTERN_BYTES})")]
     TooLong {
-        /// Its length.
+        /// Its length in bytes.
         n_bytes: usize,
     },
-    /// It is empty.
-    #[error("the pattern is empty")]
+    /// The pattern is empty.
+    #[error("empty pattern")]
     Empty,
 }
 
-/// A line that matches.
+/// A matching line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LineAt {
-    /// 1-based.
+    /// Line number, 1-based.
     pub(super) number: u32,
-    /// The first byte.
+    /// Offset of the first byte.
     pub(super) start: usize,
-    /// One past the last byte, the line break not counted.
+    /// Offset past the last byte, without the line break.
     pub(super) end: usize,
 }
 
 impl Pattern {
-    /// Compiles a pattern. Several lines are several patterns, of which one has to match.
+    /// Compiles a pattern. Each line of `text` is an alternative.
     pub fn new(text: &str, options: PatternOptions) -> Result<Self, PatternError> {
         if text.is_empty() {
             return Err(PatternError::Empty);
@@ -103,12 +103,12 @@ impl Pattern {
         })
     }
 
-    /// What any text with a match holds.
+    /// The trigrams that any matching text must contain.
     pub(super) fn candidates(&self) -> &TrigramQuery {
         &self.candidates
     }
 
-    /// Calls `found` with every line of `bytes` that matches, in order, until it says no.
+    /// Calls `found` with every matching line of `bytes`, in order, until it returns false.
     pub(super) fn for_each_line(&self, bytes: &[u8], mut found: impl FnMut(LineAt) -> bool) {
         let mut at = 0;
         let mut counted = Counted::default();
@@ -118,7 +118,7 @@ impl Pattern {
             };
             let start = memchr::memrchr(b'\n', &bytes[..matched.start()]).map_or(0, |newline| newline + 1);
             if start == bytes.len() {
-                // Behind the last line break there is no line.
+                // There is no line after the final line break.
                 return;
             }
             let end = memchr::memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |length| start + length);
@@ -133,7 +133,7 @@ impl Pattern {
         }
     }
 
-    /// Whether a line, its line break not counted, matches.
+    /// Returns true if a line, given without its line break, matches.
     pub(super) fn is_in(&self, line: &[u8]) -> bool {
         if self.whole_words {
             self.next_word(line, 0).is_some()
@@ -142,7 +142,7 @@ impl Pattern {
         }
     }
 
-    /// The matches in one line, as byte ranges within it.
+    /// Returns the matches in a line as byte ranges.
     pub(super) fn spans(&self, line: &[u8]) -> Vec<(u32, u32)> {
         if !self.whole_words {
             let matches = self
@@ -163,8 +163,8 @@ impl Pattern {
         spans
     }
 
-    /// The next match with no word character before or after it. As in git only the first choice at each start counts: `a|ab` does
-    /// not find the word `ab`. Source: `headerless_match_one_pattern` in git's `grep.c`.
+    /// Returns the next match that is a whole word. As in git, only the first alternative at each start counts: `a|ab`
+    /// does not find the word `ab`. Source: `headerless_match_one_pattern` in git's `grep.c`.
     fn next_word(&self, line: &[u8], from: usize) -> Option<(usize, usize)> {
         let is_word = |at: usize| line[at].is_ascii_alphanumeric() || line[at] == b'_';
         let mut at = from;
@@ -185,7 +185,7 @@ impl Pattern {
     }
 }
 
-/// How many lines begin up to some place; places ascend.
+/// Counts lines incrementally; offsets must ascend.
 #[derive(Default)]
 struct Counted {
     n_breaks: u32,
@@ -227,7 +227,7 @@ fn syntax_error(pattern: &str, error: &regex_syntax::Error) -> PatternError {
     }
 }
 
-/// The same expression without whatever could match a line break; the ends of the text are those of the line.
+/// Rewrites an expression so that it cannot match a line break, and so that text anchors match at line ends.
 fn within_line(hir: Hir) -> Hir {
     match hir.into_kind() {
         HirKind::Empty => Hir::empty(),

@@ -1,4 +1,4 @@
-//! Lines that commits added and removed, by a pattern: the commits that `git log -G` tells.
+//! Searches the lines that commits added and removed, like `git log -G`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -13,74 +13,74 @@ use crate::model::RepoPath;
 use super::filter::FileFilter;
 use super::pattern::Pattern;
 
-/// Commits whose differences are made at a time: the clock is looked at in between.
+/// Number of commits compared at a time. The deadline is checked in between.
 const COMMITS_A_ROUND: usize = 32;
-/// Lines told of one file.
+/// Maximum number of lines reported per file, for added and removed lines each.
 const MAX_LINES: usize = 20;
-/// Lines are cut here.
+/// Longer lines are truncated.
 const MAX_LINE_BYTES: usize = 400;
 
-/// What is looked for, and where.
+/// A search in the changes of commits.
 pub struct DiffSearch<'a> {
-    /// Where the files are.
+    /// The repository of the files.
     pub repository: &'a Repository,
-    /// The commits.
+    /// The commit records.
     pub history: &'a History,
-    /// Signatures of what they changed, in the order of batches, as far as there are any.
+    /// The signatures of the changes, one per batch in order, where available.
     pub lines: &'a [Option<LineChanges>],
-    /// The numbers of the commits in question.
+    /// The numbers of the commits to search.
     pub scope: &'a RoaringBitmap,
-    /// What a line has to hold.
+    /// The pattern that a line must match.
     pub pattern: &'a Pattern,
-    /// Which files.
+    /// The files to search.
     pub files: &'a FileFilter,
-    /// How many hits.
+    /// Maximum number of hits.
     pub limit: usize,
-    /// Go on behind this commit and its path of this place.
+    /// Continue after this commit and this index among its paths.
     pub after: Option<(u32, u32)>,
-    /// When to stop.
+    /// The time at which to stop.
     pub deadline: Option<Instant>,
 }
 
-/// A file that a commit changed in lines that match.
+/// A file in which a commit changed matching lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffHit {
-    /// The commit.
+    /// The number of the commit.
     pub number: u32,
-    /// The place of the path among those that the commit changed.
+    /// Index among the paths that the commit changed.
     pub nth: u32,
-    /// The path; for a deleted file the one that it had.
+    /// The path; for a deleted file, the one that it had.
     pub path: RepoPath,
-    /// Where a renamed file was before.
+    /// The old path of a renamed file.
     pub from_path: Option<RepoPath>,
-    /// Lines that are gone, with their old numbers from 1.
+    /// Removed lines with their old 1-based numbers.
     pub removed: Vec<(u32, String)>,
-    /// Lines that are new, with their new numbers from 1.
+    /// Added lines with their new 1-based numbers.
     pub added: Vec<(u32, String)>,
-    /// How many matching lines there are, told or not.
+    /// Number of matching lines, including those that are not reported.
     pub n_lines: usize,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiffsOutcome {
-    /// The newest commit first.
+    /// The hits, newest commit first.
     pub hits: Vec<DiffHit>,
-    /// Where the next page begins, if anything is left to look at.
+    /// The start of the next page, if the search is not complete.
     pub next: Option<(u32, u32)>,
-    /// Commits that were looked at, by signature or difference.
+    /// Number of commits checked, by signature or by comparison.
     pub n_commits: usize,
-    /// Differences that were made.
+    /// Number of file comparisons.
     pub n_compared: usize,
-    /// Differences that could not be made: a file is not in the repository, or too large.
+    /// Number of file comparisons that failed because a file is missing or too large.
     pub n_unknown: usize,
-    /// Whether time was up before the end.
+    /// True if time ran out.
     pub is_late: bool,
-    /// Whether the caller wanted to stop.
+    /// True if the search was interrupted.
     pub is_interrupted: bool,
 }
 
-/// What the differences of one commit gave.
+/// The result for one commit.
 #[derive(Default)]
 struct CommitFound {
     hits: Vec<DiffHit>,
@@ -89,7 +89,7 @@ struct CommitFound {
 }
 
 impl DiffSearch<'_> {
-    /// Looks through the commits, the newest first.
+    /// Searches the commits, newest first.
     pub fn run(&self, interrupt: &AtomicBool) -> Result<DiffsOutcome, HistoryError> {
         let mut outcome = DiffsOutcome::default();
         let order = self.order();
@@ -98,7 +98,7 @@ impl DiffSearch<'_> {
             if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 outcome.is_late = true;
                 outcome.next = at.checked_sub(1).map(|last| (order[last], u32::MAX)).or(self.after);
-                // Nothing was looked at: the answer has to begin somewhere.
+                // If no commit was searched yet, continue from the beginning.
                 outcome.next = outcome.next.or(Some((u32::MAX, 0)));
                 return Ok(outcome);
             }
@@ -130,7 +130,8 @@ impl DiffSearch<'_> {
         Ok(outcome)
     }
 
-    /// The commits in question, the newest first, from where the last page ended. Merges have no lines of their own.
+    /// The commits to search, newest first, from the end of the last page. Merges are excluded: they have no lines of
+    /// their own.
     fn order(&self) -> Vec<u32> {
         let is_merge = |number: u32| self.history.parents(number).len() > 1;
         let mut order: Vec<u32> = self.scope.iter().filter(|number| !is_merge(*number)).collect();
@@ -145,7 +146,7 @@ impl DiffSearch<'_> {
         order
     }
 
-    /// The next commits that may have a match, and how many of `order` they were picked from.
+    /// Selects the next commits that may match. Also returns the number of elements of `order` that were considered.
     fn round(&self, order: &[u32]) -> (Vec<u32>, usize) {
         let mut round = Vec::new();
         for (at, number) in order.iter().enumerate() {
@@ -169,7 +170,7 @@ impl DiffSearch<'_> {
         Some((lines, number - lines.base()))
     }
 
-    /// Not all of it, if `interrupt` is set meanwhile.
+    /// Searches one commit. Stops early if `interrupt` is set.
     fn commit(
         &self,
         reader: &mut ObjectReader,
@@ -192,7 +193,7 @@ impl DiffSearch<'_> {
             let Some(versions) = versions.filter(|_| !is_passed && !is_ruled_out && is_wanted) else {
                 continue;
             };
-            // Two versions of a file may be 128 MB.
+            // Comparing two versions of a file may involve 128 MB.
             if interrupt.load(Ordering::Relaxed) {
                 break;
             }
@@ -223,7 +224,7 @@ impl DiffSearch<'_> {
         Ok(found)
     }
 
-    /// The lines that match, as many as are told, and how many there are.
+    /// Returns the first matching lines, and the number of all matching lines.
     fn matching(&self, lines: NumberedLines<'_>) -> (Vec<(u32, String)>, usize) {
         let matching: Vec<_> = lines.into_iter().filter(|(_, line)| self.pattern.is_in(line)).collect();
         let n_lines = matching.len();

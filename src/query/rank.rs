@@ -1,12 +1,12 @@
-//! From features to one order.
+//! Computes the order of candidates from their features.
 //!
-//! A candidate's score is a weighted sum of features, each between about 0 and 1; names and prose have weights of their own.
-//! How the weights were found, and what they give, is in `docs/evaluation.md`.
+//! A candidate's score is a weighted sum of features, each between about 0 and 1. Names and prose have separate
+//! weights. `docs/evaluation.md` describes how the weights were chosen and how well they perform.
 
-/// How many features there are.
+/// The number of features.
 pub const N_FEATURES: usize = 24;
 
-/// The features by name, in the order of the weights.
+/// The names of the features, in the order of the weights.
 pub const FEATURES: [&str; N_FEATURES] = [
     "bm25",
     "bm25_file",
@@ -34,33 +34,33 @@ pub const FEATURES: [&str; N_FEATURES] = [
     "sparse",
 ];
 
-/// More than everything else together: what somebody wants as it stands goes first.
+/// Larger than the sum of all other weights: literal matches come first.
 const EXACT_TEXT: f32 = 5.0;
 
-/// What is known of a candidate.
+/// The features of a candidate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Features {
-    /// BM25 of the chunk, as a share of the best chunk's.
+    /// BM25 of the chunk, relative to the best chunk.
     pub bm25: f32,
-    /// BM25 of its file taken as one text, as a share of the best file's.
+    /// BM25 of its file as one text, relative to the best file.
     pub bm25_file: f32,
-    /// Cosine to the query, as a share of the best candidate's; likewise the next three.
+    /// Cosine to the query, relative to the best candidate. The same applies to the next three.
     pub cosine: f32,
     /// Mean cosine of the chunks of its file.
     pub cosine_file_mean: f32,
     /// Best cosine in its file.
     pub cosine_file_best: f32,
-    /// Cosine of the words of its path to the query.
+    /// Cosine of the words of its path.
     pub cosine_path: f32,
-    /// Share of the query's idf that the chunk holds.
+    /// Share of the query's idf in the chunk.
     pub covered: f32,
-    /// Share of the query's idf that its file holds.
+    /// Share of the query's idf in its file.
     pub covered_file: f32,
-    /// Share of the query's idf that names defined in it hold.
+    /// Share of the query's idf in names that the chunk defines.
     pub named: f32,
-    /// Whether it defines a name that was asked for.
+    /// Strength of the chunk's definition of a name from the query; 0 if it defines none.
     pub defines: f32,
-    /// Whether it does so in the container that was asked for.
+    /// 1 if that definition is in the container given in the query.
     pub defines_in_container: f32,
     /// Share of the query's idf in the file's name.
     pub file_name: f32,
@@ -68,31 +68,31 @@ pub struct Features {
     pub folder_names: f32,
     /// 60 / (60 + rank − 1) among chunks by BM25; 0 without a rank.
     pub rank_lexical: f32,
-    /// Likewise by cosine.
+    /// The same by cosine.
     pub rank_dense: f32,
-    /// Whether it is test code.
+    /// 1 for test code.
     pub is_test: f32,
-    /// Whether it is an example, a benchmark, documentation tooling or the like.
+    /// 1 for examples, benchmarks, documentation tooling and the like.
     pub is_peripheral: f32,
-    /// Whether it is a callable item.
+    /// 1 for a callable item.
     pub is_function: f32,
-    /// Whether it is a type.
+    /// 1 for a type.
     pub is_type: f32,
-    /// Whether it is a section of a document.
+    /// 1 for a section of a document.
     pub is_prose: f32,
-    /// Whether it is imports, licence headers and statements at file level.
+    /// 1 for imports, licence headers and statements at file level.
     pub is_module_text: f32,
-    /// Nearness to nothing: 1 / (1 + words / 20).
+    /// Measure of shortness: 1 / (1 + tokens / 20).
     pub brevity: f32,
-    /// Share of the texts that the query wants as they stand that it holds.
+    /// Share of the query's literal texts that the chunk contains.
     pub exact_text: f32,
-    /// Dot product of its sparse vector and the query's, as a share of the best, times the share that is set; 0 without such
-    /// vectors.
+    /// Dot product of its sparse vector and the query's, relative to the best, times the configured weight; 0 without
+    /// sparse vectors.
     pub sparse: f32,
 }
 
 impl Features {
-    /// In the order of [`FEATURES`].
+    /// Returns the features in the order of [`FEATURES`].
     pub fn to_array(self) -> [f32; N_FEATURES] {
         [
             self.bm25,
@@ -123,18 +123,18 @@ impl Features {
     }
 }
 
-/// One weight a feature, and what a further chunk of a file loses.
+/// A weight for each feature, and the penalty for further chunks of a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weights {
-    /// In the order of [`FEATURES`].
+    /// The weights in the order of [`FEATURES`].
     pub by_feature: [f32; N_FEATURES],
-    /// Taken from a chunk for every better chunk of its file.
+    /// Subtracted from a chunk for every better chunk of its file.
     pub repeat: f32,
 }
 
 impl Weights {
-    /// For names as people type them. Here and for descriptions `sparse` has half of the cosine's weight: a guess, as the model is
-    /// the user's.
+    /// For names. Here and for descriptions, `sparse` has half the weight of the cosine: a guess, because the user
+    /// chooses the model.
     pub const NAME: Self = Self::of(
         &[
             ("bm25", 0.6),
@@ -189,7 +189,7 @@ impl Weights {
         0.07,
     );
 
-    /// Weights by name; features that are not named weigh nothing.
+    /// Sets weights by name; other features have weight 0.
     const fn of(named: &[(&str, f32)], repeat: f32) -> Self {
         let mut by_feature = [0.0; N_FEATURES];
         let mut n_placed = 0;
@@ -209,14 +209,14 @@ impl Weights {
         Self { by_feature, repeat }
     }
 
-    /// The weighted sum.
+    /// Returns the weighted sum.
     pub fn score(&self, features: &Features) -> f32 {
         let products = features.to_array().into_iter().zip(self.by_feature);
         products.map(|(feature, weight)| feature * weight).sum()
     }
 }
 
-/// `==` for a constant.
+/// `==` for constants.
 const fn is_same(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     if a.len() != b.len() {

@@ -1,4 +1,4 @@
-//! The exact text of a file of a view, or of named parts of it.
+//! Reads the exact text of a file of a view, or of named parts of it.
 
 use std::ops::Range;
 
@@ -14,42 +14,42 @@ use super::lines::LineStarts;
 use super::near::Near;
 use super::source::{Source, SourceError, Sources, too_large};
 
-/// A file that is asked for, perhaps with a place in it.
+/// A file to read, optionally with a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadTarget {
     /// The file.
     pub file: FileId,
-    /// The place that the target names beside the path.
+    /// The part named in the target.
     pub part: Option<PartQuery>,
 }
 
-/// Which part of a file.
+/// A part of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartQuery {
-    /// Lines, 1-based, both included; `None` for up to the last one.
+    /// Lines, 1-based and inclusive; `None` for the last line of the file.
     Lines(u32, Option<u32>),
     /// The section of a document with this heading.
     Heading(String),
     /// The value at a path of keys: `a.b.0`.
     Key(String),
-    /// Every definition with this name or the end of a qualified one.
+    /// Every definition whose qualified name equals this or ends with it.
     Symbol(String),
-    /// The one definition whose id has this behind the `#`.
+    /// The definition whose id has this after the `#`.
     Definition(String),
 }
 
-/// A file, read.
+/// The result of reading a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadOutcome {
     /// The file.
     pub file: FileId,
-    /// All of its bytes; of a symbolic link the path that it points to.
+    /// All bytes of the file; for a symbolic link, its target.
     pub bytes: Vec<u8>,
-    /// How many lines it has.
+    /// Number of lines.
     pub n_lines: u32,
-    /// Whether it is a symbolic link.
+    /// True for a symbolic link.
     pub is_link: bool,
-    /// What was asked for, in that order; the whole file if nothing was.
+    /// The requested parts, in request order; the whole file if none was requested.
     pub parts: Vec<Part>,
 }
 
@@ -58,84 +58,84 @@ pub struct ReadOutcome {
 pub struct Part {
     /// The heading, the path of keys or the qualified name.
     pub title: Option<String>,
-    /// The bytes.
+    /// The byte range.
     pub range: Range<usize>,
-    /// 1-based first line; 0 for an empty file.
+    /// First line, 1-based; 0 for an empty file.
     pub start_line: u32,
-    /// 1-based last line, inclusive; 0 for an empty file.
+    /// Last line, 1-based, inclusive; 0 for an empty file.
     pub end_line: u32,
 }
 
-/// Why nothing was read.
+/// An error from reading a file.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// No file is there.
+    /// The file does not exist.
     #[error("no file {path:?} at {reference}")]
     UnknownPath {
-        /// As it was given.
+        /// The path as given.
         path: String,
         /// The revision.
         reference: String,
-        /// Paths that look like it.
+        /// Similar paths.
         near: Vec<String>,
     },
-    /// It is a folder.
+    /// The path is a folder.
     #[error("{path:?} is a folder")]
     Folder {
-        /// As it was given.
+        /// The path as given.
         path: String,
     },
-    /// It is another repository.
+    /// The path is a submodule.
     #[error("{path:?} is a submodule, another repository")]
     Submodule {
-        /// Its path.
+        /// The path.
         path: String,
     },
-    /// Its bytes are not here.
+    /// The content is not available.
     #[error("the content of {path:?} is missing or damaged in git")]
     Missing {
-        /// Its path.
+        /// The path.
         path: String,
     },
-    /// It is over the limit, or the system refuses.
-    #[error("{path:?} cannot be read: {reason}")]
+    /// The file is over the size limit, or the system refuses access.
+    #[error("cannot read {path:?}: {reason}")]
     Refused {
-        /// Its path.
+        /// The path.
         path: String,
-        /// What is in the way.
+        /// The reason.
         reason: String,
     },
-    /// It has no such lines.
+    /// The file has no such line.
     #[error("line {first} is past the end of {path:?} ({n_lines} lines)")]
     NoLine {
-        /// Its path.
+        /// The path.
         path: String,
-        /// How many it has.
+        /// Number of lines in the file.
         n_lines: u32,
-        /// The first that was asked for.
+        /// The first requested line.
         first: u32,
     },
-    /// It has no such part.
+    /// The file has no such part.
     #[error("{path:?} has no {what} {name:?}")]
     NoPart {
-        /// Its path.
+        /// The path.
         path: String,
-        /// heading, key or symbol
+        /// The kind of part: heading, key or symbol.
         what: &'static str,
-        /// As it was given.
+        /// The name as given.
         name: String,
-        /// Names of parts that look like it.
+        /// Similar names of parts.
         near: Vec<String>,
     },
-    /// Objects or the work tree.
+    /// An object or the worktree cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// A record.
+    /// An artifact cannot be read.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
 }
 
-/// Finds the file that a target names: `path`, `path:LINE`, `path:START-END`, or the id of a definition, `path#Parser.parse`.
+/// Parses a target: `path`, `path:LINE`, `path:START-END`, or the id of a definition, `path#Parser.parse`.
 pub fn read_target(view: &View, text: &str) -> Result<ReadTarget, ReadError> {
     let trimmed = text.trim_start_matches("./");
     if let Some(file) = view.find_text(trimmed) {
@@ -150,7 +150,7 @@ pub fn read_target(view: &View, text: &str) -> Result<ReadTarget, ReadError> {
             column.and(with_part(path, Some(PartQuery::Lines(line, Some(line)))))
         });
     let symbol = || {
-        // A path may have a `#` of its own.
+        // A path may contain `#`.
         let mut places = trimmed
             .rmatch_indices('#')
             .map(|(at, _)| (&trimmed[..at], &trimmed[at + 1..]));
@@ -162,7 +162,7 @@ pub fn read_target(view: &View, text: &str) -> Result<ReadTarget, ReadError> {
     }
 }
 
-/// The paths that a target may name, ascending: what [`read_target`] looks for in a view.
+/// Returns the paths that [`read_target`] may look up for a target, ascending.
 pub fn paths_in_target(text: &str) -> Vec<RepoPath> {
     let trimmed = text.trim_start_matches("./");
     let ends = trimmed.rmatch_indices(':').take(2).chain(trimmed.rmatch_indices('#'));
@@ -175,7 +175,7 @@ pub fn paths_in_target(text: &str) -> Vec<RepoPath> {
     paths
 }
 
-/// `path:line` or `path:line:column` taken apart; both are 1-based.
+/// Splits `path:line` or `path:line:column`; both numbers are 1-based.
 pub fn split_position(text: &str) -> Option<(&str, u32, Option<u32>)> {
     let number = |text: &str| text.parse().ok().filter(|number| *number > 0);
     let (before, last) = text.rsplit_once(':')?;
@@ -189,7 +189,7 @@ pub fn split_position(text: &str) -> Option<(&str, u32, Option<u32>)> {
     }
 }
 
-/// Lines as people write them: `5`, `5-9`, `5-`.
+/// Parses a range of lines: `5`, `5-9`, `5-`.
 pub fn parse_lines(text: &str) -> Option<PartQuery> {
     let number = |text: &str| text.trim().parse().ok().filter(|number| *number > 0);
     let (first, last) = match text.split_once('-') {
@@ -201,10 +201,10 @@ pub fn parse_lines(text: &str) -> Option<PartQuery> {
         .then_some(PartQuery::Lines(first, last))
 }
 
-/// So many paths are proposed.
+/// Maximum number of suggested paths.
 const MAX_NEAR_PATHS: usize = 3;
 
-/// Paths of files with these names, in the order of the names.
+/// Returns the paths of files with these names, in the order of the names.
 fn paths_named(view: &View, names: &[String]) -> Vec<String> {
     let named = |name: &String| {
         let paths = view.files().map(|(_, file)| with_stand_ins(file.path).into_owned());
@@ -216,12 +216,12 @@ fn paths_named(view: &View, names: &[String]) -> Vec<String> {
     paths
 }
 
-/// A path with stand-ins as messages write it.
+/// Quotes a path with stand-ins for messages.
 fn shown(path: &str) -> String {
     quoted(&without_stand_ins(path)).into_owned()
 }
 
-/// Why a path cannot be found in a view, with what it may have meant.
+/// Returns the error for a path that is not in a view, with suggestions.
 pub fn unknown_path(view: &View, path: &str) -> ReadError {
     let trimmed = path.trim_end_matches('/');
     if is_folder(view, trimmed) {
@@ -253,14 +253,14 @@ pub fn unknown_path(view: &View, path: &str) -> ReadError {
     }
 }
 
-/// Whether any file of the view lies below `path`.
+/// Returns true if any file of the view is below `path`.
 pub fn is_folder(view: &View, path: &str) -> bool {
     let prefix = format!("{}/", path.trim_end_matches('/'));
     let prefix = without_stand_ins(&prefix);
     view.files().any(|(_, file)| file.path.starts_with(&prefix))
 }
 
-/// Reads a file, and finds the parts that are asked for.
+/// Reads a file and finds the requested parts.
 pub fn read(sources: &Sources<'_>, file: FileId, queries: &[PartQuery]) -> Result<ReadOutcome, ReadError> {
     let view = sources.view();
     let entry = view.file(file).entry();
@@ -298,7 +298,7 @@ pub fn read(sources: &Sources<'_>, file: FileId, queries: &[PartQuery]) -> Resul
     })
 }
 
-/// What is known of a file; one that was left out of the index is looked at now.
+/// Returns the extraction of a file. A file that is not indexed is extracted now.
 fn facts(view: &View, file: FileId, bytes: &[u8], queries: &[PartQuery]) -> Result<Extraction, ArtifactError> {
     if queries.iter().all(|query| matches!(query, PartQuery::Lines(..))) {
         return Ok(Extraction::default());
@@ -329,7 +329,7 @@ fn part(title: Option<String>, range: Range<usize>, bytes: &[u8], lines: &LineSt
     }
 }
 
-/// A file with all that parts are found by.
+/// A file with the data to find its parts.
 struct Text<'a> {
     file: FileId,
     path: &'a str,
@@ -377,7 +377,7 @@ impl Text<'_> {
         self.some(parts, "heading", title, titles)
     }
 
-    /// Keys are definitions in one another; the value of a path is the item of its last key.
+    /// Keys are nested definitions. The value of a path is the item of its last key.
     fn values(&self, path: &str) -> Result<Vec<Part>, ReadError> {
         let definitions = &self.extraction.definitions;
         let keys: Vec<_> = definitions
@@ -463,7 +463,7 @@ impl Text<'_> {
     }
 }
 
-/// The names in a path of names: `a::b`, `a.b`, `a#b`, `a->b`, `a/b`.
+/// Splits a qualified name: `a::b`, `a.b`, `a#b`, `a->b`, `a/b`.
 pub(super) fn segments(name: &str) -> impl Iterator<Item = &str> {
     let name = name.trim();
     let name = name.strip_suffix("()").unwrap_or(name);

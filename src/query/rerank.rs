@@ -1,7 +1,8 @@
-//! A second judgement of the best candidates, by a model that reads query and text together.
+//! Reorders the best candidates by a model that reads the query and the text together.
 //!
-//! The candidates that are judged are the same for every page of an answer, so that its pages fit together. What a query names or
-//! quotes stays where it is: a model's opinion is no reason to put an exact match behind others.
+//! The same candidates are reranked for every page of a result, so that its pages are consistent. Candidates that
+//! define a name from the query or contain its literal texts keep their places: a model's score must not put an exact
+//! match below others.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -16,66 +17,68 @@ use super::search::{Candidate, Mode, Request, SearchError, Searcher};
 use super::source::{Source, SourceReader, Sources};
 use crate::model::chain;
 
-/// Judges how well texts answer a query: better than what found them, and too dear for all.
+/// Scores how well texts match a query. More accurate than the search that found them, and too expensive for all
+/// documents.
 pub trait Reranker: Send + Sync {
-    /// What judges, and where: for people.
+    /// The name and address of the model, for messages.
     fn name(&self) -> &str;
 
-    /// The score of each of `texts`, in their order: finite, the higher the better, comparable within this call only. `None` is for
-    /// a text that cannot be judged. Ends within a time of the reranker's own, or soon after `interrupt` is set.
+    /// Returns the score of each of `texts`, in order: finite, higher is better, comparable only within this call;
+    /// `None` for a text that cannot be scored. Returns within the reranker's own time limit, or soon after `interrupt`
+    /// is set.
     fn rerank(&self, query: &str, texts: &[&str], interrupt: &AtomicBool) -> Result<Vec<Option<f32>>, RerankError>;
 }
 
-/// Why texts were not judged.
+/// An error from reranking.
 #[derive(Debug, thiserror::Error)]
 pub enum RerankError {
-    /// The caller's flag was set.
+    /// The interrupt flag was set.
     #[error("interrupted")]
     Interrupted,
-    /// It gave no answer in time, or none that can be used.
+    /// The reranker did not return a usable response in time.
     #[error("{reranker}")]
     Unavailable {
-        /// Its name.
+        /// The name of the reranker.
         reranker: String,
-        /// What happened.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
-/// Which answers are to be put in a reranker's order, where there is one.
+/// The requests whose results a reranker reorders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rerank {
-    /// Those to descriptions, in modes in which meaning counts; not those to names.
+    /// Descriptions, in modes that use vectors; not names.
     #[default]
     Prose,
-    /// All but those of [`Mode::Similar`].
+    /// All except those of [`Mode::Similar`].
     Always,
     /// None.
     Never,
 }
 
-/// What judges candidates, and of what.
+/// The configuration of reranking for a searcher.
 #[derive(Clone, Copy)]
 pub struct Reranking<'a> {
-    /// What judges.
+    /// The reranker.
     pub reranker: &'a dyn Reranker,
-    /// So many of the first candidates are judged.
+    /// Number of leading candidates to rerank.
     pub n_candidates: usize,
-    /// Where their texts come from.
+    /// The files that the texts are read from.
     pub sources: Sources<'a>,
-    /// Ends it.
+    /// Set to abort.
     pub interrupt: &'a AtomicBool,
 }
 
 impl<'a> Searcher<'a> {
-    /// The same with a reranker for the requests that want one.
+    /// Sets the reranker for requests that want one.
     pub fn with_reranking(mut self, reranking: Option<Reranking<'a>>) -> Self {
         self.reranking = reranking;
         self
     }
 
-    /// What judges the candidates of a request, if they are to be judged and the page has any of them.
+    /// Returns the reranker if the request wants one and the page includes candidates to rerank.
     pub(super) fn reranking(&self, request: &Request) -> Option<Reranking<'a>> {
         let is_wanted = match (request.rerank, request.mode) {
             (Rerank::Never, _) | (_, Mode::Similar) => false,
@@ -87,8 +90,8 @@ impl<'a> Searcher<'a> {
             .filter(|reranking| is_wanted && request.skip < reranking.n_candidates)
     }
 
-    /// Puts the first candidates in the reranker's order; those that are not judged keep their places. Whether it is the reranker's; what
-    /// it cannot do is told.
+    /// Reorders the leading candidates; those that are not scored keep their places. Returns true if reranking
+    /// succeeded; on failure adds a note.
     pub(super) fn rerank(
         &self,
         reranking: &Reranking<'_>,
@@ -109,7 +112,7 @@ impl<'a> Searcher<'a> {
         for (at, candidate) in candidates.iter().enumerate().take(n_judged).skip(n_exact) {
             judged.extend(texts.of(candidate, opened)?.map(|text| (at, text)));
         }
-        // The order is what it would make of it.
+        // Reranking would not change the order.
         if judged.len() < 2 {
             return Ok(true);
         }
@@ -123,14 +126,14 @@ impl<'a> Searcher<'a> {
             }
             Err(RerankError::Interrupted) => Err(SearchError::Interrupted),
             Err(error) => {
-                notes.push(format!("{}: results are in the order without it", chain(&error)));
+                notes.push(format!("{}: results are not reranked", chain(&error)));
                 Ok(false)
             }
         }
     }
 }
 
-/// Puts the candidates at some places in the order of their scores, on these places; of equal ones the first stays first.
+/// Sorts the candidates at some places by score, descending, within these places. Equal scores keep their order.
 fn reorder(candidates: &mut [Candidate], scored: &[(usize, f32)]) {
     let mut best: Vec<Candidate> = scored
         .iter()
@@ -149,7 +152,7 @@ fn reorder(candidates: &mut [Candidate], scored: &[(usize, f32)]) {
     }
 }
 
-/// The texts of candidates, as far as they may leave the machine.
+/// The texts of candidates, as far as they may be sent to another machine.
 struct Texts<'s> {
     searcher: &'s Searcher<'s>,
     reader: SourceReader<'s>,
@@ -165,7 +168,7 @@ impl<'s> Texts<'s> {
         }
     }
 
-    /// The text that stands for a candidate; `None` for what is not committed, stands in a file that holds secrets by its name, or
+    /// Returns the text of a candidate; `None` if it is not committed, is in a file whose name suggests credentials, or
     /// cannot be read.
     fn of(&mut self, candidate: &Candidate, opened: &mut Opened) -> Result<Option<String>, SearchError> {
         let view = self.searcher.view;
@@ -191,7 +194,7 @@ impl<'s> Texts<'s> {
             Ok(Source::Bytes(bytes)) => Some(bytes),
             Ok(_) => None,
             Err(error) => {
-                tracing::debug!(%error, "a file is not judged");
+                tracing::debug!(%error, "cannot read a file for reranking");
                 None
             }
         };

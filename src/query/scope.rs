@@ -1,4 +1,4 @@
-//! Which commits a question is about.
+//! Limits a query to some commits.
 
 use roaring::RoaringBitmap;
 
@@ -7,17 +7,17 @@ use crate::history::{History, HistoryError, Mailmap, Reachable};
 use super::filter::FileFilter;
 use super::history::LogFilter;
 
-/// Limits a question to some commits.
+/// Limits a query to some commits.
 #[derive(Clone, Debug, Default)]
 pub struct CommitFilter {
-    /// By date and author.
+    /// Limits by date and author.
     pub log: LogFilter,
-    /// By what they changed; merges only where they differ from every parent.
+    /// Limits by changed files; a merge counts only for files that differ from every parent.
     pub files: FileFilter,
 }
 
 impl CommitFilter {
-    /// The numbers of the commits among `reached` that pass.
+    /// Returns the numbers of the commits among `reached` that pass.
     pub fn commits(
         &self,
         history: &History,
@@ -51,7 +51,7 @@ impl CommitFilter {
         Ok(commits)
     }
 
-    /// The commits that changed a file that passes.
+    /// Returns the commits that changed a file that passes.
     fn changing(&self, history: &History) -> Result<RoaringBitmap, HistoryError> {
         let mut commits = RoaringBitmap::new();
         for batch in history.batches() {

@@ -1,4 +1,4 @@
-//! One question, answered: legs, candidates, features, order.
+//! Runs a search: legs, candidates, features, order.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,97 +30,98 @@ use super::rerank::{Rerank, Reranking};
 use super::sparse_leg::{Asked, SparseFound, SparseLeg};
 use super::spelling::corrected;
 
-/// Which legs find candidates.
+/// The legs that find candidates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// What the query looks like decides about weights.
+    /// Words and vectors, with weights chosen by the form of the query.
     #[default]
     Auto,
-    /// Words and meaning.
+    /// Words and vectors.
     Hybrid,
-    /// Meaning alone: the dense leg's order.
+    /// Vectors only: the order of the dense leg.
     Semantic,
-    /// Words alone: the order of BM25 over chunks.
+    /// Words only: the order of BM25 over chunks.
     Keyword,
-    /// What is like a piece of code: the query is the code, or where it stands as `path:line`.
+    /// Similar code. The query is a piece of code, or its place as `path:line`.
     Similar,
 }
 
-/// A question.
+/// A search request.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// As typed.
+    /// The query as typed.
     pub query: String,
-    /// Which legs.
+    /// The legs to use.
     pub mode: Mode,
-    /// Which files.
+    /// The files to search.
     pub filter: FileFilter,
-    /// How many hits, after `skip`.
+    /// Maximum number of hits after `skip`.
     pub limit: usize,
-    /// How many hits to leave out first.
+    /// Number of hits to skip.
     pub skip: usize,
-    /// Where the texts stand that the query wants as they are; modes with words put these documents first.
+    /// The documents with literal texts of the query. Modes with words put them first.
     pub exact: ExactText,
-    /// Whether a reranker, where there is one, decides about the order.
+    /// The use of a reranker, if one is configured.
     pub rerank: Rerank,
-    /// Who judged on the page before: nobody else is asked, and whoever is missing is an error.
+    /// The models of the previous page. Others are not used, and a missing one is an error.
     pub as_before: Option<Judges>,
 }
 
 impl Request {
-    /// Whether somebody is asked who judges beside the program itself; tells what follows where the page before was made without.
+    /// Returns true if a model may be used for this request. If the previous page was made without it, adds a note with
+    /// the consequence.
     fn asks(&self, whom: impl Fn(Judges) -> bool, without: &str, notes: &mut Vec<String>) -> bool {
         let is_asked = self.as_before.is_none_or(whom);
         if !is_asked {
-            notes.push(format!("as on the page before, {without}"));
+            notes.push(format!("as on the previous page, {without}"));
         }
         is_asked
     }
 }
 
-/// An answer.
+/// The result of a search.
 #[derive(Clone, Debug, Default)]
 pub struct SearchOutcome {
-    /// Best first.
+    /// The hits, best first.
     pub hits: Vec<Hit>,
-    /// Whether there are more.
+    /// True if there are more hits.
     pub has_more: bool,
-    /// The query as it was read, where a word of it was taken for a typing error.
+    /// The query as searched, if a word was corrected.
     pub read_as: Option<String>,
-    /// What made the order worse than it should be.
+    /// Notes on what made the order worse than it should be.
     pub notes: Vec<String>,
-    /// Who judged.
+    /// The models that determined the order.
     pub judges: Judges,
 }
 
-/// Why no answer was given.
+/// An error from a search.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
-    /// The lexical index.
+    /// The lexical index cannot be read.
     #[error(transparent)]
     Lexical(#[from] LexicalError),
-    /// The dense index.
+    /// The dense index cannot be read.
     #[error(transparent)]
     Dense(#[from] DenseError),
-    /// The embedder.
+    /// The query cannot be embedded.
     #[error(transparent)]
     Embed(EmbedError),
-    /// A record.
+    /// An artifact cannot be read.
     #[error(transparent)]
     Artifact(#[from] ReadError),
-    /// Code was asked for that is like that at a place, and nothing indexed stands there.
-    #[error("nothing that is indexed stands at {place}")]
+    /// A search for similar code names a place without indexed code.
+    #[error("no indexed code at {place}")]
     NoSuchPlace {
-        /// As it was typed.
+        /// The place as typed.
         place: String,
     },
-    /// The page before has an order that there is none of now.
-    #[error("this page cannot be given in the order of the one before: {why}")]
+    /// The order of the previous page is not available.
+    #[error("cannot continue in the order of the previous page: {why}")]
     OtherOrder {
-        /// What is missing.
+        /// The missing model.
         why: String,
     },
-    /// The caller's flag was set.
+    /// The interrupt flag was set.
     #[error("interrupted")]
     Interrupted,
 }
@@ -134,9 +135,9 @@ impl From<EmbedError> for SearchError {
     }
 }
 
-/// Candidates that each leg brings.
+/// Number of candidates from each leg.
 pub const LEG_CANDIDATES: usize = 200;
-/// Files whose best chunk is a candidate.
+/// Number of files whose best chunk becomes a candidate.
 const FILE_CANDIDATES: usize = 40;
 
 const LEXICAL: LexicalParams = LexicalParams {
@@ -145,10 +146,10 @@ const LEXICAL: LexicalParams = LexicalParams {
     name_weight: 3.0,
 };
 
-/// The flag of who waits for an answer to its end: nobody sets it.
+/// The default interrupt flag, which is never set.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Answers questions about one view.
+/// Searches one view.
 pub struct Searcher<'a> {
     pub(super) view: &'a View,
     embedder: &'a dyn Embedder,
@@ -161,7 +162,8 @@ pub struct Searcher<'a> {
 }
 
 impl<'a> Searcher<'a> {
-    /// `paths` gives the meaning of path words, and of everything that the embedder, if it is another, has no vector for.
+    /// Creates a searcher. `paths` embeds path words, and everything for which `embedder`, if it is another model, has
+    /// no vector.
     pub fn new(view: &'a View, embedder: &'a dyn Embedder, paths: &'a StaticModel) -> Result<Self, SearchError> {
         let live = view.live().to_bitmap();
         let uses_added = embedder.profile().id() != paths.profile().id();
@@ -177,12 +179,12 @@ impl<'a> Searcher<'a> {
         })
     }
 
-    /// The same for answers that nobody wants any more once the flag is set: they end with [`SearchError::Interrupted`].
+    /// Sets a flag that aborts searches with [`SearchError::Interrupted`].
     pub fn until(self, interrupt: &'a AtomicBool) -> Self {
         Self { interrupt, ..self }
     }
 
-    /// Fails once the answer is not wanted.
+    /// Returns an error once the interrupt flag is set.
     pub(super) fn go_on(&self) -> Result<(), SearchError> {
         if self.interrupt.load(Ordering::Relaxed) {
             Err(SearchError::Interrupted)
@@ -191,8 +193,8 @@ impl<'a> Searcher<'a> {
         }
     }
 
-    /// The same with sparse vectors as a third leg of the modes with words and meaning; `weight` is what they count, as a share of
-    /// what they count by default.
+    /// Adds sparse vectors as a third leg of the modes with words and vectors. `weight` is relative to the default
+    /// weight.
     pub fn with_sparse(self, embedder: &'a dyn SparseEmbedder, weight: f32) -> Self {
         let leg = SparseLeg::open(self.view.segments(), embedder, weight, &self.live, || {
             withheld(self.view)
@@ -203,13 +205,13 @@ impl<'a> Searcher<'a> {
         }
     }
 
-    /// Has vectors of the model in use looked for elsewhere first.
+    /// Searches a remote index for the active model's vectors first.
     pub fn with_elsewhere(mut self, elsewhere: DenseElsewhere<'a>) -> Self {
         self.meaning.elsewhere = Some(elsewhere);
         self
     }
 
-    /// Has vectors of the model in use, if it is not the program's own, looked for where `away` says and nowhere else.
+    /// Uses remote vectors for the active model, if it is not the built-in one, instead of local ones.
     pub fn with_away(self, away: Away<'a>) -> Result<Self, SearchError> {
         let mut stored = RoaringBitmap::new();
         for segment in self.view.segments().iter().filter(|segment| !segment.is_in_memory) {
@@ -220,7 +222,7 @@ impl<'a> Searcher<'a> {
         Ok(Self { meaning, ..self })
     }
 
-    /// Likewise sparse vectors, if these count.
+    /// Searches a remote index for sparse vectors first, if they are in use.
     pub fn with_sparse_elsewhere(mut self, elsewhere: SparseElsewhere<'a>) -> Self {
         if let Some(leg) = &mut self.sparse {
             leg.elsewhere = Some(elsewhere);
@@ -228,17 +230,17 @@ impl<'a> Searcher<'a> {
         self
     }
 
-    /// What is searched.
+    /// The view that is searched.
     pub fn view(&self) -> &View {
         self.view
     }
 
-    /// Whether the weights for names are used for a query.
+    /// Returns true if a query is ranked by the weights for names.
     pub fn takes_for_name(&self, query: &str) -> bool {
         analyze(query).is_name
     }
 
-    /// The best hits for a request.
+    /// Returns the best hits for a request.
     pub fn search(&self, request: &Request) -> Result<SearchOutcome, SearchError> {
         let read_as = match request.mode {
             Mode::Auto | Mode::Hybrid => corrected(&request.query, self.view, self.paths, || self.go_on())?,
@@ -253,7 +255,7 @@ impl<'a> Searcher<'a> {
         let n_wanted = request.skip.saturating_add(request.limit);
         let mut opened = Opened::default();
         let reranking = self.reranking(request);
-        let without = "results are in the order without a reranker";
+        let without = "results are not reranked";
         let reranking = reranking.filter(|_| request.asks(|judges| judges.reranker, without, &mut notes));
         let n_judged = reranking.map_or(0, |reranking| reranking.n_candidates);
         let mut kept = self.one_per_item(ranked, n_wanted.saturating_add(1).max(n_judged), &mut opened)?;
@@ -261,14 +263,14 @@ impl<'a> Searcher<'a> {
             judges.reranker = self.rerank(&reranking, request, text, &mut kept, &mut opened, &mut notes)?;
         }
         if let Some(before) = request.as_before {
-            // Behind those that a reranker judges nothing is asked of it.
+            // The reranker is not used for pages past the candidates that it reranks.
             let is_judged = self
                 .reranking
                 .is_none_or(|reranking| request.skip < reranking.n_candidates);
             judges.reranker |= before.reranker && !is_judged;
             if judges != before {
                 let why = if notes.is_empty() {
-                    "what judged there is not set any more".to_owned()
+                    "a model used there is no longer configured".to_owned()
                 } else {
                     notes.join("; ")
                 };
@@ -297,7 +299,7 @@ impl<'a> Searcher<'a> {
         })
     }
 
-    /// Every candidate with its features, in the order of the answer: what weights are found from.
+    /// Returns every candidate with its features, in ranked order, as data for fitting weights.
     pub fn candidates(&self, request: &Request) -> Result<Vec<Hit>, SearchError> {
         let scope = self.scope(&request.filter);
         let names = analyze(&request.query).names;
@@ -308,7 +310,7 @@ impl<'a> Searcher<'a> {
             .collect()
     }
 
-    /// Candidates in their final order.
+    /// Returns the candidates in final order, before reranking.
     fn rank(
         &self,
         request: &Request,
@@ -343,7 +345,7 @@ impl<'a> Searcher<'a> {
             Some(leg) => leg.ask_beside(text, self.interrupt, ask_for_meaning),
             None => (ask_for_meaning(), Asked::NotYet),
         };
-        // A server that was not waited for is none that is away.
+        // An interrupted request must not be reported as an unavailable server.
         self.go_on()?;
         judges.added = added.is_some();
         let query = self
@@ -371,7 +373,7 @@ impl<'a> Searcher<'a> {
         self.fused(&legs, scope, notes)
     }
 
-    /// The vector that an embedder beside the program's own gives, if one is in use and answers. What is missing is told.
+    /// Returns the query's vector from another active model, if it is available. Otherwise adds a note.
     fn asked(
         &self,
         request: &Request,
@@ -382,38 +384,38 @@ impl<'a> Searcher<'a> {
         let n_without = self.meaning.n_without(&self.live)?;
         if n_without == self.live.len() && !self.live.is_empty() {
             notes.push(format!(
-                "there are no vectors of {model} yet: meaning is judged by the built-in model; codescout index makes them"
+                "there are no vectors of {model} yet: using the built-in model instead; run codescout index"
             ));
             return None;
         }
-        if !request.asks(|judges| judges.added, "meaning is judged by the built-in model", notes) {
+        if !request.asks(|judges| judges.added, "using the built-in model instead", notes) {
             return None;
         }
         match ask(self.embedder) {
             Ok(embedding) if embedding.weight == 0.0 => {
                 notes.push(format!(
-                    "{model} makes nothing of this text: meaning is judged by the built-in model"
+                    "{model} gives no vector for this text: using the built-in model instead"
                 ));
                 None
             }
             Ok(embedding) => {
                 if n_without > 0 {
                     notes.push(format!(
-                        "{n_without} of {} chunks have no vectors of {model} yet: the built-in model judges them; \
-                         codescout index makes what is missing",
+                        "{n_without} of {} chunks have no vectors of {model} yet: using the built-in model for them; \
+                         run codescout index",
                         self.live.len()
                     ));
                 }
                 Some(embedding.vector)
             }
             Err(error) => {
-                notes.push(format!("{}: meaning is judged by the built-in model", chain(&error)));
+                notes.push(format!("{}: using the built-in model instead", chain(&error)));
                 None
             }
         }
     }
 
-    /// Documents like a piece of code, best first; the one at the place that was named is left out.
+    /// Returns the documents most similar to a piece of code, best first, without the document at the named place.
     fn similar(
         &self,
         request: &Request,
@@ -441,7 +443,7 @@ impl<'a> Searcher<'a> {
         Ok(self.by_nearness(&found, scope))
     }
 
-    /// The document of the chunk that stands at `path:line`, if the text is that.
+    /// Returns the document of the chunk at `path:line`, if the text has that form.
     fn doc_at(&self, text: &str) -> Result<Option<u32>, SearchError> {
         let place = typed(text.trim());
         let is_quoted = matches!(place, std::borrow::Cow::Owned(_));
@@ -463,8 +465,8 @@ impl<'a> Searcher<'a> {
         Ok(self.view.docs(file).nth(at))
     }
 
-    /// The documents in scope, those with texts that are wanted as they stand first, then by BM25; of equal ones the first by
-    /// place, since numbers follow the order of indexing.
+    /// Returns the documents in scope: those with literal texts of the query first, then by BM25. Equal scores are
+    /// ordered by place, because document numbers depend on the order of indexing.
     fn ranked_docs(&self, lexical: &LexicalLeg, exact: &ExactText, scope: &Scope) -> Vec<u32> {
         let mut docs: Vec<u32> = lexical
             .touched_docs
@@ -488,7 +490,7 @@ impl<'a> Searcher<'a> {
         docs
     }
 
-    /// The documents in scope by cosine, best first; of equal ones the first by place, for the same reason.
+    /// Returns the documents in scope by cosine, best first. Equal ones are ordered by place, for the same reason.
     fn docs_by_meaning(&self, query: &Query, scope: &Scope) -> Result<Vec<(u32, Cosine)>, DenseError> {
         let mut docs = self.meaning.search(query, scope.docs(&self.live), LEG_CANDIDATES)?;
         let place = |doc: u32| self.view.places(doc).first();
@@ -496,7 +498,7 @@ impl<'a> Searcher<'a> {
         Ok(docs)
     }
 
-    /// The order of nearness as it is.
+    /// Keeps the order of cosines.
     fn by_nearness(&self, found: &[(u32, Cosine)], scope: &Scope) -> Vec<Candidate> {
         let scored: Vec<_> = found.iter().map(|(doc, cosine)| (*doc, cosine.0)).collect();
         let features = |rank, _, share| Features {
@@ -507,7 +509,8 @@ impl<'a> Searcher<'a> {
         self.plain(&scored, features, scope)
     }
 
-    /// One leg's order as it is; features are what it goes by, made of rank, document and the share of the best score.
+    /// Keeps the order of one leg. `features` computes features from the rank, the document and the score relative to
+    /// the best.
     fn plain(
         &self,
         scored: &[(u32, f32)],
@@ -552,7 +555,7 @@ impl<'a> Searcher<'a> {
                     reranked: None,
                 }
             });
-            // Of several places the best; of equal ones the first by path.
+            // Of several places the best one is used; of equal ones, the first by path.
             let candidate = candidates.reduce(|a, b| if b.score > a.score { b } else { a });
             best.extend(candidate);
         }
@@ -587,7 +590,7 @@ impl<'a> Searcher<'a> {
         docs
     }
 
-    /// The cosines of all chunks of all files that candidates stand in.
+    /// Returns the cosines of all chunks in all files that contain a candidate.
     fn cosines(&self, legs: &Legs<'_>, docs: &[u32]) -> Result<HashMap<u32, f32>, SearchError> {
         let mut files: Vec<FileId> = docs
             .iter()
@@ -625,7 +628,7 @@ impl<'a> Searcher<'a> {
     }
 }
 
-/// What the legs brought.
+/// The results of the legs.
 pub(super) struct Legs<'a> {
     pub(super) analysis: &'a Analysis,
     pub(super) lexical: &'a LexicalLeg,
@@ -647,7 +650,7 @@ pub(super) struct Candidate {
     pub(super) reranked: Option<f32>,
 }
 
-/// The files and documents that a filter lets through; without limits all.
+/// The files and documents that a filter passes; `None` for all.
 #[derive(Default)]
 pub(super) struct Scope {
     limits: Option<(RoaringBitmap, RoaringBitmap)>,
@@ -674,7 +677,7 @@ impl Scope {
     }
 }
 
-/// The documents of files that hold secrets by their names: their texts are given to no model of others.
+/// The documents of files whose names suggest credentials. Their texts are never sent to another model.
 pub fn withheld(view: &View) -> RoaringBitmap {
     let files = view.files().filter(|(_, file)| is_credential(file.path));
     files.flat_map(|(id, _)| view.docs(id)).collect()
@@ -698,7 +701,7 @@ fn sort_best_first(candidates: &mut [Candidate]) {
     candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.place.cmp(&b.place)));
 }
 
-/// Takes `repeat` from a chunk for every better one of its file, so that an answer is not one file's alone.
+/// Subtracts `repeat` from a chunk for every better one of its file, so that results come from several files.
 fn spread(candidates: &mut [Candidate], repeat: f32) {
     let mut n_better: HashMap<FileId, u32> = HashMap::new();
     for candidate in candidates.iter_mut() {

@@ -1,4 +1,4 @@
-//! The bytes of a view's files: from git, from the view, and from disk for those that the view does not hold.
+//! Reads the bytes of a view's files: from git, from the view, and from disk for those that the view does not hold.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +9,7 @@ use crate::git::{
 use crate::model::{Oid, RepoPath};
 use crate::snapshot::{FileId, View, is_rules_path};
 
-/// Where the bytes of a view's files come from. Cheap to make; threads take a [`SourceReader`] each.
+/// The sources of a view's files. Cheap to create; each thread uses its own [`SourceReader`].
 #[derive(Clone, Copy)]
 pub struct Sources<'a> {
     view: &'a View,
@@ -25,50 +25,50 @@ pub struct SourceReader<'a> {
     disk: Option<WorkTreeReader>,
 }
 
-/// What reading a file gave.
+/// The result of reading a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// All of its bytes; for a symbolic link the path that it points to.
+    /// All bytes of the file; for a symbolic link, its target.
     Bytes(Vec<u8>),
-    /// Another repository.
+    /// The entry is a submodule.
     Submodule,
-    /// Its object is not in this clone, or the file has gone from disk since the view was made.
+    /// The object is not in this clone, or the file was removed from disk after the view was made.
     Missing,
-    /// It has more bytes than were to be read.
+    /// The file exceeds the size limit.
     TooLarge {
         /// Its size in bytes.
         size: u64,
     },
-    /// The system refuses, in its words.
+    /// The system refused access, with its message.
     Refused(String),
 }
 
-/// Why a file of `size` bytes is left out, and what reads it.
+/// Explains why a file of `size` bytes is skipped, and how to read it.
 pub(super) fn too_large(size: u64) -> String {
     let limit = MAX_OBJECT_BYTES >> 20;
     if size > MAX_OBJECT_BYTES {
-        format!("it has {size} bytes and files over {limit} MiB are not read; git show and git grep read it")
+        format!("{size} bytes exceed the limit of {limit} MiB; use git show or git grep")
     } else {
-        format!("it is stored as a difference to an object of more than {limit} MiB; git show and git grep read it")
+        format!("stored as a delta against an object of more than {limit} MiB; use git show or git grep")
     }
 }
 
-/// Why the files of a view cannot be read.
+/// An error from reading the files of a view.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// An object is damaged.
     #[error(transparent)]
     Object(#[from] ObjectError),
-    /// The work tree cannot be read at all.
+    /// The worktree cannot be read.
     #[error(transparent)]
     WorkTree(#[from] WorkTreeError),
-    /// Nobody wants the answer any more.
+    /// The interrupt flag was set.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl<'a> Sources<'a> {
-    /// The files of `view`, which is of `repository`.
+    /// Creates the sources for `view`, a view of `repository`.
     pub fn new(view: &'a View, repository: &'a Repository) -> Self {
         Self {
             view,
@@ -77,7 +77,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// The same for an answer that nobody wants any more once the flag is set.
+    /// Sets a flag that aborts reading.
     pub fn until(self, interrupt: &'a AtomicBool) -> Self {
         Self {
             interrupt: Some(interrupt),
@@ -85,7 +85,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Fails once the answer is not wanted; asked before each file that is looked at.
+    /// Returns an error once the interrupt flag is set. Callers check it before each file.
     pub fn go_on(&self) -> Result<(), SourceError> {
         if self
             .interrupt
@@ -97,7 +97,8 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// What the view's own files say about others, and files that should say something and cannot be read, with the reason.
+    /// Returns the attributes set by the view's own files, and the attribute files that cannot be read, with the
+    /// reason.
     pub(super) fn attributes(&self) -> (Attributes, Vec<(FileId, String)>) {
         let (mut sources, mut unread) = (Vec::new(), Vec::new());
         let mut reader = None;
@@ -111,7 +112,7 @@ impl<'a> Sources<'a> {
                 .read_up_to(id, MAX_RULES_BYTES)
             {
                 Ok(Source::Bytes(bytes)) => sources.push((entry.path, bytes)),
-                // As where these rules decide what is indexed.
+                // Ignored, as in the rules that decide what is indexed.
                 Ok(_) => {}
                 Err(error) => unread.push((id, error.to_string())),
             }
@@ -124,7 +125,7 @@ impl<'a> Sources<'a> {
         self.view
     }
 
-    /// A reader for one thread.
+    /// Creates a reader for one thread.
     pub fn reader(&self) -> SourceReader<'a> {
         SourceReader {
             view: self.view,
@@ -171,7 +172,7 @@ impl SourceReader<'_> {
     }
 }
 
-/// A changed file that was too large to be read with the others has no id in the view.
+/// Returns true for a changed file that was too large to read with the view; it has no id there.
 fn is_only_on_disk(oid: &Oid) -> bool {
     oid.as_bytes().iter().all(|byte| *byte == 0)
 }

@@ -1,4 +1,4 @@
-//! Sparse vectors as a third way to candidates, where a server makes them.
+//! Finds candidates by sparse vectors, if a server provides them.
 
 use std::sync::atomic::AtomicBool;
 
@@ -11,32 +11,32 @@ use crate::index::sparse::{Impact, SparseIndex};
 use super::elsewhere::SparseElsewhere;
 use crate::model::chain;
 
-/// The sparse vectors of a view, and who makes that of a query.
+/// The sparse vectors of a view, with the embedder for queries.
 pub(super) struct SparseLeg<'a> {
     embedder: &'a dyn SparseEmbedder,
     index: SparseIndex,
-    /// Where it is looked for them first.
+    /// A remote index that is searched first.
     pub(super) elsewhere: Option<SparseElsewhere<'a>>,
-    /// What the leg counts, as a share of what it counts by default.
+    /// The weight, relative to the default.
     weight: f32,
     n_live: u64,
-    /// Live documents that are stored, could have one and have none.
+    /// Number of live stored documents that still need a vector.
     n_missing: u64,
     has_any: bool,
 }
 
-/// What became of asking for the vector of a query.
+/// The result of embedding a query.
 pub(super) enum Asked {
-    /// What the server said.
+    /// The response of the server.
     Answered(Result<SparseVector, EmbedError>),
-    /// No document has a vector, so that nobody was asked.
+    /// No document has a vector, so no request was made.
     NotYet,
 }
 
-/// What the leg brought.
+/// The result of the leg.
 pub(super) struct SparseFound {
     query: SparseVector,
-    /// Documents that have anything in common with the query, best first.
+    /// Documents that share a token with the query, best first.
     pub(super) docs: Vec<(u32, Impact)>,
 }
 
@@ -76,7 +76,7 @@ impl<'a> SparseLeg<'a> {
         }
     }
 
-    /// Asks for the vector of a query on a thread of its own while `work` is done on this one.
+    /// Embeds a query on another thread while this one runs `work`.
     pub(super) fn ask_beside<T>(&self, text: &str, interrupt: &AtomicBool, work: impl FnOnce() -> T) -> (T, Asked) {
         if !self.has_any {
             return (work(), Asked::NotYet);
@@ -95,8 +95,8 @@ impl<'a> SparseLeg<'a> {
         })
     }
 
-    /// The `k` documents of `scope` that have most in common with a query. What is missing is told; without anything to go by there
-    /// is no leg.
+    /// Returns the `k` documents of `scope` with the highest impact. Adds notes on missing vectors; `None` if the query
+    /// has no vector.
     pub(super) fn find(
         &self,
         asked: Asked,
@@ -114,7 +114,7 @@ impl<'a> SparseLeg<'a> {
             Asked::NotYet => {
                 if self.n_live > 0 {
                     notes.push(format!(
-                        "there are no sparse vectors of {model} yet: they do not count; codescout index makes them"
+                        "there are no sparse vectors of {model} yet: they do not count; run codescout index"
                     ));
                 }
                 return None;
@@ -122,7 +122,7 @@ impl<'a> SparseLeg<'a> {
         };
         if self.n_missing > 0 {
             notes.push(format!(
-                "{} of {} chunks have no sparse vector of {model} yet and get nothing for it; codescout index makes what is missing",
+                "{} of {} chunks have no sparse vector of {model} yet and score 0 for it; run codescout index",
                 self.n_missing, self.n_live
             ));
         }
@@ -133,7 +133,7 @@ impl<'a> SparseLeg<'a> {
         Some(SparseFound { query, docs })
     }
 
-    /// What a document has in common with a query, as a share of the best, weighted.
+    /// The impact of a document for a query, relative to the best and weighted.
     pub(super) fn share(&self, found: &SparseFound, doc: u32) -> f32 {
         let best = found.docs.first().map_or(f32::MIN_POSITIVE, |(_, impact)| impact.0);
         self.weight * (self.index.impact(&found.query, doc).0 / best)

@@ -1,4 +1,4 @@
-//! Typing errors in questions: a word that nobody knows is read as the nearest one that is known.
+//! Corrects typing errors in queries: replaces an unknown word by the most similar known one.
 
 use crate::embed::StaticModel;
 use crate::index::lexical::{LexicalError, is_stop_word, stem, words};
@@ -7,16 +7,16 @@ use crate::snapshot::View;
 use super::near::edits;
 use super::search::SearchError;
 
-/// Shorter words are too near to too many others.
+/// Shorter words are too similar to many others.
 const MIN_WORD: usize = 5;
-/// From this length on two letters may be wrong.
+/// Minimum length of a word in which two letters may be wrong.
 const MIN_WORD_FOR_TWO: usize = 10;
 
-/// The query with unknown words replaced; `None` when there are none.
+/// Returns the query with unknown words replaced; `None` if nothing was replaced.
 ///
-/// A word is unknown when it is plain small letters and neither the view nor the model's vocabulary has it. The nearest word of that
-/// vocabulary with the same first letter takes its place; of equally near ones the one that most documents of the view hold.
-/// `go_on` is asked before each word.
+/// A word is unknown if it consists of small letters and is neither in the view nor in the model's vocabulary. It is
+/// replaced by the word of that vocabulary with the smallest edit distance and the same first letter; of equal ones,
+/// the word that most documents of the view contain. Calls `go_on` before each word.
 pub(super) fn corrected(
     query: &str,
     view: &View,
@@ -69,7 +69,7 @@ fn nearest(word: &str, view: &View, model: &StaticModel) -> Result<Option<String
     Ok(best.map(|(_, _, known)| known.to_owned()))
 }
 
-/// How many documents of the view's segments hold a word, in any of its forms.
+/// Number of documents of the view that contain a word in any form.
 fn n_docs(view: &View, word: &str) -> Result<usize, LexicalError> {
     let term = stem(word);
     let mut n_docs = 0;

@@ -1,4 +1,4 @@
-//! Definitions by name, by prefix, or by a place where the name stands.
+//! Finds definitions by name, by prefix, or by a place where the name occurs.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -16,103 +16,103 @@ use super::near::Near;
 use super::read::segments;
 use super::source::{Source, SourceError, SourceReader, Sources};
 
-/// Which definitions.
+/// A query for definitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SymbolQuery {
-    /// Those called so: `parse`, `Parser::parse`, or an id.
+    /// By name, qualified name or id: `parse`, `Parser::parse`.
     Named(String),
-    /// Those whose name begins with this; if there are none, those whose name holds it.
+    /// By the beginning of the name; if there is none, by a part of it.
     Prefix(String),
-    /// What is defined there, or what the name that stands there means.
+    /// By place: the definition there, or the definitions that the name there refers to.
     At {
         /// The file.
         file: FileId,
-        /// 1-based.
+        /// Line, 1-based.
         line: u32,
-        /// 1-based, in characters; without it whatever stands in the line.
+        /// Column, 1-based, in characters; `None` for the whole line.
         column: Option<u32>,
     },
 }
 
-/// A question about definitions.
+/// A request for definitions.
 #[derive(Clone, Debug)]
 pub struct SymbolRequest {
-    /// Which.
+    /// The query.
     pub query: SymbolQuery,
-    /// In which files.
+    /// The files to search.
     pub filter: FileFilter,
-    /// Of which kinds; empty for all.
+    /// The kinds to return; empty for all.
     pub kinds: Vec<DefinitionKind>,
 }
 
-/// How the definitions came to be found.
+/// The way in which definitions were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FoundBy {
-    /// By the name or id as it was written.
+    /// By the exact name or id.
     #[default]
     Name,
-    /// By the name in another spelling: upper and lower case and `_` do not count.
+    /// By the name in another spelling, ignoring case and `_`.
     OtherSpelling,
     /// By the beginning of the name.
     Prefix,
     /// By a part of the name.
     Part,
-    /// It is defined at the place.
+    /// Defined at the place.
     Definition,
-    /// A name at the place refers to it.
+    /// Referred to at the place.
     Reference,
-    /// It is around the place.
+    /// Encloses the place.
     Enclosing,
 }
 
-/// Definitions.
+/// The result of a request for definitions.
 #[derive(Clone, Debug, Default)]
 pub struct SymbolOutcome {
-    /// Code before tests, then by path and place.
+    /// The definitions: code before tests, then by path and place.
     pub definitions: Vec<FoundDefinition>,
-    /// How they were found.
+    /// The way in which they were found.
     pub found_by: FoundBy,
-    /// Names that look like the one that nothing has.
+    /// Similar names, if no definition was found.
     pub near: Vec<String>,
 }
 
-/// Why there is no answer.
+/// An error from finding definitions.
 #[derive(Debug, thiserror::Error)]
 pub enum SymbolError {
-    /// The lexical index.
+    /// The lexical index cannot be read.
     #[error(transparent)]
     Lexical(#[from] LexicalError),
-    /// A record.
+    /// An artifact cannot be read.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
-    /// Bytes.
+    /// A file cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// Nothing can be asked with this.
+    /// The query contains no name.
     #[error("{name:?} is not a name")]
     NotAName {
-        /// As it was given.
+        /// The name as given.
         name: String,
     },
-    /// The file is left out of the index or its content is not here.
-    #[error("{path:?} is not indexed, so nothing is known of its definitions")]
+    /// The file is not indexed or its content is missing.
+    #[error("{path:?} is not indexed, so its definitions are unknown")]
     NotIndexed {
-        /// The file.
+        /// The path.
         path: String,
     },
-    /// It has no such line.
+    /// The file has no such line.
     #[error("line {line} is past the end of {path:?} ({n_lines} lines)")]
     NoLine {
-        /// The file.
+        /// The path.
         path: String,
-        /// How many it has.
+        /// Number of lines in the file.
         n_lines: u32,
-        /// What was asked for.
+        /// The requested line.
         line: u32,
     },
 }
 
-/// Finds definitions. Ambiguity gives all of them.
+/// Finds definitions. Returns all of them if the query is ambiguous.
 pub fn symbols(sources: &Sources<'_>, request: &SymbolRequest) -> Result<SymbolOutcome, SymbolError> {
     let mut finder = Finder {
         sources: *sources,
@@ -176,9 +176,9 @@ impl Finder<'_> {
         })
     }
 
-    /// The definition with this id, if it is one.
+    /// Returns the definition with this id, if there is one.
     fn by_id(&mut self, id: &str) -> Result<Option<SymbolOutcome>, SymbolError> {
-        // A path may have a `#` of its own.
+        // A path may contain `#`.
         let file = id
             .rmatch_indices('#')
             .find_map(|(at, _)| Some((self.view.find_text(&id[..at])?, &id[at..])));
@@ -194,7 +194,7 @@ impl Finder<'_> {
         }))
     }
 
-    /// The files in which a name, as [`normal_name`] writes it, is defined.
+    /// Returns the files that define a name, normalized by [`normal_name`].
     fn defining_files(&self, normal: &str) -> Result<BTreeSet<FileId>, LexicalError> {
         let mut files = BTreeSet::new();
         for segment in self.view.segments().iter() {
@@ -207,7 +207,7 @@ impl Finder<'_> {
         Ok(files)
     }
 
-    /// The definitions of a file with this name in any spelling, inside of `outer` in any spelling.
+    /// Returns the definitions with this name inside `outer` in a file, both in any spelling.
     fn in_file(&mut self, file: FileId, bare: &str, outer: &[&str]) -> Result<Vec<FoundDefinition>, SymbolError> {
         let normal = normal_name(bare);
         let wanted: Vec<String> = outer.iter().copied().map(normal_name).collect();
@@ -221,7 +221,7 @@ impl Finder<'_> {
         Ok(found)
     }
 
-    /// The definitions of a file that pass.
+    /// Returns the definitions of a file that match the kinds of the request and `is_meant`.
     fn all_in_file(
         &mut self,
         file: FileId,
@@ -279,7 +279,7 @@ impl Finder<'_> {
                     fits(&normal_name(&extraction.definitions[index].name), &start)
                 })?);
             }
-            // Where names begin as it is spelt, those that begin so in another spelling are not meant.
+            // If a name begins with the exact spelling, names in other spellings are dropped.
             if definitions.iter().any(|found| found.name.starts_with(&last)) {
                 definitions.retain(|found| found.name.starts_with(&last));
             }
@@ -294,7 +294,7 @@ impl Finder<'_> {
         Ok(SymbolOutcome::default())
     }
 
-    /// Names that some segment defines, as [`normal_name`] writes them; the view need not have them.
+    /// Returns the names that a segment defines, normalized by [`normal_name`]. The view may not contain them.
     fn known_names(&self, is_wanted: impl Fn(&str) -> bool) -> Result<BTreeSet<String>, LexicalError> {
         let mut names = BTreeSet::new();
         for segment in self.view.segments().iter() {
@@ -307,7 +307,7 @@ impl Finder<'_> {
         Ok(names)
     }
 
-    /// Names of the view that look like `name`.
+    /// Returns names of the view that resemble `name`.
     fn near(&mut self, name: &str) -> Result<Vec<String>, SymbolError> {
         let mut near = Near::new(&normal_name(name));
         for segment in self.view.segments().iter() {
@@ -349,7 +349,7 @@ impl Finder<'_> {
             }
             None => of_line,
         };
-        // A cursor behind the last letter of a name is still at that name.
+        // A cursor directly after the last letter is still at the name.
         let stands_there = |range: crate::model::ByteRange| {
             (range.start as usize) < place.end && place.start <= range.end as usize && !range.is_empty()
         };
@@ -398,7 +398,8 @@ impl Finder<'_> {
         })
     }
 
-    /// The definitions that references can mean, by name; those in what qualifies the name if there are any.
+    /// Returns the definitions that references may refer to, by name; only those in the qualifying container, if there
+    /// are any.
     fn meant_by<'r>(
         &mut self,
         references: impl Iterator<Item = &'r Reference>,
@@ -428,7 +429,7 @@ impl Finder<'_> {
     }
 }
 
-/// What a definition stands in, the outermost first: folders, the file without its ending, definitions.
+/// The enclosing names of a definition, outermost first: folders, the file without its extension, definitions.
 fn around(view: &View, found: &FoundDefinition) -> Vec<String> {
     let path = String::from_utf8_lossy(view.file(found.file).path);
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", &path));
@@ -438,13 +439,13 @@ fn around(view: &View, found: &FoundDefinition) -> Vec<String> {
     names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// Whether all of `wanted` stand in `around`, in this order.
+/// Returns true if `around` contains all of `wanted`, in this order.
 fn is_in_order<T: AsRef<str>>(wanted: &[T], around: &[String]) -> bool {
     let mut left = around.iter();
     wanted.iter().all(|name| left.any(|known| known == name.as_ref()))
 }
 
-/// The byte of a line at which a column, counted in characters from 1, begins.
+/// The byte offset in a line of a 1-based column in characters.
 fn offset_of_column(line: &[u8], column: u32) -> usize {
     let text = String::from_utf8_lossy(line);
     let before: usize = text
@@ -455,32 +456,32 @@ fn offset_of_column(line: &[u8], column: u32) -> usize {
     before.min(line.len().saturating_sub(1))
 }
 
-/// A line in which a name stands.
+/// A line that contains a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// The file.
     pub file: FileId,
-    /// 1-based.
+    /// Line number, 1-based.
     pub line: u32,
-    /// How the name is used there.
+    /// The kind of use.
     pub kind: UsageKind,
-    /// The line.
+    /// The text of the line.
     pub text: String,
 }
 
-/// How a line uses a name.
+/// The way in which a line uses a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UsageKind {
-    /// As code.
+    /// In code.
     Reference(ReferenceKind),
-    /// In a statement that brings it in.
+    /// In an import.
     Import,
     /// In a comment, a string or a file without known structure.
     Text,
 }
 
 impl UsageKind {
-    /// Its name in answers.
+    /// The name in output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Reference(ReferenceKind::Call) => "call",
@@ -495,13 +496,13 @@ impl UsageKind {
     }
 }
 
-/// What is known of the lines of a file about one name.
+/// The uses of one name in a file, by line.
 #[derive(Default)]
 struct LineFacts {
     defined: HashSet<u32>,
-    /// By line; the first in each.
+    /// The kind of the first reference in each line.
     referred: HashMap<u32, ReferenceKind>,
-    /// First and last lines, in source order, none of which holds another.
+    /// First and last lines of imports, in source order; none contains another.
     imported: Vec<(u32, u32)>,
 }
 
@@ -530,7 +531,7 @@ impl LineFacts {
         Ok(facts)
     }
 
-    /// How a line uses the name; `None` if it defines it.
+    /// The use of the name in a line; `None` if the line defines it.
     fn kind(&self, line: u32) -> Option<UsageKind> {
         if let Some(kind) = self.referred.get(&line) {
             return Some(UsageKind::Reference(*kind));
@@ -543,7 +544,7 @@ impl LineFacts {
     }
 }
 
-/// Ranges of lines without those that lie in another, ascending.
+/// Removes ranges of lines that are inside another one, and sorts the rest.
 fn outermost(ranges: impl Iterator<Item = (u32, u32)>) -> Vec<(u32, u32)> {
     let mut ranges: Vec<(u32, u32)> = ranges.collect();
     ranges.sort_unstable_by_key(|&(first, last)| (first, std::cmp::Reverse(last)));
@@ -556,7 +557,7 @@ fn outermost(ranges: impl Iterator<Item = (u32, u32)>) -> Vec<(u32, u32)> {
     ranges
 }
 
-/// Tells how the lines of a file that hold `name` as a word use it; lines that define it are left out.
+/// Classifies the lines of a file that contain `name` as a word. Lines that define it are omitted.
 pub fn usages(sources: &Sources<'_>, file: FileId, name: &str, lines: &[GrepLine]) -> Result<Vec<Usage>, SymbolError> {
     let facts = LineFacts::of(sources, file, name)?;
     let usage = |line: &GrepLine| {

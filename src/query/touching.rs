@@ -1,4 +1,4 @@
-//! Tests that touch what changed, as far as names tell.
+//! Finds tests that may cover changed definitions, by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,32 +12,32 @@ use crate::snapshot::{FileId, View};
 use super::definition::qualified_name;
 use super::filter::is_test_path;
 
-/// A name that more definitions have says little about which of them is meant.
+/// With more definitions of a name, a use of it is no evidence for any of them.
 const MAX_NAMESAKES: u32 = 3;
 
-/// A test, or a part of a file of tests, that names something.
+/// A test, or a part of a test file, that uses a name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TouchingTest {
     /// The file.
     pub file: FileId,
-    /// With what it belongs to; `None` for what stands in the file beside its definitions.
+    /// The qualified name; `None` for uses outside of any test.
     pub name: Option<String>,
-    /// Where it begins, in bytes; the first use where it has no name.
+    /// Byte offset of its start; of the first use if there is no name.
     pub start: u32,
-    /// What it names, ascending.
+    /// The names that it uses, ascending.
     pub uses: Vec<String>,
 }
 
-/// What tests name.
+/// The tests that use some names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TouchingTests {
-    /// In the order of files and places.
+    /// The tests, in the order of files and places.
     pub tests: Vec<TouchingTest>,
-    /// Names that were not looked for, because too many definitions have them.
+    /// Names that were ignored because they have too many definitions.
     pub common: Vec<String>,
 }
 
-/// The tests of a view that use one of `names` as code: definitions that are tests, and everything in files where tests are kept.
+/// Returns the tests of a view that use one of `names` in code: test definitions, and everything in test files.
 pub fn tests_touching(view: &View, names: &BTreeSet<String>) -> Result<TouchingTests, ReadError> {
     let files: Vec<FileId> = view
         .files()
@@ -73,7 +73,7 @@ pub fn tests_touching(view: &View, names: &BTreeSet<String>) -> Result<TouchingT
 #[derive(Default)]
 struct OfFile {
     tests: Vec<TouchingTest>,
-    /// The wanted names that it defines, once for each definition.
+    /// The wanted names that the file defines, once per definition.
     defined: Vec<String>,
 }
 
@@ -114,7 +114,7 @@ fn of_file(view: &View, file: FileId, names: &BTreeSet<String>) -> Result<OfFile
     Ok(found)
 }
 
-/// The innermost test around a place; in a file of tests the innermost callable, where no test is marked as one.
+/// Index of the innermost test around a place. In a test file without marked tests, the innermost callable.
 fn test_around(extraction: &Extraction, place: ByteRange, is_tests: bool) -> Option<usize> {
     let innermost = |is_it: &dyn Fn(&Definition) -> bool| {
         let around = extraction.definitions.iter().enumerate();

@@ -173,7 +173,7 @@ fn a_page_has_the_order_of_the_one_before_or_is_refused() {
     let refused = page(&["--cursor", &cursor_of(&first)]).expect(2);
     let said = format!("{}{}", refused.text(), refused.stderr);
     assert!(
-        said.contains("in the order of the one before") && said.contains("status 500"),
+        said.contains("in the order of the previous page") && said.contains("status 500"),
         "{said}"
     );
     embedder.script([Reply::status(500)]);
@@ -190,7 +190,7 @@ fn a_page_has_the_order_of_the_one_before_or_is_refused() {
     while answer["next_cursor"].is_string() {
         answer = page(&["--cursor", &cursor_of(&answer)]).expect(0).json();
         let why = answer["incomplete_because"].to_string();
-        assert!(why.contains("as on the page before"), "{why}");
+        assert!(why.contains("as on the previous page"), "{why}");
         all.extend(paths(&answer));
     }
     assert!(stub.requests().is_empty());
@@ -230,7 +230,7 @@ fn pages_over_all_that_ever_was_have_one_order_too() {
     while answer.facts["next_cursor"].is_string() {
         page["cursor"] = answer.facts["next_cursor"].clone();
         answer = client.call("search", page.clone());
-        assert!(answer.text.contains("as on the page before"), "{}", answer.text);
+        assert!(answer.text.contains("as on the previous page"), "{}", answer.text);
         all.extend(answer.all("path"));
     }
     assert!(stub.requests().is_empty(), "who was away is not asked");
@@ -345,7 +345,7 @@ fn whatever_the_server_does_the_answer_comes_soon_and_says_so() {
         assert!(started.elapsed() < SOON, "{what}: {:?}", started.elapsed());
         let why = answer["incomplete_because"][0].as_str().unwrap();
         assert!(
-            why.contains(what) && why.ends_with("results are in the order without it"),
+            why.contains(what) && why.ends_with("results are not reranked"),
             "{what}: {why}"
         );
         assert_eq!(
@@ -447,11 +447,7 @@ fn agents_have_it_too() {
     }
     stub.script([Reply::status(503)]);
     let answer = first(json!({"query": QUESTION}));
-    assert!(
-        answer.text.contains("results are in the order without it"),
-        "{}",
-        answer.text
-    );
+    assert!(answer.text.contains("results are not reranked"), "{}", answer.text);
 }
 
 #[test]

@@ -93,7 +93,7 @@ if [ -n "$judge" ]; then
     "$codescout" config set rerank.api infinity --repo "$repo"
     "$codescout" config set rerank.timeout_ms 20000 --repo "$repo"
     "$codescout" config set rerank.model minilm --repo "$repo"
-    check "says that a model of another kind cannot rerank" "without it" \
+    check "says that a model of another kind cannot rerank" "not reranked" \
         "$codescout" search "how is text cut into tokens" --ref HEAD --repo "$repo" --json
     "$codescout" config set rerank.model judge --repo "$repo"
     check "is seen by doctor as a reranker" "judge at 127.0.0.1:$port answers in" "$codescout" doctor --repo "$repo"

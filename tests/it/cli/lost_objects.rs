@@ -168,7 +168,7 @@ fn a_rename_that_could_not_be_seen_is_recorded_when_its_versions_are_back() {
     call(&clone, &["index", "--history"]).expect(0);
     assert_eq!(past(&clone, "lib/first.rs").len(), 1);
     assert!(
-        incomplete(&clone, "lib/first.rs").contains("renames are not known"),
+        incomplete(&clone, "lib/first.rs").contains("renames are unknown"),
         "{}",
         incomplete(&clone, "lib/first.rs")
     );
@@ -187,7 +187,7 @@ fn a_commit_that_was_lost_is_recorded_when_it_is_back() {
     let (_, path) = object(&repo, "HEAD~2");
     let good = break_object(&path);
     call(&repo, &["index", "--history"]).expect(0);
-    assert!(incomplete(&repo, "src/beta.rs").contains("nothing is known before"));
+    assert!(incomplete(&repo, "src/beta.rs").contains("no history before"));
     fs::remove_file(&path).unwrap();
     fs::write(&path, good).unwrap();
     call(&repo, &["index", "--history"]).expect(0);

@@ -56,12 +56,12 @@ fn a_cursor_does_not_serve_another_question_or_other_files() {
     next("e", cursor).expect(0);
     let other = next("a", cursor).expect(2);
     assert!(
-        other.stderr.contains("another question") && other.stderr.contains("hint:"),
+        other.stderr.contains("another query") && other.stderr.contains("hint:"),
         "{}",
         other.stderr
     );
     let nonsense = next("e", "123").expect(2);
-    assert!(nonsense.stderr.contains("not a cursor"), "{}", nonsense.stderr);
+    assert!(nonsense.stderr.contains("invalid cursor"), "{}", nonsense.stderr);
     repo.write("src/main.rs", "fn main() {}\n");
     let stale = next("e", cursor).expect(2);
     assert!(stale.stderr.contains("another state of the files"), "{}", stale.stderr);

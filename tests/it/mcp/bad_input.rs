@@ -169,7 +169,7 @@ fn cursors_of_others_are_refused() {
         )
     };
     assert_eq!(with("parse", &cursor).results().len(), 1);
-    assert!(with("lex", &cursor).failure().contains("another question"));
+    assert!(with("lex", &cursor).failure().contains("another query"));
     for forged in [
         "",
         "0",
@@ -180,7 +180,7 @@ fn cursors_of_others_are_refused() {
     ] {
         let failure = with("parse", forged).failure();
         assert!(
-            failure.contains("not a cursor") || failure.contains("another state"),
+            failure.contains("invalid cursor") || failure.contains("another state"),
             "{forged}: {failure}"
         );
     }

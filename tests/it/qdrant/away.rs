@@ -184,7 +184,7 @@ fn other_clones_ask_nobody_and_who_keeps_them_again_takes_them_back() {
     assert!(n_local(&clone).0 > 0 && n_documents(&embedder) == 0);
     drop(qdrant);
     let answer = search(&clone, QUERIES[0]);
-    assert!(why(&answer).contains("compared on this machine"), "{answer}");
+    assert!(why(&answer).contains("compared the vectors locally"), "{answer}");
 }
 
 #[test]
@@ -199,12 +199,12 @@ fn while_the_server_is_away_the_built_in_model_judges_and_nothing_is_made() {
     qdrant.fail(|_| Some(Reply::status(503)));
     for (query, expected) in QUERIES.iter().zip(&built_in) {
         let answer = search(&repo, query);
-        assert!(why(&answer).contains("judged by the built-in model"), "{answer}");
+        assert!(why(&answer).contains("using the built-in model instead"), "{answer}");
         assert_eq!(&answer["results"], expected, "{query}");
     }
     let similar = ["search", "--mode", "similar", "src/packet_3.rs:2", "--json"];
     let answer = call_in(repo.root(), &similar, b"").json();
-    assert!(why(&answer).contains("judged by the built-in model"), "{answer}");
+    assert!(why(&answer).contains("using the built-in model instead"), "{answer}");
     write_packet(&repo, 50);
     repo.commit("more");
     embedder.forget();
@@ -242,7 +242,7 @@ fn while_the_server_is_away_the_built_in_model_judges_and_nothing_is_made() {
     // What the server has lost is made again, and until then it is told.
     qdrant.lose_every(3);
     let answer = search(&repo, QUERIES[0]);
-    assert!(why(&answer).contains("judged by the built-in model"), "{answer}");
+    assert!(why(&answer).contains("using the built-in model instead"), "{answer}");
     let done = index(&repo).json();
     assert_eq!(
         (&done["vectors"]["new"], &done["shared"]["new"]),
@@ -312,7 +312,7 @@ fn what_is_nowhere_any_more_is_made_again() {
     index(&repo);
     qdrant.drop_all();
     let answer = search(&repo, QUERIES[0]);
-    assert!(why(&answer).contains("judged by the built-in model"), "{answer}");
+    assert!(why(&answer).contains("using the built-in model instead"), "{answer}");
     let made_again = || {
         let done = index(&repo).json();
         assert_eq!(

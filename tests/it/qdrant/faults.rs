@@ -61,7 +61,7 @@ fn while_it_is_away_slow_or_wrong_answers_are_local_and_say_so() {
         assert_eq!(answer["results"], before[0], "{told}");
         let why = why(&answer);
         assert!(
-            why.contains(told) && why.contains("compared on this machine"),
+            why.contains(told) && why.contains("compared the vectors locally"),
             "{told}: {why}"
         );
         assert_eq!(qdrant.stub().requests().len(), 1, "{told}: somebody waits");

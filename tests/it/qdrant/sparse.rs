@@ -214,7 +214,7 @@ fn answers_are_those_of_the_local_index_and_say_when_they_are_local() {
         .try_search(&indexed.view("HEAD"), Mode::Auto, queries[1])
         .unwrap();
     assert!(
-        outcome.notes.len() == 1 && outcome.notes[0].contains("compared on this machine"),
+        outcome.notes.len() == 1 && outcome.notes[0].contains("compared the vectors locally"),
         "{:?}",
         outcome.notes
     );
