@@ -343,7 +343,7 @@ fn without(range: Range<usize>, holes: &[Range<usize>]) -> Vec<Range<usize>> {
     pieces
 }
 
-/// Where indentation is significant.
+/// The significance of indentation in a language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Indentation {
     Nowhere,
@@ -358,7 +358,7 @@ struct Syntax {
     line_comments: &'static [&'static [u8]],
     block_comment: Option<(&'static [u8], &'static [u8])>,
     indentation: Indentation,
-    /// Whether `'` begins a string. In some languages it begins a lifetime or a type variable, or is a transposition.
+    /// True if `'` begins a string. In some languages it begins a lifetime or a type variable, or is a transposition.
     has_single_quotes: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Searches vectors in another process, whether or not they are also available locally.
+//! Searches vectors in another process, either in addition to local copies of them or instead.
 
 use roaring::RoaringBitmap;
 

@@ -213,8 +213,8 @@ impl<'a> Meaning<'a> {
         Ok(found)
     }
 
-    /// Requests the scores of those `docs` that have remote vectors and are not among the query's nearest. On failure
-    /// adds a note; the scores are then estimated.
+    /// Returns the scores of the query's nearest documents and of those `docs` that have remote vectors, which are
+    /// requested from the store. If that fails, adds a note and returns the former only; the others are estimated.
     pub(super) fn score_away(&self, query: &Query, docs: &[u32], notes: &mut Vec<String>) -> Vec<(u32, Cosine)> {
         let Some((away, (vector, _))) = self.away.as_ref().zip(query.added.as_ref()) else {
             return Vec::new();

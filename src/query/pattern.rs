@@ -103,7 +103,7 @@ impl Pattern {
         })
     }
 
-    /// The trigrams that any matching text must contain.
+    /// The trigram query that every text with a match satisfies.
     pub(super) fn candidates(&self) -> &TrigramQuery {
         &self.candidates
     }
