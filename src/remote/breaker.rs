@@ -1,15 +1,15 @@
-//! When a server has failed again and again it is left alone for a while.
+//! Circuit breaker: pauses requests to a server that fails repeatedly.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// So many calls in a row must fail.
+/// Consecutive failures that open the breaker.
 const FAILURES_TO_OPEN: u32 = 3;
-/// The first pause; each further one is twice as long.
+/// The first pause. Each further pause is twice as long, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(120);
 
-/// Lets calls through until several in a row have failed; then, after a pause, one at a time until one succeeds.
+/// Admits calls until several fail in a row; then, after a pause, admits one at a time until one succeeds.
 #[derive(Debug, Default)]
 pub(super) struct Breaker {
     state: Mutex<State>,
@@ -19,13 +19,13 @@ pub(super) struct Breaker {
 struct State {
     n_failed: u32,
     pause: Duration,
-    /// Until then nothing is tried.
+    /// No call is admitted before this time.
     closed_until: Option<Instant>,
 }
 
 impl Breaker {
-    /// Whether a call may be made now; else for how long none may. Who is let through after a pause is alone until it is told how
-    /// it went, or the same pause has gone by.
+    /// Admits a call, or returns the time until the next one may be made. After a pause, one trial call is admitted;
+    /// others wait until its result is recorded or another pause of the same length is over.
     pub(super) fn admit(&self, now: Instant) -> Result<(), Duration> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match state.closed_until {
@@ -38,12 +38,12 @@ impl Breaker {
         }
     }
 
-    /// A call brought an answer, whatever it said.
+    /// Records that the server answered, whatever the answer.
     pub(super) fn succeeded(&self) {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
     }
 
-    /// A call failed in a way that another may fail too.
+    /// Records a failure that other calls may share.
     pub(super) fn failed(&self, now: Instant) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.n_failed += 1;

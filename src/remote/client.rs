@@ -1,4 +1,4 @@
-//! One server, asked over HTTP.
+//! HTTP client for one server.
 
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,21 +16,21 @@ use super::endpoint::Endpoint;
 use super::failure::{Failure, RemoteError, excerpt};
 use super::retry::{Hold, asked_pause, pause};
 
-/// How often a flag is looked at while an answer is waited for.
+/// The interval at which a waiting call checks its interrupt flag.
 const TICK: Duration = Duration::from_millis(20);
-/// Of what is wrong with an answer, which may quote all of it.
+/// Limit on the description of an unreadable response; it may quote the whole response.
 const MAX_WHAT_CHARS: usize = 200;
 
-/// What a client allows.
+/// Time and size limits of a client.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// For a connection to be made. Default 5 s.
+    /// Time to establish a connection. Default 5 s.
     pub connect_timeout: Duration,
-    /// For one request with its answer. Default 60 s.
+    /// Time for one request and its response. Default 60 s.
     pub request_timeout: Duration,
-    /// Of an answer. Default 64 MiB.
+    /// Size of a response. Default 64 MiB.
     pub max_answer_bytes: u64,
-    /// For how long a call that tries again does so after its first failure. Default 60 s.
+    /// Time for which a retrying call retries after its first failure. Default 60 s.
     pub patience: Duration,
 }
 
@@ -45,7 +45,7 @@ impl Default for Limits {
     }
 }
 
-/// What is asked.
+/// An HTTP request.
 #[derive(Clone, Debug)]
 pub struct Request {
     method: Method,
@@ -55,37 +55,38 @@ pub struct Request {
 }
 
 impl Request {
-    /// Asks for what stands at `path`, which begins with a slash and is put behind the endpoint's own path.
+    /// Creates a GET request. `path` begins with a slash and is appended to the endpoint's own path, as in all
+    /// constructors.
     pub fn get(path: &str) -> Self {
         Self::new(Method::GET, path, None)
     }
 
-    /// Sends JSON.
+    /// Creates a POST request with a JSON body.
     pub fn post(path: &str, body: &impl Serialize) -> Self {
         Self::new(Method::POST, path, Some(json(body)))
     }
 
-    /// Sends JSON to be put at a place.
+    /// Creates a PUT request with a JSON body.
     pub fn put(path: &str, body: &impl Serialize) -> Self {
         Self::new(Method::PUT, path, Some(json(body)))
     }
 
-    /// Sends JSON that changes what stands at a place.
+    /// Creates a PATCH request with a JSON body.
     pub fn patch(path: &str, body: &impl Serialize) -> Self {
         Self::new(Method::PATCH, path, Some(json(body)))
     }
 
-    /// Asks for the removal of what stands at `path`.
+    /// Creates a DELETE request.
     pub fn delete(path: &str) -> Self {
         Self::new(Method::DELETE, path, None)
     }
 
-    /// Bytes of the body.
+    /// Returns the size of the body in bytes.
     pub fn n_bytes(&self) -> usize {
         self.body.as_ref().map_or(0, Vec::len)
     }
 
-    /// The same with an answer of no more bytes than what was asked for can have.
+    /// Limits the size of the response, in addition to [`Limits::max_answer_bytes`].
     pub fn answered_within(self, max_answer_bytes: u64) -> Self {
         Self {
             max_answer_bytes,
@@ -107,23 +108,23 @@ fn json(body: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(body).expect("requests have string keys only")
 }
 
-/// How long and how stubbornly something is asked.
+/// Deadline, interrupt flag and retry policy of one call.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// All requests and pauses together end by then.
+    /// Time by which all requests and pauses of the call end.
     pub deadline: Option<Instant>,
-    /// When it is set, waiting ends at once.
+    /// Ends the call as soon as it is set.
     pub interrupt: &'a AtomicBool,
-    /// Tries again for a while where the server cannot be reached or asks for it: for work that is worth waiting for. A question takes
-    /// the answer that there is without the server instead.
+    /// Retries for a while if the server is unreachable or asks for a retry. Set for background work; a query does
+    /// without the server instead.
     pub retries: bool,
 }
 
-/// Speaks with one server. Cheap to clone; clones share connections and the memory of failures.
+/// HTTP client for one server. Cheap to clone; clones share connections and the record of failures.
 ///
-/// Blocks; may be called from many threads, and from threads of an asynchronous runtime that may block. A call that says so is tried
-/// again after failures of the network and the statuses 408, 429, 502, 503 and 504, so it must do no harm when it arrives twice.
-/// Redirects are not followed, and no proxy is used but the endpoint's own.
+/// Calls block. They may come from many threads, including threads of an asynchronous runtime that may block. A call
+/// with [`Call::retries`] is repeated after network failures and the statuses 408, 429, 502, 503 and 504, so its
+/// request must be idempotent. Redirects are not followed, and no proxy is used except the endpoint's own.
 #[derive(Clone, Debug)]
 pub struct Client {
     shared: Arc<Shared>,
@@ -136,7 +137,7 @@ struct Shared {
     http: OnceLock<Http>,
     hold: Hold,
     breaker: Breaker,
-    /// A call has waited in vain for as long as one may; until an answer comes no other waits.
+    /// Set when a call has retried for the whole of `patience`. No other call retries until the server answers.
     is_given_up: AtomicBool,
 }
 
@@ -145,7 +146,7 @@ impl Shared {
         if let Some(http) = self.http.get() {
             return Ok(http);
         }
-        // Fails when it is done already, by another client.
+        // Fails if another client has already installed it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let made = http(&self.endpoint, &self.limits).map_err(|error| Failure::Request { what: chain(&error) })?;
         Ok(self.http.get_or_init(|| made))
@@ -153,7 +154,7 @@ impl Shared {
 }
 
 impl Client {
-    /// Makes a client; nothing is sent, and nothing prepared that a call which sends nothing would pay for.
+    /// Creates a client. Sends nothing; the HTTP client itself is created by the first request.
     pub fn new(endpoint: Endpoint, limits: Limits) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -167,19 +168,20 @@ impl Client {
         }
     }
 
-    /// The server.
+    /// Returns the endpoint of the server.
     pub fn endpoint(&self) -> &Endpoint {
         &self.shared.endpoint
     }
 
-    /// Sends a request, again if need be, and reads the JSON of the answer.
+    /// Sends a request, with retries if the call allows them, and parses the JSON response.
     pub fn send<A: DeserializeOwned>(&self, request: &Request, call: &Call<'_>) -> Result<A, RemoteError> {
         self.send_and_read(request, call, |answer| {
             serde_json::from_slice(answer).map_err(|error| error.to_string())
         })
     }
 
-    /// [`Self::send`] for answers that are more than JSON of some form: `read` makes something of one, or says what is wrong.
+    /// [`Self::send`] for responses that need more than JSON parsing. `read` converts a response or describes its
+    /// error.
     pub fn send_and_read<A>(
         &self,
         request: &Request,
@@ -199,7 +201,8 @@ impl Client {
         })
     }
 
-    /// Sends a request, again if need be, and gives the answer as it came and the number of requests.
+    /// Sends a request, with retries if the call allows them. Returns the body of the response and the number of
+    /// requests sent.
     pub fn send_for_bytes(&self, request: &Request, call: &Call<'_>) -> Result<(Vec<u8>, u32), RemoteError> {
         let started = Instant::now();
         let shared = &self.shared;
@@ -225,7 +228,7 @@ impl Client {
                     return Ok((bytes, n_requests));
                 }
                 Err(failure) => {
-                    // Whether or not this call goes on: all that follow keep to what the server asked for.
+                    // Even if this call gives up, later calls observe the pause that the server asked for.
                     let now = Instant::now();
                     let next = now + self.pause_after(&failure, n_requests);
                     if !call.retries || !failure.is_temporary() || shared.is_given_up.load(Ordering::Relaxed) {
@@ -238,10 +241,10 @@ impl Client {
                     }
                     let host = self.endpoint().host();
                     match n_requests {
-                        1 => tracing::warn!("{host}: {failure}; trying again for up to {} s", patience.as_secs()),
+                        1 => tracing::warn!("{host}: {failure}; retrying for up to {} s", patience.as_secs()),
                         _ => tracing::debug!(host, n_requests, %failure, "once more"),
                     }
-                    // Waiting in vain until the deadline would hide what happened.
+                    // Waiting until the deadline would hide the failure.
                     if call.deadline.is_some_and(|deadline| deadline <= next) {
                         break failure;
                     }
@@ -256,13 +259,13 @@ impl Client {
             failure if failure.is_temporary() || matches!(failure, Failure::TooLate { .. } | Failure::Slow { .. }) => {
                 shared.breaker.failed(Instant::now());
             }
-            // It is there and answers.
+            // The server answered.
             _ => shared.breaker.succeeded(),
         }
         Err(self.error(failure, n_requests))
     }
 
-    /// How long to wait before the next request; if the server asked for a pause, all calls wait.
+    /// Returns the pause before the next request. A pause that the server asked for applies to all calls.
     fn pause_after(&self, failure: &Failure, n_requests: u32) -> Duration {
         let asked = match failure {
             Failure::Status { retry_after, .. } => *retry_after,
@@ -275,7 +278,7 @@ impl Client {
         pause
     }
 
-    /// One request on a thread of its own, so that whoever waits can stop waiting.
+    /// Sends one request on its own thread, so that the caller can stop waiting.
     fn exchange(&self, request: &Request, started: Instant, call: &Call<'_>) -> Result<Vec<u8>, Failure> {
         if call.interrupt.load(Ordering::Relaxed) {
             return Err(Failure::Interrupted);
@@ -301,7 +304,7 @@ impl Client {
             match answer.recv_timeout(TICK) {
                 Ok(answer) => return answer.map_err(|failure| self.or_too_late(failure, started, call)),
                 Err(mpsc::RecvTimeoutError::Disconnected) => {
-                    let what = "the thread that waited for it is gone".to_owned();
+                    let what = "the request thread ended without a result".to_owned();
                     return Err(Failure::Broken { what });
                 }
                 Err(mpsc::RecvTimeoutError::Timeout) if call.interrupt.load(Ordering::Relaxed) => {
@@ -315,7 +318,7 @@ impl Client {
         }
     }
 
-    /// Names the caller's own deadline as the cause where it is.
+    /// Replaces the failure with [`Failure::TooLate`] if the caller's deadline caused it.
     fn or_too_late(&self, failure: Failure, started: Instant, call: &Call<'_>) -> Failure {
         match failure {
             Failure::Broken { .. } | Failure::Unreachable { .. } | Failure::Slow { .. }
@@ -350,7 +353,7 @@ impl Client {
             .headers()
             .get(RETRY_AFTER)
             .and_then(|value| asked_pause(value.to_str().ok()?, seconds_now()));
-        // What went wrong is told at the beginning; the rest of an error page is not waited for.
+        // The beginning of an error page says what went wrong; the rest is not read.
         let mut beginning = Vec::new();
         let _ = answer.take(16 << 10).read_to_end(&mut beginning);
         Err(Failure::Status {
@@ -370,7 +373,7 @@ impl Client {
             .get(CONTENT_ENCODING)
             .filter(|value| *value != "identity")
         {
-            let what = format!("it is encoded as {encoding:?}, which was not asked for");
+            let what = format!("unrequested content encoding {encoding:?}");
             let excerpt = String::new();
             return Err(Failure::NotJson { what, excerpt });
         }
@@ -388,7 +391,7 @@ impl Client {
         }
     }
 
-    /// The beginning of an answer, without the key.
+    /// Returns the beginning of a response, without the key.
     pub(super) fn excerpt(&self, bytes: &[u8]) -> String {
         let beginning = &bytes[..bytes.len().min(16 << 10)];
         let text = self.endpoint().without_key(&String::from_utf8_lossy(beginning));
@@ -413,7 +416,7 @@ fn http(endpoint: &Endpoint, limits: &Limits) -> Result<Http, reqwest::Error> {
         .timeout(limits.request_timeout)
         .no_proxy();
     if !endpoint.is_https() {
-        // Nothing is looked for in the system's store of certificates, which need not be there.
+        // The system's certificate store, which may not exist, is not read.
         builder = builder.tls_certs_only(std::iter::empty());
     }
     if let Some(proxy) = endpoint.proxy() {
@@ -422,7 +425,7 @@ fn http(endpoint: &Endpoint, limits: &Limits) -> Result<Http, reqwest::Error> {
     builder.build()
 }
 
-/// Sleeps until then, in parts.
+/// Sleeps until `until`, checking the interrupt flag. Fails at once if the deadline is earlier.
 fn wait_until(until: Instant, started: Instant, call: &Call<'_>) -> Result<(), Failure> {
     loop {
         let now = Instant::now();
@@ -448,7 +451,7 @@ fn too_late(started: Instant) -> Failure {
     }
 }
 
-/// What happened to a request that had `timeout`.
+/// Converts the error of a request that had `timeout`.
 fn failure_of(error: &reqwest::Error, timeout: Duration) -> Failure {
     let what = chain(error);
     if error.is_connect() {
@@ -463,7 +466,7 @@ fn failure_of(error: &reqwest::Error, timeout: Duration) -> Failure {
     Failure::Broken { what }
 }
 
-/// The causes of an error; its own text has the address, which is known.
+/// Returns the innermost cause of an error. The error's own text repeats the address, which is already known.
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let causes: Vec<String> = std::iter::successors(error.source(), |cause| cause.source())
         .map(ToString::to_string)

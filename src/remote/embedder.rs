@@ -1,4 +1,4 @@
-//! An embedder on another machine, or in another process.
+//! Remote embedder: dense vectors from a server, on another machine or in another process.
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
@@ -13,82 +13,84 @@ use super::sign::Sign;
 use super::texts::{Problem, ServerLimits, TextServer};
 use super::wire;
 
-/// Raised when what is sent of a text changes in another way than the settings say: 1, the first.
+/// Version of the text sent for a document; part of the profile. Incremented on a change that the settings do not
+/// express. 1: the first.
 const SENT_VERSION: u32 = 1;
 
-/// Whose interface is spoken.
+/// API of an embedding server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EmbeddingApi {
-    /// `POST …/embeddings` as OpenAI has it: also Infinity, the llama.cpp server, LM Studio, LiteLLM, vLLM.
+    /// OpenAI's `POST …/embeddings`; also Infinity, the llama.cpp server, LM Studio, LiteLLM, vLLM.
     OpenAi,
-    /// `POST …/api/embed` of Ollama.
+    /// Ollama's `POST …/api/embed`.
     Ollama,
-    /// `POST …/embed` of Hugging Face's text-embeddings-inference.
+    /// `POST …/embed` of Hugging Face's text-embeddings-inference (TEI).
     Tei,
 }
 
-/// How the numbers of a vector are written in an answer.
+/// Encoding of a vector in a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encoding {
-    /// As numbers.
+    /// JSON numbers.
     #[default]
     Float,
-    /// As base64 of little-endian `f32`; a quarter of the bytes. Only [`EmbeddingApi::OpenAi`] knows it, and not every server.
+    /// Base64 of little-endian `f32`; a quarter of the bytes. Only for [`EmbeddingApi::OpenAi`], and not every server
+    /// supports it.
     Base64,
 }
 
-/// Which server, and how it is asked.
+/// Server, model and request options of a [`RemoteEmbedder`].
 #[derive(Clone, Debug)]
 pub struct EmbedderOptions {
-    /// Where it is.
+    /// Address and key of the server.
     pub endpoint: Endpoint,
-    /// What it speaks.
+    /// API of the server.
     pub api: EmbeddingApi,
-    /// The model's name there; may be empty for a server that has one.
+    /// Name of the model on the server; may be empty if the server has only one.
     pub model: String,
-    /// Any text that keeps the vectors of one model apart from those of another under the same name.
+    /// Any text. Distinguishes the vectors of different models with the same name.
     pub revision: String,
-    /// Put before a query.
+    /// Prepended to a query.
     pub query_prefix: String,
-    /// Put before a document.
+    /// Prepended to a document.
     pub document_prefix: String,
-    /// Asked for, if the model can give fewer than it has.
+    /// Number of dimensions to request, for models that can return fewer than their full number.
     pub dimensions: Option<usize>,
-    /// Of answers.
+    /// Encoding of vectors in responses.
     pub encoding: Encoding,
-    /// Texts in a request; by default what the server is known to take.
+    /// Texts per request. Default: the known limit of the server.
     pub batch: Option<usize>,
-    /// Requests at a time.
+    /// Concurrent requests.
     pub in_flight: usize,
-    /// For one request.
+    /// Time limit of one request.
     pub timeout: Duration,
-    /// For the vector of a query, with all retries.
+    /// Time limit for the vector of a query, including retries.
     pub query_timeout: Duration,
 }
 
-/// Embeds with a server. A text that the server does not take gets the zero vector.
+/// Embeds texts on a server. A text that the server rejects gets the zero vector.
 pub struct RemoteEmbedder {
     server: TextServer,
     options: EmbedderOptions,
     profile: Profile,
-    /// Of the model that is known by its sign.
+    /// Dimension of the model, known once its probe vector has been checked.
     dim: OnceLock<usize>,
     sign: Sign,
 }
 
-/// What a server said when it was looked at.
+/// Result of probing a server.
 #[derive(Clone, Debug)]
 pub struct Examined {
-    /// Components of its vectors; of a sparse one, its tokens.
+    /// Dimension of the vector; for a sparse vector, its number of tokens.
     pub dim: usize,
-    /// For the vector of a short text.
+    /// Time to embed a short text.
     pub elapsed: Duration,
-    /// What it takes.
+    /// Limits that the server reports.
     pub limits: ServerLimits,
 }
 
 impl RemoteEmbedder {
-    /// Makes one; nothing is sent.
+    /// Creates an embedder. Sends nothing.
     pub fn new(options: EmbedderOptions) -> Self {
         Self {
             server: TextServer::new(
@@ -104,18 +106,18 @@ impl RemoteEmbedder {
         }
     }
 
-    /// Which server, and how it is asked.
+    /// Returns the options.
     pub fn options(&self) -> &EmbedderOptions {
         &self.options
     }
 
-    /// Says by what row of `index::PROBE_TEXT` the model is known: queries are answered if it still gives that.
+    /// Sets the known row of `index::PROBE_TEXT`. Queries fail if the model no longer returns this row.
     pub fn know_by(&self, known: impl FnOnce() -> Option<RowFile>) {
         self.sign.set(known);
     }
 
-    /// Asks for one vector, within `timeout` or until the flag is set, and for what the server takes. The model has to be the one
-    /// that is known, if one is.
+    /// Requests one vector and the limits of the server, within `timeout` or until `interrupt` is set. Fails if the
+    /// model is not the known one.
     pub fn examine(&self, timeout: Duration, interrupt: &AtomicBool) -> Result<Examined, EmbedError> {
         let dim = self.dim.clone();
         let ask = |client: &Client, texts: &[&str], call: &Call<'_>| self.ask(&dim, client, texts, call);
@@ -129,7 +131,7 @@ impl RemoteEmbedder {
         })
     }
 
-    /// Whether it is the model that is known; only what such a one gave says how many components there are to be.
+    /// Checks that the server has the known model. Only a vector that passes sets the dimension.
     fn check(&self, shown: Embedding) -> Result<(), String> {
         let dim = shown.vector.len();
         self.sign.check(Row::Dense(shown))?;
@@ -137,7 +139,7 @@ impl RemoteEmbedder {
         Ok(())
     }
 
-    /// The vectors of some texts by one request; the first of the call says what `dim` all others are to have.
+    /// Embeds `texts` in one request. The first vector of a call sets `dim` for all others.
     fn ask(
         &self,
         dim: &OnceLock<usize>,
@@ -217,8 +219,8 @@ impl RemoteEmbedder {
     }
 }
 
-/// Follows from settings alone, so that it is known while the server is away. Where the server is does not matter; how it is asked
-/// does.
+/// Derives the profile from settings alone, so that it is known without the server. It contains the request options
+/// that affect vectors, but not the address.
 fn profile(options: &EmbedderOptions) -> Profile {
     Profile {
         model: options.model.clone(),

@@ -1,4 +1,4 @@
-//! Where a server is and what it is shown to be let in.
+//! Address and credentials of a server.
 
 use std::fmt;
 use std::io::Read;
@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 
-/// No honest key is longer.
+/// Size limit of a key file. Real keys are much shorter.
 const MAX_KEY_BYTES: u64 = 16 << 10;
 
-/// A server: an address without credentials, and the key for it, if any.
+/// Address of a server, with its key and proxy, if any.
 ///
-/// Its text forms name the address only.
+/// `Display` and `Debug` show only the address.
 #[derive(Clone)]
 pub struct Endpoint {
     base: Url,
@@ -21,11 +21,11 @@ pub struct Endpoint {
     proxy: Option<Url>,
 }
 
-/// A key or password. Has no text form.
+/// A key or password. `Debug` does not show it.
 #[derive(Clone)]
 pub struct Secret(String);
 
-/// How a key is shown.
+/// Header that carries the key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeyHeader {
     /// `Authorization: Bearer …`
@@ -35,47 +35,47 @@ pub enum KeyHeader {
     ApiKey,
 }
 
-/// Why an address or a key cannot be used.
+/// An error in an address or a key.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
-    /// It is no URL of a server.
-    #[error("{text:?} is not the address of a server: {why}")]
+    /// Not a usable URL.
+    #[error("{text:?} is not a server address: {why}")]
     Address {
-        /// As it was given, less what could be credentials.
+        /// The address as given, without possible credentials.
         text: String,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
-    /// It has a name or password in it, which would be shown and logged.
-    #[error("the address of {host} has credentials in it; give the key by a file or an environment variable")]
+    /// The address contains a user name or password, which would be displayed and logged.
+    #[error("the address of {host} has credentials in it; put the key in a file or an environment variable")]
     Credentials {
-        /// Of the address.
+        /// Host of the address.
         host: String,
     },
-    /// Anybody on the way could read the key.
+    /// The key would be sent unencrypted over the network.
     #[error("a key is not sent to {host} over plain http; use https")]
     KeyInClear {
-        /// Of the address.
+        /// Host of the address.
         host: String,
     },
-    /// The key has characters that no header may have.
+    /// The key is not a valid header value.
     #[error("the key for {host} is empty or has characters that cannot be sent")]
     Key {
-        /// Of the address.
+        /// Host of the address.
         host: String,
     },
-    /// The file with the key cannot be used.
+    /// The key file cannot be read.
     #[error("cannot read the key in {}: {why}", .path.display())]
     KeyFile {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
 }
 
 impl Endpoint {
-    /// Takes an address such as `https://host/v1`. Paths of requests are put behind its own.
+    /// Parses an address such as `https://host/v1`. Request paths are appended to its path.
     pub fn new(text: &str) -> Result<Self, EndpointError> {
         Ok(Self {
             base: checked_url(text)?,
@@ -84,7 +84,7 @@ impl Endpoint {
         })
     }
 
-    /// The same with a key; refused where it would travel in the clear.
+    /// Adds a key. Fails if it would be sent unencrypted over the network.
     pub fn with_key(mut self, key: Secret, header: KeyHeader) -> Result<Self, EndpointError> {
         let host = self.host();
         if self.is_in_clear() {
@@ -103,8 +103,8 @@ impl Endpoint {
         Ok(self)
     }
 
-    /// The same through a proxy. Without one the server is reached directly, whatever the environment says. Refused where a key
-    /// would travel to it in the clear.
+    /// Adds a proxy. Without one, connections are direct, whatever the environment says. Fails if a key would be sent
+    /// to the proxy unencrypted.
     pub fn with_proxy(mut self, text: &str) -> Result<Self, EndpointError> {
         self.proxy = Some(checked_url(text)?);
         if self.has_key() && self.is_in_clear() {
@@ -114,27 +114,27 @@ impl Endpoint {
         }
     }
 
-    /// Host and port as people write them.
+    /// Returns the host, with the port if the address names one.
     pub fn host(&self) -> String {
         host_of(&self.base)
     }
 
-    /// Whether it is this machine.
+    /// Returns true if the host is this machine.
     pub fn is_loopback(&self) -> bool {
         is_loopback(&self.base)
     }
 
-    /// Whether what is sent can be read on the way.
+    /// Returns true if requests cross the network unencrypted.
     pub fn is_in_clear(&self) -> bool {
         !(self.is_https() || self.is_loopback() && self.proxy.as_ref().is_none_or(is_loopback))
     }
 
-    /// Whether there is a key.
+    /// Returns true if a key is set.
     pub fn has_key(&self) -> bool {
         self.key.is_some()
     }
 
-    /// Host and port of the proxy, if there is one.
+    /// Returns host and port of the proxy, if one is set.
     pub fn proxy_host(&self) -> Option<String> {
         self.proxy.as_ref().map(host_of)
     }
@@ -151,7 +151,7 @@ impl Endpoint {
         self.key.as_ref().map(|(name, value, _)| (name, value))
     }
 
-    /// The address of a path below the base; `path` begins with a slash.
+    /// Returns the URL of `path`, which begins with a slash, below the base.
     pub(super) fn url(&self, path: &str) -> Url {
         let mut url = self.base.clone();
         let (path, query) = match path.split_once('?') {
@@ -163,7 +163,7 @@ impl Endpoint {
         url
     }
 
-    /// A text with the key struck out: servers quote it when they refuse it.
+    /// Replaces the key in `text`: servers quote a key that they reject.
     pub(super) fn without_key(&self, text: &str) -> String {
         match &self.key {
             Some((_, _, Secret(key))) => text.replace(key.as_str(), "[key]"),
@@ -185,12 +185,12 @@ impl fmt::Debug for Endpoint {
 }
 
 impl Secret {
-    /// The text itself, less white space around it.
+    /// Creates a secret from `text`, trimmed.
     pub fn new(text: &str) -> Self {
         Self(text.trim().to_owned())
     }
 
-    /// The content of a regular file, less white space around it.
+    /// Reads a secret from a regular file, trimmed.
     pub fn read(path: &Path) -> Result<Self, EndpointError> {
         let unusable = |why: String| EndpointError::KeyFile {
             path: path.to_owned(),
@@ -199,7 +199,7 @@ impl Secret {
         let file = std::fs::File::open(path).map_err(|error| unusable(error.to_string()))?;
         let found = file.metadata().map_err(|error| unusable(error.to_string()))?;
         if !found.is_file() || found.len() > MAX_KEY_BYTES {
-            return Err(unusable("it is no short file".to_owned()));
+            return Err(unusable("not a regular file of at most 16 KiB".to_owned()));
         }
         let mut text = String::new();
         file.take(MAX_KEY_BYTES)
@@ -216,7 +216,7 @@ impl fmt::Debug for Secret {
 }
 
 fn checked_url(text: &str) -> Result<Url, EndpointError> {
-    // What stands before an @ is not repeated.
+    // The part before an @ may be a password.
     let shown = || match text.rsplit_once('@') {
         Some((_, after)) => format!("…@{after}"),
         None => text.to_owned(),
@@ -227,10 +227,10 @@ fn checked_url(text: &str) -> Result<Url, EndpointError> {
     };
     let url = Url::parse(text).map_err(|error| wrong(&error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(wrong("it begins neither with http:// nor with https://"));
+        return Err(wrong("it must begin with http:// or https://"));
     }
     if url.host_str().is_none_or(str::is_empty) {
-        return Err(wrong("it names no host"));
+        return Err(wrong("it has no host"));
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(EndpointError::Credentials { host: host_of(&url) });
@@ -321,7 +321,7 @@ mod tests {
             with_key("http://127.0.0.1:1").unwrap().with_proxy("http://proxy:3128"),
             Err(EndpointError::KeyInClear { .. })
         ));
-        // By TLS through it: the proxy sees nothing.
+        // The proxy relays TLS and does not see the key.
         assert!(proxied("https://h").with_key(key(), KeyHeader::Bearer).is_ok());
         let odd = Endpoint::new("https://h")
             .unwrap()

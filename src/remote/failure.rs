@@ -1,109 +1,109 @@
-//! What can go wrong with a call, and what to do about it.
+//! Errors of remote calls, with hints for the user.
 
 use std::error::Error;
 use std::time::Duration;
 
-/// Characters of an answer that are quoted.
+/// Characters of a response quoted in an error.
 const EXCERPT_CHARS: usize = 200;
 
-/// Why a call to a server brought nothing.
+/// An error from a call to a server.
 #[derive(Debug, thiserror::Error)]
 #[error("{host}: {failure}")]
 pub struct RemoteError {
     /// Host and port of the server.
     pub host: String,
-    /// What happened, after the last try.
+    /// Failure of the last attempt.
     pub failure: Failure,
-    /// How many requests were sent.
+    /// Number of requests sent.
     pub n_requests: u32,
 }
 
-/// What happened.
+/// The cause of a [`RemoteError`].
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The caller's flag was set.
+    /// The interrupt flag was set.
     #[error("interrupted")]
     Interrupted,
-    /// The caller's time was over.
+    /// The deadline of the call passed.
     #[error("no answer within {} ms", .within.as_millis())]
     TooLate {
-        /// How long it was waited for.
+        /// Time waited.
         within: Duration,
     },
-    /// It failed several times lately and is left alone.
-    #[error("not asked, as it failed {} times in a row; next try in {} s", 3, .again_in.as_secs().max(1))]
+    /// Not sent: the server failed several times in a row and the breaker is open.
+    #[error("skipped after {} failures in a row; next attempt in {} s", 3, .again_in.as_secs().max(1))]
     LeftAlone {
-        /// When it is tried again.
+        /// Time until the next attempt.
         again_in: Duration,
     },
-    /// It asked for a pause, which lasts longer than the caller's time.
-    #[error("not asked, as it asked for a pause; next try in {} s", .again_in.as_secs().max(1))]
+    /// Not sent: the server asked for a pause that ends after the deadline of the call.
+    #[error("skipped because the server asked for a pause; next attempt in {} s", .again_in.as_secs().max(1))]
     Paused {
-        /// When it is over.
+        /// Time until the pause ends.
         again_in: Duration,
     },
-    /// No connection.
+    /// No connection could be made.
     #[error("no connection: {what}")]
     Unreachable {
-        /// What the system said.
+        /// Cause reported by the system.
         what: String,
     },
-    /// The request had all its time.
+    /// The request timed out.
     #[error("no answer within {} ms", .within.as_millis())]
     Slow {
-        /// How long that was.
+        /// The timeout.
         within: Duration,
     },
-    /// The connection ended.
-    #[error("the answer broke off: {what}")]
+    /// The connection ended before the response was complete.
+    #[error("connection lost: {what}")]
     Broken {
-        /// What the system said.
+        /// Cause reported by the system.
         what: String,
     },
-    /// It answered that it will not.
+    /// The server returned an error status.
     #[error("status {status}{}{}", for_path(*.status, .path), quoted(.excerpt))]
     Status {
-        /// Of the answer.
+        /// The status code.
         status: u16,
-        /// What was asked for.
+        /// Path of the request.
         path: String,
-        /// The beginning of what it said.
+        /// The beginning of the response.
         excerpt: String,
-        /// What it asked for, if it asked for a pause.
+        /// The pause that the server asked for, if any.
         retry_after: Option<Duration>,
     },
-    /// The answer is longer than any that was asked for.
-    #[error("an answer of more than {max_bytes} bytes")]
+    /// The response is larger than any valid response to the request.
+    #[error("response larger than {max_bytes} bytes")]
     TooLarge {
         /// The limit.
         max_bytes: u64,
     },
-    /// The answer is not what was asked for.
-    #[error("the answer is not the JSON that was expected: {what}{}", quoted(.excerpt))]
+    /// The response does not have the expected form.
+    #[error("the response is not the JSON that was expected: {what}{}", quoted(.excerpt))]
     NotJson {
-        /// Where it goes wrong.
+        /// The parse error.
         what: String,
-        /// Its beginning.
+        /// The beginning of the response.
         excerpt: String,
     },
-    /// No request could be made of it.
+    /// The request could not be built.
     #[error("cannot make the request: {what}")]
     Request {
-        /// What is wrong.
+        /// The reason.
         what: String,
     },
 }
 
-/// A failure in words, with a hint.
+/// An error message with a hint.
 #[derive(Debug, thiserror::Error)]
 #[error("{told}")]
-pub(super) struct OpError {
+pub(super) struct Hinted {
     told: String,
     is_about_key: bool,
 }
 
-impl OpError {
-    /// `told`, the words for `error`, with `hint` in parentheses.
+impl Hinted {
+    /// Creates an error from `told`, the message for `error`, with `hint` in parentheses.
     pub(super) fn boxed(
         error: &RemoteError,
         mut told: String,
@@ -117,18 +117,15 @@ impl OpError {
     }
 }
 
-/// Returns true if a server answered that the key is missing or wrong, or lacks the right; false if it could not be reached.
+/// Returns true if a server answered that the key is missing, wrong or lacks rights. Returns false if it could not be
+/// reached.
 pub fn is_about_key(error: &(dyn Error + 'static)) -> bool {
     let mut causes = std::iter::successors(Some(error), |cause| (*cause).source());
-    causes.any(|cause| {
-        cause
-            .downcast_ref::<OpError>()
-            .is_some_and(|hinted| hinted.is_about_key)
-    })
+    causes.any(|cause| cause.downcast_ref::<Hinted>().is_some_and(|hinted| hinted.is_about_key))
 }
 
 impl RemoteError {
-    /// The status, if the server answered with one that is a failure.
+    /// Returns the error status of the server, if it sent one.
     pub fn status(&self) -> Option<u16> {
         match self.failure {
             Failure::Status { status, .. } => Some(status),
@@ -136,12 +133,12 @@ impl RemoteError {
         }
     }
 
-    /// Whether the server has something against the texts: that they are too many, too long, or one of them wrong.
+    /// Returns true if the server rejected the texts: too many, too long, or one of them invalid.
     pub(super) fn is_about_texts(&self) -> bool {
         matches!(self.status(), Some(400 | 413 | 422))
     }
 
-    /// Whether the same call may succeed later.
+    /// Returns true if the same call may succeed later.
     pub fn is_temporary(&self) -> bool {
         self.failure.is_temporary()
             || matches!(
@@ -150,37 +147,37 @@ impl RemoteError {
             )
     }
 
-    /// The failure as a cause of an error that names the host, with what to do next.
+    /// Converts the failure, with its hint, to the source of an error that names the host.
     pub(super) fn with_hint(self) -> Box<dyn Error + Send + Sync> {
         let (told, hint) = (self.failure.to_string(), self.hint());
-        OpError::boxed(&self, told, hint)
+        Hinted::boxed(&self, told, hint)
     }
 
-    /// What to do next, where that can be told.
+    /// Returns a suggestion for the user, if there is one for this failure.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match &self.failure {
             Failure::Unreachable { .. } => "is the server running, and are host and port right?",
             Failure::Broken { .. } | Failure::TooLate { .. } | Failure::LeftAlone { .. } | Failure::Paused { .. } => {
-                "is the server overloaded? it is asked again later"
+                "is the server overloaded? codescout retries later"
             }
-            Failure::Slow { .. } => "is the server overloaded? if it only needs longer: set a longer timeout_s",
+            Failure::Slow { .. } => "is the server overloaded? if it is only slow, set a longer timeout_s",
             Failure::Status { status: 401 | 403, .. } => {
                 "the key is missing, wrong or lacks rights: see the server's key settings"
             }
             Failure::Status { status: 404 | 405, .. } => {
-                "is the address right? behind it comes the path of what it is set to speak; some servers want /v1 at its end, others \
-                 nothing; some say so of an unknown model"
+                "is the address right? the path of the API is appended to it; some servers need /v1 at its end, others do not; \
+                 some answer so for an unknown model"
             }
-            Failure::Status { status: 413, .. } => "a request was too large for the server: set a smaller batch",
+            Failure::Status { status: 413, .. } => "the request was too large for the server: set a smaller batch",
             Failure::Status { status: 424, .. } => {
-                "the server says that its model cannot do this: is it a model of the right kind?"
+                "the model on the server cannot do this: is it the right kind of model?"
             }
-            Failure::Status { status: 429, .. } => "the server takes no more for now: set fewer requests in flight",
+            Failure::Status { status: 429, .. } => "the server is limiting requests: set fewer requests in flight",
             Failure::Status { status: 300..=399, .. } => {
-                "redirects are not followed: give the address that it leads to"
+                "redirects are not followed: use the address that it redirects to"
             }
             Failure::NotJson { .. } | Failure::TooLarge { .. } => {
-                "is that the server's interface, or a page of a proxy or another program?"
+                "is this the API of the server, or a page from a proxy or another program?"
             }
             _ => return None,
         })
@@ -188,7 +185,7 @@ impl RemoteError {
 }
 
 impl Failure {
-    /// Whether trying again at once, after a pause, makes sense.
+    /// Returns true if a retry after a short pause may succeed.
     pub(super) fn is_temporary(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Broken { .. } => true,
@@ -198,7 +195,7 @@ impl Failure {
     }
 }
 
-/// The beginning of an answer on one line, with control characters escaped.
+/// Returns the beginning of a response on one line, with control characters escaped.
 pub(super) fn excerpt(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * EXCERPT_CHARS)]);
     let mut excerpt = String::new();
@@ -216,12 +213,12 @@ pub(super) fn excerpt(bytes: &[u8]) -> String {
     excerpt
 }
 
-/// Whether a character changes the order of those after it.
+/// Returns true for characters that change the display order of the text after them.
 fn is_directional(character: char) -> bool {
     matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The path that was asked for, where it may be what is wrong.
+/// Names the path of the request for statuses that a wrong path can cause.
 fn for_path(status: u16, path: &str) -> String {
     match status {
         404 | 405 => format!(" for {path}"),

@@ -1,8 +1,9 @@
-//! What servers of others are asked, and what becomes of their answers.
+//! Clients for remote servers: embedders, rerankers and Qdrant.
 //!
-//! [`Client`] speaks HTTP with one server: it keeps to deadlines, tries again with patience and without storms, and never tells
-//! a key. Adapters on top of it implement the traits of lower rooms. Nothing here reads the environment or a settings file: an
-//! [`Endpoint`] is handed in by who resolved it from what the user, not the repository, has set. Start at [`Client::send`].
+//! [`Client`] sends HTTP requests to one server. It enforces deadlines, retries with backoff and jitter, and never
+//! reveals a key. The adapters built on it implement traits of lower modules. Nothing here reads the environment or a
+//! settings file: the caller passes an [`Endpoint`] resolved from the settings of the user, not of the repository.
+//! Start at [`Client::send`].
 
 mod breaker;
 mod client;

@@ -1,11 +1,11 @@
-//! What rerankers are sent and what they answer, form by form.
+//! Request and response formats of rerankers.
 
 use serde_json::{Map, Value, json};
 
 use super::client::Request;
 use super::reranker::{RerankApi, RerankerOptions};
 
-/// The request for the scores of `texts`.
+/// Builds the request for the scores of `texts`.
 pub(super) fn request(options: &RerankerOptions, query: &str, texts: &[&str]) -> Request {
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| _ = body.insert(name.to_owned(), value);
@@ -39,20 +39,19 @@ pub(super) fn request(options: &RerankerOptions, query: &str, texts: &[&str]) ->
     Request::post("/rerank", &body)
 }
 
-/// Texts in a request that are taken everywhere.
+/// Returns the number of texts per request that every server of this kind accepts.
 pub(super) fn max_texts(api: RerankApi) -> usize {
     match api {
-        // The default of its --max-client-batch-size.
+        // The default of `--max-client-batch-size`.
         RerankApi::Tei => 32,
-        // Others take a thousand; small requests are the sooner done.
+        // Other servers accept a thousand, but smaller requests finish sooner.
         _ => 100,
     }
 }
 
-/// One score for each of `n` texts, in their order; else what is wrong.
+/// Reads one score for each of `n` texts, in the order of the request, or describes the error.
 ///
-/// Servers agree on neither the place of the list nor the name of the score, and sort by score; what more they tell of a text is
-/// passed over.
+/// Servers differ in the place of the list and the name of the score, and most sort by score. Other fields are ignored.
 pub(super) fn scores(answer: &[u8], n: usize) -> Result<Vec<f32>, String> {
     let answer: Value = serde_json::from_slice(answer).map_err(|error| error.to_string())?;
     let lists = [&answer, &answer["results"], &answer["data"]];
@@ -70,7 +69,7 @@ pub(super) fn scores(answer: &[u8], n: usize) -> Result<Vec<f32>, String> {
             .find_map(Value::as_f64);
         let score = score.ok_or_else(|| format!("no score for text {index}"))? as f32;
         if !score.is_finite() {
-            return Err(format!("the score of text {index} is no number"));
+            return Err(format!("the score of text {index} is not a number"));
         }
         if place.replace(score).is_some() {
             return Err(format!("two results for text {index}"));
@@ -120,7 +119,7 @@ mod tests {
             ),
             (
                 r#"[{"index":0,"score":1},{"index":1,"score":1e39}]"#,
-                "text 1 is no number",
+                "text 1 is not a number",
             ),
             (r#"[{"index":0,"score":NaN}]"#, "expected value"),
             (r#"[1,2]"#, "without an index"),

@@ -1,4 +1,4 @@
-//! A reranker on another machine, or in another process.
+//! Remote reranker, on another machine or in another process.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -12,57 +12,57 @@ use super::failure::{Failure, RemoteError};
 use super::redact::redact;
 use super::rerank_wire as wire;
 
-/// Requests for one reranking, halves of refused ones included.
+/// Limit on requests for one reranking, including halves of rejected ones.
 const MAX_REQUESTS: usize = 12;
-/// Some servers give the texts back.
+/// Size limit of a response. Some servers return the texts.
 const MAX_ANSWER_BYTES: u64 = 4 << 20;
 
-/// Whose interface is spoken. All take `POST …/rerank`.
+/// API of a reranking server. All use `POST …/rerank`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RerankApi {
-    /// Hugging Face's text-embeddings-inference.
+    /// Hugging Face's text-embeddings-inference (TEI).
     Tei,
     /// Infinity.
     Infinity,
-    /// Cohere's second version: also vLLM, LiteLLM.
+    /// Version 2 of Cohere's API; also vLLM, LiteLLM.
     Cohere,
     /// Jina.
     Jina,
     /// Voyage.
     Voyage,
-    /// The server of llama.cpp.
+    /// The llama.cpp server.
     LlamaCpp,
 }
 
-/// Which server, and how it is asked.
+/// Server, model and request options of a [`RemoteReranker`].
 #[derive(Clone, Debug)]
 pub struct RerankerOptions {
-    /// Where it is.
+    /// Address and key of the server.
     pub endpoint: Endpoint,
-    /// What it speaks.
+    /// API of the server.
     pub api: RerankApi,
-    /// The model's name there; may be empty for a server that has one.
+    /// Name of the model on the server; may be empty if the server has only one.
     pub model: String,
-    /// Texts in a request; by default what such servers take.
+    /// Texts per request. Default: the limit of servers with this API.
     pub batch: Option<usize>,
-    /// For one reranking, with all its requests and pauses.
+    /// Time limit of one reranking, including all requests and pauses.
     pub timeout: Duration,
 }
 
-/// Reranks with a server.
+/// Reranks texts on a server.
 ///
-/// A request that is refused as too large, or for something in it, is halved until the text is found that the server does not take,
-/// which is not judged. Secrets are struck out of every text and of the query.
+/// A request that the server rejects as too large or invalid is halved until the text at fault is found; that text gets
+/// no score. Secrets are removed from every text and from the query.
 pub struct RemoteReranker {
     client: Client,
     options: RerankerOptions,
     name: String,
-    /// The client's own sees single requests, which may all be answered and yet be too many for the time there is.
+    /// The client's own breaker sees single requests, which may all succeed and still take too long together.
     breaker: Breaker,
 }
 
 impl RemoteReranker {
-    /// Makes one; nothing is sent.
+    /// Creates a reranker. Sends nothing.
     pub fn new(options: RerankerOptions) -> Self {
         let limits = Limits {
             request_timeout: options.timeout,
@@ -78,17 +78,17 @@ impl RemoteReranker {
         }
     }
 
-    /// Which server, and how it is asked.
+    /// Returns the options.
     pub fn options(&self) -> &RerankerOptions {
         &self.options
     }
 
-    /// What the model is called.
+    /// Returns the name of the model for display.
     pub fn model(&self) -> &str {
         model_of(&self.options)
     }
 
-    /// Has two short texts judged, unless the flag is set; returns the time that it took.
+    /// Reranks two short texts to probe the server. Returns the elapsed time. Stops when `interrupt` is set.
     pub fn examine(&self, interrupt: &AtomicBool) -> Result<Duration, RerankError> {
         let started = Instant::now();
         let texts = ["reads the settings file", "fn main() {}"];
@@ -96,12 +96,12 @@ impl RemoteReranker {
         Ok(started.elapsed())
     }
 
-    /// What a query or text looks like when it leaves.
+    /// Returns a query or text as it is sent: with secrets removed.
     fn sent(&self, text: &str) -> String {
         redact(text).0.into_owned()
     }
 
-    /// The scores of all texts, batch by batch.
+    /// Scores all texts, batch by batch.
     fn judge_all(&self, query: &str, texts: &[&str], call: Call<'_>) -> Result<Vec<Option<f32>>, RemoteError> {
         let mut course = Course {
             call,
@@ -110,7 +110,7 @@ impl RemoteReranker {
         };
         let query = self.sent(query);
         let sent: Vec<String> = texts.iter().map(|text| self.sent(text)).collect();
-        // Servers refuse an empty text, and there is nothing in it.
+        // Servers reject empty texts.
         let full: Vec<usize> = (0..texts.len()).filter(|&at| !texts[at].trim().is_empty()).collect();
         let mut scores = vec![None; texts.len()];
         let batch = self.options.batch.unwrap_or(wire::max_texts(self.options.api)).max(1);
@@ -127,14 +127,14 @@ impl RemoteReranker {
         }
     }
 
-    /// The scores of some texts, in parts as small as it takes.
+    /// Scores `texts`, halving requests that the server rejects.
     fn judge(&self, query: &str, texts: &[&str], course: &mut Course<'_>) -> Result<Vec<Option<f32>>, RemoteError> {
         course.n_requests += 1;
         match self.ask(query, texts, &course.call) {
             Ok(scores) => Ok(scores.into_iter().map(Some).collect()),
             Err(error) if !error.is_about_texts() || course.n_requests >= MAX_REQUESTS => Err(error),
             Err(error) if texts.len() < 2 => {
-                tracing::warn!(n_bytes = query.len() + texts.concat().len(), %error, "a text is not taken by the server");
+                tracing::warn!(n_bytes = query.len() + texts.concat().len(), %error, "the server rejected a text");
                 course.refusal = Some(error);
                 Ok(vec![None; texts.len()])
             }
@@ -147,7 +147,7 @@ impl RemoteReranker {
         }
     }
 
-    /// The scores of some texts by one request.
+    /// Scores `texts` in one request.
     fn ask(&self, query: &str, texts: &[&str], call: &Call<'_>) -> Result<Vec<f32>, RemoteError> {
         let request = wire::request(&self.options, query, texts);
         self.client
@@ -196,7 +196,6 @@ impl Reranker for RemoteReranker {
     }
 }
 
-/// The model's name for people.
 fn model_of(options: &RerankerOptions) -> &str {
     match options.model.as_str() {
         "" => "the reranker",
@@ -204,11 +203,11 @@ fn model_of(options: &RerankerOptions) -> &str {
     }
 }
 
-/// How far one reranking is.
+/// State of one reranking.
 struct Course<'a> {
     call: Call<'a>,
     n_requests: usize,
-    /// Why a text was not judged.
+    /// The error for a text that the server rejected.
     refusal: Option<RemoteError>,
 }
 

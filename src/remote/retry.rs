@@ -1,39 +1,40 @@
-//! When something is tried again.
+//! Pauses between retries.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::query::parse_moment;
 
-/// The first pause is at most this long; each further one may be twice as long.
+/// Upper limit of the first pause. The limit doubles for each further pause, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// A server that asks for more than this is away.
+/// Limit on a pause that a server asks for.
 const LONGEST_ASKED: Duration = Duration::from_secs(60);
 
-/// A pause that a server asked for: it asked all calls.
+/// A pause that a server asked for. It applies to all calls of a client.
 #[derive(Debug, Default)]
 pub(super) struct Hold {
     not_before: Mutex<Option<Instant>>,
 }
 
 impl Hold {
-    /// Keeps all calls back for a while.
+    /// Holds back all calls until `until`, or longer if a longer pause is in effect.
     pub(super) fn until(&self, until: Instant) {
         let mut held = self.not_before.lock().unwrap_or_else(PoisonError::into_inner);
         *held = Some(held.map_or(until, |held| held.max(until)));
     }
 
-    /// From when on the next request may go.
+    /// Returns the earliest time of the next request.
     pub(super) fn not_before(&self) -> Option<Instant> {
         *self.not_before.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The pause before try number `n_tried` + 1: any time up to an exponentially growing limit, so that many clients do not come
-/// back together. Source: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015: full jitter.
+/// Returns the pause before attempt `n_tried` + 1: a random time up to an exponentially growing limit, so that many
+/// clients do not retry at the same moment. Source: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog,
+/// 2015: full jitter.
 ///
-/// What the server asked for comes on top of nothing shorter.
+/// A pause that the server asked for, at most [`LONGEST_ASKED`], is added to the random time.
 pub(super) fn pause(n_tried: u32, asked: Option<Duration>) -> Duration {
     let limit = FIRST_PAUSE
         .saturating_mul(1 << n_tried.saturating_sub(1).min(16))
@@ -42,7 +43,7 @@ pub(super) fn pause(n_tried: u32, asked: Option<Duration>) -> Duration {
     asked.map_or(jittered, |asked| asked.min(LONGEST_ASKED) + jittered)
 }
 
-/// What a `Retry-After` header asks for: seconds, or a date. Source: RFC 9110, section 10.2.3.
+/// Parses a `Retry-After` header: seconds, or a date. Source: RFC 9110, section 10.2.3.
 pub(super) fn asked_pause(header: &str, now_seconds: i64) -> Option<Duration> {
     let header = header.trim();
     if let Ok(seconds) = header.parse::<u64>() {
@@ -52,7 +53,8 @@ pub(super) fn asked_pause(header: &str, now_seconds: i64) -> Option<Duration> {
     Some(Duration::from_secs(u64::try_from(at - now_seconds).unwrap_or(0)))
 }
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT` in seconds since 1970; the obsolete forms are not sent by anybody.
+/// Converts a date such as `Sun, 06 Nov 1994 08:49:37 GMT` to seconds since 1970. The obsolete forms of RFC 9110 are
+/// not supported.
 fn http_date(text: &str) -> Option<i64> {
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
@@ -66,7 +68,7 @@ fn http_date(text: &str) -> Option<i64> {
         .flatten()
 }
 
-/// From 0 to 1.
+/// Returns a random number from 0 to 1.
 fn random_share() -> f64 {
     let mut bytes = [0; 4];
     match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {

@@ -14,29 +14,30 @@ use super::sign::Sign;
 use super::texts::{Problem, TextServer};
 use super::wire::{self, Term};
 
-/// Raised when what is sent of a text, or kept of its vector, changes in another way than the settings say: 1, the first.
+/// Version of the text sent for a document and of the stored part of its vector; part of the profile. Incremented on a
+/// change that the settings do not express. 1: the first.
 const VERSION: u32 = 1;
 
-/// Which server, and how it is asked.
+/// Server, model and request options of a [`RemoteSparse`].
 #[derive(Clone, Debug)]
 pub struct SparseOptions {
-    /// Where it is.
+    /// Address and key of the server.
     pub endpoint: Endpoint,
-    /// The model's name, for people and for the name of the vectors: such a server has one.
+    /// Name of the model, for display and to name its vectors. It is not sent: a TEI server has only one model.
     pub model: String,
-    /// Any text that keeps the vectors of one model apart from those of another under the same name.
+    /// Any text. Distinguishes the vectors of different models with the same name.
     pub revision: String,
-    /// Texts in a request; by default what the server is known to take.
+    /// Texts per request. Default: the known limit of the server.
     pub batch: Option<usize>,
-    /// Requests at a time.
+    /// Concurrent requests.
     pub in_flight: usize,
-    /// For one request.
+    /// Time limit of one request.
     pub timeout: Duration,
-    /// For the vector of a query, with all retries.
+    /// Time limit for the vector of a query, including retries.
     pub query_timeout: Duration,
 }
 
-/// Makes sparse vectors with a server.
+/// Computes sparse vectors on a server.
 pub struct RemoteSparse {
     server: TextServer,
     options: SparseOptions,
@@ -45,7 +46,7 @@ pub struct RemoteSparse {
 }
 
 impl RemoteSparse {
-    /// Makes one; nothing is sent.
+    /// Creates an embedder. Sends nothing.
     pub fn new(options: SparseOptions) -> Self {
         Self {
             server: TextServer::new(
@@ -60,18 +61,18 @@ impl RemoteSparse {
         }
     }
 
-    /// Which server, and how it is asked.
+    /// Returns the options.
     pub fn options(&self) -> &SparseOptions {
         &self.options
     }
 
-    /// Says by what row of `index::PROBE_TEXT` the model is known: queries are answered if it still gives that.
+    /// Sets the known row of `index::PROBE_TEXT`. Queries fail if the model no longer returns this row.
     pub fn know_by(&self, known: impl FnOnce() -> Option<RowFile>) {
         self.sign.set(known);
     }
 
-    /// Asks for one vector, within `timeout` or until the flag is set, and for what the server takes. The model has to be the one
-    /// that is known, if one is.
+    /// Requests one vector and the limits of the server, within `timeout` or until `interrupt` is set. Fails if the
+    /// model is not the known one.
     pub fn examine(&self, timeout: Duration, interrupt: &AtomicBool) -> Result<Examined, EmbedError> {
         let check = |shown| self.sign.check(Row::Sparse(shown));
         let sign = (self.sign.text(""), &check as _);
@@ -109,7 +110,7 @@ impl SparseEmbedder for RemoteSparse {
     }
 }
 
-/// The vectors of some texts by one request.
+/// Embeds `texts` in one request.
 fn ask(client: &Client, texts: &[&str], call: &Call<'_>) -> Result<Vec<Option<SparseVector>>, Problem> {
     let answer: Vec<Vec<Term>> = client.send(&wire::sparse_request(texts), call).map_err(or_other_kind)?;
     if answer.len() != texts.len() {
@@ -132,18 +133,18 @@ fn ask(client: &Client, texts: &[&str], call: &Call<'_>) -> Result<Vec<Option<Sp
     vectors.collect()
 }
 
-/// What the server says if it was started with a model for dense vectors.
+/// Recognises the error of a server that was started with a model for dense vectors.
 fn or_other_kind(error: RemoteError) -> Problem {
     match error.status() {
         Some(424) => Problem::Unusable(format!(
-            "no sparse vectors ({}): start the server with --pooling splade and a model that was trained for it",
+            "no sparse vectors ({}): start the server with --pooling splade and a model trained for it",
             error.failure
         )),
         _ => Problem::Remote(error),
     }
 }
 
-/// Follows from settings alone, so that it is known while the server is away.
+/// Derives the profile from settings alone, so that it is known without the server.
 fn profile(options: &SparseOptions) -> Profile {
     Profile {
         model: options.model.clone(),

@@ -1,4 +1,4 @@
-//! Texts on their way to a server that makes something of each.
+//! Sends texts to an embedding server in batches.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,15 +13,15 @@ use super::failure::{Failure, RemoteError};
 use super::redact::redact;
 use super::wire;
 
-/// A server that is given texts.
+/// A server that converts each text to a vector.
 ///
-/// They are cut into requests by number and bytes; a request that is refused as too large, or for something in it, is halved until
-/// the text is found that the server does not take, which gets nothing, and so does one of which it makes nothing that can be used.
-/// Whether that is the text's fault, or the server has ceased to work, is told by a text of ours. Secrets are struck out of every text.
+/// Texts are batched by number and size. A request that the server rejects as too large or invalid is halved until the
+/// text at fault is found; that text gets no vector, and neither does a text with an unusable vector. A control text
+/// ([`EASY_TEXT`]) shows whether the text or the server is at fault. Secrets are removed from every text.
 pub(super) struct TextServer {
     client: Client,
     api: EmbeddingApi,
-    /// The model's name there.
+    /// Name of the model on the server.
     model: String,
     batch: Option<usize>,
     in_flight: usize,
@@ -31,22 +31,23 @@ pub(super) struct TextServer {
     counts: Counts,
 }
 
-/// How much the server makes of in a part of the time that a request has, by the last answer; no request holds more, so that a slow
-/// server gets small ones and no work is lost because it came too late.
+/// Limits the size of requests by the speed of the last response, so that a slow server gets small requests and none of
+/// them times out.
 struct Pace {
-    /// For one request.
+    /// Target duration of one request.
     target: Duration,
     max_bytes: AtomicUsize,
     is_known: AtomicBool,
 }
 
-/// A request shall take that part of the time that it has: texts, and what else the server has to do, differ.
+/// A request should take 1/4 of its time limit. The rest allows for differences between texts and for other load on the
+/// server.
 const SHARE_OF_TIMEOUT: u32 = 4;
 
 impl Pace {
-    /// Takes in that `n_bytes` took so long, of `in_flight` requests at a time.
+    /// Records that a request of `n_bytes` took `took`, with up to `in_flight` requests at a time.
     fn note(&self, n_bytes: usize, took: Duration, in_flight: usize) {
-        // The first is alone with the server; those after it will not be.
+        // The first request has the server to itself; later ones share it.
         let n_others = if self.is_known.swap(true, Ordering::Relaxed) {
             1
         } else {
@@ -58,16 +59,16 @@ impl Pace {
     }
 }
 
-/// What a server says that it takes.
+/// Limits that a server reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// Tokens of a text; what is longer is cut off.
+    /// Tokens of a text that the model reads; the rest is cut off.
     pub max_tokens: Option<usize>,
-    /// Texts in a request.
+    /// Texts per request.
     pub max_texts: Option<usize>,
 }
 
-/// What happened to texts.
+/// Numbers of texts that were changed or rejected.
 #[derive(Debug, Default)]
 struct Counts {
     redacted: AtomicUsize,
@@ -75,7 +76,7 @@ struct Counts {
     refused: AtomicUsize,
 }
 
-/// Why nothing was made of texts.
+/// An error from a request for vectors.
 pub(super) enum Problem {
     Remote(RemoteError),
     Embed(EmbedError),
@@ -96,18 +97,18 @@ impl From<RemoteError> for Problem {
     }
 }
 
-/// Asks for something about each of some texts by one request; `None` where what came cannot be used.
+/// Requests one result for each text in one request; `None` for a text with an unusable result.
 pub(super) type Ask<'a, T> = &'a dyn Fn(&Client, &[&str], &Call<'_>) -> Result<Vec<Option<T>>, Problem>;
 
-/// A text to be asked about beside another, if there is one, and what says whether the answer is as it should be.
+/// A probe text to send with a query, if one is due, and the check of its result.
 pub(super) type SignOf<'a, T> = (Option<String>, &'a dyn Fn(T) -> Result<(), String>);
 
-/// Every model makes something of it.
+/// The control text. Every model has a usable vector for it.
 const EASY_TEXT: &str = "codescout";
 
 impl TextServer {
-    /// Makes one; nothing is sent. `timeout` is for one request; `batch`, texts in a request, is by default what the server is
-    /// known to take.
+    /// Creates a client. Sends nothing. `timeout` applies to one request. `batch` is the number of texts per request;
+    /// default: the known limit of the server.
     pub(super) fn new(
         (endpoint, timeout): (Endpoint, Duration),
         (api, model): (EmbeddingApi, &str),
@@ -137,7 +138,8 @@ impl TextServer {
         }
     }
 
-    /// One of what is asked for, for each of `texts` behind a prefix; none for a text that is empty or that the server does not take.
+    /// Returns one result for each of `texts`, which are sent with `prefix`; `None` for a text that is empty or
+    /// rejected.
     pub(super) fn documents<T>(
         &self,
         (prefix, texts): (&str, &[&str]),
@@ -151,7 +153,7 @@ impl TextServer {
         };
         let sent: Vec<String> = texts.iter().map(|text| self.sent(prefix, text)).collect();
         let mut made: Vec<Option<T>> = texts.iter().map(|_| None).collect();
-        // Servers refuse an empty text, and there is nothing in it.
+        // Servers reject empty texts.
         let full: Vec<usize> = (0..texts.len()).filter(|&at| !texts[at].trim().is_empty()).collect();
         for part in self.parts(&full, &sent) {
             let texts: Vec<&str> = part.iter().map(|&at| sent[at].as_str()).collect();
@@ -167,8 +169,8 @@ impl TextServer {
         Ok(made)
     }
 
-    /// What is asked for of one text behind a prefix, within a time, or until the flag is set. If the server is to show a sign, that is
-    /// asked for in the same request and looked at by `check`; what it has against the answer is an error.
+    /// Returns the result for one text, sent with `prefix`, within a time limit or until `interrupt` is set. If a probe
+    /// text is due, it is sent in the same request and its result is passed to the check; a failed check is an error.
     pub(super) fn query<T>(
         &self,
         (prefix, text): (&str, &str),
@@ -199,7 +201,7 @@ impl TextServer {
             _ => ask(&self.client, &[query, &sign], call),
         };
         let mut both = match both {
-            // Too much for one request, or one of the two is wrong.
+            // The two are too large for one request, or one of them is invalid.
             Err(Problem::Remote(error)) if error.is_about_texts() => Vec::new(),
             both => both.map_err(|problem| self.told(problem))?,
         };
@@ -209,7 +211,8 @@ impl TextServer {
         made.map_or_else(|| self.one(query, call, ask), Ok)
     }
 
-    /// The same of a text of ours, once, within a time or until the flag is set; also the time that it took, and what the server takes.
+    /// Returns the result for [`EASY_TEXT`], the elapsed time and the limits of the server, within a time limit or
+    /// until `interrupt` is set.
     pub(super) fn examine<T>(
         &self,
         sign: SignOf<'_, T>,
@@ -226,7 +229,7 @@ impl TextServer {
         Ok((made, started.elapsed(), self.server_limits(&call)))
     }
 
-    /// How texts are best handed over.
+    /// Returns the best batch size and concurrency for callers.
     pub(super) fn batching(&self) -> Batching {
         let known = self.limits.get().and_then(|limits| limits.max_texts);
         Batching {
@@ -237,21 +240,21 @@ impl TextServer {
         }
     }
 
-    /// What happened to texts so far.
+    /// Returns notes for the user about texts that were changed or rejected so far.
     pub(super) fn notes(&self) -> Vec<String> {
         let told = |count: &AtomicUsize, what: &str| {
             let n = count.load(Ordering::Relaxed);
             (n > 0).then(|| format!("{n} {what}"))
         };
         [
-            told(&self.counts.redacted, "secrets were struck out before texts left"),
+            told(&self.counts.redacted, "secrets were removed before texts were sent"),
             told(
                 &self.counts.truncated,
-                "texts are longer than the model reads: their ends do not count",
+                "texts are longer than the model's input limit: their ends are ignored",
             ),
             told(
                 &self.counts.refused,
-                "texts were refused by the server, or given no vector that can be used",
+                "texts were refused by the server, or got no usable vector",
             ),
         ]
         .into_iter()
@@ -265,10 +268,10 @@ impl TextServer {
 
     fn ask_one<T>(&self, text: &str, call: &Call<'_>, ask: Ask<'_, T>) -> Result<T, Problem> {
         let made = ask(&self.client, &[text], call)?.into_iter().next().flatten();
-        made.ok_or_else(|| Problem::Unusable("a vector of zeros, or of what is no number".to_owned()))
+        made.ok_or_else(|| Problem::Unusable("a vector of zeros or of values that are not numbers".to_owned()))
     }
 
-    /// What a query or document looks like when it leaves.
+    /// Returns a query or document as it is sent: with the prefix, and with secrets removed.
     fn sent(&self, prefix: &str, text: &str) -> String {
         let (text, n_secrets) = redact(text);
         self.counts.redacted.fetch_add(n_secrets, Ordering::Relaxed);
@@ -281,9 +284,9 @@ impl TextServer {
             let answer = asked.map(|request| self.client.send(&request, call));
             match answer {
                 Some(Ok(answer)) => wire::limits(self.api, &answer),
-                // Not every version has it; then nothing is known.
+                // Not every version of a server reports its limits.
                 Some(Err(error)) => {
-                    tracing::debug!(%error, "limits are not known");
+                    tracing::debug!(%error, "the server does not report its limits");
                     ServerLimits::default()
                 }
                 None => ServerLimits::default(),
@@ -291,18 +294,18 @@ impl TextServer {
         })
     }
 
-    /// Asks about texts that are ready to be sent, in parts as small as it takes.
+    /// Requests results for texts that are ready to be sent, halving requests that the server rejects.
     fn halved<T>(&self, texts: &[&str], call: &Call<'_>, ask: Ask<'_, T>) -> Result<Vec<Option<T>>, Problem> {
         match ask(&self.client, texts, call) {
             Err(Problem::Remote(error)) if error.is_about_texts() => match texts {
                 [] => Ok(Vec::new()),
                 [text] if self.has_answered.load(Ordering::Relaxed) => {
                     self.ask_one(EASY_TEXT, call, ask)?;
-                    tracing::warn!(n_bytes = text.len(), %error, "a text is not taken by the server");
+                    tracing::warn!(n_bytes = text.len(), %error, "the server rejected a text");
                     self.counts.refused.fetch_add(1, Ordering::Relaxed);
                     Ok(vec![None])
                 }
-                // It has not taken any text yet: it is not this one that is wrong.
+                // The server has not accepted any text yet, so this one is not at fault.
                 [_] => Err(Problem::Remote(error)),
                 _ => {
                     let (front, back) = texts.split_at(texts.len() / 2);
@@ -346,7 +349,7 @@ impl TextServer {
         }
     }
 
-    /// Counts the texts that the server cuts off, by the rule of thumb of four bytes a token.
+    /// Counts the texts that the server truncates, estimated at four bytes per token.
     fn count_truncated(&self, texts: &[&str], call: &Call<'_>) {
         if let Some(max_tokens) = self.server_limits(call).max_tokens {
             let n_long = texts.iter().filter(|text| text.len() / 4 > max_tokens).count();
@@ -354,7 +357,7 @@ impl TextServer {
         }
     }
 
-    /// Cuts the texts at `places` into requests.
+    /// Splits the texts at `places` into requests.
     fn parts<'p>(&self, places: &'p [usize], sent: &[String]) -> Vec<&'p [usize]> {
         let Batching {
             max_texts, max_bytes, ..

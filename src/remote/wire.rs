@@ -1,4 +1,4 @@
-//! What embedders are sent and what they answer, form by form.
+//! Request and response formats of embedding servers.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use super::client::Request;
 use super::embedder::{EmbedderOptions, EmbeddingApi, Encoding};
 use super::texts::ServerLimits;
 
-/// The request for the vectors of `texts`.
+/// Builds the request for the vectors of `texts`.
 pub(super) fn request(options: &EmbedderOptions, texts: &[&str]) -> Request {
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| _ = body.insert(name.to_owned(), value);
@@ -51,31 +51,33 @@ pub(super) fn request(options: &EmbedderOptions, texts: &[&str]) -> Request {
     Request::post(path, &body).answered_within(max_answer_bytes(texts.len()))
 }
 
-/// Of vectors for `n` texts: 16,384 numbers of 32 characters each, and what stands around them.
+/// Size limit of a response with `n` dense vectors: 16,384 numbers of 32 characters per vector, plus one such vector
+/// for the rest.
 fn max_answer_bytes(n: usize) -> u64 {
     (n as u64 + 1) << 19
 }
 
-/// The same of sparse ones: 30,000 tokens, the whole vocabulary of such models, of 64 characters each.
+/// Size limit of a response with `n` sparse vectors: 30,000 tokens, the whole vocabulary of such models, of 64
+/// characters each.
 fn max_sparse_answer_bytes(n: usize) -> u64 {
     (n as u64 + 1) << 21
 }
 
-/// The request for the sparse vectors of `texts`.
+/// Builds the request for the sparse vectors of `texts`.
 pub(super) fn sparse_request(texts: &[&str]) -> Request {
     Request::post("/embed_sparse", &json!({"inputs": texts, "truncate": true}))
         .answered_within(max_sparse_answer_bytes(texts.len()))
 }
 
-/// A token of a sparse vector.
+/// A token of a sparse vector, with its weight.
 #[derive(Deserialize)]
 pub(super) struct Term {
-    /// Its number in the vocabulary.
+    /// Index of the token in the vocabulary.
     pub(super) index: u32,
     pub(super) value: Number,
 }
 
-/// A number of a vector. What is none in the server's arithmetic has no form in JSON, and comes as `null`.
+/// A component of a vector. JSON cannot express NaN or infinity; servers send `null`, which is read as NaN.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(from = "Option<f32>")]
 pub(super) struct Number(pub(super) f32);
@@ -86,17 +88,17 @@ impl From<Option<f32>> for Number {
     }
 }
 
-/// Texts in a request that are taken everywhere.
+/// Returns the number of texts per request that every server of this kind accepts.
 pub(super) fn max_texts(api: EmbeddingApi) -> usize {
     match api {
-        // OpenAI takes 2,048; servers at home answer smaller requests sooner.
+        // OpenAI accepts 2,048, but local servers answer smaller requests sooner.
         EmbeddingApi::OpenAi | EmbeddingApi::Ollama => 64,
-        // The default of its --max-client-batch-size.
+        // The default of `--max-client-batch-size`.
         EmbeddingApi::Tei => 32,
     }
 }
 
-/// Bytes of texts in a request: OpenAI takes 300,000 tokens, TEI 2 MB of JSON.
+/// Returns the limit on the bytes of all texts in a request. OpenAI accepts 300,000 tokens, TEI 2 MB of JSON.
 pub(super) fn max_bytes(api: EmbeddingApi) -> usize {
     match api {
         EmbeddingApi::OpenAi | EmbeddingApi::Ollama => 600_000,
@@ -104,7 +106,7 @@ pub(super) fn max_bytes(api: EmbeddingApi) -> usize {
     }
 }
 
-/// The request for what a server takes, where there is one.
+/// Builds the request for the limits of a server, if the API has one.
 pub(super) fn limits_request(api: EmbeddingApi, model: &str) -> Option<Request> {
     match api {
         EmbeddingApi::OpenAi => None,
@@ -113,7 +115,7 @@ pub(super) fn limits_request(api: EmbeddingApi, model: &str) -> Option<Request> 
     }
 }
 
-/// What a server takes, by its answer.
+/// Reads the limits of a server from its response.
 pub(super) fn limits(api: EmbeddingApi, answer: &Value) -> ServerLimits {
     let number = |value: &Value| value.as_u64().and_then(|number| usize::try_from(number).ok());
     match api {
@@ -134,16 +136,16 @@ pub(super) fn limits(api: EmbeddingApi, answer: &Value) -> ServerLimits {
     }
 }
 
-/// The vectors of an answer, with their numbers where the form has them.
+/// The vectors of a response.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// OpenAI's.
+    /// With the indices of the texts (OpenAI).
     Numbered(Vec<Numbered>),
-    /// In the order of the texts.
+    /// Without indices, in the order of the texts.
     InOrder(Vec<Numbers>),
 }
 
-/// Reads an answer in the form of what was asked, and in no other: trying several takes many times the memory.
+/// Parses a response in the format of `api` only: trying several formats takes many times the memory.
 pub(super) fn vectors(api: EmbeddingApi, answer: &[u8]) -> Result<Answer, String> {
     #[derive(Deserialize)]
     struct OfOpenAi {
@@ -167,7 +169,7 @@ pub(super) struct Numbered {
     embedding: Numbers,
 }
 
-/// A vector as numbers, or as base64 of their bytes.
+/// A vector, written as numbers or as base64 of little-endian `f32`.
 #[derive(Debug)]
 pub(super) struct Numbers(Vec<f32>);
 
@@ -198,13 +200,13 @@ impl<'de> Visitor<'de> for NumbersVisitor {
         let bytes = from_base64(text).ok_or_else(|| E::custom("a vector that is not base64"))?;
         match bytes.as_chunks::<4>() {
             (numbers, []) => Ok(Numbers(numbers.iter().map(|four| f32::from_le_bytes(*four)).collect())),
-            _ => Err(E::custom("a vector that is no list of numbers of four bytes")),
+            _ => Err(E::custom("a vector whose length is not a multiple of four bytes")),
         }
     }
 }
 
 impl Answer {
-    /// One vector for each of `n` texts, in their order; else what is wrong.
+    /// Returns one vector for each of `n` texts, in their order, or describes the error.
     pub(super) fn of_texts(self, n: usize) -> Result<Vec<Vec<f32>>, String> {
         match self {
             Self::Numbered(data) => numbered(data, n),
@@ -214,7 +216,7 @@ impl Answer {
     }
 }
 
-/// In the order of their numbers, which need not be that of the list; without numbers it is.
+/// Orders vectors by their indices. If none has an index, the order of the list is used.
 fn numbered(data: Vec<Numbered>, n: usize) -> Result<Vec<Vec<f32>>, String> {
     if data.len() != n {
         return Err(format!("{} vectors for {n} texts", data.len()));
@@ -224,7 +226,7 @@ fn numbered(data: Vec<Numbered>, n: usize) -> Result<Vec<Vec<f32>>, String> {
     for (position, entry) in data.into_iter().enumerate() {
         let at = match entry.index {
             Some(index) => index,
-            None if has_numbers => return Err("a vector without a number among others with one".to_owned()),
+            None if has_numbers => return Err("a vector without an index, although others have one".to_owned()),
             None => position,
         };
         let place = vectors
@@ -304,7 +306,7 @@ mod tests {
             ),
             (
                 r#"{"data":[{"index":0,"embedding":[1]},{"embedding":[1]}]}"#,
-                "without a number",
+                "without an index",
             ),
             (
                 r#"{"data":[{"index":0,"embedding":"AACAPw=="},{"index":1,"embedding":"A*"}]}"#,

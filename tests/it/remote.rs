@@ -898,7 +898,7 @@ fn settings_that_are_wrong_are_refused_without_their_secrets() {
             "server = 'https://host'\nproxy = 'http://me:hunter2@proxy'",
             "has credentials in it",
         ),
-        ("server = 'ftp://host'", "neither with http:// nor with https://"),
+        ("server = 'ftp://host'", "must begin with http:// or https://"),
         (
             "server = 'http://example.com'\nkey_file = 'relative'",
             "an absolute path",

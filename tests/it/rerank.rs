@@ -324,10 +324,10 @@ fn whatever_the_server_does_the_answer_comes_soon_and_says_so() {
             1,
             Box::new(|_| Reply::status(429).with("retry-after", "40")),
         ),
-        ("of the right kind", 1, Box::new(|_| Reply::status(424))),
+        ("the right kind of model", 1, Box::new(|_| Reply::status(424))),
         ("<html>", 1, Box::new(|_| Reply::status(200).body(b"<html>no</html>"))),
         (
-            "an answer of more",
+            "response larger than",
             1,
             Box::new(move |_| Reply::status(200).body(&page)),
         ),
@@ -384,10 +384,7 @@ fn a_server_that_fails_again_and_again_is_left_alone() {
     };
     let notes: Vec<String> = (0..8).flat_map(|_| searcher.search(&request).unwrap().notes).collect();
     assert_eq!((notes.len(), stub.requests().len()), (8, 3), "{notes:?}");
-    assert!(
-        notes[7].contains("not asked, as it failed 3 times in a row"),
-        "{notes:?}"
-    );
+    assert!(notes[7].contains("skipped after 3 failures in a row"), "{notes:?}");
 }
 
 #[test]
@@ -498,7 +495,7 @@ fn the_program_tells_where_results_are_judged() {
     assert_eq!(stub.requests().len(), 1);
     stub.script([Reply::status(424).body(b"not a reranker")]);
     let doctor = call_in(repo.root(), &["doctor"], b"").text();
-    assert!(doctor.contains("is it a model of the right kind?"), "{doctor}");
+    assert!(doctor.contains("is it the right kind of model?"), "{doctor}");
     // The setting is named by its own name.
     let slow = Stub::start(|seen| tei(seen).after(Duration::from_millis(500)));
     configure(&repo, &settings(&slow, "").replace("20000", "50"));

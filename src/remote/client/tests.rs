@@ -19,7 +19,7 @@ fn client_with(stub: &Stub, limits: Limits) -> Client {
     Client::new(Endpoint::new(&stub.url()).unwrap(), limits)
 }
 
-/// What waits a second for a server.
+/// Limits with one second of patience.
 fn brief() -> Limits {
     Limits {
         patience: Duration::from_secs(1),
@@ -113,7 +113,7 @@ fn a_server_that_stays_away_is_waited_for_once_and_for_no_longer_than_it_may_tak
     let stub = Stub::start(|_| Reply::status(429).with("retry-after", "0"));
     let client = client_with(&stub, brief());
     assert_eq!(ask(&client, &patient()).unwrap_err().status(), Some(429));
-    // Some requests of the first call, and one of each other until it is left alone.
+    // The first call sends several requests; each other call sends one until the breaker opens.
     let n_first = stub.requests().len();
     assert!((2..=20).contains(&n_first), "{n_first}");
     for _ in 0..2 {
@@ -146,7 +146,7 @@ fn a_server_that_is_restarted_is_waited_for_by_work_and_not_by_questions() {
     let client = Client::new(endpoint, Limits::default());
     std::thread::scope(|scope| {
         let asked = scope.spawn(|| ask(&client, &patient()));
-        // Refused a few times before there is somebody.
+        // A few connections are refused before the server starts.
         std::thread::sleep(Duration::from_millis(300));
         let stub = Stub::start_at(address, |request| Reply::json(&request.json()));
         assert_eq!(asked.join().unwrap().unwrap(), json!({"q": 1}));
@@ -169,7 +169,7 @@ fn a_pause_that_is_asked_for_is_kept_by_all() {
         ask(&client, &patient()).unwrap();
     });
     assert!(started.elapsed() >= Duration::from_secs(1), "{:?}", started.elapsed());
-    // Who cannot wait so long is told at once.
+    // A call with an earlier deadline fails at once.
     stub.script([Reply::status(503).with("retry-after", "600")]);
     let started = Instant::now();
     assert_eq!(
@@ -177,7 +177,7 @@ fn a_pause_that_is_asked_for_is_kept_by_all() {
         Some(503)
     );
     assert!(started.elapsed() < Duration::from_secs(10));
-    // And so are those that come after, whoever asks: nothing is sent meanwhile.
+    // So do the calls after it: nothing is sent during the pause.
     let n_requests = stub.requests().len();
     let error = ask(&client, &within(Duration::from_secs(20))).unwrap_err();
     assert!(matches!(error.failure, Failure::Paused { .. }), "{error}");

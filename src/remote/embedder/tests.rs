@@ -142,7 +142,7 @@ fn a_text_that_is_refused_costs_only_itself() {
         }
     });
     let embedder = embedder(&stub, EmbeddingApi::OpenAi);
-    // Something has been answered before, so that it is known that the server works.
+    // An earlier answer shows that the server works.
     embed(&embedder, &numbers(1)).unwrap();
     let found = embed(&embedder, &numbers(4)).unwrap();
     let empty: Vec<bool> = found.iter().map(|vector| vector.iter().all(|&x| x == 0.0)).collect();
@@ -209,7 +209,7 @@ fn a_vector_of_nothing_costs_only_its_text_unless_all_are_such() {
             [[0.0, 0.0], [1.0, 0.0]],
             "{nothing}"
         );
-        // With one text in the request, one of ours tells whose fault it is.
+        // With one text in the request, the control text shows whether the text or the server is at fault.
         assert_eq!(embed(&works, &numbers(1)).unwrap(), [[0.0, 0.0]], "{nothing}");
         assert!(
             works.notes()[0].starts_with("2 texts were refused"),
@@ -238,7 +238,7 @@ fn a_server_that_begins_to_refuse_everything_is_left() {
     stub.script(vec![Reply::status(400).body(b"model unloaded"); 40]);
     let error = embed(&embedder, &numbers(40)).unwrap_err();
     assert!(matches!(error, EmbedError::Unavailable { .. }), "{error}");
-    // Four texts, two, one, and one of ours.
+    // Four texts, two, one, and the control text.
     assert_eq!(stub.requests().len(), 4);
 }
 
@@ -316,7 +316,9 @@ fn secrets_do_not_leave_and_what_is_cut_off_is_counted() {
     let notes = embedder.notes();
     assert!(notes.iter().any(|note| note.starts_with("2 secrets")), "{notes:?}");
     assert!(
-        notes.iter().any(|note| note.contains("longer than the model reads")),
+        notes
+            .iter()
+            .any(|note| note.contains("longer than the model's input limit")),
         "{notes:?}"
     );
 }
@@ -335,7 +337,7 @@ fn a_query_waits_no_longer_than_it_may() {
         Err(EmbedError::Unavailable { .. })
     ));
     assert!(started.elapsed() < Duration::from_secs(10));
-    // Left alone after some failures, so that questions do not wait for it any more.
+    // After some failures the breaker is open, so queries no longer wait for the server.
     for _ in 0..5 {
         assert!(embedder.embed_query("x", &AtomicBool::new(false)).is_err());
     }

@@ -1,8 +1,9 @@
-//! Claims: the chunks whose vectors a clone is making, told to the others by a point of the repository.
+//! Claims: chunks that a clone is embedding, announced to other clones.
 //!
-//! The point has no vector and a field for each claim, whose name is random: `"AT UNTIL KEYS"`, milliseconds and seconds since 1970 and
-//! the first four bytes of each point's id. Fields are set and dropped one by one, so clones do not overwrite one another's. A claim
-//! only saves work: whoever loses one, or does not believe its clock, makes vectors that another makes too.
+//! A point of the repository, without a vector, stores each claim in a field with a random name: `"AT UNTIL KEYS"`, in
+//! milliseconds since 1970, seconds since 1970, and the first four bytes of each point's id in hexadecimal. Fields are
+//! set and deleted one by one, so clones do not overwrite each other's claims. A claim only saves work: if it is lost,
+//! or its clock is wrong, two clones compute the same vectors.
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
@@ -17,13 +18,13 @@ use super::{PointId, Qdrant, bytes_of, patient, to_hex};
 use crate::index::shared::{Claim, Claimable, Claims, SharedError};
 use crate::model::ChunkKey;
 
-/// Fields of the point begin so.
+/// Prefix of the names of claim fields.
 const CLAIM: &str = "claim_";
-/// A claim that would last longer was made by a clock that is wrong, or for a server that is too slow to be waited for.
+/// Upper limit of a claim. A longer one comes from a wrong clock or is for a server that is too slow to wait for.
 const MAX_LEASE: Duration = Duration::from_secs(3600);
-/// All claims of a repository: those of hundreds of requests under way.
+/// Size limit of all claims of a repository, enough for hundreds of requests in flight.
 const MAX_CLAIM_BYTES: u64 = 1 << 20;
-/// For taking a claim back, which ends by itself.
+/// Time limit for releasing a claim. A claim that is not released expires.
 const RELEASE_WITHIN: Duration = Duration::from_secs(3);
 
 /// The beginning of a point's id.
@@ -67,7 +68,7 @@ impl Claims for Qdrant {
             "points": [self.claims_id().to_string()],
         });
         self.change("/points/payload?wait=true", &body, None, interrupt)?;
-        // Of two who have claimed the same at once both see it, and the first keeps it.
+        // Of two clones that claim the same chunks at once, both see both claims, and the earlier one wins.
         let (_, others) = self.look(&[], interrupt)?;
         let mut others = others.unwrap_or_default();
         let mut names: Vec<String> = others
@@ -93,7 +94,7 @@ impl Claims for Qdrant {
             .collect())
     }
 
-    /// Claims that are over go with it. If the server does not take that, the claim ends by itself.
+    /// Also removes expired claims. If the request fails, the claim expires later.
     fn release(&self, claim: &Claim) {
         if claim.names.is_empty() {
             return;
@@ -106,7 +107,7 @@ impl Claims for Qdrant {
             retries: false,
         };
         if let Err(error) = self.send_by::<Update>(&call, &request) {
-            tracing::debug!(%error, "a claim is not taken back");
+            tracing::debug!(%error, "cannot release a claim");
         }
     }
 }
@@ -121,7 +122,7 @@ impl Qdrant {
         [a, b, c, d]
     }
 
-    /// Which points of `keys` are there, and the claims; `None` if the point for these is not there.
+    /// Returns the existing points of `keys`, and all claims; `None` if the point with the claims does not exist.
     fn look(
         &self,
         keys: &[ChunkKey],
@@ -146,14 +147,15 @@ impl Qdrant {
         Ok((there, others))
     }
 
-    /// Puts the point that has the claims, unless it is there by now.
+    /// Creates the point with the claims, unless it exists by now.
     fn make_claims_point(&self, interrupt: &AtomicBool) -> Result<(), SharedError> {
         let point = NewPoint {
             id: self.claims_id().to_string(),
             vector: Map::new(),
             payload: Default::default(),
         };
-        // A server before 1.17 puts it in any case: then a claim may be lost, which costs some vectors that are made twice.
+        // A server before 1.17 overwrites an existing point. A claim may then be lost, and some vectors are computed
+        // twice.
         let mut body = json!(Points { points: vec![point] });
         body["update_mode"] = "insert_only".into();
         let request = Request::put(&self.path("/points?wait=true"), &body);
@@ -177,7 +179,7 @@ fn others_of(payload: &Map<String, Value>) -> Vec<Other> {
                 let (at, until) = (parts.next()?.parse().ok()?, parts.next()?.parse::<u64>().ok()?);
                 Some((at, until, parts.next()?))
             });
-            // What cannot be read is nobody's.
+            // An unreadable claim counts as expired.
             let (at, until, keys) = read.unwrap_or_default();
             let is_live = (now..=now + MAX_LEASE.as_secs()).contains(&until);
             let keys = keys.as_bytes().chunks(8).filter_map(|digits| {
@@ -209,7 +211,7 @@ mod tests {
         for (told, is_live) in [
             (format!("1 {} 00000001ffffffff", now + 60), true),
             (format!("1 {} 00000001ffffffff", now - 2), false),
-            // By a clock that is wrong.
+            // From a wrong clock.
             (format!("1 {} 00000001ffffffff", now + 8000), false),
             ("x".to_owned(), false),
             (String::new(), false),

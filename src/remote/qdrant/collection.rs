@@ -1,4 +1,4 @@
-//! The collection of a profile: how it is made, and how another takes its place.
+//! Creates the collection of a profile, and replaces it with a copy that has other settings.
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
@@ -15,50 +15,52 @@ use super::{FEW_BYTES, PointId, Qdrant, to_hex};
 use crate::index::RowKind;
 use crate::index::shared::{SharedError, SharedVectors, Standing};
 
-/// For leaving no trace of a run that failed.
+/// Time limit for cleaning up after a failed run.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// What a server said when it was looked at.
+/// Result of probing a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QdrantFound {
-    /// Its version.
+    /// Version of the server.
     pub version: String,
-    /// For one request.
+    /// Time of one request.
     pub elapsed: Duration,
-    /// `green`, or what is the matter with the collection; `None` if there is none.
+    /// Status of the collection, `green` if it is healthy; `None` if there is no collection.
     pub collection: Option<String>,
-    /// Components of the vectors that the collection takes, 0 for sparse ones; `None` if there is none.
+    /// Dimension of the collection's vectors, 0 for sparse vectors; `None` if there is no collection.
     pub dim: Option<usize>,
-    /// Returns false if the collection was made with other settings than these.
+    /// False if the collection has other settings than the options.
     pub is_as_set: bool,
-    /// How things stand, if anything was put.
+    /// State of the repository's vectors, if any were stored.
     pub standing: Option<Standing>,
 }
 
-/// A collection that has other settings now.
+/// A collection whose settings were changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resettled {
-    /// It was changed where it is.
+    /// Changed in place.
     InPlace {
-        /// Its name.
+        /// Name of the collection.
         collection: String,
     },
-    /// Its points were copied to a new one.
+    /// Copied to a new collection.
     Copied {
-        /// The name of the new one.
+        /// Name of the new collection.
         collection: String,
-        /// Points, those of other repositories included.
+        /// Number of points, including those of other repositories.
         n_points: usize,
     },
 }
 
-/// How often what others have changed meanwhile is copied too, before the new collection takes the place of the old one all the same.
+/// Limit on the passes that copy concurrent changes of other clones. After these, the new collection replaces the old
+/// one anyway.
 const MAX_ROUNDS: usize = 8;
-/// Points of which the ids are asked for at once.
+/// Ids per page of a scroll.
 const IDS_PER_PAGE: usize = 1000;
 
 impl Qdrant {
-    /// Looks at the server, which has `timeout` for the first answer, and as much again for all others; until the flag is set.
+    /// Probes the server and its collection. The first response may take `timeout`, all others together as long again.
+    /// Stops when `interrupt` is set.
     pub fn examine(&self, timeout: Duration, interrupt: &AtomicBool) -> Result<QdrantFound, SharedError> {
         let started = Instant::now();
         let until = Some(started + timeout * 2);
@@ -67,7 +69,7 @@ impl Qdrant {
             interrupt,
             retries: false,
         };
-        // Not in an envelope like all others.
+        // Unlike all others, this response has no envelope.
         let server: Server = self
             .client
             .send(&Request::get("/").answered_within(FEW_BYTES), &call)
@@ -90,15 +92,15 @@ impl Qdrant {
         })
     }
 
-    /// Gives the collection of the profile the settings of the options: in place, or, where it has another number of shards, by a copy
-    /// that takes its place in a single step. `None` if there is no collection.
+    /// Applies the collection options to the profile's collection: in place, or, if the number of shards differs, by
+    /// copying it to a new collection that replaces it in one step. Returns `None` if there is no collection.
     pub fn resettle(&self, interrupt: &AtomicBool) -> Result<Option<Resettled>, SharedError> {
         let failed = |error| self.failed(error);
         let Some(old) = self.target(interrupt).map_err(failed)? else {
             return Ok(None);
         };
         let Some(collection) = self.collection(None, interrupt).map_err(failed)? else {
-            return Err(self.unusable("no collection behind its alias"));
+            return Err(self.unusable("an alias without a collection"));
         };
         let dim = self.dim_of(&collection)?;
         let shards = self.options.collection.shards;
@@ -108,7 +110,7 @@ impl Qdrant {
             self.send::<Value>(&request, interrupt).map_err(failed)?;
             return Ok(Some(Resettled::InPlace { collection: old }));
         }
-        // Nobody else makes one of this name, so nobody else's is ever filled or deleted.
+        // The name is random, so no other clone's collection is ever written to or deleted.
         let new = format!("{}-{}", self.alias(), to_hex(&random()[..8]));
         let mut copy = Copying {
             qdrant: self,
@@ -122,13 +124,14 @@ impl Qdrant {
             if let Err(left) =
                 self.delete_collection(&new, Some(Instant::now() + LONGEST_WAIT), &AtomicBool::new(false))
             {
-                tracing::warn!("the collection {new} is of no use and still there: {left}");
+                tracing::warn!("cannot delete the unused collection {new}: {left}");
             }
             return Err(error);
         }
-        // Who gets no answer to this does not know which of the two is in use: both stay.
+        // Without a response to this request it is unknown which collection is in use, so both stay.
         self.point_alias(&new, interrupt).map_err(failed)?;
-        // Who had read the alias before may have put more. Whoever did looks again, as the generation is another.
+        // Clones that resolved the alias earlier may have added points to the old collection. They look again, as the
+        // generation differs.
         copy.round(Stage::InUse, interrupt)?;
         let n_points = copy.copied.len();
         self.delete_collection(&old, None, interrupt).map_err(failed)?;
@@ -138,32 +141,33 @@ impl Qdrant {
         }))
     }
 
-    /// Makes the collection that a copy goes to, with all that the old one has, ready to take its place.
+    /// Creates the new collection of a copy and fills it with the points of the old one.
     fn fill(&self, copy: &mut Copying<'_>, dim: usize, interrupt: &AtomicBool) -> Result<(), SharedError> {
         let failed = |error| self.failed(error);
         let (old, new) = (copy.from, copy.to);
-        let kept = |why: &str| self.unusable(format!("{why}: {old} stays in use as it is"));
+        let kept = |why: &str| self.unusable(format!("{why}: {old} stays in use, unchanged"));
         self.make_collection(new, dim, interrupt).map_err(failed)?;
         for _ in 0..MAX_ROUNDS {
             if copy.round(Stage::Aside, interrupt)? == 0 {
                 break;
             }
         }
-        // Nobody else writes to it yet.
+        // No other clone writes to it yet.
         if !self.comes_true(None, interrupt, || {
             Ok(self.count(new, &json!({}), interrupt)? == copy.copied.len() as u64)
         })? {
-            return Err(kept("a promise to take copied vectors and does not have them"));
+            return Err(kept("an acknowledgement of copied vectors that it does not have"));
         }
         if self.target(interrupt).map_err(failed)?.as_deref() != Some(old) {
             return Err(kept(
-                "another collection in its place, as somebody else copied it meanwhile",
+                "another collection under the alias, as another clone copied it meanwhile",
             ));
         }
         Ok(())
     }
 
-    /// Makes the first collection. Where others have made it meanwhile, and another perhaps that took its place, theirs stays.
+    /// Creates the first collection. If another clone has created or replaced it meanwhile, that clone's collection
+    /// stays.
     pub(super) fn make_first(&self, dim: usize, interrupt: &AtomicBool) -> Result<(), RemoteError> {
         let name = format!("{}-1", self.alias());
         self.make_collection(&name, dim, interrupt)?;
@@ -173,7 +177,7 @@ impl Qdrant {
         }
     }
 
-    /// What the collection is, if there is one.
+    /// Returns the collection, if it exists.
     pub(super) fn collection(
         &self,
         deadline: Option<Instant>,
@@ -191,7 +195,8 @@ impl Qdrant {
         has_shards && wire::is_as_set(self.kind, config, &self.options)
     }
 
-    /// The dimension of a collection's vectors, if they are of our kind; 0 for sparse ones.
+    /// Returns the dimension of a collection's vectors, 0 for sparse ones. Fails if the collection has none of the
+    /// expected kind.
     pub(super) fn dim_of(&self, collection: &Collection) -> Result<usize, SharedError> {
         let params = &collection.config.params;
         let dim = match self.kind {
@@ -207,13 +212,13 @@ impl Qdrant {
         match dim {
             Some(dim) => Ok(dim),
             None => Err(self.unusable(format!(
-                "a collection {} without vectors of our kind: set qdrant.prefix to a name that nobody else uses",
+                "a collection {} without the expected vectors: set qdrant.prefix to a name that nothing else uses",
                 self.alias()
             ))),
         }
     }
 
-    /// Two clones may make it at once: it is the same.
+    /// Creates a collection. If another clone has just created it, it is the same.
     fn make_collection(&self, name: &str, dim: usize, interrupt: &AtomicBool) -> Result<(), RemoteError> {
         let body = wire::new_collection(self.kind, dim, &self.options);
         match self.send::<Value>(&Request::put(&format!("/collections/{name}"), &body), interrupt) {
@@ -238,7 +243,7 @@ impl Qdrant {
         }
     }
 
-    /// Has the alias stand for `name`, whatever it stood for before.
+    /// Points the alias to the collection `name`, replacing its previous target in the same request.
     fn point_alias(&self, name: &str, interrupt: &AtomicBool) -> Result<(), RemoteError> {
         let alias = self.alias();
         let create = json!({ "create_alias": { "collection_name": name, "alias_name": alias } });
@@ -250,7 +255,7 @@ impl Qdrant {
         self.send::<Value>(&request, interrupt).map(drop)
     }
 
-    /// The collection that the alias stands for.
+    /// Returns the collection that the alias points to.
     fn target(&self, interrupt: &AtomicBool) -> Result<Option<String>, RemoteError> {
         let all: Aliases = self.send(&Request::get("/aliases"), interrupt)?;
         let alias = self.alias();
@@ -259,29 +264,30 @@ impl Qdrant {
     }
 }
 
-/// What a copy is made for.
+/// Stage of a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// The new collection is nobody's yet.
+    /// The new collection is not yet in use.
     Aside,
-    /// It is in use, so nothing in it is changed: only what is missing is put.
+    /// The new collection is in use: missing points are added, but nothing in it is changed.
     InUse,
 }
 
-/// A collection that is copied to another while others change it.
+/// Copies a collection that other clones may be changing.
 struct Copying<'a> {
     qdrant: &'a Qdrant,
     from: &'a str,
     to: &'a str,
     max_rows: usize,
-    /// What all repositories have in the new one, so that everybody looks again at what is there.
+    /// Generation of all repositories in the new collection. It is new, so that all clones check again which vectors
+    /// exist.
     generation: String,
     copied: HashSet<PointId>,
 }
 
 impl Copying<'_> {
-    /// Copies what the one has and the other has not, whoever's it is and whatever vectors it has, and deletes what is gone. Returns how
-    /// many points that were. Filters nothing, so that no server asks for an index of what is filtered by.
+    /// Copies missing points, of all repositories and with all their vectors, and deletes points that are gone. Returns
+    /// the number of points added or deleted. Uses no filter, as a server may require an index on filtered fields.
     fn round(&mut self, stage: Stage, interrupt: &AtomicBool) -> Result<usize, SharedError> {
         let (mut found, mut n_changed) = (HashSet::new(), 0);
         let mut offset = Value::Null;
@@ -298,7 +304,7 @@ impl Copying<'_> {
                     .is_some_and(|payload| payload.contains_key(GENERATION));
                 n_changed += usize::from(is_new);
                 found.insert(id);
-                // What it says of a repository may be another by now.
+                // The repository's own point may have changed since it was copied.
                 if is_new || is_own && stage == Stage::Aside {
                     wanted.push(id);
                 }
@@ -309,7 +315,7 @@ impl Copying<'_> {
             match page.next_page_offset {
                 None | Some(Value::Null) => break,
                 Some(next) if page.points.is_empty() || next == offset => {
-                    return Err(self.qdrant.unusable("pages without an end"));
+                    return Err(self.qdrant.unusable("an endless list of pages"));
                 }
                 Some(next) => offset = next,
             }
@@ -343,7 +349,7 @@ impl Copying<'_> {
         put.map(drop).map_err(|error| self.qdrant.failed(error))
     }
 
-    /// Posts to a path behind `/points/` of a collection.
+    /// Posts to the path `rest` below `/points/` of a collection.
     fn ask<A: DeserializeOwned>(
         &self,
         collection: &str,

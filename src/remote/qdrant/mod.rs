@@ -1,12 +1,16 @@
-//! Vectors in a Qdrant, asked over REST.
+//! Vectors shared through a Qdrant server, over REST.
 //!
-//! One collection for each embedding profile, of vectors named `dense` or of such named `sparse`, for all repositories: its name is an
-//! alias, so that another collection can take its place in one step. (Both kinds in one point would tie every sparse vector to a dense
-//! model; and as who puts a point puts all of it, who has no sparse vectors would remove those of others in silence.) A point is a chunk of one repository; its id is the chunk's key and the repository's tag, laid over one another
-//! bit by bit, so that either way from one to the other is a sum. Of the repository a point tells the tag and nothing else.
+//! Each embedding profile has one collection for all repositories, with vectors named `dense` or `sparse`. It is
+//! addressed by an alias, so that another collection can replace it in one step. Dense and sparse vectors are not in
+//! one point: that would tie every sparse vector to a dense model, and since a write replaces the whole point, a clone
+//! without sparse vectors would silently remove those of other clones.
 //!
-//! A point of its own tells each repository's generation (see [`Standing`](crate::index::shared::Standing)); it has no vector, so no
-//! search finds it. [`Qdrant`] is the way there, [`QdrantIndex`] the index over the documents of one view.
+//! A point is a chunk of one repository. Its id is the XOR of the chunk's key and the repository's tag, so either gives
+//! the other. The tag is all that a point stores about its repository.
+//!
+//! One more point for each repository stores its generation (see [`Standing`](crate::index::shared::Standing)). It has
+//! no vector, so no search finds it. [`Qdrant`] is the client; [`QdrantIndex`] is the index over the documents of one
+//! view.
 
 mod claims;
 mod collection;
@@ -32,70 +36,71 @@ pub use collection::{QdrantFound, Resettled};
 pub use search::QdrantIndex;
 use wire::Envelope;
 
-/// No question takes longer, whoever asks: what was on its way when a removal was announced is answered by then.
+/// Upper limit on the time of a query in every clone: queries in flight when a removal is announced have ended after
+/// this time.
 const LONGEST_QUESTION: Duration = Duration::from_secs(10);
-/// No answer is larger: some of what a request with vectors holds, written at length.
+/// Size limit of a response: several times a request with vectors, as a server may write numbers with more digits.
 const MAX_ANSWER_BYTES: u64 = 16 << 20;
-/// Of an answer about one point, or of the end of a larger one,
+/// Size limit of a response about one point, and allowance for the rest of a larger response.
 const FEW_BYTES: u64 = 64 << 10;
-/// and for each point without its vector.
+/// Allowance for each point without its vector.
 const POINT_BYTES: u64 = 256;
-/// Whether something is done yet is looked at so often.
+/// The interval at which a pending change is polled.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// An interrupt is noticed so soon.
+/// The interval at which the interrupt flag is checked during a pause.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Where the vectors are, and how they are kept there.
+/// Server, collection and request options of a [`Qdrant`].
 #[derive(Clone, Debug)]
 pub struct QdrantOptions {
-    /// The server.
+    /// Address and key of the server.
     pub endpoint: Endpoint,
-    /// What the names of collections begin with.
+    /// Prefix of collection names.
     pub prefix: String,
-    /// How a new collection is made.
+    /// Parameters of a new collection.
     pub collection: CollectionOptions,
-    /// Whether all vectors of a repository are compared, in place of following the server's graph.
+    /// Compares all vectors of a repository instead of searching the server's HNSW graph.
     pub exact: bool,
-    /// How many replicas have to agree on an answer: a number, `majority`, `quorum` or `all`; by default one is asked.
+    /// Replicas that must agree on a response: a number, `majority`, `quorum` or `all`. Default: one replica is read.
     pub read_consistency: Option<String>,
-    /// For one question, with all requests; ten seconds at most.
+    /// Time limit of one query, including all its requests; at most 10 s.
     pub query_timeout: Duration,
-    /// For one request that is no question.
+    /// Time limit of any other request.
     pub timeout: Duration,
-    /// Requests at a time.
+    /// Concurrent requests.
     pub in_flight: usize,
 }
 
-/// How a collection is made; `None` leaves it to the server.
+/// Parameters of a collection; `None` uses the server's default.
 #[derive(Clone, Debug, Default)]
 pub struct CollectionOptions {
-    /// Parts that the points are spread over.
+    /// Number of shards.
     pub shards: Option<u32>,
-    /// Copies of each part.
+    /// Replicas of each shard.
     pub replication: Option<u32>,
-    /// Copies that have to have a write before it counts.
+    /// Replicas that must acknowledge a write.
     pub write_consistency: Option<u32>,
-    /// What the vectors are kept as beside themselves.
+    /// Quantization of the vectors.
     pub compression: Compression,
-    /// Whether the vectors themselves stay on disk.
+    /// Keeps the original vectors on disk.
     pub on_disk: bool,
 }
 
-/// What vectors are kept as, in memory, beside themselves.
+/// Quantized form of the vectors that the server keeps in memory, in addition to the original vectors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
-    /// Nothing else.
+    /// No quantization.
     #[default]
     None,
-    /// A byte a component.
+    /// One byte per component.
     Scalar,
-    /// A bit a component.
+    /// One bit per component.
     Binary,
-    /// A byte for some components.
+    /// One byte for several components.
     Product,
 }
 
-/// The vectors of one profile and one repository in a Qdrant.
+/// Client for the vectors of one profile and one repository on a Qdrant server.
 pub struct Qdrant {
     client: Client,
     options: QdrantOptions,
@@ -105,7 +110,7 @@ pub struct Qdrant {
     counted: Mutex<Option<Counted>>,
 }
 
-/// How many vectors of the repository there were.
+/// A recent count of the repository's vectors.
 #[derive(Clone, Copy)]
 struct Counted {
     generation: [u8; 16],
@@ -114,7 +119,7 @@ struct Counted {
 }
 
 impl Qdrant {
-    /// Makes one; nothing is sent.
+    /// Creates a client. Sends nothing.
     pub fn new(options: QdrantOptions, profile: ProfileId, kind: RowKind, repository: RepositoryTag) -> Self {
         let limits = Limits {
             request_timeout: options.timeout,
@@ -132,7 +137,7 @@ impl Qdrant {
         }
     }
 
-    /// What another model has made of the same repository, over the same connections.
+    /// Returns a client for the vectors of another profile of the same repository, which shares the connections.
     pub fn beside(&self, profile: ProfileId, kind: RowKind) -> Self {
         Self {
             client: self.client.clone(),
@@ -144,32 +149,32 @@ impl Qdrant {
         }
     }
 
-    /// Whose vectors these are.
+    /// Returns the profile of the vectors.
     pub fn profile(&self) -> ProfileId {
         self.profile
     }
 
-    /// Of which kind the vectors are.
+    /// Returns the kind of the vectors.
     pub fn kind(&self) -> RowKind {
         self.kind
     }
 
-    /// Where the vectors are, and how.
+    /// Returns the options.
     pub fn options(&self) -> &QdrantOptions {
         &self.options
     }
 
-    /// The name that the collection is asked by.
+    /// Returns the alias of the collection.
     pub fn alias(&self) -> String {
         format!("{}-{}", self.options.prefix, self.profile)
     }
 
-    /// The path of something about the collection.
+    /// Returns the request path of `rest` below the collection.
     fn path(&self, rest: &str) -> String {
         format!("/collections/{}{rest}", self.alias())
     }
 
-    /// The same for something that is read.
+    /// Returns the request path of a read, with the read consistency.
     fn reading(&self, rest: &str) -> String {
         self.consistent(self.path(rest))
     }
@@ -181,7 +186,8 @@ impl Qdrant {
         }
     }
 
-    /// Looks whether something that was promised is done, for as long as one request may take, and not behind a deadline.
+    /// Polls until an acknowledged change is done. Returns false after the timeout of one request, or at the deadline
+    /// if that is earlier.
     fn comes_true(
         &self,
         deadline: Option<Instant>,
@@ -199,7 +205,7 @@ impl Qdrant {
         Ok(true)
     }
 
-    /// Sends something that has no deadline but that of each request.
+    /// Sends a request without a deadline for the whole call; each attempt has its own timeout.
     fn send<A: DeserializeOwned>(&self, request: &Request, interrupt: &AtomicBool) -> Result<A, RemoteError> {
         self.send_until(None, request, interrupt)
     }
@@ -225,7 +231,7 @@ impl Qdrant {
     fn failed(&self, error: RemoteError) -> SharedError {
         match error.failure {
             Failure::Interrupted => SharedError::Interrupted,
-            // The error names the host.
+            // The source names the host.
             _ => SharedError::Unavailable {
                 backend: "Qdrant".to_owned(),
                 source: hinted(error),
@@ -240,7 +246,7 @@ impl Qdrant {
         }
     }
 
-    /// The beginning of what the server said, without the key.
+    /// Returns the beginning of a text from the server, without the key.
     fn excerpt(&self, said: &str) -> String {
         self.client.excerpt(said.as_bytes())
     }
@@ -254,7 +260,7 @@ impl Qdrant {
     }
 }
 
-/// A call of a command that puts, takes or removes: it waits for a server that is restarted.
+/// Returns a retrying call, for commands that write, fetch or remove vectors: it survives a restart of the server.
 fn patient(deadline: Option<Instant>, interrupt: &AtomicBool) -> Call<'_> {
     Call {
         deadline,
@@ -274,18 +280,18 @@ fn pause(time: Duration, interrupt: &AtomicBool) -> Result<(), SharedError> {
     Ok(())
 }
 
-/// An error with what to do about it.
+/// Adds a hint to an error.
 fn hinted(error: RemoteError) -> Box<dyn std::error::Error + Send + Sync> {
     let hint = match error.status() {
-        Some(404) => Some("codescout index makes the collection"),
-        // What is in flight is a setting of the embedder too; here it is ours.
-        Some(413) => Some("the server takes less at once than is usual: see its max_request_size_mb"),
+        Some(404) => Some("run codescout index to create the collection"),
+        // The general hint is about `batch`, a setting of embedders; the size of these requests is fixed.
+        Some(413) => Some("the server's request size limit is lower than usual: see its max_request_size_mb"),
         _ => error.hint(),
     };
     OpError::boxed(&error, error.to_string(), hint)
 }
 
-/// Names a point: any 16 bytes, written as a UUID.
+/// Id of a point: any 16 bytes, written as a UUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct PointId([u8; 16]);
 
@@ -301,7 +307,7 @@ impl std::fmt::Display for PointId {
     }
 }
 
-/// What an answer with points without their vectors may have.
+/// Returns the size limit of a response with `n_points` points without vectors.
 fn bytes_of(n_points: usize) -> u64 {
     n_points as u64 * POINT_BYTES + FEW_BYTES
 }

@@ -1,4 +1,4 @@
-//! Points by their ids: put, asked for, removed.
+//! Writes, reads and removes points by id.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
@@ -21,19 +21,19 @@ use crate::index::shared::{Put, RepositoryTag, SharedBatching, SharedError, Shar
 use crate::index::{Row, RowKind};
 use crate::model::ChunkKey;
 
-/// Keys asked for at once: 40 kB.
+/// Keys per request: 40 kB.
 const MAX_KEYS: usize = 1000;
-/// A request with vectors, or an answer, stays about here; servers take 32 MB.
+/// Approximate size of a request or response with vectors. Servers accept 32 MB.
 const MAX_VECTOR_BYTES: usize = 3 << 20;
-/// So long others take a removal for under way after it was last told of,
+/// Time for which other clones consider a removal in progress after its last announcement.
 const LEASE: Duration = Duration::from_secs(300);
-/// and so long a step of it takes at most. The rest is for clocks that do not agree.
+/// Time limit of one step of a removal. The rest of [`LEASE`] allows for clock differences.
 const STEP: Duration = Duration::from_secs(120);
-/// A clock that is ahead of ours by more is wrong: what it says is not believed.
+/// Times further in the future come from a wrong clock and are ignored.
 const MAX_AHEAD: Duration = Duration::from_secs(3600);
-/// A number of a vector as text, with its comma.
+/// Size of a vector component as text, with its comma.
 const NUMBER_BYTES: usize = 13;
-/// A number of a token likewise.
+/// Size of a token index as text, with its comma.
 const TOKEN_BYTES: usize = 8;
 
 impl SharedVectors for Qdrant {
@@ -70,10 +70,10 @@ impl SharedVectors for Qdrant {
         if self.collection(None, interrupt).map_err(failed)?.is_none() {
             self.make_first(dim, interrupt).map_err(failed)?;
         }
-        // Of two clones that do this at once one is told another generation than is there then, and looks again.
+        // If two clones do this at once, one gets a generation that is already replaced, and looks again.
         self.put_payload(&json!({ GENERATION: to_hex(&random()) }), interrupt)?;
         self.standing(interrupt)?
-            .ok_or_else(|| self.unusable("no collection where one was just made"))
+            .ok_or_else(|| self.unusable("no collection although one was just created"))
     }
 
     fn contains(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<Vec<bool>, SharedError> {
@@ -115,7 +115,7 @@ impl SharedVectors for Qdrant {
     }
 
     fn remove(&self, keys: &[ChunkKey], interrupt: &AtomicBool) -> Result<(), SharedError> {
-        // Whoever removes at the same time has a field of its own.
+        // Each concurrent removal has its own field.
         let field = format!("{REMOVING}{}", to_hex(&random()[..8]));
         let given_up = |error| self.give_up(&field, error);
         let mut lease = self.announce(&field, interrupt).map_err(given_up)?;
@@ -123,27 +123,28 @@ impl SharedVectors for Qdrant {
             lease = if lease.is_held() {
                 self.tell(&field, interrupt)
             } else {
-                // The machine slept, and others may have gone on: they look again.
+                // The machine slept, and other clones may have considered the removal over; the new generation makes
+                // them look again.
                 self.announce(&field, interrupt)
             }
             .map_err(given_up)?;
-            // What gets no answer may still be done.
+            // A deletion without a response may still happen.
             self.delete_points(keys, lease.deadline(), interrupt)?;
         }
         self.end_removal(&field, None, interrupt)
     }
 }
 
-/// The point with the vector of the text by which models are told apart. It is of no repository.
+/// The point with the vector of the probe text, which identifies the model. It belongs to no repository.
 const PROBE: PointId = PointId(*b"codescout probe.");
 
 impl Qdrant {
-    /// What a point says of its repository.
+    /// Returns the repository's tag in hexadecimal, as points store it.
     pub(super) fn tag(&self) -> String {
         to_hex(&self.repository.0)
     }
 
-    /// The point that tells the repository's generation.
+    /// Returns the id of the repository's own point, which stores its generation.
     pub(super) fn own_id(&self) -> PointId {
         self.point_of(ChunkKey(*b"repository point"))
     }
@@ -161,7 +162,7 @@ impl Qdrant {
         Ok(found.into_iter().next().and_then(|record| record.payload))
     }
 
-    /// How things stand in the collection.
+    /// Returns the state of the repository's vectors in the collection.
     pub(super) fn standing_in(
         &self,
         collection: &Collection,
@@ -188,7 +189,7 @@ impl Qdrant {
         }))
     }
 
-    /// Puts the repository's own point.
+    /// Writes the repository's own point.
     fn put_payload(&self, payload: &Value, interrupt: &AtomicBool) -> Result<(), SharedError> {
         let text = payload[GENERATION].as_str().unwrap_or_default();
         let point = NewPoint {
@@ -199,15 +200,15 @@ impl Qdrant {
         self.put_points(vec![point], interrupt).map(drop)
     }
 
-    /// Tells everybody that vectors are being removed, and waits until all have heard it.
+    /// Announces that vectors are being removed, and waits until queries that began before the announcement have ended.
     fn announce(&self, field: &str, interrupt: &AtomicBool) -> Result<Lease, SharedError> {
         let lease = self.tell(field, interrupt)?;
         pause(LONGEST_QUESTION, interrupt)?;
         Ok(lease)
     }
 
-    /// Tells that they are, or still are. Each time under a new generation: the collection may be another, whose former one somebody has
-    /// looked under.
+    /// Announces a removal or extends its announcement. Sets a new generation each time, since the collection may have
+    /// been replaced by one with a generation that some clone has already seen.
     fn tell(&self, field: &str, interrupt: &AtomicBool) -> Result<Lease, SharedError> {
         let lease = Lease::begin();
         let told = json!({ (GENERATION): to_hex(&random()), (field): seconds_now() });
@@ -215,7 +216,7 @@ impl Qdrant {
         Ok(lease)
     }
 
-    /// Tells that nothing is being deleted any more, of those included who were killed at it.
+    /// Announces the end of a removal, and of removals whose processes were killed.
     fn end_removal(&self, field: &str, deadline: Option<Instant>, interrupt: &AtomicBool) -> Result<(), SharedError> {
         self.change_payload(&json!({ (GENERATION): to_hex(&random()) }), deadline, interrupt)?;
         let fields = self.own_point(deadline, interrupt)?.unwrap_or_default();
@@ -226,16 +227,16 @@ impl Qdrant {
         self.drop_fields(&ended, deadline, interrupt)
     }
 
-    /// Ends a removal of which no step is under way, so that nobody has to wait for it. Returns the cause.
+    /// Ends a removal that has no step in progress, so that other clones need not wait for it. Returns the cause.
     fn give_up(&self, field: &str, cause: SharedError) -> SharedError {
         let until = Some(Instant::now() + LONGEST_WAIT);
         if let Err(left) = self.end_removal(field, until, &AtomicBool::new(false)) {
-            tracing::warn!("that vectors are being removed is told for five more minutes: {left}");
+            tracing::warn!("cannot end the announcement of a removal; it expires in five minutes: {left}");
         }
         cause
     }
 
-    /// Changes fields of the repository's own point and leaves its others.
+    /// Sets fields of the repository's own point and leaves its other fields.
     fn change_payload(
         &self,
         payload: &Value,
@@ -256,7 +257,7 @@ impl Qdrant {
         self.change("/points/payload/delete?wait=true", &body, deadline, interrupt)
     }
 
-    /// Makes a change that has to be done when this returns.
+    /// Makes a change and fails unless the server reports it as completed.
     pub(super) fn change(
         &self,
         rest: &str,
@@ -271,13 +272,13 @@ impl Qdrant {
         {
             update if update.status == "completed" => Ok(()),
             update => Err(self.unusable(format!(
-                "{:?} for a change that has to be done",
+                "the status {:?} for a change that must be completed",
                 self.excerpt(&update.status)
             ))),
         }
     }
 
-    /// Deletes the points of some chunks, which are gone when this returns.
+    /// Deletes the points of `keys`. They are gone when this returns.
     fn delete_points(&self, keys: &[ChunkKey], deadline: Instant, interrupt: &AtomicBool) -> Result<(), SharedError> {
         let points: Vec<String> = keys.iter().map(|key| self.point_of(*key).to_string()).collect();
         let request = Request::post(&self.path("/points/delete?wait=true"), &json!({ "points": points }));
@@ -289,10 +290,10 @@ impl Qdrant {
         if update.status == "completed" || self.comes_true(deadline, interrupt, are_gone)? {
             return Ok(());
         }
-        Err(self.unusable("a promise to delete vectors and still has them"))
+        Err(self.unusable("an acknowledgement of deleted vectors that it still has"))
     }
 
-    /// How many points of a collection a filter lets through.
+    /// Counts the points of a collection that match a filter.
     pub(super) fn count(&self, name: &str, filter: &Value, interrupt: &AtomicBool) -> Result<u64, SharedError> {
         self.count_by(&patient(None, interrupt), name, filter)
             .map_err(|error| self.failed(error))
@@ -311,11 +312,11 @@ impl Qdrant {
         match update.status.as_str() {
             "completed" => Ok(Put::Done),
             "acknowledged" => Ok(Put::Promised),
-            other => Err(self.unusable(format!("the status {:?} for points that were put", self.excerpt(other)))),
+            other => Err(self.unusable(format!("the status {:?} for a write of points", self.excerpt(other)))),
         }
     }
 
-    /// The vectors of some chunks.
+    /// Returns the vector of each of `keys`, if it exists.
     pub(super) fn fetch_by(&self, keys: &[ChunkKey], call: &Call<'_>) -> Result<Vec<Option<Row>>, SharedError> {
         let mut found = self.records(keys, true, call)?;
         let mut dim = None;
@@ -327,7 +328,7 @@ impl Qdrant {
             .collect()
     }
 
-    /// What is there of some chunks.
+    /// Returns the existing points of `keys`.
     fn records(
         &self,
         keys: &[ChunkKey],
@@ -352,13 +353,14 @@ impl Qdrant {
         Ok(records)
     }
 
-    /// The id of a point as a server tells it.
+    /// Parses the id of a point from a response.
     pub(super) fn point_id(&self, id: &Value) -> Result<PointId, SharedError> {
         let point = id.as_str().and_then(PointId::parse);
         point.ok_or_else(|| self.unusable(format!("the id {}", self.excerpt(&id.to_string()))))
     }
 
-    /// The vector of our kind, if there is one: of finite numbers, and a dense one of the dimension of those before it and of unit length.
+    /// Returns the vector of the client's kind, if there is one. Checks that its numbers are finite and, if it is
+    /// dense, that it has the same dimension as the vectors before it; scales a dense vector to unit length.
     fn checked(&self, vectors: Vectors, dim: &mut Option<usize>) -> Result<Option<Row>, SharedError> {
         let row = match self.kind {
             RowKind::Dense => vectors.dense.map(|vector| {
@@ -380,7 +382,7 @@ impl Qdrant {
     }
 }
 
-/// The generation that a repository's own point tells, and whether vectors are being removed.
+/// Reads a repository's generation from its own point, and returns true if vectors are being removed.
 pub(super) fn generation_of(payload: &Map<String, Value>) -> Option<([u8; 16], bool)> {
     let generation = from_hex(payload.get(GENERATION)?.as_str()?)?;
     let now = seconds_now();
@@ -389,19 +391,19 @@ pub(super) fn generation_of(payload: &Map<String, Value>) -> Option<([u8; 16], b
     Some((generation, is_removing))
 }
 
-/// Whether a removal that was told of at `since` may still be under way. Who removes tells it again before every step, so who has not
-/// for longer than any step takes was killed at that.
+/// Returns true if a removal that was last announced at `since` may still be in progress. A removal is announced again
+/// before every step, so one without an announcement for longer than any step takes was killed.
 fn is_told(since: &Value, now: u64) -> bool {
     since
         .as_u64()
         .is_some_and(|since| since <= now + MAX_AHEAD.as_secs() && now <= since + LEASE.as_secs())
 }
 
-/// The time within which a step of a removal ends, from before it was told of.
+/// The time limit of a step of a removal, counted from just before its announcement.
 #[derive(Clone, Copy)]
 struct Lease {
     begun: Instant,
-    /// Goes on while the machine sleeps.
+    /// Unlike `begun`, also counts time while the machine sleeps.
     begun_at: SystemTime,
 }
 
@@ -428,12 +430,12 @@ pub(super) fn seconds_now() -> u64 {
     now.map_or(0, |since| since.as_secs())
 }
 
-/// As unlike any other as 16 bytes can be.
+/// Returns 16 random bytes.
 pub(super) fn random() -> [u8; 16] {
     let mut bytes = [0; 16];
     let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
     if filled != Ok(16) {
-        // Unlike those of other processes and moments at least.
+        // Differs at least from other processes and times.
         let text = format!("{:?} {}", SystemTime::now(), std::process::id());
         bytes.copy_from_slice(&blake3::hash(text.as_bytes()).as_bytes()[..16]);
     }
@@ -451,7 +453,7 @@ mod tests {
             (json!(now), true),
             (json!(now - 299), true),
             (json!(now - 301), false),
-            // By a clock that is ahead.
+            // From a clock that is ahead.
             (json!(now + 200), true),
             (json!(now + 3601), false),
             (json!(u64::MAX), false),

@@ -1,4 +1,4 @@
-//! The nearest documents of a view, by a collection that holds those of many.
+//! Nearest documents of a view, from a collection that contains many repositories.
 
 use std::collections::HashMap;
 use std::sync::PoisonError;
@@ -19,25 +19,26 @@ use crate::index::shared::There;
 use crate::index::sparse::{Impact, ImpactIndex};
 use crate::index::{Row, RowKind, Segments};
 
-/// So few documents are asked for by name.
+/// Up to this many documents are requested by id.
 const MAX_IDS: u64 = 256;
-/// No request asks for more results: 75 bytes each.
+/// Limit on results per request, 75 bytes each.
 const MAX_RESULTS: usize = 16_384;
-/// Where more would have to be asked for at first, whoever has the vectors compares them sooner (docs/evaluation.md).
+/// If the first request would need more results, comparing local vectors is faster (docs/evaluation.md).
 const MAX_FIRST: f64 = 2048.0;
-/// What is asked for beyond the share of documents that are live, so that one request is mostly enough.
+/// Factor on the number of results expected from the share of live documents, so that one request is usually enough.
 const SPARE: f64 = 1.3;
-/// How many vectors there are is asked for again after this.
+/// Lifetime of a cached count of vectors.
 const COUNT_LASTS: Duration = Duration::from_secs(300);
-/// So many times more are asked for if it was not.
+/// Factor by which the number of results grows if a request was not enough.
 const GROWTH: usize = 4;
 
-/// The documents of some segments, found in a Qdrant.
+/// Searches the documents of some segments on a Qdrant server.
 ///
-/// The server is asked for the best of the repository; which of them are live is decided here. Where few are, more are asked for, in
-/// proportion to what is known to be there, until `k` live ones are found and no other can be among them. A handful is asked for by
-/// name. Every answer comes with the repository's generation: if it is another than when the documents were last looked at, there is
-/// no answer, and so there is none that lacks what somebody has removed. What was lost is noticed as there are fewer than there were.
+/// The server returns the best points of the repository, and this index keeps the live ones. If few documents are live,
+/// it requests proportionally more, until it has `k` live ones and no other document can be among the best `k`. Up to
+/// `MAX_IDS` documents are requested by id. Every response contains the repository's generation. If it differs from
+/// the known one, the search fails, so no result silently lacks vectors that another clone has removed. Lost vectors
+/// are detected by a count.
 pub struct QdrantIndex<'a> {
     qdrant: &'a Qdrant,
     segments: &'a Segments,
@@ -45,28 +46,28 @@ pub struct QdrantIndex<'a> {
     interrupt: &'a AtomicBool,
 }
 
-/// Why an answer is none.
+/// An error that makes a response unusable.
 #[derive(Debug, thiserror::Error)]
 enum Unfit {
     #[error(transparent)]
     Remote(Box<dyn std::error::Error + Send + Sync>),
-    #[error("vectors were removed or moved there since they were looked at: codescout index looks again")]
+    #[error("vectors were removed or moved since the last check: run codescout index")]
     OtherGeneration,
-    #[error("vectors are being removed there")]
+    #[error("vectors are being removed")]
     Removing,
-    #[error("{n_missing} vectors are not there that were: codescout index puts them back")]
+    #[error("{n_missing} vectors are missing: run codescout index to restore them")]
     Missing { n_missing: u64 },
-    #[error("there are {n_found} vectors where there were {n_known}: codescout index looks again")]
+    #[error("{n_found} vectors where there were {n_known}: run codescout index")]
     Fewer { n_found: u64, n_known: u64 },
-    #[error("{n_live} documents are too few among {n_vectors} to be found by asking for the best")]
+    #[error("{n_live} of {n_vectors} vectors are too few to find by requesting the best")]
     TooFew { n_live: u64, n_vectors: u64 },
-    #[error("an answer with {what}")]
+    #[error("a response with {what}")]
     Odd { what: String },
 }
 
 impl Qdrant {
-    /// The index over the documents of `segments` that `there`, of the same epoch, says are with the server. Gives no answer
-    /// any more once `interrupt` is set.
+    /// Returns the index over the documents of `segments` whose vectors are on the server according to `there`, which
+    /// has the same epoch. Searches fail once `interrupt` is set.
     pub fn index<'a>(&'a self, segments: &'a Segments, there: There, interrupt: &'a AtomicBool) -> QdrantIndex<'a> {
         QdrantIndex {
             qdrant: self,
@@ -78,12 +79,12 @@ impl Qdrant {
 }
 
 impl QdrantIndex<'_> {
-    /// Documents of which the model makes nothing.
+    /// Returns the documents for which the model has no vector.
     pub fn empty(&self) -> &RoaringBitmap {
         &self.there.empty
     }
 
-    /// A call of a question, which has an answer without the server.
+    /// Returns a call without retries: a query can be answered without the server.
     fn question(&self, until: Instant) -> Call<'_> {
         Call {
             deadline: Some(until),
@@ -92,7 +93,8 @@ impl QdrantIndex<'_> {
         }
     }
 
-    /// From how many live documents on it is worth asking for the best `k` of the repository.
+    /// Returns the number of live documents from which requesting the best `k` of the repository is faster than
+    /// comparing local vectors.
     pub fn min_live(&self, k: usize) -> u64 {
         (self.there.n_vectors as f64 * k as f64 * SPARE / MAX_FIRST) as u64
     }
@@ -120,7 +122,7 @@ impl QdrantIndex<'_> {
         }
     }
 
-    /// Whether a query is of zeros, if it can be one.
+    /// Returns true if a query is all zeros. Fails if it has the wrong dimension or numbers that are not finite.
     fn check(&self, query: &[f32]) -> Result<bool, DenseError> {
         if query.iter().any(|x| !x.is_finite()) {
             return Err(DenseError::NotFinite);
@@ -136,14 +138,15 @@ impl QdrantIndex<'_> {
         }
     }
 
-    /// How many results to ask for first.
+    /// Returns the number of results to request first.
     fn first_limit(&self, n_live: u64, k: usize) -> usize {
         let share = n_live as f64 / self.there.n_vectors.max(n_live) as f64;
         (k as f64 / share * SPARE) as usize + 16
     }
 
-    /// The best with their scores: of vectors all that are live until there are `k`, of sparse ones those that have anything in common
-    /// with the query. Where too many would have to be asked for, those that are sure, if `is_part_welcome`.
+    /// Returns the best `k` live documents with their scores; for sparse vectors, only documents that share a token
+    /// with the query. If this needs too many results, returns those that are certain if `is_part_welcome`, else an
+    /// error.
     fn nearest(
         &self,
         query: Query<'_>,
@@ -153,7 +156,7 @@ impl QdrantIndex<'_> {
     ) -> Result<Vec<(u32, f32)>, Unfit> {
         let n_live = live.len();
         let n_wanted = usize::try_from(n_live).unwrap_or(usize::MAX).min(k);
-        // Of sparse vectors none need be found, so none is missed either; that some are lost is seen by their number alone.
+        // A sparse search need not find every document, so only the count shows that vectors are lost.
         let has_all = query.kind() == RowKind::Dense;
         let until = Instant::now() + self.qdrant.options.query_timeout.min(LONGEST_QUESTION);
         if n_live <= MAX_IDS {
@@ -171,7 +174,7 @@ impl QdrantIndex<'_> {
             let found = self.ask(query, None, limit.min(MAX_RESULTS), until)?;
             let is_all = found.len() < limit.min(MAX_RESULTS);
             let docs = self.live_of(&found, live, n_wanted, has_all && is_all)?;
-            // Of documents that are equally near some may not have been told.
+            // Documents with the same score as the last one may be missing from the response.
             let last = found.last().map_or(f32::NEG_INFINITY, |(_, score)| *score);
             let is_enough =
                 |docs: &[(u32, f32)]| docs.len() >= n_wanted && docs.last().is_none_or(|(_, worst)| *worst > last);
@@ -192,7 +195,8 @@ impl QdrantIndex<'_> {
         }
     }
 
-    /// The best live ones of what was found, in our order; an error if that was all there is and some have to be there that are not.
+    /// Returns the best live documents of `found`, by score and then by document number. Fails if `found` is complete
+    /// and documents that must be in it are missing.
     fn live_of(
         &self,
         found: &[(PointId, f32)],
@@ -218,7 +222,8 @@ impl QdrantIndex<'_> {
         Ok(docs)
     }
 
-    /// The best points of the repository, or of those named, best first; no more than `limit`.
+    /// Returns at most `limit` points of the repository, or of `only`, best first. Fails if the generation is not the
+    /// known one.
     fn ask(
         &self,
         query: Query<'_>,
@@ -232,7 +237,7 @@ impl QdrantIndex<'_> {
             using: Some(wire::name_of(query.kind())),
             filter: wire::filter(&qdrant.tag(), only),
             limit,
-            // Sparse vectors are always all compared.
+            // Sparse vectors are always searched exactly.
             params: Some(wire::search_params(
                 only.is_some() || qdrant.options.exact,
                 &qdrant.options,
@@ -257,7 +262,7 @@ impl QdrantIndex<'_> {
         .answered_within(bytes_of(limit));
         let answer: Envelope<Vec<Found>> = qdrant.client.send(&request, &call)?;
         let Ok([best, own]) = <[Found; 2]>::try_from(answer.result) else {
-            return Err(odd("another number of results than was asked for"));
+            return Err(odd("another number of results than requested"));
         };
         let own = own.points.into_iter().next().and_then(|point| point.payload);
         match own.as_ref().and_then(generation_of) {
@@ -266,7 +271,7 @@ impl QdrantIndex<'_> {
             _ => return Err(Unfit::OtherGeneration),
         }
         if best.points.len() > limit {
-            return Err(odd("more results than were asked for"));
+            return Err(odd("more results than requested"));
         }
         let mut found = Vec::with_capacity(best.points.len());
         for scored in best.points {
@@ -281,8 +286,8 @@ impl QdrantIndex<'_> {
         Ok(found)
     }
 
-    /// An error if fewer vectors are there than were. While the generation is the same they only become more, so some are lost, and
-    /// the best of the others do not show it.
+    /// Fails if the server has fewer vectors than known. Under one generation vectors are only added, so fewer means
+    /// that some are lost, which the results of a search do not show.
     fn check_count(&self, until: Instant) -> Result<(), Unfit> {
         let qdrant = self.qdrant;
         let there = &self.there;

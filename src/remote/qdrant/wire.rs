@@ -1,4 +1,4 @@
-//! What Qdrant is sent and what it answers. Source: its OpenAPI description of version 1.18.
+//! Request and response formats of Qdrant. Source: the OpenAPI description of version 1.18.
 
 use std::collections::BTreeMap;
 
@@ -9,36 +9,37 @@ use super::{CollectionOptions, Compression, PointId, QdrantOptions};
 use crate::embed::SparseVector;
 use crate::index::{Row, RowKind};
 
-/// The name of the dense vectors of a collection,
+/// Name of the dense vectors of a collection.
 pub(super) const DENSE: &str = "dense";
-/// and of the sparse ones.
+/// Name of the sparse vectors of a collection.
 pub(super) const SPARSE: &str = "sparse";
-/// The field of a point that says whose it is.
+/// Field of a point with its repository's tag.
 pub(super) const REPOSITORY: &str = "repository";
-/// The field of a repository's own point with its generation.
+/// Field of a repository's own point with its generation.
 pub(super) const GENERATION: &str = "generation";
-/// Edges of each vector in a graph: the server's default.
+/// Edges per vector in an HNSW graph: the server's default.
 const GRAPH_EDGES: u64 = 16;
-/// So many times as many vectors as are wanted are compared by themselves, where the others are compared by a byte a component,
+/// Oversampling for one byte per component: results found by their quantized form, as a multiple of those requested,
+/// that are rescored with the original vectors (docs/evaluation.md).
 const OVERSAMPLING: f64 = 2.0;
-/// and where they are compared by less (docs/evaluation.md).
+/// Oversampling for shorter quantized forms.
 const OVERSAMPLING_OF_SHORTER: f64 = 4.0;
-/// Fields of that point begin so while vectors are being removed.
+/// Prefix of fields of a repository's own point that announce a removal.
 pub(super) const REMOVING: &str = "removing_";
 
-/// Around every answer.
+/// Wrapper of every response except that of `GET /`.
 #[derive(Deserialize)]
 pub(super) struct Envelope<T> {
     pub(super) result: T,
 }
 
-/// What `GET /` says.
+/// Response of `GET /`.
 #[derive(Deserialize)]
 pub(super) struct Server {
     pub(super) version: String,
 }
 
-/// A collection, as far as it matters.
+/// Description of a collection, reduced to the fields used here.
 #[derive(Deserialize)]
 pub(super) struct Collection {
     pub(super) status: String,
@@ -70,10 +71,10 @@ pub(super) struct VectorParams {
     hnsw_config: Option<Hnsw>,
 }
 
-/// The graph that a server follows from vector to vector.
+/// Parameters of the HNSW graph.
 #[derive(Clone, Copy, Default, Deserialize)]
 struct Hnsw {
-    /// Edges of each vector; none is built with 0.
+    /// Edges per vector; with 0 no graph is built.
     m: Option<u64>,
 }
 
@@ -93,20 +94,20 @@ pub(super) struct Count {
     pub(super) count: u64,
 }
 
-/// What became of a change.
+/// Result of a change.
 #[derive(Deserialize)]
 pub(super) struct Update {
     pub(super) status: String,
 }
 
-/// A page of points, and where the next begins.
+/// A page of points, and the offset of the next page.
 #[derive(Deserialize)]
 pub(super) struct Scrolled {
     pub(super) points: Vec<Record>,
     pub(super) next_page_offset: Option<Value>,
 }
 
-/// A point that was asked for by its id.
+/// A point of a response to a read.
 #[derive(Deserialize)]
 pub(super) struct Record {
     pub(super) id: Value,
@@ -136,14 +137,14 @@ impl Terms {
         Self { indices, values }
     }
 
-    /// Tokens with their weights, if there are as many of these as of those.
+    /// Returns the tokens with their weights; `None` if their numbers differ.
     pub(super) fn pairs(self) -> Option<Vec<(u32, f32)>> {
         let are_pairs = self.indices.len() == self.values.len();
         are_pairs.then(|| self.indices.into_iter().zip(self.values).collect())
     }
 }
 
-/// The points that one search found.
+/// Result of one search.
 #[derive(Deserialize)]
 pub(super) struct Found {
     pub(super) points: Vec<Scored>,
@@ -158,7 +159,7 @@ pub(super) struct Scored {
     pub(super) payload: Option<Map<String, Value>>,
 }
 
-/// A point as it is put.
+/// A point to write that has no vector.
 #[derive(Serialize)]
 pub(super) struct NewPoint<'a> {
     pub(super) id: String,
@@ -166,7 +167,7 @@ pub(super) struct NewPoint<'a> {
     pub(super) payload: BTreeMap<&'a str, &'a str>,
 }
 
-/// Points as they are put; vectors are written as they are, without a tree of values for each number.
+/// A point to write with its vector, which is serialized directly, without a [`Value`] per number.
 #[derive(Serialize)]
 pub(super) struct VectorPoint<'a> {
     pub(super) id: String,
@@ -175,7 +176,7 @@ pub(super) struct VectorPoint<'a> {
     pub(super) payload: BTreeMap<&'a str, &'a str>,
 }
 
-/// Under [`DENSE`] or [`SPARSE`].
+/// A vector under its name, [`DENSE`] or [`SPARSE`].
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum NamedVector<'a> {
@@ -197,7 +198,7 @@ pub(super) struct Points<T> {
     pub(super) points: Vec<T>,
 }
 
-/// The name of the vectors of a kind.
+/// Returns the name of vectors of a kind.
 pub(super) fn name_of(kind: RowKind) -> &'static str {
     match kind {
         RowKind::Dense => DENSE,
@@ -205,7 +206,7 @@ pub(super) fn name_of(kind: RowKind) -> &'static str {
     }
 }
 
-/// How a collection for a kind of vectors is made.
+/// Returns the body of the request that creates a collection.
 pub(super) fn new_collection(kind: RowKind, dim: usize, options: &QdrantOptions) -> Value {
     let collection = &options.collection;
     let mut body = match kind {
@@ -230,7 +231,8 @@ pub(super) fn new_collection(kind: RowKind, dim: usize, options: &QdrantOptions)
     body
 }
 
-/// What makes a collection that is there as a new one would be, but for the number of its shards.
+/// Returns the body of the request that gives a collection the parameters of a new one, except for the number of
+/// shards.
 pub(super) fn changed_collection(kind: RowKind, options: &QdrantOptions) -> Value {
     let mut body = match kind {
         RowKind::Dense => json!({
@@ -273,7 +275,7 @@ pub(super) fn is_as_set(kind: RowKind, found: &CollectionConfig, options: &Qdran
 const REPLICATION: &str = "replication_factor";
 const CONSISTENCY: &str = "write_consistency_factor";
 
-/// The numbers of copies that are set.
+/// Returns the replication settings that are set.
 fn copies(collection: &CollectionOptions) -> impl Iterator<Item = (&'static str, u32)> {
     let numbers = [
         (REPLICATION, collection.replication),
@@ -282,7 +284,8 @@ fn copies(collection: &CollectionOptions) -> impl Iterator<Item = (&'static str,
     numbers.into_iter().filter_map(|(name, number)| Some((name, number?)))
 }
 
-/// Where all vectors are compared a graph would never be followed, and to build one takes most of the time of a server that is filled.
+/// Returns the parameters of dense vectors. Exact search does not use the HNSW graph, and building it takes most of a
+/// server's time while vectors are added, so none is built then.
 fn dense_params(options: &QdrantOptions) -> Value {
     let m = if options.exact { 0 } else { GRAPH_EDGES };
     json!({ "on_disk": options.collection.on_disk, "hnsw_config": { "m": m, "payload_m": m } })
@@ -292,7 +295,8 @@ fn sparse_params(options: &QdrantOptions) -> Value {
     json!({ SPARSE: { "index": { "on_disk": options.collection.on_disk } } })
 }
 
-/// How vectors are compressed: not where all are compared, as they are compared themselves, and not sparse ones.
+/// Returns the quantization. There is none for exact search, which uses the original vectors, and none for sparse
+/// vectors.
 fn quantization(kind: RowKind, options: &QdrantOptions) -> Option<Value> {
     if kind == RowKind::Sparse || options.exact {
         return None;
@@ -305,7 +309,7 @@ fn quantization(kind: RowKind, options: &QdrantOptions) -> Option<Value> {
     })
 }
 
-/// How dense vectors are searched; all of them are compared with the question's if `is_exact`.
+/// Returns the search parameters. If `is_exact`, the server compares the query with all vectors.
 pub(super) fn search_params(is_exact: bool, options: &QdrantOptions) -> Value {
     let oversampling = match options.collection.compression {
         _ if is_exact => return json!({ "exact": true }),
@@ -313,23 +317,23 @@ pub(super) fn search_params(is_exact: bool, options: &QdrantOptions) -> Value {
         Compression::Scalar => OVERSAMPLING,
         Compression::Binary | Compression::Product => OVERSAMPLING_OF_SHORTER,
     };
-    // The best by their short forms, compared again by themselves.
+    // The best by their quantized forms are rescored with the original vectors.
     json!({ "exact": false, "quantization": { "rescore": true, "oversampling": oversampling } })
 }
 
-/// The index over the field that says whose a point is.
+/// Returns the body of the request that indexes [`REPOSITORY`].
 pub(super) fn repository_index() -> Value {
     json!({ "field_name": REPOSITORY, "field_schema": { "type": "keyword", "is_tenant": true } })
 }
 
-/// Points by their ids.
+/// Returns the body of a request for points by id.
 pub(super) fn by_ids(ids: &[PointId], wanted_vectors: Option<RowKind>, wants_payload: bool) -> Value {
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
     let vectors = wanted_vectors.map_or(json!(false), |kind| json!([name_of(kind)]));
     json!({ "ids": ids, "with_vector": vectors, "with_payload": wants_payload })
 }
 
-/// The points of a repository, or those of them with some ids.
+/// Returns the filter for the points of a repository, restricted to the ids in `only` if given.
 pub(super) fn filter(repository: &str, only: Option<&[PointId]>) -> Value {
     let mut must = vec![json!({ "key": REPOSITORY, "match": { "value": repository } })];
     if let Some(ids) = only {
@@ -339,7 +343,7 @@ pub(super) fn filter(repository: &str, only: Option<&[PointId]>) -> Value {
     json!({ "must": must })
 }
 
-/// What is near is looked for.
+/// The vector of a query.
 #[derive(Clone, Copy, Serialize)]
 #[serde(untagged)]
 pub(super) enum Query<'a> {
@@ -356,13 +360,13 @@ impl Query<'_> {
     }
 }
 
-/// Searches that are made together.
+/// A batch of two searches.
 #[derive(Serialize)]
 pub(super) struct Searches<'a> {
     pub(super) searches: [Search<'a>; 2],
 }
 
-/// One of them: the points nearest to a vector, or without one those that a filter lets through.
+/// A search for the points nearest to `query`, or, without it, for those that match the filter.
 #[derive(Serialize)]
 pub(super) struct Search<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,9 +1,9 @@
-//! Lines of base64 that follow one another.
+//! Consecutive lines of base64.
 
 use std::ops::Range;
 
-/// Finds the inside of a key whose first line stands in an earlier part of the file, since files leave in parts. Other data that is
-/// written so says nothing either.
+/// Finds parts of a key whose first line is in an earlier part of the file, since files are sent in parts. Other base64
+/// data is removed too, as it has no meaning for a model.
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     let mut end = 0;
     let lines: Vec<(usize, usize, Line)> = text
@@ -34,14 +34,14 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     runs
 }
 
-/// What a line looks like, without what a string in code has around it.
+/// Kind of a line, without the quotes and operators of a string in code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
-    /// Base64, long and mixed as no word is.
+    /// A long line of base64 with digits, lower and upper case.
     Encoded,
-    /// Nothing that base64 does not have.
+    /// Any other line of base64 characters.
     Short,
-    /// The last of a key.
+    /// The last line of a key.
     KeyEnd,
     Other,
 }

@@ -7,18 +7,19 @@ use regex::{Match, Regex};
 
 use super::value::{is_random_word, is_reference};
 
-/// In a form, an argument of a command.
+/// Placeholder in a form for an argument of a command.
 const ARGUMENT: &str = "ARGUMENT";
 const ARGUMENT_FORM: &str = r#"\\?(?:"([^"\n]{4,})"|'([^'\n]{4,})'|([^\s"'\\-][^\s"']{3,}))"#;
-/// In a form, the arguments before it; a backslash continues a line.
+/// Placeholder in a form for the arguments before it; a backslash continues a line.
 const ARGUMENTS: &str = "ARGS";
 const ARGUMENTS_FORM: &str = r"(?:[^\n]|\\\r?\n)*?\s";
 
-/// Forms; the group that matches is the secret. `\b` is that of ASCII, for which the regex crate has a faster engine.
+/// Regular expressions of secrets; the group that matches is the secret. `\b` is compiled as ASCII, for which the regex
+/// crate has a faster engine.
 const FORMS: &[&str] = &[
-    // A private key, also one that was cut off at the end of the text.
+    // A private key, which may be cut off by the end of the text.
     r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----([\s\S]*?)(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|\z)",
-    // Tokens with a known beginning: clouds, forges, registries, payment, mail, chat, models.
+    // Tokens with a known prefix: clouds, forges, registries, payment, mail, chat, models.
     r"\b((?:AKIA|ASIA|AGPA|AIDA|AROA|ABIA|ACCA)[A-Z0-9]{16}|LTAI[A-Za-z0-9]{16,24}|AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,}|do[opr]_v1_[a-f0-9]{64}|dapi[a-f0-9]{32}|hv[sbr]\.[A-Za-z0-9_-]{24,}|pscale_[a-z]+_[A-Za-z0-9_.=-]{30,}|sbp_[a-f0-9]{40}|tskey-[a-z]+-[A-Za-z0-9-]{16,})",
     r"\b(gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{40,}|gl(?:pat|ptt|rt|dt|soat|ft|imt|cbt|agent)-[A-Za-z0-9_-]{20,}|ATATT3[A-Za-z0-9_=-]{60,}|ATBB[A-Za-z0-9]{28,}|npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{32,}|rubygems_[a-f0-9]{48}|cio[A-Za-z0-9]{32}\b|dckr_pat_[A-Za-z0-9_-]{20,}|sntry[su]_[A-Za-z0-9_+/=-]{40,}|glsa_[A-Za-z0-9]{32}_[a-f0-9]{8}|NRAK-[A-Z0-9]{27}|PMAK-[a-f0-9]{24}-[a-f0-9]{34}|lin_api_[A-Za-z0-9]{32,}|ntn_[A-Za-z0-9]{40,})",
     r"\b(xox[abeoprs](?:\.xox[bp])?-[A-Za-z0-9-]{10,}|xapp-[0-9]-[A-Z0-9]+-[0-9]+-[a-f0-9]{20,}|[MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|(?:SK|AC)[0-9a-f]{32}\b|key-[0-9a-f]{32}\b)",
@@ -35,7 +36,7 @@ const FORMS: &[&str] = &[
     r#"(?i)["'](?:jwt|hmac|aes|encryption|signing)\w*["']\s*:\s*\{[^{}]{0,300}?["']\w*key["']\s*:\s*["']([^"'\n]{4,})["']"#,
     // Signed addresses of Azure.
     r#"(?:SharedAccessSignature=|[?&]sig=)([^;\s"'<>&]{16,})"#,
-    // Passwords in URLs, which are no ports; in addresses of Oracle and Go.
+    // Passwords in URLs, as opposed to ports; in addresses of Oracle and Go.
     r#"(?:https?|wss?)://[^\s:/@]*:[0-9]{1,5}[/?#]|://[^\s:/@]*:([^\s"`]{3,})@"#,
     r#"jdbc:oracle:[a-z]+:[^\s/"']+/([^\s"']{3,})@"#,
     r#"\b[A-Za-z0-9_.-]+:([^\s"'`]{3,})@(?:tcp|unix)\("#,
@@ -52,17 +53,18 @@ const FORMS: &[&str] = &[
     r#"(?i)\bauthorization["']?\s*\]?(?:\s*[:=,]\s*\\?["']?|\s+\\?["'])(?:basic|bearer|token|api-?key|key|digest|negotiate|oauth|jwt|ssws)\s+([^\s"'`$<{\\]{4,})"#,
 ];
 
-/// Forms that other text has too: only values that look like no word are secrets.
+/// Forms that ordinary text also has: only values that do not look like words are secrets.
 const FORMS_OF_MORE: &[&str] = &[
     // A line of `.pgpass`.
     r"(?m)^[\w.*/-]+:(?:[0-9]{4,5}|\*):[^:\s]+:[^:\s]+:([^:\s]{4,})\r?$",
     r#"(?i)\bcookie["']?\s*[:,]\s*\\?["']?(?:[^\n"']{0,200};\s*)?[\w.-]*(?:sid|sess|auth|token|id|csrf|remember)[\w.-]*=([^\s;"'`$<{\\]{8,})"#,
 ];
-/// A key in JSON, and those of its members that are private.
+/// A JSON Web Key.
 const JSON_WEB_KEY: &str = r#"\{[^{}]*["']kty["'][^{}]*"#;
+/// A private member of a JSON Web Key.
 const PRIVATE_MEMBER: &str = r#"["'](?:d|p|q|dp|dq|qi|k)["']\s*:\s*["']([A-Za-z0-9_=-]{8,})["']"#;
 
-/// Made when the first text leaves: most calls send none.
+/// Compiled on first use: most calls send no text.
 static COMPILED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let compiled = |form: &&str| {
         let form = form.replace(ARGUMENT, ARGUMENT_FORM).replace(ARGUMENTS, ARGUMENTS_FORM);

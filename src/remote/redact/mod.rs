@@ -1,10 +1,10 @@
 //! Replaces secrets in texts before they leave the machine.
 //!
-//! `forms` finds secrets by how they look, and by the URL or command that contains them; `named` finds the value beside a name such
-//! as `password` or `api_key`; `encoded` finds lines of base64. A literal beside such a name is a secret; a call, a type or another
-//! name is none. This is a net, not a wall: a secret that looks like ordinary text is sent.
+//! `forms` finds secrets by their form, and by the URL or command that contains them; `named` finds the value of a name
+//! such as `password` or `api_key`; `encoded` finds lines of base64. A literal assigned to such a name is a secret; a
+//! call, a type or another name is not. Detection is heuristic: a secret that looks like ordinary text is sent.
 
-/// A regular expression that is made when the first text needs it: most calls send none.
+/// Compiles a regular expression on first use: most calls send no text.
 macro_rules! form {
     ($form:expr) => {{
         static FORM: std::sync::LazyLock<regex::Regex> =
@@ -84,7 +84,7 @@ mod tests {
         }
     }
 
-    /// Secrets are put together from parts, so that no scanner takes this file for one that has them.
+    /// The secrets are concatenated from parts, so that secret scanners do not report this file.
     #[test]
     fn no_known_form_passes() {
         let any = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8s9T0u1V2w3X4y5Z6";
@@ -175,9 +175,9 @@ mod tests {
         }
     }
 
-    /// A secret of each way to write one down, in settings and in code.
+    /// One secret for each way to write it, in settings and in code.
     const WRITTEN: &[(&str, &str)] = &[
-        // What quotes hold.
+        // Quoted.
         ("password = \"correct horse battery\"", "horse"),
         ("password: 'pa$$w0rd-x'", "w0rd"),
         ("DB_PASSWORD=\"ab(cd)ef\"", "cd"),
@@ -286,7 +286,7 @@ mod tests {
         assert!(passed.is_empty(), "{passed:#?}");
     }
 
-    /// Ways to write a random secret, which `§` stands for.
+    /// Ways to write a random secret; `§` is its place.
     const WRITTEN_AT_RANDOM: &[&str] = &[
         "local password = [[§]]",
         "set :session_secret, \"§\"",
@@ -377,7 +377,7 @@ mod tests {
             for cut in (0..key.len()).step_by(7) {
                 for part in [&key[..cut], &key[cut..]] {
                     let left = redacted(part);
-                    // At most the line that is cut, which is less than a tenth of the key.
+                    // At most the line that is cut is left, less than a tenth of the key.
                     let n_left = left.matches("IEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj").count();
                     assert!(n_left <= 1, "cut at {cut}: {left}");
                 }

@@ -5,14 +5,14 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// How likely the value beside a name is a secret.
+/// Likelihood that the value of a name is a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Strength {
-    /// It mentions a secret: `password_file`, `tokenizer`.
+    /// Mentions a secret: `password_file`, `tokenizer`.
     Mentions,
-    /// It ends in a word that also means other things: `token`, `auth`, `access_key`.
+    /// Ends in a word that also means other things: `token`, `auth`, `access_key`.
     Weak,
-    /// It ends in a word for a password.
+    /// Ends in a word for a password.
     Strong,
 }
 
@@ -29,7 +29,7 @@ impl Name<'_> {
         self.start + self.text.len()
     }
 
-    /// Returns true for a name like those of environment variables: `DB_PASSWORD`.
+    /// Returns true for a name in upper case, like that of an environment variable: `DB_PASSWORD`.
     pub(super) fn is_upper(&self) -> bool {
         !self.text.bytes().any(|byte| byte.is_ascii_lowercase())
     }
@@ -59,7 +59,7 @@ pub(super) fn sounds_secret(name: &str) -> bool {
     strength(name).is_some()
 }
 
-/// The names in `text` that sound secret, in order. Dots and dashes count as parts of a name. O(n) for n bytes.
+/// Returns the names in `text` that sound secret, in order. Dots and dashes count as parts of a name. O(n) for n bytes.
 pub(super) fn names(text: &str) -> impl Iterator<Item = Name<'_>> {
     // All forms above contain one of these.
     let hints = form!("(?i-u:pass|pwd|psw|psk|pw|secret|token|cred|auth|key|(?:h|hub|lab|azure|ado|npm)_?pat)");

@@ -1,4 +1,4 @@
-//! Values that stand beside a name that sounds secret.
+//! Values of names that sound secret.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use regex::{Match, Regex};
 use super::name::{Name, Strength, names};
 use super::value::{self, Trust, last_bytes, line_end};
 
-/// A value farther from its name is not found. The limit keeps the time proportional to the length of the text.
+/// Maximum distance of a value from its name. The limit keeps the time proportional to the length of the text.
 const MAX_BYTES: usize = 4 << 10;
 
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
@@ -29,7 +29,7 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The line that contains `end`, up to there.
+/// The line that contains `end`, up to `end`.
 #[derive(Default)]
 struct Line {
     start: usize,
@@ -59,7 +59,7 @@ impl Line {
     }
 }
 
-/// A name in its text.
+/// A name with its surrounding text.
 struct Place<'t> {
     text: &'t str,
     name: Name<'t>,
@@ -103,7 +103,7 @@ impl Place<'_> {
         if self.is_behind(tuple) {
             return value::arguments(&self.text[..line_end(self.text, at)], at, self.quote());
         }
-        // As in the environment, in addresses and flags, and in properties files and YAML.
+        // As in environment variables, URLs, flags, properties files and YAML.
         let is_tight = sign == "=" && before.is_empty() && behind.is_empty();
         let is_part = self.name.strength > Strength::Mentions && self.before().ends_with(['?', '&', ';', ':', '-']);
         let is_entry = self.is_first() && self.name.strength == Strength::Strong && (is_tight || sign == ":");
@@ -114,7 +114,7 @@ impl Place<'_> {
         }
     }
 
-    /// `name == "value"`, of values that look like no word.
+    /// `name == "value"`, for values that do not look like words.
     fn compared(&self) -> Vec<Range<usize>> {
         let sign = form!(r#"\A(?:["'`]?\s*\])?\s*(?:[!=]==?|\.equals\()\s*"#);
         match sign.find(self.after()) {
@@ -123,7 +123,8 @@ impl Place<'_> {
         }
     }
 
-    /// `setName("value")`, `.name("user", "value")`, `Name{"value"}`; of other calls, values that look like no word.
+    /// `setName("value")`, `.name("user", "value")`, `Name{"value"}`; in other calls, values that do not look like
+    /// words.
     fn passed(&self) -> Vec<Range<usize>> {
         let setter = form!(
             r"(?i)(?:^|\.)_*(?:set\w*|(?-i:(?:with|use|put|add|With|Use|Put|Add)[A-Z_]\w*)|\w*(?:basic|bearer)_?auth|k?(?:passw|passp|secret|api|access|private|db|user|store_?p|key_?p)\w*)$"
@@ -141,7 +142,8 @@ impl Place<'_> {
         }
     }
 
-    /// `("name", "value")`, `{"name", "value"}`, `"--name", "value"`, `set :name, "value"`; in other lists, values that look like no word.
+    /// `("name", "value")`, `{"name", "value"}`, `"--name", "value"`, `set :name, "value"`; in other lists, values that
+    /// do not look like words.
     fn listed(&self) -> Vec<Range<usize>> {
         let comma = form!(r#"\A["']?\s*,\s*"#);
         let symbol = form!(r"\bset[ (]:$");
@@ -190,7 +192,7 @@ impl Place<'_> {
         }
         let before = self.line_before();
         let is_argument = before.ends_with('-') || self.is_behind(command);
-        // Not the verb.
+        // Excludes the verb "pass".
         let is_strong = self.name.strength == Strength::Strong && !self.name.text.eq_ignore_ascii_case("pass");
         let is_line = || is_strong && before.trim().is_empty() && rest.is_match(self.after());
         match value::is_literal(self.text, at) && !self.text[at..].starts_with('`') {
@@ -201,7 +203,8 @@ impl Place<'_> {
         }
     }
 
-    /// `name: NAME` and then `value: …`, `variable "name" { default = "…" }`, `key="name" value="…"`, `<key>name</key><string>…`.
+    /// `name: NAME` followed by `value: …`, `variable "name" { default = "…" }`, `key="name" value="…"`,
+    /// `<key>name</key><string>…`.
     fn paired(&self) -> Vec<Range<usize>> {
         let value = form!(
             r#"(?i)\A\\?["'`]?(?:[^<>{}]{0,8}\{)?[^<>{}]{0,300}?\b(?:value|default|content)\\?["'`]?\s*(?:[:=]|=>)\s*"#
@@ -269,7 +272,7 @@ impl Place<'_> {
         value::literals(self.text, at, self.quote())
     }
 
-    /// Those of the literals that look like no word.
+    /// Finds literals that do not look like words.
     fn random_literals(&self, at: usize) -> Vec<Range<usize>> {
         let mut literals = if value::is_literal(self.text, at) {
             self.literals(at)
@@ -307,7 +310,7 @@ impl Place<'_> {
         }
     }
 
-    /// The same for places that hold only data.
+    /// Like [`Self::trust`], for places that contain only data.
     fn trust_of_text(&self) -> Trust {
         if self.name.strength == Strength::Strong || self.name.is_upper() {
             Trust::Any
@@ -323,7 +326,7 @@ impl Place<'_> {
         before.len() <= MAX_BYTES && form.is_match(before)
     }
 
-    /// Returns the quote that is open behind the name.
+    /// Returns the quote that is still open after the name.
     fn quote(&self) -> Option<u8> {
         let closes = |quote: &u8| self.after().as_bytes().first() == Some(quote);
         self.line.quote.filter(|quote| !closes(quote))

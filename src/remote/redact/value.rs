@@ -1,39 +1,40 @@
-//! Reads what stands where a value is expected, in code and in settings of any language.
+//! Reads values in code and settings of any language.
 
 use std::ops::Range;
 
 use super::name::sounds_secret;
 
-/// A shorter text in quotes is a sign or an abbreviation.
+/// Minimum length of a secret in quotes; shorter text is punctuation or an abbreviation.
 const MIN_LITERAL_BYTES: usize = 4;
-/// A shorter word without quotes is a name in code.
+/// Minimum length of a secret without quotes; shorter words are names in code.
 const MIN_WORD_BYTES: usize = 6;
-/// Brackets in brackets beyond this are no code that somebody wrote.
+/// Limit on nested brackets. Handwritten code does not exceed it.
 const MAX_DEPTH: usize = 32;
 
-/// Words without quotes that are secrets.
+/// Rule for which words without quotes are secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// Only a word that looks like no name is one: `a1b2c3d4`, `hunter22`.
+    /// Only words that do not look like names: `a1b2c3d4`, `hunter22`.
     Random,
-    /// A number is one too, and so is a word with dashes.
+    /// Also numbers, and words with dashes.
     NoName,
-    /// Each word is one that is no expression.
+    /// Any word that is not an expression.
     Any,
 }
 
-/// Finds the string literals of the expression at `at`, up to the end of the statement, of the entry or of what is around it.
+/// Finds the string literals of the expression at `at`, up to the end of the statement, the entry or the enclosing
+/// brackets or string.
 ///
-/// Literals in brackets count, and those that a constructor takes (`Some("…")`, `new Password("…")`), but not the keys of braces. An
-/// argument of another call or index names something else (`getenv("…")`), unless it looks like no name. `within` is the quote that
-/// was open at `at`.
+/// Literals in brackets count, and arguments of constructors (`Some("…")`, `new Password("…")`), but not keys in
+/// braces. An argument of another call or an index counts only if it does not look like a name, since `getenv("…")`
+/// names something else. `within` is the quote that is open at `at`.
 pub(super) fn literals(text: &str, at: usize, within: Option<u8>) -> Vec<Range<usize>> {
     let mut scanner = Scanner::new(text, at, within);
     while scanner.step() {}
     scanner.found
 }
 
-/// Finds those of the arguments at `at`, up to the closing bracket.
+/// Finds the string literals of the arguments at `at`, up to the closing bracket.
 pub(super) fn arguments(text: &str, at: usize, within: Option<u8>) -> Vec<Range<usize>> {
     let mut scanner = Scanner::new(text, at, within);
     scanner.groups.push(Group::Values);
@@ -47,8 +48,8 @@ pub(super) fn is_literal(text: &str, at: usize) -> bool {
     literal.is_match(&text[at..])
 }
 
-/// Finds the lines of a YAML block scalar whose header is at `at`, or of a here-document. Lines of a block scalar are indented by
-/// more than `column`, the column of its key.
+/// Finds the lines of a YAML block scalar whose header is at `at`, or of a here-document. Lines of a block scalar are
+/// indented by more than `column`, the column of its key.
 pub(super) fn block(text: &str, at: usize, column: usize) -> Option<Range<usize>> {
     let header = form!(r#"\A(?:[|>][0-9+-]{0,2}[ \t]*(?:#[^\n]*)?|<<[-~]?\\?["']?(\w+)[^\n]*)\r?\n"#);
     let header = header.captures(&text[at..])?;
@@ -67,7 +68,7 @@ pub(super) fn block(text: &str, at: usize, column: usize) -> Option<Range<usize>
     (!lines.trim().is_empty()).then_some(start + indent..start + lines.len())
 }
 
-/// Finds the content of a long string of Lua at `at`, `[[…]]`, if it is a secret.
+/// Finds the content of a Lua long string at `at`, `[[…]]`, if it is a secret.
 pub(super) fn long_string(text: &str, at: usize, trust: Trust) -> Option<Range<usize>> {
     let brackets = form!(r#"\A\[=*\[([^\[\]"',]{4,})\]=*\]"#);
     let content = brackets.captures(&text[at..])?.get(1)?;
@@ -79,7 +80,7 @@ pub(super) fn long_string(text: &str, at: usize, trust: Trust) -> Option<Range<u
 pub(super) fn word(text: &str, at: usize, within: Option<u8>, trust: Trust) -> Option<Range<usize>> {
     let is_end = |c: char| c.is_whitespace() || within.is_some_and(|quote| c == char::from(quote));
     let whole = &text[at..text[at..].find(is_end).map_or(text.len(), |n_bytes| at + n_bytes)];
-    // In a string, this is a line break.
+    // In a string, `\n` is a line break.
     let whole = match within {
         Some(_) => whole.split("\\n").next().unwrap_or(whole),
         None => whole,
@@ -95,7 +96,7 @@ pub(super) fn word(text: &str, at: usize, within: Option<u8>, trust: Trust) -> O
     is_secret(word, trust).then_some(at..at + word.len())
 }
 
-/// Returns true if the rest of the line is one word that names no type, as in YAML and properties files.
+/// Returns true if the rest of the line is one word and not the name of a type, as in YAML and properties files.
 pub(super) fn is_entry(text: &str, at: usize) -> bool {
     let type_name = form!(
         r"^(?:[A-Z]\w*|str|string|bool|boolean|bytes?|char|any|number|int|integer|object|array|text|null|none|nil|undefined|unknown|true|false|required|optional)\??$"
@@ -108,7 +109,7 @@ pub(super) fn is_entry(text: &str, at: usize) -> bool {
         && !type_name.is_match(word)
 }
 
-/// Finds the rest of the line at `at`, without a comment after it, if it has several words and is no code.
+/// Finds the rest of the line at `at`, without a trailing comment, if it has several words and is not code.
 pub(super) fn words(text: &str, at: usize, has_equals: bool) -> Option<Range<usize>> {
     let code = form!(
         r#"["`]|[\w)][(\[]|[, ]\w+=\w| (?:[-=+*/?&<>]|==|!=|&&|\|\||\?\?|=>|if|else) |[({\[,;\\]$|^(?:await|new|yield|not|typeof|ref|move|lambda|function|func|fn|if|match|switch|return)\b"#
@@ -152,7 +153,7 @@ pub(super) fn is_random_word(text: &str) -> bool {
     is_random(text) && !text.contains(char::is_whitespace) && !is_code(text) && !is_reference(text)
 }
 
-/// Returns true for letters with digits or signs that no name has.
+/// Returns true for a word of letters with digits or signs that cannot be a name.
 fn is_random(word: &str) -> bool {
     let is_sign = |byte: u8| b"!@#%^*+~?/=".contains(&byte);
     word.len() >= MIN_WORD_BYTES
@@ -161,15 +162,15 @@ fn is_random(word: &str) -> bool {
         && !is_name(word)
 }
 
-/// Returns true for what looks like base64 or hexadecimal digits.
+/// Returns true for text that looks like base64 or hexadecimal.
 fn is_encoded(text: &str) -> bool {
     let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=_-".contains(&byte);
     text.bytes().all(is_base64) && is_random(text)
 }
 
-/// Returns true for what may be a name in code: words of letters, each with two digits at its end at most, with dots or underscores
-/// between them (`self.token2`, `tokens.utf8`), or a path. A single long word with digits (`hunter2`) is none, unless it names a type
-/// or mentions a secret.
+/// Returns true for a possible name in code: words of letters, each with at most two digits at its end, joined by dots,
+/// underscores, slashes or dashes (`self.token2`, `tokens.utf8`), or a path. A single long word with digits (`hunter2`)
+/// is not a name, unless it names a type or mentions a secret.
 fn is_name(text: &str) -> bool {
     let number_type = form!("^[Uu]?(?:[Ii]nt|[Ff]loat|[iuf])[0-9]+$");
     let is_word = |word: &str| {
@@ -185,7 +186,8 @@ fn is_name(text: &str) -> bool {
     }
 }
 
-/// Returns true for a part of an expression or of a type: a call, an index, a pointer; and for a URL, whose password `forms` finds.
+/// Returns true for a part of an expression or type, such as a call, an index or a pointer, and for a URL, whose
+/// password `forms` finds.
 fn is_code(word: &str) -> bool {
     let is_path = |c: char| c.is_ascii_alphanumeric() || "_$.:>?!&*-".contains(c);
     let Some(bracket) = word.find(['(', '[', '<', '{']) else {
@@ -209,7 +211,7 @@ pub(super) fn last_bytes(text: &str, n_bytes: usize) -> &str {
     &text[start..]
 }
 
-/// The content of brackets.
+/// Kind of a bracket's content.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Group {
     Values,
@@ -219,12 +221,12 @@ enum Group {
     Arguments,
 }
 
-/// Walks through an expression.
+/// Scans an expression for literals.
 struct Scanner<'t> {
     text: &'t str,
     at: usize,
     within: Option<u8>,
-    /// The last byte that is no white space.
+    /// The last byte that is not white space.
     last: u8,
     /// Open brackets.
     groups: Vec<Group>,
@@ -355,8 +357,8 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// Returns the content of the literal that begins at `at`; `None` for an empty one, an apostrophe and a lifetime. A literal that is not
-/// closed extends to the end of the text.
+/// Returns the content of the literal that begins at `at`; `None` for an empty one, an apostrophe and a lifetime. A
+/// literal that is not closed extends to the end of the text.
 fn literal(text: &str, at: usize) -> Option<Range<usize>> {
     let (before, rest) = text.as_bytes().split_at(at);
     let quote = rest[0];
@@ -387,8 +389,8 @@ fn n_equal(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|&byte| Some(byte) == bytes.first()).count()
 }
 
-/// Returns the number of bytes before the closing quotes. A doubled quote belongs to the content; so does one after a backslash, unless
-/// the literal is raw.
+/// Returns the number of bytes before the closing quotes. A doubled quote belongs to the content; so does one after a
+/// backslash, unless the literal is raw.
 fn content_bytes(rest: &[u8], closing: &[u8], is_raw: bool) -> usize {
     let mut at = 0;
     while let Some(&byte) = rest.get(at) {

@@ -52,7 +52,7 @@ fn told(error: RerankError) -> String {
     format!("{:#}", anyhow::Error::new(error))
 }
 
-/// How many texts each request had.
+/// The number of texts in each request.
 fn sizes(stub: &Stub) -> Vec<usize> {
     stub.requests().iter().map(|seen| asked_of(seen).1.len()).collect()
 }
@@ -181,10 +181,10 @@ fn answers_that_cannot_be_used_are_quoted_and_not_asked_for_again() {
     let page = format!("<html>{}", "x".repeat(10 << 20));
     let replies: [(&str, Reply); 6] = [
         ("EOF", Reply::status(200)),
-        ("an answer of more than", Reply::status(200).body(page.as_bytes())),
+        ("response larger than", Reply::status(200).body(page.as_bytes())),
         ("status 500: \"<html>xxx", Reply::status(500).body(page.as_bytes())),
         (
-            "a model of the right kind",
+            "the right kind of model",
             Reply::status(424).body(br#"{"error":"`predict` is not available","error_type":"backend"}"#),
         ),
         (
@@ -221,7 +221,7 @@ fn somebody_waits_so_nothing_is_tried_again() {
 fn a_pause_that_is_asked_for_is_kept_if_there_is_time() {
     let stub = Stub::start(tei);
     let reranker = reranker(&stub);
-    // No time for it: the order is wanted now, and the next time.
+    // The pause is longer than the time limit, for this reranking and for the next.
     stub.script([Reply::status(429).with("retry-after", "50")]);
     let error = rerank(&reranker, &numbers(2)).unwrap_err();
     assert!(told(error).contains("status 429"));
@@ -251,7 +251,7 @@ fn all_batches_together_wait_no_longer_than_they_may_and_a_server_that_fails_is_
         assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
         assert!(stub.requests().len() <= 9, "{}", stub.requests().len());
         let error = rerank(&reranker, &numbers(2)).unwrap_err();
-        assert!(told(error).contains("not asked, as it failed"));
+        assert!(told(error).contains("skipped after"));
     }
 }
 

@@ -35,7 +35,7 @@ fn vector_of(text: &str) -> SparseVector {
     SparseVector::from_foreign(sparse_of(text), "m").unwrap()
 }
 
-/// An error with its causes.
+/// Formats an error with its causes.
 fn told(error: &EmbedError) -> String {
     let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
     causes.fold(error.to_string(), |told, cause| format!("{told}: {cause}"))
@@ -88,7 +88,7 @@ fn what_cannot_be_is_refused() {
         (r#"{"error":"x"}"#, "not the JSON"),
         ("<html>gateway</html>", "<html>gateway</html>"),
         ("", "not the JSON"),
-        (long.as_str(), "an answer of more than"),
+        (long.as_str(), "response larger than"),
     ] {
         let body = answer.as_bytes().to_vec();
         let stub = Stub::start(move |_| Reply::status(200).body(&body));
@@ -119,7 +119,7 @@ fn weights_that_are_no_numbers_cost_only_their_text_unless_all_are_such() {
         let found = embed(&server(&stub), &["a", "b"]).unwrap();
         assert_eq!(found, [None, Some(SparseVector::default())], "{weight}");
         let stub = Stub::start(move |_| Reply::status(200).body(format!("[{terms}]").as_bytes()));
-        assert!(told(&embed(&server(&stub), &["a"]).unwrap_err()).contains("no number"));
+        assert!(told(&embed(&server(&stub), &["a"]).unwrap_err()).contains("not numbers"));
     }
 }
 
@@ -157,7 +157,7 @@ fn a_text_that_is_refused_costs_only_itself() {
     );
     assert_eq!(
         server.notes(),
-        ["1 texts were refused by the server, or given no vector that can be used"]
+        ["1 texts were refused by the server, or got no usable vector"]
     );
 }
 

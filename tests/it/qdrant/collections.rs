@@ -146,7 +146,7 @@ fn a_collection_that_was_not_copied_whole_takes_nobodys_place() {
             scrolls.then(|| Reply::json(&json!({ "result": { "points": page, "next_page_offset": "7" } })))
         });
         let called = call_in(repo.root(), &["index", "--new-collection"], b"").expect(2);
-        assert!(called.stderr.contains("pages without an end"), "{}", called.stderr);
+        assert!(called.stderr.contains("an endless list of pages"), "{}", called.stderr);
         assert_eq!(qdrant.collections(), before);
     }
     qdrant.mend();
@@ -160,7 +160,7 @@ fn a_collection_that_was_not_copied_whole_takes_nobodys_place() {
         }
         None
     });
-    refused("somebody else copied it meanwhile");
+    refused("another clone copied it meanwhile");
     let names: Vec<String> = qdrant.collections().into_keys().collect();
     let theirs = old.replace("-1", "-2");
     assert_eq!(names, [old, theirs.clone()]);

@@ -83,7 +83,10 @@ fn whole_course(url: &str, prefix: &str, key: Option<&str>) {
     assert!(n_removed > 100 && collected["shared"]["removed"] == true, "{collected}");
     assert_eq!(ask(&repo).len(), queries.len(), "what was looked at again is asked");
     let answer = search(&clone, queries[0]);
-    assert!(why(&answer).contains("codescout index looks again"), "{answer}");
+    assert!(
+        why(&answer).contains("since the last check: run codescout index"),
+        "{answer}"
+    );
     assert_eq!(places(&answer), taken[0]);
     let done = index(&clone).json();
     assert_eq!(

@@ -35,7 +35,7 @@ fn while_it_is_away_slow_or_wrong_answers_are_local_and_say_so() {
         ("500", Box::new(|_| Some(Reply::status(500)))),
         ("503", Box::new(|_| Some(Reply::status(503)))),
         ("404", Box::new(|_| Some(Reply::status(404)))),
-        ("the answer broke off", Box::new(|_| Some(Reply::hang_up()))),
+        ("connection lost", Box::new(|_| Some(Reply::hang_up()))),
         (
             "no answer within",
             Box::new(|_| Some(Reply::status(200).after(Duration::from_secs(600)))),
@@ -44,7 +44,7 @@ fn while_it_is_away_slow_or_wrong_answers_are_local_and_say_so() {
         ("another number of results", Box::new(move |_| Some(other_vector()))),
         ("not the JSON", Box::new(move |seen| Some(not_a_number(seen)))),
         (
-            "an answer of more than",
+            "response larger than",
             Box::new(|_| Some(Reply::status(200).body(&vec![b' '; 1 << 20]))),
         ),
     ];
@@ -123,7 +123,7 @@ fn vectors_that_went_behind_everybodys_back_are_missed_and_put_back() {
     qdrant.lose_every(3);
     let answer = search(&repo, QUERIES[0]);
     assert_eq!(answer["results"], before[0]);
-    assert!(why(&answer).contains("vectors are not there that were"), "{answer}");
+    assert!(why(&answer).contains("vectors are missing"), "{answer}");
     let done = index(&repo).json();
     assert_eq!(
         (&done["shared"]["new"], &done["shared"]["found"]),

@@ -54,7 +54,10 @@ fn a_removal_ends_when_the_vectors_are_gone() {
     qdrant.only_promise(&["points/delete"], false);
     let removed = remove_one();
     assert_eq!(removed["removed"], json!(false), "{removed}");
-    assert!(removed.to_string().contains("promise to delete vectors"), "{removed}");
+    assert!(
+        removed.to_string().contains("acknowledgement of deleted vectors"),
+        "{removed}"
+    );
     let doctor = call_in(repo.root(), &["doctor"], b"").text();
     assert!(doctor.contains("vectors are being removed"), "{doctor}");
 }
@@ -168,7 +171,10 @@ fn a_removal_that_was_killed_keeps_others_out_for_minutes_and_takes_nothing_with
     assert!(why(&search(&clone, QUERIES[0])).contains("being removed"));
     qdrant.age_removals(120);
     let answer = search(&clone, QUERIES[0]);
-    assert!(why(&answer).contains("codescout index looks again"), "{answer}");
+    assert!(
+        why(&answer).contains("since the last check: run codescout index"),
+        "{answer}"
+    );
     assert_eq!(answer["results"], before);
     assert_eq!(index(&clone).json()["shared"]["found"], 10);
     assert_eq!(why(&search(&clone, QUERIES[0])), "");

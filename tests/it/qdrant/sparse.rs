@@ -260,7 +260,9 @@ fn what_is_removed_or_moved_or_of_another_model_is_so_for_sparse_ones_too() {
     assert_eq!((qdrant.n_vectors(), qdrant.n_sparse()), (10, 10));
     let answer = search(&clone, QUERIES[0]);
     assert_eq!(
-        why(&answer).matches("codescout index looks again").count(),
+        why(&answer)
+            .matches("since the last check: run codescout index")
+            .count(),
         2,
         "{answer}"
     );
