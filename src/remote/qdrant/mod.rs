@@ -26,7 +26,7 @@ use serde::de::DeserializeOwned;
 
 use super::client::{Call, Client, Limits, Request};
 use super::endpoint::Endpoint;
-use super::failure::{Failure, OpError, RemoteError};
+use super::failure::{Failure, Hinted, RemoteError};
 use crate::embed::ProfileId;
 use crate::index::RowKind;
 use crate::index::shared::{RepositoryTag, SharedError};
@@ -288,7 +288,7 @@ fn hinted(error: RemoteError) -> Box<dyn std::error::Error + Send + Sync> {
         Some(413) => Some("the server's request size limit is lower than usual: see its max_request_size_mb"),
         _ => error.hint(),
     };
-    OpError::boxed(&error, error.to_string(), hint)
+    Hinted::boxed(&error, error.to_string(), hint)
 }
 
 /// Id of a point: any 16 bytes, written as a UUID.

@@ -700,10 +700,7 @@ fn records_that_lie_are_refused() {
             "{about}: {told}"
         );
         let why = told["commits_passed_over"].as_str().unwrap();
-        assert!(
-            why.starts_with("it is wrong") && why.contains(said),
-            "{about}: {why}"
-        );
+        assert!(why.starts_with("it is wrong") && why.contains(said), "{about}: {why}");
         assert!(
             json(&victim.repo, &["status", "--json"])["history"].is_null(),
             "{about}"
