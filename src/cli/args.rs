@@ -16,7 +16,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 pub(super) use self::agents::{BodiesArg, ClientArgs, InstallArgs, ServeArgs, UninstallArgs};
 pub(super) use self::eval::{EvalArgs, IdsArg};
 pub(super) use self::past::{DiffArgs, DiffBy, DiffWith, HistoryArgs};
-pub(super) use self::questions::{GrepArgs, InArg, ModeArg, OutlineArgs, OutlineView, SearchArgs, SymbolArgs};
+pub(super) use self::questions::{GrepArgs, OutlineArgs, OutlineView, SymbolArgs};
 pub(super) use self::sharing::{
     CiArgs, CiCommand, ExportArgs, ImportArgs, KeyArgs, PullArgs, PushArgs, RestoreArgs, SaveArgs,
 };
@@ -25,8 +25,8 @@ pub(super) use self::upkeep::{
     StatusArgs, VerifyArgs,
 };
 use crate::model::with_stand_ins;
-use crate::ops::{Blame, Read};
-use crate::query::{CursorError, CursorKey};
+use crate::ops::{Blame, Read, Search};
+use crate::query::{FileFilter, FilterError, Tests};
 
 /// Search, read and navigate any revision of a git repository.
 ///
@@ -70,7 +70,7 @@ pub(super) struct Global {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Search code by words, names or meaning
-    Search(SearchArgs),
+    Search(Paged<Search>),
     /// Print lines that match a regular expression
     Grep(GrepArgs),
     /// Find definitions by name
@@ -142,6 +142,18 @@ pub(super) struct FilterArgs {
     pub(super) tests: TestsArg,
 }
 
+impl FilterArgs {
+    /// Returns the filter that the options describe.
+    pub(super) fn filter(&self) -> Result<FileFilter, FilterError> {
+        let tests = match self.tests {
+            TestsArg::Any => Tests::Any,
+            TestsArg::No => Tests::No,
+            TestsArg::Only => Tests::Only,
+        };
+        FileFilter::new(&self.paths, &self.langs, tests)
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(super) enum TestsArg {
     #[default]
@@ -168,13 +180,6 @@ pub(super) struct PageArgs {
     /// Continue from the `next_cursor` of an earlier answer
     #[arg(long, value_name = "CURSOR")]
     pub(super) cursor: Option<String>,
-}
-
-impl PageArgs {
-    /// Returns the position that the cursor encodes.
-    pub(super) fn after(&self, key: &CursorKey) -> Result<Option<(u32, u32)>, CursorError> {
-        self.cursor.as_deref().map(|cursor| key.read(cursor)).transpose()
-    }
 }
 
 #[derive(Debug, ClapArgs)]

@@ -10,10 +10,9 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
-use super::args::{EvalArgs, Global, IdsArg, ModeArg};
+use super::args::{EvalArgs, Global, IdsArg};
 use super::progress::CliProgress;
 use super::render::{Output, note, one_line};
-use super::search::mode;
 use super::{Found, INTERRUPTED};
 use crate::config::Overrides;
 use crate::evaluate::{
@@ -21,6 +20,7 @@ use crate::evaluate::{
     paired_difference, read_folder, sample_history,
 };
 use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
+use crate::ops::SearchMode;
 use crate::query::{ExactText, FileFilter, Hit, Request, Searcher, Sources, Tests};
 use crate::session::Workspace;
 use crate::snapshot::View;
@@ -91,7 +91,7 @@ struct Row {
 /// How a query is asked.
 #[derive(Clone, Copy)]
 struct Setting {
-    mode: ModeArg,
+    mode: SearchMode,
     /// By the program alone, without what is set beside it.
     is_alone: bool,
 }
@@ -115,7 +115,7 @@ impl Setting {
 }
 
 pub(super) fn run(global: &Global, args: &EvalArgs, output: &mut Output) -> Result<Found> {
-    if args.settings.iter().any(|setting| matches!(setting, ModeArg::Regex)) {
+    if args.settings.iter().any(|setting| matches!(setting, SearchMode::Regex)) {
         bail!("mode regex does not rank, so there is nothing to measure");
     }
     let mut features = match &args.features {
@@ -320,7 +320,7 @@ fn row(corpus: &mut Corpus<'_>, judged: &Judged, request: &Request, args: &EvalA
     let mut notes = Vec::new();
     for setting in Setting::all(args) {
         let request = Request {
-            mode: mode(setting.mode),
+            mode: setting.mode.to_query(),
             ..request.clone()
         };
         let searcher = if setting.is_alone {

@@ -11,7 +11,6 @@ use super::args::{Global, GrepArgs};
 use super::json::ProvenanceOut;
 use super::progress::CliProgress;
 use super::render::{FAINT, MATCH, Output, PATH};
-use super::search::filter;
 use super::{Found, INTERRUPTED};
 use crate::extract;
 use crate::model::quoted;
@@ -60,7 +59,7 @@ struct LineOut {
 
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &GrepArgs, output: &mut Output) -> Result<Found> {
     let pattern = pattern(args)?;
-    let filter = filter(&args.filter)?;
+    let filter = args.filter.filter()?;
     let progress = CliProgress::new(global.quiet);
     let opened = workspace.view_with(Edits::Listed, &global.reference, &progress, &INTERRUPTED)?;
     let view = &opened.view;

@@ -25,7 +25,7 @@ struct HistoryOut {
     took_ms: f64,
 }
 
-pub(super) fn run(workspace: &Workspace, global: &Global, args: &HistoryArgs, output: &mut Output) -> Result<Found> {
+pub(super) fn run(workspace: Workspace, global: &Global, args: &HistoryArgs, output: &mut Output) -> Result<Found> {
     let progress = CliProgress::new(global.quiet);
     let opened = workspace.history(&global.reference, &progress, &INTERRUPTED)?;
     if let Some(query) = prose(args, &opened) {
@@ -37,11 +37,11 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &HistoryArgs, ou
             )
             .into());
         }
-        let limit = if args.limit == 0 { usize::MAX } else { args.limit };
-        return super::search::run_gone(workspace, global, query, limit, output);
+        return super::search::run_gone(workspace, global, query, args.limit, output);
     }
     let started = Instant::now();
     let typed = args.target.as_deref().unwrap_or_default();
+    let workspace = &workspace;
     let (body, n_dirty) = with_targets(workspace, global, &opened, |targets| {
         let target = if args.deleted {
             targets.find_gone(typed)?

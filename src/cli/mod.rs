@@ -24,7 +24,6 @@ mod progress;
 mod push;
 mod render;
 mod search;
-mod search_commits;
 mod serve;
 mod signals;
 mod status;
@@ -125,13 +124,7 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
     let open = |overrides: &Overrides| Workspace::open(&args.global.repo, overrides);
     match &args.command {
         Command::Index(index) => index::run(&open(&Overrides::default())?, &args.global, index, output),
-        Command::Search(search) => {
-            let overrides = Overrides {
-                limit: search.page.limit,
-                ..Overrides::default()
-            };
-            search::run(&open(&overrides)?, &args.global, search, output)
-        }
+        Command::Search(search) => search::run(open(&Overrides::default())?, &args.global, search, output),
         Command::Grep(grep) => grep::run(&open(&Overrides::default())?, &args.global, grep, output),
         Command::Read(read) => op::run(
             "read",
@@ -143,7 +136,7 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
         ),
         Command::Symbol(symbol) => symbol::run(&open(&Overrides::default())?, &args.global, symbol, output),
         Command::Outline(outline) => outline::run(&open(&Overrides::default())?, &args.global, outline, output),
-        Command::History(history) => history::run(&open(&Overrides::default())?, &args.global, history, output),
+        Command::History(history) => history::run(open(&Overrides::default())?, &args.global, history, output),
         Command::Blame(Paged { op: blame, page }) => {
             op::run("blame", blame, page, open(&Overrides::default())?, &args.global, output)
         }

@@ -69,7 +69,10 @@ fn json<R: Row>(page: Page<R>, took_ms: f64) -> Result<Map<String, Value>> {
 fn print<R: Row>(page: Page<R>, output: &mut Output) -> Result<()> {
     page.head.replay(&mut Terminal { output });
     let limit = page.paging.limit.unwrap_or(usize::MAX).min(page.rows.len());
-    for row in &page.rows[..limit] {
+    for (number, row) in page.rows[..limit].iter().enumerate() {
+        if R::IS_SPACED && number > 0 {
+            output.put("\n")?;
+        }
         match row.raw() {
             // Exact bytes for programs; on a terminal control characters are shown as escapes.
             Some(bytes) if !output.is_terminal() => output.bytes(bytes)?,

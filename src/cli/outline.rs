@@ -9,7 +9,6 @@ use super::args::{Global, OutlineArgs, OutlineView};
 use super::json::ProvenanceOut;
 use super::progress::CliProgress;
 use super::render::{FAINT, Output, PATH, STRONG, note, one_line};
-use super::search::filter;
 use super::{Found, INTERRUPTED};
 use crate::model::{RepoPath, without_stand_ins};
 use crate::ops::{
@@ -31,7 +30,7 @@ struct OutlineOut {
 }
 
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &OutlineArgs, output: &mut Output) -> Result<Found> {
-    let filter = filter(&args.filter)?;
+    let filter = args.filter.filter()?;
     let file = outline_path(&inside(workspace, args.path.as_deref().unwrap_or_default()));
     let paths = [RepoPath::new(without_stand_ins(&file))];
     let progress = CliProgress::new(global.quiet);

@@ -9,7 +9,6 @@ use super::args::{Global, SymbolArgs};
 use super::json::ProvenanceOut;
 use super::progress::CliProgress;
 use super::render::{FAINT, Output, PATH, STRONG, note, one_line, sanitize};
-use super::search::filter;
 use super::{Found, INTERRUPTED};
 use crate::ops::{
     DefinitionOut, MAX_LISTED_REFERENCES, ReferencesOut, definition_kinds, definition_out, found_by_name, inside,
@@ -36,7 +35,7 @@ struct SymbolOut {
 }
 
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &SymbolArgs, output: &mut Output) -> Result<Found> {
-    let filter = filter(&args.filter)?;
+    let filter = args.filter.filter()?;
     let kinds = definition_kinds(&args.kinds)?;
     let opened = workspace.view(&global.reference, &CliProgress::new(global.quiet), &INTERRUPTED)?;
     let view = &opened.view;

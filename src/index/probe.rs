@@ -15,7 +15,7 @@ pub fn check_probe(probe: &RowFile, known: &RowFile) -> Result<(), String> {
     match probe.likeness(known)? {
         MIN_PROBE_COSINE.. => Ok(()),
         cosine => Err(format!(
-            "different vector for the same text than before (cosine {cosine:.2})"
+            "another vector for the same text than before (cosine {cosine:.2})"
         )),
     }
 }

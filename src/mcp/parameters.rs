@@ -61,7 +61,7 @@ fn type_of(property: &Value) -> &str {
 /// Returns the values of an enumeration, whether its variants are described or not.
 fn choices(property: &Value) -> Vec<String> {
     let described = list(property, "oneOf").filter_map(|variant| variant.get("const"));
-    let nested = list(property, "anyOf").flat_map(|variant| choices(variant));
+    let nested = list(property, "anyOf").flat_map(choices);
     let plain = list(property, "enum")
         .chain(described)
         .filter_map(Value::as_str)

@@ -116,7 +116,7 @@ impl WithTests {
 #[serde(default)]
 pub(crate) struct KindSelection {
     /// Include only definitions of this kind: function, class, ...; repeatable
-    #[arg(long = "kind", value_name = "KIND")]
+    #[arg(short, long = "kind", value_name = "KIND")]
     #[schemars(description = "function, class, ...")]
     pub(crate) kind: Vec<String>,
 }

@@ -3,13 +3,11 @@
 
 mod ask;
 mod blame;
-mod commits;
 mod diff;
 mod gc;
 mod history;
 mod op;
 mod outline;
-mod past;
 mod provenance;
 mod question;
 mod read;
@@ -26,14 +24,11 @@ mod verify;
 pub(crate) use crate::session::OpError;
 pub(crate) use ask::{Ask, Common, Detail, FileSelection, Stale, WithTests};
 pub(crate) use blame::Blame;
-pub(crate) use commits::{
-    CommitOut, CommitQuery, CommitQuestion, CommitsOut, DiffOut, LineOut, MessageOut, search_diffs, search_messages,
-};
 pub(crate) use diff::{DiffBody, DiffBy, DiffQuestion, FileOut as FileDiffOut, SideOut, diff, name_in};
 pub(crate) use gc::{CausesOut, GcOut, collected, pinned, unshared};
 pub(crate) use history::{
     CandidateOut, ChangeOut, CochangeOut, EntryOut, HistoryBody, HistoryOp, HistoryQuestion, LastSeenOut, TargetOut,
-    history, log_filter,
+    history,
 };
 pub(crate) use op::{Op, Page, Row};
 pub(crate) use outline::{
@@ -43,10 +38,7 @@ pub(crate) use provenance::ProvenanceOut;
 pub(crate) use question::{About, Question, beside};
 pub(crate) use read::{Read, inside};
 pub(crate) use record::Past;
-pub(crate) use search::{
-    MAX_QUERY_BYTES, RefView, ResultOut, SearchPage, lines_request, matching_lines, ranked, ranked_in_past,
-    ranked_over_refs,
-};
+pub(crate) use search::{MAX_QUERY_BYTES, Search, SearchMode};
 pub(crate) use sink::{PlainText, Recorded, Sink, Style};
 pub(crate) use status::{StatusBody, languages, status_body};
 pub(crate) use symbol::{

@@ -22,6 +22,8 @@ pub(crate) trait Op: Serialize {
 pub(crate) trait Row: Serialize {
     /// True if a row whose text is cut continues on the next page; else the first row of a page is cut for good.
     const CONTINUES: bool = false;
+    /// True if the command line separates rows by an empty line.
+    const IS_SPACED: bool = false;
 
     /// Writes the row as text.
     fn render(&self, out: &mut dyn Sink);

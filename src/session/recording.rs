@@ -9,7 +9,7 @@ use super::ctx::Ctx;
 use super::error::OpError;
 use super::history::{OpenedHistory, Uncommitted};
 use super::jobs::{End, Job, Made, Task};
-use super::session::Session;
+use super::open::Session;
 use super::workspace::{Keeping, Workspace};
 use super::writing::is_read_only;
 use crate::history::History;
@@ -45,6 +45,42 @@ impl Session {
         let opened = open()?;
         let recording = recording.filter(|_| !is_whole(&opened));
         Ok((opened, recording))
+    }
+
+    /// Waits until the commits that a revision reaches are recorded and indexed, if the call has a time limit; else they are recorded
+    /// when they are read. The work continues after the call gives up.
+    pub(crate) fn make_searchable(&self, reference: &str, ctx: &Ctx<'_>) -> Result<()> {
+        const PATIENCE: Duration = Duration::from_secs(6);
+        if ctx.limits.is_none() {
+            return Ok(());
+        }
+        if self.workspace.keeping() == Keeping::Nowhere {
+            return Err(OpError::new(
+                "this repository is only read: its commits are not indexed",
+                "history target=PATH tells the past of a file",
+            )
+            .into());
+        }
+        let reference = self.checked(reference)?;
+        let Some(target) = self.workspace.target(reference)? else {
+            return Ok(());
+        };
+        if self.is_searchable(target.commit) {
+            return Ok(());
+        }
+        let (job, _) = self.record(Task::Searchable, reference, target);
+        match job.wait_as(PATIENCE, ctx) {
+            Some(End::Done(_)) => self.now_searchable(target.commit),
+            Some(End::Failed(error)) => return Err(OpError::new(error, "status with op=health says more").into()),
+            Some(End::Stopped) | None => {
+                return Err(OpError::new(
+                    format!("commits are being made searchable: {}", job.advance().to_text()),
+                    "ask again in a while; index history=true waits for it; history target=PATH answers meanwhile",
+                )
+                .into());
+            }
+        }
+        Ok(())
     }
 
     /// Returns what differs from the commit that is checked out.

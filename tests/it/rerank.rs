@@ -392,16 +392,13 @@ fn it_is_asked_for_or_refused_by_name() {
     let repo = project(2);
     for (args, told) in [
         (&["--rerank"][..], "there is no reranker"),
-        (
-            &["--rerank", "--mode", "regex"],
-            "--rerank means nothing with --mode regex",
-        ),
+        (&["--rerank", "--mode", "regex"], "rerank means nothing with mode regex"),
         (
             &["--rerank", "--mode", "similar"],
             "reranking means nothing in the mode similar",
         ),
-        (&["--rerank", "--refs", "HEAD"], "cannot be used with"),
-        (&["--rerank", "--in", "commits"], "cannot be used with"),
+        (&["--rerank", "--refs", "HEAD"], "rerank means nothing with refs"),
+        (&["--rerank", "--in", "commits"], "rerank means nothing with in commits"),
         (&["--rerank", "--no-rerank"], "cannot be used with"),
     ] {
         let called = search(&repo, &[&[QUESTION], args].concat()).expect(2);

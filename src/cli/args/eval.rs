@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
 
-use super::ModeArg;
+use crate::ops::SearchMode;
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
@@ -29,7 +29,7 @@ pub(crate) struct EvalArgs {
     pub(crate) index_dir: Option<PathBuf>,
     /// Search modes to compare; the last is compared with each of the others
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["keyword", "semantic", "auto"])]
-    pub(crate) settings: Vec<ModeArg>,
+    pub(crate) settings: Vec<SearchMode>,
     /// Also measure with the built-in model alone, without configured models, servers and reranker
     #[arg(long)]
     pub(crate) against_built_in: bool,

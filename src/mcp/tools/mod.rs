@@ -5,8 +5,6 @@ mod history;
 mod index;
 mod op;
 mod outline;
-mod search;
-mod search_commits;
 mod status;
 mod symbol;
 
@@ -15,11 +13,11 @@ use serde_json::json;
 use super::asked::{CURSOR, DETAIL, LIMIT, MAX_TOKENS, REF, REPO, STALE};
 use super::parameters;
 use super::tool::{QUESTION_TIME, Tool, results};
-use crate::ops::{Blame, Read};
+use crate::ops::{Blame, Read, Search};
 
 /// Every tool, in the order in which they are listed.
 pub(super) const TOOLS: &[Tool] = &[
-    search::TOOL,
+    SEARCH,
     outline::TOOL,
     symbol::TOOL,
     READ,
@@ -29,6 +27,26 @@ pub(super) const TOOLS: &[Tool] = &[
     status::TOOL,
     index::TOOL,
 ];
+
+const SEARCH: Tool = Tool {
+    name: "search",
+    title: "Search code",
+    description: "Find code in any revision of the repository by a question, words, a name or a regex; one call does what many \
+                  greps do. Exact definitions come first, then meaning. mode=regex is a complete grep; mode=similar takes code \
+                  or path:line.",
+    own: parameters::of::<Search>,
+    common: &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR, DETAIL, STALE],
+    output: || {
+        json!({
+            "read_as": {"type": "string"},
+            "absent": {"type": "array"},
+            "results": results(&[("path", "string"), ("start_line", "integer"), ("end_line", "integer"), ("score", "number")]),
+        })
+    },
+    is_read_only: true,
+    time_limit: QUESTION_TIME,
+    run: op::run::<Search>,
+};
 
 const READ: Tool = Tool {
     name: "read",

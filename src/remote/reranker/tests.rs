@@ -188,7 +188,7 @@ fn answers_that_cannot_be_used_are_quoted_and_not_asked_for_again() {
             Reply::status(424).body(br#"{"error":"`predict` is not available","error_type":"backend"}"#),
         ),
         (
-            "encoded as \"gzip\"",
+            "content encoding \"gzip\"",
             Reply::status(200).with("content-encoding", "gzip").body(b"\x1f\x8b"),
         ),
         ("the key is missing, wrong", Reply::status(401)),

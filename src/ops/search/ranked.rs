@@ -1,4 +1,4 @@
-//! What a search found: places with their text.
+//! Finds code by rank, and lines by a pattern.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Result, bail};
 use serde::Serialize;
 
-use super::OpError;
+use super::super::OpError;
+use super::super::ask::Ask;
 use super::past::{LifeOut, Past};
 use crate::extract::{self, DefinitionKind};
 use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
@@ -19,8 +20,6 @@ use crate::query::{
 use crate::session::Workspace;
 use crate::snapshot::{FileId, View};
 
-/// A query longer than this is a file by mistake.
-pub(crate) const MAX_QUERY_BYTES: usize = 64 << 10;
 /// Text of one result is not longer.
 const MAX_SNIPPET_BYTES: usize = 4 << 10;
 /// Lines that are told together are not more than this.
@@ -49,6 +48,9 @@ pub(crate) struct ResultOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) snippet: Option<String>,
     pub(crate) snippet_start_line: u32,
+    /// Lines of the snippet that are shown as text.
+    #[serde(skip)]
+    pub(crate) n_shown: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) features: Option<serde_json::Map<String, serde_json::Value>>,
 }
@@ -90,13 +92,13 @@ pub(crate) struct SearchPage {
 
 /// The best hits, those of definitions of the given kinds where there are any.
 pub(crate) fn ranked(
-    workspace: &Workspace,
+    ask: &Ask<'_>,
     view: &View,
     request: &Request,
     kinds: &[DefinitionKind],
     explain: bool,
-    interrupt: &AtomicBool,
 ) -> Result<SearchPage> {
+    let (workspace, interrupt) = (&*ask.session.workspace, ask.ctx.interrupt);
     let best = best_hits(workspace, view, request, kinds, interrupt)?;
     page_of(workspace, view, request, &best, explain, interrupt)
 }
@@ -220,13 +222,8 @@ fn about_exact(exact: &ExactText) -> Vec<String> {
 }
 
 /// The best hits among the files of many commits, each with its life.
-pub(crate) fn ranked_in_past(
-    workspace: &Workspace,
-    past: &Past,
-    request: &Request,
-    explain: bool,
-    interrupt: &AtomicBool,
-) -> Result<SearchPage> {
+pub(crate) fn ranked_in_past(ask: &Ask<'_>, past: &Past, request: &Request, explain: bool) -> Result<SearchPage> {
+    let (workspace, interrupt) = (&*ask.session.workspace, ask.ctx.interrupt);
     let best = if !past.is_of_gone() {
         best_hits(workspace, &past.view, request, &[], interrupt)?
     } else {
@@ -277,12 +274,12 @@ pub(crate) struct RefView<'v> {
 /// The best hits of several revisions: each text once, with where it stands in each of them. Scores are shares of the best of a
 /// revision, so that those of several can stand in one order.
 pub(crate) fn ranked_over_refs(
-    workspace: &Workspace,
+    ask: &Ask<'_>,
     views: &[RefView<'_>],
     request: &Request,
     explain: bool,
-    interrupt: &AtomicBool,
 ) -> Result<SearchPage> {
+    let (workspace, interrupt) = (&*ask.session.workspace, ask.ctx.interrupt);
     let n_wanted = request.skip.saturating_add(request.limit).saturating_add(1);
     let mut page = SearchPage::default();
     let mut found: Vec<(usize, ChunkKey, Hit)> = Vec::new();
@@ -443,6 +440,7 @@ fn lines_out(view: &View, file: FileId, lines: &[GrepLine]) -> ResultOut {
         life: None,
         snippet: Some(String::from_utf8_lossy(&text).into_owned()),
         snippet_start_line: lines.first().map_or(0, |line| line.number),
+        n_shown: usize::MAX,
         features: None,
     }
 }
@@ -518,6 +516,7 @@ fn result_out(view: &View, reader: &mut ObjectReader, hit: &Hit, explain: bool) 
         life: None,
         snippet: Some(snippet),
         snippet_start_line,
+        n_shown: usize::MAX,
         features,
     })
 }

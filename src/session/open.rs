@@ -445,6 +445,10 @@ impl Session {
         if let Some(based) = self.held_base(target.tree) {
             return Ok((based, Known::All));
         }
+        let is_unlimited = ctx.limits.is_none() && request.build != Build::Never;
+        if is_unlimited && request.files.is_empty() {
+            return Ok((self.build_now(target, ctx)?, Known::All));
+        }
         match self.workspace.stored_whole(target.tree) {
             Ok(Some(base)) => return Ok((self.hold_base(target.tree, base, None), Known::All)),
             Ok(None) => {}
@@ -459,12 +463,14 @@ impl Session {
             return Ok((Based { base, note: None }, Known::Files));
         }
         match ctx.build_time() {
-            None => {
-                let (base, note) = self.workspace.build_base(target, ctx)?;
-                Ok((self.hold_base(target.tree, base, note), Known::All))
-            }
+            None => Ok((self.build_now(target, ctx)?, Known::All)),
             Some(patience) => self.base_in_background(request, target, patience, ctx),
         }
+    }
+
+    fn build_now(&self, target: Target, ctx: &Ctx<'_>) -> Result<Based> {
+        let (base, note) = self.workspace.build_base(target, ctx)?;
+        Ok(self.hold_base(target.tree, base, note))
     }
 
     fn base_in_background(

@@ -7,15 +7,14 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Result, bail};
 use serde::Serialize;
 
+use super::super::ask::Ask;
 use crate::artifact::ArtifactKey;
 use crate::extract;
 use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
 use crate::history::{KnownChanges, Lives, Reading, SymbolKey, text_life, versions};
-use crate::ingest::Progress;
 use crate::model::{BlobId, Oid, RepoPath};
 use crate::query::{Gaps, Hit, timestamp};
 use crate::session::OpenedHistory;
-use crate::session::Workspace;
 use crate::snapshot::{Documents, FileEntry, FileId, FileStatus, View};
 
 /// Larger versions are not looked at.
@@ -108,18 +107,13 @@ pub(crate) struct MomentOut {
     pub(crate) subject: String,
 }
 
-impl Workspace {
-    /// Opens the files of all commits that a revision reaches: all of them, or only what the revision has no longer. What is not
-    /// recorded is recorded first.
-    pub(crate) fn past(
-        &self,
-        reference: &str,
-        documents: Documents,
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<Past> {
-        let opened = self.history(reference, progress, interrupt)?;
-        let now = self.view(reference, progress, interrupt)?.view;
+impl Past {
+    /// Opens the files of all commits that the revision reaches: all of them, or those that the revision no longer has.
+    pub(crate) fn open(ask: &Ask<'_>, documents: Documents) -> Result<Self> {
+        let (session, reference) = (ask.session, &ask.common.reference);
+        let workspace = &session.workspace;
+        let opened = workspace.history(reference, ask.ctx.progress, ask.ctx.interrupt)?;
+        let now = workspace.view(reference, ask.ctx.progress, ask.ctx.interrupt)?.view;
         let segments = now.segments();
         let indexed: HashSet<Oid> = segments
             .iter()
@@ -159,11 +153,14 @@ impl Workspace {
                 });
             }
         }
+        entries.retain(|entry| !session.visibility.hides(entry.path.as_bytes()));
         entries.sort_by(|a, b| (&a.path, a.oid).cmp(&(&b.path, b.oid)));
         Ok(Past {
-            traced: (opened.history.n_traced(self.symbol_recipe()) == opened.history.n_commits()).then(|| Tracing {
-                recipe: self.symbol_recipe(),
-                max_bytes: self.build_options().max_blob_bytes,
+            traced: (opened.history.n_traced(workspace.symbol_recipe()) == opened.history.n_commits()).then(|| {
+                Tracing {
+                    recipe: workspace.symbol_recipe(),
+                    max_bytes: workspace.build_options().max_blob_bytes,
+                }
             }),
             view: now.with_files(&entries, documents)?,
             now,

@@ -1,0 +1,354 @@
+//! Searches commits: their messages, or the lines that they changed.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+
+use super::super::ask::FileSelection;
+use super::super::history::{PersonOut, log_filter, person_out};
+use super::super::op::{Page, Paging};
+use super::super::sink::{Sink, Style};
+use super::super::{OpError, ProvenanceOut};
+use super::{Asked, Inside, Search, SearchMode, SearchRow};
+use crate::history::{CommitHead, Who};
+use crate::model::RepoPath;
+use crate::query::{
+    CommitFilter, CommitHit, CommitMode, CommitSearcher, CursorKey, DiffHit, DiffSearch, DiffsOutcome, FileFilter,
+    Gaps, Pattern, PatternOptions, timestamp,
+};
+use crate::session::OpenedHistory;
+
+/// Time limit of a search in differences, after which the answer says where to continue.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
+/// The same for a call with a time limit.
+const SHORT_TIME_LIMIT: Duration = Duration::from_secs(7);
+/// Digits of a commit id in text.
+const ID_DIGITS: usize = 10;
+
+/// The meaning of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CommitQuery {
+    /// Words and meaning of messages.
+    Ranked(CommitMode),
+    /// Text of changed lines.
+    Literal,
+    /// A regular expression, matched line by line.
+    Regex,
+}
+
+/// The fields of the answer beside its rows.
+#[derive(Debug, Serialize)]
+struct Facts {
+    /// Number of commits searched.
+    commits: u64,
+    /// Number of differences computed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compared: Option<usize>,
+}
+
+/// Which commit something is about.
+#[derive(Debug, Serialize)]
+pub(crate) struct CommitOut {
+    pub(crate) commit: String,
+    pub(crate) author: PersonOut,
+    pub(crate) date: String,
+    pub(crate) commit_date: String,
+    pub(crate) subject: String,
+}
+
+/// A commit whose message answers.
+#[derive(Debug, Serialize)]
+pub(crate) struct MessageOut {
+    #[serde(flatten)]
+    pub(crate) commit: CommitOut,
+    pub(crate) merge: bool,
+    pub(crate) score: f32,
+    pub(crate) changed_paths: usize,
+    pub(crate) lines: Vec<LineOut>,
+}
+
+/// A file that a commit changed in lines that answer.
+#[derive(Debug, Serialize)]
+pub(crate) struct DiffOut {
+    #[serde(flatten)]
+    pub(crate) commit: CommitOut,
+    pub(crate) path: String,
+    pub(crate) from_path: Option<String>,
+    pub(crate) removed: Vec<LineOut>,
+    pub(crate) added: Vec<LineOut>,
+    /// How many lines match, told or not.
+    pub(crate) matching_lines: usize,
+    /// Number of lines that are shown as text.
+    #[serde(skip)]
+    n_shown: usize,
+}
+
+/// A line with its number from 1.
+#[derive(Debug, Serialize)]
+pub(crate) struct LineOut {
+    pub(crate) line: u32,
+    pub(crate) text: String,
+}
+
+impl CommitOut {
+    fn of(head: &CommitHead, author: &Who) -> Self {
+        Self {
+            commit: head.id.to_string(),
+            author: person_out(author),
+            date: timestamp(head.author_time, head.author_offset),
+            commit_date: timestamp(head.commit_time, 0),
+            subject: head.subject.clone(),
+        }
+    }
+}
+
+fn lines_out(lines: Vec<(u32, String)>) -> Vec<LineOut> {
+    let line = |(line, text)| LineOut { line, text };
+    lines.into_iter().map(line).collect()
+}
+
+impl Asked<'_> {
+    fn commit_query(&self, inside: Inside) -> Result<CommitQuery, OpError> {
+        let mode = self.request.mode;
+        Ok(match (inside, mode) {
+            (_, SearchMode::Regex) => CommitQuery::Regex,
+            (Inside::Commits, SearchMode::Auto | SearchMode::Hybrid) => CommitQuery::Ranked(CommitMode::Hybrid),
+            (Inside::Commits, SearchMode::Keyword) => CommitQuery::Ranked(CommitMode::Keyword),
+            (Inside::Commits, SearchMode::Semantic) => CommitQuery::Ranked(CommitMode::Semantic),
+            (Inside::Diffs, SearchMode::Auto | SearchMode::Keyword) => CommitQuery::Literal,
+            (Inside::Commits, _) => {
+                return Err(OpError::new(
+                    "this mode means nothing with in commits",
+                    "modes are auto, hybrid, semantic, keyword and regex",
+                ));
+            }
+            _ => {
+                return Err(OpError::new(
+                    "this mode means nothing with in diffs",
+                    "the query is text, or with mode regex a regular expression",
+                ));
+            }
+        })
+    }
+
+    fn commit_filter(&self) -> Result<CommitFilter> {
+        let Search {
+            since, until, author, ..
+        } = self.request;
+        let FileSelection { path, lang, tests } = &self.request.selection;
+        Ok(CommitFilter {
+            log: log_filter(since.as_deref(), until.as_deref(), author.as_deref())?,
+            files: FileFilter::new(path, lang, tests.to_query())?,
+        })
+    }
+
+    fn pattern(&self, query: CommitQuery) -> Result<Pattern> {
+        let options = PatternOptions {
+            literal: query == CommitQuery::Literal,
+            ..PatternOptions::default()
+        };
+        Ok(Pattern::new(self.query.trim_end_matches('\n'), options)?)
+    }
+
+    fn commit_key(&self, opened: &OpenedHistory) -> CursorKey {
+        let tip = opened.target.and_then(|target| target.commit);
+        let profile = self.ask.session.workspace.own_model().profile().id().to_string();
+        CursorKey::of_commits(tip, &profile, &self.ask.common.question)
+    }
+
+    fn commit_page(
+        &self,
+        opened: &OpenedHistory,
+        (rows, paging, facts): (Vec<SearchRow>, Paging, Facts),
+        mut incomplete: Vec<String>,
+    ) -> Result<Page<SearchRow>> {
+        incomplete.splice(0..0, opened.notes.clone());
+        incomplete.extend(Gaps::of(&opened.history, &opened.reached)?.sentences());
+        let reference = &self.ask.common.reference;
+        let workspace = &self.ask.session.workspace;
+        let provenance = ProvenanceOut::without_view(workspace, reference, opened.target, None, incomplete);
+        let mut page = Page::new(provenance, rows, paging).with_facts(&facts)?;
+        if page.is_empty {
+            page.notes.push("nothing found".to_owned());
+        }
+        Ok(page)
+    }
+}
+
+/// Searches the messages of commits. Missing commits are recorded first.
+pub(super) fn messages(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
+    let (ask, query) = (asked.ask, asked.commit_query(Inside::Commits)?);
+    let (workspace, reference) = (&ask.session.workspace, &ask.common.reference);
+    ask.session.make_searchable(reference, &ask.ctx)?;
+    let (opened, messages) = match query {
+        CommitQuery::Ranked(_) => workspace.messages(reference, ask.ctx.progress, ask.ctx.interrupt)?,
+        CommitQuery::Literal | CommitQuery::Regex => {
+            let opened = workspace.history(reference, ask.ctx.progress, ask.ctx.interrupt)?;
+            (opened, Vec::new())
+        }
+    };
+    let key = asked.commit_key(&opened);
+    let n_before = asked.after(&key)?.map_or(0, |(n_before, _)| n_before as usize);
+    let filter = asked.commit_filter()?;
+    let scope = filter.commits(&opened.history, &opened.reached, &opened.mailmap)?;
+    let searcher = CommitSearcher {
+        history: &opened.history,
+        messages: &messages,
+        embedder: workspace.own_model(),
+        scope: &scope,
+        mailmap: &opened.mailmap,
+        interrupt: ask.ctx.interrupt,
+    };
+    let outcome = match query {
+        CommitQuery::Ranked(mode) => searcher.search(asked.query, mode, n_before, asked.limit())?,
+        _ => searcher.matching(&asked.pattern(query)?, n_before, asked.limit())?,
+    };
+    let mut paging = Paging::numbered(key, n_before, outcome.hits.len(), usize::MAX);
+    let n_after = (n_before + outcome.hits.len()) as u32;
+    paging.end = outcome.has_more.then_some((n_after, 0));
+    let message = |hit: CommitHit| MessageOut {
+        commit: CommitOut::of(&hit.head, &hit.author),
+        merge: opened.history.parents(hit.number).len() > 1,
+        score: hit.score,
+        changed_paths: hit.n_paths,
+        lines: lines_out(hit.lines),
+    };
+    let rows = outcome.hits.into_iter().map(message).map(SearchRow::Message).collect();
+    let facts = Facts {
+        commits: scope.len(),
+        compared: None,
+    };
+    asked.commit_page(&opened, (rows, paging, facts), Vec::new())
+}
+
+/// Searches the lines that commits added and removed. Missing commits are recorded first; those without signatures are compared.
+pub(super) fn diffs(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
+    let ask = asked.ask;
+    let pattern = asked.pattern(asked.commit_query(Inside::Diffs)?)?;
+    let (workspace, reference) = (&ask.session.workspace, &ask.common.reference);
+    ask.session.make_searchable(reference, &ask.ctx)?;
+    let opened = workspace.history(reference, ask.ctx.progress, ask.ctx.interrupt)?;
+    let key = asked.commit_key(&opened);
+    let after = asked.after(&key)?;
+    let filter = asked.commit_filter()?;
+    let scope = filter.commits(&opened.history, &opened.reached, &opened.mailmap)?;
+    let time_limit = match ask.ctx.limits {
+        Some(_) => SHORT_TIME_LIMIT,
+        None => TIME_LIMIT,
+    };
+    let search = DiffSearch {
+        repository: &workspace.repository,
+        history: &opened.history,
+        lines: &workspace.line_changes(&opened)?,
+        scope: &scope,
+        pattern: &pattern,
+        files: &filter.files,
+        limit: asked.limit(),
+        after,
+        deadline: Some(Instant::now() + time_limit),
+    };
+    let mut outcome = search.run(ask.ctx.interrupt)?;
+    if outcome.is_interrupted {
+        bail!("interrupted");
+    }
+    let incomplete = gaps(&outcome, scope.len());
+    let hides = |path: &RepoPath| ask.visibility().hides(path.as_bytes());
+    outcome
+        .hits
+        .retain(|hit| !hides(&hit.path) && !hit.from_path.as_ref().is_some_and(hides));
+    let numbers: Vec<u32> = outcome.hits.iter().map(|hit| hit.number).collect();
+    let heads = opened.history.heads(&numbers)?;
+    let ends = outcome.hits.iter().map(|hit| (hit.number, hit.nth));
+    let starts = std::iter::once(after.unwrap_or((u32::MAX, 0))).chain(ends);
+    let paging = Paging {
+        key: Some(key),
+        positions: starts.take(outcome.hits.len()).collect(),
+        end: outcome.next,
+        limit: None,
+    };
+    let diff = |hit: DiffHit| {
+        let head = &heads[&hit.number];
+        DiffOut {
+            commit: CommitOut::of(head, &opened.mailmap.resolve(&head.author)),
+            path: hit.path.to_string(),
+            from_path: hit.from_path.map(|path| path.to_string()),
+            removed: lines_out(hit.removed),
+            added: lines_out(hit.added),
+            matching_lines: hit.n_lines,
+            n_shown: asked.n_lines(),
+        }
+    };
+    let rows = outcome.hits.into_iter().map(diff).map(SearchRow::Diff).collect();
+    let facts = Facts {
+        commits: scope.len(),
+        compared: Some(outcome.n_compared),
+    };
+    asked.commit_page(&opened, (rows, paging, facts), incomplete)
+}
+
+/// Returns the reasons for which a search in differences is partial.
+fn gaps(outcome: &DiffsOutcome, n_commits: u64) -> Vec<String> {
+    let mut gaps = Vec::new();
+    if outcome.is_late {
+        gaps.push(format!(
+            "time was up after {} of {n_commits} commits; the cursor goes on from there",
+            outcome.n_commits
+        ));
+    }
+    if outcome.n_unknown > 0 {
+        gaps.push(format!(
+            "{} differences could not be made: files are not in this repository, or too large",
+            outcome.n_unknown
+        ));
+    }
+    gaps
+}
+
+impl CommitOut {
+    fn render(&self, facts: &str, out: &mut dyn Sink) {
+        let day = self.date.split('T').next().unwrap_or_default();
+        out.span(Style::Path, &self.commit[..ID_DIGITS.min(self.commit.len())]);
+        out.span(Style::Fact, &format!(" {day} {}{facts}", self.author.name));
+        out.span(Style::Name, &format!(" {}", self.subject));
+        out.end();
+    }
+}
+
+impl MessageOut {
+    pub(super) fn render(&self, out: &mut dyn Sink) {
+        let facts = match self.changed_paths {
+            1 => " 1 path".to_owned(),
+            n_paths => format!(" {n_paths} paths"),
+        };
+        self.commit.render(&facts, out);
+        for line in &self.lines {
+            out.numbered(line.line, &line.text);
+        }
+    }
+}
+
+impl DiffOut {
+    pub(super) fn render(&self, out: &mut dyn Sink) {
+        self.commit.render("", out);
+        out.span(Style::Path, &self.path);
+        if let Some(from) = &self.from_path {
+            out.plain(&format!(" (was {from})"));
+        }
+        out.end();
+        let removed = self.removed.iter().map(|line| ('-', Style::Removed, line));
+        let added = self.added.iter().map(|line| ('+', Style::Added, line));
+        let mut n_shown = 0;
+        for (sign, style, line) in removed.chain(added).take(self.n_shown) {
+            out.span(Style::Fact, &format!("{:>6} ", line.line));
+            out.span(style, &format!("{sign}{}", line.text));
+            out.end();
+            n_shown += 1;
+        }
+        let n_left = self.matching_lines.saturating_sub(n_shown);
+        if n_left > 0 {
+            out.span(Style::Fact, &format!("       and {n_left} more lines"));
+            out.end();
+        }
+    }
+}

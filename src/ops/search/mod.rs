@@ -1,0 +1,636 @@
+//! `search`: code by words, names, meaning or a regular expression, at one revision, several, or all that were indexed; and commits by
+//! their messages or changed lines.
+//!
+//! This file holds the request and the rows. `ranked.rs` finds code, `past.rs` the versions of deleted code, `commits.rs` commits.
+
+mod commits;
+mod past;
+mod ranked;
+
+use anyhow::{Result, bail};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::json;
+
+use self::commits::{DiffOut, MessageOut};
+use self::ranked::{
+    RefView, ResultOut, SearchPage, lines_request, matching_lines, ranked, ranked_in_past, ranked_over_refs,
+};
+use super::ask::{Ask, Detail, FileSelection, KindSelection, path_text};
+use super::op::{Op, Page, Paging, Row};
+use super::question::{About, Question};
+use super::sink::{Sink, Style};
+use super::{OpError, ProvenanceOut};
+use crate::model::typed;
+use crate::query::{CursorKey, Judges, Mode, Pattern, PatternOptions, Request, Rerank, Sought, split_position};
+use crate::session::Build;
+use crate::snapshot::Documents;
+
+/// Maximum length of a query; a longer one is a file by mistake.
+pub(crate) const MAX_QUERY_BYTES: usize = 64 << 10;
+/// Lines of a snippet that are shown by default.
+const SNIPPET_LINES: usize = 6;
+
+/// The request.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
+#[serde(default)]
+#[schemars(extend("required" = ["query"]))]
+#[command(after_help = "Examples:
+  codescout search where is a failed upload retried
+  codescout search parse_query --lang rust --path src
+  codescout search parse_query -- src tests            only below these directories
+  codescout search token bucket --ref v1.2.0 --json
+  codescout search '\"no such table\" when a migration runs'
+  codescout search token bucket --refs v1.0,v2.0,WORKTREE
+  codescout search --all-history token bucket          also what was deleted
+  codescout search --in commits why are retries limited --since 1y
+  codescout search --in diffs 'max_retries = 3' --path src
+  codescout search --in diffs --mode regex 'fn retry_\\w+' --author ada
+  echo how are errors shown | codescout search -")]
+pub(crate) struct Search {
+    /// Question, words or name; `-` reads it from standard input
+    #[arg(value_name = "WORDS", required = true, value_parser = path_text())]
+    #[serde(deserialize_with = "one_or_many")]
+    #[schemars(with = "String", description = "")]
+    query: Vec<String>,
+    /// Search mode
+    #[arg(short, long, value_enum, default_value_t)]
+    #[schemars(description = "")]
+    mode: SearchMode,
+    /// Search history instead of files: commit messages, or lines added and removed
+    #[arg(long = "in", value_enum, value_name = "WHAT")]
+    #[serde(rename = "in")]
+    #[schemars(description = "")]
+    inside: Option<Inside>,
+    /// Search several revisions at once, separated by commas; repeatable
+    #[arg(long, value_name = "REV,…", value_delimiter = ',')]
+    #[schemars(description = "several refs at once")]
+    refs: Vec<String>,
+    /// Search all indexed versions, including deleted code, and show when each existed
+    #[arg(long)]
+    #[schemars(description = "")]
+    all_history: bool,
+    /// With --in: search commits since this date: 2024-02-29, 2024-02-29T13:05Z, or an age such as 12h, 30d, 2w, 6m, 1y
+    #[arg(long, value_name = "DATE")]
+    #[schemars(description = "of commits: 2024-02-29, 30d")]
+    since: Option<String>,
+    /// With --in: search commits until this date
+    #[arg(long, value_name = "DATE")]
+    #[schemars(description = "")]
+    until: Option<String>,
+    /// With --in: search commits whose author (name or address, after mailmap) matches this regular expression, ignoring case
+    #[arg(long, value_name = "REGEX")]
+    #[schemars(description = "regex")]
+    author: Option<String>,
+    /// Lines to show for each result; with --mode regex, lines around each match
+    #[arg(short = 'C', long, alias = "lines", value_name = "N")]
+    #[schemars(description = "lines of text per result", range(max = 100))]
+    context_lines: Option<usize>,
+    /// Show the features and weights behind each score
+    #[arg(long)]
+    #[schemars(description = "")]
+    explain: bool,
+    /// Rerank results with the configured reranker (rerank.server), also for names
+    #[arg(long, num_args = 0, default_missing_value = "true", conflicts_with = "no_rerank")]
+    #[schemars(description = "")]
+    rerank: Option<bool>,
+    /// Do not use the configured reranker
+    #[arg(long)]
+    #[serde(skip)]
+    no_rerank: bool,
+    /// Search deleted code alone
+    #[arg(skip)]
+    #[serde(skip)]
+    deleted: bool,
+    /// Search only these files and directories
+    #[arg(last = true, value_name = "PATH", value_parser = path_text())]
+    #[serde(skip)]
+    within: Vec<String>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    selection: FileSelection,
+    #[command(flatten)]
+    #[serde(flatten)]
+    kind: KindSelection,
+}
+
+/// Kinds of queries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SearchMode {
+    /// Definitions first if the query is a name, then words and meaning
+    #[default]
+    Auto,
+    /// Words and meaning
+    Hybrid,
+    /// Meaning only
+    Semantic,
+    /// Words only
+    Keyword,
+    /// Lines that match a regular expression, in path order
+    Regex,
+    /// Code similar to a snippet, given as text or as path:line
+    Similar,
+}
+
+impl SearchMode {
+    /// Returns the query's mode; a regular expression is not ranked.
+    pub(crate) fn to_query(self) -> Mode {
+        match self {
+            Self::Auto | Self::Regex => Mode::Auto,
+            Self::Hybrid => Mode::Hybrid,
+            Self::Semantic => Mode::Semantic,
+            Self::Keyword => Mode::Keyword,
+            Self::Similar => Mode::Similar,
+        }
+    }
+}
+
+/// What is searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Inside {
+    /// The files
+    Code,
+    /// Commit messages, by words and meaning, or a commit id
+    Commits,
+    /// Added and removed lines that contain the query, newest commit first
+    Diffs,
+}
+
+impl Inside {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Code => "code",
+            Self::Commits => "commits",
+            Self::Diffs => "diffs",
+        }
+    }
+}
+
+/// The fields of the answer beside its rows.
+#[derive(Debug, Default, Serialize)]
+struct Facts {
+    /// What is known of each of several revisions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    refs: Vec<ProvenanceOut>,
+    /// The query after a correction of its spelling.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    read_as: Option<String>,
+    /// Quoted texts that no file contains.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    absent: Vec<String>,
+}
+
+/// A result.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum SearchRow {
+    Code(Box<ResultOut>),
+    Message(MessageOut),
+    Diff(DiffOut),
+}
+
+/// Accepts one string in place of a list.
+fn one_or_many<'de, D: Deserializer<'de>>(value: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany {
+        One(String),
+        Many(Vec<String>),
+    }
+    Ok(match OneOrMany::deserialize(value)? {
+        OneOrMany::One(one) => vec![one],
+        OneOrMany::Many(many) => many,
+    })
+}
+
+impl Op for Search {
+    type Row = SearchRow;
+
+    fn run(&self, ask: &Ask<'_>) -> Result<Page<SearchRow>> {
+        let query = self.query.join(" ");
+        if query.len() > MAX_QUERY_BYTES {
+            bail!("the query has more than {MAX_QUERY_BYTES} bytes");
+        }
+        if query.trim().is_empty() {
+            return Err(OpError::new(
+                "the query is empty",
+                "say what to look for; outline shows what is there",
+            )
+            .with_retry(json!({"tool": "outline", "arguments": {}}))
+            .into());
+        }
+        self.check()?;
+        let asked = Asked {
+            request: self,
+            ask,
+            query: &query,
+        };
+        match self.inside {
+            Some(Inside::Commits) => commits::messages(&asked),
+            Some(Inside::Diffs) => commits::diffs(&asked),
+            _ if self.deleted => asked.over_past(Documents::Gone),
+            _ if self.all_history => asked.over_past(Documents::All),
+            _ if !self.refs.is_empty() => asked.over_refs(),
+            _ => asked.at_revision(),
+        }
+    }
+}
+
+impl Search {
+    /// A search for deleted code that matches a description.
+    pub(crate) fn for_deleted(query: &str) -> Self {
+        Self {
+            query: vec![query.to_owned()],
+            deleted: true,
+            ..Self::default()
+        }
+    }
+
+    /// Returns true if the query is to be read from standard input.
+    pub(crate) fn reads_input(&self) -> bool {
+        self.query == ["-"]
+    }
+
+    /// Converts what only the command line has to what both front ends have. `query` replaces the query.
+    pub(crate) fn completed(self, query: Option<String>) -> Self {
+        Self {
+            query: query.map_or(self.query, |query| vec![query]),
+            rerank: if self.no_rerank { Some(false) } else { self.rerank },
+            selection: FileSelection {
+                path: [self.selection.path, self.within].concat(),
+                ..self.selection
+            },
+            within: Vec::new(),
+            ..self
+        }
+    }
+
+    fn is_regex(&self) -> bool {
+        self.mode == SearchMode::Regex
+    }
+
+    fn rerank(&self) -> Rerank {
+        match self.rerank {
+            Some(true) => Rerank::Always,
+            Some(false) => Rerank::Never,
+            None => Rerank::Prose,
+        }
+    }
+
+    /// Refuses options that have no effect together.
+    fn check(&self) -> Result<(), OpError> {
+        let history = self.inside.filter(|inside| *inside != Inside::Code);
+        let inside = history.map(|inside| format!("in {}", inside.name()));
+        let has_kind = !self.kind.kind.is_empty();
+        let given = [
+            ("since", self.since.is_some()),
+            ("until", self.until.is_some()),
+            ("author", self.author.is_some()),
+        ];
+        if let (None, Some((name, _))) = (history, given.into_iter().find(|(_, is_given)| *is_given)) {
+            return Err(OpError::new(
+                format!("{name} means nothing for code"),
+                "add in commits or in diffs, or leave it out",
+            ));
+        }
+        let several = (!self.refs.is_empty()).then(|| "refs".to_owned());
+        let mode = match self.mode {
+            SearchMode::Regex => Some("mode regex".to_owned()),
+            SearchMode::Similar => Some("mode similar".to_owned()),
+            _ => None,
+        };
+        let regex = mode.clone().filter(|_| self.is_regex());
+        let kind = has_kind.then(|| "kind".to_owned());
+        let refusals = [
+            (
+                self.rerank() == Rerank::Always,
+                "rerank",
+                [&inside, &regex, &several, &None],
+            ),
+            (self.all_history, "all_history", [&inside, &mode, &several, &kind]),
+            (!self.refs.is_empty(), "refs", [&inside, &regex, &kind, &None]),
+            (has_kind, "kind", [&inside, &regex, &None, &None]),
+            (self.explain, "explain", [&inside, &regex, &None, &None]),
+        ];
+        for (is_given, name, others) in refusals {
+            if let (true, Some(other)) = (is_given, others.into_iter().flatten().next()) {
+                return Err(OpError::new(
+                    format!("{name} means nothing with {other}"),
+                    "leave one of them out",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A request with its circumstances.
+struct Asked<'a> {
+    request: &'a Search,
+    ask: &'a Ask<'a>,
+    query: &'a str,
+}
+
+impl Asked<'_> {
+    fn limit(&self) -> usize {
+        self.ask.limit(self.ask.session.workspace.config.max_results())
+    }
+
+    /// The request for the best hits after a position of an earlier page.
+    fn ranking(&self, after: Option<(u32, u32)>) -> Request {
+        Request {
+            query: self.query.to_owned(),
+            mode: self.request.mode.to_query(),
+            limit: self.limit(),
+            skip: after.map_or(0, |(n_before, _)| n_before as usize),
+            as_before: after.and_then(|(_, judges)| Judges::from_number(judges)),
+            rerank: self.request.rerank(),
+            ..Request::default()
+        }
+    }
+
+    fn at_revision(&self) -> Result<Page<SearchRow>> {
+        let request = self.request;
+        let pattern = match request.mode {
+            SearchMode::Regex => Some(Pattern::new(
+                self.query.trim_end_matches('\n'),
+                PatternOptions::default(),
+            )?),
+            _ => None,
+        };
+        let about = About {
+            // Lines that match are found in the files themselves.
+            build: if pattern.is_some() { Build::Begin } else { Build::Wait },
+            ..About::files(&self.request.selection)
+        };
+        let mut question = Question::new(self.ask, &about)?;
+        let mut page = match pattern {
+            Some(pattern) => {
+                let around = request.context_lines.unwrap_or(0);
+                let filter = question.filter.clone();
+                let lines = lines_request(pattern, filter, around, self.limit(), question.after);
+                matching_lines(&question.sources(), &lines, self.ask.ctx.interrupt)?
+            }
+            None => {
+                let sought = self.sought(&question)?;
+                question.fill(&sought)?;
+                let ranking = Request {
+                    filter: question.filter.clone(),
+                    ..self.ranking(question.after)
+                };
+                let kinds = request.kind.kinds()?;
+                ranked(self.ask, question.view(), &ranking, &kinds, request.explain)?
+            }
+        };
+        if page.is_interrupted {
+            page.notes
+                .push("the time was over before all files were read; next_cursor goes on".to_owned());
+            page.next = page.after.last().copied();
+        }
+        let paging = paging(question.key(), question.after, &page);
+        self.page(&question, page, paging, Vec::new())
+    }
+
+    /// Selects the files to read while the index is being built: those with the query's words, or the named one and those like it.
+    fn sought(&self, question: &Question<'_>) -> Result<Sought> {
+        let place = typed(self.query.trim());
+        let place = split_position(&place).filter(|_| self.request.mode == SearchMode::Similar);
+        let file = place.and_then(|(path, line, _)| Some((question.view().find_text(path)?, line)));
+        let Some((file, line)) = file.filter(|_| question.seen.building.is_some()) else {
+            let text = self.query.to_owned();
+            return Ok(Sought {
+                text,
+                ..Sought::default()
+            });
+        };
+        Ok(Sought {
+            files: vec![file],
+            text: question.text_around(file, line)?,
+            name: None,
+        })
+    }
+
+    /// Searches several revisions at once: each text once, with its places in each of them.
+    fn over_refs(&self) -> Result<Page<SearchRow>> {
+        let mut questions = Vec::new();
+        for reference in &self.request.refs {
+            let mut question = self.question_at(reference)?;
+            let sought = self.sought(&question)?;
+            question.fill(&sought)?;
+            questions.push(question);
+        }
+        let Some(first) = questions.first() else {
+            return Err(OpError::new("refs is empty", "give branches, tags or commits").into());
+        };
+        let key = CursorKey::over(questions.iter().map(Question::view), &self.ask.common.question);
+        let after = self.after(&key)?;
+        let views: Vec<RefView<'_>> = questions
+            .iter()
+            .map(|question| RefView {
+                view: question.view(),
+                filter: question.filter.clone(),
+            })
+            .collect();
+        let page = ranked_over_refs(self.ask, &views, &self.ranking(after), self.request.explain)?;
+        let refs = questions.iter().map(|question| question.provenance()).collect();
+        let is_indexed = questions.iter().all(Question::is_indexed);
+        let paging = paging(is_indexed.then_some(key), after, &page);
+        self.page(first, page, paging, refs)
+    }
+
+    /// Searches all indexed versions of files, or those that the revision no longer has; each result with its life.
+    pub(super) fn over_past(&self, documents: Documents) -> Result<Page<SearchRow>> {
+        let reference = &self.ask.common.reference;
+        let question = self.question_at(reference)?;
+        question.needs_index(&format!("{reference} is not known yet"), "ask again in a while", None)?;
+        self.ask.session.make_searchable(reference, &self.ask.ctx)?;
+        let past = past::Past::open(self.ask, documents)?;
+        let name = match documents {
+            Documents::All => "all history",
+            Documents::Gone => "deleted",
+        };
+        let key = CursorKey::new(&past.view, &format!("{name} {}", self.ask.common.question));
+        let after = self.after(&key)?;
+        let ranking = Request {
+            filter: question.filter.clone(),
+            ..self.ranking(after)
+        };
+        let mut page = ranked_in_past(self.ask, &past, &ranking, self.request.explain)?;
+        for life in page.results.iter_mut().filter_map(|result| result.life.as_mut()) {
+            life.paths.retain(|path| !self.ask.visibility().hides(path.as_bytes()));
+        }
+        let paging = paging(key, after, &page);
+        self.page(&question, page, paging, Vec::new())
+    }
+
+    fn question_at(&self, reference: &str) -> Result<Question<'_>> {
+        Question::new(
+            self.ask,
+            &About {
+                reference: Some(reference),
+                has_cursor: false,
+                ..About::files(&self.request.selection)
+            },
+        )
+    }
+
+    /// Returns the position that the call's cursor encodes.
+    fn after(&self, key: &CursorKey) -> Result<Option<(u32, u32)>> {
+        let cursor = self.ask.common.cursor.as_deref();
+        Ok(cursor.map(|cursor| key.read(cursor)).transpose()?)
+    }
+
+    /// Converts results to rows.
+    fn page(
+        &self,
+        question: &Question<'_>,
+        mut found: SearchPage,
+        paging: Paging,
+        refs: Vec<ProvenanceOut>,
+    ) -> Result<Page<SearchRow>> {
+        let is_regex = self.request.is_regex();
+        // The language of a file can depend on its content, which is read when it is indexed.
+        let mut provenance = if is_regex && self.request.selection.lang.is_empty() {
+            question.provenance_of_files()
+        } else {
+            question.provenance()
+        };
+        found.notes.drain(..).for_each(|why| provenance.also_incomplete(why));
+        let mut notes = Vec::new();
+        notes.extend(found.read_as.iter().map(|read_as| format!("read as: {read_as}")));
+        notes.extend(found.absent.iter().map(|text| format!("no file holds {text:?}")));
+        let mut hint = None;
+        if found.results.is_empty() {
+            let is_complete = is_regex || question.is_indexed();
+            let scope = if is_complete {
+                ""
+            } else {
+                " in the files that are indexed so far"
+            };
+            notes.push(format!("nothing found{scope}"));
+            hint = question.why_nothing()?;
+            if hint.is_none() && is_regex && spans_lines(self.query) {
+                hint = Some("a regex matches within one line: look for a part that stands on one".to_owned());
+            }
+        }
+        let n_lines = self.n_lines();
+        for result in &mut found.results {
+            result.n_shown = if result.kind == "line" { usize::MAX } else { n_lines };
+            if self.ask.common.characters.is_some() {
+                result.cut_snippet(self.ask.common.detail);
+            }
+        }
+        let rows = found.results.into_iter().map(Box::new).map(SearchRow::Code).collect();
+        let facts = Facts {
+            refs,
+            read_as: found.read_as,
+            absent: found.absent,
+        };
+        let mut page = Page::new(provenance, rows, paging).with_facts(&facts)?;
+        page.notes = notes;
+        page.hint = hint;
+        Ok(page)
+    }
+
+    /// Lines of a snippet that are shown.
+    fn n_lines(&self) -> usize {
+        let asked = self.request.context_lines.filter(|lines| *lines > 0);
+        asked.unwrap_or(SNIPPET_LINES)
+    }
+}
+
+/// Returns true if a pattern can only match across lines.
+fn spans_lines(pattern: &str) -> bool {
+    pattern.contains('\n') || ["\\n", "(?s", "\\s*"].iter().any(|part| pattern.contains(part))
+}
+
+fn paging(key: impl Into<Option<CursorKey>>, after: Option<(u32, u32)>, page: &SearchPage) -> Paging {
+    let starts = std::iter::once(after.unwrap_or_default()).chain(page.after.iter().copied());
+    Paging {
+        key: key.into(),
+        positions: starts.take(page.results.len()).collect(),
+        end: page.next,
+        limit: None,
+    }
+}
+
+impl ResultOut {
+    /// Shortens the snippet to what an answer of limited size shows.
+    fn cut_snippet(&mut self, detail: Detail) {
+        let n_lines = match detail {
+            Detail::Ids => return self.snippet = None,
+            Detail::Full => return self.n_shown = usize::MAX,
+            _ if self.kind == "line" => return,
+            Detail::Outline => 1,
+            Detail::Preview => self.n_shown,
+        };
+        if let Some(snippet) = &mut self.snippet {
+            snippet.truncate(first_lines(snippet, n_lines).len());
+        }
+    }
+
+    fn render(&self, out: &mut dyn Sink) {
+        out.span(Style::Path, &format!("{}:{}", self.path, self.start_line));
+        if self.kind != "line" {
+            out.span(
+                Style::Fact,
+                &format!("-{} {} {:.3}", self.end_line, self.kind, self.score),
+            );
+            if let Some(symbol) = &self.symbol {
+                out.span(Style::Name, &format!(" {symbol}"));
+            }
+        }
+        for place in &self.places {
+            out.span(Style::Fact, &format!(" also {}:{}", place.path, place.start_line));
+        }
+        out.end();
+        if let Some(snippet) = &self.snippet {
+            out.numbered(self.snippet_start_line, first_lines(snippet, self.n_shown));
+        }
+        let fact = |text: String, out: &mut dyn Sink| {
+            out.span(Style::Fact, &format!("       {text}"));
+            out.end();
+        };
+        if let Some(life) = &self.life {
+            fact(life.to_text(), out);
+        }
+        for found in &self.refs {
+            let places = found.places.iter();
+            let places: Vec<String> = places
+                .map(|place| format!("{}:{}", place.path, place.start_line))
+                .collect();
+            fact(format!("in {}: {}", found.reference, places.join(", ")), out);
+        }
+        if let Some(features) = &self.features {
+            let features = features.iter();
+            let features: Vec<String> = features.map(|(name, value)| format!("{name}={value:.3}")).collect();
+            fact(features.join(" "), out);
+        }
+    }
+}
+
+/// Returns the first lines of a text, without the last line break.
+fn first_lines(text: &str, n_lines: usize) -> &str {
+    let end = text.match_indices('\n').nth(n_lines.saturating_sub(1));
+    end.map_or(text, |(at, _)| &text[..at])
+}
+
+impl Row for SearchRow {
+    const IS_SPACED: bool = true;
+
+    fn render(&self, out: &mut dyn Sink) {
+        match self {
+            Self::Code(result) => result.render(out),
+            Self::Message(message) => message.render(out),
+            Self::Diff(diff) => diff.render(out),
+        }
+    }
+
+    fn bodies(&mut self) -> Vec<&mut Option<String>> {
+        match self {
+            Self::Code(result) => vec![&mut result.snippet],
+            Self::Message(_) | Self::Diff(_) => Vec::new(),
+        }
+    }
+}
