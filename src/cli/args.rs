@@ -15,7 +15,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 pub(super) use self::agents::{BodiesArg, ClientArgs, InstallArgs, ServeArgs, UninstallArgs};
 pub(super) use self::eval::{EvalArgs, IdsArg};
-pub(super) use self::past::{DiffArgs, DiffBy, DiffWith, HistoryArgs};
+pub(super) use self::past::HistoryArgs;
 pub(super) use self::questions::{GrepArgs, OutlineArgs, OutlineView, SymbolArgs};
 pub(super) use self::sharing::{
     CiArgs, CiCommand, ExportArgs, ImportArgs, KeyArgs, PullArgs, PushArgs, RestoreArgs, SaveArgs,
@@ -25,7 +25,7 @@ pub(super) use self::upkeep::{
     StatusArgs, VerifyArgs,
 };
 use crate::model::with_stand_ins;
-use crate::ops::{Blame, Read, Search};
+use crate::ops::{Blame, Diff, Read, Search};
 use crate::query::{FileFilter, FilterError, Tests};
 
 /// Search, read and navigate any revision of a git repository.
@@ -84,7 +84,7 @@ pub(super) enum Command {
     /// Show who last changed each definition, line or owner's share
     Blame(Paged<Blame>),
     /// Show changes between two revisions, by definition
-    Diff(DiffArgs),
+    Diff(Paged<Diff>),
     /// Build or update the index
     Index(IndexArgs),
     /// Show what is indexed and whether it is up to date

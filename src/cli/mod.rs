@@ -4,7 +4,6 @@ mod args;
 mod ci;
 mod completions;
 mod config;
-mod diff;
 mod doctor;
 mod eval;
 mod export;
@@ -140,7 +139,9 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
         Command::Blame(Paged { op: blame, page }) => {
             op::run("blame", blame, page, open(&Overrides::default())?, &args.global, output)
         }
-        Command::Diff(diff) => diff::run(&open(&Overrides::default())?, &args.global, diff, output),
+        Command::Diff(Paged { op: diff, page }) => {
+            op::run("diff", diff, page, open(&Overrides::default())?, &args.global, output)
+        }
         Command::Hooks(hooks) => hooks::run(&args.global, hooks, output),
         Command::Config(config) => config::run(&args.global, config, output),
         Command::Completions(completions) => completions::run(completions, output),

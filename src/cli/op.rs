@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::args::{Global, PageArgs};
 use super::progress::CliProgress;
-use super::render::{ADDED, FAINT, MATCH, Output, PATH, REMOVED, STRONG, one_line, sanitize};
+use super::render::{ADDED, FAINT, Output, PATH, REMOVED, STRONG, one_line, sanitize};
 use super::{Found, INTERRUPTED};
 use crate::ops::{Ask, Common, Op, Page, Row, Sink, Style};
 use crate::session::{Ctx, Session, Workspace};
@@ -113,7 +113,6 @@ impl Sink for Terminal<'_> {
             Style::Path => self.output.name(PATH, text),
             Style::Name => self.output.name(STRONG, text),
             Style::Fact => self.output.name(FAINT, text),
-            Style::Match => self.output.name(MATCH, text),
             Style::Added => self.output.name(ADDED, text),
             Style::Removed => self.output.name(REMOVED, text),
         };

@@ -1,141 +1,276 @@
-//! What differs between two states of the repository.
+//! `diff`: what differs between two states of the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::ask::{Ask, path_text};
+use super::blame::count;
+use super::op::{Op, Page, Paging, Row};
+use super::sink::{Sink, Style};
 use super::target::typed_path;
+use super::touching::{TestOut, TestsOut, touching};
 use super::{OpError, ProvenanceOut};
 use crate::extract::{Extractor, Options};
-use crate::git::{FileMode, ObjectError, WorkTreeReader, diff_lines};
+use crate::git::{FileMode, ObjectError, ObjectReader, WorkTreeReader, diff_lines};
 use crate::history::{Change, Entry, FilePair, FileShapes, SymbolDelta, SymbolKey, symbol_deltas, with_renames};
 use crate::ingest::Target;
 use crate::model::{RepoPath, TreeId};
 use crate::query::{FileChangeKind, kind_name, unified};
-use crate::session::Workspace;
 
-/// With more files only the files are told.
+/// Files of which the contents are compared; with more, only the files are listed.
 const MAX_READ_FILES: usize = 2_000;
 
-/// How a difference is told.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The request.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
+#[serde(default)]
+#[command(after_help = "Examples:
+  codescout diff                         what is not committed
+  codescout diff v1.0 v2.0
+  codescout diff main...topic            what topic changed since it left main
+  codescout diff HEAD INDEX --by text    what is staged
+  codescout diff v1.0 HEAD --path src --json")]
+pub(crate) struct Diff {
+    /// Revision, INDEX or WORKTREE; or A..B, or A...B from the merge base; HEAD by default
+    #[schemars(description = "default HEAD; or A..B, A...B")]
+    from: Option<String>,
+    /// Revision, INDEX or WORKTREE; WORKTREE by default
+    #[schemars(description = "default WORKTREE")]
+    to: Option<String>,
+    /// Level of detail
+    #[arg(long, value_enum, default_value_t)]
+    #[schemars(description = "", extend("x-former" = "level"))]
+    by: DiffBy,
+    /// Include only this file or directory; repeatable
+    #[arg(short, long = "path", value_name = "PATH", value_parser = path_text())]
+    #[schemars(description = "files, folders")]
+    path: Vec<String>,
+    /// Also show
+    #[arg(long, value_enum, value_name = "WHAT")]
+    #[schemars(description = "")]
+    with: Vec<DiffWith>,
+}
+
+/// Level of detail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum DiffBy {
-    /// Each file with the definitions that are not what they were.
+    /// Changed definitions in each file
     #[default]
     Symbol,
-    /// Each file.
+    /// Changed files
     File,
-    /// Each file with its changed lines.
+    /// Changed lines in each file
     Text,
 }
 
-/// What is to be compared.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct DiffQuestion {
-    /// A revision, `INDEX`, `WORKTREE`, or two as `A..B` or `A...B`.
-    pub(crate) from: Option<String>,
-    pub(crate) to: Option<String>,
-    pub(crate) by: DiffBy,
-    /// Files and folders; all without any.
-    pub(crate) paths: Vec<String>,
+/// An addition to the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DiffWith {
+    /// Tests that use a changed definition's name
+    Tests,
 }
 
-/// What differs, and of what the answer is.
-pub(crate) fn diff(
-    workspace: &Workspace,
-    asked: &DiffQuestion,
-    interrupt: &AtomicBool,
-) -> Result<(DiffBody, ProvenanceOut)> {
-    let (from, to) = sides(workspace, asked, interrupt)?;
-    let changes = changes(workspace, &from, &to, asked)?;
-    let n_dirty = to.overlay.len();
-    let mut provenance = ProvenanceOut::without_view(workspace, &to.reference, to.target, n_dirty, Vec::new());
-    let by = match asked.by {
-        DiffBy::Symbol if changes.len() > MAX_READ_FILES => {
-            provenance.also_incomplete(format!(
-                "more than {MAX_READ_FILES} files differ: definitions are not told"
-            ));
-            DiffBy::File
-        }
-        by => by,
-    };
-    let total = changes.len();
-    let files = Comparison::new(workspace, by, interrupt).files(changes, total <= MAX_READ_FILES)?;
-    let n_unread = files.iter().filter(|file| file.is_unread).count();
-    if n_unread > 0 {
-        provenance.also_incomplete(format!(
-            "the contents of {n_unread} files are too large or not in this repository: what differs in them is not known"
-        ));
-    }
-    let count = |of: fn(&FileOut) -> Option<u32>| files.iter().filter_map(of).sum();
-    let body = DiffBody {
-        by: by.name(),
-        total,
-        added_lines: count(|file| file.added_lines),
-        removed_lines: count(|file| file.removed_lines),
-        from: side_out(&from),
-        to: side_out(&to),
-        files,
-    };
-    Ok((body, provenance))
-}
-
-/// Two states and what differs between them.
+/// The fields of the answer beside its rows.
 #[derive(Debug, Serialize)]
-pub(crate) struct DiffBody {
-    pub(crate) from: SideOut,
-    pub(crate) to: SideOut,
-    pub(crate) by: &'static str,
-    pub(crate) total: usize,
-    pub(crate) added_lines: u32,
-    pub(crate) removed_lines: u32,
-    pub(crate) files: Vec<FileOut>,
+struct Facts<'a> {
+    from: SideOut<'a>,
+    to: SideOut<'a>,
+    by: DiffBy,
+    total: usize,
+    added_lines: u32,
+    removed_lines: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tests: Option<TestsOut>,
 }
 
-/// One of the two.
+/// One of the two states.
 #[derive(Debug, Serialize)]
-pub(crate) struct SideOut {
+struct SideOut<'a> {
     #[serde(rename = "ref")]
-    pub(crate) reference: String,
-    pub(crate) commit: Option<String>,
-    /// Tells two states of it apart.
-    #[serde(skip)]
-    pub(crate) state: String,
+    reference: &'a str,
+    commit: Option<String>,
+}
+
+/// A result.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum DiffRow {
+    File(FileOut),
+    Test(TestOut),
 }
 
 /// A file that differs.
 #[derive(Debug, Serialize)]
 pub(crate) struct FileOut {
-    pub(crate) kind: &'static str,
+    kind: &'static str,
     pub(crate) path: String,
     pub(crate) from_path: Option<String>,
-    pub(crate) similarity: Option<u8>,
-    pub(crate) old_blob: Option<String>,
-    pub(crate) new_blob: Option<String>,
+    similarity: Option<u8>,
+    old_blob: Option<String>,
+    new_blob: Option<String>,
     /// Null where one side is not text.
-    pub(crate) added_lines: Option<u32>,
-    pub(crate) removed_lines: Option<u32>,
+    added_lines: Option<u32>,
+    removed_lines: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) symbols: Option<Vec<SymbolOut>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) diff: Option<String>,
-    /// Whether its content could not be read, so that it may be text or not.
+    diff: Option<String>,
+    /// True if its contents were not read, so that it may be text or not.
     #[serde(skip)]
-    pub(crate) is_unread: bool,
+    is_unread: bool,
 }
 
-/// A definition that is not what it was.
+/// A definition that differs.
 #[derive(Debug, Serialize)]
 pub(crate) struct SymbolOut {
     pub(crate) id: String,
     pub(crate) kind: &'static str,
     pub(crate) events: Vec<&'static str>,
     pub(crate) from: Option<String>,
-    pub(crate) confidence: f64,
-    pub(crate) old_lines: Option<(u32, u32)>,
-    pub(crate) new_lines: Option<(u32, u32)>,
+    confidence: f64,
+    old_lines: Option<(u32, u32)>,
+    new_lines: Option<(u32, u32)>,
+}
+
+impl Op for Diff {
+    type Row = DiffRow;
+
+    fn run(&self, ask: &Ask<'_>) -> Result<Page<DiffRow>> {
+        let (from, to) = self.sides(ask)?;
+        let (changes, n_hidden) = self.changes(ask, &from, &to)?;
+        let workspace = &ask.session.workspace;
+        let mut provenance =
+            ProvenanceOut::without_view(workspace, &to.reference, to.target, to.overlay.len(), Vec::new());
+        if n_hidden > 0 {
+            provenance.also_note(format!(
+                "{} not shown: names of credentials",
+                count(n_hidden as u32, "file")
+            ));
+        }
+        let is_read = changes.len() <= MAX_READ_FILES;
+        let by = if is_read { self.by } else { DiffBy::File };
+        let mut files = Comparison::new(self, ask).files(&changes, is_read)?;
+        provenance_of_unread(&files, is_read, &mut provenance);
+        let (tests, rows_of_tests) = if is_read && self.with.contains(&DiffWith::Tests) {
+            Some(touching(ask, &to.reference, &files, &mut provenance)?).unzip()
+        } else {
+            (None, None)
+        };
+        if by != DiffBy::Symbol {
+            files.iter_mut().for_each(|file| file.symbols = None);
+        }
+        let sum = |of: fn(&FileOut) -> Option<u32>| files.iter().filter_map(of).sum();
+        let facts = Facts {
+            from: from.out(),
+            to: to.out(),
+            by,
+            total: files.len() + rows_of_tests.as_ref().map_or(0, Vec::len),
+            added_lines: sum(|file| file.added_lines),
+            removed_lines: sum(|file| file.removed_lines),
+            tests,
+        };
+        let notes = notes(&facts, files.len());
+        let state = (from.target, &from.overlay, to.target, &to.overlay);
+        let n_before = ask.n_before(state)?;
+        let rest = facts.total.saturating_sub(n_before);
+        let paging = Paging::numbered(ask.key(state), n_before, rest, ask.limit(usize::MAX));
+        let mut page = Page::new(provenance, Vec::new(), paging).with_facts(&facts)?;
+        page.is_empty = facts.total == 0;
+        page.notes = notes;
+        let tests = rows_of_tests.into_iter().flatten().map(DiffRow::Test);
+        page.rows = files
+            .into_iter()
+            .map(DiffRow::File)
+            .chain(tests)
+            .skip(n_before)
+            .collect();
+        Ok(page)
+    }
+}
+
+/// Says in `provenance` what is not known of files that were not read.
+fn provenance_of_unread(files: &[FileOut], is_read: bool, provenance: &mut ProvenanceOut) {
+    let n_unread = files.iter().filter(|file| file.is_unread).count();
+    if !is_read {
+        provenance.also_incomplete(format!(
+            "more than {MAX_READ_FILES} files differ: only the files are listed; give a path for more"
+        ));
+    } else if n_unread > 0 {
+        provenance.also_incomplete(format!(
+            "the contents of {} are too large or not in this repository and were not compared",
+            count(n_unread as u32, "file")
+        ));
+    }
+}
+
+fn notes(facts: &Facts<'_>, n_files: usize) -> Vec<String> {
+    let mut notes = vec![format!(
+        "{} to {}: {}, +{} -{}",
+        facts.from.reference,
+        facts.to.reference,
+        count(n_files as u32, "file"),
+        facts.added_lines,
+        facts.removed_lines
+    )];
+    if let Some(tests) = &facts.tests {
+        notes.push(format!("tests that use a changed definition's name: {}", tests.total));
+        if !tests.common.is_empty() {
+            notes.push(format!(
+                "ignored names with too many definitions: {}",
+                tests.common.join(", ")
+            ));
+        }
+    }
+    notes
+}
+
+impl Row for DiffRow {
+    fn render(&self, out: &mut dyn Sink) {
+        match self {
+            Self::File(file) => file.render(out),
+            Self::Test(test) => test.render(out),
+        }
+    }
+
+    fn bodies(&mut self) -> Vec<&mut Option<String>> {
+        match self {
+            Self::File(file) => vec![&mut file.diff],
+            Self::Test(_) => Vec::new(),
+        }
+    }
+}
+
+impl FileOut {
+    fn render(&self, out: &mut dyn Sink) {
+        let lines = match (self.added_lines, self.removed_lines) {
+            (Some(added), Some(removed)) => format!("+{added} -{removed}"),
+            _ if self.is_unread => "not read".to_owned(),
+            _ => "binary".to_owned(),
+        };
+        out.plain(&format!("{} ", self.kind));
+        out.span(Style::Path, &self.path);
+        if let Some(from) = &self.from_path {
+            out.plain(&format!(" from {from}"));
+        }
+        out.span(Style::Fact, &format!(" {lines}"));
+        out.end();
+        for symbol in self.symbols.iter().flatten() {
+            let from = symbol.from.as_deref().map(|from| format!(" from {from}"));
+            out.line(&format!(
+                "    {}: {} {}{}",
+                symbol.events.join(", "),
+                symbol.kind,
+                name_in(&symbol.id, &self.path),
+                from.unwrap_or_default()
+            ));
+        }
+        if let Some(diff) = &self.diff {
+            out.diff(diff);
+        }
+    }
 }
 
 /// The name in an id, of a definition in a file: paths may have a `#` of their own.
@@ -152,70 +287,78 @@ struct Side {
     overlay: BTreeMap<RepoPath, Option<Entry>>,
 }
 
-impl DiffBy {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Symbol => "symbol",
-            Self::File => "file",
-            Self::Text => "text",
+impl Side {
+    fn out(&self) -> SideOut<'_> {
+        let commit = self.target.and_then(|target| target.commit);
+        SideOut {
+            reference: &self.reference,
+            commit: commit.map(|commit| commit.to_string()),
         }
     }
 }
 
-fn side_out(side: &Side) -> SideOut {
-    SideOut {
-        reference: side.reference.clone(),
-        commit: side
-            .target
-            .and_then(|target| target.commit)
-            .map(|commit| commit.to_string()),
-        state: format!("{:?} {:?}", side.target, side.overlay),
+impl Diff {
+    /// Returns the two states: `FROM TO`, `A..B`, or the merge base and B of `A...B`.
+    fn sides(&self, ask: &Ask<'_>) -> Result<(Side, Side)> {
+        let first = self.from.as_deref().unwrap_or("HEAD");
+        if let Some((a, b)) = first.split_once("...").filter(|_| self.to.is_none()) {
+            let (a, b) = (side(ask, or_head(a))?, side(ask, or_head(b))?);
+            let commit = |side: &Side| {
+                let commit = side.target.and_then(|target| target.commit);
+                commit.with_context(|| format!("{} is not a commit", side.reference))
+            };
+            let base = ask
+                .session
+                .workspace
+                .repository
+                .merge_base(commit(&a)?, commit(&b)?)?
+                .ok_or_else(|| {
+                    OpError::new(
+                        format!("{} and {} have no common ancestor", a.reference, b.reference),
+                        format!("{}..{} compares the two", a.reference, b.reference),
+                    )
+                })?;
+            return Ok((side(ask, &base.to_string())?, b));
+        }
+        if let Some((a, b)) = first.split_once("..").filter(|_| self.to.is_none()) {
+            return Ok((side(ask, or_head(a))?, side(ask, or_head(b))?));
+        }
+        let last = self.to.as_deref().unwrap_or("WORKTREE");
+        Ok((side(ask, first)?, side(ask, last)?))
     }
-}
 
-/// `FROM TO`, `A..B`, or `A...B`: from where the two parted to B.
-fn sides(workspace: &Workspace, args: &DiffQuestion, interrupt: &AtomicBool) -> Result<(Side, Side)> {
-    let side = |reference: &str| side(workspace, reference, interrupt);
-    let first = args.from.as_deref().unwrap_or("HEAD");
-    if let Some((a, b)) = first.split_once("...").filter(|_| args.to.is_none()) {
-        let (a, b) = (side(or_head(a))?, side(or_head(b))?);
-        let commit = |side: &Side| {
-            let commit = side.target.and_then(|target| target.commit);
-            commit.with_context(|| format!("{} is not a commit", side.reference))
-        };
-        let base = workspace
-            .repository
-            .merge_base(commit(&a)?, commit(&b)?)?
-            .ok_or_else(|| {
-                OpError::new(
-                    format!("{} and {} have no common ancestor", a.reference, b.reference),
-                    format!("diff {} {} compares the two", a.reference, b.reference),
-                )
-            })?;
-        return Ok((side(&base.to_string())?, b));
+    /// Returns the selected files that differ, in path order, and the number of those that are hidden.
+    fn changes(&self, ask: &Ask<'_>, from: &Side, to: &Side) -> Result<(Vec<Change>, usize)> {
+        let workspace = &ask.session.workspace;
+        let paths = self.path.iter();
+        let wanted: Vec<RepoPath> = paths.map(|path| typed_path(workspace, path.as_ref())).collect();
+        let mut reader = workspace.repository.reader();
+        let changes = differing(&mut reader, from, to, &wanted)?;
+        let mut changes = renames_joined(with_renames(&mut reader, changes)?);
+        changes.retain(|change| wanted.is_empty() || wanted.iter().any(|folder| is_at_or_below(&change.path, folder)));
+        let n_all = changes.len();
+        let is_hidden = |path: &RepoPath| ask.visibility().hides(path.as_bytes());
+        changes.retain(|change| {
+            !is_hidden(&change.path) && !change.origin.as_ref().is_some_and(|origin| is_hidden(&origin.path))
+        });
+        let n_hidden = n_all - changes.len();
+        Ok((changes, n_hidden))
     }
-    if let Some((a, b)) = first.split_once("..").filter(|_| args.to.is_none()) {
-        return Ok((side(or_head(a))?, side(or_head(b))?));
-    }
-    let last = match (&args.to, workspace.repository.work_dir()) {
-        (Some(to), _) => to.as_str(),
-        (None, Some(_)) => "WORKTREE",
-        (None, None) => "HEAD",
-    };
-    Ok((side(first)?, side(last)?))
 }
 
 fn or_head(reference: &str) -> &str {
     if reference.is_empty() { "HEAD" } else { reference }
 }
 
-fn side(workspace: &Workspace, reference: &str, interrupt: &AtomicBool) -> Result<Side> {
+fn side(ask: &Ask<'_>, reference: &str) -> Result<Side> {
+    let reference = ask.session.checked(reference)?;
+    let workspace = &ask.session.workspace;
     // Before the first commit there is nothing, which can be compared too.
     let target = match reference {
         "HEAD" => workspace.target("WORKTREE")?,
         reference => workspace.target(reference)?,
     };
-    let uncommitted = workspace.uncommitted(reference, interrupt)?;
+    let uncommitted = ask.session.uncommitted(reference, ask.ctx.interrupt)?;
     Ok(Side {
         reference: reference.to_owned(),
         target,
@@ -226,21 +369,15 @@ fn side(workspace: &Workspace, reference: &str, interrupt: &AtomicBool) -> Resul
     })
 }
 
-/// The files that differ, those that are asked for, ascending by path.
-fn changes(workspace: &Workspace, from: &Side, to: &Side, args: &DiffQuestion) -> Result<Vec<Change>> {
-    let wanted: Vec<RepoPath> = args
-        .paths
-        .iter()
-        .map(|path| typed_path(workspace, path.as_ref()))
-        .collect();
-    let mut reader = workspace.repository.reader();
+/// Returns the files that differ, in path order; only those at or below `wanted` if a tree is too large to be compared as a whole.
+fn differing(reader: &mut ObjectReader, from: &Side, to: &Side, wanted: &[RepoPath]) -> Result<Vec<Change>> {
     let tree = |side: &Side| side.target.map(|target| target.tree);
     let mut both: BTreeMap<RepoPath, (Option<Entry>, Option<Entry>)> = BTreeMap::new();
     if let Some(new) = tree(to) {
         let differing = match reader.diff_trees(tree(from), new) {
             // Renames from elsewhere are not seen then.
             Err(ObjectError::BeyondLimit { .. }) if !wanted.is_empty() => {
-                reader.diff_trees_below(tree(from), new, &wanted)?
+                reader.diff_trees_below(tree(from), new, wanted)?
             }
             differing => differing?,
         };
@@ -270,18 +407,19 @@ fn changes(workspace: &Workspace, from: &Side, to: &Side, args: &DiffQuestion) -
         };
         both.insert((*path).clone(), (at(from, &old), at(to, &new)));
     }
-    let changes = both
-        .into_iter()
-        .filter(|(_, (old, new))| old != new)
-        .map(|(path, (old, new))| Change {
-            path,
-            old,
-            new,
-            origin: None,
-            is_combined: false,
-        });
-    let mut changes = with_renames(&mut reader, changes.collect())?;
-    // What was renamed is told with its new name.
+    let differing = both.into_iter().filter(|(_, (old, new))| old != new);
+    let change = |(path, (old, new))| Change {
+        path,
+        old,
+        new,
+        origin: None,
+        is_combined: false,
+    };
+    Ok(differing.map(change).collect())
+}
+
+/// Joins the two sides of each rename under the new name.
+fn renames_joined(mut changes: Vec<Change>) -> Vec<Change> {
     let gone = changes.iter().filter(|change| change.new.is_none());
     let gone: BTreeMap<RepoPath, Option<Entry>> = gone.map(|change| (change.path.clone(), change.old)).collect();
     let mut renamed = BTreeSet::new();
@@ -292,8 +430,7 @@ fn changes(workspace: &Workspace, from: &Side, to: &Side, args: &DiffQuestion) -
         }
     }
     changes.retain(|change| change.new.is_some() || !renamed.contains(&change.path));
-    changes.retain(|change| wanted.is_empty() || wanted.iter().any(|folder| is_at_or_below(&change.path, folder)));
-    Ok(changes)
+    changes
 }
 
 fn is_at_or_below(path: &RepoPath, folder: &RepoPath) -> bool {
@@ -303,37 +440,39 @@ fn is_at_or_below(path: &RepoPath, folder: &RepoPath) -> bool {
 
 /// Reads what differs.
 struct Comparison<'a> {
-    workspace: &'a Workspace,
-    by: DiffBy,
-    interrupt: &'a AtomicBool,
+    ask: &'a Ask<'a>,
+    /// True if the answer has the changed lines.
+    has_text: bool,
+    /// True if definitions are compared.
+    has_symbols: bool,
     disk: Option<WorkTreeReader>,
     extractor: Extractor,
 }
 
 impl<'a> Comparison<'a> {
-    fn new(workspace: &'a Workspace, by: DiffBy, interrupt: &'a AtomicBool) -> Self {
+    fn new(diff: &Diff, ask: &'a Ask<'a>) -> Self {
         Self {
-            workspace,
-            by,
-            interrupt,
+            ask,
+            has_text: diff.by == DiffBy::Text,
+            has_symbols: diff.by == DiffBy::Symbol || diff.with.contains(&DiffWith::Tests),
             disk: None,
             extractor: Extractor::new(Options::default()),
         }
     }
 
-    fn files(&mut self, changes: Vec<Change>, is_read: bool) -> Result<Vec<FileOut>> {
+    fn files(&mut self, changes: &[Change], is_read: bool) -> Result<Vec<FileOut>> {
         let (mut files, mut pairs) = (Vec::with_capacity(changes.len()), Vec::new());
-        for change in &changes {
-            if self.interrupt.load(Ordering::Relaxed) {
+        for change in changes {
+            if self.ask.ctx.is_interrupted() {
                 anyhow::bail!("interrupted");
             }
-            let mut told = file_out(change);
+            let mut file = file_out(change);
             if is_read {
-                pairs.push(self.compare(change, &mut told)?);
+                pairs.push(self.compare(change, &mut file)?);
             }
-            files.push(told);
+            files.push(file);
         }
-        if self.by == DiffBy::Symbol {
+        if self.has_symbols {
             files.iter_mut().for_each(|file| file.symbols = Some(Vec::new()));
             for delta in symbol_deltas(&pairs) {
                 let of_file = files.get_mut(delta.pair).and_then(|file| file.symbols.as_mut());
@@ -345,16 +484,17 @@ impl<'a> Comparison<'a> {
         Ok(files)
     }
 
-    fn compare(&mut self, change: &Change, told: &mut FileOut) -> Result<FilePair> {
+    fn compare(&mut self, change: &Change, file: &mut FileOut) -> Result<FilePair> {
         let old_path = change.origin.as_ref().map_or(&change.path, |origin| &origin.path);
         let old = self.read(old_path, change.old)?;
         let new = self.read(&change.path, change.new)?;
         let is_text = |bytes: &[u8]| !bytes[..bytes.len().min(8_000)].contains(&0);
         let (Some(old), Some(new)) = (old, new) else {
             let is_submodule = |entry: Entry| entry.mode == FileMode::Submodule;
-            told.is_unread = !change.old.is_some_and(is_submodule) && !change.new.is_some_and(is_submodule);
+            file.is_unread = !change.old.is_some_and(is_submodule) && !change.new.is_some_and(is_submodule);
             return Ok(FilePair::default());
         };
+        file.is_unread = false;
         if !is_text(&old) || !is_text(&new) {
             return Ok(FilePair::default());
         }
@@ -363,11 +503,11 @@ impl<'a> Comparison<'a> {
             n_added += hunk.new.len() as u32;
             n_removed += hunk.old.len() as u32;
         }
-        (told.added_lines, told.removed_lines) = (Some(n_added), Some(n_removed));
-        if self.by == DiffBy::Text {
-            told.diff = Some(unified(&old, &new, (1, 1)));
+        (file.added_lines, file.removed_lines) = (Some(n_added), Some(n_removed));
+        if self.has_text {
+            file.diff = Some(unified(&old, &new, (1, 1)));
         }
-        if self.by != DiffBy::Symbol {
+        if !self.has_symbols {
             return Ok(FilePair::default());
         }
         let mut shapes =
@@ -383,7 +523,7 @@ impl<'a> Comparison<'a> {
         match entry {
             None => Ok(Some(Vec::new())),
             Some(entry) if entry.mode == FileMode::Submodule => Ok(None),
-            Some(entry) => self.workspace.content(path, entry, &mut self.disk),
+            Some(entry) => self.ask.session.workspace.content(path, entry, &mut self.disk),
         }
     }
 }
@@ -407,7 +547,7 @@ fn file_out(change: &Change) -> FileOut {
         removed_lines: None,
         symbols: None,
         diff: None,
-        is_unread: false,
+        is_unread: true,
     }
 }
 

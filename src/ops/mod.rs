@@ -24,7 +24,7 @@ mod verify;
 pub(crate) use crate::session::OpError;
 pub(crate) use ask::{Ask, Common, Detail, FileSelection, Stale, WithTests};
 pub(crate) use blame::Blame;
-pub(crate) use diff::{DiffBody, DiffBy, DiffQuestion, FileOut as FileDiffOut, SideOut, diff, name_in};
+pub(crate) use diff::Diff;
 pub(crate) use gc::{CausesOut, GcOut, collected, pinned, unshared};
 pub(crate) use history::{
     CandidateOut, ChangeOut, CochangeOut, EntryOut, HistoryBody, HistoryOp, HistoryQuestion, LastSeenOut, TargetOut,
@@ -47,5 +47,4 @@ pub(crate) use symbol::{
 };
 pub(crate) use symbol_history::SymbolChangeOut;
 pub(crate) use target::{Named, Targets, named};
-pub(crate) use touching::{TestsOut, touching};
 pub(crate) use verify::{DerivedOut, LooseOut, VerifyOut, verified};

@@ -12,8 +12,6 @@ pub(crate) enum Style {
     Name,
     /// A number, date or other fact beside the point.
     Fact,
-    /// Text that matched.
-    Match,
     /// An added line.
     Added,
     /// A removed line.
@@ -56,7 +54,8 @@ impl dyn Sink + '_ {
 
     /// Adds a unified difference.
     pub(crate) fn diff(&mut self, diff: &str) {
-        for line in diff.lines() {
+        // Carriage returns at the ends of lines may be what differs.
+        for line in diff.split_terminator('\n') {
             let style = match line.as_bytes().first() {
                 Some(b'+') => Style::Added,
                 Some(b'-') => Style::Removed,

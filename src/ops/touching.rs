@@ -1,39 +1,102 @@
-//! The tests that use a name of what changed.
+//! The tests that use the name of a changed definition.
 
 use std::collections::BTreeSet;
 
 use anyhow::Result;
 use serde::Serialize;
 
+use super::ProvenanceOut;
+use super::ask::{Ask, FileSelection};
 use super::diff::{FileOut, name_in};
+use super::question::{About, Question};
+use super::sink::{Sink, Style};
 use crate::model::quoted;
-use crate::query::{LineStarts, Source, Sources, tests_touching};
-use crate::session::Workspace;
-use crate::snapshot::View;
+use crate::query::{LineStarts, Source, TouchingTest, tests_touching};
 
-/// The tests that use a name of what changed.
-#[derive(Debug, Serialize)]
+/// The tests as a whole.
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct TestsOut {
-    /// How that is known: `names`.
+    /// How they were found.
     pub(crate) by: &'static str,
     pub(crate) total: usize,
-    /// Names that were not looked for, because too many definitions have them.
+    /// Names that were ignored because too many definitions have them.
     pub(crate) common: Vec<String>,
-    pub(crate) results: Vec<TestOut>,
 }
 
-/// One of them.
+/// A test.
 #[derive(Debug, Serialize)]
 pub(crate) struct TestOut {
-    pub(crate) path: String,
-    /// Null for what stands in a file of tests outside of any.
-    pub(crate) name: Option<String>,
-    pub(crate) line: u32,
-    pub(crate) uses: Vec<String>,
+    kind: &'static str,
+    path: String,
+    /// Null for uses in a test file outside of any test.
+    name: Option<String>,
+    line: u32,
+    uses: Vec<String>,
 }
 
-/// The tests of a view of the later side that use a name of a definition that is not what it was.
-pub(crate) fn touching(workspace: &Workspace, view: &View, files: &[FileOut]) -> Result<TestsOut> {
+impl TestOut {
+    /// Writes the test as text.
+    pub(crate) fn render(&self, out: &mut dyn Sink) {
+        out.plain("test ");
+        out.span(Style::Path, &format!("{}:{}", self.path, self.line));
+        if let Some(name) = &self.name {
+            out.plain(&format!(" {name}"));
+        }
+        out.span(Style::Fact, &format!(" ({})", self.uses.join(", ")));
+        out.end();
+    }
+}
+
+/// Returns the tests of `reference`, the later side, that use the name of a definition that differs. What is missing of its index is
+/// added to `provenance`.
+pub(crate) fn touching(
+    ask: &Ask<'_>,
+    reference: &str,
+    files: &[FileOut],
+    provenance: &mut ProvenanceOut,
+) -> Result<(TestsOut, Vec<TestOut>)> {
+    let mut tests = TestsOut {
+        by: "names",
+        ..TestsOut::default()
+    };
+    let names = changed_names(files);
+    if names.is_empty() {
+        return Ok((tests, Vec::new()));
+    }
+    let selection = FileSelection::default();
+    let about = About {
+        reference: Some(reference),
+        has_cursor: false,
+        ..About::files(&selection)
+    };
+    let question = Question::new(ask, &about)?;
+    for why in question.provenance().incomplete_because() {
+        provenance.also_incomplete(format!("tests: {why}"));
+    }
+    let found = tests_touching(question.view(), &names)?;
+    tests.total = found.tests.len();
+    tests.common = found.common;
+    let sources = question.sources();
+    let mut reader = sources.reader();
+    let mut row = |test: TouchingTest| {
+        let line = match reader.read(test.file)? {
+            Source::Bytes(bytes) => LineStarts::of(&bytes).line_of(test.start as usize),
+            _ => 1,
+        };
+        Ok(TestOut {
+            kind: "test",
+            path: quoted(question.view().file(test.file).path).into_owned(),
+            name: test.name,
+            line,
+            uses: test.uses,
+        })
+    };
+    let rows = found.tests.into_iter().map(&mut row).collect::<Result<_>>()?;
+    Ok((tests, rows))
+}
+
+/// Returns the names of definitions that differ in more than formatting, old names included.
+fn changed_names(files: &[FileOut]) -> BTreeSet<String> {
     let symbols = files
         .iter()
         .flat_map(|file| file.symbols.iter().flatten().map(move |symbol| (file, symbol)));
@@ -43,32 +106,10 @@ pub(crate) fn touching(workspace: &Workspace, view: &View, files: &[FileOut]) ->
         let from = symbol.from.as_deref().map(|from| name_in(from, from_path));
         std::iter::once(name_in(&symbol.id, &file.path)).chain(from)
     });
-    let names: BTreeSet<String> = ids.filter_map(bare_name).collect();
-    let found = tests_touching(view, &names)?;
-    let sources = Sources::new(view, &workspace.repository);
-    let mut reader = sources.reader();
-    let mut results = Vec::new();
-    for test in found.tests {
-        let line = match reader.read(test.file)? {
-            Source::Bytes(bytes) => LineStarts::of(&bytes).line_of(test.start as usize),
-            _ => 1,
-        };
-        results.push(TestOut {
-            path: quoted(view.file(test.file).path).into_owned(),
-            name: test.name,
-            line,
-            uses: test.uses,
-        });
-    }
-    Ok(TestsOut {
-        by: "names",
-        total: results.len(),
-        common: found.common,
-        results,
-    })
+    ids.filter_map(bare_name).collect()
 }
 
-/// `parse` of `Parser.parse~2`.
+/// Returns `parse` of `Parser.parse~2`.
 fn bare_name(qualified: &str) -> Option<String> {
     let name = qualified.rsplit('.').next()?.split('~').next()?;
     (!name.is_empty()).then(|| name.to_owned())

@@ -311,6 +311,14 @@ fn diff() {
                 json!({"from": "HEAD~1", "to": "v1", "by": "file"}),
             ),
             case(&["--by", "file"], json!({"level": "file"})),
+            case(
+                &["HEAD~1", "v1", "--path", "src", "--with", "tests"],
+                json!({"from": "HEAD~1", "to": "v1", "path": "src", "with": "tests"}),
+            ),
+            case(
+                &["HEAD~1", "v1", "-n", "1"],
+                json!({"from": "HEAD~1", "to": "v1", "limit": 1}),
+            ),
             case(&["no-such-ref"], json!({"from": "no-such-ref"})),
         ],
     );

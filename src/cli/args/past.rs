@@ -1,6 +1,6 @@
 //! Questions about the past.
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
@@ -48,44 +48,4 @@ pub(crate) struct HistoryArgs {
     /// Maximum number of results; 0 for all
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
-}
-
-#[derive(Debug, ClapArgs)]
-#[command(after_help = "Examples:
-  codescout diff                         what is not committed
-  codescout diff v1.0 v2.0
-  codescout diff main...topic            what topic changed since it left main
-  codescout diff HEAD INDEX --by text    what is staged
-  codescout diff v1.0 HEAD --path src --json")]
-pub(crate) struct DiffArgs {
-    /// Revision, INDEX or WORKTREE; or A..B, or A...B from the merge base; HEAD by default
-    pub(crate) from: Option<String>,
-    /// Revision, INDEX or WORKTREE; WORKTREE by default
-    pub(crate) to: Option<String>,
-    /// Level of detail
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) by: DiffBy,
-    /// Include only this file or directory; repeatable
-    #[arg(short, long = "path", value_name = "PATH", value_parser = super::path_text())]
-    pub(crate) paths: Vec<String>,
-    /// Also show
-    #[arg(long, value_enum, value_name = "WHAT")]
-    pub(crate) with: Vec<DiffWith>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DiffWith {
-    /// Tests that use a changed definition's name
-    Tests,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DiffBy {
-    /// Changed definitions in each file
-    #[default]
-    Symbol,
-    /// Changed files
-    File,
-    /// Changed lines in each file
-    Text,
 }

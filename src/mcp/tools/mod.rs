@@ -1,6 +1,5 @@
 //! The tools, one file each. A new one is a file with a `TOOL`, and a line in the list here.
 
-mod diff;
 mod history;
 mod index;
 mod op;
@@ -13,7 +12,7 @@ use serde_json::json;
 use super::asked::{CURSOR, DETAIL, LIMIT, MAX_TOKENS, REF, REPO, STALE};
 use super::parameters;
 use super::tool::{QUESTION_TIME, Tool, results};
-use crate::ops::{Blame, Read, Search};
+use crate::ops::{Blame, Diff, Read, Search};
 
 /// Every tool, in the order in which they are listed.
 pub(super) const TOOLS: &[Tool] = &[
@@ -23,7 +22,7 @@ pub(super) const TOOLS: &[Tool] = &[
     READ,
     history::TOOL,
     BLAME,
-    diff::TOOL,
+    DIFF,
     status::TOOL,
     index::TOOL,
 ];
@@ -79,4 +78,24 @@ const BLAME: Tool = Tool {
     is_read_only: true,
     time_limit: QUESTION_TIME,
     run: op::run::<Blame>,
+};
+
+const DIFF: Tool = Tool {
+    name: "diff",
+    title: "Compare two states",
+    description: "What differs between two revisions, the index or the work tree (default: what is not committed): definitions \
+                  added, removed, moved or changed; files; or lines. with=tests adds tests of them.",
+    own: parameters::of::<Diff>,
+    common: &[REPO, LIMIT, MAX_TOKENS, CURSOR],
+    output: || {
+        json!({
+            "from": {"type": "object"},
+            "to": {"type": "object"},
+            "total": {"type": "integer"},
+            "results": results(&[("path", "string")]),
+        })
+    },
+    is_read_only: true,
+    time_limit: QUESTION_TIME,
+    run: op::run::<Diff>,
 };

@@ -28,12 +28,12 @@ fn told(answer: &Value) -> Vec<(u64, u64, String)> {
             file["path"].as_str().unwrap().to_owned(),
         )
     };
-    answer["files"].as_array().unwrap().iter().map(file).collect()
+    answer["results"].as_array().unwrap().iter().map(file).collect()
 }
 
 /// Name and events of every definition that is told.
 fn symbols(answer: &Value) -> Vec<(String, Value)> {
-    let files = answer["files"].as_array().unwrap().iter();
+    let files = answer["results"].as_array().unwrap().iter();
     let symbols = files.flat_map(|file| file["symbols"].as_array().unwrap());
     symbols
         .map(|symbol| (symbol["id"].as_str().unwrap().to_owned(), symbol["events"].clone()))
@@ -95,7 +95,7 @@ fn files_and_lines_are_those_of_git() {
         numstat(&repo, &["HEAD~1", "--", "src"])
     );
     let text = diff(&repo, &["--by", "text"]);
-    assert_eq!(text["files"][0]["diff"], "@@ -1,1 +1,1 @@\n-new\n+on disk\n");
+    assert_eq!(text["results"][0]["diff"], "@@ -1,1 +1,1 @@\n-new\n+on disk\n");
     call(&repo, &["diff", "HEAD", "HEAD"]).expect(1);
     call(&repo, &["diff", "nothing"]).expect(2);
 }
@@ -141,8 +141,8 @@ fn definitions_are_told_by_what_became_of_them() {
     repo.commit("all of it");
     repo.rename("src/c.rs", "src/d.rs");
     let answer = diff(&repo, &[]);
-    assert_eq!(answer["files"][0]["kind"], "renamed");
-    assert_eq!(answer["files"][0]["from_path"], "src/c.rs");
+    assert_eq!(answer["results"][0]["kind"], "renamed");
+    assert_eq!(answer["results"][0]["from_path"], "src/c.rs");
     assert_eq!(symbols(&answer)[0], ("src/d.rs#three".to_owned(), json!(["moved"])));
 }
 

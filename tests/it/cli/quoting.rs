@@ -89,7 +89,7 @@ fn every_command_writes_and_reads_quoted_paths() {
     assert_eq!(searched["results"][0]["path"], QUOTED);
     repo.write(OsStr::from_bytes(RAW), "pub fn brew_espresso() {}\n");
     let changed = both(&repo, &["diff", "-p", "@"]);
-    assert_eq!(changed["files"][0]["path"], QUOTED);
+    assert_eq!(changed["results"][0]["path"], QUOTED);
 }
 
 #[test]

@@ -515,10 +515,12 @@ fn the_tests_that_name_what_changed() {
     let answer = json(&repo, &["diff", "--with", "tests"]);
     let tests = &answer["tests"];
     assert_eq!((&tests["by"], &tests["total"]), (&"names".into(), &2.into()));
-    let told: Vec<(&str, &str, u64)> = tests["results"]
+    assert_eq!(answer["total"], 3);
+    let told: Vec<(&str, &str, u64)> = answer["results"]
         .as_array()
         .unwrap()
         .iter()
+        .filter(|row| row["kind"] == "test")
         .map(|test| {
             assert_eq!(test["uses"], Value::from(vec!["parse"]));
             let text = |field: &str| test[field].as_str().unwrap();
@@ -527,7 +529,12 @@ fn the_tests_that_name_what_changed() {
         .collect();
     assert_eq!(told, [("src/lib.rs", "tests.parses", 6), ("tests/all.rs", "helper", 1)]);
     let shown = call(&repo, &["diff", "--with", "tests"]).expect(0).text();
-    assert!(shown.contains("tests/all.rs:1 helper (parse)"), "{shown}");
+    assert!(shown.contains("test tests/all.rs:1 helper (parse)"), "{shown}");
+    // Definitions are compared for the tests, whatever else is shown.
+    let by_text = json(&repo, &["diff", "--with", "tests", "--by", "text"]);
+    assert_eq!(by_text["tests"], *tests);
+    assert!(by_text["results"][0].get("symbols").is_none());
+    assert!(by_text["results"][0]["diff"].is_string());
     assert!(json(&repo, &["diff"]).get("tests").is_none());
 }
 

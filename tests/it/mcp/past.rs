@@ -105,18 +105,18 @@ fn people_and_agents_are_told_the_same() {
             "results",
         ),
         (vec!["blame", "src"], "blame", json!({"target": "src"}), "results"),
-        (vec!["diff"], "diff", json!({}), "files"),
+        (vec!["diff"], "diff", json!({}), "results"),
         (
             vec!["diff", "v1", "HEAD"],
             "diff",
             json!({"from": "v1", "to": "HEAD"}),
-            "files",
+            "results",
         ),
         (
             vec!["diff", "v1..HEAD", "--by", "text", "--path", "src"],
             "diff",
             json!({"from": "v1..HEAD", "by": "text", "path": "src"}),
-            "files",
+            "results",
         ),
     ] {
         let mut all = args.clone();
@@ -142,6 +142,32 @@ fn people_and_agents_are_told_the_same() {
         let is_whole = !people.contains_key("near") || people["target"]["kind"] != "unknown";
         assert!(agents.facts["complete"] == true || !is_whole, "{}", agents.text);
     }
+}
+
+#[test]
+fn a_comparison_lists_the_tests_of_changed_definitions() {
+    let repo = project();
+    let parser = String::from_utf8(repo.read("src/parser.rs")).unwrap();
+    repo.write(
+        "src/parser.rs",
+        parser.replace("lex(text).len()", "lex(text).len() + 1"),
+    );
+    let people = told_to_people(&repo, &["diff", "--with", "tests", "--json"]);
+    let mut client = Client::legacy(&repo, &[]);
+    client.call_complete("symbol", json!({"name": "lex"}));
+    let all = client.call("diff", json!({"with": ["tests"]}));
+    assert_eq!(all.results(), people["results"].as_array().unwrap(), "{}", all.text);
+    assert_eq!(all.facts["tests"], people["tests"]);
+    assert_eq!(all.all("kind"), ["modified", "test"]);
+    assert!(
+        all.text.contains("test tests/parser_test.rs:1 parse_is_called (parse)"),
+        "{}",
+        all.text
+    );
+    let first = client.call("diff", json!({"with": ["tests"], "limit": 1}));
+    let cursor = &first.facts["next_cursor"];
+    let rest = client.call("diff", json!({"with": ["tests"], "limit": 1, "cursor": cursor}));
+    assert_eq!(rest.results()[..], all.results()[1..], "{}", rest.text);
 }
 
 #[test]
