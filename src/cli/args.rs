@@ -2,7 +2,6 @@
 
 mod agents;
 mod eval;
-mod past;
 mod questions;
 mod sharing;
 mod upkeep;
@@ -15,7 +14,6 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 pub(super) use self::agents::{BodiesArg, ClientArgs, InstallArgs, ServeArgs, UninstallArgs};
 pub(super) use self::eval::{EvalArgs, IdsArg};
-pub(super) use self::past::HistoryArgs;
 pub(super) use self::questions::{GrepArgs, OutlineArgs, OutlineView, SymbolArgs};
 pub(super) use self::sharing::{
     CiArgs, CiCommand, ExportArgs, ImportArgs, KeyArgs, PullArgs, PushArgs, RestoreArgs, SaveArgs,
@@ -25,7 +23,7 @@ pub(super) use self::upkeep::{
     StatusArgs, VerifyArgs,
 };
 use crate::model::with_stand_ins;
-use crate::ops::{Blame, Diff, Read, Search};
+use crate::ops::{Blame, Diff, History, Read, Search};
 use crate::query::{FileFilter, FilterError, Tests};
 
 /// Search, read and navigate any revision of a git repository.
@@ -80,7 +78,7 @@ pub(super) enum Command {
     /// Print a file or parts of it at any revision
     Read(Read),
     /// Show the history of a file, directory or definition, following renames
-    History(HistoryArgs),
+    History(Paged<History>),
     /// Show who last changed each definition, line or owner's share
     Blame(Paged<Blame>),
     /// Show changes between two revisions, by definition

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use anyhow::Result;
 
-use super::args::{Global, PageArgs, Paged};
+use super::args::{Global, Paged};
 use super::input::read_input;
 use super::render::Output;
 use super::{Found, op};
@@ -15,21 +15,6 @@ pub(super) fn run(workspace: Workspace, global: &Global, args: &Paged<Search>, o
     let typed = args.op.reads_input().then(typed_query).transpose()?;
     let search = args.op.clone().completed(typed);
     op::run("search", &search, &args.page, workspace, global, output)
-}
-
-/// Finds deleted code that matches a description.
-pub(super) fn run_gone(
-    workspace: Workspace,
-    global: &Global,
-    query: &str,
-    limit: usize,
-    output: &mut Output,
-) -> Result<Found> {
-    let page = PageArgs {
-        limit: Some(limit),
-        cursor: None,
-    };
-    op::run("history", &Search::for_deleted(query), &page, workspace, global, output)
 }
 
 fn typed_query() -> Result<String> {

@@ -1,7 +1,5 @@
 //! The parameters that every question has, and what they mean.
 
-use std::fmt::Debug;
-
 use anyhow::Result;
 
 use super::arguments::{Kind, Parameter};
@@ -9,7 +7,7 @@ use super::tool::Call;
 use crate::extract::DefinitionKind;
 pub(super) use crate::ops::Detail;
 use crate::ops::{Ask, Common, FileSelection, Question, Stale, WithTests, definition_kinds};
-use crate::query::{CursorKey, Tests};
+use crate::query::Tests;
 use crate::session::Build;
 
 /// Results unless another number is asked for.
@@ -105,23 +103,6 @@ impl Asked {
             cursor: arguments.text("cursor").map(str::to_owned),
             question: arguments.question(call.tool),
         })
-    }
-
-    /// How many results were told before, of an answer that is about `state`.
-    pub(super) fn n_told(&self, state: impl Debug) -> Result<usize> {
-        match &self.cursor {
-            Some(cursor) => Ok(self.key(state).read(cursor)?.0 as usize),
-            None => Ok(0),
-        }
-    }
-
-    /// A cursor to what comes after so many results of an answer about `state`.
-    pub(super) fn cursor(&self, state: impl Debug, n_told: usize) -> String {
-        self.key(state).write((n_told as u32, 0))
-    }
-
-    fn key(&self, state: impl Debug) -> CursorKey {
-        CursorKey::of_state(&format!("{state:?}"), &self.question)
     }
 }
 

@@ -317,7 +317,7 @@ impl OwnerOut {
 }
 
 /// Returns the date of a timestamp.
-fn day(timestamp: &str) -> &str {
+pub(crate) fn day(timestamp: &str) -> &str {
     &timestamp[..timestamp.len().min(10)]
 }
 

@@ -1,102 +1,204 @@
-//! What is told of the past: the life of a file, a folder, lines or a definition.
+//! `history`: the commits that changed a file, a directory, lines or a definition.
 
 use std::collections::BTreeSet;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
+use clap::{ArgMatches, Args, FromArgMatches};
 use regex::RegexBuilder;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::OpError;
+use super::ask::{Ask, Detail, path_text};
+use super::blame::{count, day, render_candidates};
+use super::op::{Op, Page, Paging, Row};
+use super::record::Past;
+use super::sink::{Recorded, Sink, Style};
 use super::symbol_history::{SymbolChangeOut, SymbolQuestion};
 use super::target::{CandidateTarget, Target, Targets};
 use crate::git::WorkTreeReader;
 use crate::history::{CommitHead, Entry, FileChange, SymbolChange, SymbolEvents, SymbolKey, SymbolVersion, Who};
-use crate::model::RepoPath;
+use crate::model::{RepoPath, without_stand_ins};
 use crate::query::{
-    DeletedSymbol, FileChangeKind, FileLogEntry, Gaps, LogFilter, cochange, deleted_files, file_log, folder_log,
-    parse_moment, patch_of, timestamp, unified,
+    Cochange, DeletedSymbol, FileChangeKind, FileLogEntry, Gaps, LogFilter, cochange, deleted_files, file_log,
+    folder_log, parse_moment, patch_of, timestamp, unified,
 };
-use crate::session::Workspace;
-use crate::session::{OpenedHistory, Uncommitted};
+use crate::session::{OpenedHistory, Uncommitted, Visibility, Workspace};
 
-/// Files that change together are told up to this number unless another limit is given.
-const MAX_COCHANGES: usize = 50;
-/// How large a pattern for authors may become.
+/// Time that a call waits for commits to be recorded.
+const PATIENCE: Duration = Duration::from_secs(6);
+/// Maximum number of results unless another is given.
+const LIMIT: usize = 50;
+/// Digits of a commit id in text.
+const ID_DIGITS: usize = 10;
+/// Maximum size of a compiled pattern for authors.
 const MAX_AUTHOR_PROGRAM_BYTES: usize = 1 << 20;
 
-/// What is asked about the past of something.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The request.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
+#[serde(default)]
+#[command(after_help = "Examples:
+  codescout history src/parser.rs
+  codescout history Parser::parse                a definition, across edits, renames and moves
+  codescout history src/parser.rs#Parser.parse --diff
+  codescout history src/parser.rs:40-60
+  codescout history src --since 2w --author ada
+  codescout history src/old.rs --introduced      a file that is no longer there
+  codescout history src/parser.rs --cochange --json
+  codescout history --deleted src
+  codescout history --deleted \"how sessions were stored on disk\"")]
+pub(crate) struct History {
+    /// File or directory relative to the repository root, path:LINE, path:START-END, path#NAME of a definition, or a name;
+    /// deleted ones too
+    #[arg(required_unless_present = "deleted", value_parser = path_text())]
+    #[schemars(description = "name, path#name, path, path:5-9; also gone ones")]
+    target: Option<String>,
+    #[command(flatten)]
+    #[schemars(description = "")]
+    op: HistoryOp,
+    /// Show commits since this date: 2024-02-29, 2024-02-29T13:05Z, or an age such as 12h, 30d, 2w, 6m, 1y
+    #[arg(long, value_name = "DATE")]
+    #[schemars(description = "2024-02-29 or 30d")]
+    since: Option<String>,
+    /// Show commits until this date
+    #[arg(long, value_name = "DATE")]
+    #[schemars(description = "")]
+    until: Option<String>,
+    /// Show commits whose author (name or address, after mailmap) matches this regular expression, ignoring case
+    #[arg(long, value_name = "REGEX")]
+    #[schemars(description = "regex")]
+    author: Option<String>,
+    /// Omit commits that changed only whitespace or comments of the definition
+    #[arg(long)]
+    #[schemars(description = "")]
+    no_formatting: bool,
+    /// Show the change that each commit made
+    #[arg(long)]
+    #[serde(skip)]
+    diff: bool,
+}
+
+/// What is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum HistoryOp {
-    /// The commits that changed it.
+    /// The commits that changed the target
     #[default]
     Log,
-    /// The one that brought it in.
+    /// The commit that introduced it
     Introduced,
-    /// The last that has it, and the one that took it away.
+    /// The last commit that has it, and the one that deleted it
     LastSeen,
-    /// What is no longer there below it.
+    /// Deleted files or definitions
     Deleted,
-    /// What changes in the same commits.
+    /// Files that change in the same commits
     Cochange,
 }
 
-/// A question about the past, but for what it is about.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct HistoryQuestion {
-    pub(crate) op: HistoryOp,
-    /// Dates as they were typed.
-    pub(crate) since: Option<String>,
-    pub(crate) until: Option<String>,
-    /// A regular expression.
-    pub(crate) author: Option<String>,
-    /// Whether commits are left out that changed nothing but the formatting of a definition.
-    pub(crate) skips_formatting: bool,
-    /// Whether it is told what each commit changed.
-    pub(crate) has_diff: bool,
-    /// How many results are passed over.
-    pub(crate) skip: usize,
-    /// How many results; 0 for all.
-    pub(crate) limit: usize,
+/// The flags that select a [`HistoryOp`] on the command line.
+#[derive(clap::Args)]
+#[group(multiple = false)]
+struct OpFlags {
+    /// Show only the commit that introduced it
+    #[arg(long)]
+    introduced: bool,
+    /// Show only the last commit that has it and the commit that deleted it
+    #[arg(long)]
+    last_seen: bool,
+    /// List deleted files under TARGET, deleted definitions named TARGET, or deleted code that matches a description
+    #[arg(long)]
+    deleted: bool,
+    /// Show what changes in the same commits
+    #[arg(long)]
+    cochange: bool,
 }
 
-/// What was asked about, and what became of it.
-#[derive(Debug, Serialize)]
-pub(crate) struct HistoryBody {
-    pub(crate) target: TargetOut,
-    pub(crate) near: Vec<String>,
-    pub(crate) candidates: Vec<CandidateOut>,
-    pub(crate) total: usize,
-    pub(crate) results: Vec<EntryOut>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) last_seen: Option<LastSeenOut>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) cochange: Option<CochangeOut>,
-    /// What makes it partial.
-    #[serde(skip)]
-    pub(crate) incomplete: Vec<String>,
+impl Args for HistoryOp {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        OpFlags::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        OpFlags::augment_args_for_update(command)
+    }
 }
 
-/// What was asked about.
+impl FromArgMatches for HistoryOp {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let flags = OpFlags::from_arg_matches(matches)?;
+        let given = [
+            (flags.introduced, Self::Introduced),
+            (flags.last_seen, Self::LastSeen),
+            (flags.deleted, Self::Deleted),
+            (flags.cochange, Self::Cochange),
+        ];
+        Ok(given
+            .into_iter()
+            .find_map(|(is_given, op)| is_given.then_some(op))
+            .unwrap_or_default())
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The fields of the answer beside its rows.
 #[derive(Debug, Serialize)]
-pub(crate) struct TargetOut {
+struct Facts {
+    op: HistoryOp,
+    target: TargetOut,
+    near: Vec<String>,
+    candidates: Vec<CandidateOut>,
+    total: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_seen: Option<LastSeenOut>,
+    /// Commits in which files that changed with the target are counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commits: Option<u32>,
+}
+
+/// A result.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum HistoryRow {
+    Commit(Box<EntryOut>),
+    File(CochangeOut),
+}
+
+/// A page of the history of a target.
+struct Answer {
+    facts: Facts,
+    rows: Vec<EntryOut>,
+    files: Vec<CochangeOut>,
+    /// Reasons for which it is partial.
+    incomplete: Vec<String>,
+}
+
+/// The target.
+#[derive(Debug, Serialize)]
+struct TargetOut {
     /// `file`, `folder`, `symbol`, `lines`, `many`, `unknown`
-    pub(crate) kind: &'static str,
-    pub(crate) path: String,
-    pub(crate) present: bool,
-    /// The name that was asked for, where it is one that the definition had before.
+    kind: &'static str,
+    path: String,
+    present: bool,
+    /// The name as given, if the definition has another now.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) was: Option<String>,
+    was: Option<String>,
 }
 
-/// A name and an address, corrected by the mailmap.
+/// A name and an address, after mailmap.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct PersonOut {
     pub(crate) name: String,
     pub(crate) email: String,
 }
 
-/// One of several definitions that a name may mean.
+/// One of several definitions with the same name.
 #[derive(Debug, Serialize)]
 pub(crate) struct CandidateOut {
     pub(crate) id: String,
@@ -105,7 +207,173 @@ pub(crate) struct CandidateOut {
     pub(crate) line: u32,
 }
 
-/// What a name may mean, written out.
+/// A commit, or uncommitted changes.
+#[derive(Debug, Serialize)]
+pub(crate) struct EntryOut {
+    /// Null for uncommitted changes.
+    commit: Option<String>,
+    author: Option<PersonOut>,
+    date: Option<String>,
+    commit_date: Option<String>,
+    subject: Option<String>,
+    merge: bool,
+    /// 1 for the file that was at the path before the target was moved there, 2 for the one before that, and so on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    earlier_file: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    symbol: Option<SymbolChangeOut>,
+    changes: Vec<ChangeOut>,
+    /// The line before the entry in text.
+    #[serde(skip)]
+    heading: Option<String>,
+}
+
+/// A change to a file.
+#[derive(Debug, Serialize)]
+struct ChangeOut {
+    kind: &'static str,
+    path: String,
+    from_path: Option<String>,
+    similarity: Option<u8>,
+    old_blob: Option<String>,
+    new_blob: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff: Option<String>,
+}
+
+/// The last commit with the target.
+#[derive(Debug, Serialize)]
+struct LastSeenOut {
+    present: bool,
+    commit: Option<String>,
+    deleted_by: Option<String>,
+}
+
+/// A file that changes in the same commits.
+#[derive(Debug, Serialize)]
+pub(crate) struct CochangeOut {
+    path: String,
+    support: u32,
+    confidence: f64,
+}
+
+/// The latest changes of a definition.
+pub(crate) struct LatestChanges {
+    /// Number of all changes.
+    pub(crate) total: usize,
+    /// The latest ones.
+    pub(crate) entries: Vec<EntryOut>,
+    /// Reasons for which they are partial.
+    pub(crate) incomplete: Vec<String>,
+}
+
+/// The part of the answer that is made.
+#[derive(Clone, Copy)]
+struct Part {
+    skip: usize,
+    limit: usize,
+    has_diff: bool,
+}
+
+impl Op for History {
+    type Row = HistoryRow;
+
+    fn run(&self, ask: &Ask<'_>) -> Result<Page<HistoryRow>> {
+        if self.op != HistoryOp::Deleted && self.target.as_deref().is_none_or(str::is_empty) {
+            return Err(OpError::new(
+                "the target is missing",
+                "give a path, path:lines, path#name or the name of a definition; . is the whole repository",
+            )
+            .with_retry(json!({"tool": "history", "arguments": {"target": "."}}))
+            .into());
+        }
+        let past = Past::of(ask, PATIENCE)?;
+        let n_before = ask.n_before(past.state())?;
+        let limit = match self.op {
+            HistoryOp::LastSeen => 1,
+            _ => ask.limit(LIMIT),
+        };
+        let mut answer = self.answer(
+            &past,
+            Part {
+                skip: n_before,
+                limit,
+                has_diff: self.diff || ask.common.detail == Detail::Full,
+            },
+        )?;
+        answer.incomplete.extend(past.gap()?);
+        if ask.common.detail == Detail::Ids {
+            answer.rows.iter_mut().for_each(EntryOut::without_changes);
+        }
+        let n_rest = answer.facts.total.saturating_sub(n_before);
+        let key = (self.op != HistoryOp::LastSeen).then(|| ask.key(past.state()));
+        let paging = Paging::numbered(key, n_before, n_rest, limit);
+        let mut page =
+            Page::new(past.provenance(answer.incomplete.clone()), Vec::new(), paging).with_facts(&answer.facts)?;
+        answer.explain(&mut page);
+        let commits = answer.rows.into_iter().map(Box::new).map(HistoryRow::Commit);
+        page.rows = commits.chain(answer.files.into_iter().map(HistoryRow::File)).collect();
+        Ok(page)
+    }
+}
+
+impl History {
+    /// Returns the target if it can be a description of deleted code instead of a name.
+    pub(crate) fn description(&self) -> Option<&str> {
+        let target = self.target.as_deref().filter(|_| self.op == HistoryOp::Deleted)?;
+        target.trim().contains(char::is_whitespace).then_some(target)
+    }
+
+    /// Returns true if only some commits are wanted.
+    pub(crate) fn selects_commits(&self) -> bool {
+        self.since.is_some() || self.until.is_some() || self.author.is_some()
+    }
+
+    fn answer(&self, past: &Past<'_>, part: Part) -> Result<Answer> {
+        let typed = without_stand_ins(self.target.as_deref().unwrap_or_default());
+        let typed = OsStr::from_bytes(&typed);
+        past.with_targets(|targets| {
+            let target = match self.op {
+                HistoryOp::Deleted => targets.find_gone(typed)?,
+                _ => targets.find(typed)?,
+            };
+            let question = Question {
+                targets,
+                workspace: targets.workspace,
+                opened: targets.opened,
+                args: self,
+                part,
+                filter: log_filter(self.since.as_deref(), self.until.as_deref(), self.author.as_deref())?,
+                uncommitted: targets.uncommitted,
+                path: RepoPath::from(""),
+            };
+            question.answer(target)
+        })
+    }
+}
+
+/// Returns the latest `n` changes of a definition.
+pub(crate) fn latest_changes(past: &Past<'_>, id: &str, n: usize) -> Result<LatestChanges> {
+    let history = History {
+        target: Some(id.to_owned()),
+        ..History::default()
+    };
+    let part = Part {
+        skip: 0,
+        limit: n,
+        has_diff: false,
+    };
+    let answer = history.answer(past, part)?;
+    let mut incomplete = answer.incomplete;
+    incomplete.extend(past.gap()?);
+    Ok(LatestChanges {
+        total: answer.facts.total,
+        entries: answer.rows,
+        incomplete,
+    })
+}
+
+/// Converts the definitions that a name may mean.
 pub(crate) fn candidates_out(candidates: &[CandidateTarget]) -> Vec<CandidateOut> {
     let out = |candidate: &CandidateTarget| CandidateOut {
         id: candidate.id.clone(),
@@ -116,70 +384,97 @@ pub(crate) fn candidates_out(candidates: &[CandidateTarget]) -> Vec<CandidateOut
     candidates.iter().map(out).collect()
 }
 
-/// A commit, or what is not committed.
-#[derive(Debug, Serialize)]
-pub(crate) struct EntryOut {
-    /// Null for what is not committed.
-    pub(crate) commit: Option<String>,
-    pub(crate) author: Option<PersonOut>,
-    pub(crate) date: Option<String>,
-    pub(crate) commit_date: Option<String>,
-    pub(crate) subject: Option<String>,
-    pub(crate) merge: bool,
-    /// Of a file that was at the path before the one that was asked about was moved there: 1, of the one before that 2, and so on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) earlier_file: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) symbol: Option<SymbolChangeOut>,
-    pub(crate) changes: Vec<ChangeOut>,
-}
-
-/// What it did to a file.
-#[derive(Debug, Serialize)]
-pub(crate) struct ChangeOut {
-    pub(crate) kind: &'static str,
-    pub(crate) path: String,
-    pub(crate) from_path: Option<String>,
-    pub(crate) similarity: Option<u8>,
-    pub(crate) old_blob: Option<String>,
-    pub(crate) new_blob: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) diff: Option<String>,
-}
-
-/// Whether it is still there, and else until when.
-#[derive(Debug, Serialize)]
-pub(crate) struct LastSeenOut {
-    pub(crate) present: bool,
-    pub(crate) commit: Option<String>,
-    pub(crate) deleted_by: Option<String>,
-}
-
-impl HistoryBody {
-    /// Of a target that nothing is known of.
-    pub(crate) fn nowhere(&self) -> String {
-        if self.incomplete.is_empty() {
-            format!("{:?} was never there", self.target.path)
-        } else {
-            format!("it is not known whether {:?} was ever there", self.target.path)
+impl Answer {
+    /// Adds the text beside the rows.
+    fn explain(&self, page: &mut Page<HistoryRow>) {
+        let facts = &self.facts;
+        page.is_empty = facts.total == 0 && facts.candidates.is_empty();
+        page.head = Recorded::of(|out| {
+            render_candidates(&facts.candidates, out);
+            if let Some(title) = facts.title() {
+                out.line(&title);
+            }
+            if let Some(last) = &facts.last_seen {
+                out.line(&last.sentence());
+            }
+        });
+        if let Some(was) = &facts.target.was {
+            page.notes.push(format!("{was:?} is now {}", facts.target.path));
         }
+        page.notes.extend(self.why_nothing());
+        if !facts.near.is_empty() {
+            let near = facts.near.join(" or ");
+            page.hint = Some(match facts.op {
+                HistoryOp::Deleted => format!("it is now {near}"),
+                _ => format!("did you mean {near}?"),
+            });
+        }
+    }
+
+    /// Explains an empty answer.
+    fn why_nothing(&self) -> Option<String> {
+        let Facts { op, target, total, .. } = &self.facts;
+        if *total > 0 || target.kind == "many" {
+            return None;
+        }
+        Some(match (op, target.kind) {
+            (HistoryOp::Deleted, "symbol") => format!("no deleted definition called {:?}", target.path),
+            (HistoryOp::Deleted, _) => "no deleted files".to_owned(),
+            (_, "unknown") if self.incomplete.is_empty() => {
+                format!("no file or definition called {:?} in this history", target.path)
+            }
+            (_, "unknown") => format!(
+                "no file or definition called {:?} in the part of the history that is known",
+                target.path
+            ),
+            _ if self.facts.last_seen.is_some() => return None,
+            _ if self.facts.commits.is_some_and(|commits| commits > 0) => {
+                "no other file changes in the same commits".to_owned()
+            }
+            _ => "no matching commits".to_owned(),
+        })
     }
 }
 
-impl EntryOut {
-    /// What is told before an entry of an earlier file at the path, unless the entry before it was of the same.
-    pub(crate) fn heading(&self, before: Option<&Self>) -> Option<String> {
-        let is_first = before.is_none_or(|before| before.earlier_file != self.earlier_file);
-        let path = &self.changes.first().filter(|_| is_first)?.path;
-        self.earlier_file
-            .map(|_| format!("another file that was {path} before:"))
+impl Facts {
+    /// Returns the line before the results.
+    fn title(&self) -> Option<String> {
+        let TargetOut {
+            kind, path, present, ..
+        } = &self.target;
+        if self.total == 0 {
+            return None;
+        }
+        let total = self.total as u32;
+        if self.op == HistoryOp::Deleted {
+            return Some(match *kind {
+                "symbol" => format!("{} called {path}", count(total, "deleted definition")),
+                _ => count(total, "deleted file"),
+            });
+        }
+        let target = match (*kind, path.as_str()) {
+            ("folder", "") => "repository".to_owned(),
+            ("folder", path) => format!("directory {path}"),
+            ("symbol", path) => format!("definition {path}"),
+            (kind, path) => format!("{kind} {path}"),
+        };
+        let state = if *present { "" } else { " (deleted)" };
+        Some(match self.commits {
+            Some(commits) => format!(
+                "{target}{state}: other files changed in its {}",
+                count(commits, "commit")
+            ),
+            None => format!("{target}{state}: {}", count(total, "commit")),
+        })
     }
 }
 
 impl LastSeenOut {
-    /// In words, ids cut to `n_digits`.
-    pub(crate) fn sentence(&self, n_digits: usize) -> String {
-        let short = |commit: &Option<String>| commit.as_deref().map_or("-".to_owned(), |id| id[..n_digits].to_owned());
+    fn sentence(&self) -> String {
+        let short = |commit: &Option<String>| {
+            let id = commit.as_deref().unwrap_or("-");
+            id[..id.len().min(ID_DIGITS)].to_owned()
+        };
         match (self.present, &self.commit, &self.deleted_by) {
             (true, commit, _) => format!("present in {}", short(commit)),
             (false, Some(_), None) => format!("last present in {}; its deletion is not committed", short(&self.commit)),
@@ -188,22 +483,79 @@ impl LastSeenOut {
     }
 }
 
-/// What changes together with it.
-#[derive(Debug, Serialize)]
-pub(crate) struct CochangeOut {
-    pub(crate) commits: u32,
-    pub(crate) files: Vec<CochangeFileOut>,
+impl Row for HistoryRow {
+    fn render(&self, out: &mut dyn Sink) {
+        match self {
+            Self::Commit(entry) => entry.render(out),
+            Self::File(file) => {
+                out.span(
+                    Style::Fact,
+                    &format!("{:>6} {:>5.1} % ", file.support, file.confidence * 100.0),
+                );
+                out.span(Style::Path, &file.path);
+                out.end();
+            }
+        }
+    }
+
+    fn bodies(&mut self) -> Vec<&mut Option<String>> {
+        let Self::Commit(entry) = self else { return Vec::new() };
+        let of_symbol = entry.symbol.iter_mut().map(|symbol| &mut symbol.diff);
+        of_symbol
+            .chain(entry.changes.iter_mut().map(|change| &mut change.diff))
+            .collect()
+    }
 }
 
-/// One such file.
-#[derive(Debug, Serialize)]
-pub(crate) struct CochangeFileOut {
-    pub(crate) path: String,
-    pub(crate) support: u32,
-    pub(crate) confidence: f64,
+impl EntryOut {
+    /// Writes the entry as text.
+    pub(crate) fn render(&self, out: &mut dyn Sink) {
+        if let Some(heading) = &self.heading {
+            out.line(heading);
+        }
+        let commit = self
+            .commit
+            .as_deref()
+            .map_or("----------", |commit| &commit[..ID_DIGITS]);
+        let when = self.date.as_deref().map_or("not committed", day);
+        out.span(Style::Name, commit);
+        out.span(Style::Fact, &format!(" {when}"));
+        if let Some(author) = &self.author {
+            out.span(Style::Fact, &format!(" {}", author.name));
+        }
+        if let Some(subject) = &self.subject {
+            out.plain(&format!(" {subject}"));
+        }
+        out.end();
+        if let Some(symbol) = &self.symbol {
+            symbol.render(out);
+        }
+        self.changes.iter().for_each(|change| change.render(out));
+    }
+
+    /// Leaves only the commit.
+    fn without_changes(&mut self) {
+        self.symbol = None;
+        self.changes.clear();
+    }
 }
 
-/// Somebody, written out.
+impl ChangeOut {
+    fn render(&self, out: &mut dyn Sink) {
+        out.plain(&format!("    {} ", self.kind));
+        out.span(Style::Path, &self.path);
+        if let Some(from) = &self.from_path {
+            out.plain(&format!(" from {from}"));
+        }
+        if let Some(percent) = self.similarity.filter(|percent| *percent < 100) {
+            out.span(Style::Fact, &format!(" ({percent} % the same)"));
+        }
+        out.end();
+        out.diff(self.diff.as_deref().unwrap_or_default());
+    }
+}
+
+/// Converts a person.
 pub(crate) fn person_out(who: &Who) -> PersonOut {
     PersonOut {
         name: who.name.to_string(),
@@ -215,28 +567,15 @@ struct Question<'a> {
     targets: &'a Targets<'a>,
     workspace: &'a Workspace,
     opened: &'a OpenedHistory,
-    args: &'a HistoryQuestion,
+    args: &'a History,
+    part: Part,
     filter: LogFilter,
     uncommitted: &'a [Uncommitted],
-    /// Of a file or folder; empty for the whole repository.
+    /// A file or directory; empty for the whole repository.
     path: RepoPath,
 }
 
-/// The past of a target.
-pub(crate) fn history(targets: &Targets<'_>, target: Target, asked: &HistoryQuestion) -> Result<HistoryBody> {
-    let question = Question {
-        targets,
-        workspace: targets.workspace,
-        opened: targets.opened,
-        args: asked,
-        filter: log_filter(asked.since.as_deref(), asked.until.as_deref(), asked.author.as_deref())?,
-        uncommitted: targets.uncommitted,
-        path: RepoPath::from(""),
-    };
-    question.answer(target)
-}
-
-/// Commits by date and author, as they were asked for: dates as they were typed, and a regular expression.
+/// Returns the filter for dates as typed and a regular expression for the author.
 pub(crate) fn log_filter(since: Option<&str>, until: Option<&str>, author: Option<&str>) -> Result<LogFilter> {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -268,56 +607,75 @@ pub(crate) fn log_filter(since: Option<&str>, until: Option<&str>, author: Optio
 }
 
 impl Question<'_> {
-    fn answer(mut self, target: Target) -> Result<HistoryBody> {
-        let mut answer = HistoryBody {
-            target: TargetOut {
-                kind: "unknown",
-                path: String::new(),
-                present: false,
-                was: None,
-            },
-            near: Vec::new(),
-            candidates: Vec::new(),
-            total: 0,
-            results: Vec::new(),
-            last_seen: None,
-            cochange: None,
-            incomplete: self.opened.notes.clone(),
-        };
-        let gaps = Gaps::of(&self.opened.history, &self.opened.reached)?;
-        answer.incomplete.extend(gaps.sentences());
+    fn answer(mut self, target: Target) -> Result<Answer> {
+        let mut answer = self.unanswered(&target)?;
         if let Target::File(path) | Target::Folder(path) | Target::Unknown(path, _) = &target {
-            answer.target.path = path.to_string();
+            answer.facts.target.path = path.to_string();
             self.path = path.clone();
         }
-        let is_nowhere = matches!(target, Target::Unknown(..));
-        if is_nowhere {
-            answer
-                .incomplete
-                .extend(self.workspace.unread_files(self.opened.target));
-            answer.incomplete.extend(self.targets.untraced());
-        }
         if self.args.op == HistoryOp::Deleted {
-            answer.target.kind = if is_nowhere { "symbol" } else { "folder" };
-            if is_nowhere {
-                self.add_deleted_symbols(&mut answer)?
+            if matches!(target, Target::Unknown(..)) {
+                answer.facts.target.kind = "symbol";
+                self.add_deleted_symbols(&mut answer)?;
             } else {
-                self.add_deleted(&mut answer)?
+                answer.facts.target.kind = "folder";
+                self.add_deleted(&mut answer)?;
             }
-            return Ok(answer);
+        } else {
+            self.add_target(&mut answer, target)?;
         }
+        Ok(answer)
+    }
+
+    /// Returns an answer without results.
+    fn unanswered(&self, target: &Target) -> Result<Answer> {
+        let mut incomplete = self.opened.notes.clone();
+        incomplete.extend(Gaps::of(&self.opened.history, &self.opened.reached)?.sentences());
+        if matches!(target, Target::Unknown(..)) {
+            incomplete.extend(self.workspace.unread_files(self.opened.target));
+            incomplete.extend(self.targets.untraced());
+        }
+        Ok(Answer {
+            facts: Facts {
+                op: self.args.op,
+                target: TargetOut {
+                    kind: "unknown",
+                    path: String::new(),
+                    present: false,
+                    was: None,
+                },
+                near: Vec::new(),
+                candidates: Vec::new(),
+                total: 0,
+                last_seen: None,
+                commits: None,
+            },
+            rows: Vec::new(),
+            files: Vec::new(),
+            incomplete,
+        })
+    }
+
+    fn add_target(&self, answer: &mut Answer, target: Target) -> Result<()> {
+        let facts = &mut answer.facts;
         match target {
-            Target::Unknown(_, near) => answer.near = near,
-            Target::Many(candidates) => {
-                answer.target.kind = "many";
-                answer.candidates = candidates_out(&candidates);
+            Target::Unknown(_, mut near) => {
+                near.retain(|near| is_visible_id(self.targets.visibility, near));
+                facts.near = near;
+                Ok(())
+            }
+            Target::Many(mut candidates) => {
+                candidates.retain(|candidate| self.is_visible(&candidate.key.path));
+                facts.target.kind = "many";
+                facts.candidates = candidates_out(&candidates);
+                Ok(())
             }
             Target::File(_) => {
-                answer.target.kind = "file";
-                self.add_file(&mut answer)?;
+                facts.target.kind = "file";
+                self.add_file(answer)
             }
             Target::Folder(_) => {
-                answer.target.kind = "folder";
+                facts.target.kind = "folder";
                 let OpenedHistory {
                     history,
                     reached,
@@ -325,21 +683,28 @@ impl Question<'_> {
                     ..
                 } = self.opened;
                 let log = folder_log(history, reached, &self.path, mailmap)?;
-                answer.target.present = log.is_there;
-                let own = self.uncommitted_changes();
-                self.add_log(&mut answer, log.entries, own)?;
+                facts.target.present = log.is_there;
+                self.add_log(answer, log.entries, self.uncommitted_changes())
             }
-            Target::Lines(path, first, last) => self.add_lines(&mut answer, &path, (first, last))?,
-            Target::Symbol(key) => self.add_symbol(&mut answer, &key)?,
+            Target::Lines(path, first, last) => self.add_lines(answer, &path, (first, last)),
+            Target::Symbol(key) => self.add_symbol(answer, &key),
             Target::Once(name, key) => {
-                answer.target.was = Some(name);
-                self.add_symbol(&mut answer, &key)?;
+                facts.target.was = Some(name);
+                self.add_symbol(answer, &key)
             }
         }
-        Ok(answer)
     }
 
-    fn add_file(&self, answer: &mut HistoryBody) -> Result<()> {
+    fn is_visible(&self, path: &RepoPath) -> bool {
+        !self.targets.visibility.hides(path.as_bytes())
+    }
+
+    fn is_visible_change(&self, change: &FileChange) -> bool {
+        let origin = change.change.origin.as_ref();
+        self.is_visible(&change.path) && origin.is_none_or(|origin| self.is_visible(&origin.path))
+    }
+
+    fn add_file(&self, answer: &mut Answer) -> Result<()> {
         let own = self.uncommitted_changes();
         let changed = self.uncommitted.iter().find(|change| change.path == self.path);
         let origin = changed.and_then(|change| change.origin.as_ref());
@@ -354,7 +719,7 @@ impl Question<'_> {
             Some(tip) => file_log(history, tip, reached, committed, mailmap)?,
             None => crate::query::FileLog::default(),
         };
-        answer.target.present = match changed {
+        answer.facts.target.present = match changed {
             Some(change) => change.new.is_some(),
             None => log.is_there || self.targets.committed_entry(committed)?.is_some(),
         };
@@ -362,7 +727,7 @@ impl Question<'_> {
     }
 
     /// The definition around the lines; where there is none, what git says of the lines.
-    fn add_lines(&self, answer: &mut HistoryBody, path: &RepoPath, (first, last): (u32, u32)) -> Result<()> {
+    fn add_lines(&self, answer: &mut Answer, path: &RepoPath, (first, last): (u32, u32)) -> Result<()> {
         let file = self.targets.shapes(path)?;
         let n_lines = file.as_ref().map_or(0, |file| {
             file.bytes.split_inclusive(|byte| *byte == b'\n').count() as u32
@@ -383,9 +748,9 @@ impl Question<'_> {
             };
             return self.add_symbol(answer, &key);
         }
-        answer.target.kind = "lines";
-        answer.target.present = true;
-        answer.target.path = format!("{path}:{first}-{last}");
+        answer.facts.target.kind = "lines";
+        answer.facts.target.present = true;
+        answer.facts.target.path = format!("{path}:{first}-{last}");
         let Some(commit) = self.opened.target.and_then(|target| target.commit) else {
             return Ok(());
         };
@@ -397,49 +762,45 @@ impl Question<'_> {
             numbers.drain(..numbers.len().saturating_sub(1));
         }
         let heads = history.heads(&numbers)?;
+        let mut passing = Vec::new();
         for head in numbers.iter().filter_map(|number| heads.get(number)) {
             let author = self.opened.mailmap.resolve(&head.author);
             if self.filter.passes(head, &author) {
-                answer.results.push(head_out(head, &author, false));
+                passing.push((head, author));
             }
         }
-        answer.total = answer.results.len();
-        answer.results.drain(..self.args.skip.min(answer.results.len()));
-        answer.results.truncate(self.limit());
+        answer.facts.total = passing.len();
+        for (head, author) in self.page(&mut answer.rows, &passing) {
+            answer.rows.push(head_out(head, author, false));
+        }
         Ok(())
     }
 
-    fn limit(&self) -> usize {
-        match (self.args.op, self.args.limit) {
-            (HistoryOp::LastSeen, _) => 1,
-            (_, 0) => usize::MAX,
-            (_, limit) => limit,
-        }
-    }
-
-    /// The committed changes of this page; what is not committed stands before them all.
+    /// Returns the committed changes of this page, which follow all uncommitted ones.
     fn page<'t, T>(&self, not_committed: &mut Vec<EntryOut>, committed: &'t [T]) -> &'t [T] {
-        let begin = self.args.skip.saturating_sub(not_committed.len()).min(committed.len());
-        not_committed.drain(..self.args.skip.min(not_committed.len()));
-        let n_left = self.limit().saturating_sub(not_committed.len());
+        let Part { skip, limit, .. } = self.part;
+        let begin = skip.saturating_sub(not_committed.len()).min(committed.len());
+        not_committed.drain(..skip.min(not_committed.len()));
+        not_committed.truncate(limit);
+        let n_left = limit - not_committed.len();
         &committed[begin..begin.saturating_add(n_left).min(committed.len())]
     }
 
     /// The life of one definition.
-    fn add_symbol(&self, answer: &mut HistoryBody, key: &SymbolKey) -> Result<()> {
-        answer.target.kind = "symbol";
-        answer.target.path = key.id();
+    fn add_symbol(&self, answer: &mut Answer, key: &SymbolKey) -> Result<()> {
+        answer.facts.target.kind = "symbol";
+        answer.facts.target.path = key.id();
         let symbols = self.symbol_question();
         let own = symbols.uncommitted(key)?;
         let life = symbols.life(own.as_ref().map_or(key, |own| &own.committed))?;
-        answer.target.present = match &own {
+        answer.facts.target.present = match &own {
             Some(own) => own.is_there,
             // What no commit is known to have brought can be there all the same.
             None => life.is_there || (life.n_missing + life.n_unread > 0 && self.is_defined(key)?),
         };
         let is_taken = own.as_ref().is_some_and(|own| !own.is_there) && life.is_there;
-        if life.changes.is_empty() && life.n_unread == 0 && !answer.target.present && !is_taken {
-            answer.target.kind = "unknown";
+        if life.changes.is_empty() && life.n_unread == 0 && !answer.facts.target.present && !is_taken {
+            answer.facts.target.kind = "unknown";
         }
         if life.n_missing > 0 {
             answer.incomplete.push(format!(
@@ -455,7 +816,7 @@ impl Question<'_> {
         let last_removal = life.changes.first().filter(|change| change.events.removed);
         let gone = last_removal
             .map(|change| change.commit)
-            .filter(|_| !answer.target.present);
+            .filter(|_| !answer.facts.target.present);
         let n_skipped = match self.args.op {
             HistoryOp::Introduced if life.n_unread > 0 => life.changes.len(),
             HistoryOp::Introduced => life.changes.len().saturating_sub(1),
@@ -465,45 +826,46 @@ impl Question<'_> {
         for change in life.changes.into_iter().skip(n_skipped) {
             let head = &heads[&change.commit];
             let author = self.opened.mailmap.resolve(&head.author);
-            let is_wanted = !(self.args.skips_formatting && change.events.names() == ["formatting"]);
-            if self.filter.passes(head, &author) && is_wanted {
+            let is_wanted = !(self.args.no_formatting && change.events.names() == ["formatting"]);
+            let is_visible = self.is_visible(&change.key.path)
+                && change.from.as_ref().is_none_or(|from| self.is_visible(&from.path));
+            if self.filter.passes(head, &author) && is_wanted && is_visible {
                 passing.push((change, head, author));
             }
         }
         if self.args.op == HistoryOp::Cochange {
             let commits: Vec<u32> = passing.iter().map(|(change, ..)| change.commit).collect();
             let own = passing.iter().map(|(change, ..)| change.key.path.clone()).collect();
-            answer.cochange = Some(self.cochange_out(&commits, &own)?);
-            answer.total = passing.len();
-            return Ok(());
+            return self.add_cochange(answer, &commits, &own);
         }
         let is_open =
             self.filter.until.is_none() && self.filter.author.is_none() && self.args.op != HistoryOp::Introduced;
-        if let Some(change) = own.and_then(|own| own.change).filter(|_| is_open) {
-            answer.results.push(EntryOut {
+        let own = own.filter(|own| is_open && self.is_visible(&own.committed.path));
+        if let Some(change) = own.and_then(|own| own.change) {
+            answer.rows.push(EntryOut {
                 symbol: Some(change),
                 ..not_committed()
             });
         }
         if self.args.op == HistoryOp::LastSeen {
             let before = gone.and_then(|number| history.parents(number).first().copied().flatten());
-            let commit = if answer.target.present || is_taken {
+            let commit = if answer.facts.target.present || is_taken {
                 self.opened.target.and_then(|target| target.commit)
             } else {
                 before.map(|number| history.id(number)).transpose()?
             };
-            answer.last_seen = Some(LastSeenOut {
-                present: answer.target.present,
+            answer.facts.last_seen = Some(LastSeenOut {
+                present: answer.facts.target.present,
                 commit: commit.map(|id| id.to_string()),
                 deleted_by: gone.map(|number| heads[&number].id.to_string()),
             });
         }
-        answer.total = passing.len() + answer.results.len();
+        answer.facts.total = passing.len() + answer.rows.len();
         let mut reader = self.workspace.repository.reader();
-        for (change, head, author) in self.page(&mut answer.results, &passing) {
+        for (change, head, author) in self.page(&mut answer.rows, &passing) {
             let mut told = head_out(head, author, history.parents(change.commit).len() > 1);
             told.symbol = Some(symbols.change_out(change, &mut reader)?);
-            answer.results.push(told);
+            answer.rows.push(told);
         }
         Ok(())
     }
@@ -520,18 +882,17 @@ impl Question<'_> {
         let is_meant = |change: &&Uncommitted| {
             change.path == self.path || self.path.as_bytes().is_empty() || change.path.as_bytes().starts_with(&folder)
         };
+        let is_visible = |change: &&Uncommitted| {
+            self.is_visible(&change.path) && change.origin.as_ref().is_none_or(|origin| self.is_visible(origin))
+        };
         let is_open = self.filter.until.is_none() && self.filter.author.is_none();
-        self.uncommitted.iter().filter(is_meant).filter(|_| is_open).collect()
+        let meant = self.uncommitted.iter().filter(is_meant).filter(|_| is_open);
+        meant.filter(is_visible).collect()
     }
 
-    fn add_log(
-        &self,
-        answer: &mut HistoryBody,
-        mut committed: Vec<FileLogEntry>,
-        own: Vec<&Uncommitted>,
-    ) -> Result<()> {
+    fn add_log(&self, answer: &mut Answer, mut committed: Vec<FileLogEntry>, own: Vec<&Uncommitted>) -> Result<()> {
         if self.args.op == HistoryOp::LastSeen {
-            answer.last_seen = Some(self.last_seen(answer.target.present, &committed)?);
+            answer.facts.last_seen = Some(self.last_seen(answer.facts.target.present, &committed)?);
         }
         if self.args.op != HistoryOp::Log {
             committed.retain(|entry| entry.n_before == 0);
@@ -539,21 +900,34 @@ impl Question<'_> {
         if self.args.op == HistoryOp::Introduced {
             committed.drain(..committed.len().saturating_sub(1));
         }
-        committed.retain(|entry| self.filter.passes(&entry.head, &entry.author));
+        committed.retain_mut(|entry| {
+            let n_changes = entry.changes.len();
+            entry.changes.retain(|change| self.is_visible_change(change));
+            let is_visible = n_changes == 0 || !entry.changes.is_empty();
+            is_visible && self.filter.passes(&entry.head, &entry.author)
+        });
         if self.args.op == HistoryOp::Cochange {
-            answer.cochange = Some(self.cochange(&committed)?);
-            answer.total = committed.len();
-            return Ok(());
+            let commits: Vec<u32> = committed.iter().map(|entry| entry.number).collect();
+            let of_entries = committed.iter().flat_map(|entry| &entry.changes);
+            let mut own: BTreeSet<RepoPath> = of_entries.map(|change| change.path.clone()).collect();
+            own.insert(self.path.clone());
+            return self.add_cochange(answer, &commits, &own);
         }
         let mut disk = None;
         if !own.is_empty() && self.args.op != HistoryOp::Introduced {
-            answer.results.push(self.uncommitted_out(&own, &mut disk)?);
+            answer.rows.push(self.uncommitted_out(&own, &mut disk)?);
         }
-        answer.total = committed.len() + answer.results.len();
+        answer.facts.total = committed.len() + answer.rows.len();
         let mut reader = self.workspace.repository.reader();
-        for entry in self.page(&mut answer.results, &committed) {
+        let mut earlier = None;
+        for entry in self.page(&mut answer.rows, &committed) {
             let mut told = entry_out(entry);
-            if self.args.has_diff {
+            if told.earlier_file.is_some() && told.earlier_file != earlier {
+                let path = told.changes.first().map(|change| &change.path);
+                told.heading = path.map(|path| format!("another file that was {path} before:"));
+            }
+            earlier = told.earlier_file;
+            if self.part.has_diff {
                 for (change, told) in entry.changes.iter().zip(&mut told.changes) {
                     let old = match &change.change.origin {
                         Some(origin) => self.entry_before(change.change.commit, &origin.path)?,
@@ -562,7 +936,7 @@ impl Question<'_> {
                     told.diff = patch_of(&mut reader, old, change.change.new)?;
                 }
             }
-            answer.results.push(told);
+            answer.rows.push(told);
         }
         Ok(())
     }
@@ -598,33 +972,23 @@ impl Question<'_> {
         })
     }
 
-    fn cochange(&self, committed: &[FileLogEntry]) -> Result<CochangeOut> {
-        let commits: Vec<u32> = committed.iter().map(|entry| entry.number).collect();
-        let of_entries = committed.iter().flat_map(|entry| &entry.changes);
-        let mut own: BTreeSet<RepoPath> = of_entries.map(|change| change.path.clone()).collect();
-        own.insert(self.path.clone());
-        self.cochange_out(&commits, &own)
-    }
-
-    fn cochange_out(&self, commits: &[u32], own: &BTreeSet<RepoPath>) -> Result<CochangeOut> {
-        let (n_commits, found) = cochange(&self.opened.history, commits, own)?;
-        let limit = if self.args.limit == 0 {
-            usize::MAX
-        } else {
-            self.args.limit.min(MAX_COCHANGES)
-        };
-        let file = |found: crate::query::Cochange| CochangeFileOut {
+    /// Adds the files that change in the same commits.
+    fn add_cochange(&self, answer: &mut Answer, commits: &[u32], own: &BTreeSet<RepoPath>) -> Result<()> {
+        let (n_commits, mut found) = cochange(&self.opened.history, commits, own)?;
+        found.retain(|found| self.is_visible(&found.path));
+        answer.facts.commits = Some(n_commits);
+        answer.facts.total = found.len();
+        let file = |found: Cochange| CochangeOut {
             path: found.path.to_string(),
             support: found.support,
             confidence: (found.confidence * 1e4).round() / 1e4,
         };
-        Ok(CochangeOut {
-            commits: n_commits,
-            files: found.into_iter().take(limit).map(file).collect(),
-        })
+        let page = found.into_iter().skip(self.part.skip).take(self.part.limit);
+        answer.files = page.map(file).collect();
+        Ok(())
     }
 
-    fn add_deleted(&self, answer: &mut HistoryBody) -> Result<()> {
+    fn add_deleted(&self, answer: &mut Answer) -> Result<()> {
         let OpenedHistory {
             history,
             reached,
@@ -641,17 +1005,18 @@ impl Question<'_> {
         let heads = history.heads(&numbers)?;
         deleted.retain(|change| {
             let head = heads.get(&change.change.commit);
-            head.is_some_and(|head| self.filter.passes(head, &mailmap.resolve(&head.author)))
+            let is_wanted = head.is_some_and(|head| self.filter.passes(head, &mailmap.resolve(&head.author)));
+            is_wanted && self.is_visible_change(change)
         });
         let mut own = self.uncommitted_changes();
         own.retain(|change| change.old.is_some() && change.new.is_none());
-        if !own.is_empty() {
-            answer.results.push(self.uncommitted_out(&own, &mut None)?);
+        for change in own {
+            answer.rows.push(self.uncommitted_out(&[change], &mut None)?);
         }
-        answer.total = deleted.len() + answer.results.len();
-        for change in self.page(&mut answer.results, &deleted) {
+        answer.facts.total = deleted.len() + answer.rows.len();
+        for change in self.page(&mut answer.rows, &deleted) {
             let head = heads[&change.change.commit].clone();
-            answer.results.push(entry_out(&FileLogEntry {
+            answer.rows.push(entry_out(&FileLogEntry {
                 number: change.change.commit,
                 author: mailmap.resolve(&head.author),
                 head,
@@ -664,13 +1029,15 @@ impl Question<'_> {
     }
 
     /// The definitions of a name that are no longer there.
-    fn add_deleted_symbols(&self, answer: &mut HistoryBody) -> Result<()> {
+    fn add_deleted_symbols(&self, answer: &mut Answer) -> Result<()> {
         let (file, name) = match self.targets.symbol_of_file(&self.path)? {
             Some(key) => (Some(key.path), key.name),
             None => (None, self.path.to_text().into_owned()),
         };
         let mut deleted = self.targets.deleted(&name)?;
-        deleted.retain(|gone| file.as_ref().is_none_or(|file| gone.key.path == *file));
+        let is_meant =
+            |key: &SymbolKey| file.as_ref().is_none_or(|file| key.path == *file) && self.is_visible(&key.path);
+        deleted.retain(|gone| is_meant(&gone.key));
         let history = &self.opened.history;
         let numbers: Vec<u32> = deleted.iter().map(|gone| gone.commit).collect();
         let heads = history.heads(&numbers)?;
@@ -681,25 +1048,27 @@ impl Question<'_> {
         let symbols = self.symbol_question();
         if self.filter.until.is_none() && self.filter.author.is_none() {
             for taken in self.targets.taken_away(&name)? {
-                if file.as_ref().is_none_or(|file| taken.key.path == *file) {
-                    answer.results.push(EntryOut {
+                if is_meant(&taken.key) {
+                    answer.rows.push(EntryOut {
                         symbol: symbols.uncommitted(&taken.key)?.and_then(|own| own.change),
                         ..not_committed()
                     });
                 }
             }
         }
-        answer.total = deleted.len() + answer.results.len();
-        if answer.total == 0 {
-            answer.near = self.targets.renamed(&name)?.into_iter().map(|now| now.id).collect();
+        answer.facts.total = deleted.len() + answer.rows.len();
+        if answer.facts.total == 0 {
+            let mut renamed = self.targets.renamed(&name)?;
+            renamed.retain(|now| self.is_visible(&now.key.path));
+            answer.facts.near = renamed.into_iter().map(|now| now.id).collect();
         }
         let mut reader = self.workspace.repository.reader();
-        for gone in self.page(&mut answer.results, &deleted).to_vec() {
+        for gone in self.page(&mut answer.rows, &deleted).to_vec() {
             let head = &heads[&gone.commit];
             let author = self.opened.mailmap.resolve(&head.author);
             let mut told = head_out(head, &author, history.parents(gone.commit).len() > 1);
             told.symbol = Some(symbols.change_out(&removal(gone), &mut reader)?);
-            answer.results.push(told);
+            answer.rows.push(told);
         }
         Ok(())
     }
@@ -709,14 +1078,14 @@ impl Question<'_> {
             targets: self.targets,
             workspace: self.workspace,
             opened: self.opened,
-            has_diff: self.args.has_diff,
+            has_diff: self.part.has_diff,
         }
     }
 
     fn uncommitted_out(&self, own: &[&Uncommitted], disk: &mut Option<WorkTreeReader>) -> Result<EntryOut> {
         let mut changes = Vec::with_capacity(own.len());
         for change in own {
-            let diff = if self.args.has_diff {
+            let diff = if self.part.has_diff {
                 self.uncommitted_diff(change, disk)?
             } else {
                 None
@@ -757,6 +1126,12 @@ impl Question<'_> {
     }
 }
 
+/// Returns true if no hidden file is named by an id or path.
+fn is_visible_id(visibility: Visibility, id: &str) -> bool {
+    let ends = id.match_indices('#').map(|(at, _)| at).chain([id.len()]);
+    ends.into_iter().all(|end| !visibility.hides(&id.as_bytes()[..end]))
+}
+
 /// Says that the life of a definition ends before it begins, for want of time.
 pub(crate) fn unread_changes(n_changes: Option<usize>) -> Option<String> {
     let n_changes = n_changes.filter(|&n_changes| n_changes > 0)?;
@@ -795,6 +1170,7 @@ fn not_committed() -> EntryOut {
         earlier_file: None,
         symbol: None,
         changes: Vec::new(),
+        heading: None,
     }
 }
 
@@ -809,6 +1185,7 @@ fn head_out(head: &CommitHead, author: &Who, is_merge: bool) -> EntryOut {
         earlier_file: None,
         symbol: None,
         changes: Vec::new(),
+        heading: None,
     }
 }
 

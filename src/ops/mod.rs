@@ -26,10 +26,7 @@ pub(crate) use ask::{Ask, Common, Detail, FileSelection, Stale, WithTests};
 pub(crate) use blame::Blame;
 pub(crate) use diff::Diff;
 pub(crate) use gc::{CausesOut, GcOut, collected, pinned, unshared};
-pub(crate) use history::{
-    CandidateOut, ChangeOut, CochangeOut, EntryOut, HistoryBody, HistoryOp, HistoryQuestion, LastSeenOut, TargetOut,
-    history,
-};
+pub(crate) use history::{EntryOut, History, latest_changes};
 pub(crate) use op::{Op, Page, Row};
 pub(crate) use outline::{
     FileSymbolsOut, NodeOut, OutlineBody, OutlineKind, OutlineQuestion, SummaryOut, outline, outline_path, shown,
@@ -45,6 +42,5 @@ pub(crate) use symbol::{
     DefinitionOut, MAX_LISTED_REFERENCES, ReferenceOut, ReferencesOut, definition_kinds, definition_out, found_by_name,
     place_query, references,
 };
-pub(crate) use symbol_history::SymbolChangeOut;
 pub(crate) use target::{Named, Targets, named};
 pub(crate) use verify::{DerivedOut, LooseOut, VerifyOut, verified};

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use serde::Serialize;
 
+use super::sink::{Sink, Style};
 use super::target::Targets;
 use crate::extract::{Extractor, Options};
 use crate::git::{BlobContent, ObjectReader};
@@ -29,6 +30,25 @@ pub(crate) struct SymbolChangeOut {
     pub(crate) new: Option<VersionOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) diff: Option<String>,
+}
+
+impl SymbolChangeOut {
+    /// Writes the change as text.
+    pub(crate) fn render(&self, out: &mut dyn Sink) {
+        out.plain(&format!("    {} ", self.events.join(", ")));
+        out.span(Style::Path, &self.id);
+        if let Some(version) = self.new.as_ref().or(self.old.as_ref()) {
+            out.plain(&format!(":{}-{}", version.start_line, version.end_line));
+        }
+        if let Some(from) = &self.from {
+            out.plain(&format!(" from {from}"));
+        }
+        if self.confidence < 0.995 && self.from.is_some() {
+            out.span(Style::Fact, &format!(" ({:.0} % sure)", self.confidence * 100.0));
+        }
+        out.end();
+        out.diff(self.diff.as_deref().unwrap_or_default());
+    }
 }
 
 /// Where it stands in a version of its file.

@@ -268,6 +268,14 @@ fn history() {
                 &["--last-seen", "old_helper"],
                 json!({"op": "last_seen", "target": "old_helper"}),
             ),
+            case(
+                &["--cochange", "src/lexer.rs", "-n", "1"],
+                json!({"op": "cochange", "target": "src/lexer.rs", "limit": 1}),
+            ),
+            case(
+                &["--diff", "lex", "--no-formatting"],
+                json!({"detail": "full", "target": "lex", "no_formatting": true}),
+            ),
             case(&["missing"], json!({"target": "missing"})),
         ],
     );

@@ -1,6 +1,5 @@
 //! The tools, one file each. A new one is a file with a `TOOL`, and a line in the list here.
 
-mod history;
 mod index;
 mod op;
 mod outline;
@@ -12,7 +11,7 @@ use serde_json::json;
 use super::asked::{CURSOR, DETAIL, LIMIT, MAX_TOKENS, REF, REPO, STALE};
 use super::parameters;
 use super::tool::{QUESTION_TIME, Tool, results};
-use crate::ops::{Blame, Diff, Read, Search};
+use crate::ops::{Blame, Diff, History, Read, Search};
 
 /// Every tool, in the order in which they are listed.
 pub(super) const TOOLS: &[Tool] = &[
@@ -20,7 +19,7 @@ pub(super) const TOOLS: &[Tool] = &[
     outline::TOOL,
     symbol::TOOL,
     READ,
-    history::TOOL,
+    HISTORY,
     BLAME,
     DIFF,
     status::TOOL,
@@ -65,6 +64,19 @@ const READ: Tool = Tool {
     is_read_only: true,
     time_limit: QUESTION_TIME,
     run: op::run::<Read>,
+};
+
+const HISTORY: Tool = Tool {
+    name: "history",
+    title: "Show the history",
+    description: "The life of a definition, file, folder or lines across edits, renames and moves: log, when it was introduced, \
+                  when last seen, what was deleted below it, what changes together with it. detail=full shows the changes.",
+    own: parameters::of::<History>,
+    common: &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR, DETAIL],
+    output: || json!({"target": {"type": "object"}, "total": {"type": "integer"}}),
+    is_read_only: true,
+    time_limit: QUESTION_TIME,
+    run: op::run::<History>,
 };
 
 const BLAME: Tool = Tool {

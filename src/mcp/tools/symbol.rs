@@ -10,11 +10,10 @@ use super::super::arguments::{Kind, Parameter};
 use super::super::asked::{Asking, Detail, OF_FILES};
 use super::super::reply::{Body, Draft, Reply};
 use super::super::tool::{Call, QUESTION_TIME, Tool, results};
-use super::history;
 use crate::ops::Past;
 use crate::ops::{
-    DefinitionOut, EntryOut, HistoryQuestion, ReferenceOut, ReferencesOut, definition_out, found_by_name, inside,
-    place_query, references,
+    DefinitionOut, EntryOut, PlainText, ReferenceOut, ReferencesOut, definition_out, found_by_name, inside,
+    latest_changes, place_query, references,
 };
 use crate::query::{
     FoundBy, FoundDefinition, Sought, SymbolOutcome, SymbolQuery, SymbolRequest, split_position, symbols,
@@ -337,29 +336,25 @@ fn changes(
     };
     let ask = call.ask()?;
     let past = Past::of(&ask, PATIENCE_FOR_COMMITS)?;
-    let asked = HistoryQuestion {
-        limit: N_CHANGES,
-        ..HistoryQuestion::default()
-    };
-    let mut told = history::life(&past, &definition.id, &asked)?;
+    let mut told = latest_changes(&past, &definition.id, N_CHANGES)?;
     draft.note(&format!("{} changes:", told.total));
     let mut n_told = 0;
-    for entry in &told.results {
-        let line = history::line(entry);
+    for entry in &told.entries {
+        let mut text = PlainText::default();
+        entry.render(&mut text);
+        let line = text.0.trim_end();
         if line.len() + 300 > draft.room() {
             break;
         }
-        draft.note(&line);
+        draft.note(line);
         n_told += 1;
     }
-    told.results.truncate(n_told);
+    told.entries.truncate(n_told);
     let out = ChangesOut {
         total: told.total,
-        results: told.results,
+        results: told.entries,
     };
-    let mut gaps = told.incomplete;
-    gaps.extend(past.gap()?);
-    Ok((Some(out), gaps))
+    Ok((Some(out), told.incomplete))
 }
 
 /// References are told as text as far as there is room, and listed as far; how many are.
