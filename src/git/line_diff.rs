@@ -1,8 +1,10 @@
 //! Compares the lines of two texts.
 
+use std::io;
 use std::ops::Range;
 
-use gix::diff::blob::{Algorithm, InternedInput, diff_with_slider_heuristics};
+use gix::diff::blob::unified_diff::{ConsumeHunk, ContextSize, DiffLineKind, HunkHeader};
+use gix::diff::blob::{Algorithm, InternedInput, UnifiedDiff, diff_with_slider_heuristics};
 
 /// Lines of the old text and the lines of the new text that replace them. 0-based; one of the ranges may be empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,9 +29,71 @@ pub fn diff_lines(old: &[u8], new: &[u8]) -> Vec<LineHunk> {
         .collect()
 }
 
+/// The differences in unified form, with three lines of context; empty if there are none. The first lines of the texts have the
+/// numbers in `first`. Bytes that are not UTF-8 are replaced.
+pub fn unified_diff(old: &[u8], new: &[u8], first: (u32, u32)) -> String {
+    let input = InternedInput::new(old, new);
+    let diff = diff_with_slider_heuristics(Algorithm::Myers, &input);
+    let hunks = Hunks {
+        first,
+        text: String::new(),
+    };
+    UnifiedDiff::new(&diff, &input, hunks, ContextSize::default())
+        .consume()
+        .expect("writing to a string does not fail")
+}
+
+struct Hunks {
+    first: (u32, u32),
+    text: String,
+}
+
+impl ConsumeHunk for Hunks {
+    type Out = String;
+
+    fn consume_hunk(&mut self, header: HunkHeader, lines: &[(DiffLineKind, &[u8])]) -> io::Result<()> {
+        // An empty range is numbered by the line before it.
+        let range = |start: u32, n_lines: u32, first: u32| match n_lines {
+            0 => format!("{},0", (start + first).saturating_sub(2)),
+            n_lines => format!("{},{n_lines}", start + first - 1),
+        };
+        let old = range(header.before_hunk_start, header.before_hunk_len, self.first.0);
+        let new = range(header.after_hunk_start, header.after_hunk_len, self.first.1);
+        self.text += &format!("@@ -{old} +{new} @@\n");
+        for (kind, line) in lines {
+            self.text.push(kind.to_prefix());
+            self.text += &String::from_utf8_lossy(line);
+            if !line.ends_with(b"\n") {
+                self.text += "\n\\ No newline at end of file\n";
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> String {
+        self.text
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unified_diffs_are_those_of_diff() {
+        let old = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n";
+        let new = "a\nB\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\n";
+        assert_eq!(
+            unified_diff(old.as_bytes(), new.as_bytes(), (1, 1)),
+            "@@ -1,5 +1,5 @@\n a\n-b\n+B\n c\n d\n e\n@@ -9,3 +9,4 @@\n i\n j\n k\n+l\n"
+        );
+        assert_eq!(unified_diff(b"", b"x\n", (1, 1)), "@@ -0,0 +1,1 @@\n+x\n");
+        assert_eq!(unified_diff(b"x\n", b"x\n", (1, 1)), "");
+        assert_eq!(
+            unified_diff(b"x", b"x\n", (7, 9)),
+            "@@ -7,1 +9,1 @@\n-x\n\\ No newline at end of file\n+x\n"
+        );
+    }
 
     #[test]
     fn changed_added_and_removed_lines() {

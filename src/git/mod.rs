@@ -52,7 +52,7 @@ pub use disk_file::{DiskFile, Unread, WorkTreeReader};
 pub use exchange::{Direction, Exchange, ExchangeError, Shelf};
 pub use hooks_path::{HooksPath, HooksPathOrigin};
 pub use known_files::KnownFiles;
-pub use line_diff::{LineHunk, diff_lines};
+pub use line_diff::{LineHunk, diff_lines, unified_diff};
 pub use mailmap::ConfiguredMailmaps;
 pub use open::{ObjectFormat, OpenError, Repository, RepositoryKind};
 pub use operation::is_in_operation;

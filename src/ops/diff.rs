@@ -13,11 +13,11 @@ use super::target::typed_path;
 use super::touching::{TestOut, TestsOut, touching};
 use super::{OpError, ProvenanceOut};
 use crate::extract::{Extractor, Options};
-use crate::git::{FileMode, ObjectError, ObjectReader, WorkTreeReader, diff_lines};
+use crate::git::{FileMode, ObjectError, ObjectReader, WorkTreeReader, diff_lines, unified_diff};
 use crate::history::{Change, Entry, FilePair, FileShapes, SymbolDelta, SymbolKey, symbol_deltas, with_renames};
 use crate::ingest::Target;
 use crate::model::{RepoPath, TreeId};
-use crate::query::{FileChangeKind, kind_name, unified};
+use crate::query::{FileChangeKind, kind_name};
 
 /// Files of which the contents are compared; with more, only the files are listed.
 const MAX_READ_FILES: usize = 2_000;
@@ -505,7 +505,7 @@ impl<'a> Comparison<'a> {
         }
         (file.added_lines, file.removed_lines) = (Some(n_added), Some(n_removed));
         if self.has_text {
-            file.diff = Some(unified(&old, &new, (1, 1)));
+            file.diff = Some(unified_diff(&old, &new, (1, 1)));
         }
         if !self.has_symbols {
             return Ok(FilePair::default());

@@ -19,12 +19,12 @@ use super::record::Past;
 use super::sink::{Recorded, Sink, Style};
 use super::symbol_history::{SymbolChangeOut, SymbolQuestion};
 use super::target::{CandidateTarget, Target, Targets};
-use crate::git::WorkTreeReader;
+use crate::git::{WorkTreeReader, unified_diff};
 use crate::history::{CommitHead, Entry, FileChange, SymbolChange, SymbolEvents, SymbolKey, SymbolVersion, Who};
 use crate::model::{RepoPath, without_stand_ins};
 use crate::query::{
     Cochange, DeletedSymbol, FileChangeKind, FileLogEntry, Gaps, LogFilter, cochange, deleted_files, file_log,
-    folder_log, parse_moment, patch_of, timestamp, unified,
+    folder_log, parse_moment, patch_of, timestamp,
 };
 use crate::session::{OpenedHistory, Uncommitted, Visibility, Workspace};
 
@@ -1122,7 +1122,7 @@ impl Question<'_> {
             return Ok(None);
         };
         let is_text = |bytes: &[u8]| !bytes[..bytes.len().min(8_000)].contains(&0);
-        Ok((is_text(&old) && is_text(&new)).then(|| unified(&old, &new, (1, 1))))
+        Ok((is_text(&old) && is_text(&new)).then(|| unified_diff(&old, &new, (1, 1))))
     }
 }
 

@@ -6,13 +6,12 @@ use serde::Serialize;
 use super::sink::{Sink, Style};
 use super::target::Targets;
 use crate::extract::{Extractor, Options};
-use crate::git::{BlobContent, ObjectReader};
+use crate::git::{BlobContent, ObjectReader, unified_diff};
 use crate::history::{
     Entry, FilePair, FileShapes, SymbolChange, SymbolEvents, SymbolKey, SymbolLife, SymbolVersion, change_between,
     symbol_deltas,
 };
 use crate::model::{BlobId, RepoPath};
-use crate::query::unified;
 use crate::session::OpenedHistory;
 use crate::session::Workspace;
 
@@ -229,5 +228,5 @@ fn text_of(bytes: &[u8], first: u32, last: u32) -> Vec<u8> {
 fn patch(old: Option<&(VersionOut, Vec<u8>)>, new: Option<&(VersionOut, Vec<u8>)>) -> String {
     let text = |side: Option<&(VersionOut, Vec<u8>)>| side.map_or_else(Vec::new, |(_, text)| text.clone());
     let first = |side: Option<&(VersionOut, Vec<u8>)>| side.map_or(1, |(version, _)| version.start_line);
-    unified(&text(old), &text(new), (first(old), first(new)))
+    unified_diff(&text(old), &text(new), (first(old), first(new)))
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use regex::Regex;
 
-use crate::git::{BlobContent, ObjectReader, diff_lines};
+use crate::git::{BlobContent, ObjectReader, unified_diff};
 use crate::history::{
     Boundary, CommitHead, Entry, FileChange, History, HistoryError, Mailmap, PathChange, Reachable, Who, file_life,
 };
@@ -14,8 +14,6 @@ use super::near::Near;
 
 /// Commits with more changed paths are not evidence of related files.
 const MAX_COCHANGE_PATHS: usize = 100;
-/// Number of context lines in a patch.
-const CONTEXT_LINES: u32 = 3;
 /// Larger files have no patch.
 const MAX_PATCH_BYTES: u64 = 4 << 20;
 
@@ -343,73 +341,5 @@ pub fn patch_of(
         return Ok(None);
     };
     let is_text = |bytes: &[u8]| !bytes[..bytes.len().min(8_000)].contains(&0);
-    Ok((is_text(&old) && is_text(&new)).then(|| unified(&old, &new, (1, 1))))
-}
-
-/// Returns the difference of two texts in unified format. `first` has the numbers of their first lines.
-pub fn unified(old: &[u8], new: &[u8], first: (u32, u32)) -> String {
-    let lines = |text: &'_ [u8]| -> Vec<String> {
-        let split = text.split_inclusive(|byte| *byte == b'\n');
-        split
-            .map(|line| String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line)).into_owned())
-            .collect()
-    };
-    let (old_lines, new_lines) = (lines(old), lines(new));
-    let hunks = diff_lines(old, new);
-    let mut text = String::new();
-    let mut at = 0;
-    while at < hunks.len() {
-        // Hunks with overlapping context are merged.
-        let mut end = at + 1;
-        while end < hunks.len() && hunks[end].old.start <= hunks[end - 1].old.end + 2 * CONTEXT_LINES {
-            end += 1;
-        }
-        let (begins, ends) = (&hunks[at], &hunks[end - 1]);
-        let before = CONTEXT_LINES.min(begins.old.start);
-        let after = CONTEXT_LINES.min(old_lines.len() as u32 - ends.old.end);
-        let old_range = begins.old.start - before..ends.old.end + after;
-        let new_range = begins.new.start - before..ends.new.end + after;
-        let span = |range: &std::ops::Range<u32>, first: u32| match range.len() {
-            0 => format!("{},0", (range.start + first).saturating_sub(1)),
-            n_lines => format!("{},{n_lines}", range.start + first),
-        };
-        text.push_str(&format!(
-            "@@ -{} +{} @@\n",
-            span(&old_range, first.0),
-            span(&new_range, first.1)
-        ));
-        let mut put = |sign: char, line: Option<&String>| {
-            text.push(sign);
-            text.push_str(line.map_or("", String::as_str));
-            text.push('\n');
-        };
-        let mut next = old_range.start;
-        for hunk in &hunks[at..end] {
-            (next..hunk.old.start).for_each(|line| put(' ', old_lines.get(line as usize)));
-            hunk.old.clone().for_each(|line| put('-', old_lines.get(line as usize)));
-            hunk.new.clone().for_each(|line| put('+', new_lines.get(line as usize)));
-            next = hunk.old.end;
-        }
-        (next..old_range.end).for_each(|line| put(' ', old_lines.get(line as usize)));
-        at = end;
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patches_are_those_of_diff() {
-        let old = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n";
-        let new = "a\nB\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\n";
-        let told = unified(old.as_bytes(), new.as_bytes(), (1, 1));
-        assert_eq!(
-            told,
-            "@@ -1,5 +1,5 @@\n a\n-b\n+B\n c\n d\n e\n@@ -9,3 +9,4 @@\n i\n j\n k\n+l\n"
-        );
-        assert_eq!(unified(b"", b"x\n", (1, 1)), "@@ -0,0 +1,1 @@\n+x\n");
-        assert_eq!(unified(b"x\n", b"x\n", (1, 1)), "");
-    }
+    Ok((is_text(&old) && is_text(&new)).then(|| unified_diff(&old, &new, (1, 1))))
 }

@@ -53,7 +53,7 @@ pub use filter::{FileFilter, FilterError, Tests, is_test_path};
 pub use grep::{FileMatches, GrepDetail, GrepLine, GrepOutcome, GrepPosition, GrepRequest, grep};
 pub use history::{
     Cochange, FileChangeKind, FileLog, FileLogEntry, Gaps, LogFilter, cochange, deleted_files, file_log, folder_log,
-    near_paths, patch_of, unified,
+    near_paths, patch_of,
 };
 pub use hit::{Hit, HitPlace, Symbol};
 pub use likely::{Likely, Sought, likely, n_not_indexed};
