@@ -2,9 +2,9 @@
 
 use std::fmt;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_PAD_INDIFFERENT;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
-
-use crate::model::from_base64;
 
 /// Prefix of the signed bytes, so that a signature is valid only for bundles.
 const CONTEXT: &[u8] = b"codescout bundle 1\0";
@@ -89,7 +89,9 @@ impl fmt::Display for PublicKey {
 fn der_of(text: &str, which: &str) -> Option<Vec<u8>> {
     let (_, rest) = text.split_once(&format!("-----BEGIN {which} KEY-----"))?;
     let (body, _) = rest.split_once(&format!("-----END {which} KEY-----"))?;
-    from_base64(&body.split_whitespace().collect::<String>())
+    STANDARD_PAD_INDIFFERENT
+        .decode(body.split_whitespace().collect::<String>())
+        .ok()
 }
 
 fn from_hex(text: &str) -> Option<Vec<u8>> {

@@ -2,6 +2,7 @@
 
 use bstr::{BString, ByteSlice};
 use gix::prelude::HeaderExt;
+use strsim::osa_distance;
 
 use super::Cause;
 use super::command::{CommandError, git};
@@ -291,29 +292,7 @@ fn likeness(typed: &str, name: &str) -> Option<usize> {
     }
     let (typed, name) = (typed.to_lowercase(), name.to_lowercase());
     let last = name.rsplit('/').next().unwrap_or(&name);
-    let distance = edit_distance(&typed, &name).min(edit_distance(&typed, last));
+    let distance = osa_distance(&typed, &name).min(osa_distance(&typed, last));
     let is_part = typed.len() >= 3 && name.contains(&typed);
     (is_part || distance <= (typed.chars().count() / 3).max(usize::from(!typed.is_empty()))).then_some(distance)
-}
-
-/// Counts the insertions, deletions, replacements and swaps of neighbours to turn `a` into `b` (optimal string
-/// alignment distance).
-fn edit_distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    rows[0] = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        rows[i][0] = i;
-        for j in 1..=b.len() {
-            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let best = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
-            let is_swap = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-            rows[i][j] = if is_swap {
-                best.min(rows[i - 2][j - 2] + 1)
-            } else {
-                best
-            };
-        }
-    }
-    rows[a.len()][b.len()]
 }

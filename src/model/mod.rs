@@ -3,7 +3,6 @@
 //! A type belongs here only if at least three modules use it, or two that may not import one another. A type with one
 //! producer belongs to its producer.
 
-mod base64;
 mod chain;
 mod id;
 mod lang;
@@ -11,7 +10,6 @@ mod path;
 mod span;
 pub(crate) mod unprintable;
 
-pub use base64::from_base64;
 pub use chain::chain;
 pub use id::{BlobId, ChunkKey, CommitId, Oid, OidError, TreeId};
 pub use lang::Lang;

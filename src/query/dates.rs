@@ -1,31 +1,20 @@
 //! Formats and parses dates.
 
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
+
 const SECONDS_A_DAY: i64 = 86_400;
 
 /// Formats seconds since 1970, with an offset east of UTC in seconds, as `2024-02-29T13:05:00+02:00`.
+///
+/// A commit can have any number as its time or offset: times outside the years -9999 to 9999 become the nearest one inside, an
+/// impossible offset becomes 0.
 pub fn timestamp(time: i64, utc_offset: i32) -> String {
-    let local = time.saturating_add(i64::from(utc_offset));
-    let (year, month, day) = civil_from_days(local.div_euclid(SECONDS_A_DAY));
-    let second = local.rem_euclid(SECONDS_A_DAY);
-    let (sign, offset) = if utc_offset < 0 {
-        ('-', -i64::from(utc_offset))
-    } else {
-        ('+', i64::from(utc_offset))
-    };
-    format!(
-        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}{sign}{:02}:{:02}",
-        second / 3600,
-        second / 60 % 60,
-        second % 60,
-        offset / 3600,
-        offset / 60 % 60
-    )
-}
-
-/// Formats the day only.
-pub fn day(time: i64, utc_offset: i32) -> String {
-    let text = timestamp(time, utc_offset);
-    text.split_once('T').map_or(text.clone(), |(day, _)| day.to_owned())
+    let time = time.clamp(Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
+    let time = Timestamp::from_second(time).expect("the time is in range");
+    let offset = Offset::from_seconds(utc_offset).unwrap_or(Offset::UTC);
+    time.display_with_offset(offset).to_string()
 }
 
 /// Parses a point in time: `2024-02-29`; `2024-02-29T13:05`, optionally followed by `Z` or `+02:00`; `@1709208000`; or
@@ -39,18 +28,11 @@ pub fn parse_moment(text: &str, now: i64) -> Option<i64> {
     if let Some(ago) = parse_ago(text) {
         return now.checked_sub(ago);
     }
-    let (date, clock) = match text.split_once(['T', ' ']) {
-        Some((date, clock)) => (date, Some(clock)),
-        None => (text, None),
+    let time = match text.parse::<Timestamp>() {
+        Ok(time) => time,
+        Err(_) => Offset::UTC.to_timestamp(text.parse::<DateTime>().ok()?).ok()?,
     };
-    let mut numbers = date.splitn(3, '-').map(|number| number.parse::<i64>().ok());
-    let (year, month, day) = (numbers.next()??, numbers.next()??, numbers.next()??);
-    let is_date = (0..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
-    let midnight = is_date.then(|| days_from_civil(year, month, day) * SECONDS_A_DAY)?;
-    match clock {
-        None => Some(midnight),
-        Some(clock) => Some(midnight + parse_clock(clock)?),
-    }
+    Some(time.as_second())
 }
 
 fn parse_ago(text: &str) -> Option<i64> {
@@ -67,62 +49,6 @@ fn parse_ago(text: &str) -> Option<i64> {
     i64::from(count).checked_mul(seconds)
 }
 
-/// Seconds since midnight UTC.
-fn parse_clock(text: &str) -> Option<i64> {
-    let text = text.trim();
-    let (clock, offset) = match text.find(['Z', 'z', '+', '-']) {
-        Some(at) => (text[..at].trim(), parse_offset(&text[at..])?),
-        None => (text, 0),
-    };
-    let numbers: Option<Vec<i64>> = clock.split(':').map(|number| number.parse().ok()).collect();
-    let (hour, minute, second) = match numbers?.as_slice() {
-        [hour, minute] => (*hour, *minute, 0),
-        [hour, minute, second] => (*hour, *minute, *second),
-        _ => return None,
-    };
-    let is_clock = (0..24).contains(&hour) && (0..60).contains(&minute) && (0..=60).contains(&second);
-    is_clock.then_some(hour * 3600 + minute * 60 + second - offset)
-}
-
-fn parse_offset(text: &str) -> Option<i64> {
-    let sign = match text.chars().next()? {
-        'Z' | 'z' => return (text.len() == 1).then_some(0),
-        '-' => -1,
-        _ => 1,
-    };
-    let digits: String = text[1..].chars().filter(|c| *c != ':').collect();
-    let number: i64 = digits.parse().ok()?;
-    match digits.len() {
-        2 => Some(sign * number * 3600),
-        4 => Some(sign * (number / 100 * 3600 + number % 100 * 60)),
-        _ => None,
-    }
-}
-
-/// Days since 1970-01-01 in the proleptic Gregorian calendar.
-/// Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `days_from_civil`.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
-}
-
-/// The inverse of [`days_from_civil`]. Source: ibid., `civil_from_days`.
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,6 +59,8 @@ mod tests {
         assert_eq!(timestamp(-1, 0), "1969-12-31T23:59:59+00:00");
         assert_eq!(timestamp(1_709_208_000, 7200), "2024-02-29T14:00:00+02:00");
         assert_eq!(timestamp(4_102_444_800, -5400), "2099-12-31T22:30:00-01:30");
+        assert_eq!(timestamp(i64::MAX, i32::MAX), "9999-12-30T22:00:00+00:00");
+        assert_eq!(timestamp(i64::MIN, 0), "-009999-01-02T01:59:59+00:00");
         for text in [
             "2024-02-29T12:00:00Z",
             "2024-02-29T14:00+02:00",
@@ -147,6 +75,7 @@ mod tests {
             "",
             "yesterday",
             "2024-13-01",
+            "2023-02-29",
             "2024-1",
             "12:00",
             "5x",

@@ -44,7 +44,7 @@ pub use blame::{
 };
 pub use commits::{CommitHit, CommitMode, CommitSearchError, CommitSearcher, CommitsOutcome};
 pub use cursor::{CursorError, CursorKey, Judges};
-pub use dates::{day, parse_moment, timestamp};
+pub use dates::{parse_moment, timestamp};
 pub use definition::{FoundDefinition, kind_by_name, kind_name, kind_names};
 pub use deleted::{DeletedSymbol, RenamedSymbol, deleted_symbols, is_called, renamed_symbols};
 pub use elsewhere::{Away, DenseElsewhere, Elsewhere, SparseElsewhere};

@@ -1,5 +1,7 @@
 //! Finds known names that resemble an unknown one.
 
+use strsim::levenshtein;
+
 /// Maximum number of names returned.
 const MAX_NEAR: usize = 3;
 /// Names with a larger edit distance are not similar.
@@ -60,26 +62,10 @@ pub fn nearest<'a>(wanted: &str, candidates: impl Iterator<Item = &'a str>) -> V
     near.best()
 }
 
-/// The Levenshtein distance of two texts; `None` if it is above `max`.
+/// The Levenshtein distance between two texts; `None` if it is greater than `max`.
 pub(super) fn edits(a: &str, b: &str, max: usize) -> Option<usize> {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    if a.len().abs_diff(b.len()) > max {
-        return None;
-    }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, letter) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, other) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(letter != other);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-        if row.iter().all(|&distance| distance > max) {
-            return None;
-        }
-    }
-    Some(row[b.len()]).filter(|&distance| distance <= max)
+    let is_near = a.chars().count().abs_diff(b.chars().count()) <= max;
+    is_near.then(|| levenshtein(a, b)).filter(|&distance| distance <= max)
 }
 
 #[cfg(test)]

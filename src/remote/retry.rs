@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::query::parse_moment;
+use jiff::fmt::rfc2822::DateTimeParser;
 
 /// Upper limit of the first pause. The limit doubles for each further pause, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -49,23 +49,9 @@ pub(super) fn asked_pause(header: &str, now_seconds: i64) -> Option<Duration> {
     if let Ok(seconds) = header.parse::<u64>() {
         return Some(Duration::from_secs(seconds));
     }
-    let at = http_date(header)?;
+    // HTTP's dates are those of RFC 2822 with `GMT` as the zone. The obsolete forms are not in use.
+    let at = DateTimeParser::new().parse_timestamp(header).ok()?.as_second();
     Some(Duration::from_secs(u64::try_from(at - now_seconds).unwrap_or(0)))
-}
-
-/// Converts a date such as `Sun, 06 Nov 1994 08:49:37 GMT` to seconds since 1970. The obsolete forms of RFC 9110 are
-/// not supported.
-fn http_date(text: &str) -> Option<i64> {
-    const MONTHS: [&str; 12] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
-    let mut parts = text.split_once(", ")?.1.split(' ');
-    let (day, month, year) = (parts.next()?, parts.next()?, parts.next()?);
-    let (clock, zone) = (parts.next()?, parts.next()?);
-    let month = MONTHS.iter().position(|name| *name == month)? + 1;
-    (zone == "GMT" && parts.next().is_none())
-        .then(|| parse_moment(&format!("{year}-{month}-{day}T{clock}Z"), 0))
-        .flatten()
 }
 
 /// Returns a random number from 0 to 1.

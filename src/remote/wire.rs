@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_PAD_INDIFFERENT;
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
-
-use crate::model::from_base64;
 
 use super::client::Request;
 use super::embedder::{EmbedderOptions, EmbeddingApi, Encoding};
@@ -197,7 +197,9 @@ impl<'de> Visitor<'de> for NumbersVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Numbers, E> {
-        let bytes = from_base64(text).ok_or_else(|| E::custom("a vector that is not base64"))?;
+        let bytes = STANDARD_PAD_INDIFFERENT
+            .decode(text)
+            .map_err(|_| E::custom("a vector that is not base64"))?;
         match bytes.as_chunks::<4>() {
             (numbers, []) => Ok(Numbers(numbers.iter().map(|four| f32::from_le_bytes(*four)).collect())),
             _ => Err(E::custom("a vector whose length is not a multiple of four bytes")),

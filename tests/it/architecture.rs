@@ -32,6 +32,12 @@ const HOMES: &[(&str, &[&str])] = &[
     ("zstd", &["src/sidecar/compress.rs"]),
     ("ring", &["src/bundle/signature.rs"]),
     ("bincode", &["src/sidecar/codec.rs"]),
+    ("base64", &["src/bundle/signature.rs", "src/remote/wire.rs"]),
+    ("strsim", &["src/git/revision.rs", "src/query/near.rs"]),
+    (
+        "jiff",
+        &["src/query/dates.rs", "src/remote/retry.rs", "src/setup/hooks/log.rs"],
+    ),
     // Requests of operations derive the traits of both front ends.
     ("clap", &["src/cli/", "src/ops/"]),
     ("indicatif", &["src/cli/"]),

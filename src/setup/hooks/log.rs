@@ -4,8 +4,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
+use jiff::Timestamp;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
@@ -206,35 +207,14 @@ fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 
 /// The time in UTC, as in `2024-05-06T07:08:09.123Z`.
 pub(super) fn timestamp(time: SystemTime) -> String {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-    let (year, month, day) = date(days);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    let millis = since.subsec_millis();
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
-}
-
-/// Year, month and day of a number of days since 1970-01-01.
-/// Source: Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`.
-fn date(days: u64) -> (u64, u64, u64) {
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
-    };
-    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+    let time = Timestamp::try_from(time).unwrap_or(Timestamp::MAX);
+    format!("{time:.3}")
 }
 
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
-    use std::time::Duration;
+    use std::time::{Duration, UNIX_EPOCH};
 
     use super::*;
 
