@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::file::{self, FileError};
+use super::toml_text::{with_value, without};
 
 /// The keys that can be set, each with what its value is.
 pub const KEYS: [(&str, ValueKind); 63] = [
@@ -220,49 +221,13 @@ fn literal(key: &str, value: &str) -> Result<String, EditError> {
     }
 }
 
-/// The text with the line `name = literal` in the key's table: in the place of the line that sets it, else at the end of the table,
-/// else in a new table at the end. Without a literal, the text without that line.
+/// Returns the text with `literal` as the value of the key, or without the key.
 fn with_setting(text: &str, key: &str, literal: Option<&str>) -> String {
     let (table, name) = split(key);
-    // Lines keep the ends that they have.
-    let mut lines: Vec<String> = text
-        .strip_suffix('\n')
-        .unwrap_or(text)
-        .split('\n')
-        .map(str::to_owned)
-        .collect();
-    lines.retain(|_| !text.is_empty());
-    let end = if text.contains("\r\n") { "\r" } else { "" };
-    let setting = literal.map(|literal| format!("{name} = {literal}{end}"));
-    match lines.iter().position(|line| table_of(line) == Some(table)) {
-        None if literal.is_none() => {}
-        None => {
-            if lines.last().is_some_and(|last| !last.trim().is_empty()) {
-                lines.push(end.to_owned());
-            }
-            lines.push(format!("[{table}]{end}"));
-            lines.extend(setting);
-        }
-        Some(header) => {
-            let length = lines[header + 1..].iter().position(|line| table_of(line).is_some());
-            let end = length.map_or(lines.len(), |length| header + 1 + length);
-            let sets = |line: &String| line.split_once('=').is_some_and(|(key, _)| key.trim() == name);
-            let table = &lines[header + 1..end];
-            let n_blank = table.iter().rev().take_while(|line| line.trim().is_empty()).count();
-            let place = match table.iter().position(sets) {
-                Some(at) => header + 1 + at..header + 2 + at,
-                None => end - n_blank..end - n_blank,
-            };
-            lines.splice(place, setting);
-        }
+    match literal {
+        Some(literal) => with_value(text, &[table], name, literal),
+        None => without(text, &[table, name]),
     }
-    lines.join("\n") + "\n"
-}
-
-/// The table that a line opens.
-fn table_of(line: &str) -> Option<&str> {
-    let line = line.split('#').next().unwrap_or(line).trim();
-    Some(line.strip_prefix('[')?.strip_suffix(']')?.trim())
 }
 
 #[cfg(test)]
@@ -300,6 +265,21 @@ mod tests {
         let found = std::fs::read_to_string(&path).unwrap();
         let expected = "# mine\r\n[search]\r\nlimit = 7\r\n\r\n[gc]\r\nauto = false\r\n";
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn dotted_keys_and_values_over_several_lines_are_edited_in_place() {
+        let text = "search.limit = 3 # few\ngc.auto = true\n[serve]\nroots = \"\"\"\n[gc]\nauto\"\"\"\n";
+        let more = with_setting(text, "search.limit", Some("7"));
+        assert_eq!(more, text.replace("3 # few", "7 # few"));
+        let less = with_setting(&more, "gc.auto", None);
+        assert_eq!(less, more.replace("gc.auto = true\n", ""));
+        let roots = with_setting(&less, "serve.roots", Some("\"/a\""));
+        assert_eq!(roots, "search.limit = 7 # few\n[serve]\nroots = \"/a\"\n");
+        assert_eq!(
+            with_setting(&roots, "serve.roots", None),
+            "search.limit = 7 # few\n[serve]\n"
+        );
     }
 
     #[test]

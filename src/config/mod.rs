@@ -8,11 +8,13 @@ mod edit;
 mod embedding;
 mod env;
 mod file;
+pub(crate) mod lines;
 mod qdrant;
 mod rerank;
 mod resolve;
 mod server;
 mod sparse;
+pub(crate) mod toml_text;
 mod trust;
 
 pub use edit::{EditError, KEYS, ValueKind, set, unset};

@@ -1,7 +1,7 @@
 //! The lines about this program in a file of instructions for agents, between two marks.
 
 use super::TextError;
-use super::lines::{append, line_end, line_start, newline, split_mark, without_lines};
+use crate::config::lines::{append, line_end, line_start, newline, split_mark, without_lines};
 
 const BEGIN: &str = "<!-- codescout:begin for=";
 const END: &str = "<!-- codescout:end -->";

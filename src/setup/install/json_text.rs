@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use self::document::{Member, Node, parse};
 use super::entry::{Entry, difference, merged};
-use super::lines::{indentation, line_end, line_start, newline, split_mark};
 use super::{Edited, TextError};
+use crate::config::lines::{indentation, line_end, line_start, newline, split_mark};
 
 /// The value of the whole text; `None` if it holds nothing.
 pub(super) fn value(text: &str) -> Result<Option<Value>, TextError> {

@@ -13,7 +13,6 @@ mod diff;
 mod entry;
 mod file;
 mod json_text;
-mod lines;
 mod places;
 mod plan;
 mod record;

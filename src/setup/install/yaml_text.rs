@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::TextError;
 use super::entry::Entry;
-use super::lines::split_mark;
+use crate::config::lines::split_mark;
 
 /// The first line of every file of ours.
 const MARK: &str = "# Written by `codescout install`; `codescout uninstall` removes it.";

@@ -1,14 +1,15 @@
-//! Where everything stands in a text of JSON with comments and trailing commas.
+//! The places of values, fields and commas in JSON with comments and trailing commas.
 
 use std::ops::Range;
 
+use jsonc_parser::ast;
+use jsonc_parser::common::Ranged;
+use jsonc_parser::tokens::{Token, TokenAndRange};
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::{Map, Value};
 
 use super::super::TextError;
-use super::super::lines::{line_number, split_mark};
-
-/// Deeper nesting is refused: no client's configuration has it, and the stack has an end.
-const MAX_DEPTH: usize = 100;
+use crate::config::lines::{line_number, split_mark};
 
 /// A value with its place.
 #[derive(Debug)]
@@ -20,19 +21,17 @@ pub(super) struct Node {
 #[derive(Debug)]
 enum Kind {
     Object(Vec<Member>),
-    Array(Vec<Node>),
-    Scalar(Value),
+    Other(Value),
 }
 
 /// A field of an object.
 #[derive(Debug)]
 pub(super) struct Member {
     key: String,
-    /// Where the key begins.
+    /// Start of the key.
     pub(super) start: usize,
-    /// What follows the colon.
     pub(super) value: Node,
-    /// Where the comma after the value stands, if there is one.
+    /// Place of the comma after the value, if there is one.
     pub(super) comma: Option<usize>,
 }
 
@@ -42,15 +41,15 @@ impl Node {
         self.span.clone()
     }
 
-    /// The fields in their order; none if it is no object.
+    /// The fields in their order; none if the value is not an object.
     pub(super) fn members(&self) -> &[Member] {
         match &self.kind {
             Kind::Object(members) => members,
-            _ => &[],
+            Kind::Other(_) => &[],
         }
     }
 
-    /// Which field has this key: the last one, as for every client.
+    /// Index of the field with this key. As in every client, the last one counts.
     pub(super) fn index(&self, key: &str) -> Option<usize> {
         self.members().iter().rposition(|member| member.key == key)
     }
@@ -60,11 +59,9 @@ impl Node {
         Some(&self.members()[self.index(key)?])
     }
 
-    /// What it says.
     pub(super) fn value(&self) -> Value {
         match &self.kind {
-            Kind::Scalar(value) => value.clone(),
-            Kind::Array(items) => items.iter().map(Self::value).collect(),
+            Kind::Other(value) => value.clone(),
             Kind::Object(members) => {
                 let fields = members.iter().map(|member| (member.key.clone(), member.value.value()));
                 Value::Object(Map::from_iter(fields))
@@ -73,178 +70,83 @@ impl Node {
     }
 }
 
-/// The one value of the text; `None` if it holds only blanks and comments.
+/// The one value of the text; `None` if it contains only white space and comments.
 pub(super) fn parse(text: &str) -> Result<Option<Node>, TextError> {
-    let mut parser = Parser {
-        text,
-        at: split_mark(text).0.len(),
+    let (mark, text) = split_mark(text);
+    let strict = ParseOptions {
+        allow_comments: true,
+        allow_trailing_commas: true,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
     };
-    parser.skip_trivia()?;
-    if parser.at == text.len() {
-        return Ok(None);
+    let collect = CollectOptions {
+        tokens: true,
+        ..CollectOptions::default()
+    };
+    let parsed = parse_to_ast(text, &collect, &strict).map_err(|error| TextError::Broken {
+        line: error.line_display(),
+        message: error.kind().to_string().to_lowercase(),
+    })?;
+    let tokens = parsed.tokens.unwrap_or_default();
+    if let Some(token) = tokens.iter().find(|token| !is_json(token, text)) {
+        return Err(TextError::Broken {
+            line: line_number(text, token.range.start),
+            message: "not a JSON string or number".to_owned(),
+        });
     }
-    let root = parser.value(0)?;
-    parser.skip_trivia()?;
-    if parser.at == text.len() {
-        Ok(Some(root))
-    } else {
-        Err(parser.expected("the end of the file"))
-    }
+    let commas = tokens.iter().filter(|token| token.token == Token::Comma);
+    let places = Places {
+        offset: mark.len(),
+        commas: commas.map(|comma| comma.range.start).collect(),
+    };
+    Ok(parsed.value.map(|value| places.node(value)))
 }
 
-struct Parser<'t> {
-    text: &'t str,
-    at: usize,
+/// Returns false for what the parser accepts and JSON does not, such as a line end in a string.
+fn is_json(token: &TokenAndRange<'_>, text: &str) -> bool {
+    let is_scalar = matches!(token.token, Token::String(_) | Token::Number(_));
+    !is_scalar || serde_json::from_str::<Value>(token.text(text)).is_ok()
 }
 
-impl Parser<'_> {
-    fn value(&mut self, depth: usize) -> Result<Node, TextError> {
-        let start = self.at;
-        let kind = match self.peek() {
-            _ if depth > MAX_DEPTH => return Err(self.broken("nested too deeply".to_owned())),
-            Some(b'{') => Kind::Object(self.members(depth)?),
-            Some(b'[') => Kind::Array(self.items(depth)?),
-            Some(b'"') => Kind::Scalar(Value::String(self.string()?)),
-            Some(_) => Kind::Scalar(self.word()?),
-            None => return Err(self.expected("a value")),
+struct Places {
+    /// Bytes before the text that was parsed.
+    offset: usize,
+    /// In ascending order.
+    commas: Vec<usize>,
+}
+
+impl Places {
+    fn node(&self, value: ast::Value<'_>) -> Node {
+        let range = value.range();
+        let kind = match value {
+            ast::Value::Object(object) => Kind::Object(self.members(object)),
+            other => Kind::Other(other.into()),
         };
-        Ok(Node {
-            span: start..self.at,
+        Node {
+            span: range.start + self.offset..range.end + self.offset,
             kind,
-        })
-    }
-
-    fn members(&mut self, depth: usize) -> Result<Vec<Member>, TextError> {
-        let mut members: Vec<Member> = Vec::new();
-        self.at += 1;
-        loop {
-            self.skip_trivia()?;
-            if self.take(b'}') {
-                return Ok(members);
-            }
-            if members.last().is_some_and(|last| last.comma.is_none()) {
-                return Err(self.expected("a comma or }"));
-            }
-            let start = self.at;
-            if self.peek() != Some(b'"') {
-                return Err(self.expected("a key in double quotes"));
-            }
-            let key = self.string()?;
-            self.skip_trivia()?;
-            if !self.take(b':') {
-                return Err(self.expected("a colon"));
-            }
-            self.skip_trivia()?;
-            let value = self.value(depth + 1)?;
-            let comma = self.comma()?;
-            members.push(Member {
-                key,
-                start,
-                value,
-                comma,
-            });
         }
     }
 
-    fn items(&mut self, depth: usize) -> Result<Vec<Node>, TextError> {
-        let mut items = Vec::new();
-        let mut has_comma = true;
-        self.at += 1;
-        loop {
-            self.skip_trivia()?;
-            if self.take(b']') {
-                return Ok(items);
+    fn members(&self, object: ast::Object<'_>) -> Vec<Member> {
+        let starts = object.properties.iter().skip(1).map(Ranged::start);
+        let ends: Vec<usize> = starts.chain([object.range.end]).collect();
+        let members = object.properties.into_iter().zip(ends).map(|(property, end)| {
+            let next = self.commas.partition_point(|&comma| comma < property.range.end);
+            let comma = self.commas.get(next).filter(|&&comma| comma < end);
+            Member {
+                start: property.range.start + self.offset,
+                key: property.name.into_string(),
+                value: self.node(property.value),
+                comma: comma.map(|comma| comma + self.offset),
             }
-            if !has_comma {
-                return Err(self.expected("a comma or ]"));
-            }
-            items.push(self.value(depth + 1)?);
-            has_comma = self.comma()?.is_some();
-        }
-    }
-
-    /// The place of the comma that comes next; before anything else that comes next is looked at.
-    fn comma(&mut self) -> Result<Option<usize>, TextError> {
-        self.skip_trivia()?;
-        let at = self.at;
-        Ok(self.take(b',').then_some(at))
-    }
-
-    fn string(&mut self) -> Result<String, TextError> {
-        let start = self.at;
-        let bytes = self.text.as_bytes();
-        let mut end = start + 1;
-        while bytes.get(end).is_some_and(|byte| *byte != b'"') {
-            end += if bytes[end] == b'\\' { 2 } else { 1 };
-        }
-        self.decode(start, (end + 1).min(self.text.len()))
-    }
-
-    /// A number, `true`, `false`, `null`.
-    fn word(&mut self) -> Result<Value, TextError> {
-        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
-        let rest = &self.text[self.at..];
-        let length = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
-        if length == 0 {
-            return Err(self.expected("a value"));
-        }
-        self.decode(self.at, self.at + length)
-    }
-
-    /// What `serde_json` makes of a token.
-    fn decode<T: serde::de::DeserializeOwned>(&mut self, start: usize, end: usize) -> Result<T, TextError> {
-        let token = self.text.get(start..end).unwrap_or_default();
-        match serde_json::from_str(token) {
-            Ok(value) => {
-                self.at = end;
-                Ok(value)
-            }
-            Err(_) => Err(self.broken("not a value of JSON, or a string without an end".to_owned())),
-        }
-    }
-
-    /// Goes behind blanks and comments.
-    fn skip_trivia(&mut self) -> Result<(), TextError> {
-        loop {
-            let rest = &self.text[self.at..];
-            let blanks = rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r']).len();
-            self.at += blanks;
-            let rest = &rest[blanks..];
-            if rest.starts_with("//") {
-                self.at += rest.find('\n').unwrap_or(rest.len());
-            } else if let Some(comment) = rest.strip_prefix("/*") {
-                match comment.find("*/") {
-                    Some(length) => self.at += length + 4,
-                    None => return Err(self.broken("a comment without an end".to_owned())),
-                }
-            } else {
-                return Ok(());
-            }
-        }
-    }
-
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
-    }
-
-    fn take(&mut self, byte: u8) -> bool {
-        let is_next = self.peek() == Some(byte);
-        self.at += usize::from(is_next);
-        is_next
-    }
-
-    fn expected(&self, what: &str) -> TextError {
-        let found = match self.text[self.at..].chars().next() {
-            Some(found) => format!("{found:?}"),
-            None => "the end of the file".to_owned(),
-        };
-        self.broken(format!("expected {what}, found {found}"))
-    }
-
-    fn broken(&self, message: String) -> TextError {
-        TextError::Broken {
-            line: line_number(self.text, self.at),
-            message,
-        }
+        });
+        members.collect()
     }
 }

@@ -51,7 +51,7 @@ fn beside_the_other_servers_where_there_are_some() {
 fn fields_that_are_not_ours_stay() {
     expect_put(
         "[m.me]\nurl = \"u\" # old\ncommand = \"y\" # mine\nenabled_tools = [\"a\"]\n\n[m.me.env]\nA = \"b\"\n",
-        "[m.me]\nargs = [\"serve\"]\ncommand = \"x\" # mine\nenabled_tools = [\"a\"]\n\n[m.me.env]\nA = \"b\"\n",
+        "[m.me]\ncommand = \"x\" # mine\nenabled_tools = [\"a\"]\nargs = [\"serve\"]\n\n[m.me.env]\nA = \"b\"\n",
     );
 }
 

@@ -1,7 +1,7 @@
 //! Line ends and indentation of a text.
 
 /// The line end that a text uses: that of its first line; `\n` if it has none.
-pub(super) fn newline(text: &str) -> &'static str {
+pub(crate) fn newline(text: &str) -> &'static str {
     match text.find('\n') {
         Some(at) if text[..at].ends_with('\r') => "\r\n",
         _ => "\n",
@@ -9,7 +9,7 @@ pub(super) fn newline(text: &str) -> &'static str {
 }
 
 /// The mark that some editors of Windows put at the beginning, and the rest.
-pub(super) fn split_mark(text: &str) -> (&str, &str) {
+pub(crate) fn split_mark(text: &str) -> (&str, &str) {
     let length = if text.starts_with('\u{feff}') {
         '\u{feff}'.len_utf8()
     } else {
@@ -19,28 +19,28 @@ pub(super) fn split_mark(text: &str) -> (&str, &str) {
 }
 
 /// The number of the line that byte `at` stands in, from 1.
-pub(super) fn line_number(text: &str, at: usize) -> usize {
+pub(crate) fn line_number(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
 }
 
 /// Where the line of byte `at` begins.
-pub(super) fn line_start(text: &str, at: usize) -> usize {
+pub(crate) fn line_start(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |newline| newline + 1)
 }
 
 /// Where the line of byte `at` ends: behind its line end.
-pub(super) fn line_end(text: &str, at: usize) -> usize {
+pub(crate) fn line_end(text: &str, at: usize) -> usize {
     text[at..].find('\n').map_or(text.len(), |newline| at + newline + 1)
 }
 
 /// The blanks that the line of byte `at` begins with.
-pub(super) fn indentation(text: &str, at: usize) -> &str {
+pub(crate) fn indentation(text: &str, at: usize) -> &str {
     let line = &text[line_start(text, at)..];
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
 }
 
 /// The text with `addition` (whole lines with `\n`) after it and an empty line between; in the text's own line ends.
-pub(super) fn append(text: &str, addition: &str) -> String {
+pub(crate) fn append(text: &str, addition: &str) -> String {
     let newline = newline(text);
     let mut whole = text.to_owned();
     if !text.is_empty() && !text.ends_with('\n') {
@@ -53,7 +53,7 @@ pub(super) fn append(text: &str, addition: &str) -> String {
 }
 
 /// The text without the whole lines from `start` to `end`, and without an empty line before them.
-pub(super) fn without_lines(text: &str, start: usize, end: usize) -> String {
+pub(crate) fn without_lines(text: &str, start: usize, end: usize) -> String {
     let mut before = &text[..start];
     if ends_with_empty_line(before) {
         before = before.strip_suffix('\n').unwrap_or(before);
