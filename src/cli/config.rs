@@ -9,7 +9,10 @@ use super::args::{ConfigArgs, ConfigCommand, Global};
 use super::json::OpError;
 use super::render::{FAINT, Output, STRONG, note, one_line};
 use super::{Found, INTERRUPTED};
-use crate::config::{Config, Environment, KEYS, Overrides, RepositoryFiles, set, trust, unset, untrusted_key};
+use crate::config::{
+    Config, Entry, Environment, Origin, Overrides, RepositoryFiles, SETTINGS, SettingInfo, set, trust, unset,
+    untrusted_key,
+};
 use crate::git::Repository;
 use crate::query::nearest;
 use crate::session::{PATIENCE, Workspace};
@@ -22,22 +25,28 @@ struct ConfigOut {
     results: Vec<SettingOut>,
 }
 
-/// A setting with what it is and where it was set.
+/// A setting with its value and origin.
 #[derive(Debug, Serialize)]
 pub(super) struct SettingOut {
     key: &'static str,
     value: String,
     origin: String,
+    help: &'static str,
 }
 
-impl From<(&'static str, String, String)> for SettingOut {
-    fn from((key, value, origin): (&'static str, String, String)) -> Self {
-        Self { key, value, origin }
+impl From<Entry> for SettingOut {
+    fn from(entry: Entry) -> Self {
+        Self {
+            key: entry.key,
+            value: entry.value,
+            origin: entry.origin.to_string(),
+            help: entry.help,
+        }
     }
 }
 
 pub(super) fn run(global: &Global, args: &ConfigArgs, output: &mut Output) -> Result<Found> {
-    let mut shown = |key| show(&Workspace::open(&global.repo, &Overrides::default())?, key, output);
+    let mut shown = |key| show(global, key, output);
     match &args.command {
         None | Some(ConfigCommand::Show) => shown(None),
         Some(ConfigCommand::Get { key }) => shown(Some(key)),
@@ -52,19 +61,17 @@ fn approve(global: &Global, output: &mut Output) -> Result<Found> {
     let path = file(&Workspace::open_without_settings(&global.repo)?);
     trust(&path, &Environment::read())?;
     let workspace = Workspace::open(&global.repo, &Overrides::default())?;
-    let origin = path.display().to_string();
+    let origin = Origin::File(path);
     let entries = workspace.config.entries().into_iter();
-    let set: Vec<_> = entries
-        .filter(|(_, _, set_by)| *set_by == origin)
-        .map(SettingOut::from)
-        .collect();
-    list(set, &workspace, output)
+    let set = entries.filter(|entry| entry.origin == origin).map(SettingOut::from);
+    list(set.collect(), &workspace, global.verbose > 0, output)
 }
 
-fn show(workspace: &Workspace, key: Option<&str>, output: &mut Output) -> Result<Found> {
+fn show(global: &Global, key: Option<&str>, output: &mut Output) -> Result<Found> {
+    let workspace = Workspace::open(&global.repo, &Overrides::default())?;
     let entries = workspace.config.entries().into_iter();
     let results: Vec<SettingOut> = entries
-        .filter(|(known, _, _)| key.is_none_or(|key| key == *known))
+        .filter(|entry| key.is_none_or(|key| key == entry.key))
         .map(SettingOut::from)
         .collect();
     if let (Some(key), true) = (key, results.is_empty()) {
@@ -77,11 +84,11 @@ fn show(workspace: &Workspace, key: Option<&str>, output: &mut Output) -> Result
             }
             Ok(Found::Something)
         }
-        _ => list(results, workspace, output),
+        _ => list(results, &workspace, global.verbose > 0, output),
     }
 }
 
-fn list(results: Vec<SettingOut>, workspace: &Workspace, output: &mut Output) -> Result<Found> {
+fn list(results: Vec<SettingOut>, workspace: &Workspace, with_help: bool, output: &mut Output) -> Result<Found> {
     if output.json {
         output.json(&ConfigOut {
             repo: Some(repo(workspace)),
@@ -94,16 +101,20 @@ fn list(results: Vec<SettingOut>, workspace: &Workspace, output: &mut Output) ->
         let name = output.styled(STRONG, setting.key);
         let origin = output.name(FAINT, &format!("({})", setting.origin));
         output.line(&format!("{name} = {} {origin}", one_line(&setting.value)))?;
+        if with_help {
+            output.line(&format!("    {}", setting.help))?;
+        }
     }
     Ok(Found::Something)
 }
 
-/// Sets a key to a value, or takes it out.
+/// Sets a key to a value, or removes it.
 fn change(global: &Global, key: &str, value: Option<&str>, is_users: bool, output: &mut Output) -> Result<Found> {
-    let Some((key, _)) = KEYS.iter().find(|(known, _)| *known == key) else {
-        return Err(unknown_key(key).into());
+    let setting = SettingInfo::of(key).ok_or_else(|| unknown_key(key))?;
+    let change = Change {
+        key: setting.key,
+        value,
     };
-    let change = Change { key, value };
     let opened = || Ok(Workspace::open(&global.repo, &Overrides::default())?.config.entries());
     if is_users {
         let no_home = || anyhow::anyhow!("neither HOME nor XDG_CONFIG_HOME is set");
@@ -150,17 +161,15 @@ struct Change<'a> {
     value: Option<&'a str>,
 }
 
-type Entries = Vec<(&'static str, String, String)>;
-
 impl Change<'_> {
     /// Writes the file, and puts it back as it was if nothing could be opened with what it says now. Whether it has
     /// changed, and what is set then.
     fn apply(
         &self,
         path: &Path,
-        opened: &dyn Fn() -> Result<Entries>,
+        opened: &dyn Fn() -> Result<Vec<Entry>>,
         record: &dyn Fn() -> Result<()>,
-    ) -> Result<(bool, Entries)> {
+    ) -> Result<(bool, Vec<Entry>)> {
         let was_usable = opened().is_ok();
         let before = std::fs::read(path).ok();
         let is_changed = match self.value {
@@ -194,7 +203,7 @@ impl Change<'_> {
 
     fn told(
         &self,
-        (is_changed, now): (bool, Entries),
+        (is_changed, now): (bool, Vec<Entry>),
         repo: Option<String>,
         path: &Path,
         output: &mut Output,
@@ -204,7 +213,7 @@ impl Change<'_> {
             note(&format!("{key} is not set in {}", path.display()));
         }
         if output.json {
-            let results = now.into_iter().filter(|(known, _, _)| *known == key);
+            let results = now.into_iter().filter(|entry| entry.key == key);
             output.json(&ConfigOut {
                 repo,
                 file: path.display().to_string(),
@@ -226,7 +235,7 @@ fn file(workspace: &Workspace) -> std::path::PathBuf {
 }
 
 fn unknown_key(key: &str) -> OpError {
-    let near = nearest(key, KEYS.iter().map(|(known, _)| *known));
+    let near = nearest(key, SETTINGS.iter().map(|setting| setting.key));
     OpError::new(
         format!("unknown setting {key:?}"),
         if near.is_empty() {

@@ -108,10 +108,17 @@ fn show(report: &Report, mended: &[String], output: &mut Output) -> Result<()> {
             output.line(&format!("{:<24} mend: {}", "", one_line(mend)))?;
         }
     }
-    let is_set = |(_, _, origin): &&(_, _, String)| *origin != Origin::Default.to_string();
-    for (key, value, origin) in report.settings.iter().filter(is_set) {
-        let origin = output.name(FAINT, &format!("({origin})"));
-        output.line(&format!("setting  {key} = {} {origin}", one_line(value)))?;
+    for setting in report
+        .settings
+        .iter()
+        .filter(|setting| setting.origin != Origin::Default)
+    {
+        let origin = output.name(FAINT, &format!("({})", setting.origin));
+        output.line(&format!(
+            "setting  {} = {} {origin}",
+            setting.key,
+            one_line(&setting.value)
+        ))?;
     }
     Ok(())
 }

@@ -3,69 +3,29 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The variables by name, with what each does.
-pub const VARIABLES: &[(&str, &str)] = &[
+use super::settings::SETTINGS;
+
+/// Variables that are not settings, with what each does.
+const OTHER_VARIABLES: &[(&str, &str)] = &[
     (
         "CODESCOUT_SIDECAR",
-        "folder to keep the index in, in place of .codescout in the repository",
-    ),
-    (
-        "CODESCOUT_MAX_BLOB_BYTES",
-        "files with more bytes are left out (index.max_blob_bytes)",
-    ),
-    (
-        "CODESCOUT_MODEL",
-        "folder of a Model2Vec model to embed with, or with a server the model's name there (embedding.model)",
-    ),
-    (
-        "CODESCOUT_EMBEDDING_SERVER",
-        "address of a server to embed with (embedding.server)",
-    ),
-    (
-        "CODESCOUT_EMBEDDING_API",
-        "what it speaks: openai, ollama or tei (embedding.api)",
+        "folder of the index, instead of .codescout in the repository",
     ),
     (
         "CODESCOUT_EMBEDDING_KEY",
-        "key for it, unless embedding.key_file or embedding.key_variable says otherwise",
-    ),
-    ("CODESCOUT_RERANK_SERVER", "address of a reranker (rerank.server)"),
-    (
-        "CODESCOUT_RERANK_API",
-        "what it speaks: tei, infinity, cohere, jina, voyage or llamacpp (rerank.api)",
-    ),
-    ("CODESCOUT_RERANK_MODEL", "the model's name there (rerank.model)"),
-    (
-        "CODESCOUT_RERANK_KEY",
-        "key for it, unless rerank.key_file or rerank.key_variable says otherwise",
-    ),
-    (
-        "CODESCOUT_SPARSE_SERVER",
-        "address of a server for sparse vectors (sparse.server)",
+        "key for the embedding server, unless embedding.key_file or embedding.key_variable is set",
     ),
     (
         "CODESCOUT_SPARSE_KEY",
-        "key for it, unless sparse.key_file or sparse.key_variable says otherwise",
+        "key for the sparse vector server, unless sparse.key_file or sparse.key_variable is set",
     ),
     (
-        "CODESCOUT_QDRANT_SERVER",
-        "address of a Qdrant to share vectors by (qdrant.server)",
+        "CODESCOUT_RERANK_KEY",
+        "key for the reranker, unless rerank.key_file or rerank.key_variable is set",
     ),
     (
         "CODESCOUT_QDRANT_KEY",
-        "key for it, unless qdrant.key_file or qdrant.key_variable says otherwise",
-    ),
-    (
-        "CODESCOUT_GC_MAX_BYTES",
-        "the index shall not be larger; 0 for no limit (gc.max_bytes)",
-    ),
-    (
-        "CODESCOUT_GC_REFLOG_DAYS",
-        "for how many days entries of reflogs keep what they name (gc.reflog_days)",
-    ),
-    (
-        "CODESCOUT_GC_AUTO",
-        "whether garbage is collected unasked: true or false (gc.auto)",
+        "key for the Qdrant server, unless qdrant.key_file or qdrant.key_variable is set",
     ),
     (
         "CODESCOUT_TOKEN",
@@ -77,7 +37,7 @@ pub const VARIABLES: &[(&str, &str)] = &[
     ),
     (
         "CODESCOUT_HOOK_TRIAL",
-        "set by a trial of the hooks: a hook that is called says so and does nothing else",
+        "set by a trial of the hooks: a hook that is called reports it and does nothing else",
     ),
     (
         "CODESCOUT_FAIL_AT",
@@ -94,43 +54,29 @@ pub const VARIABLES: &[(&str, &str)] = &[
     ("NO_COLOR", "any value turns colours off"),
     (
         "XDG_CONFIG_HOME",
-        "where codescout/config.toml stands, the user's own settings; else .config in HOME",
+        "folder of codescout/config.toml, the user's own settings; else .config in HOME",
     ),
     (
         "XDG_STATE_HOME",
-        "where codescout/trusted stands, the record of settings files that the user wrote; else .local/state in HOME",
+        "folder of codescout/trusted, the record of the user's settings files; else .local/state in HOME",
     ),
 ];
+
+/// Every variable that is read, with what it does.
+pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let settings = SETTINGS
+        .iter()
+        .filter_map(|setting| Some((setting.variable?, setting.help)));
+    settings.chain(OTHER_VARIABLES.iter().copied())
+}
 
 /// The values that are set.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     /// `CODESCOUT_SIDECAR`
     pub sidecar: Option<PathBuf>,
-    /// `CODESCOUT_MAX_BLOB_BYTES`
-    pub max_blob_bytes: Option<OsString>,
-    /// `CODESCOUT_MODEL`
-    pub model: Option<OsString>,
-    /// `CODESCOUT_EMBEDDING_SERVER`
-    pub embedding_server: Option<OsString>,
-    /// `CODESCOUT_EMBEDDING_API`
-    pub embedding_api: Option<OsString>,
-    /// `CODESCOUT_SPARSE_SERVER`
-    pub sparse_server: Option<OsString>,
-    /// `CODESCOUT_RERANK_SERVER`
-    pub rerank_server: Option<OsString>,
-    /// `CODESCOUT_RERANK_API`
-    pub rerank_api: Option<OsString>,
-    /// `CODESCOUT_RERANK_MODEL`
-    pub rerank_model: Option<OsString>,
-    /// `CODESCOUT_QDRANT_SERVER`
-    pub qdrant_server: Option<OsString>,
-    /// `CODESCOUT_GC_MAX_BYTES`
-    pub gc_max_bytes: Option<OsString>,
-    /// `CODESCOUT_GC_REFLOG_DAYS`
-    pub gc_reflog_days: Option<OsString>,
-    /// `CODESCOUT_GC_AUTO`
-    pub gc_auto: Option<OsString>,
+    /// The variables that are settings.
+    pub(super) settings: Vec<(&'static str, OsString)>,
     /// `CODESCOUT_TOKEN`
     pub token: Option<String>,
     /// `CODESCOUT_LOG`
@@ -153,18 +99,11 @@ impl Environment {
         let value = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         Self {
             sidecar: value("CODESCOUT_SIDECAR").map(PathBuf::from),
-            max_blob_bytes: value("CODESCOUT_MAX_BLOB_BYTES"),
-            model: value("CODESCOUT_MODEL"),
-            embedding_server: value("CODESCOUT_EMBEDDING_SERVER"),
-            embedding_api: value("CODESCOUT_EMBEDDING_API"),
-            sparse_server: value("CODESCOUT_SPARSE_SERVER"),
-            rerank_server: value("CODESCOUT_RERANK_SERVER"),
-            rerank_api: value("CODESCOUT_RERANK_API"),
-            rerank_model: value("CODESCOUT_RERANK_MODEL"),
-            qdrant_server: value("CODESCOUT_QDRANT_SERVER"),
-            gc_max_bytes: value("CODESCOUT_GC_MAX_BYTES"),
-            gc_reflog_days: value("CODESCOUT_GC_REFLOG_DAYS"),
-            gc_auto: value("CODESCOUT_GC_AUTO"),
+            settings: SETTINGS
+                .iter()
+                .filter_map(|setting| setting.variable)
+                .filter_map(|name| Some((name, value(name)?)))
+                .collect(),
             token: value("CODESCOUT_TOKEN").and_then(|value| value.into_string().ok()),
             log: value("CODESCOUT_LOG").and_then(|value| value.into_string().ok()),
             hook_trial: value("CODESCOUT_HOOK_TRIAL").and_then(|value| value.into_string().ok()),
@@ -177,6 +116,21 @@ impl Environment {
                 value("GITHUB_EVENT_NAME").and_then(|value| value.into_string().ok()),
                 value("CI_MERGE_REQUEST_IID").and_then(|value| value.into_string().ok()),
             ),
+        }
+    }
+
+    /// The value of a variable that is a setting, with the variable's name.
+    pub(super) fn setting(&self, name: &str) -> Option<(&'static str, &OsString)> {
+        let mut found = self.settings.iter().filter(|(known, _)| *known == name);
+        found.next().map(|(name, value)| (*name, value))
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_settings(variables: &[(&'static str, &str)]) -> Self {
+        let settings = variables.iter().map(|(name, value)| (*name, OsString::from(value)));
+        Self {
+            settings: settings.collect(),
+            ..Self::default()
         }
     }
 }
@@ -202,10 +156,10 @@ pub(super) fn secret(name: &str) -> Option<String> {
     value.into_string().ok().filter(|value| !value.is_empty())
 }
 
-/// Variables that are named as if they were this program's, and are not: most likely misspelt.
+/// Variables whose names begin as this program's do and that it does not read: most likely misspelt.
 pub fn unknown_variables() -> Vec<String> {
     std::env::vars_os()
         .filter_map(|(name, _)| name.into_string().ok())
-        .filter(|name| name.starts_with("CODESCOUT_") && VARIABLES.iter().all(|(known, _)| known != name))
+        .filter(|name| name.starts_with("CODESCOUT_") && variables().all(|(known, _)| known != name))
         .collect()
 }

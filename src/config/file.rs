@@ -1,170 +1,22 @@
-//! Settings in TOML. Unknown keys are errors.
+//! Settings files, which are TOML. Unknown keys are errors.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use toml::Spanned;
 
-use super::server::{OfServer, ServerSettings};
+use super::lines::line_number;
+use super::settings::{SETTINGS, SettingInfo};
 
 /// No honest settings file is larger.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// What a file sets.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Settings {
-    #[serde(default)]
-    pub(super) index: IndexSettings,
-    #[serde(default)]
-    pub(super) embedding: EmbeddingSettings,
-    #[serde(default)]
-    pub(super) sparse: SparseSettings,
-    #[serde(default)]
-    pub(super) rerank: RerankSettings,
-    #[serde(default)]
-    pub(super) qdrant: QdrantSettings,
-    #[serde(default)]
-    pub(super) search: SearchSettings,
-    #[serde(default)]
-    pub(super) gc: GcSettings,
-    #[serde(default)]
-    pub(super) serve: ServeSettings,
-    #[serde(default)]
-    pub(super) history: HistorySettings,
-}
+/// The settings in a file, with their values as text.
+pub(super) type Settings = Vec<(&'static SettingInfo, OsString)>;
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct IndexSettings {
-    pub(super) max_blob_bytes: Option<u64>,
-}
-
-/// A section that a repository's own file may not set anything of: its keys, and the first that is set.
-macro_rules! section_of_a_server {
-    ($name:ident, $section:literal, { $($key:ident: $kind:ty,)* }) => {
-        #[derive(Clone, Debug, Default, Deserialize)]
-        #[serde(deny_unknown_fields)]
-        pub(super) struct $name {
-            $(pub(super) $key: Option<$kind>,)*
-        }
-
-        impl $name {
-            /// The first key that is set.
-            pub(super) fn first_set(&self) -> Option<&'static str> {
-                let keys = [$((concat!($section, ".", stringify!($key)), self.$key.is_some()),)*];
-                keys.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key)
-            }
-        }
-
-        impl OfServer for $name {
-            fn of_server(&self) -> ServerSettings {
-                ServerSettings {
-                    server: self.server.clone(),
-                    key_file: self.key_file.clone(),
-                    key_variable: self.key_variable.clone(),
-                    proxy: self.proxy.clone(),
-                }
-            }
-        }
-    };
-}
-
-section_of_a_server!(EmbeddingSettings, "embedding", {
-    model: PathBuf,
-    server: String,
-    api: String,
-    key_file: PathBuf,
-    key_variable: String,
-    proxy: String,
-    revision: String,
-    query_prefix: String,
-    document_prefix: String,
-    dimensions: u32,
-    encoding: String,
-    batch: u32,
-    in_flight: u32,
-    timeout_s: u32,
-    query_timeout_ms: u32,
-});
-
-section_of_a_server!(SparseSettings, "sparse", {
-    server: String,
-    key_file: PathBuf,
-    key_variable: String,
-    proxy: String,
-    model: String,
-    revision: String,
-    batch: u32,
-    in_flight: u32,
-    timeout_s: u32,
-    query_timeout_ms: u32,
-    weight_percent: u32,
-});
-
-section_of_a_server!(RerankSettings, "rerank", {
-    server: String,
-    key_file: PathBuf,
-    key_variable: String,
-    proxy: String,
-    api: String,
-    model: String,
-    candidates: u32,
-    batch: u32,
-    timeout_ms: u32,
-});
-
-section_of_a_server!(QdrantSettings, "qdrant", {
-    server: String,
-    key_file: PathBuf,
-    key_variable: String,
-    proxy: String,
-    prefix: String,
-    repository: String,
-    shards: u32,
-    replication: u32,
-    write_consistency: u32,
-    read_consistency: String,
-    compression: String,
-    on_disk: bool,
-    exact: bool,
-    scan_below: u32,
-    keep_local: bool,
-    in_flight: u32,
-    timeout_s: u32,
-    query_timeout_ms: u32,
-});
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct SearchSettings {
-    pub(super) limit: Option<usize>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GcSettings {
-    pub(super) auto: Option<bool>,
-    pub(super) reflog_days: Option<u32>,
-    pub(super) max_bytes: Option<u64>,
-    pub(super) dead_percent: Option<u32>,
-    pub(super) deleted_files: Option<usize>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ServeSettings {
-    pub(super) roots: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct HistorySettings {
-    pub(super) max_commits: Option<usize>,
-    pub(super) since: Option<String>,
-}
-
-/// Why a settings file cannot be used.
+/// An error from reading a settings file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// It cannot be read.
@@ -172,7 +24,7 @@ pub enum FileError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -184,22 +36,22 @@ pub enum FileError {
         /// Its size.
         n_bytes: u64,
     },
-    /// It does not say what it may say.
+    /// It is not TOML, or contains an unknown key or a wrong value.
     #[error("{}: {message}", .path.display())]
     Syntax {
         /// The file.
         path: PathBuf,
-        /// Where and what.
+        /// The place and the error.
         message: String,
     },
 }
 
-/// Reads a file of settings, with its text; none if it is not there. A symbolic link counts as no file.
+/// Reads a settings file, with its text; `None` if there is no file. A symbolic link counts as no file.
 pub(super) fn read(path: &Path) -> Result<Option<(Settings, String)>, FileError> {
     read_where(path, std::fs::symlink_metadata(path))
 }
 
-/// [`read`] for the user's own file, which may be a link.
+/// As [`read`], for the user's own file, which may be a symbolic link.
 pub(super) fn read_linked(path: &Path) -> Result<Option<(Settings, String)>, FileError> {
     read_where(path, std::fs::metadata(path))
 }
@@ -227,7 +79,7 @@ fn read_where(path: &Path, found: io::Result<std::fs::Metadata>) -> Result<Optio
     Ok(Some((check(path, &text)?, text)))
 }
 
-/// The settings that `text` sets; `path` is for messages.
+/// The settings in `text`; `path` is for messages.
 pub(super) fn check(path: &Path, text: &str) -> Result<Settings, FileError> {
     parse(text).map_err(|message| FileError::Syntax {
         path: path.to_owned(),
@@ -236,7 +88,24 @@ pub(super) fn check(path: &Path, text: &str) -> Result<Settings, FileError> {
 }
 
 fn parse(text: &str) -> Result<Settings, String> {
-    toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())
+    let sections: BTreeMap<String, BTreeMap<String, Spanned<toml::Value>>> =
+        toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+    let mut settings = Vec::new();
+    for (section, values) in sections {
+        if !SETTINGS.iter().any(|setting| setting.section() == section) {
+            return Err(format!("unknown section [{section}]"));
+        }
+        for (name, value) in values {
+            let at_line = |message: String| format!("line {}: {message}", line_number(text, value.span().start));
+            let key = format!("{section}.{name}");
+            let setting = SettingInfo::of(&key).ok_or_else(|| at_line(format!("unknown setting {key:?}")))?;
+            let text = setting
+                .text_of(value.get_ref())
+                .map_err(|error| at_line(error.to_string()))?;
+            settings.push((setting, text));
+        }
+    }
+    Ok(settings)
 }
 
 #[cfg(test)]
@@ -245,12 +114,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_keys_are_errors() {
+    fn unknown_keys_and_wrong_types_are_errors() {
+        let settings = parse("[index]\nmax_blob_bytes = 0x1_0").unwrap();
         assert_eq!(
-            parse("[index]\nmax_blob_bytes = 5").unwrap().index.max_blob_bytes,
-            Some(5)
+            (settings[0].0.key, &*settings[0].1),
+            ("index.max_blob_bytes", "16".as_ref())
         );
-        assert!(parse("[index]\nmax_blob = 5").unwrap_err().contains("max_blob"));
-        assert!(parse("command = 'x'").is_err());
+        for (text, message) in [
+            ("[index]\nmax_blob = 5", "line 2: unknown setting \"index.max_blob\""),
+            ("[serve]\n", ""),
+            ("[severs]\n", "unknown section [severs]"),
+            (
+                "[search]\n\nlimit = '5'",
+                "line 3: invalid value \"5\" for search.limit: expected an integer",
+            ),
+            (
+                "[gc]\nauto = 1",
+                "line 2: invalid value 1 for gc.auto: expected true or false",
+            ),
+            (
+                "gc.max_bytes = -1",
+                "line 1: invalid value -1 for gc.max_bytes: expected a number of bytes",
+            ),
+        ] {
+            assert_eq!(parse(text).err().unwrap_or_default(), message);
+        }
+        assert!(parse("command = 'x'").unwrap_err().contains("line 1"));
     }
 }

@@ -5,25 +5,23 @@
 //! a sidecar that this user is not known to have written (`trust.rs`).
 
 mod edit;
-mod embedding;
 mod env;
 mod file;
 pub(crate) mod lines;
-mod qdrant;
-mod rerank;
+mod options;
 mod resolve;
 mod server;
-mod sparse;
+mod settings;
 pub(crate) mod toml_text;
 mod trust;
+mod value;
 
-pub use edit::{EditError, KEYS, ValueKind, set, unset};
-pub use embedding::EmbeddingConfig;
-pub use env::{Environment, VARIABLES, unknown_variables};
+pub use edit::{EditError, set, unset};
+pub use env::{Environment, unknown_variables, variables};
 pub use file::FileError;
-pub use qdrant::QdrantConfig;
-pub use rerank::RerankConfig;
-pub use resolve::{Config, ConfigError, Origin, Overrides, RepositoryFiles, Setting};
-pub use server::ServerConfig;
-pub use sparse::SparseConfig;
+pub use resolve::{ConfigError, Origin, Overrides, RepositoryFiles, Setting};
+pub use settings::{
+    Config, EmbeddingConfig, Entry, GcConfig, HistoryConfig, IndexConfig, InvalidValue, QdrantConfig, RerankConfig,
+    SETTINGS, Scope, SearchConfig, ServeConfig, SettingInfo, SparseConfig,
+};
 pub use trust::{trust, untrusted_key};

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::env::Environment;
 use super::file;
-use super::resolve::{ConfigError, names_servers};
+use super::resolve::{ConfigError, first_key};
+use super::settings::Scope;
 
 /// The record of settings files: one small file for each, named by its path, that holds the hash of its content.
 #[derive(Clone, Debug)]
@@ -59,7 +60,7 @@ pub fn untrusted_key(path: &Path, environment: &Environment) -> Result<Option<&'
         return Ok(None);
     };
     let is_trusted = Trusted::new(environment).contains(path, &text);
-    Ok(names_servers(&settings).filter(|_| !is_trusted))
+    Ok(first_key(&settings, |scope| scope == Scope::User).filter(|_| !is_trusted))
 }
 
 /// Records the file at `path`, as it is, as one that this user wrote or approved.

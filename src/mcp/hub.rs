@@ -116,7 +116,7 @@ impl Hub {
     pub(super) fn roots(&self) -> Vec<PathBuf> {
         let mut roots = self.roots.clone();
         if let Ok(home) = self.find(None) {
-            let set = &home.workspace.config.roots.value;
+            let set = &home.workspace.config.serve.roots.value;
             roots.extend(set.iter().filter_map(|root| fs::canonicalize(root).ok()));
         }
         roots

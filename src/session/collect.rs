@@ -40,7 +40,7 @@ impl Workspace {
         progress: &dyn Progress,
         interrupt: &AtomicBool,
     ) -> Result<Option<Collected>> {
-        if !self.config.gc_auto.value {
+        if !self.config.gc.auto.value {
             return Ok(None);
         }
         let collected = self.with_collector(|collector| {

@@ -160,7 +160,7 @@ impl Workspace {
             Some(versions) => versions,
             None => sidecar.past_versions()?,
         };
-        let past = past_files(&history, versions, self.config.gc_deleted_files.value)?;
+        let past = past_files(&history, versions, self.config.gc.deleted_files.value as usize)?;
         Ok(self.writer(&sidecar).index_past(past, versions, progress, interrupt)?)
     }
 

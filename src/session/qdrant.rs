@@ -52,13 +52,13 @@ impl Workspace {
     /// Whether vectors of a kind are kept with the server and not here: those of a model on another machine, if that is set.
     pub(crate) fn keeps_away(&self, kind: RowKind) -> bool {
         let config = &self.config.qdrant;
-        let is_wanted = !config.keep_local.value && config.server.address.value.is_some();
+        let is_wanted = !config.keep_local.value && config.server.value.is_some();
         is_wanted && kind == RowKind::Dense && self.remote_model().is_some()
     }
 
     /// Host and port of the server, if one is set.
     pub(crate) fn sharing_host(&self) -> Option<String> {
-        let address = self.config.qdrant.server.address.value.as_ref()?;
+        let address = self.config.qdrant.server.value.as_ref()?;
         Some(Endpoint::new(address).ok()?.host())
     }
 
@@ -120,7 +120,7 @@ impl Workspace {
             let segments = Segments::open_newest(&sidecar, &state, &self.own_profile())?;
             Ok(Some((sidecar, segments)))
         };
-        let is_shared = self.config.qdrant.server.address.value.is_some();
+        let is_shared = self.config.qdrant.server.value.is_some();
         // What cannot be opened or told is looked for again.
         let before = is_shared.then(|| opened().ok().flatten()).flatten();
         let changed = change()?;
@@ -260,7 +260,7 @@ impl Workspace {
         kind: RowKind,
         interrupt: &'a AtomicBool,
     ) -> Result<Option<Elsewhere<QdrantIndex<'a>>>> {
-        if self.config.qdrant.server.address.value.is_none() {
+        if self.config.qdrant.server.value.is_none() {
             return Ok(None);
         }
         let there = self.there(kind).unwrap_or_else(|error| {

@@ -72,9 +72,9 @@ impl Workspace {
     fn with(repository: Repository, location: Location, config: Config) -> Result<Self> {
         start_threads()?;
         let remote_model = config.remote_embedder()?.map(RemoteEmbedder::new);
-        let remote_sparse = config.remote_sparse()?.map(RemoteSparse::new);
+        let remote_sparse = config.sparse.options()?.map(RemoteSparse::new);
         let reranker = config.rerank.options()?.map(RemoteReranker::new);
-        let foreign_model = match &config.model.value {
+        let foreign_model = match &config.embedding.model.value {
             Some(folder) if remote_model.is_none() => {
                 Some(open_model2vec(folder).context("cannot open the embedding model")?)
             }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use codescout::config::{Config, Environment, Overrides, RepositoryFiles, VARIABLES};
+use codescout::config::{Config, Environment, Overrides, RepositoryFiles, SETTINGS, Scope, variables};
 
 /// Paths of one machine. Put together here so that this file does not hold them itself.
 const MACHINE_PATHS: &[&str] = &[concat!("/", "work/"), concat!("/", "root/"), concat!("/", "home/")];
@@ -175,10 +175,24 @@ fn every_variable_and_key_is_documented() {
         &RepositoryFiles::default(),
     )
     .unwrap();
-    let keys = config.entries().into_iter().map(|(key, _, _)| key);
-    let names = VARIABLES.iter().map(|(name, _)| *name).chain(keys);
+    let keys = config.entries().into_iter().map(|entry| entry.key);
+    let names = variables().map(|(name, _)| name).chain(keys);
     let missing: Vec<&str> = names.filter(|name| !text.contains(&format!("`{name}`"))).collect();
     assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn scopes_and_variables_of_settings_are_documented() {
+    let text = read("docs/configuration.md");
+    let line_with = |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap_or_default();
+    let committed = line_with("| 4 | `.codescout.toml`");
+    for setting in SETTINGS {
+        let key = format!("`{}`", setting.key);
+        assert_eq!(committed.contains(&key), setting.scope == Scope::Repository, "{key}");
+        if let Some(name) = setting.variable {
+            assert!(line_with(&format!("| `{name}` |")).contains(&key), "{name}");
+        }
+    }
 }
 
 #[test]
@@ -191,7 +205,7 @@ fn every_documented_variable_is_read() {
         .collect();
     let unknown: Vec<&&str> = named
         .iter()
-        .filter(|name| !VARIABLES.iter().any(|(known, _)| known == *name))
+        .filter(|name| !variables().any(|(known, _)| known == **name))
         .collect();
     assert!(!named.is_empty() && unknown.is_empty(), "{unknown:#?}");
 }

@@ -669,7 +669,7 @@ fn configuration_that_comes_with_a_repository_is_refused() {
     let repo = TestRepo::new(FIXTURE);
     repo.write(".codescout/config.toml", "[index]\nmax_blob_bytes = 7\n");
     let own = Indexed::with(repo.root(), Overrides::default()).unwrap();
-    assert_eq!(own.workspace.config.max_blob_bytes.value, 7);
+    assert_eq!(own.workspace.config.index.max_blob_bytes.value, 7);
     repo.git(["add", "--force", ".codescout/config.toml"]);
     repo.commit("bring configuration along");
     let refused = Indexed::with(repo.root(), Overrides::default()).err().unwrap();

@@ -192,7 +192,8 @@ pub(crate) enum HooksCommand {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
-  codescout config                     every setting, and where it was set
+  codescout config                     list settings and where each is set
+  codescout -v config                  also describe each setting
   codescout config get search.limit
   codescout config set search.limit 20
   codescout config set --user search.limit 20
@@ -205,16 +206,17 @@ pub(crate) struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// List settings, their values and where each is set
+    /// List settings, their values and where each is set; -v describes each
+    #[command(alias = "list")]
     Show,
     /// Print the value of a setting
     Get {
-        /// Name of the setting, as in `config list`
+        /// Name of the setting, as in `codescout config`
         key: String,
     },
     /// Write a setting to .codescout/config.toml
     Set {
-        /// Name of the setting, as in `config list`
+        /// Name of the setting, as in `codescout config`
         key: String,
         /// Value to set
         value: String,
@@ -224,7 +226,7 @@ pub(crate) enum ConfigCommand {
     },
     /// Remove a setting from .codescout/config.toml
     Unset {
-        /// Name of the setting, as in `config list`
+        /// Name of the setting, as in `codescout config`
         key: String,
         /// Remove it from your user configuration
         #[arg(long)]

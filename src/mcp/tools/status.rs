@@ -9,6 +9,7 @@ use super::super::guides;
 use super::super::reply::{Draft, Reply, cut, single};
 use super::super::tool::{Call, QUESTION_TIME, Tool};
 use super::index::causes_text;
+use crate::config::Entry;
 use crate::mcp::Bodies;
 use crate::ops::{CausesOut, ProvenanceOut, beside, languages, status_body};
 use crate::session::Build;
@@ -161,8 +162,8 @@ fn jobs(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
 
 fn config(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
     let mut draft = Draft::new(call, asked.characters);
-    for (key, value, origin) in call.workspace()?.config.entries() {
-        let facts = json!({"key": key, "value": value, "origin": origin});
+    for Entry { key, value, origin, .. } in call.workspace()?.config.entries() {
+        let facts = json!({"key": key, "value": value, "origin": origin.to_string()});
         draft.push(&facts, &format!("{key} = {value} ({origin})"), None);
     }
     Ok(draft.finish(about(call).as_ref(), None, &json!({"op": "config"})))

@@ -13,7 +13,7 @@ use std::thread;
 
 pub(crate) use remedy::Remedy;
 
-use crate::config::Overrides;
+use crate::config::{Entry, Overrides};
 use crate::session::Workspace;
 
 /// How much a finding matters.
@@ -86,7 +86,7 @@ pub(crate) struct Report {
     /// What was found.
     pub(crate) findings: Vec<Finding>,
     /// Every setting: key, value, origin. Empty if the configuration cannot be read.
-    pub(crate) settings: Vec<(&'static str, String, String)>,
+    pub(crate) settings: Vec<Entry>,
 }
 
 impl Report {

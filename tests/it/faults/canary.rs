@@ -465,7 +465,7 @@ fn what_git_variables_say_changes_nothing() {
 fn no_setting_of_a_repository_names_a_program_an_address_or_a_path() {
     let trapped = Trapped::new();
     let trap = trapped.repo.beside("trap.sh");
-    let known = codescout::config::KEYS;
+    let known = codescout::config::SETTINGS;
     assert!(!known.is_empty());
     let values = [
         trap.display().to_string(),
@@ -475,7 +475,7 @@ fn no_setting_of_a_repository_names_a_program_an_address_or_a_path() {
         "../outside".to_owned(),
         "$(touch trace)".to_owned(),
     ];
-    for (key, _) in known {
+    for key in known.iter().map(|setting| setting.key) {
         for value in &values {
             let (table, name) = key.split_once('.').unwrap_or(("", key));
             let header = if table.is_empty() {

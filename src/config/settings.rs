@@ -1,0 +1,389 @@
+//! The table of settings. Everything about a setting is derived from its row: reading files and variables, `codescout config`,
+//! and what a repository's own files may set.
+//!
+//! A row is `name: type = default`, with `unset "…"` for what is shown where there is no value and `variable "…"` for its
+//! environment variable. Its comment is its help.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use crate::remote::{Compression, EmbeddingApi, Encoding, RerankApi};
+
+use super::resolve::{ConfigError, Origin, Setting, Sources};
+use super::value::{AbsolutePath, Address, Consistency, Kind, Prefix, Since, Value};
+
+/// The files that may set a key. The environment and the user's own file may set all keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Any file, also `.codescout.toml`, which comes with the repository: the value changes only what is indexed or shown.
+    Repository,
+    /// Also `.codescout/config.toml`: the value decides about this machine's disk.
+    Machine,
+    /// Also a `.codescout/config.toml` that is recorded as the user's: the value names a server, a key, a model or a root.
+    User,
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct SettingInfo {
+    /// As in `search.limit`.
+    pub key: &'static str,
+    /// One line for people.
+    pub help: &'static str,
+    /// The files that may set it.
+    pub scope: Scope,
+    /// The environment variable that sets it.
+    pub variable: Option<&'static str>,
+    /// Completes "expected …" in messages.
+    pub expected: &'static str,
+    kind: Kind,
+    accepts: fn(&OsStr) -> bool,
+}
+
+/// A setting as people see it.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// As in `search.limit`.
+    pub key: &'static str,
+    /// The value, or what stands for no value.
+    pub value: String,
+    /// Where the value was set.
+    pub origin: Origin,
+    /// One line for people.
+    pub help: &'static str,
+}
+
+/// A text that is not a value of a setting.
+#[derive(Debug, thiserror::Error)]
+#[error("invalid value {value} for {key}: expected {expected}")]
+pub struct InvalidValue {
+    /// The setting.
+    pub key: &'static str,
+    /// The text, quoted if it is not a number or the like.
+    pub value: String,
+    /// Completes "expected …".
+    pub expected: &'static str,
+}
+
+impl SettingInfo {
+    /// The row of a key.
+    pub fn of(key: &str) -> Option<&'static Self> {
+        SETTINGS.iter().find(|setting| setting.key == key)
+    }
+
+    /// The part of the key before the dot.
+    pub(super) fn section(&self) -> &'static str {
+        self.key.split_once('.').map_or(self.key, |(section, _)| section)
+    }
+
+    const fn new<T: Value>(
+        key: &'static str,
+        help: &'static str,
+        scope: Scope,
+        variable: Option<&'static str>,
+    ) -> Self {
+        Self {
+            key,
+            help: help.trim_ascii_start(),
+            scope,
+            variable,
+            expected: T::EXPECTED,
+            kind: T::KIND,
+            accepts: |text| T::parse(text).is_some(),
+        }
+    }
+
+    /// The value in a settings file as text.
+    pub(super) fn text_of(&self, value: &toml::Value) -> Result<OsString, InvalidValue> {
+        let text = match (self.kind, value) {
+            (Kind::Integer, toml::Value::Integer(number)) => Some(number.to_string()),
+            (Kind::Boolean, toml::Value::Boolean(switch)) => Some(switch.to_string()),
+            (Kind::String, toml::Value::String(text)) => Some(text.clone()),
+            _ => None,
+        };
+        let text = text.map(OsString::from).filter(|text| (self.accepts)(text));
+        text.ok_or_else(|| self.invalid(value.to_string()))
+    }
+
+    /// A text from the command line as it is written in a settings file.
+    pub(super) fn literal(&self, text: &str) -> Result<String, InvalidValue> {
+        if !(self.accepts)(text.as_ref()) {
+            return Err(self.invalid(format!("{text:?}")));
+        }
+        let value = match self.kind {
+            // TOML has signed numbers, and none with leading zeros.
+            Kind::Integer => toml::Value::from(text.parse::<i64>().map_err(|_| self.invalid(format!("{text:?}")))?),
+            Kind::Boolean => toml::Value::from(text == "true"),
+            Kind::String => toml::Value::from(text),
+        };
+        Ok(value.to_string())
+    }
+
+    fn invalid(&self, value: String) -> InvalidValue {
+        InvalidValue {
+            key: self.key,
+            value,
+            expected: self.expected,
+        }
+    }
+}
+
+/// Turns the table into types, [`SETTINGS`] and the functions of [`Config`].
+macro_rules! settings {
+    ($(
+        $(#[$about:meta])*
+        $section:ident: $type:ident, $scope:ident {
+            $(
+                #[doc = $help:literal]
+                $name:ident: $value:ty = $default:expr $(, unset $unset:literal)? $(, variable $variable:literal)?;
+            )+
+        }
+    )+) => {
+        $(
+            $(#[$about])*
+            #[derive(Clone, Debug)]
+            pub struct $type {
+                $(#[doc = $help] pub $name: Setting<$value>,)+
+            }
+        )+
+
+        /// Every setting, resolved.
+        #[derive(Clone, Debug)]
+        pub struct Config {
+            $($(#[$about])* pub $section: $type,)+
+        }
+
+        /// All settings, in the order in which they are listed.
+        pub const SETTINGS: &[SettingInfo] = &[
+            $($(SettingInfo::new::<$value>(
+                concat!(stringify!($section), ".", stringify!($name)),
+                $help,
+                Scope::$scope,
+                settings!(@optional $($variable)?),
+            ),)+)+
+        ];
+
+        impl Config {
+            pub(super) fn from_sources(sources: &Sources) -> Result<Self, ConfigError> {
+                Ok(Self {
+                    $($section: $type {
+                        $($name: sources.setting(
+                            concat!(stringify!($section), ".", stringify!($name)),
+                            $default,
+                        )?,)+
+                    },)+
+                })
+            }
+
+            /// Every setting for people, in the order of [`SETTINGS`].
+            pub fn entries(&self) -> Vec<Entry> {
+                vec![$($(
+                    entry(&self.$section.$name, $help, settings!(@unset $($unset)?)),
+                )+)+]
+            }
+        }
+    };
+    (@optional) => { None };
+    (@optional $value:literal) => { Some($value) };
+    (@unset) => { "none" };
+    (@unset $value:literal) => { $value };
+}
+
+fn entry<T: Value>(setting: &Setting<T>, help: &'static str, unset: &str) -> Entry {
+    Entry {
+        key: setting.key,
+        value: setting.value.shown(unset),
+        origin: setting.origin.clone(),
+        help: help.trim_ascii_start(),
+    }
+}
+
+settings! {
+    /// What is indexed.
+    index: IndexConfig, Repository {
+        /// Search text files up to this many bytes by content; a new value means a new index
+        max_blob_bytes: u64 = 1 << 20, variable "CODESCOUT_MAX_BLOB_BYTES";
+    }
+    /// The embedding model.
+    embedding: EmbeddingConfig, User {
+        /// Folder of a Model2Vec model, or name of the server's model
+        model: Option<PathBuf> = None, unset "built-in", variable "CODESCOUT_MODEL";
+        /// Address of an embedding server; without one the model runs in this process
+        server: Option<Address> = None, variable "CODESCOUT_EMBEDDING_SERVER";
+        /// API of the embedding server: openai, ollama or tei
+        api: EmbeddingApi = EmbeddingApi::OpenAi, variable "CODESCOUT_EMBEDDING_API";
+        /// File with the key for the embedding server
+        key_file: Option<AbsolutePath> = None;
+        /// Environment variable with the key for the embedding server, read if there is no key file
+        key_variable: String = "CODESCOUT_EMBEDDING_KEY".to_owned();
+        /// Proxy for requests to the embedding server
+        proxy: Option<Address> = None;
+        /// Version of the server's model; vectors of another version are kept apart
+        revision: String = String::new();
+        /// Text before each query that is embedded
+        query_prefix: String = String::new();
+        /// Text before each chunk that is embedded
+        document_prefix: String = String::new();
+        /// Dimensions that the server is asked for
+        dimensions: Option<u32> = None, unset "the model's";
+        /// Encoding of vectors in answers: float or base64
+        encoding: Encoding = Encoding::Float;
+        /// Texts per request
+        batch: Option<u32> = None, unset "the server's";
+        /// Requests at a time
+        in_flight: u32 = 4;
+        /// Time limit of an indexing request, in seconds
+        timeout_s: u32 = 60;
+        /// Time limit of a query's request, in milliseconds; after it the built-in model is used
+        query_timeout_ms: u32 = 2000;
+    }
+    /// A server for sparse vectors.
+    sparse: SparseConfig, User {
+        /// Address of a server for sparse vectors; without one there are none
+        server: Option<Address> = None, variable "CODESCOUT_SPARSE_SERVER";
+        /// File with the key for the sparse vector server
+        key_file: Option<AbsolutePath> = None;
+        /// Environment variable with the key for the sparse vector server, read if there is no key file
+        key_variable: String = "CODESCOUT_SPARSE_KEY".to_owned();
+        /// Proxy for requests to the sparse vector server
+        proxy: Option<Address> = None;
+        /// Name of the server's model; vectors of other models are kept apart
+        model: String = "splade".to_owned();
+        /// Version of the server's model; vectors of another version are kept apart
+        revision: String = String::new();
+        /// Texts per request
+        batch: Option<u32> = None, unset "the server's";
+        /// Requests at a time
+        in_flight: u32 = 4;
+        /// Time limit of an indexing request, in seconds
+        timeout_s: u32 = 60;
+        /// Time limit of a query's request, in milliseconds; after it the query goes without sparse vectors
+        query_timeout_ms: u32 = 2000;
+        /// Weight of sparse vectors in the ranking, in percent of the default
+        weight_percent: u32 = 100;
+    }
+    /// A server that reranks results.
+    rerank: RerankConfig, User {
+        /// Address of a reranker; without one results are not reranked
+        server: Option<Address> = None, variable "CODESCOUT_RERANK_SERVER";
+        /// File with the key for the reranker
+        key_file: Option<AbsolutePath> = None;
+        /// Environment variable with the key for the reranker, read if there is no key file
+        key_variable: String = "CODESCOUT_RERANK_KEY".to_owned();
+        /// Proxy for requests to the reranker
+        proxy: Option<Address> = None;
+        /// API of the reranker: tei, infinity, cohere, jina, voyage or llamacpp
+        api: RerankApi = RerankApi::Cohere, variable "CODESCOUT_RERANK_API";
+        /// Name of the reranker's model
+        model: String = String::new(), variable "CODESCOUT_RERANK_MODEL";
+        /// Number of first results to rerank
+        candidates: u32 = 50;
+        /// Texts per request
+        batch: Option<u32> = None, unset "what such servers take";
+        /// Time limit of all requests of a query, in milliseconds; after it results keep their order
+        timeout_ms: u32 = 1500;
+    }
+    /// A Qdrant server, through which clones share vectors.
+    qdrant: QdrantConfig, User {
+        /// Address of a Qdrant server; without one vectors are not shared
+        server: Option<Address> = None, variable "CODESCOUT_QDRANT_SERVER";
+        /// File with the key for the Qdrant server
+        key_file: Option<AbsolutePath> = None;
+        /// Environment variable with the key for the Qdrant server, read if there is no key file
+        key_variable: String = "CODESCOUT_QDRANT_KEY".to_owned();
+        /// Proxy for requests to the Qdrant server
+        proxy: Option<Address> = None;
+        /// First part of the names of collections; clones share vectors only if it is the same
+        prefix: Prefix = Prefix("codescout".to_owned());
+        /// Text that identifies the repository; needed in shallow clones
+        repository: Option<String> = None, unset "by its first commit";
+        /// Shards of a new collection
+        shards: Option<u32> = None, unset "the server's";
+        /// Copies of each shard of a new collection
+        replication: Option<u32> = None, unset "the server's";
+        /// Copies that a write waits for, in a new collection
+        write_consistency: Option<u32> = None, unset "the server's";
+        /// Copies that an answer waits for: a number, majority, quorum or all
+        read_consistency: Option<Consistency> = None, unset "the server's";
+        /// Compressed copy of the vectors of a new collection: none, scalar, binary or product
+        compression: Compression = Compression::None;
+        /// Keep the vectors of a new collection on disk instead of in memory
+        on_disk: bool = false;
+        /// Compare all vectors instead of using the server's graph, which is faster and may miss some
+        exact: bool = true;
+        /// Compare vectors on this machine if there are fewer chunks than this
+        // Below this number a local comparison is faster than a request (docs/evaluation.md).
+        scan_below: u32 = 1_000_000;
+        /// Keep a copy of the vectors on this machine
+        keep_local: bool = true;
+        /// Requests at a time
+        in_flight: u32 = 2;
+        /// Time limit of an indexing request, in seconds
+        timeout_s: u32 = 60;
+        /// Time limit of a query's request, in milliseconds; after it local vectors are used
+        query_timeout_ms: u32 = 1000;
+    }
+    /// Defaults of searches.
+    search: SearchConfig, Repository {
+        /// Results of a search; 0 for all
+        limit: u32 = 10;
+    }
+    /// MCP servers.
+    serve: ServeConfig, User {
+        /// Folders in which calls of `codescout serve` may name repositories
+        roots: Vec<PathBuf> = Vec::new();
+    }
+    /// Removal of index data that nothing needs.
+    gc: GcConfig, Machine {
+        /// Collect garbage after indexing and in background runs
+        auto: bool = true, variable "CODESCOUT_GC_AUTO";
+        /// Days for which reflog entries keep their snapshots
+        // What git itself keeps of entries that no ref reaches any more.
+        reflog_days: u32 = 30, variable "CODESCOUT_GC_REFLOG_DAYS";
+        /// Largest size of the index in bytes, without recorded commits; 0 for no limit
+        max_bytes: u64 = 0, variable "CODESCOUT_GC_MAX_BYTES";
+        /// Rewrite files of which at least this percentage is no longer needed
+        dead_percent: u32 = 10;
+        /// Number of deleted files whose last version is indexed; 0 for none
+        deleted_files: u32 = 10_000;
+    }
+    /// The record of commits.
+    history: HistoryConfig, Repository {
+        /// Number of commits to record, the newest first; 0 for all
+        max_commits: u32 = 0;
+        /// Do not record commits before this date: 2024-02-29, or 12h, 30d, 2w, 6m, 1y ago; or always
+        since: Since = Since("always".to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_has_help_and_names_are_unique() {
+        for setting in SETTINGS {
+            assert!(
+                !setting.help.is_empty() && !setting.help.ends_with('.'),
+                "{}",
+                setting.key
+            );
+        }
+        let mut names: Vec<&str> = SETTINGS.iter().map(|setting| setting.key).collect();
+        names.extend(SETTINGS.iter().filter_map(|setting| setting.variable));
+        let n_names = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), n_names);
+    }
+
+    #[test]
+    fn defaults_with_a_condition_meet_it() {
+        for (key, default) in [("qdrant.prefix", "codescout"), ("history.since", "always")] {
+            assert!(
+                SettingInfo::of(key).is_some_and(|setting| setting.literal(default).is_ok()),
+                "{key}"
+            );
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The types of settings: how each is read from text and shown.
+
+use std::ffi::OsStr;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+
+use crate::query::parse_moment;
+use crate::remote::{Compression, EmbeddingApi, Encoding, Endpoint, RerankApi};
+
+const MAX_PREFIX: usize = 64;
+
+/// The type of TOML that a setting is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Integer,
+    Boolean,
+    String,
+}
+
+/// The value of a setting.
+pub(super) trait Value: Sized {
+    const KIND: Kind = Kind::String;
+    /// Completes "expected …" in messages.
+    const EXPECTED: &'static str;
+
+    /// The value that a text stands for, in a variable or on the command line.
+    fn parse(text: &OsStr) -> Option<Self>;
+
+    /// The value as `codescout config` lists it; `unset` stands for no value.
+    fn shown(&self, unset: &str) -> String;
+}
+
+/// Implements [`Value`] for a type that `FromStr` and `Display` read and show.
+macro_rules! plain_value {
+    ($type:ty, $kind:expr, $expected:literal) => {
+        impl Value for $type {
+            const KIND: Kind = $kind;
+            const EXPECTED: &'static str = $expected;
+
+            fn parse(text: &OsStr) -> Option<Self> {
+                text.to_str()?.parse().ok()
+            }
+
+            fn shown(&self, _unset: &str) -> String {
+                self.to_string()
+            }
+        }
+    };
+}
+
+plain_value!(u32, Kind::Integer, "an integer");
+plain_value!(u64, Kind::Integer, "a number of bytes");
+plain_value!(bool, Kind::Boolean, "true or false");
+plain_value!(String, Kind::String, "text");
+
+impl Value for PathBuf {
+    const EXPECTED: &'static str = "a path";
+
+    fn parse(text: &OsStr) -> Option<Self> {
+        Some(Self::from(text))
+    }
+
+    fn shown(&self, _unset: &str) -> String {
+        self.display().to_string()
+    }
+}
+
+impl Value for Vec<PathBuf> {
+    const EXPECTED: &'static str = "paths separated by colons";
+
+    fn parse(text: &OsStr) -> Option<Self> {
+        Some(std::env::split_paths(text).collect())
+    }
+
+    fn shown(&self, unset: &str) -> String {
+        let paths: Vec<String> = self.iter().map(|path| path.display().to_string()).collect();
+        if paths.is_empty() {
+            unset.to_owned()
+        } else {
+            paths.join(":")
+        }
+    }
+}
+
+impl<T: Value> Value for Option<T> {
+    const KIND: Kind = T::KIND;
+    const EXPECTED: &'static str = T::EXPECTED;
+
+    fn parse(text: &OsStr) -> Option<Self> {
+        T::parse(text).map(Some)
+    }
+
+    fn shown(&self, unset: &str) -> String {
+        self.as_ref()
+            .map_or_else(|| unset.to_owned(), |value| value.shown(unset))
+    }
+}
+
+/// An absolute path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AbsolutePath(PathBuf);
+
+impl Deref for AbsolutePath {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Value for AbsolutePath {
+    const EXPECTED: &'static str = "an absolute path";
+
+    fn parse(text: &OsStr) -> Option<Self> {
+        Some(Self(PathBuf::from(text))).filter(|path| path.is_absolute())
+    }
+
+    fn shown(&self, _unset: &str) -> String {
+        self.display().to_string()
+    }
+}
+
+/// The address of a server. It is checked when the server is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address(String);
+
+impl Deref for Address {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Value for Address {
+    const EXPECTED: &'static str = "an address";
+
+    fn parse(text: &OsStr) -> Option<Self> {
+        Some(Self(text.to_str()?.to_owned()))
+    }
+
+    fn shown(&self, _unset: &str) -> String {
+        // An address with a password in it is not usable, and is not shown either.
+        match Endpoint::new(self) {
+            Ok(_) => self.0.clone(),
+            Err(_) => "not a usable address".to_owned(),
+        }
+    }
+}
+
+/// Declares a text with a condition.
+macro_rules! checked_text {
+    ($(#[$meta:meta])* $name:ident, $expected:literal, $is_valid:expr) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $name(pub(super) String);
+
+        impl Deref for $name {
+            type Target = str;
+
+            fn deref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Value for $name {
+            const EXPECTED: &'static str = $expected;
+
+            fn parse(text: &OsStr) -> Option<Self> {
+                let is_valid: fn(&str) -> bool = $is_valid;
+                Some(Self(text.to_str()?.to_owned())).filter(|text| is_valid(text))
+            }
+
+            fn shown(&self, _unset: &str) -> String {
+                self.0.clone()
+            }
+        }
+    };
+}
+
+checked_text!(
+    /// The first part of the names of collections. It needs no escapes in an address.
+    Prefix,
+    "at most 64 letters, digits, hyphens and underscores",
+    |text| {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        !text.is_empty() && text.len() <= MAX_PREFIX && text.bytes().all(is_plain)
+    }
+);
+
+checked_text!(
+    /// The number of copies that an answer waits for.
+    Consistency,
+    "a number, majority, quorum or all",
+    |text| matches!(text, "majority" | "quorum" | "all") || text.parse::<u16>().is_ok_and(|number| number > 0)
+);
+
+checked_text!(
+    /// A moment, or `always`.
+    Since,
+    "always, or a date: 2024-02-29, or 12h, 30d, 2w, 6m, 1y ago",
+    |text| text == "always" || parse_moment(text, 0).is_some()
+);
+
+impl Since {
+    /// The moment in seconds since 1970, seen from `now`; `None` for always.
+    pub(super) fn moment(&self, now: i64) -> Option<i64> {
+        parse_moment(self, now)
+    }
+}
+
+/// Implements [`Value`] for an enum whose variants have names.
+macro_rules! choice {
+    ($type:ident, $expected:literal, $($name:literal => $variant:ident),+) => {
+        impl Value for $type {
+            const EXPECTED: &'static str = $expected;
+
+            fn parse(text: &OsStr) -> Option<Self> {
+                match text.to_str()? {
+                    $($name => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+
+            fn shown(&self, _unset: &str) -> String {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+                .to_owned()
+            }
+        }
+    };
+}
+
+choice!(EmbeddingApi, "openai, ollama or tei", "openai" => OpenAi, "ollama" => Ollama, "tei" => Tei);
+choice!(Encoding, "float or base64", "float" => Float, "base64" => Base64);
+choice!(
+    RerankApi,
+    "tei, infinity, cohere, jina, voyage or llamacpp",
+    "tei" => Tei, "infinity" => Infinity, "cohere" => Cohere, "jina" => Jina, "voyage" => Voyage, "llamacpp" => LlamaCpp
+);
+choice!(
+    Compression,
+    "none, scalar, binary or product",
+    "none" => None, "scalar" => Scalar, "binary" => Binary, "product" => Product
+);
