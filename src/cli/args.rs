@@ -23,8 +23,9 @@ pub(super) use self::upkeep::{
     StatusArgs, VerifyArgs,
 };
 use crate::model::with_stand_ins;
-use crate::ops::{Blame, Diff, History, Read, Search};
+use crate::ops::{Blame, Diff, History, Read, Search, pattern};
 use crate::query::{FileFilter, FilterError, Tests};
+use crate::session::Workspace;
 
 /// Search, read and navigate any revision of a git repository.
 ///
@@ -54,6 +55,9 @@ pub(super) struct Global {
     /// Print the result as one JSON object
     #[arg(long, global = true, help_heading = EVERYWHERE)]
     pub(super) json: bool,
+    /// Print paths relative to the repository root instead of the current directory
+    #[arg(long, global = true, help_heading = EVERYWHERE)]
+    pub(super) full_name: bool,
     /// Disable colors
     #[arg(long, global = true, help_heading = EVERYWHERE)]
     pub(super) no_color: bool,
@@ -142,13 +146,14 @@ pub(super) struct FilterArgs {
 
 impl FilterArgs {
     /// Returns the filter that the options describe.
-    pub(super) fn filter(&self) -> Result<FileFilter, FilterError> {
+    pub(super) fn filter(&self, workspace: &Workspace) -> Result<FileFilter, FilterError> {
         let tests = match self.tests {
             TestsArg::Any => Tests::Any,
             TestsArg::No => Tests::No,
             TestsArg::Only => Tests::Only,
         };
-        FileFilter::new(&self.paths, &self.langs, tests)
+        let paths: Vec<String> = self.paths.iter().map(|path| pattern(workspace, path)).collect();
+        FileFilter::new(&paths, &self.langs, tests)
     }
 }
 

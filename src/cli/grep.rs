@@ -14,6 +14,7 @@ use super::render::{FAINT, MATCH, Output, PATH};
 use super::{Found, INTERRUPTED};
 use crate::extract;
 use crate::model::quoted;
+use crate::ops::seen_from;
 use crate::query::{
     CursorKey, FileMatches, GrepDetail, GrepLine, GrepOutcome, GrepPosition, GrepRequest, Pattern, PatternOptions,
     Sources, grep,
@@ -59,7 +60,7 @@ struct LineOut {
 
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &GrepArgs, output: &mut Output) -> Result<Found> {
     let pattern = pattern(args)?;
-    let filter = args.filter.filter()?;
+    let filter = args.filter.filter(workspace)?;
     let progress = CliProgress::new(global.quiet);
     let opened = workspace.view_with(Edits::Listed, &global.reference, &progress, &INTERRUPTED)?;
     let view = &opened.view;
@@ -78,6 +79,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &GrepArgs, outpu
         from: cursors.read()?,
     };
     let sources = Sources::new(view, &workspace.repository);
+    let here = if global.full_name { "" } else { workspace.here() };
     let mut results = Vec::new();
     let mut failed: io::Result<()> = Ok(());
     let has_context = request.before + request.after > 0;
@@ -86,7 +88,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &GrepArgs, outpu
             results.push(file_out(view, &matches));
             return ControlFlow::Continue(());
         }
-        failed = show(view, &matches, request.detail, has_context, output);
+        failed = show(view, &matches, (request.detail, here), has_context, output);
         match failed {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
@@ -208,11 +210,11 @@ fn line_out(line: &GrepLine) -> LineOut {
 fn show(
     view: &View,
     matches: &FileMatches,
-    detail: GrepDetail,
+    (detail, here): (GrepDetail, &str),
     has_context: bool,
     output: &mut Output,
 ) -> io::Result<()> {
-    let path = output.name(PATH, &path_of(view, matches.file));
+    let path = output.name(PATH, &seen_from(here, &path_of(view, matches.file)));
     match detail {
         GrepDetail::Files => return output.line(&path),
         GrepDetail::Counts => return output.line(&format!("{path}:{}", matches.n_matching_lines)),

@@ -120,7 +120,11 @@ fn run_caught(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
 }
 
 fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
-    let open = |overrides: &Overrides| Workspace::open(&args.global.repo, overrides);
+    let open = |overrides: &Overrides| {
+        let mut workspace = Workspace::open(&args.global.repo, overrides)?;
+        workspace.start_in(&args.global.repo);
+        anyhow::Ok(workspace)
+    };
     match &args.command {
         Command::Index(index) => index::run(&open(&Overrides::default())?, &args.global, index, output),
         Command::Search(search) => search::run(open(&Overrides::default())?, &args.global, search, output),

@@ -7,7 +7,7 @@ use super::args::{Global, PageArgs};
 use super::progress::CliProgress;
 use super::render::{ADDED, FAINT, Output, PATH, REMOVED, STRONG, one_line, sanitize};
 use super::{Found, INTERRUPTED};
-use crate::ops::{Ask, Common, Op, Page, Row, Sink, Style};
+use crate::ops::{Ask, Common, Op, Page, Row, Sink, Style, seen_from};
 use crate::session::{Ctx, Session, Workspace};
 
 /// Runs `op` and prints its answer. `name` is the command.
@@ -45,7 +45,8 @@ pub(super) fn run<O: Op>(
         let took_ms = ask.ctx.began.elapsed().as_secs_f64() * 1e3;
         output.json(&json(answer, took_ms)?)?;
     } else {
-        print(answer, output)?;
+        let here = if global.full_name { "" } else { session.workspace.here() };
+        print(answer, here, output)?;
     }
     Ok(found)
 }
@@ -66,8 +67,8 @@ fn json<R: Row>(page: Page<R>, took_ms: f64) -> Result<Map<String, Value>> {
     Ok(answer)
 }
 
-fn print<R: Row>(page: Page<R>, output: &mut Output) -> Result<()> {
-    page.head.replay(&mut Terminal { output });
+fn print<R: Row>(page: Page<R>, here: &str, output: &mut Output) -> Result<()> {
+    page.head.replay(&mut Terminal { here, output });
     let limit = page.paging.limit.unwrap_or(usize::MAX).min(page.rows.len());
     for (number, row) in page.rows[..limit].iter().enumerate() {
         if R::IS_SPACED && number > 0 {
@@ -77,14 +78,14 @@ fn print<R: Row>(page: Page<R>, output: &mut Output) -> Result<()> {
             // Exact bytes for programs; on a terminal control characters are shown as escapes.
             Some(bytes) if !output.is_terminal() => output.bytes(bytes)?,
             Some(bytes) => output.put(&sanitize(&String::from_utf8_lossy(bytes)))?,
-            None => row.render(&mut Terminal { output }),
+            None => row.render(&mut Terminal { here, output }),
         }
         let is_followed = page.rows.len() > 1;
         if is_followed && row.raw().is_some_and(|bytes| !bytes.ends_with(b"\n")) {
             output.put("\n")?;
         }
     }
-    page.tail.replay(&mut Terminal { output });
+    page.tail.replay(&mut Terminal { here, output });
     output.flush()?;
     page.notes.iter().for_each(|note| output.remark(note));
     if let Some(hint) = &page.hint {
@@ -103,6 +104,8 @@ fn print<R: Row>(page: Page<R>, output: &mut Output) -> Result<()> {
 
 /// Writes to the terminal.
 struct Terminal<'a> {
+    /// The directory that paths are shown from.
+    here: &'a str,
     output: &'a mut Output,
 }
 
@@ -110,7 +113,7 @@ impl Sink for Terminal<'_> {
     fn span(&mut self, style: Style, text: &str) {
         let text = match style {
             Style::Plain => one_line(text),
-            Style::Path => self.output.name(PATH, text),
+            Style::Path => self.output.name(PATH, &seen_from(self.here, text)),
             Style::Name => self.output.name(STRONG, text),
             Style::Fact => self.output.name(FAINT, text),
             Style::Added => self.output.name(ADDED, text),

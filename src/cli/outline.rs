@@ -30,7 +30,7 @@ struct OutlineOut {
 }
 
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &OutlineArgs, output: &mut Output) -> Result<Found> {
-    let filter = args.filter.filter()?;
+    let filter = args.filter.filter(workspace)?;
     let file = outline_path(&inside(workspace, args.path.as_deref().unwrap_or_default()));
     let paths = [RepoPath::new(without_stand_ins(&file))];
     let progress = CliProgress::new(global.quiet);

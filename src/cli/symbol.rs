@@ -35,7 +35,7 @@ struct SymbolOut {
 }
 
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &SymbolArgs, output: &mut Output) -> Result<Found> {
-    let filter = args.filter.filter()?;
+    let filter = args.filter.filter(workspace)?;
     let kinds = definition_kinds(&args.kinds)?;
     let opened = workspace.view(&global.reference, &CliProgress::new(global.quiet), &INTERRUPTED)?;
     let view = &opened.view;

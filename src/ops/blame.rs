@@ -278,7 +278,8 @@ impl LineOut {
             None => out.span(Style::Fact, "not committed"),
         }
         if let Some(path) = &self.from_path {
-            out.span(Style::Path, &format!(" {path}"));
+            out.plain(" ");
+            out.span(Style::Path, path);
         }
         out.line(&format!(" {:>5}: {}", self.line, self.text));
     }
@@ -287,7 +288,7 @@ impl LineOut {
 impl SymbolOut {
     fn render(&self, out: &mut dyn Sink) {
         out.plain(&format!("{} ", self.kind));
-        out.span(Style::Path, &self.name);
+        out.span(Style::Name, &self.name);
         out.span(Style::Fact, &format!(" {}-{}", self.start_line, self.end_line));
         out.end();
         out.plain("    ");

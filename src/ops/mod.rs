@@ -8,6 +8,7 @@ mod gc;
 mod history;
 mod op;
 mod outline;
+mod paths;
 mod provenance;
 mod question;
 mod read;
@@ -31,9 +32,10 @@ pub(crate) use op::{Op, Page, Row};
 pub(crate) use outline::{
     FileSymbolsOut, NodeOut, OutlineBody, OutlineKind, OutlineQuestion, SummaryOut, outline, outline_path, shown,
 };
+pub(crate) use paths::{inside, pattern, seen_from};
 pub(crate) use provenance::ProvenanceOut;
 pub(crate) use question::{About, Question, beside};
-pub(crate) use read::{Read, inside};
+pub(crate) use read::Read;
 pub(crate) use record::Past;
 pub(crate) use search::{MAX_QUERY_BYTES, Search, SearchMode};
 pub(crate) use sink::{PlainText, Recorded, Sink, Style};

@@ -6,8 +6,9 @@ use std::time::Duration;
 use anyhow::Result;
 use serde_json::Value;
 
+use super::ProvenanceOut;
 use super::ask::{Ask, FileSelection, Stale};
-use super::{ProvenanceOut, inside};
+use super::paths::pattern;
 use crate::model::{RepoPath, typed};
 use crate::query::{CursorKey, FileFilter, Sought, Source, Sources, Tests, likely, n_not_indexed};
 use crate::session::{Build, Hold, OpError, SeenView, ViewRequest};
@@ -229,18 +230,18 @@ impl<'a> Question<'a> {
 
 /// Patterns from the root of the repository, however they were written. The path of a file is not a pattern.
 fn globs(ask: &Ask<'_>, seen: &SeenView, paths: &[String]) -> Vec<String> {
-    let glob = |path: &str| {
-        let path = inside(&ask.session.workspace, path);
-        match seen.view.find_text(&path) {
-            Some(_) => literal(&path),
-            None => path.into_owned(),
+    let glob = |typed: &String| {
+        let path = pattern(&ask.session.workspace, typed);
+        let (sign, path) = match path.strip_prefix('!') {
+            Some(path) => ("!", path),
+            None => ("", &*path),
+        };
+        match seen.view.find_text(path) {
+            Some(_) => format!("{sign}{}", literal(path)),
+            None => format!("{sign}{path}"),
         }
     };
-    let both = |path: &String| match path.strip_prefix('!') {
-        Some(path) => format!("!{}", glob(path)),
-        None => glob(path),
-    };
-    paths.iter().map(both).collect()
+    paths.iter().map(glob).collect()
 }
 
 /// A pattern that matches a path alone.

@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::ask::{Ask, Detail, FileSelection, path_text};
 use super::op::{Op, Page, Paging, Row};
+use super::paths::{inside, inside_here};
 use super::question::{About, Question};
 use super::sink::Sink;
 use crate::extract;
-use crate::model::{quoted, typed};
+use crate::model::quoted;
 use crate::query::{PartQuery, ReadOutcome, ReadTarget, parse_lines, paths_in_target, read, read_target};
-use crate::session::{Build, OpError, Workspace};
+use crate::session::{Build, OpError};
 
 /// The language with headings.
 const WITH_HEADINGS: &str = "markdown";
@@ -82,17 +83,26 @@ impl Op for Read {
     type Row = Part;
 
     fn run(&self, ask: &Ask<'_>) -> Result<Page<Part>> {
-        let place = &*inside(&ask.session.workspace, &self.target);
+        let workspace = &ask.session.workspace;
+        let place = &*inside(workspace, &self.target);
+        let here = inside_here(workspace, &self.target);
         let selection = FileSelection::default();
         let is_command = ask.common.characters.is_none();
+        let mut files = paths_in_target(place);
+        files.extend(here.iter().flat_map(|here| paths_in_target(here)));
+        files.sort_unstable();
         let about = About {
-            files: &paths_in_target(place),
+            files: &files,
             build: if is_command { Build::Wait } else { Build::Never },
             ..About::files(&selection)
         };
         let question = Question::new(ask, &about)?;
         let queries = self.queries()?;
-        let target = self.find(ask, &question, place)?;
+        let at_here = here.and_then(|here| read_target(question.view(), &here).ok());
+        let target = match at_here {
+            Some(target) => target,
+            None => self.find(ask, &question, place)?,
+        };
         let queries: Vec<PartQuery> = target.part.into_iter().chain(queries).collect();
         let language = extract::language(question.view().lang(target.file)).map_or("text", |language| language.name);
         if queries.iter().any(|query| matches!(query, PartQuery::Heading(_))) && language != WITH_HEADINGS {
@@ -242,20 +252,6 @@ pub(crate) fn lines_query(typed: &str) -> Result<PartQuery, OpError> {
             "write 5, 5-9 or 5-; the first line is 1",
         )
     })
-}
-
-/// Returns a target as typed, unquoted, with an absolute path below the worktree's root made relative to the root.
-pub(crate) fn inside<'t>(workspace: &Workspace, target: &'t str) -> Cow<'t, str> {
-    let root = workspace.repository.work_dir().and_then(|root| root.to_str());
-    let below = |path: &str| Some(path.strip_prefix(root?)?.strip_prefix('/')?.len());
-    match typed(target) {
-        Cow::Borrowed(path) => Cow::Borrowed(below(path).map_or(path, |n_bytes| &path[path.len() - n_bytes..])),
-        Cow::Owned(path) => Cow::Owned(
-            below(&path)
-                .map_or(&*path, |n_bytes| &path[path.len() - n_bytes..])
-                .to_owned(),
-        ),
-    }
 }
 
 fn first_lines(text: &str, n_lines: usize) -> &str {

@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::{OpError, inside};
+use super::OpError;
+use super::paths::inside;
 use crate::extract::{self, DefinitionKind};
 use crate::model::quoted;
 use crate::query::{

@@ -7,7 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use anyhow::Result;
 use bstr::ByteSlice;
 
-use super::{OpError, inside};
+use super::OpError;
+use super::paths::{inside_here, typed_path};
 use crate::extract::{DefinitionKind, Extractor, Options};
 use crate::git::ObjectReader;
 use crate::history::{FileShapes, HistoryError, Lives, Reading, Shape, SymbolBatch, SymbolKey};
@@ -86,7 +87,13 @@ pub(crate) type Named = (Vec<CandidateTarget>, Vec<String>);
 impl Targets<'_> {
     /// Reads a target: a path; `path:line`, `path:first-last`; `path#Parser.parse`; or a name.
     pub(crate) fn find(&self, typed: &OsStr) -> Result<Target> {
-        let found = self.find_any(typed)?;
+        let found = match inside_here(self.workspace, &with_stand_ins(typed.as_bytes())) {
+            Some(here) => match self.place(OsStr::from_bytes(&without_stand_ins(&here)))? {
+                Some(found) => found,
+                None => self.find_any(typed)?,
+            },
+            None => self.find_any(typed)?,
+        };
         self.visible(found, typed)
     }
 
@@ -435,19 +442,6 @@ fn lines_of_file(file: RepoPath, lines: &str) -> Result<Target> {
         )
         .into()),
     }
-}
-
-/// A path as it was typed, from the root of the repository and without slashes at its end. It need not be UTF-8.
-pub(crate) fn typed_path(workspace: &Workspace, typed: &OsStr) -> RepoPath {
-    let text = with_stand_ins(typed.as_bytes());
-    let text = inside(workspace, &text);
-    let typed = without_stand_ins(&text);
-    let path = typed.strip_prefix(b"./").unwrap_or(&typed);
-    RepoPath::new(if path == b"." {
-        b""
-    } else {
-        path.trim_end_with(|c| c == '/')
-    })
 }
 
 /// `Parser.parse` or `Parser.parse~2` in a file.

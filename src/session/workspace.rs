@@ -1,6 +1,7 @@
 //! Opens for a command what it needs and no more: the repository with its sidecar, configuration and models. `views.rs` opens
 //! views of revisions.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{LazyLock, OnceLock};
@@ -12,6 +13,7 @@ use crate::config::{Config, Environment, Overrides, RepositoryFiles};
 use crate::embed::{Embedder, StaticModel, open_model2vec};
 use crate::git::Repository;
 use crate::index::BuildOptions;
+use crate::model::with_stand_ins;
 use crate::remote::{Qdrant, RemoteEmbedder, RemoteReranker, RemoteSparse};
 use crate::sidecar::{Location, OpenError, Sidecar, State};
 
@@ -31,6 +33,8 @@ pub struct Workspace {
     pub(super) qdrant: OnceLock<Vec<Qdrant>>,
     pub(super) options: BuildOptions,
     pub(super) keeping: Keeping,
+    /// The caller's directory, relative to the root; paths that are typed are relative to it.
+    here: String,
 }
 
 /// Whether what is computed may be kept in the repository.
@@ -94,6 +98,7 @@ impl Workspace {
             reranker,
             qdrant: OnceLock::new(),
             keeping: Keeping::default(),
+            here: String::new(),
         })
     }
 
@@ -110,6 +115,22 @@ impl Workspace {
             None => Keeping::Nowhere,
         };
         Ok(workspace)
+    }
+
+    /// Sets the caller's directory.
+    pub(crate) fn start_in(&mut self, directory: &Path) {
+        let canonical = |path: &Path| path.canonicalize().ok();
+        let root = self.repository.work_dir().and_then(canonical);
+        let below = root.zip(canonical(directory));
+        let here = below.and_then(|(root, directory)| Some(directory.strip_prefix(root).ok()?.to_owned()));
+        self.here = here.map_or(String::new(), |here| {
+            with_stand_ins(here.as_os_str().as_bytes()).into_owned()
+        });
+    }
+
+    /// Returns the caller's directory, relative to the root: empty at the root and for servers.
+    pub(crate) fn here(&self) -> &str {
+        &self.here
     }
 
     /// Whether what is computed may be kept.

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::super::ask::FileSelection;
 use super::super::history::{PersonOut, log_filter, person_out};
 use super::super::op::{Page, Paging};
+use super::super::paths::pattern;
 use super::super::sink::{Sink, Style};
 use super::super::{OpError, ProvenanceOut};
 use super::{Asked, Inside, Search, SearchMode, SearchRow};
@@ -137,9 +138,11 @@ impl Asked<'_> {
             since, until, author, ..
         } = self.request;
         let FileSelection { path, lang, tests } = &self.request.selection;
+        let workspace = &self.ask.session.workspace;
+        let path: Vec<String> = path.iter().map(|path| pattern(workspace, path)).collect();
         Ok(CommitFilter {
             log: log_filter(since.as_deref(), until.as_deref(), author.as_deref())?,
-            files: FileFilter::new(path, lang, tests.to_query())?,
+            files: FileFilter::new(&path, lang, tests.to_query())?,
         })
     }
 
@@ -308,7 +311,7 @@ fn gaps(outcome: &DiffsOutcome, n_commits: u64) -> Vec<String> {
 impl CommitOut {
     fn render(&self, facts: &str, out: &mut dyn Sink) {
         let day = self.date.split('T').next().unwrap_or_default();
-        out.span(Style::Path, &self.commit[..ID_DIGITS.min(self.commit.len())]);
+        out.span(Style::Name, &self.commit[..ID_DIGITS.min(self.commit.len())]);
         out.span(Style::Fact, &format!(" {day} {}{facts}", self.author.name));
         out.span(Style::Name, &format!(" {}", self.subject));
         out.end();

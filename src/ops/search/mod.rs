@@ -17,10 +17,10 @@ use self::ranked::{
 };
 use super::ask::{Ask, Detail, FileSelection, KindSelection, path_text};
 use super::op::{Op, Page, Paging, Row};
+use super::paths::inside;
 use super::question::{About, Question};
 use super::sink::{Sink, Style};
 use super::{OpError, ProvenanceOut};
-use crate::model::typed;
 use crate::query::{CursorKey, Judges, Mode, Pattern, PatternOptions, Request, Rerank, Sought, split_position};
 use crate::session::Build;
 use crate::snapshot::Documents;
@@ -394,7 +394,7 @@ impl Asked<'_> {
 
     /// Selects the files to read while the index is being built: those with the query's words, or the named one and those like it.
     fn sought(&self, question: &Question<'_>) -> Result<Sought> {
-        let place = typed(self.query.trim());
+        let place = inside(&self.ask.session.workspace, self.query.trim());
         let place = split_position(&place).filter(|_| self.request.mode == SearchMode::Similar);
         let file = place.and_then(|(path, line, _)| Some((question.view().find_text(path)?, line)));
         let Some((file, line)) = file.filter(|_| question.seen.building.is_some()) else {

@@ -6,6 +6,7 @@ mod commands;
 mod diff;
 mod docs;
 mod doctor;
+mod here;
 mod history;
 mod lost_objects;
 mod paging;

@@ -1,0 +1,145 @@
+//! Paths as typed, which are relative to the caller's directory, and paths as stored, which are relative to the repository root.
+
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use bstr::ByteSlice;
+
+use crate::model::{RepoPath, typed, with_stand_ins, without_stand_ins};
+use crate::session::Workspace;
+
+/// Returns a target as typed (`path`, `path:10-20`, `path#name`, `name`), unquoted and with its path relative to the repository root.
+///
+/// A path is relative to the caller's directory if it exists there, else to the root, as is one that begins with `:/`. An absolute
+/// path below the worktree is relative to the root.
+pub(crate) fn inside<'t>(workspace: &Workspace, target: &'t str) -> Cow<'t, str> {
+    let target = match typed(target) {
+        Cow::Borrowed(target) => below_root(workspace, target),
+        Cow::Owned(target) => Cow::Owned(below_root(workspace, &target).into_owned()),
+    };
+    if let Some(path) = target.strip_prefix(":/") {
+        return Cow::Owned(path.to_owned());
+    }
+    match from_here(workspace, &target) {
+        Some(path) if is_there(workspace, &path) => Cow::Owned(path),
+        _ => target,
+    }
+}
+
+/// Returns a target as if its path existed in the caller's directory, where that differs from [`inside`]. The file may have been deleted, or be part of
+/// another revision.
+pub(crate) fn inside_here(workspace: &Workspace, target: &str) -> Option<String> {
+    let path = from_here(workspace, &below_root(workspace, &typed(target)))?;
+    (!is_there(workspace, &path)).then_some(path)
+}
+
+fn below_root<'t>(workspace: &Workspace, target: &'t str) -> Cow<'t, str> {
+    let root = workspace.repository.work_dir().and_then(|root| root.to_str());
+    let below = root.and_then(|root| target.strip_prefix(root)?.strip_prefix('/'));
+    Cow::Borrowed(below.unwrap_or(target))
+}
+
+/// Returns a path below the caller's directory, relative to the root; `None` if that directory is the root or the path is not relative
+/// to it.
+fn from_here(workspace: &Workspace, path: &str) -> Option<String> {
+    let here = workspace.here();
+    if here.is_empty() || path.starts_with('/') || path.starts_with(":/") {
+        return None;
+    }
+    let mut parts: Vec<&str> = here.split('/').collect();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// Returns true if a target names something in the worktree, with or without `:lines` or `#name`.
+fn is_there(workspace: &Workspace, target: &str) -> bool {
+    let Some(root) = workspace.repository.work_dir() else {
+        return false;
+    };
+    let ends = target.rmatch_indices([':', '#']).map(|(at, _)| at);
+    let mut paths = std::iter::once(target.len()).chain(ends).map(|end| &target[..end]);
+    paths.any(|path| {
+        let path = without_stand_ins(path);
+        root.join(Path::new(OsStr::from_bytes(&path)))
+            .symlink_metadata()
+            .is_ok()
+    })
+}
+
+/// Returns a path as typed, relative to the repository root and without slashes at its end. It need not be UTF-8.
+pub(crate) fn typed_path(workspace: &Workspace, typed: &OsStr) -> RepoPath {
+    let text = with_stand_ins(typed.as_bytes());
+    let text = inside(workspace, &text);
+    let typed = without_stand_ins(&text);
+    let path = typed.strip_prefix(b"./").unwrap_or(&typed);
+    RepoPath::new(if path == b"." {
+        b""
+    } else {
+        path.trim_end_with(|c| c == '/')
+    })
+}
+
+/// Returns a glob as typed, relative to the repository root. In a subdirectory it selects files below it: `*.rs` at any depth.
+pub(crate) fn pattern(workspace: &Workspace, typed: &str) -> String {
+    let (sign, glob) = match typed.strip_prefix('!') {
+        Some(glob) => ("!", glob),
+        None => ("", typed),
+    };
+    let path = inside(workspace, glob);
+    let here = workspace.here();
+    let is_relative = from_here(workspace, glob).is_some() && !is_there(workspace, &path);
+    match from_here(workspace, &path) {
+        Some(below) if is_relative && path.contains('/') => format!("{sign}{below}"),
+        Some(_) if is_relative => format!("{sign}{here}/**/{path}"),
+        _ => format!("{sign}{path}"),
+    }
+}
+
+/// Returns a path relative to the directory `here`, both relative to the repository root. What follows the path (`:10`, `#name`) stays.
+pub(crate) fn seen_from(here: &str, path: &str) -> String {
+    if let Some(quoted) = path.strip_prefix('"') {
+        return format!("\"{}", seen_from(here, quoted));
+    }
+    let (mut here, mut rest) = (here, path);
+    // The directories that both have in common.
+    while let (Some((first, below)), false) = (rest.split_once('/'), here.is_empty()) {
+        let (directory, deeper) = here.split_once('/').unwrap_or((here, ""));
+        if first != directory {
+            break;
+        }
+        (here, rest) = (deeper, below);
+    }
+    let n_up = if here.is_empty() { 0 } else { here.split('/').count() };
+    format!("{}{rest}", "../".repeat(n_up))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_shown_from_the_directory() {
+        for (here, path, shown) in [
+            ("", "src/a.rs:3", "src/a.rs:3"),
+            ("src", "src/a.rs:3", "a.rs:3"),
+            ("src/deep", "src/a.rs#f", "../a.rs#f"),
+            ("src", "docs/x.md", "../docs/x.md"),
+            ("src", "src-old/a.rs", "../src-old/a.rs"),
+            ("src/a", "src/b/c/d.rs", "../b/c/d.rs"),
+            ("src", "README.md", "../README.md"),
+            ("src", "\"src/caf\\351.rs\"", "\"caf\\351.rs\""),
+        ] {
+            assert_eq!(seen_from(here, path), shown, "{here} {path}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Paths are read and printed relative to the directory that a command is started in.
+
+use super::call_in;
+use crate::support::TestRepo;
+
+fn project() -> TestRepo {
+    let repo = TestRepo::new(
+        "
+        //- src/lexer.rs
+        pub fn lex() {}
+        //- src/deep/tree.rs
+        pub fn lex_tree() {}
+        //- src/gone.rs
+        pub fn old_lex() {}
+        //- docs/lex.md
+        # How to lex
+        //- lexer.rs
+        pub fn lex_at_root() {}
+        ",
+    );
+    repo.remove("src/gone.rs");
+    repo.commit("remove the old lexer");
+    repo
+}
+
+fn told(repo: &TestRepo, args: &[&str]) -> String {
+    let called = call_in(&repo.path("src"), args, b"").expect(0);
+    called.text()
+}
+
+#[test]
+fn a_path_is_relative_to_the_directory() {
+    let repo = project();
+    assert_eq!(told(&repo, &["read", "lexer.rs"]), "pub fn lex() {}\n");
+    assert_eq!(told(&repo, &["read", ":/lexer.rs"]), "pub fn lex_at_root() {}\n");
+    assert_eq!(told(&repo, &["read", "../lexer.rs"]), "pub fn lex_at_root() {}\n");
+    assert_eq!(told(&repo, &["read", "docs/lex.md"]), "# How to lex\n");
+    assert_eq!(
+        told(&repo, &["read", "gone.rs", "--ref", "HEAD~1"]),
+        "pub fn old_lex() {}\n"
+    );
+    assert!(told(&repo, &["history", "gone.rs"]).contains("remove the old lexer"));
+    assert!(told(&repo, &["blame", "deep/tree.rs"]).contains("lex_tree"));
+    assert!(told(&repo, &["outline", "deep"]).contains("tree.rs"));
+}
+
+#[test]
+fn paths_are_printed_from_the_directory() {
+    let repo = project();
+    let lines = told(&repo, &["grep", "-l", "lex"]);
+    assert_eq!(lines, "../docs/lex.md\n../lexer.rs\ndeep/tree.rs\nlexer.rs\n");
+    let lines = told(&repo, &["grep", "-l", "lex", "--full-name"]);
+    assert_eq!(lines, "docs/lex.md\nlexer.rs\nsrc/deep/tree.rs\nsrc/lexer.rs\n");
+    let found = told(&repo, &["search", "lex_tree", "-n", "1"]);
+    assert!(found.starts_with("deep/tree.rs:1"), "{found}");
+    let facts = call_in(&repo.path("src"), &["search", "lex_tree", "-n", "1", "--json"], b"").json();
+    assert_eq!(facts["results"][0]["path"], "src/deep/tree.rs");
+}
+
+#[test]
+fn globs_select_files_below_the_directory() {
+    let repo = project();
+    let files = |args: &[&str]| told(&repo, &[&["grep", "-l", "lex"], args].concat());
+    assert_eq!(files(&["-p", "*.rs"]), "deep/tree.rs\nlexer.rs\n");
+    assert_eq!(files(&["-p", "deep"]), "deep/tree.rs\n");
+    assert_eq!(files(&["-p", "deep/*.rs"]), "deep/tree.rs\n");
+    assert_eq!(files(&["-p", "!deep"]), "../docs/lex.md\n../lexer.rs\nlexer.rs\n");
+    assert_eq!(files(&["-p", ":/*.md"]), "../docs/lex.md\n");
+    assert_eq!(files(&["-p", "../docs"]), "../docs/lex.md\n");
+}
