@@ -66,7 +66,7 @@ pub fn unset(path: &Path, key: &str) -> Result<bool, EditError> {
 
 /// The text of a file; empty if there is no file.
 fn text_of(path: &Path) -> Result<String, EditError> {
-    // A file that cannot be used now would be none the better for one line more or less.
+    // A file with errors is not edited.
     Ok(file::read_linked(path)?.map(|(_, text)| text).unwrap_or_default())
 }
 

@@ -70,7 +70,7 @@ pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
     settings.chain(OTHER_VARIABLES.iter().copied())
 }
 
-/// The values that are set.
+/// The values of the variables that are set.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     /// `CODESCOUT_SIDECAR`
@@ -87,9 +87,9 @@ pub struct Environment {
     pub fail_at: Option<String>,
     /// The user's own settings file, below `XDG_CONFIG_HOME` or `HOME`.
     pub user_file: Option<PathBuf>,
-    /// The folder that records settings files which the user wrote, below `XDG_STATE_HOME` or `HOME`.
+    /// The folder with the record of the user's settings files, below `XDG_STATE_HOME` or `HOME`.
     pub trusted: Option<PathBuf>,
-    /// `GITHUB_EVENT_NAME` or `CI_MERGE_REQUEST_IID` with its value, if it says that the job runs what was only proposed.
+    /// `GITHUB_EVENT_NAME` or `CI_MERGE_REQUEST_IID` with its value, if the job runs code that was only proposed.
     pub untrusted_job: Option<String>,
 }
 
@@ -135,7 +135,7 @@ impl Environment {
     }
 }
 
-/// A relative path is passed over: https://specifications.freedesktop.org/basedir-spec/
+/// Ignores relative paths: https://specifications.freedesktop.org/basedir-spec/
 fn user_folder(moved: Option<OsString>, home: Option<OsString>, default: &str) -> Option<PathBuf> {
     let is_usable = |path: &PathBuf| path.is_absolute();
     let moved = moved.map(PathBuf::from).filter(is_usable);
@@ -148,9 +148,9 @@ fn untrusted_job(github_event: Option<String>, gitlab_request: Option<String>) -
     github.map(|event| format!("GITHUB_EVENT_NAME={event}")).or(gitlab)
 }
 
-/// The value of a variable that the user's settings name as the place of a key.
+/// The value of a variable that a setting names as the source of a key.
 pub(super) fn secret(name: &str) -> Option<String> {
-    // A name with one of these characters makes the system's function panic.
+    // A name with one of these characters makes `var_os` panic.
     let is_name = !name.is_empty() && !name.contains(['=', '\0']);
     let value = is_name.then(|| std::env::var_os(name)).flatten()?;
     value.into_string().ok().filter(|value| !value.is_empty())

@@ -1,7 +1,7 @@
-//! Which settings files beside repositories this user wrote or approved.
+//! The record of settings files that this user wrote or approved.
 //!
-//! A checkout or an archive can hold any file, also one where a sidecar stands. So what such a file says of servers and keys counts only if
-//! its path and its content are recorded in a folder of the user's own, which neither can write to.
+//! A checkout or an archive can contain any file, also `.codescout/config.toml`. So servers and keys in such a file count only if its
+//! path and content are recorded in a folder of the user, where no checkout writes.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::file;
 use super::resolve::{ConfigError, first_key};
 use super::settings::Scope;
 
-/// The record of settings files: one small file for each, named by its path, that holds the hash of its content.
+/// The record: for each settings file one small file, which is named by a hash of its path and contains the hash of its content.
 #[derive(Clone, Debug)]
 pub(super) struct Trusted {
     folder: Option<PathBuf>,
@@ -24,13 +24,13 @@ impl Trusted {
         }
     }
 
-    /// Whether the file at `path` was recorded when it had this content.
+    /// Returns true if the file at `path` is recorded with this content.
     pub(super) fn contains(&self, path: &Path, text: &str) -> bool {
         let recorded = self.record_of(path).and_then(std::fs::read_to_string);
         recorded.is_ok_and(|recorded| recorded.lines().next() == Some(&hash_of(text)))
     }
 
-    /// Records the file at `path` with the content that it has.
+    /// Records the file at `path` with its present content.
     fn add(&self, path: &Path) -> io::Result<()> {
         let text = std::fs::read_to_string(path)?;
         let record = self.record_of(path)?;
@@ -54,7 +54,7 @@ fn hash_of(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex().to_string()
 }
 
-/// The key by which the file at `path` names a server, a key or a root without being recorded as this user's; `None` if it may be used.
+/// Returns the first key of the file at `path` that needs the user's trust, if the file is not recorded; `None` if it may be used.
 pub fn untrusted_key(path: &Path, environment: &Environment) -> Result<Option<&'static str>, ConfigError> {
     let Some((settings, text)) = file::read(path)? else {
         return Ok(None);
@@ -63,7 +63,7 @@ pub fn untrusted_key(path: &Path, environment: &Environment) -> Result<Option<&'
     Ok(first_key(&settings, |scope| scope == Scope::User).filter(|_| !is_trusted))
 }
 
-/// Records the file at `path`, as it is, as one that this user wrote or approved.
+/// Records the file at `path`, with its present content, as written or approved by this user.
 pub fn trust(path: &Path, environment: &Environment) -> Result<(), ConfigError> {
     Trusted::new(environment)
         .add(path)

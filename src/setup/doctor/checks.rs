@@ -1,4 +1,4 @@
-//! What is looked at.
+//! The checks.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -16,10 +16,9 @@ use crate::session::{Freshness, Workspace};
 use crate::setup::hooks::{self, Foreign, HookState, HookStatus, RunOutcome, Trial};
 use crate::sidecar::{OpenError, Sidecar, State, volume};
 
-/// The oldest git that every use made of it is known to work with: `git hook run` came with it. (Refs kept in reftable are
-/// made by 2.45 and later only.)
+/// The oldest git with which all functions are known to work: it introduced `git hook run`. (Only 2.45 and later use reftable.)
 const KNOWN_GIT: GitVersion = GitVersion { major: 2, minor: 36 };
-/// Less free space than this is soon none.
+/// Warn below this much free space.
 const LITTLE_SPACE_BYTES: u64 = 200 << 20;
 pub(super) fn git_executable(path: &Path) -> Finding {
     let finding = |severity, message: String| Finding::new("git", severity, message);
@@ -86,7 +85,7 @@ pub(super) fn repository(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// How long a server is waited for.
+/// Time limit for a server's answer.
 const EXAMINE_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) fn sidecar(workspace: &Workspace) -> Vec<Finding> {
@@ -166,7 +165,7 @@ pub(super) fn sidecar(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-/// What the index takes on disk, and whether its segments can be opened; `verify` reads every byte.
+/// Checks the size of the index and opens its segments; `verify` reads every byte.
 fn stored(workspace: &Workspace, sidecar: &Sidecar, state: &State) -> Vec<Finding> {
     let finding = |severity, message: String| Finding::new("sidecar", severity, message);
     let size = match sizes(sidecar, state) {
@@ -182,11 +181,11 @@ fn stored(workspace: &Workspace, sidecar: &Sidecar, state: &State) -> Vec<Findin
     std::iter::once(size).chain(damage).collect()
 }
 
-/// So many objects that could not be read are looked at again, and so many of these are named.
+/// Numbers of unreadable objects to check again and to name.
 const MAX_LOOKED_AT: usize = 1_000;
 const MAX_NAMED: usize = 3;
 
-/// Objects that could not be read when files were indexed or commits recorded; git fsck looks at all.
+/// Checks objects that could not be read during indexing or recording; `git fsck` checks all.
 pub(super) fn objects(workspace: &Workspace) -> Vec<Finding> {
     let finding = |severity, message: String| Finding::new("objects", severity, message);
     let met = match workspace.unread_objects() {
@@ -229,14 +228,14 @@ pub(super) fn objects(workspace: &Workspace) -> Vec<Finding> {
             "git fsck tells which files hold them: move these out of the folder of objects, then git fetch --refetch, then codescout index",
         ));
     }
-    // Of a partial clone that is as it should be, and said already.
+    // In a partial clone this is expected, and reported already.
     if !missing.is_empty() && !workspace.repository.is_partial() {
         findings.push(
             finding(Severity::Problem, told(&missing, "missing"))
                 .mended_by("git fetch --refetch, or copy the objects from another clone; then codescout index"),
         );
     }
-    // With a lost version the one that it would be compared with is not recorded either: it was there all the time.
+    // Without a lost version, the version to compare it with is not recorded either, although it was always there.
     if is_back && damaged.is_empty() && missing.is_empty() {
         findings.push(
             finding(
@@ -255,7 +254,7 @@ pub(super) fn index(workspace: &Workspace) -> Option<Finding> {
         .target("WORKTREE")
         .and_then(|target| target.map(|target| workspace.freshness(target.tree)).transpose());
     match freshness {
-        // Without a commit there is nothing to keep; without a sidecar that was said already.
+        // Without a commit there is nothing to keep; a missing sidecar was reported already.
         Ok(None | Some(Freshness::Missing)) => None,
         Ok(Some(Freshness::UpToDate)) => Some(finding(Severity::Fine, "up to date with HEAD")),
         Ok(Some(Freshness::Damaged(what))) => {
@@ -276,7 +275,7 @@ pub(super) fn index(workspace: &Workspace) -> Option<Finding> {
     }
 }
 
-/// Whether git would call the hooks, and whether it does: where they are installed they are tried.
+/// Checks that git would call the hooks; installed ones are run on trial.
 pub(super) fn hooks(workspace: &Workspace) -> Vec<Finding> {
     let finding = |severity, message: String| Finding::new("hooks", severity, message);
     let repository = &workspace.repository;
@@ -378,7 +377,7 @@ pub(super) fn configuration() -> Vec<Finding> {
         .collect()
 }
 
-/// Whether the server that embeds answers, with what, and soon enough.
+/// Checks that the embedding server answers, correctly and in time.
 pub(super) fn embedder(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Finding> {
     let Some(model) = workspace.remote_model() else {
         return Vec::new();
@@ -401,7 +400,7 @@ pub(super) fn embedder(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
     findings
 }
 
-/// The same for the one that makes sparse vectors.
+/// The same for the server for sparse vectors.
 pub(super) fn sparse(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Finding> {
     let Some(model) = workspace.remote_sparse() else {
         return Vec::new();
@@ -419,7 +418,7 @@ pub(super) fn sparse(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Findi
     server.told(found.map(|found| Answered::of(&found, "tokens for a word", options.query_timeout)))
 }
 
-/// Whether the server that reranks answers.
+/// Checks that the reranker answers.
 pub(super) fn reranker(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Finding> {
     let Some(reranker) = workspace.reranker() else {
         return Vec::new();
@@ -438,7 +437,7 @@ pub(super) fn reranker(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
         elapsed,
         patience,
     });
-    // It is waited for as long as by questions, and no longer.
+    // The time limit is that of queries.
     let is_too_slow = found.is_err() && began.elapsed() >= patience;
     let mut findings = server.told(found);
     if is_too_slow {
@@ -452,16 +451,16 @@ fn in_time(elapsed: Duration) -> String {
     format!("answers in {} ms", elapsed.as_millis())
 }
 
-/// What a server gave.
+/// The answer of a server.
 struct Answered {
     told: String,
     elapsed: Duration,
-    /// For how long questions wait.
+    /// Time limit of queries.
     patience: Duration,
 }
 
 impl Answered {
-    /// What is told of a server that makes vectors; `unit` is what these are counted in.
+    /// Describes the answer of a server that makes vectors; `unit` is the unit of their size.
     fn of(found: &Examined, unit: &str, patience: Duration) -> Self {
         let reads = found.limits.max_tokens;
         let reads = reads.map(|max_tokens| format!("; it reads {max_tokens} tokens of a text"));
@@ -474,16 +473,16 @@ impl Answered {
     }
 }
 
-/// A server that is looked at.
+/// A server to check.
 struct Examinee<'a> {
     area: &'static str,
     name: &'a str,
     endpoint: &'a Endpoint,
-    /// Of its settings.
+    /// The section of its settings.
     section: &'static str,
-    /// The setting that says how long questions wait.
+    /// The setting with the time limit of queries.
     patience: &'static str,
-    /// What happens until it answers.
+    /// What happens without it.
     without: &'static str,
 }
 
@@ -515,7 +514,7 @@ impl Examinee<'_> {
         findings
     }
 
-    /// What makes questions wait for so long.
+    /// The command that makes queries wait for so long.
     fn longer(&self, patience: Duration) -> String {
         let in_ms = patience.as_millis().next_multiple_of(500);
         format!("codescout config set {} {in_ms}", self.patience)
@@ -542,7 +541,7 @@ impl Examinee<'_> {
     }
 }
 
-/// What to do about a server, set in `section`, that gives no answer.
+/// The fix for a server, set in `section`, that does not answer.
 pub(super) fn reached(section: &str, error: &anyhow::Error) -> String {
     if is_about_key(error.as_ref()) {
         format!(
@@ -554,7 +553,7 @@ pub(super) fn reached(section: &str, error: &anyhow::Error) -> String {
     }
 }
 
-/// Everything that leaves this process, to where.
+/// Lists all data that leaves this process, with its destinations.
 pub(super) fn what_leaves(workspace: &Workspace) -> Vec<Finding> {
     let finding = |severity, message: String| Finding::new("privacy", severity, message);
     let dense = workspace.remote_model().map(|model| model.options());
@@ -599,7 +598,7 @@ pub(super) fn what_leaves(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-/// Where a server is, by which way it is reached, and whether it is shown a key.
+/// The address of a server, its proxy, and if a key is sent.
 pub(super) fn destination(endpoint: &Endpoint) -> String {
     let to = if endpoint.is_loopback() {
         format!("{endpoint}, which is this machine")
@@ -617,7 +616,7 @@ pub(super) fn destination(endpoint: &Endpoint) -> String {
     format!("to {to}{by}, {key}")
 }
 
-/// Where the settings cannot be read.
+/// The same if the settings cannot be read.
 pub(super) fn what_leaves_unknown() -> Finding {
     Finding::new(
         "privacy",

@@ -1,6 +1,6 @@
-//! What is wrong, or could be better, with codescout in one repository, and what mends it.
+//! Checks codescout in one repository for problems and possible improvements.
 //!
-//! Looking changes nothing. Each finding names the command that mends it; [`Remedy`] is what `--fix` may do by itself.
+//! Checks change nothing. Each finding names a command that fixes it; a [`Remedy`] is a fix that `--fix` applies.
 //! Start at [`examine`].
 
 mod checks;
@@ -16,21 +16,21 @@ pub(crate) use remedy::Remedy;
 use crate::config::{Entry, Overrides};
 use crate::session::Workspace;
 
-/// How much a finding matters.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Severity {
-    /// As it should be.
+    /// No problem.
     Fine,
     /// Worth knowing.
     Note,
-    /// Works, but not as well as it could.
+    /// Works, but could work better.
     Warning,
     /// Does not work.
     Problem,
 }
 
 impl Severity {
-    /// The word for it.
+    /// Its name in output.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Fine => "fine",
@@ -41,19 +41,19 @@ impl Severity {
     }
 }
 
-/// One thing that was looked at.
+/// The result of a check.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
-    /// What it is about: `git`, `repository`, `sidecar`, `index`, `objects`, `hooks`, `configuration`, `embedder`, `sparse`, `reranker`,
+    /// Its area: `git`, `repository`, `sidecar`, `index`, `objects`, `hooks`, `configuration`, `embedder`, `sparse`, `reranker`,
     /// `qdrant`, `privacy`.
     pub(crate) area: &'static str,
-    /// How much it matters.
+    /// Its severity.
     pub(crate) severity: Severity,
-    /// What was found.
+    /// The result in words.
     pub(crate) message: String,
-    /// The command that mends it.
+    /// A command that fixes it.
     pub(crate) mend: Option<String>,
-    /// What `--fix` does about it.
+    /// The fix that `--fix` applies.
     pub(crate) remedy: Option<Remedy>,
 }
 
@@ -80,22 +80,22 @@ impl Finding {
     }
 }
 
-/// Everything that was looked at, by area.
+/// The results of all checks, by area.
 #[derive(Debug)]
 pub(crate) struct Report {
     /// What was found.
     pub(crate) findings: Vec<Finding>,
-    /// Every setting: key, value, origin. Empty if the configuration cannot be read.
+    /// Every setting. Empty if the configuration cannot be read.
     pub(crate) settings: Vec<Entry>,
 }
 
 impl Report {
-    /// Whether nothing is in the way of using the program.
+    /// Returns true if there is no problem.
     pub(crate) fn is_well(&self) -> bool {
         self.findings.iter().all(|finding| finding.severity < Severity::Problem)
     }
 
-    /// What `--fix` would do, each thing once, in the order in which it has to be done.
+    /// The fixes that `--fix` would apply, each once, in the order in which they have to be applied.
     pub(crate) fn remedies(&self) -> Vec<Remedy> {
         let mut remedies: Vec<Remedy> = self.findings.iter().filter_map(|finding| finding.remedy).collect();
         remedies.sort_unstable();
@@ -104,7 +104,7 @@ impl Report {
     }
 }
 
-/// Looks at everything that concerns the repository that `path` lies in; once the flag is set no server is waited for.
+/// Runs all checks for the repository of `path`. Once `interrupt` is set, servers are not waited for.
 pub(crate) fn examine(path: &Path, interrupt: &AtomicBool) -> Report {
     let mut findings = vec![checks::git_executable(path)];
     let workspace = match Workspace::open(path, &Overrides::default()) {
@@ -132,7 +132,7 @@ pub(crate) fn examine(path: &Path, interrupt: &AtomicBool) -> Report {
     }
 }
 
-/// Looks at all servers side by side: who waits for one waits for none of the others.
+/// Checks all servers at the same time, so that the waits do not add up.
 fn servers(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Finding> {
     workspace.know_models();
     let looks: [&(dyn Fn() -> Vec<Finding> + Sync); 4] = [
@@ -152,7 +152,7 @@ fn servers(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Finding> {
             .collect();
         let found = begun.into_iter().zip(looks).flat_map(|(thread, look)| match thread {
             Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            // Where no thread can be started it takes longer.
+            // Without a thread the checks run one after another.
             Err(_) => look(),
         });
         found.collect()

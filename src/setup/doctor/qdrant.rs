@@ -1,4 +1,4 @@
-//! Whether the Qdrant that vectors are shared by answers, and what it is given.
+//! Checks the Qdrant server with shared vectors, and lists the data that it receives.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn finding(severity: Severity, message: String) -> Finding {
     Finding::new("qdrant", severity, message)
 }
 
-/// How it is with the server.
+/// Checks the server.
 pub(super) fn examined(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Finding> {
     let sharing = match workspace.sharing() {
         Ok(sharing) => sharing,
@@ -100,7 +100,7 @@ fn told_of_server(workspace: &Workspace, host: &str, found: &QdrantFound) -> Vec
     findings
 }
 
-/// How it is with the vectors of one kind.
+/// Checks the vectors of one kind.
 fn told(qdrant: &Qdrant, found: &QdrantFound) -> Vec<Finding> {
     let (alias, noun) = (qdrant.alias(), qdrant.kind().noun());
     let mut findings = Vec::new();
@@ -130,7 +130,7 @@ fn told(qdrant: &Qdrant, found: &QdrantFound) -> Vec<Finding> {
     findings
 }
 
-/// A warning if the collection takes vectors of another dimension than the model gives.
+/// A warning if the dimension of the collection differs from the model's.
 fn other_dimension(
     workspace: &Workspace,
     qdrant: &Qdrant,
@@ -156,7 +156,7 @@ fn other_dimension(
     })
 }
 
-/// What leaves for the server; nothing if there is none.
+/// The data that the server receives; empty if there is no server.
 pub(super) fn leaves(workspace: &Workspace) -> Vec<String> {
     let Ok(Some(options)) = workspace.config.qdrant.options() else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What can be mended without asking further.
+//! Fixes that need no further question.
 
 use std::sync::atomic::AtomicBool;
 
@@ -7,10 +7,10 @@ use anyhow::Result;
 use crate::ingest::{Depth, Limits, Progress};
 use crate::session::Workspace;
 
-/// Something that `--fix` does; in the order in which these have to be done.
+/// A fix that `--fix` applies; in the order in which they have to be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Remedy {
-    /// Set aside what is damaged, and build it anew.
+    /// Set damaged files aside and rebuild them.
     Repair,
     /// Write the line into `info/exclude`.
     Exclude,
@@ -28,7 +28,7 @@ impl Remedy {
         }
     }
 
-    /// Does it; says what was done.
+    /// Applies the fix and returns a description of it.
     pub(crate) fn apply(
         self,
         workspace: &Workspace,

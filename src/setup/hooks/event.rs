@@ -1,4 +1,4 @@
-//! The hooks of git that say that something else may be checked out now.
+//! The git hooks after which another commit may be checked out.
 
 use std::ffi::OsString;
 
@@ -45,7 +45,7 @@ impl HookEvent {
         Self::ALL.into_iter().find(|event| event.name() == name)
     }
 
-    /// The hooks that matter in a repository: commits are made in work trees, pushes come in where there is none.
+    /// The hooks that a repository needs: those of commits with a worktree, that of pushes in a bare repository.
     pub fn of(repository: &Repository) -> &'static [Self] {
         const WORK_TREES: &[HookEvent] = HookEvent::ALL.split_at(4).0;
         const PUSHES: &[HookEvent] = HookEvent::ALL.split_at(4).1;
@@ -58,7 +58,7 @@ impl HookEvent {
         }
     }
 
-    /// Whether these arguments say that files were checked out and `HEAD` is where it was.
+    /// Returns true if the arguments say that only files were checked out, without moving `HEAD`.
     pub(super) fn is_about_files(self, arguments: &[OsString]) -> bool {
         self == Self::PostCheckout && arguments.get(2).is_some_and(|flag| flag == "0")
     }

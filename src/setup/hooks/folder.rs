@@ -1,33 +1,33 @@
-//! The folder in which git looks for hooks, and whose it is.
+//! The folder where git looks for hooks, and its owner.
 
 use std::path::{Path, PathBuf};
 
 use crate::git::{HooksPathOrigin, Repository};
 
-/// Where git looks for hooks.
+/// The folder where git looks for hooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HooksFolder {
-    /// The folder; it need not be there.
+    /// The folder; it may not exist.
     pub path: PathBuf,
-    /// Whose it is.
+    /// Its owner.
     pub standing: Standing,
 }
 
-/// Whose a folder of hooks is, which decides whether it may be written to unasked.
+/// The owner of a folder of hooks, which decides if it may be written without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Inside the git directory: this clone's alone.
+    /// Inside the git directory: only for this clone.
     GitDir,
-    /// `core.hooksPath` leads into the work tree, to files that are or may be committed.
+    /// `core.hooksPath` names a folder in the worktree, whose files may be committed.
     WorkTree,
-    /// It lies outside of the repository; other repositories may use it.
+    /// Outside the repository; other repositories may use it.
     Outside,
-    /// `core.hooksPath` leads to no folder: hooks are switched off.
+    /// `core.hooksPath` is not a folder: hooks are disabled.
     Nowhere,
 }
 
 impl HooksFolder {
-    /// Where git looks for this repository's hooks.
+    /// The folder where git looks for this repository's hooks.
     pub fn of(repository: &Repository) -> Self {
         let Some(configured) = repository.hooks_path() else {
             let path = Self::default_path(repository);
@@ -35,7 +35,7 @@ impl HooksFolder {
             return Self { path, standing };
         };
         let standing = match Self::standing(repository, &configured.path) {
-            // Even if it leads here, every other repository looks here too.
+            // Even if it is in this repository, all other repositories use it too.
             Standing::GitDir | Standing::WorkTree if configured.origin == HooksPathOrigin::Machine => Standing::Outside,
             standing => standing,
         };
@@ -45,7 +45,7 @@ impl HooksFolder {
         }
     }
 
-    /// Where git looks when `core.hooksPath` is not set.
+    /// The folder where git looks if `core.hooksPath` is not set.
     pub(super) fn default_path(repository: &Repository) -> PathBuf {
         repository.common_dir().join("hooks")
     }
@@ -67,12 +67,12 @@ impl HooksFolder {
     }
 }
 
-/// The path with the links of all its parts that exist followed.
+/// The path with the links of all its existing parts resolved.
 fn resolved(path: &Path) -> PathBuf {
     for existing in path.ancestors() {
         if let Ok(found) = existing.canonicalize() {
             let rest = path.strip_prefix(existing).unwrap_or(Path::new(""));
-            // `join` with nothing would add a slash, which a file does not bear.
+            // `join` with an empty path would add a slash, which is wrong for a file.
             return if rest.as_os_str().is_empty() {
                 found
             } else {

@@ -1,4 +1,4 @@
-//! Writing the hooks and taking them away again: first a plan, then what it says.
+//! Plans and applies the installation and removal of hooks.
 
 use std::fs::{self, Metadata, Permissions};
 use std::io::{self, Write};
@@ -12,67 +12,67 @@ use super::queue::Queue;
 use super::script::{Held, MOVED, Program, Shape, added, lines, own_file};
 use crate::git::Repository;
 
-/// The mode of a hook that is made here.
+/// File mode of a new hook.
 const EXECUTABLE: u32 = 0o755;
 
-/// What may be written beyond this clone's own git directory.
+/// Files outside this clone's git directory that may be written.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wishes {
-    /// A folder that `core.hooksPath` leads to, wherever it lies, and hooks of managers that are usually left alone.
+    /// The folder of `core.hooksPath`, wherever it is, and hooks of managers, which are otherwise left alone.
     pub force: bool,
-    /// The hooks in husky's folder, which are files of the work tree.
+    /// The hooks in husky's folder, which is part of the worktree.
     pub husky: bool,
 }
 
-/// What is to be done.
+/// The steps of an installation or removal.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Where git looks for hooks.
+    /// The folder where git looks for hooks.
     pub folder: HooksFolder,
     /// Programs that manage hooks here.
     pub managers: Vec<Seen>,
-    /// One for each hook that is touched, or would be if it might.
+    /// One for each hook that changes, or would change if that were allowed.
     pub steps: Vec<Step>,
-    /// What only the user can do.
+    /// Instructions for the user.
     pub advice: Vec<String>,
-    /// A folder that goes with the hooks.
+    /// A folder that is removed with the hooks.
     leftover: Option<PathBuf>,
 }
 
-/// What is to be done about one file.
+/// A step for one file.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// The hook.
     pub event: HookEvent,
     /// Its file.
     pub path: PathBuf,
-    /// What happens.
+    /// The kind of change.
     pub action: Action,
     changes: Vec<Change>,
 }
 
-/// What happens to a hook's file.
+/// The change of a hook's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It is made.
+    /// It is created.
     Created,
-    /// Our lines go below its first line.
+    /// codescout's lines are added below its first line.
     Added,
-    /// It is moved aside, and called by one of ours in its place.
+    /// It is renamed, and called by a new file in its place.
     Chained,
-    /// Our lines in it are brought up to date.
+    /// codescout's lines in it are updated.
     Updated,
-    /// Everything is there.
+    /// It is up to date.
     Unchanged,
-    /// It was ours and is removed.
+    /// It is removed.
     Removed,
-    /// Our lines are taken out.
+    /// codescout's lines are removed.
     TakenOut,
-    /// Ours is removed, and the one that was moved aside put back.
+    /// It is removed, and the renamed one restored.
     PutBack,
-    /// It is not touched.
+    /// It is left alone.
     Left {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
@@ -80,17 +80,17 @@ pub enum Action {
 /// A change on disk.
 #[derive(Clone, Debug)]
 enum Change {
-    /// A second name for what stands at `from`.
+    /// Creates a second name for the file at `from`.
     Keep { from: PathBuf, to: PathBuf },
-    /// What stands at `from` takes the place of what stands at `to`.
+    /// Replaces the file at `to` by the one at `from`.
     Move { from: PathBuf, to: PathBuf },
-    /// A file with this content, whole or not at all.
+    /// Writes a file with this content, as a whole or not at all.
     Write { path: PathBuf, content: Vec<u8>, mode: u32 },
-    /// It goes.
+    /// Removes it.
     Remove { path: PathBuf },
 }
 
-/// Why hooks could not be read or written.
+/// An error from reading or writing hooks.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot change {}", .path.display())]
 pub struct InstallError {
@@ -99,7 +99,7 @@ pub struct InstallError {
     source: io::Error,
 }
 
-/// What installing would do. `program` is the executable that the hooks call.
+/// Plans an installation. `program` is the executable that the hooks call.
 pub fn install(repository: &Repository, program: &Path, wishes: Wishes) -> Result<Plan, InstallError> {
     let mut plan = Plan::new(repository);
     let events = HookEvent::of(repository);
@@ -142,7 +142,7 @@ pub fn install(repository: &Repository, program: &Path, wishes: Wishes) -> Resul
     Ok(plan)
 }
 
-/// What uninstalling would do: every line and file of ours goes, and what was moved aside comes back.
+/// Plans a removal: all of codescout's lines and files are removed, and renamed hooks are restored.
 pub fn uninstall(repository: &Repository, wishes: Wishes) -> Result<Plan, InstallError> {
     let mut plan = Plan::new(repository);
     let mut folders = vec![plan.folder.path.clone(), HooksFolder::default_path(repository)];
@@ -154,11 +154,11 @@ pub fn uninstall(repository: &Repository, wishes: Wishes) -> Result<Plan, Instal
         for event in HookEvent::ALL {
             let hook = folder.join(event.name());
             let mut moved = Some(with_ending(&hook, MOVED)).filter(|moved| moved.symlink_metadata().is_ok());
-            // Under its own name, and under those that managers give to what they find.
+            // Under its own name, and under the names that managers give to existing hooks.
             for ending in ["", ".legacy", ".old"] {
                 plan.uninstall_one(event, with_ending(&hook, ending), &mut moved, may_write)?;
             }
-            // Nothing goes on with it: an install was killed that could give it no second name.
+            // No file calls it: an installation was killed that could not create a second name.
             if may_write
                 && let Some(from) = moved
                 && matches!(Found::at(&hook)?, Found::Nothing)
@@ -184,12 +184,12 @@ impl Plan {
         }
     }
 
-    /// Whether nothing had to be left that was to be changed.
+    /// Returns true if no file that should change is left alone.
     pub fn is_complete(&self) -> bool {
         !self.steps.iter().any(|step| matches!(step.action, Action::Left { .. }))
     }
 
-    /// Does it.
+    /// Applies the plan.
     pub fn apply(&self) -> Result<(), InstallError> {
         for change in self.steps.iter().flat_map(|step| &step.changes) {
             change.apply()?;
@@ -294,7 +294,7 @@ impl Plan {
     fn chain(&mut self, event: HookEvent, path: PathBuf, program: Program<'_>) {
         let moved = with_ending(&path, MOVED);
         let mut changes = Vec::new();
-        // Killed after the first change, it has both names already.
+        // If killed after the first change, the file has both names.
         if !is_same_file(&path, &moved) {
             if moved.symlink_metadata().is_ok() {
                 let why = format!("{} is in the way; move one of the two away", moved.display());
@@ -364,8 +364,8 @@ impl Plan {
         );
     }
 
-    /// Takes away what of ours stands at `path`. `moved` is the hook that was moved aside, as long as it has no place: whatever a
-    /// manager called the file of ours since, that goes on with the hook under the name that it got from us.
+    /// Removes codescout's lines from `path`. `moved` is the renamed hook, until it is restored: even if a manager has renamed
+    /// codescout's file, that file still calls the hook under the name that codescout gave it.
     fn uninstall_one(
         &mut self,
         event: HookEvent,
@@ -373,7 +373,7 @@ impl Plan {
         moved: &mut Option<PathBuf>,
         may_write: bool,
     ) -> Result<(), InstallError> {
-        // What an install left that was killed: one hook with two names.
+        // A killed installation leaves one hook with two names.
         if may_write && let Some(second) = moved.take_if(|moved| is_same_file(&path, moved)) {
             let remove = Change::Remove { path: second.clone() };
             self.push(event, second, Action::Removed, vec![remove]);
@@ -404,13 +404,13 @@ impl Plan {
     }
 }
 
-/// What stands where a hook would.
+/// The content at a hook's path.
 pub(super) enum Found {
     /// Nothing.
     Nothing,
     /// A file, with its content and mode.
     Script(Vec<u8>, u32),
-    /// A link, or something that is no file.
+    /// A link, or not a file.
     Link,
     /// A folder.
     Folder,
@@ -436,13 +436,13 @@ impl Found {
     }
 }
 
-/// Whether both are names of one file; a link is not followed.
+/// Returns true if both are names of one file. Links are not followed.
 fn is_same_file(one: &Path, other: &Path) -> bool {
     let id = |path: &Path| path.symlink_metadata().map(|metadata| (metadata.dev(), metadata.ino()));
     matches!((id(one), id(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// Whether our lines stand in a file that can be run.
+/// Returns true if an executable file has codescout's lines.
 pub(super) fn holds_ours(path: &Path) -> bool {
     matches!(Found::at(path), Ok(Found::Script(content, mode)) if mode & 0o111 != 0 && Held::find(&content).is_some())
 }
@@ -456,7 +456,7 @@ pub(super) fn with_ending(path: &Path, ending: &str) -> PathBuf {
 impl Change {
     fn apply(&self) -> Result<(), InstallError> {
         match self {
-            // A second name first: so there is no moment without the hook. What took the name meanwhile is not overwritten.
+            // The second name first, so that the hook always exists. A file that took the name meanwhile is not overwritten.
             Self::Keep { from, to } => fs::hard_link(from, to)
                 .or_else(|error| match error.kind() {
                     io::ErrorKind::AlreadyExists => Err(error),

@@ -1,4 +1,4 @@
-//! What runs that nobody watches have to say.
+//! The log of background runs.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -28,16 +28,16 @@ pub struct HookLog {
 /// A line of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// When, as `2024-05-06T07:08:09.123Z`.
+    /// Its time, as in `2024-05-06T07:08:09.123Z`.
     pub at: String,
     /// The hook's name.
     pub event: String,
     /// The work tree's root, or the bare repository.
     pub repo: String,
-    /// What was indexed: `HEAD` or a branch.
+    /// The indexed revision: `HEAD` or a branch.
     #[serde(rename = "ref")]
     pub reference: String,
-    /// What came of it.
+    /// The outcome.
     pub outcome: RunOutcome,
     /// The commit's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,25 +45,25 @@ pub struct Entry {
     /// Blobs that were read and extracted.
     #[serde(default)]
     pub new_blobs: usize,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     #[serde(default)]
     pub took_ms: u64,
-    /// Why it failed.
+    /// The error, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunOutcome {
-    /// It began. Without another line after it, it was killed, or is still at work.
+    /// It started. Without another line after it, it was killed or is still running.
     Started,
     /// The index is up to date.
     Indexed,
-    /// It was asked to stop; what was done is kept.
+    /// It was interrupted; completed work is kept.
     Interrupted,
-    /// It could not be done.
+    /// It failed.
     Failed,
 }
 
@@ -88,7 +88,7 @@ impl HookLog {
         }
     }
 
-    /// Adds a line. Fails only if neither place can be written.
+    /// Adds a line. Fails only if neither file can be written.
     pub(super) fn append(&self, entry: &Entry) -> io::Result<()> {
         let mut line = serde_json::to_vec(entry)?;
         line.push(b'\n');
@@ -98,7 +98,7 @@ impl HookLog {
 
     fn append_to_sidecar(&self, line: &[u8]) -> io::Result<()> {
         let root = self.sidecar_root.as_deref().ok_or(io::ErrorKind::NotFound)?;
-        // Whatever stands there may have come with the repository.
+        // A file at this path may have come with the repository.
         Sidecar::open(root).map_err(io::Error::other)?;
         let folder = root.join("log");
         if !folder.exists() {
@@ -110,14 +110,14 @@ impl HookLog {
         append_bounded(&folder.join("hooks.log"), line)
     }
 
-    /// Clears away what a killed worker left half-written. Only the worker may call it.
+    /// Removes unfinished files of a killed worker. Only the worker may call it.
     pub(super) fn clear(&self) -> io::Result<()> {
         let root = self.sidecar_root.as_deref().ok_or(io::ErrorKind::NotFound)?;
         Sidecar::open(root).map_err(io::Error::other)?;
         remove_stale_temporaries(&root.join("log"))
     }
 
-    /// Both places, the one where lines go if they can first.
+    /// Both files, the preferred one first.
     pub fn paths(&self) -> Vec<PathBuf> {
         let in_sidecar = self
             .sidecar_root
@@ -126,7 +126,7 @@ impl HookLog {
         in_sidecar.into_iter().chain([self.last_resort.clone()]).collect()
     }
 
-    /// Every line of both places, the oldest first. What cannot be read is left out.
+    /// Every readable line of both files, the oldest first.
     pub fn entries(&self) -> Vec<Entry> {
         let paths = self.paths().into_iter();
         let mut entries: Vec<Entry> = paths
@@ -153,7 +153,7 @@ fn append_bounded(path: &Path, line: &[u8]) -> io::Result<()> {
     let line = if ends_whole(&file, length)? {
         line.to_vec()
     } else {
-        // A process that was killed or lost its power there left half a line, which is lost; this one shall not be.
+        // A crash may have left a partial line. It must not spoil the next one.
         [b"\n", line].concat()
     };
     if length + line.len() as u64 > MAX_BYTES {
@@ -170,7 +170,7 @@ fn append_bounded(path: &Path, line: &[u8]) -> io::Result<()> {
         failpoint::hit("hooks.log_written")
     };
     write().inspect_err(|_| {
-        // Half a line would spoil the next one.
+        // A partial line would spoil the next one.
         let _ = file.set_len(length);
     })
 }
@@ -194,7 +194,7 @@ fn read_end(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens an ordinary file: no link, and nothing that opening could wait for.
+/// Opens a regular file. Fails for links, and for pipes instead of waiting.
 fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = options.custom_flags(flags.bits() as i32).open(path)?;

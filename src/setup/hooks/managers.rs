@@ -1,7 +1,7 @@
-//! Programs that manage hooks, and what they leave where ours stand or stood.
+//! Hook managers and their effect on other hooks.
 //!
-//! Measured with husky 9, lefthook 2 and pre-commit 4: husky sets `core.hooksPath`, so that `.git/hooks` is not looked at any
-//! more; lefthook renames a hook to `*.old` and calls it no longer; pre-commit renames it to `*.legacy` and calls it.
+//! Tested with husky 9, lefthook 2 and pre-commit 4: husky sets `core.hooksPath`, so that git ignores `.git/hooks`; lefthook
+//! renames a hook to `*.old` and does not call it; pre-commit renames it to `*.legacy` and calls it.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::folder::HooksFolder;
 use super::script::contains;
 use crate::git::{Repository, read_small_file};
 
-/// A program that manages hooks.
+/// A hook manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manager {
     /// <https://typicode.github.io/husky>
@@ -34,7 +34,7 @@ impl Manager {
         }
     }
 
-    /// Whose a hook's file is, by what such files say.
+    /// The manager that wrote a hook's file, by its content.
     pub(super) fn of_hook(content: &[u8]) -> Option<Self> {
         const MARKS: [(&[u8], Manager); 4] = [
             (b"LEFTHOOK", Manager::Lefthook),
@@ -49,12 +49,12 @@ impl Manager {
     }
 }
 
-/// A manager with the file or folder that shows it.
+/// A manager with the file or folder by which it was recognised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Which.
+    /// The manager.
     pub manager: Manager,
-    /// What shows it.
+    /// The file or folder.
     pub evidence: PathBuf,
 }
 
@@ -83,7 +83,7 @@ const CONFIGURATIONS: [(Manager, &[&str]); 4] = [
     (Manager::Overcommit, &[".overcommit.yml"]),
 ];
 
-/// The managers that are configured in the work tree, or that a hook's file belongs to.
+/// The managers that are configured in the worktree or wrote a hook's file.
 pub(super) fn managers(repository: &Repository, folder: &HooksFolder) -> Vec<Seen> {
     let mut seen: Vec<Seen> = Vec::new();
     let mut see = |manager, evidence: PathBuf| {
@@ -122,7 +122,7 @@ pub(super) fn husky_folder(hooks: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Whether lefthook's configuration starts us at an event.
+/// Returns true if lefthook's configuration calls codescout at an event.
 pub(super) fn lefthook_starts_us(seen: &[Seen], event: HookEvent) -> bool {
     let call = format!("codescout hooks run {}", event.name());
     let configurations = seen.iter().filter(|seen| seen.manager == Manager::Lefthook);
@@ -131,12 +131,12 @@ pub(super) fn lefthook_starts_us(seen: &[Seen], event: HookEvent) -> bool {
         .any(|content| contains(&content, call.as_bytes()))
 }
 
-/// What a file holds that a checkout may have put there, if it can be read.
+/// The content of a file that may come from a checkout, if it can be read.
 fn read(path: &Path) -> Option<Vec<u8>> {
     read_small_file(path).ok().flatten()
 }
 
-/// What to write into `lefthook.yml`.
+/// The lines to add to `lefthook.yml`.
 pub(super) fn lefthook_snippet(event: HookEvent) -> String {
     let name = event.name();
     format!(

@@ -1,9 +1,9 @@
-//! What git calls: hooks that keep the index fresh without anybody waiting for them.
+//! Git hooks that keep the index up to date without delaying git.
 //!
-//! A hook is a hint and no more, since every question compares tree ids and builds what it misses. [`request`] notes the hint
-//! and starts a worker; [`work`] waits until git is done and indexes what is checked out. [`install()`] and [`uninstall`] write
-//! the hooks side by side with those of others, [`status`] says whether git would call them, [`trial`] has git do it.
-//! Nothing here prints, and nothing takes a lock of git's.
+//! A hook is only a hint, since every query compares tree ids and builds what is missing. [`request`] writes a request and starts
+//! a worker; [`work`] waits until git is done and indexes what is checked out. [`install()`] and [`uninstall`] edit hooks
+//! alongside those of others, [`status`] says if git would call them, [`trial`] makes git call them.
+//! Nothing here prints, and nothing takes one of git's locks.
 
 mod event;
 mod folder;

@@ -1,7 +1,6 @@
-//! Requests that wait for a worker, one for each work tree, and the lock that makes it one worker.
+//! Requests that wait for a worker, one for each worktree, and the lock that allows only one worker.
 //!
-//! They stand in the git directory and not in the sidecar: where a commit could be written they can be too, and
-//! `git clean -fdx` leaves them.
+//! They are in the git directory and not in the sidecar: it is writable if a commit was written, and `git clean -fdx` keeps it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirEntry, File, OpenOptions};
@@ -17,14 +16,14 @@ use super::event::HookEvent;
 use crate::git::Repository;
 use crate::sidecar::{FileLock, failpoint, remove_stale_temporaries};
 
-/// A name that no linked work tree has: git calls those after their folders, and this is no folder's.
+/// A name that no linked worktree has: git names those after their folders.
 const MAIN: &str = "main work tree";
 const REQUEST: &str = "request ";
-/// A request that is being written, with the number of the process that does.
+/// A request that is being written; the id of the writing process follows.
 const HALF: &str = "writing ";
 /// The answer to a trial.
 pub(super) const ANSWER: &str = "trial ";
-/// How old such a file is when nobody can be about to rename or read it.
+/// Older files of this kind are left over: no process is about to rename or read them.
 const LEFT_OVER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The folder `codescout-hooks` in the common git directory.
@@ -33,14 +32,14 @@ pub(super) struct Queue {
     root: PathBuf,
 }
 
-/// That a hook was called in a work tree. A newer one takes the place of an older one.
+/// A call of a hook in a worktree. A newer one replaces an older one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     path: PathBuf,
-    /// When it was made, by the clock of the file system.
+    /// Its time by the clock of the file system.
     pub(super) made: SystemTime,
     pub(super) event: HookEvent,
-    /// The work tree's git directory.
+    /// The git directory of the worktree.
     pub(super) git_dir: PathBuf,
 }
 
@@ -61,12 +60,12 @@ impl Queue {
         &self.root
     }
 
-    /// Where a file of the queue's neighbours stands: the log of last resort, the tips of a bare repository.
+    /// The path of another file in the folder: the log of last resort, the tips of a bare repository.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
-    /// Leaves a request for the work tree of `repository`.
+    /// Writes a request for the worktree of `repository`.
     pub(super) fn leave(&self, repository: &Repository, event: HookEvent) -> io::Result<()> {
         let name = if repository.git_dir() == repository.common_dir() {
             OsStr::new(MAIN)
@@ -84,8 +83,7 @@ impl Queue {
         })
     }
 
-    /// Clears away what hooks and workers left half-written that were killed, and answers that came when nobody waited for them
-    /// any more.
+    /// Removes unfinished files of killed hooks and workers, and answers that came too late.
     pub(super) fn clear(&self, _lock: &WorkerLock) -> io::Result<()> {
         for entry in fs::read_dir(&self.root)? {
             let entry = entry?;
@@ -97,21 +95,21 @@ impl Queue {
         remove_stale_temporaries(&self.root)
     }
 
-    /// The requests that wait. What cannot be read is none.
+    /// The waiting requests, without unreadable ones.
     pub(super) fn requests(&self) -> Vec<Request> {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
         let names = entries.filter(|entry| entry.file_name().as_bytes().starts_with(REQUEST.as_bytes()));
         names.filter_map(|entry| read_request(entry.path())).collect()
     }
 
-    /// Takes a request away before it is served, so that one that comes meanwhile is not lost.
+    /// Removes a request before it is served, so that one that arrives meanwhile is not lost.
     pub(super) fn take(&self, request: &Request) -> io::Result<()> {
         failpoint::hit("hooks.request_found")?;
         fs::remove_file(&request.path)?;
         failpoint::hit("hooks.request_taken")
     }
 
-    /// Becomes the worker; `None` if there is one.
+    /// Takes the worker's lock; `None` if there is a worker.
     pub(super) fn try_lock(&self) -> io::Result<Option<WorkerLock>> {
         fs::create_dir_all(&self.root)?;
         let path = self.root.join("lock");
@@ -120,7 +118,7 @@ impl Queue {
     }
 }
 
-/// Not flushed to disk: it is a hint, and nobody has to wait for it.
+/// Not flushed to disk: a hint is not worth the wait.
 fn leave_whole(half: &Path, to: &Path, content: &[u8]) -> io::Result<()> {
     let (first, second) = content.split_at(if cfg!(debug_assertions) { content.len() / 2 } else { 0 });
     let mut file = File::create(half)?;
@@ -132,19 +130,19 @@ fn leave_whole(half: &Path, to: &Path, content: &[u8]) -> io::Result<()> {
     failpoint::hit("hooks.request_left")
 }
 
-/// Whether this is the name of a request that nobody writes any more.
+/// Returns true for the name of a request that is no longer being written.
 fn is_abandoned(name: &str) -> bool {
     let process = name.strip_prefix(HALF).and_then(|process| process.parse().ok());
     let process = process.and_then(Pid::from_raw);
     process.is_some_and(|process| test_kill_process(process) == Err(Errno::SRCH))
 }
 
-/// Whether files with this name are about to be renamed or read.
+/// Returns true for names of files that are about to be renamed or read.
 fn is_passing(name: &str) -> bool {
     name.starts_with(HALF) || name.starts_with(ANSWER)
 }
 
-/// Whether a file was written long ago; a time to come says nothing about that.
+/// Returns true if a file was written long ago. Times in the future do not count.
 fn is_old(entry: &DirEntry) -> bool {
     let written = entry.metadata().and_then(|metadata| metadata.modified());
     written.is_ok_and(|written| written.elapsed().is_ok_and(|age| age > LEFT_OVER))

@@ -1,4 +1,4 @@
-//! What a hook does itself: it notes what was asked for and starts the worker.
+//! The part of a hook that git waits for: it writes a request and starts the worker.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -11,34 +11,34 @@ use super::trial::answer_trial;
 use crate::config::Environment;
 use crate::git::{OpenError, Repository};
 
-/// How far behind the user's own programs everything stands that hooks start.
+/// Priority (nice value) of the worker, below the user's own programs.
 const NICENESS: i32 = 10;
 
-/// Why a hint was not noted.
+/// An error from writing a request.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
     /// No repository.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The note cannot be written, or the worker cannot be started.
+    /// The request cannot be written, or the worker cannot be started.
     #[error("cannot start a run in {}", .folder.display())]
     Io {
-        /// The folder of the notes.
+        /// The folder of the requests.
         folder: PathBuf,
-        /// What the system said.
+        /// The cause.
         #[source]
         source: io::Error,
     },
 }
 
-/// Notes that git called a hook with `arguments`, and starts a worker unless one is at work. `at` is a folder in the repository; by
-/// default git's own variables say which it is, else the current folder.
+/// Writes a request for a call of a hook with `arguments`, and starts a worker unless one is running. `at` is a folder in the
+/// repository; by default the one of git's variables, else the current folder.
 pub fn request(event: HookEvent, arguments: &[OsString], at: Option<&Path>) -> Result<(), RequestError> {
-    // Git is still about to end, and somebody waits for that. The worker inherits it.
+    // Git is still running, and the user waits for it. The worker inherits the priority.
     let _ = rustix::process::nice(NICENESS);
     let repository = match (at, std::env::var_os("GIT_DIR")) {
         (Some(at), _) => Repository::discover(at)?,
-        // As git left it: relative to the current folder, which is the work tree's root or the bare repository.
+        // Relative to the current folder, which git sets to the root of the worktree or the bare repository.
         (None, Some(git_dir)) => Repository::open(Path::new(&git_dir))?,
         (None, None) => Repository::discover(Path::new("."))?,
     };
@@ -54,8 +54,8 @@ pub fn request(event: HookEvent, arguments: &[OsString], at: Option<&Path>) -> R
         return Ok(());
     }
     queue.leave(&repository, event).map_err(failed)?;
-    // Whoever holds the lock looks for requests again after letting it go; and who only tries it, as here, starts a worker
-    // then. So a request is never left without somebody who sees it.
+    // A worker looks for requests again after it has released the lock, and a hook that gets the lock starts a worker. So no
+    // request is overlooked.
     if queue.try_lock().map_err(failed)?.is_none() {
         return Ok(());
     }
@@ -64,7 +64,7 @@ pub fn request(event: HookEvent, arguments: &[OsString], at: Option<&Path>) -> R
     worker.spawn().map(|_| ()).map_err(failed)
 }
 
-/// The call of a worker: apart from the caller's descriptors and from everything that git told its hook.
+/// The command of a worker, without the caller's descriptors and git's variables.
 fn worker(program: &Path, repository: &Repository, event: HookEvent) -> Command {
     let mut command = Command::new(program);
     command
@@ -77,14 +77,14 @@ fn worker(program: &Path, repository: &Repository, event: HookEvent) -> Command 
     command
 }
 
-/// Makes a call independent of what git told its hook: which repository, index and work tree it was about.
+/// Removes the variables in which git passes the repository, index and worktree to a hook.
 pub(super) fn drop_variables_of_git(command: &mut Command) {
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_git(name)) {
         command.env_remove(name);
     }
 }
 
-/// Whether a variable is git's: a superset of `git rev-parse --local-env-vars`, so that what newer versions add is in it too.
+/// Returns true for variables of git: a superset of `git rev-parse --local-env-vars`, for those that newer versions add.
 fn is_of_git(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"GIT_")
 }

@@ -19,19 +19,19 @@ use crate::model::TreeId;
 use crate::session::{Freshness, Workspace};
 use crate::sidecar::write_atomic;
 
-/// How long a worker waits for the end of what git is doing, counted from the last request. What takes longer ends with a hook
-/// of its own, or goes on with one, and that one starts the next worker.
+/// Time that a worker waits for the end of a git operation, from the last request. A longer operation calls another hook, which
+/// starts the next worker.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// When a waiting worker looks again; the time doubles with each look, up to the second figure. The end of a rebase has no event
-/// that could be waited for everywhere.
+/// First and longest pause of a waiting worker between two checks; each pause is twice as long as the last. There is no portable
+/// event for the end of a rebase.
 const LOOK_AFTER: [Duration; 2] = [Duration::from_millis(25), Duration::from_millis(500)];
-/// Of how many branches the tips are indexed when it is not known which were pushed.
+/// Number of branches to index if it is not known which were pushed.
 const MAX_UNKNOWN_BRANCHES: usize = 50;
 
-/// Serves the requests of a repository until none is left, unless another worker does so already. Apart from the caller's
-/// process group and terminal. What happens is told in the log.
+/// Serves the requests of a repository until none is left, unless another worker is running. Leaves the caller's process group
+/// and terminal. Outcomes are written to the log.
 pub fn work(repository: &Repository, interrupt: &AtomicBool) {
-    // A process that leads its group already cannot have a session of its own; it has been put apart by its caller then.
+    // The leader of a process group cannot start a session; its caller has then detached it.
     let _ = rustix::process::setsid();
     let queue = Queue::of(repository);
     let mut waiting = Waiting::default();
@@ -44,7 +44,7 @@ pub fn work(repository: &Repository, interrupt: &AtomicBool) {
         }
         let can_serve = serve(&queue, &mut waiting, interrupt);
         drop(lock);
-        // Who left a request while the lock was held has gone away. So it has to be looked for after the lock is free.
+        // A hook that wrote a request while the lock was held has ended. So look again after the lock is released.
         let is_left = queue.requests().iter().any(|request| waiting.is_worth_it(request));
         if !is_left || !can_serve || interrupt.load(Ordering::Relaxed) {
             return;
@@ -52,15 +52,15 @@ pub fn work(repository: &Repository, interrupt: &AtomicBool) {
     }
 }
 
-/// Since when requests wait for git to be done, where their own time does not tell.
+/// Times at which requests were first seen, in case their own times are wrong.
 #[derive(Default)]
 struct Waiting {
     since: HashMap<PathBuf, (SystemTime, Instant)>,
 }
 
 impl Waiting {
-    /// Whether to go on waiting for the request's turn. It counts from the request, not from this worker's start: else what waits
-    /// for the end of a bisect would keep every worker from ending.
+    /// Returns true if the request can wait longer. The time counts from the request, not from the start of this worker: else a
+    /// request during a bisect would keep every worker running.
     fn is_worth_it(&mut self, request: &Request) -> bool {
         match request.made.elapsed() {
             Ok(age) => age < PATIENCE,
@@ -69,7 +69,7 @@ impl Waiting {
         }
     }
 
-    /// How long this process has known the request.
+    /// Time since this process first saw the request.
     fn elapsed(&mut self, request: &Request) -> Duration {
         let fresh = (request.made, Instant::now());
         let known = self.since.entry(request.git_dir.clone()).or_insert(fresh);
@@ -80,7 +80,7 @@ impl Waiting {
     }
 }
 
-/// Says whether requests can be taken away.
+/// Returns true if requests can be removed.
 fn serve(queue: &Queue, waiting: &mut Waiting, interrupt: &AtomicBool) -> bool {
     let [shortest, longest] = LOOK_AFTER;
     let mut pause = shortest;
@@ -94,7 +94,7 @@ fn serve(queue: &Queue, waiting: &mut Waiting, interrupt: &AtomicBool) -> bool {
                 run(&request, interrupt);
                 has_run = true;
             } else {
-                // A request that cannot be taken away would be served for ever.
+                // A request that cannot be removed would be served forever.
                 return false;
             }
         }
@@ -111,7 +111,7 @@ fn serve(queue: &Queue, waiting: &mut Waiting, interrupt: &AtomicBool) -> bool {
 }
 
 fn run(request: &Request, interrupt: &AtomicBool) {
-    // A work tree that has been removed since has nothing left to index.
+    // A worktree that was removed since has nothing to index.
     let Ok(repository) = Repository::open(&request.git_dir) else {
         return;
     };
@@ -124,7 +124,7 @@ fn run(request: &Request, interrupt: &AtomicBool) {
                 why: Some(format!("{error:#}")),
                 ..start_of(&repository, request.event)
             };
-            // There is nobody to tell.
+            // The error cannot be reported anywhere.
             let _ = log.append(&entry);
         }
     }
@@ -165,9 +165,9 @@ impl<'a> Run<'a> {
         if let Err(error) = self.log.clear() {
             tracing::debug!(%error, "leftovers of the log were not removed");
         }
-        // `WORKTREE` is the commit that is checked out, or nothing before the first.
+        // `WORKTREE` is the checked-out commit, or nothing before the first commit.
         match self.workspace.target("WORKTREE") {
-            // A hook whose request came only when what it is about was indexed already.
+            // The request came after its commit was indexed.
             Ok(Some(target)) if self.is_done("HEAD", target) => {}
             Ok(Some(target)) => _ = self.index_one("HEAD", target, interrupt),
             Ok(None) => {}
@@ -183,7 +183,7 @@ impl<'a> Run<'a> {
         self.collect_garbage(interrupt);
     }
 
-    /// Nobody waits for this run, so it is the time to tidy up, if it is time.
+    /// Collects garbage if it is due, since nobody waits for this run.
     fn collect_garbage(&self, interrupt: &AtomicBool) {
         let head = self.workspace.target("WORKTREE").ok().flatten();
         let used: Vec<TreeId> = head.into_iter().map(|target| target.tree).collect();
@@ -196,7 +196,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether the last run was about this very commit, and what it did is still there.
+    /// Returns true if the last run indexed this commit and its result still exists.
     fn is_done(&self, reference: &str, target: Target) -> bool {
         let place = start_of(&self.workspace.repository, self.event).repo;
         let mut entries = self.log.entries().into_iter();
@@ -207,7 +207,7 @@ impl<'a> Run<'a> {
         is_last && matches!(self.workspace.freshness(target.tree), Ok(Freshness::UpToDate))
     }
 
-    /// Indexes a revision; says whether that is done.
+    /// Indexes a revision. Returns true if that is done.
     fn index_one(&self, reference: &str, target: Target, interrupt: &AtomicBool) -> bool {
         let entry = Entry {
             reference: reference.to_owned(),
@@ -246,7 +246,7 @@ impl<'a> Run<'a> {
         is_done
     }
 
-    /// Brings the index up to date, and the records of commits where there are any.
+    /// Updates the index, and the record of commits if there is one.
     fn ingest(&self, target: Target, interrupt: &AtomicBool) -> anyhow::Result<Outcome> {
         let outcome = self.workspace.ingest(target, &NoProgress, interrupt)?;
         if !outcome.interrupted {
@@ -254,7 +254,7 @@ impl<'a> Run<'a> {
                 .workspace
                 .record_new_commits(target.commit.as_slice(), &NoProgress, interrupt);
             recorded.context("commits were not recorded")?;
-            // What a server does not give now it gives the next time.
+            // Vectors that a server does not deliver now are requested again by the next run.
             let caught_up = self.workspace.catch_up(&[target.tree], &NoProgress, interrupt);
             for (maker, caught_up) in caught_up.context("vectors were not made")? {
                 let (what, n_embedded, n_left) = (maker.kind().noun(), caught_up.n_embedded, caught_up.n_left);
@@ -268,8 +268,8 @@ impl<'a> Run<'a> {
         Ok(outcome)
     }
 
-    /// Indexes the branches that moved since the last time. Which those are is not read from the hook's standard input: that
-    /// belongs to the hooks of others, and what a missed hook did not tell is found like this too.
+    /// Indexes the branches that moved since the last run. They are not read from the hook's standard input, which other hooks
+    /// need; this also finds moves for which no hook was called.
     fn index_pushed(&self, interrupt: &AtomicBool) {
         let path = Queue::of(&self.workspace.repository).path("tips");
         let known = fs::read(&path).ok().map(|text| parse_tips(&text));
@@ -303,7 +303,7 @@ impl<'a> Run<'a> {
                 done.insert(name, tip);
             }
         }
-        // Without it the same branches are looked at again next time.
+        // Without it the next run checks the same branches again.
         let _ = write_atomic(&path, &format_tips(&done));
     }
 
@@ -313,7 +313,7 @@ impl<'a> Run<'a> {
     }
 
     fn tell(&self, entry: Entry) {
-        // Where no log can be written nobody can be told; the next question does what was not done here.
+        // Without a log the error cannot be reported; the next query does what is missing.
         let _ = self.log.append(&entry);
     }
 }

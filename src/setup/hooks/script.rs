@@ -1,4 +1,4 @@
-//! The lines that stand in a hook's file, and how they get in and out.
+//! Adds codescout's lines to the file of a hook and removes them.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -8,20 +8,20 @@ use super::event::HookEvent;
 const START: &str = include_str!("../../../hooks/start.sh");
 const CHAIN: &str = include_str!("../../../hooks/chain.sh");
 const SHEBANG: &[u8] = b"#!/bin/sh\n";
-/// How the first line of ours begins, whoever's file it stands in.
+/// The beginning of the first of codescout's lines.
 const BEGIN: &str = "# >>> codescout >>>";
 const END: &str = "# <<< codescout <<<\n";
-/// What a hook is called that was moved aside.
+/// The suffix of a hook that was moved aside.
 pub(super) const MOVED: &str = ".codescout-orig";
 
-/// How our lines came into a file; stands in their first line, so that they can be taken out again.
+/// The way in which the lines were added. It is part of their first line, so that they can be removed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// The file is ours.
+    /// The file was created by codescout.
     Own,
-    /// The file is ours and goes on with the hook that was moved aside.
+    /// The file was created by codescout and calls the hook that was moved aside.
     Chain,
-    /// Below the first line of somebody's script.
+    /// The lines are below the first line of another script.
     Added,
 }
 
@@ -37,27 +37,27 @@ impl Shape {
     }
 }
 
-/// What is called.
+/// The program that the lines call.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Program<'a> {
-    /// The executable at this path; one that is found by its name when it is gone.
+    /// The executable at this path, or one in `PATH` if that does not exist.
     At(&'a Path),
-    /// The one that is found by its name: for files that are shared.
+    /// The one in `PATH`, for shared files.
     Named,
 }
 
-/// A file's content with our lines in it.
+/// The content of a file with codescout's lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     pub(super) shape: Shape,
-    /// Ours, begin and end included.
+    /// codescout's lines, with the first and last.
     pub(super) lines: Vec<u8>,
     /// The rest of the file.
     pub(super) rest: Vec<u8>,
 }
 
 impl Held {
-    /// What of a file is ours; `None` if nothing is.
+    /// Finds codescout's lines in a file; `None` if there are none.
     pub(super) fn find(content: &[u8]) -> Option<Self> {
         let begin = find_line(content, BEGIN.as_bytes(), 0)?;
         let end = find_line(content, END.as_bytes(), begin)? + END.len();
@@ -70,18 +70,18 @@ impl Held {
         })
     }
 
-    /// Whether nobody else's lines stand in the file.
+    /// Returns true if the file has no other lines.
     pub(super) fn is_whole_file(&self) -> bool {
         self.shape != Shape::Added && self.rest == SHEBANG
     }
 }
 
-/// A file of ours.
+/// A file that has only codescout's lines.
 pub(super) fn own_file(event: HookEvent, shape: Shape, program: Program<'_>) -> Vec<u8> {
     [SHEBANG, &lines(event, shape, program)].concat()
 }
 
-/// Our lines.
+/// codescout's lines.
 pub(super) fn lines(event: HookEvent, shape: Shape, program: Program<'_>) -> Vec<u8> {
     let begin = format!(
         "{BEGIN} ({}) keeps the index fresh; taken out by: codescout hooks uninstall\n",
@@ -100,14 +100,14 @@ pub(super) fn lines(event: HookEvent, shape: Shape, program: Program<'_>) -> Vec
     replaced(&text, b"@PROGRAM@", &program)
 }
 
-/// The script with our lines below its first: what ends in `exit` or `exec` would never come to lines at its end. `None` if it
-/// is no script of a POSIX shell.
+/// Adds the lines below the first line of a script: lines at its end would not run after `exit` or `exec`. `None` if it is not a
+/// POSIX shell script.
 pub(super) fn added(content: &[u8], lines: &[u8]) -> Option<Vec<u8>> {
     let first = content.iter().position(|byte| *byte == b'\n')? + 1;
     is_shell(&content[..first]).then(|| [&content[..first], lines, &content[first..]].concat())
 }
 
-/// Whether a first line starts a shell that knows POSIX's language.
+/// Returns true if a first line names a POSIX shell.
 fn is_shell(first_line: &[u8]) -> bool {
     let Some(words) = std::str::from_utf8(first_line)
         .ok()
@@ -126,7 +126,7 @@ fn is_shell(first_line: &[u8]) -> bool {
     interpreter.is_some_and(|name| ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"].contains(&name.as_str()))
 }
 
-/// Where a line begins with `start`, at or after `from`.
+/// The start of the first line at or after `from` that begins with `start`.
 fn find_line(content: &[u8], start: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while at < content.len() {

@@ -1,4 +1,4 @@
-//! Whether git would call the hooks, and what their last run did.
+//! The state of the hooks and of their last run.
 
 use std::path::{Path, PathBuf};
 
@@ -11,16 +11,16 @@ use super::queue::Queue;
 use super::script::{Held, Shape};
 use crate::git::Repository;
 
-/// How things stand.
+/// The state of all hooks.
 #[derive(Clone, Debug)]
 pub struct Status {
-    /// Where git looks for hooks.
+    /// The folder where git looks for hooks.
     pub folder: HooksFolder,
     /// Programs that manage hooks here.
     pub managers: Vec<Seen>,
-    /// Each hook that matters here.
+    /// Each hook that the repository needs.
     pub hooks: Vec<HookStatus>,
-    /// Requests that no worker has taken yet: one is at work, or git is in the middle of something.
+    /// Waiting requests: a worker is busy, or a git operation is not finished.
     pub n_waiting: usize,
     /// The last line of the log.
     pub last_run: Option<Entry>,
@@ -28,48 +28,48 @@ pub struct Status {
     pub logs: Vec<PathBuf>,
 }
 
-/// How one hook stands.
+/// The state of one hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookStatus {
-    /// Which.
+    /// The hook.
     pub event: HookEvent,
     /// Its file.
     pub path: PathBuf,
-    /// What stands there.
+    /// The content of the file.
     pub state: HookState,
-    /// Whether git, as it is configured, would start us.
+    /// True if git, as configured, would call codescout.
     pub is_called: bool,
-    /// What is to be known besides.
+    /// A remark.
     pub note: Option<String>,
 }
 
-/// What stands where a hook would.
+/// The content of a hook's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookState {
-    /// Nothing.
+    /// There is no file.
     Missing,
-    /// A file of ours.
+    /// A file created by codescout.
     Own,
-    /// Somebody's script with our lines in it.
+    /// Another script with codescout's lines.
     Added,
-    /// A file of ours that goes on with the hook that stood there.
+    /// A file created by codescout that calls the previous hook.
     Chained,
-    /// A manager's file, and the manager starts us.
+    /// A hook manager's file; the manager calls codescout.
     Managed(Manager),
-    /// A manager's file, and ours was moved away, never to be called.
+    /// A hook manager's file; codescout's was renamed and is not called.
     Replaced(Manager),
-    /// Somebody's file, without us.
+    /// Another file, which does not call codescout.
     Foreign,
 }
 
 impl Status {
-    /// Whether git would call every hook that matters.
+    /// Returns true if git would call every hook that the repository needs.
     pub fn is_installed(&self) -> bool {
         self.hooks.iter().all(|hook| hook.is_called)
     }
 }
 
-/// How things stand in a repository with its sidecar at `sidecar_root`. Nothing is run and nothing written.
+/// Returns the state for a repository with its sidecar at `sidecar_root`. Runs and writes nothing.
 pub fn status(repository: &Repository, sidecar_root: &Path) -> Status {
     let folder = HooksFolder::of(repository);
     let managers = managers(repository, &folder);
@@ -136,7 +136,7 @@ fn state_of(event: HookEvent, path: &Path, content: &[u8], managers: &[Seen]) ->
     }
 }
 
-/// husky's own file calls the user's, which has to hold our lines.
+/// husky's file calls the user's, which must have codescout's lines.
 fn husky_hook(event: HookEvent, husky: &Path, folder: &HooksFolder) -> HookStatus {
     let path = husky.join(event.name());
     let is_ours = match Found::at(&path) {

@@ -1,4 +1,4 @@
-//! A trial: git is made to call the hooks, and they say that they were called.
+//! A trial: makes git call the hooks, which then report that they were called.
 
 use std::fs;
 use std::io;
@@ -15,45 +15,45 @@ use super::script::{Program, Shape, own_file};
 use super::status::{HookStatus, status};
 use crate::git::Repository;
 
-/// How long a hook may take to end, and all together to say that they were called.
+/// Time limit for a hook to end, and for all to report.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// The variable that tells a hook that this is a trial; its value names the answer.
+/// The variable that marks a trial; its value names the answer.
 const VARIABLE: &str = "CODESCOUT_HOOK_TRIAL";
 
-/// What to do about hooks in which somebody else's lines stand too.
+/// The treatment of hooks with other lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Foreign {
-    /// Not called: whatever a repository's configuration names stays unrun.
+    /// They are not called, so that nothing from the repository's configuration runs.
     LeaveAlone,
-    /// `post-checkout` is called as after a checkout of a file, which moves nothing; the others are not.
+    /// Only `post-checkout` is called, as after a checkout of a file, which does not move `HEAD`.
     Run,
 }
 
-/// What a trial showed.
+/// The result of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trial {
-    /// git called the hook, and the hook this program.
+    /// git called the hook, and the hook called codescout.
     Called {
-        /// How long it took until the answer was there.
+        /// The time until the answer.
         elapsed: Duration,
     },
-    /// git was asked to, and nothing came.
+    /// git was asked to call it, but no answer came.
     NotCalled {
-        /// What is known about it.
+        /// The reason, as far as known.
         why: String,
     },
-    /// There is nothing to call.
+    /// There is no hook.
     NotInstalled,
     /// It was not tried.
     NotTried {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
-/// Has git call each hook that matters here, by `git hook run`; no commit is made and nothing is indexed. `program` is the
-/// executable that the hooks call.
+/// Calls each hook that the repository needs with `git hook run`. Makes no commit and indexes nothing. `program` is the executable
+/// that the hooks call.
 pub fn trial(
     repository: &Repository,
     sidecar_root: &Path,
@@ -76,12 +76,12 @@ pub fn trial(
 struct Call {
     answer: PathBuf,
     started: Instant,
-    /// Whether git succeeded; `None` if it did not end in time.
+    /// True if git succeeded; `None` if it did not end in time.
     exit: Option<bool>,
 }
 
 impl Call {
-    /// What came of it, waiting for the answer until `deadline`.
+    /// Waits for the answer until `deadline`.
     fn outcome(&self, deadline: Instant) -> Trial {
         while self.exit == Some(true) && !self.answer.exists() && Instant::now() < deadline {
             thread::sleep(LOOK_EVERY);
@@ -115,7 +115,7 @@ fn call(repository: &Repository, hook: &HookStatus, program: &Path, foreign: For
     })
 }
 
-/// Whether the file is, byte by byte, what this program would write.
+/// Returns true if the file is byte for byte what this program would write.
 fn holds_nothing_else(hook: &HookStatus, program: &Path) -> bool {
     let expected = own_file(hook.event, Shape::Own, Program::At(program));
     matches!(Found::at(&hook.path), Ok(Found::Script(content, _)) if content == expected)
@@ -134,7 +134,7 @@ fn start(repository: &Repository, event: HookEvent) -> io::Result<Call> {
     })
 }
 
-/// `git hook run`, with the user's own configuration but nothing of the caller's environment that belongs to a repository.
+/// `git hook run` with the user's configuration, without the caller's variables about a repository.
 fn git_hook_run(repository: &Repository, event: HookEvent, nonce: &str) -> Command {
     let mut command = Command::new("git");
     drop_variables_of_git(&mut command);
@@ -156,7 +156,7 @@ fn git_hook_run(repository: &Repository, event: HookEvent, nonce: &str) -> Comma
     command
 }
 
-/// Whether it succeeded; `None` if it did not end in time.
+/// Returns true if it succeeded; `None` if it did not end in time.
 fn wait(child: &mut Child) -> io::Result<Option<bool>> {
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
@@ -174,7 +174,7 @@ fn answer_name(nonce: &str, event: HookEvent) -> String {
     format!("{ANSWER}{nonce} {}", event.name())
 }
 
-/// What a hook does during a trial: it leaves a file whose name only the asker knows.
+/// Answers a trial with a file whose name only its caller knows.
 pub(super) fn answer_trial(queue: &Queue, event: HookEvent, nonce: &str) -> io::Result<()> {
     if nonce.len() > 64 || !nonce.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return Err(io::ErrorKind::InvalidInput.into());

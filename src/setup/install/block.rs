@@ -1,4 +1,4 @@
-//! The lines about this program in a file of instructions for agents, between two marks.
+//! The block about codescout in a file of instructions for agents, between two marks.
 
 use super::TextError;
 use crate::config::lines::{append, line_end, line_start, newline, split_mark, without_lines};
@@ -6,7 +6,7 @@ use crate::config::lines::{append, line_end, line_start, newline, split_mark, wi
 const BEGIN: &str = "<!-- codescout:begin for=";
 const END: &str = "<!-- codescout:end -->";
 
-/// When to use which tool. With its two marks at most 15 lines.
+/// The block. With its two marks it has at most 15 lines.
 const LINES: &str = "\
 ## Finding code with codescout
 
@@ -21,7 +21,7 @@ The tools of the MCP server codescout (or the command `codescout`, same names) k
 - Look at `complete`: when it is false, `incomplete_because` says what is missing, and not found does not mean not there.
 ";
 
-/// The text with the block, made for one more client; a text without anything in it begins with `preamble`.
+/// Adds the block for a client. An empty text begins with `preamble`.
 pub(super) fn put(text: &str, client: &str, preamble: &str) -> Result<String, TextError> {
     let Some(found) = find(text)? else {
         let start = if split_mark(text).1.trim().is_empty() {
@@ -38,8 +38,7 @@ pub(super) fn put(text: &str, client: &str, preamble: &str) -> Result<String, Te
     Ok(found.replaced(text, &clients))
 }
 
-/// The text without the block, or with the block for the other clients that it was made for; `None` if it is not there, or
-/// not for this client.
+/// Removes the block, or keeps it for the other clients that it was added for. `None` if there is none for this client.
 pub(super) fn take(text: &str, client: &str) -> Result<Option<String>, TextError> {
     let Some(found) = find(text)? else { return Ok(None) };
     let others: Vec<&str> = found.clients.iter().copied().filter(|other| *other != client).collect();

@@ -1,4 +1,4 @@
-//! What is known about each client: where its files stand, and how a server is written in them.
+//! The table of clients: where their files are and how a server is written in them.
 
 use std::path::PathBuf;
 
@@ -10,44 +10,44 @@ use super::places::{Base, Places, Scope};
 pub(crate) struct Client {
     /// Its name on the command line.
     pub(crate) id: &'static str,
-    /// Other names that people may try.
+    /// Other names for it.
     pub(crate) aliases: &'static [&'static str],
     /// Its name in a sentence.
     pub(crate) title: &'static str,
-    /// How its configuration is written.
+    /// Format of its configuration.
     pub(super) format: Format,
-    /// The field of the configuration that holds all servers.
+    /// The field of the configuration with all servers.
     pub(super) section: &'static str,
-    /// How a server is written.
+    /// Form of a server's entry.
     pub(super) shape: Shape,
-    /// Where its configuration stands for a user: the first that exists, else the first.
+    /// The user's configuration file: the first that exists, else the first.
     pub(super) user: &'static [Place],
     /// The same for a project, from the root of the work tree; empty if it has none.
     pub(super) project: &'static [&'static str],
-    /// What it reads instructions from.
+    /// Its files of instructions.
     pub(super) instructions: Instructions,
-    /// Arguments that a project's entry has after `serve`.
+    /// Arguments after `serve` in a project's entry.
     project_args: &'static [&'static str],
-    /// Whether it starts the server of a user without saying where, so that repositories have to be named in each call.
+    /// True if it starts the user's server in no particular folder, so that each call has to name a repository.
     pub(crate) starts_anywhere: bool,
     /// Programs and folders that show that it is used here.
     pub(super) programs: &'static [&'static str],
     traces: &'static [Place],
-    /// What its user has to do or to know afterwards.
+    /// What to do after installing.
     pub(super) next: &'static str,
 }
 
-/// A file or folder below one that moves.
+/// A path below a folder that depends on the platform.
 pub(super) type Place = (Base, &'static str);
 
-/// How a configuration is written.
+/// The format of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
-    /// JSON; comments and trailing commas are let pass.
+    /// JSON; comments and trailing commas are accepted.
     Json,
     /// TOML.
     Toml,
-    /// YAML: a whole file of ours, named after the server.
+    /// YAML: a file of its own, named after the server.
     Yaml,
 }
 
@@ -56,7 +56,7 @@ pub(super) enum Format {
 pub(super) struct Instructions {
     user: Option<Place>,
     project: Option<&'static str>,
-    /// What a file begins with that holds nothing else.
+    /// The beginning of a new file.
     pub(super) preamble: &'static str,
 }
 
@@ -351,8 +351,8 @@ impl Client {
             .find(|client| client.id == name || client.aliases.contains(&name))
     }
 
-    /// The files that may hold the configuration, the one to write if none is there first; none if the client has no
-    /// configuration for this scope, or no project is known.
+    /// The possible configuration files; the first is written if none exists. Empty if the client has no configuration for this
+    /// scope, or no project is known.
     pub(crate) fn files(&self, scope: Scope, name: &str, places: &Places) -> Vec<PathBuf> {
         let folders: Vec<PathBuf> = match (scope, &places.project) {
             (Scope::User, _) => self.user.iter().map(|place| at(places, place)).collect(),
@@ -376,7 +376,7 @@ impl Client {
         }
     }
 
-    /// What shows that the client is used here.
+    /// A sign that the client is used here.
     pub(crate) fn trace(&self, places: &Places) -> Option<String> {
         if let Some(program) = self.programs.iter().find(|program| places.has_program(program)) {
             return Some(format!("the program {program}"));
@@ -386,7 +386,7 @@ impl Client {
         Some(found.display().to_string())
     }
 
-    /// How the server is started.
+    /// The command that starts the server.
     pub(crate) fn stdio(&self, scope: Scope, program: &str, roots: &[String]) -> Server {
         let own: &[&str] = match scope {
             Scope::User => &[],
@@ -400,7 +400,7 @@ impl Client {
         }
     }
 
-    /// What a new configuration begins with.
+    /// The fields of a new configuration.
     pub(super) fn template(&self) -> Entry {
         match self.id {
             // OpenCode writes it into a file that lacks it.

@@ -1,4 +1,7 @@
-//! Edits of JSON with comments and trailing commas: a field is put in or taken out, every other byte stays.
+//! Adds and removes the entry of a server in JSON with comments and trailing commas. Every other byte stays.
+//!
+//! `jsonc-parser` says where each value stands; the text is edited there. Its own editor (`cst`) cannot do this: it spreads
+//! objects over several lines and removes comments next to a field.
 
 mod document;
 #[cfg(test)]
@@ -11,12 +14,12 @@ use super::entry::{Entry, difference, merged};
 use super::{Edited, TextError};
 use crate::config::lines::{indentation, line_end, line_start, newline, split_mark};
 
-/// The value of the whole text; `None` if it holds nothing.
+/// The value of the whole text; `None` if it is empty.
 pub(super) fn value(text: &str) -> Result<Option<Value>, TextError> {
     Ok(parse(text)?.map(|root| root.value()))
 }
 
-/// Whether nothing is left but what a new file begins with.
+/// Returns true if only fields of a new file are left.
 pub(super) fn is_leftover(text: &str, template: &Entry) -> bool {
     let Ok(Some(root)) = parse(text) else {
         return text.trim().is_empty();
@@ -34,9 +37,8 @@ pub(super) fn is_leftover(text: &str, template: &Entry) -> bool {
     is_plain && fields.iter().all(|(key, value)| template.get(key) == Some(value))
 }
 
-/// Puts `entry` under `name` into the object `section` of the root, which is made if it is not there. Of an entry that is
-/// there already the fields that say how the server is reached are changed, others stay. A text without anything in it
-/// begins with the fields of `template`.
+/// Writes `entry` as `name` to the object `section` of the root, and creates the section if needed. In an existing entry only
+/// the fields that say how to reach the server change. An empty text begins with the fields of `template`.
 pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry, template: &Entry) -> Result<Edited, TextError> {
     let (mark, blank) = split_mark(text);
     let Some(root) = parse(text)? else {
@@ -74,8 +76,7 @@ pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry, template
     Ok(Edited { text, made_section })
 }
 
-/// Takes the entry `name` out of `section`, and the section too if `with_section` says so and nothing else is in it; `None`
-/// if it is not there.
+/// Removes the entry `name` from `section`; with `with_section` also an empty section. `None` if there is no such entry.
 pub(super) fn take(text: &str, section: &str, name: &str, with_section: bool) -> Result<Option<String>, TextError> {
     let Some(root) = parse(text)? else { return Ok(None) };
     let mut expected = object(root.value(), "the file")?;
@@ -125,7 +126,7 @@ fn other_shape(what: &str) -> TextError {
     }
 }
 
-/// A wrong edit is found here and nowhere else: what the text says now must be what was meant.
+/// Refuses an edit whose result does not have the expected value.
 fn check(text: &str, expected: &Entry, what: &str) -> Result<(), TextError> {
     match value(text) {
         Ok(Some(Value::Object(found))) if found == *expected => Ok(()),
@@ -133,7 +134,7 @@ fn check(text: &str, expected: &Entry, what: &str) -> Result<(), TextError> {
     }
 }
 
-/// Changes field by field what differs; each edit moves what follows it, so the text is parsed anew for each.
+/// Changes the fields that differ. Each edit moves the rest of the text, so the text is parsed again after it.
 fn change(text: &str, section: &str, name: &str, wanted: &Entry) -> Result<String, TextError> {
     let mut text = text.to_owned();
     loop {
@@ -156,16 +157,16 @@ fn change(text: &str, section: &str, name: &str, wanted: &Entry) -> Result<Strin
     }
 }
 
-/// How a file is laid out.
+/// The layout of a file.
 struct Style {
     newline: &'static str,
-    /// One step of indentation.
+    /// One level of indentation.
     unit: String,
 }
 
 impl Style {
     fn of(text: &str) -> Self {
-        // The line of a field: a comment may be indented in its own way.
+        // The line of a field: comments may be indented differently.
         let indented = text
             .lines()
             .find(|line| line.starts_with([' ', '\t']) && line.trim_start().starts_with('"'));
@@ -182,7 +183,7 @@ impl Style {
         }
     }
 
-    /// The value over several lines, each but the first after `indent`; lists of scalars on one.
+    /// Formats a value on several lines, all but the first after `indent`; arrays on one line.
     fn pretty(&self, value: &Value, indent: &str) -> String {
         let Value::Object(fields) = value else {
             return inline(value, " ");
@@ -201,7 +202,7 @@ impl Style {
     }
 }
 
-/// The value on one line, with `gap` after commas and colons.
+/// Formats a value on one line, with `gap` after commas and colons.
 fn inline(value: &Value, gap: &str) -> String {
     match value {
         Value::Array(items) => {
@@ -219,14 +220,14 @@ fn inline(value: &Value, gap: &str) -> String {
     }
 }
 
-/// The text with another value in the place of `node`.
+/// Replaces the value of `node`.
 fn replace(text: &str, node: &Node, value: &Value) -> String {
     let span = node.span();
     let value = Style::of(text).pretty(value, indentation(text, span.start));
     format!("{}{value}{}", &text[..span.start], &text[span.end..])
 }
 
-/// The text with a further field at the end of `object`.
+/// Adds a field at the end of `object`.
 fn insert(text: &str, object: &Node, key: &str, value: &Value) -> String {
     match object.members().last() {
         Some(last) if text[object.span()].contains('\n') => insert_line(text, object, last, key, value),
@@ -235,7 +236,7 @@ fn insert(text: &str, object: &Node, key: &str, value: &Value) -> String {
     }
 }
 
-/// On lines of its own, after the last field and the comment that stands beside it.
+/// Adds it on lines of its own, after the last field and the comment on its line.
 fn insert_line(text: &str, object: &Node, last: &Member, key: &str, value: &Value) -> String {
     let style = Style::of(text);
     let own_line = &text[line_start(text, last.start)..last.start];
@@ -258,7 +259,7 @@ fn insert_line(text: &str, object: &Node, last: &Member, key: &str, value: &Valu
     )
 }
 
-/// On the same line, as compact as its neighbour.
+/// Adds it on the same line, with the spacing of its neighbour.
 fn insert_beside(text: &str, last: &Member, key: &str, value: &Value) -> String {
     let span = last.value.span();
     let gap = if text[last.start..span.start].ends_with(' ') {
@@ -293,7 +294,7 @@ fn insert_first(text: &str, object: &Node, key: &str, value: &Value) -> String {
     )
 }
 
-/// Where the blanks and comments end that stand on the line of byte `at`.
+/// The end of the white space and comments after byte `at` on its line.
 fn after_comment(text: &str, at: usize) -> usize {
     let mut end = at;
     loop {
@@ -310,7 +311,7 @@ fn after_comment(text: &str, at: usize) -> usize {
     }
 }
 
-/// The text without field `index` of `object`, its comma, and the lines that this leaves empty.
+/// Removes field `index` of `object`, its comma, and the lines that become empty.
 fn remove(text: &str, object: &Node, index: usize) -> String {
     let members = object.members();
     let member = &members[index];
@@ -328,12 +329,12 @@ fn remove(text: &str, object: &Node, index: usize) -> String {
         return format!("{}{{}}{}", &text[..span.start], &text[span.end..]);
     }
     if !before_comma.trim().is_empty() {
-        // A comment between the value and its comma is somebody's.
+        // A comment between the value and its comma stays.
         return format!("{}{before_comma}{}", &text[..member.start], &text[end..]);
     }
     let (start, end) = widened(text, member.start, end);
     match index.checked_sub(1).and_then(|previous| members[previous].comma) {
-        // The last of several without a comma of its own: the comma before it goes.
+        // For the last field without a comma, the comma before it is removed.
         Some(comma) if member.comma.is_none() => {
             format!("{}{}{}", &text[..comma], &text[comma + 1..start], &text[end..])
         }
@@ -341,13 +342,13 @@ fn remove(text: &str, object: &Node, index: usize) -> String {
     }
 }
 
-/// The span with the blanks that would be left: whole lines if nothing else stands on them.
+/// Extends a span by the white space around it: to whole lines if nothing else is on them.
 fn widened(text: &str, start: usize, end: usize) -> (usize, usize) {
     let n_blanks = |text: &str| text.len() - text.trim_start_matches([' ', '\t']).len();
     let line = line_start(text, start);
     let is_alone = text[line..start].trim().is_empty() && text[end..line_end(text, end)].trim().is_empty();
     if is_alone && line > 0 {
-        // The line end before the field goes and the one after it stays: the exact reverse of `insert_line`.
+        // The line end before the field is removed and the one after it stays, as the reverse of `insert_line`.
         let before = &text[..line - 1];
         let before = before.strip_suffix('\r').unwrap_or(before);
         (before.len(), end + n_blanks(&text[end..]))

@@ -1,9 +1,9 @@
-//! Names this program in the configuration of the agents that people use, and takes it back.
+//! Adds codescout to the MCP configuration of coding agents, and removes it again.
 //!
-//! [`clients`] is the table of what is known about each client. A [`Plan`] says which files would change and how, without
-//! changing any; [`Plan::apply`] then does it. Files are edited where the change belongs (`json_text`, `toml_text`,
-//! `yaml_text`, `block`) and never written anew, so that comments, order, indentation and line ends stay; every edit is
-//! parsed again before it counts. `record` keeps what was there before, so that it can be put back byte for byte.
+//! [`clients`] is the table of clients. A [`Plan`] lists the files that would change and how, without changing any;
+//! [`Plan::apply`] changes them. Files are edited in place (`json_text`, `toml_text`, `yaml_text`, `block`), so that comments,
+//! order, indentation and line ends stay; the result of each edit is parsed and compared with the expected value. `record` keeps
+//! the original file, so that it can be restored byte for byte.
 //!
 //! Nothing here prints or asks; start at [`Plan::install`].
 
@@ -24,7 +24,7 @@ pub(crate) use entry::{Server, TOKEN_VARIABLE};
 pub(crate) use places::{Places, Scope};
 pub(crate) use plan::{Act, Change, InstallError, Part, Plan, Request, is_installed};
 
-/// Why a text was not edited.
+/// An error from editing a text.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TextError {
     /// It does not parse.
@@ -32,25 +32,25 @@ pub(crate) enum TextError {
     Broken {
         /// From 1.
         line: usize,
-        /// What the parser said.
+        /// The parser's message.
         message: String,
     },
-    /// It parses, and what is to be changed has another shape than it must have.
+    /// It parses, but a value has the wrong type.
     #[error("{what} is not {expected}")]
     OtherShape {
-        /// What was looked at.
+        /// The value.
         what: String,
-        /// What it should be.
+        /// The type it should have.
         expected: &'static str,
     },
-    /// The text after the edit would not mean what it should.
+    /// The edited text would have another meaning than intended.
     #[error("{what} is written in a way that cannot be edited without rewriting the file")]
     NotEditable {
-        /// What was to be changed.
+        /// The value to change.
         what: String,
     },
-    /// A file that would be wholly ours is somebody else's.
-    #[error("it is there already and was not written by codescout")]
+    /// A file that codescout would own was written by something else.
+    #[error("the file exists and was not written by codescout")]
     Foreign,
 }
 
@@ -59,6 +59,6 @@ pub(crate) enum TextError {
 pub(crate) struct Edited {
     /// The whole text.
     pub(crate) text: String,
-    /// Whether the section that holds the servers was not there before.
+    /// True if the section with the servers was added.
     pub(crate) made_section: bool,
 }

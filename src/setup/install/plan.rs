@@ -1,4 +1,4 @@
-//! What an installation or its undoing would change, and the change itself.
+//! Plans and applies the changes of an installation or its removal.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::places::{Places, Scope};
 use super::record::{Kept, Record, Records, hash};
 use super::{Edited, TextError, block, diff, json_text, toml_text, yaml_text};
 
-/// Why nothing was changed.
+/// An error that left all files unchanged.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InstallError {
     /// The client has no such file.
@@ -33,11 +33,11 @@ pub(crate) enum InstallError {
     Text {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         #[source]
         source: TextError,
     },
-    /// Somebody changed it after the difference was shown.
+    /// It was changed after the diff was shown.
     #[error("{} has changed in the meantime", .path.display())]
     Raced {
         /// The file.
@@ -45,47 +45,47 @@ pub(crate) enum InstallError {
     },
 }
 
-/// What is asked for.
+/// A request to install or uninstall.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
-    /// For whom.
+    /// The user's own files or a project's.
     pub(crate) scope: Scope,
-    /// What the server is called in the configuration.
+    /// Name of the server in the configuration.
     pub(crate) name: String,
-    /// Whether the block of instructions is written too.
+    /// True to write the block of instructions too.
     pub(crate) instructions: bool,
 }
 
-/// Which file of a client.
+/// A file of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// The configuration that names the server.
+    /// The configuration with the server.
     Server,
     /// The file of instructions.
     Instructions,
 }
 
-/// What happens to a file.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// Nothing.
+    /// No change.
     Keep,
-    /// It does not exist yet.
+    /// The file is created.
     Create,
-    /// Some of it changes.
+    /// A part of the file changes.
     Edit,
-    /// It existed only for what is taken back.
+    /// The file is removed: it contained only what is removed.
     Remove,
 }
 
-/// What happens to one file.
+/// The change of one file.
 #[derive(Debug)]
 pub(crate) struct Change {
-    /// Which file of the client it is.
+    /// The kind of file.
     pub(crate) part: Part,
-    /// Where it stands, as the client names it.
+    /// Its path, as the client names it.
     pub(crate) path: PathBuf,
-    /// Where what stood there before is or will be kept.
+    /// The file with the original text, which may still have to be written.
     pub(crate) backup: Option<PathBuf>,
     target: PathBuf,
     before: Option<String>,
@@ -96,7 +96,7 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// What happens.
+    /// The kind of change.
     pub(crate) fn act(&self) -> Act {
         match (&self.before, &self.after) {
             (before, after) if before == after => Act::Keep,
@@ -106,7 +106,7 @@ impl Change {
         }
     }
 
-    /// The difference, as `diff -u` shows it; empty if there is none.
+    /// The unified diff; empty if nothing changes.
     pub(crate) fn diff(&self) -> String {
         let path = self.path.display().to_string();
         diff::unified(&path, self.before.as_deref(), self.after.as_deref())
@@ -122,7 +122,7 @@ impl Change {
                 path: self.path.clone(),
             });
         }
-        // The record first: killed in between, it tells of a change that is not there, which is noticed.
+        // The record first: after a crash in between, the hash in it shows that the change was not made.
         if let Some(kept) = &self.kept {
             records.store(kept)?;
         }
@@ -137,18 +137,18 @@ impl Change {
     }
 }
 
-/// What would change. Making one changes nothing.
+/// The changes to make. Making a plan changes no file.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// The files; of an installation also those that stay as they are.
+    /// The files; for an installation including unchanged ones.
     pub(crate) changes: Vec<Change>,
-    /// What the user has to do or to know.
+    /// Notes for the user.
     pub(crate) next: &'static str,
     records: Records,
 }
 
 impl Plan {
-    /// What names `server` in the configuration of `client`.
+    /// Plans to add `server` to the configuration of `client`.
     pub(crate) fn install(
         client: &Client,
         server: &Server,
@@ -186,7 +186,7 @@ impl Plan {
         })
     }
 
-    /// What takes it back, the block of instructions included.
+    /// Plans to remove it, including the block of instructions.
     pub(crate) fn uninstall(client: &Client, request: &Request, places: &Places) -> Result<Self, InstallError> {
         let records = Records::new(places.records());
         let files = client.files(request.scope, &request.name, places);
@@ -233,23 +233,23 @@ impl Plan {
         })
     }
 
-    /// Whether anything would change.
+    /// Returns true if a file would change.
     pub(crate) fn is_needed(&self) -> bool {
         self.changes.iter().any(|change| change.act() != Act::Keep)
     }
 
-    /// Does it, file by file; each changes as a whole or not at all.
+    /// Applies the plan file by file; each file changes as a whole or not at all.
     pub(crate) fn apply(&self) -> Result<(), InstallError> {
         self.changes.iter().try_for_each(|change| change.apply(&self.records))
     }
 }
 
-/// The file of this scope that names a server of this name, if one does.
+/// The file of this scope that has a server of this name, if there is one.
 pub(crate) fn is_installed(client: &Client, scope: Scope, name: &str, places: &Places) -> Option<PathBuf> {
     let files = client.files(scope, name, places).into_iter();
     let mut files = files.filter_map(|path| Some((fs::read_to_string(&path).ok()?, path)));
     let in_section = |root: Option<&Value>| root.is_some_and(|root| root[client.section].get(name).is_some());
-    // What does not parse names nothing; whoever installs is told why.
+    // A file that does not parse has no server; installing reports the error.
     let names = |text: &str| match client.format {
         Format::Json => in_section(json_text::value(text).ok().flatten().as_ref()),
         Format::Toml => in_section(toml_text::value(text).ok().flatten().map(Value::Object).as_ref()),
@@ -258,7 +258,7 @@ pub(crate) fn is_installed(client: &Client, scope: Scope, name: &str, places: &P
     files.find(|(text, _)| names(text)).map(|(_, path)| path)
 }
 
-/// What a project's files must not lead out of.
+/// The folder that a project's files must stay in.
 fn root(scope: Scope, places: &Places) -> Option<&Path> {
     match scope {
         Scope::User => None,
@@ -274,7 +274,7 @@ fn no_file(client: &Client, what: &'static str, scope: Scope) -> InstallError {
     }
 }
 
-/// The first file that is there, else the first.
+/// The first file that exists, else the first.
 fn config_file(client: &Client, request: &Request, places: &Places) -> Result<PathBuf, InstallError> {
     let mut files = client.files(request.scope, &request.name, places);
     let existing = files.iter().position(|path| path.exists()).unwrap_or(0);
@@ -304,15 +304,15 @@ fn take_server(client: &Client, text: &str, name: &str, with_section: bool) -> R
     }
 }
 
-/// Where changes are worked out.
+/// Computes changes.
 struct Desk<'a> {
     records: &'a Records,
-    /// What the files must lie in, links followed.
+    /// The folder that the files must be in, after links are resolved.
     root: Option<&'a Path>,
 }
 
 impl Desk<'_> {
-    /// The change that puts a part into a file.
+    /// The change that adds a part to a file.
     fn put(
         &self,
         part: Part,
@@ -334,7 +334,7 @@ impl Desk<'_> {
         Ok(self.change(part, path, found, Some(edited.text), Some(kept)))
     }
 
-    /// The change that takes a part out of a file. `is_leftover` tells whether what is left is of no use.
+    /// The change that removes a part from a file. `is_leftover` returns true if the rest can be deleted.
     fn take(
         &self,
         part: Part,
@@ -382,8 +382,7 @@ impl Desk<'_> {
         Ok(self.change(part, path, found, Some(after), Some(kept)))
     }
 
-    /// What is known about the file, if it is about the file as it is: one that is as it was at first, or that somebody
-    /// removed, has no history any more.
+    /// The record of the file if it still applies: a file that is back in its original state, or was removed, has none.
     fn known(&self, found: &Found) -> Option<Kept> {
         let kept = self.records.load(&found.target)?;
         (found.text != kept.original && found.text.is_some()).then_some(kept)
@@ -411,7 +410,7 @@ impl Desk<'_> {
     }
 }
 
-/// The record of a file after a change: begun, or gone on with.
+/// The record of a file after a change: a new one, or the previous one updated.
 fn recorded(found: &Found, kept: Option<Kept>, tag: &str, edited: &Edited) -> Kept {
     let Some(mut kept) = kept else {
         return Kept {

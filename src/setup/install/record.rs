@@ -1,4 +1,4 @@
-//! What stood in a file before it was first changed, kept until the last change is taken back.
+//! The original text of each file that was changed, kept until the last change is undone.
 //!
 //! A folder for each file, named by a hash of its path: `record.json` and, if the file existed, `original` with its bytes.
 
@@ -10,26 +10,26 @@ use serde::{Deserialize, Serialize};
 
 use super::file::{FileError, write};
 
-/// What is known about a file that was changed.
+/// A file that was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     /// The file.
     pub(super) path: PathBuf,
-    /// Whether it existed.
+    /// True if it existed before.
     pub(super) existed: bool,
-    /// What was put into it and is still there: `server:NAME`, `block:CLIENT`.
+    /// The parts that were added and are still there: `server:NAME`, `block:CLIENT`.
     pub(super) parts: Vec<String>,
-    /// Hash of the file as it was left.
+    /// Hash of the file after the last change.
     pub(super) hash: String,
-    /// Whether somebody else changed it between two changes of ours; then the original is not what to go back to.
+    /// True if something else changed it between two changes of ours; then the original is not restored.
     pub(super) diverged: bool,
-    /// Whether the section that holds the servers was not there before.
+    /// True if the section with the servers was added.
     pub(super) made_section: bool,
-    /// Folders that were made for it, the outermost first.
+    /// Folders that were created for it, outermost first.
     pub(super) made_folders: Vec<PathBuf>,
 }
 
-/// A record with the text that stood there before.
+/// A record with the original text.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     pub(super) record: Record,
@@ -48,7 +48,7 @@ impl Records {
         Self { root }
     }
 
-    /// What is known about a file. A record that cannot be read is none: what it says would not be safe to act on.
+    /// The record of a file. A record that cannot be read counts as none: acting on it would not be safe.
     pub(super) fn load(&self, path: &Path) -> Option<Kept> {
         let folder = self.folder(path);
         let record: Record = serde_json::from_slice(&fs::read(folder.join("record.json")).ok()?).ok()?;
@@ -60,7 +60,7 @@ impl Records {
         (record.path == path).then_some(Kept { record, original })
     }
 
-    /// Keeps a record; the original before the record that speaks of it.
+    /// Stores a record; the original text is written first, since the record refers to it.
     pub(super) fn store(&self, kept: &Kept) -> Result<(), FileError> {
         let folder = self.folder(&kept.record.path);
         make_private(&folder)?;
@@ -88,7 +88,7 @@ impl Records {
         }
     }
 
-    /// Where the text is kept that stood in a file before.
+    /// The file with the original text.
     pub(super) fn backup(&self, path: &Path) -> PathBuf {
         self.folder(path).join("original")
     }
@@ -99,12 +99,12 @@ impl Records {
     }
 }
 
-/// Names a text.
+/// The hash of a text.
 pub(super) fn hash(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex().to_string()
 }
 
-/// Makes a folder that nobody else may look into: configurations can hold secrets.
+/// Creates a folder that only the user can read: configurations can contain secrets.
 fn make_private(folder: &Path) -> Result<(), FileError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);

@@ -7,7 +7,7 @@ use super::{Edited, TextError};
 use crate::config::lines::line_number;
 use crate::config::toml_text::{has_header, with_table, with_value, without};
 
-/// The value of the whole text; `None` if it holds nothing.
+/// The value of the whole text; `None` if it is empty.
 pub(super) fn value(text: &str) -> Result<Option<Entry>, TextError> {
     let table: toml::Table =
         toml::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| broken(text, &error))?;
@@ -17,8 +17,7 @@ pub(super) fn value(text: &str) -> Result<Option<Entry>, TextError> {
     }
 }
 
-/// Puts `entry` into the table `section.name`. Of a table that is there already the fields that say how the server is
-/// reached are changed, others stay.
+/// Writes `entry` to the table `section.name`. In an existing table only the fields that say how to reach the server change.
 pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry) -> Result<Edited, TextError> {
     let mut expected = value(text)?.unwrap_or_default();
     let made_section = !expected.contains_key(section);
@@ -47,7 +46,7 @@ pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry) -> Resul
     Ok(Edited { text, made_section })
 }
 
-/// Takes the table `section.name` out, the tables inside it too; `None` if it is not there.
+/// Removes the table `section.name` and the tables inside it; `None` if there is none.
 pub(super) fn take(text: &str, section: &str, name: &str) -> Result<Option<String>, TextError> {
     let mut expected = value(text)?.unwrap_or_default();
     let Some(Value::Object(servers)) = expected.get_mut(section) else {
@@ -58,7 +57,7 @@ pub(super) fn take(text: &str, section: &str, name: &str) -> Result<Option<Strin
     }
     let is_last = servers.is_empty();
     let text = without(text, &[section, name]);
-    // A table that only its own tables told of is gone with them.
+    // A section without a header is gone with its last table.
     if is_last && !value(&text)?.is_some_and(|fields| fields.contains_key(section)) {
         expected.shift_remove(section);
     }
@@ -94,7 +93,7 @@ fn literals(entry: &Entry) -> impl Iterator<Item = (String, String)> {
 fn literal(value: &Value) -> String {
     match toml::Value::try_from(value) {
         Ok(value) => value.to_string(),
-        // What TOML cannot say does not occur in an entry, and `check` would find it.
+        // An entry has no values that TOML cannot express; `check` would find them.
         Err(_) => String::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! A file of YAML that is wholly ours, with one server in it. Somebody else's file is left alone.
+//! A YAML file that codescout owns, with one server in it. Other files are left alone.
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use super::TextError;
 use super::entry::Entry;
 use crate::config::lines::split_mark;
 
-/// The first line of every file of ours.
+/// The first line of every such file.
 const MARK: &str = "# Written by `codescout install`; `codescout uninstall` removes it.";
 
-/// The file with this server. A text that is there already must be blank or ours.
+/// The file with this server. An existing text must be blank or one that codescout wrote.
 pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry) -> Result<String, TextError> {
     let wanted = whole(section, name, entry);
     let blank = split_mark(text).1;
@@ -23,8 +23,7 @@ pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry) -> Resul
     }
 }
 
-/// The file without this server: `None` if it is not ours; an empty text if nothing of worth is left; otherwise what others
-/// added to it.
+/// The file without this server: `None` if codescout did not write it; empty if nothing else is left.
 pub(super) fn take(text: &str, section: &str, name: &str) -> Option<String> {
     if !split_mark(text).1.starts_with(MARK) {
         return None;
@@ -43,7 +42,7 @@ pub(super) fn take(text: &str, section: &str, name: &str) -> Option<String> {
     }
 }
 
-/// Whether the file is ours.
+/// Returns true if codescout wrote the file.
 pub(super) fn has(text: &str, name: &str) -> bool {
     let item = format!("  - name: {}", scalar(name));
     split_mark(text).1.starts_with(MARK) && text.lines().any(|line| line.trim_end() == item)
@@ -88,11 +87,11 @@ fn value_text(value: &Value) -> String {
     }
 }
 
-/// A string as it stands where that means itself, else in double quotes, whose escapes are those of JSON.
+/// A string, in double quotes with JSON's escapes where a plain one would have another meaning.
 fn scalar(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
     let is_word = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/') && text.chars().all(is_plain);
-    // Words that YAML 1.1 takes for truth values.
+    // YAML 1.1 reads these words as booleans.
     let is_taken = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"]
         .iter()
         .any(|word| text.eq_ignore_ascii_case(word));
