@@ -11,13 +11,15 @@ const MAX_NUMBER: u64 = 1_000_000;
 
 /// Returns the parameters of a request. They are leaked: a program has one request type per tool.
 pub(super) fn of<R: JsonSchema>() -> Vec<Parameter> {
-    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-    let schema = settings.into_generator().into_root_schema_for::<R>().to_value();
+    let schema = SchemaSettings::draft2020_12()
+        .into_generator()
+        .into_root_schema_for::<R>()
+        .to_value();
     let required: Vec<&str> = list(&schema, "required").filter_map(Value::as_str).collect();
     let properties = schema.get("properties").and_then(Value::as_object);
     let parameters = properties.into_iter().flatten().map(|(name, property)| {
         let about = property.get("description").and_then(Value::as_str).unwrap_or_default();
-        let mut parameter = Parameter::new(leak(name), kind(property), leak(about));
+        let mut parameter = Parameter::new(leak(name), kind(property, &schema), leak(about));
         if required.contains(&name.as_str()) {
             parameter = parameter.required();
         }
@@ -30,13 +32,13 @@ pub(super) fn of<R: JsonSchema>() -> Vec<Parameter> {
 }
 
 /// Returns what a property may be.
-fn kind(property: &Value) -> Kind {
-    let choices = choices(property);
+fn kind(property: &Value, root: &Value) -> Kind {
+    let choices = choices(property, root);
     if !choices.is_empty() {
         return Kind::Choice(leak_list(choices));
     }
     match type_of(property) {
-        "array" => match choices_of_items(property) {
+        "array" => match choices_of_items(property, root) {
             choices if choices.is_empty() => Kind::Texts,
             choices => Kind::Choices(leak_list(choices)),
         },
@@ -59,9 +61,13 @@ fn type_of(property: &Value) -> &str {
 }
 
 /// Returns the values of an enumeration, whether its variants are described or not.
-fn choices(property: &Value) -> Vec<String> {
+fn choices(property: &Value, root: &Value) -> Vec<String> {
+    let reference = property.get("$ref").and_then(Value::as_str);
+    if let Some(named) = reference.and_then(|name| root.pointer(name.trim_start_matches('#'))) {
+        return choices(named, root);
+    }
     let described = list(property, "oneOf").filter_map(|variant| variant.get("const"));
-    let nested = list(property, "anyOf").flat_map(choices);
+    let nested = list(property, "anyOf").flat_map(|variant| choices(variant, root));
     let plain = list(property, "enum")
         .chain(described)
         .filter_map(Value::as_str)
@@ -69,8 +75,11 @@ fn choices(property: &Value) -> Vec<String> {
     plain.chain(nested).collect()
 }
 
-fn choices_of_items(property: &Value) -> Vec<String> {
-    property.get("items").map(choices).unwrap_or_default()
+fn choices_of_items(property: &Value, root: &Value) -> Vec<String> {
+    property
+        .get("items")
+        .map(|items| choices(items, root))
+        .unwrap_or_default()
 }
 
 fn list<'v>(value: &'v Value, name: &str) -> impl Iterator<Item = &'v Value> {
