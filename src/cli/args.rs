@@ -14,7 +14,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 pub(super) use self::agents::{BodiesArg, ClientArgs, InstallArgs, ServeArgs, UninstallArgs};
 pub(super) use self::eval::{EvalArgs, IdsArg};
-pub(super) use self::questions::{GrepArgs, OutlineArgs, OutlineView, SymbolArgs};
+pub(super) use self::questions::{GrepArgs, SymbolArgs};
 pub(super) use self::sharing::{
     CiArgs, CiCommand, ExportArgs, ImportArgs, KeyArgs, PullArgs, PushArgs, RestoreArgs, SaveArgs,
 };
@@ -23,7 +23,7 @@ pub(super) use self::upkeep::{
     StatusArgs, VerifyArgs,
 };
 use crate::model::with_stand_ins;
-use crate::ops::{Blame, Diff, History, Read, Search, pattern};
+use crate::ops::{Blame, Diff, History, Outline, Read, Search, pattern};
 use crate::query::{FileFilter, FilterError, Tests};
 use crate::session::Workspace;
 
@@ -78,7 +78,7 @@ pub(super) enum Command {
     /// Find definitions by name
     Symbol(SymbolArgs),
     /// Outline the repository, a directory or a file
-    Outline(OutlineArgs),
+    Outline(Paged<Outline>),
     /// Print a file or parts of it at any revision
     Read(Read),
     /// Show the history of a file, directory or definition, following renames

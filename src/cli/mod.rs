@@ -18,7 +18,6 @@ mod input;
 mod install;
 mod json;
 mod op;
-mod outline;
 mod progress;
 mod push;
 mod render;
@@ -138,7 +137,14 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
             output,
         ),
         Command::Symbol(symbol) => symbol::run(&open(&Overrides::default())?, &args.global, symbol, output),
-        Command::Outline(outline) => outline::run(&open(&Overrides::default())?, &args.global, outline, output),
+        Command::Outline(Paged { op: outline, page }) => op::run(
+            "outline",
+            outline,
+            page,
+            open(&Overrides::default())?,
+            &args.global,
+            output,
+        ),
         Command::History(history) => history::run(open(&Overrides::default())?, &args.global, history, output),
         Command::Blame(Paged { op: blame, page }) => {
             op::run("blame", blame, page, open(&Overrides::default())?, &args.global, output)

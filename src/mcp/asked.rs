@@ -6,7 +6,7 @@ use super::arguments::{Kind, Parameter};
 use super::tool::Call;
 use crate::extract::DefinitionKind;
 pub(super) use crate::ops::Detail;
-use crate::ops::{Ask, Common, FileSelection, Question, Stale, WithTests, definition_kinds};
+use crate::ops::{Ask, CHARACTERS_PER_TOKEN, Common, FileSelection, Question, Stale, WithTests, definition_kinds};
 use crate::query::Tests;
 use crate::session::Build;
 
@@ -18,8 +18,6 @@ pub(super) const MAX_LIMIT: u64 = 1_000;
 pub(super) const DEFAULT_MAX_TOKENS: usize = 2_000;
 /// Size of an answer at most: what clients take without cutting it themselves.
 pub(super) const MAX_CHARACTERS: usize = 40_000;
-/// How many characters count as a token.
-pub(super) const CHARACTERS_PER_TOKEN: usize = 4;
 
 pub(super) const REF: Parameter = Parameter::new("ref", Kind::Text, "default WORKTREE");
 pub(super) const REPO: Parameter = Parameter::new("repo", Kind::Text, "");

@@ -13,6 +13,8 @@ use super::definition_kinds;
 
 /// Maximum number of results of one answer over MCP.
 pub(crate) const MAX_LIMIT: usize = 1_000;
+/// Number of characters that count as a token.
+pub(crate) const CHARACTERS_PER_TOKEN: usize = 4;
 
 /// A call of an operation: the repository, the circumstances, and the parameters that operations share.
 pub(crate) struct Ask<'a> {

@@ -331,7 +331,8 @@ impl SymbolOut {
 }
 
 /// `1 commit`, `2 commits`.
-pub(crate) fn count(n: u32, what: &str) -> String {
+pub(crate) fn count(n: impl Into<u64>, what: &str) -> String {
+    let n = n.into();
     let plural = if n == 1 { "" } else { "s" };
     format!("{n} {what}{plural}")
 }

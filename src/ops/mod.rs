@@ -23,15 +23,13 @@ mod touching;
 mod verify;
 
 pub(crate) use crate::session::OpError;
-pub(crate) use ask::{Ask, Common, Detail, FileSelection, Stale, WithTests};
+pub(crate) use ask::{Ask, CHARACTERS_PER_TOKEN, Common, Detail, FileSelection, Stale, WithTests};
 pub(crate) use blame::Blame;
 pub(crate) use diff::Diff;
 pub(crate) use gc::{CausesOut, GcOut, collected, pinned, unshared};
 pub(crate) use history::{EntryOut, History, latest_changes};
 pub(crate) use op::{Op, Page, Row};
-pub(crate) use outline::{
-    FileSymbolsOut, NodeOut, OutlineBody, OutlineKind, OutlineQuestion, SummaryOut, outline, outline_path, shown,
-};
+pub(crate) use outline::Outline;
 pub(crate) use paths::{inside, pattern, seen_from};
 pub(crate) use provenance::ProvenanceOut;
 pub(crate) use question::{About, Question, beside};

@@ -1,219 +1,274 @@
-//! What is in a repository, a folder or a file.
+//! `outline`: what is in the repository, a directory or a file.
 
 use anyhow::Result;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use crate::extract::DefinitionKind;
-use crate::model::{quoted, without_stand_ins};
+use super::ask::{Ask, CHARACTERS_PER_TOKEN, Detail, FileSelection, KindSelection, path_text};
+use super::blame::count;
+use super::op::{Op, Page, Paging, Row};
+use super::question::{About, Question};
+use super::sink::{Recorded, Sink, Style};
+use super::{OpError, ProvenanceOut, inside};
+use crate::extract::{self, DefinitionKind, ImportedName};
+use crate::model::{RepoPath, quoted, without_stand_ins};
 use crate::query::{
-    FileFilter, FileHeadings, FileImports, FileSymbols, FoundDefinition, Share, Sources, Summary, TreeNode,
-    files_below, headings_of, imports_of, kind_name, map, summary, symbols_of, tree, unknown_path,
+    FileFilter, FileHeadings, FileImports, FileSymbols, FoundDefinition, Share, Sought, Summary, TreeNode, files_below,
+    headings_of, imports_of, kind_name, map, summary, symbols_of, tree, unknown_path,
 };
+use crate::session::Build;
 use crate::snapshot::{FileId, View};
 
-/// How deep a tree is shown unless more is asked for.
-pub(crate) const DEFAULT_TREE_DEPTH: usize = 2;
-/// How large a map is unless another size is asked for.
-pub(crate) const DEFAULT_MAP_TOKENS: usize = 2000;
+/// Levels of a tree that are shown by default.
+const DEFAULT_TREE_DEPTH: usize = 2;
+/// Size of a map by default.
+const DEFAULT_MAP_TOKENS: usize = 2000;
+/// Languages of documents whose headings are not extracted.
+const WITHOUT_HEADINGS: &[&str] = &["restructuredtext", "asciidoc", "latex", "org"];
 
-/// How to look at it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OutlineKind {
-    /// Languages, folders, entry points, build files, tests.
+/// The request.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
+#[serde(default)]
+#[command(after_help = "Examples:
+  codescout outline
+  codescout outline src --depth 3
+  codescout outline src/parser.rs
+  codescout outline src --kind function
+  codescout outline --view map --max-tokens 4000
+  codescout outline docs --view headings")]
+pub(crate) struct Outline {
+    /// Directory or file, relative to the repository root; all by default
+    #[arg(value_name = "PATH", value_parser = path_text())]
+    #[schemars(description = "folder or file")]
+    at: Option<String>,
+    /// What to show; by default a summary of the repository, the tree of a directory or the symbols of a file
+    #[arg(long, value_enum)]
+    #[schemars(description = "")]
+    view: Option<OutlineView>,
+    /// Maximum depth of directories, nested symbols or headings; 0 for all
+    #[arg(long, value_name = "N")]
+    #[schemars(description = "", range(max = 100))]
+    depth: Option<usize>,
+    /// Maximum size of the map in tokens
+    // Over MCP, where it limits every answer, it is a shared parameter.
+    #[arg(long, value_name = "N")]
+    #[schemars(skip)]
+    max_tokens: Option<usize>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    selection: FileSelection,
+    #[command(flatten)]
+    #[serde(flatten)]
+    kind: KindSelection,
+}
+
+/// What is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OutlineView {
+    /// Languages, directories, entry points, build files and tests
     Summary,
-    /// Folders and files with their sizes.
+    /// Directories and files with sizes
     Tree,
-    /// Definitions, nested, with signatures.
+    /// Nested definitions with signatures
     Symbols,
-    /// The definitions that most files refer to.
+    /// Definitions that most files refer to
     Map,
-    /// Headings of documents.
+    /// Headings of documents
     Headings,
-    /// What each file imports.
+    /// Imports of each file
     Imports,
 }
 
-/// What to outline.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct OutlineQuestion {
-    /// A folder or file from the root; empty for the whole.
-    pub(crate) path: String,
-    /// How to look at it; by what stands at the path unless given.
-    pub(crate) kind: Option<OutlineKind>,
-    /// How deep; 0 for all.
-    pub(crate) depth: Option<usize>,
-    /// How large a map may be.
-    pub(crate) max_tokens: Option<usize>,
-    /// Of what kinds the definitions of a map are; none for all.
-    pub(crate) kinds: Vec<DefinitionKind>,
-    /// Which files.
-    pub(crate) filter: FileFilter,
+/// The fields of the answer beside its rows.
+#[derive(Debug, Serialize)]
+struct Facts {
+    path: String,
+    view: OutlineView,
+    #[serde(flatten)]
+    more: More,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<usize>,
 }
 
-/// What was found.
-#[derive(Debug)]
-pub(crate) struct Outline {
-    /// How it was looked at.
-    pub(crate) kind: OutlineKind,
-    /// What is there.
-    pub(crate) body: OutlineBody,
-    /// Whether there is nothing.
-    pub(crate) is_empty: bool,
+/// The fields that only some views have.
+#[derive(Debug, Default, Serialize)]
+struct More {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<SummaryOut>,
+    /// Size of a map.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<usize>,
+    /// Number of definitions that did not fit in a map.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<usize>,
 }
 
+#[derive(Debug, Serialize)]
+struct SummaryOut {
+    files: u32,
+    lines: u64,
+    languages: Vec<ShareOut>,
+    folders: Vec<ShareOut>,
+    entry_points: Vec<String>,
+    build_files: Vec<String>,
+    test_folders: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShareOut {
+    name: String,
+    files: u32,
+    lines: u64,
+}
+
+/// A result: one line of the outline.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(crate) enum OutlineBody {
-    Summary {
-        summary: SummaryOut,
-    },
-    Tree {
-        tree: NodeOut,
-    },
-    Symbols {
-        results: Vec<FileSymbolsOut>,
-    },
-    Map {
-        results: Vec<FileSymbolsOut>,
-        tokens: usize,
-        left_out: usize,
-    },
-    Headings {
-        results: Vec<FileHeadingsOut>,
-    },
-    Imports {
-        results: Vec<FileImportsOut>,
-    },
+pub(crate) enum OutlineRow {
+    Node(NodeOut),
+    File(FileOut),
+    Definition(DefinitionOut),
+    Heading(HeadingOut),
+    Import(ImportOut),
 }
 
-#[derive(Debug, Serialize)]
-pub(crate) struct SummaryOut {
-    pub(crate) files: u32,
-    pub(crate) lines: u64,
-    pub(crate) languages: Vec<ShareOut>,
-    pub(crate) folders: Vec<ShareOut>,
-    pub(crate) entry_points: Vec<String>,
-    pub(crate) build_files: Vec<String>,
-    pub(crate) test_folders: Vec<String>,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct ShareOut {
-    pub(crate) name: String,
-    pub(crate) files: u32,
-    pub(crate) lines: u64,
-}
-
+/// A directory or file of a tree.
 #[derive(Debug, Serialize)]
 pub(crate) struct NodeOut {
-    pub(crate) name: String,
-    /// The name with stand-ins, of which paths are joined.
+    path: String,
+    folder: bool,
+    files: u32,
+    lines: u64,
     #[serde(skip)]
-    pub(crate) text: String,
-    pub(crate) folder: bool,
-    pub(crate) files: u32,
-    pub(crate) lines: u64,
-    pub(crate) children: Vec<NodeOut>,
+    name: String,
+    #[serde(skip)]
+    depth: usize,
 }
 
+/// The file that the following rows are in.
 #[derive(Debug, Serialize)]
-pub(crate) struct FileSymbolsOut {
-    pub(crate) path: String,
-    pub(crate) definitions: Vec<DefinitionOut>,
+pub(crate) struct FileOut {
+    path: String,
 }
 
 #[derive(Debug, Serialize)]
 pub(crate) struct DefinitionOut {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) kind: &'static str,
-    pub(crate) level: u32,
-    pub(crate) signature: String,
-    pub(crate) start_line: u32,
-    pub(crate) end_line: u32,
-    pub(crate) name_line: u32,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct FileHeadingsOut {
-    pub(crate) path: String,
-    pub(crate) headings: Vec<HeadingOut>,
+    id: String,
+    name: String,
+    kind: &'static str,
+    level: u32,
+    /// Null if only ids are shown.
+    signature: Option<String>,
+    start_line: u32,
+    end_line: u32,
+    name_line: u32,
 }
 
 #[derive(Debug, Serialize)]
 pub(crate) struct HeadingOut {
-    pub(crate) level: u8,
-    pub(crate) title: String,
-    pub(crate) start_line: u32,
-    pub(crate) end_line: u32,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct FileImportsOut {
-    pub(crate) path: String,
-    pub(crate) imports: Vec<ImportOut>,
+    level: u8,
+    title: String,
+    start_line: u32,
+    end_line: u32,
 }
 
 #[derive(Debug, Serialize)]
 pub(crate) struct ImportOut {
-    pub(crate) module: String,
-    pub(crate) names: Vec<String>,
-    pub(crate) line: u32,
-    pub(crate) reexport: bool,
+    module: String,
+    names: Vec<String>,
+    line: u32,
+    reexport: bool,
 }
 
-/// Looks at what stands at a path.
-pub(crate) fn outline(sources: &Sources<'_>, question: &OutlineQuestion) -> Result<Outline> {
-    let view = sources.view();
-    let OutlineQuestion { path, filter, .. } = question;
-    let files = files_below(view, path, filter);
-    if files.is_empty() && !path.is_empty() && files_below(view, path, &Default::default()).is_empty() {
-        return Err(unknown_path(view, path).into());
-    }
-    let kind = question.kind.unwrap_or_else(|| default_kind(view, path));
-    let depth = match question.depth {
-        Some(0) => usize::MAX,
-        Some(depth) => depth,
-        None if kind == OutlineKind::Tree => DEFAULT_TREE_DEPTH,
-        None => usize::MAX,
-    };
-    let body = match kind {
-        OutlineKind::Summary => OutlineBody::Summary {
-            summary: summary_out(summary(sources, path, &files)?),
-        },
-        OutlineKind::Tree => OutlineBody::Tree {
-            tree: node_out(tree(sources, path, &files, depth)?),
-        },
-        OutlineKind::Symbols => OutlineBody::Symbols {
-            results: symbols_out(view, symbols_of(sources, &files, depth)?),
-        },
-        OutlineKind::Map => {
-            let map = map(
-                sources,
-                &files,
-                &question.kinds,
-                question.max_tokens.unwrap_or(DEFAULT_MAP_TOKENS),
-            )?;
-            OutlineBody::Map {
-                results: symbols_out(view, map.files),
-                tokens: map.n_tokens,
-                left_out: map.n_left_out,
-            }
+impl Op for Outline {
+    type Row = OutlineRow;
+
+    fn run(&self, ask: &Ask<'_>) -> Result<Page<OutlineRow>> {
+        let kinds = self.kinds()?;
+        let is_listed = self.view == Some(OutlineView::Tree) && ask.common.characters.is_some();
+        let about = About {
+            files: &self.file(ask),
+            build: if is_listed { Build::Never } else { Build::Wait },
+            ..About::files(&self.selection)
+        };
+        let mut question = Question::new(ask, &about)?;
+        let place = self.place(ask, |path| question.is_path(path));
+        let has_all = is_listed || fill(&mut question, &place)?;
+        let files = files_below(question.view(), &place, &question.filter);
+        if files.is_empty()
+            && !place.is_empty()
+            && files_below(question.view(), &place, &FileFilter::default()).is_empty()
+        {
+            return Err(unknown_path(question.view(), &place).into());
         }
-        OutlineKind::Headings => OutlineBody::Headings {
-            results: headings_out(view, headings_of(sources, &files, depth)?),
-        },
-        OutlineKind::Imports => OutlineBody::Imports {
-            results: imports_out(view, imports_of(sources, &files)?),
-        },
-    };
-    let is_empty = files.is_empty() || body.is_empty();
-    Ok(Outline { kind, body, is_empty })
+        let outlined = Outlined {
+            ask,
+            view: self
+                .view
+                .unwrap_or_else(|| default_view(question.view(), &place, &kinds)),
+            depth: self.depth,
+            max_tokens: self.map_tokens(ask),
+            kinds: &kinds,
+            question: &question,
+            place: &place,
+            files: &files,
+        };
+        let (rows, more) = outlined.rows()?;
+        let provenance = if has_all {
+            question.provenance_of_files()
+        } else {
+            question.provenance()
+        };
+        outlined.page(rows, more, provenance)
+    }
 }
 
-impl OutlineKind {
-    /// As it is written.
-    pub(crate) fn name(self) -> &'static str {
+impl Outline {
+    /// Returns the kinds; an error if the view has no definitions.
+    fn kinds(&self) -> Result<Vec<DefinitionKind>> {
+        let kinds = self.kind.kinds()?;
+        match self.view {
+            None | Some(OutlineView::Symbols | OutlineView::Map) => Ok(kinds),
+            Some(_) if kinds.is_empty() => Ok(kinds),
+            Some(view) => Err(OpError::new(
+                format!("kind means nothing with view {}", view.name()),
+                "leave one of them out, or use view symbols or map",
+            )
+            .into()),
+        }
+    }
+
+    /// Returns the directory or file to outline. One among the globs counts too if it is the only one and not a pattern.
+    fn place(&self, ask: &Ask<'_>, is_path: impl Fn(&str) -> bool) -> String {
+        let plain = match self.selection.path.as_slice() {
+            [path] if is_path(path) || !path.contains(['*', '?', '[', '{', '!']) => Some(path),
+            _ => None,
+        };
+        let place = self.at.as_ref().or(plain).map_or("", String::as_str);
+        let place = inside(&ask.session.workspace, place);
+        let place = place.trim_start_matches("./").trim_end_matches('/');
+        if place == "." { String::new() } else { place.to_owned() }
+    }
+
+    /// Returns the path of the file to outline, if it is one.
+    fn file(&self, ask: &Ask<'_>) -> Vec<RepoPath> {
+        let place = self.place(ask, |_| true);
+        let file = (!place.is_empty()).then(|| RepoPath::new(without_stand_ins(&place)));
+        file.into_iter().collect()
+    }
+
+    /// Returns the size of a map. One that is a part of a limited answer leaves room for its facts.
+    fn map_tokens(&self, ask: &Ask<'_>) -> usize {
+        match ask.common.characters {
+            Some(characters) => characters * 3 / 4 / CHARACTERS_PER_TOKEN,
+            None => self.max_tokens.unwrap_or(DEFAULT_MAP_TOKENS),
+        }
+    }
+}
+
+impl OutlineView {
+    fn name(self) -> &'static str {
         match self {
             Self::Summary => "summary",
             Self::Tree => "tree",
@@ -225,33 +280,212 @@ impl OutlineKind {
     }
 }
 
-/// A path as the view has it: `.` is the root.
-pub(crate) fn outline_path(path: &str) -> String {
-    let path = path.trim_start_matches("./").trim_end_matches('/');
-    if path == "." { String::new() } else { path.to_owned() }
+/// While the index is being built, indexes what is below `place`. Returns true if all of it is indexed.
+fn fill(question: &mut Question<'_>, place: &str) -> Result<bool> {
+    let is_whole = place.is_empty();
+    let files = if is_whole {
+        Vec::new()
+    } else {
+        files_below(question.view(), place, &question.filter)
+    };
+    let has_all = question.fill(&Sought {
+        files,
+        ..Sought::default()
+    })?;
+    if is_whole {
+        question.needs_index(
+            "only the tree is known yet",
+            "ask again in a while; view=tree, an outline of a file, search and read work meanwhile",
+            Some(json!({"tool": "outline", "arguments": {"view": "tree"}})),
+        )?;
+    }
+    Ok(has_all)
 }
 
-fn default_kind(view: &View, path: &str) -> OutlineKind {
-    match path {
-        "" => OutlineKind::Summary,
-        path if view.find_text(path).is_some() => OutlineKind::Symbols,
-        _ => OutlineKind::Tree,
+fn default_view(view: &View, place: &str, kinds: &[DefinitionKind]) -> OutlineView {
+    match place {
+        _ if !kinds.is_empty() => OutlineView::Symbols,
+        "" => OutlineView::Summary,
+        path if view.find_text(path).is_some() => OutlineView::Symbols,
+        _ => OutlineView::Tree,
     }
 }
 
-impl OutlineBody {
-    fn is_empty(&self) -> bool {
-        match self {
-            Self::Summary { .. } | Self::Tree { .. } => false,
-            Self::Symbols { results } | Self::Map { results, .. } => results.is_empty(),
-            Self::Headings { results } => results.is_empty(),
-            Self::Imports { results } => results.is_empty(),
+/// A request with everything that it is answered from.
+struct Outlined<'a> {
+    ask: &'a Ask<'a>,
+    view: OutlineView,
+    depth: Option<usize>,
+    max_tokens: usize,
+    kinds: &'a [DefinitionKind],
+    question: &'a Question<'a>,
+    place: &'a str,
+    files: &'a [FileId],
+}
+
+impl Outlined<'_> {
+    fn rows(&self) -> Result<(Vec<OutlineRow>, More)> {
+        let (files, sources) = (self.files, self.question.sources());
+        let depth = match self.depth {
+            Some(0) => usize::MAX,
+            Some(depth) => depth,
+            None if self.view == OutlineView::Tree => DEFAULT_TREE_DEPTH,
+            None => usize::MAX,
+        };
+        let mut more = More::default();
+        let rows = match self.view {
+            OutlineView::Summary => {
+                more.summary = Some(summary_out(summary(&sources, self.place, files)?));
+                Vec::new()
+            }
+            OutlineView::Tree => {
+                let mut rows = Vec::new();
+                add_node(tree(&sources, self.place, files, depth)?, "", 0, &mut rows);
+                rows
+            }
+            OutlineView::Symbols => self.definitions(symbols_of(&sources, files, depth)?),
+            OutlineView::Map => {
+                let map = map(&sources, files, self.kinds, self.max_tokens)?;
+                more.tokens = Some(map.n_tokens);
+                more.left_out = Some(map.n_left_out);
+                self.definitions(map.files)
+            }
+            OutlineView::Headings => self.headings(headings_of(&sources, files, depth)?),
+            OutlineView::Imports => self.imports(imports_of(&sources, files)?),
+        };
+        Ok((rows, more))
+    }
+
+    fn page(&self, rows: Vec<OutlineRow>, more: More, mut provenance: ProvenanceOut) -> Result<Page<OutlineRow>> {
+        if self.view == OutlineView::Headings {
+            self.note_missing_headings(&mut provenance);
+        }
+        let facts = Facts {
+            path: shown(self.place),
+            view: self.view,
+            total: more.summary.is_none().then_some(rows.len()),
+            more,
+        };
+        let n_before = self.question.n_before();
+        let rest = rows.len().saturating_sub(n_before);
+        let paging = Paging::numbered(self.question.key(), n_before, rest, self.ask.limit(usize::MAX));
+        let mut page = Page::new(provenance, Vec::new(), paging).with_facts(&facts)?;
+        let More {
+            summary,
+            tokens,
+            left_out,
+        } = &facts.more;
+        let is_empty = rows.is_empty() && summary.is_none();
+        page.is_empty = is_empty || self.files.is_empty();
+        if is_empty {
+            page.notes.push("nothing found".to_owned());
+            page.hint = self.question.why_nothing()?;
+        }
+        if let (Some(tokens), Some(left_out)) = (tokens, left_out) {
+            page.notes
+                .push(format!("about {tokens} tokens; {left_out} definitions did not fit"));
+        }
+        page.head = match summary {
+            Some(summary) => Recorded::of(|out| summary.render(out)),
+            None => Recorded::of(|out| render_file_before(&rows, n_before, out)),
+        };
+        page.rows = rows.into_iter().skip(n_before).collect();
+        Ok(page)
+    }
+
+    fn note_missing_headings(&self, provenance: &mut ProvenanceOut) {
+        let view = self.question.view();
+        let is_unknown = |file: &&FileId| {
+            let language = extract::language(view.lang(**file)).map_or("text", |language| language.name);
+            WITHOUT_HEADINGS.contains(&language)
+        };
+        let n_unknown = self.files.iter().filter(is_unknown).count();
+        if n_unknown > 0 {
+            provenance.also_incomplete(format!(
+                "headings are not extracted from {n_unknown} documents in other languages than Markdown"
+            ));
         }
     }
+
+    fn file(&self, file: FileId) -> OutlineRow {
+        OutlineRow::File(FileOut {
+            path: quoted(self.question.view().file(file).path).into_owned(),
+        })
+    }
+
+    fn definitions(&self, files: Vec<FileSymbols>) -> Vec<OutlineRow> {
+        let has_signature = self.ask.common.detail > Detail::Ids;
+        let mut rows = Vec::new();
+        for FileSymbols { file, mut definitions } in files {
+            definitions.retain(|(_, found)| self.kinds.is_empty() || self.kinds.contains(&found.kind));
+            if definitions.is_empty() {
+                continue;
+            }
+            rows.push(self.file(file));
+            let definition = |(level, found)| OutlineRow::Definition(DefinitionOut::new(level, found, has_signature));
+            rows.extend(definitions.into_iter().map(definition));
+        }
+        rows
+    }
+
+    fn headings(&self, files: Vec<FileHeadings>) -> Vec<OutlineRow> {
+        let mut rows = Vec::new();
+        for FileHeadings { file, headings } in files {
+            rows.push(self.file(file));
+            rows.extend(headings.into_iter().map(|(level, title, start_line, end_line)| {
+                OutlineRow::Heading(HeadingOut {
+                    level,
+                    title,
+                    start_line,
+                    end_line,
+                })
+            }));
+        }
+        rows
+    }
+
+    fn imports(&self, files: Vec<FileImports>) -> Vec<OutlineRow> {
+        let mut rows = Vec::new();
+        for FileImports { file, imports } in files {
+            rows.push(self.file(file));
+            rows.extend(imports.into_iter().map(|(line, import)| {
+                OutlineRow::Import(ImportOut {
+                    module: import.module,
+                    names: import.names.into_iter().map(imported_name).collect(),
+                    line,
+                    reexport: import.is_reexport,
+                })
+            }));
+        }
+        rows
+    }
 }
 
-fn path_of(view: &View, file: FileId) -> String {
-    quoted(view.file(file).path).into_owned()
+fn imported_name(name: ImportedName) -> String {
+    match (name.name.as_str(), name.alias) {
+        (_, None) => name.name,
+        ("", Some(alias)) => format!("as {alias}"),
+        (_, Some(alias)) => format!("{} as {alias}", name.name),
+    }
+}
+
+/// Adds a node of a tree and everything below it. `parent` is the path of its directory, with stand-ins.
+fn add_node(node: TreeNode, parent: &str, depth: usize, rows: &mut Vec<OutlineRow>) {
+    let path = match parent {
+        "" | "." => node.name.clone(),
+        parent => format!("{parent}/{}", node.name),
+    };
+    rows.push(OutlineRow::Node(NodeOut {
+        path: shown(&path),
+        folder: node.is_folder,
+        files: node.n_files,
+        lines: node.n_lines,
+        name: shown(&node.name),
+        depth,
+    }));
+    for child in node.children {
+        add_node(child, &path, depth + 1, rows);
+    }
 }
 
 fn summary_out(summary: Summary) -> SummaryOut {
@@ -263,87 +497,138 @@ fn summary_out(summary: Summary) -> SummaryOut {
         };
         shares.into_iter().map(share).collect()
     };
+    let all_shown = |paths: Vec<String>| paths.iter().map(|path| shown(path)).collect();
     SummaryOut {
         files: summary.n_files,
         lines: summary.n_lines,
         languages: shares(summary.languages),
         folders: shares(summary.folders),
-        entry_points: all_shown(&summary.entry_points),
-        build_files: all_shown(&summary.build_files),
-        test_folders: all_shown(&summary.test_folders),
+        entry_points: all_shown(summary.entry_points),
+        build_files: all_shown(summary.build_files),
+        test_folders: all_shown(summary.test_folders),
     }
 }
 
-/// A path with stand-ins as answers write it.
-pub(crate) fn shown(path: &str) -> String {
+/// Returns a path with stand-ins as it is written in answers.
+fn shown(path: &str) -> String {
     quoted(&without_stand_ins(path)).into_owned()
 }
 
-fn all_shown(paths: &[String]) -> Vec<String> {
-    paths.iter().map(|path| shown(path)).collect()
-}
-
-fn node_out(node: TreeNode) -> NodeOut {
-    NodeOut {
-        name: shown(&node.name),
-        text: node.name,
-        folder: node.is_folder,
-        files: node.n_files,
-        lines: node.n_lines,
-        children: node.children.into_iter().map(node_out).collect(),
+/// Repeats the file that a page begins in.
+fn render_file_before(rows: &[OutlineRow], n_before: usize, out: &mut dyn Sink) {
+    let is_inside = rows
+        .get(n_before)
+        .is_some_and(|row| !matches!(row, OutlineRow::File(_) | OutlineRow::Node(_)));
+    let before = rows.get(..n_before).filter(|_| is_inside).unwrap_or_default();
+    let file = before.iter().rev().find_map(|row| match row {
+        OutlineRow::File(file) => Some(file),
+        _ => None,
+    });
+    if let Some(file) = file {
+        out.span(Style::Path, &file.path);
+        out.line(" (continued)");
     }
 }
 
-fn symbols_out(view: &View, files: Vec<FileSymbols>) -> Vec<FileSymbolsOut> {
-    let definition = |(level, found): (u32, FoundDefinition)| DefinitionOut {
-        id: found.id,
-        name: found.name,
-        kind: kind_name(found.kind),
-        level,
-        signature: found.signature,
-        start_line: found.start_line,
-        end_line: found.end_line,
-        name_line: found.name_line,
-    };
-    let file = |file: FileSymbols| FileSymbolsOut {
-        path: path_of(view, file.file),
-        definitions: file.definitions.into_iter().map(definition).collect(),
-    };
-    files.into_iter().map(file).collect()
+impl SummaryOut {
+    fn render(&self, out: &mut dyn Sink) {
+        out.line(&format!("{}, {}", count(self.files, "file"), count(self.lines, "line")));
+        for (title, shares) in [("languages", &self.languages), ("folders", &self.folders)] {
+            render_title(title, out);
+            let widest = |of: fn(&ShareOut) -> String| shares.iter().map(|share| of(share).chars().count()).max();
+            let name = widest(|share| share.name.clone()).unwrap_or_default();
+            let files = widest(|share| share.files.to_string()).unwrap_or_default();
+            let lines = widest(|share| share.lines.to_string()).unwrap_or_default();
+            for share in shares {
+                out.line(&format!(
+                    "  {:<name$} {:>files$} files {:>lines$} lines",
+                    share.name, share.files, share.lines
+                ));
+            }
+        }
+        for (title, paths) in [
+            ("entry points", &self.entry_points),
+            ("build files", &self.build_files),
+            ("test folders", &self.test_folders),
+        ] {
+            if paths.is_empty() {
+                continue;
+            }
+            render_title(title, out);
+            for path in paths {
+                out.plain("  ");
+                out.span(Style::Path, path);
+                out.end();
+            }
+        }
+    }
 }
 
-fn headings_out(view: &View, files: Vec<FileHeadings>) -> Vec<FileHeadingsOut> {
-    let heading = |(level, title, start_line, end_line)| HeadingOut {
-        level,
-        title,
-        start_line,
-        end_line,
-    };
-    let file = |file: FileHeadings| FileHeadingsOut {
-        path: path_of(view, file.file),
-        headings: file.headings.into_iter().map(heading).collect(),
-    };
-    files.into_iter().map(file).collect()
+fn render_title(title: &str, out: &mut dyn Sink) {
+    out.end();
+    out.span(Style::Name, title);
+    out.end();
 }
 
-fn imports_out(view: &View, files: Vec<FileImports>) -> Vec<FileImportsOut> {
-    let name = |name: crate::extract::ImportedName| match (name.name.as_str(), name.alias) {
-        (_, None) => name.name,
-        ("", Some(alias)) => format!("as {alias}"),
-        (_, Some(alias)) => format!("{} as {alias}", name.name),
-    };
-    let file = |file: FileImports| FileImportsOut {
-        path: path_of(view, file.file),
-        imports: file
-            .imports
-            .into_iter()
-            .map(|(line, import)| ImportOut {
-                module: import.module,
-                names: import.names.into_iter().map(name).collect(),
-                line,
-                reexport: import.is_reexport,
-            })
-            .collect(),
-    };
-    files.into_iter().map(file).collect()
+impl Row for OutlineRow {
+    fn render(&self, out: &mut dyn Sink) {
+        match self {
+            Self::Node(node) => node.render(out),
+            Self::File(file) => {
+                out.span(Style::Path, &file.path);
+                out.end();
+            }
+            Self::Definition(definition) => {
+                let shown = definition.signature.as_ref().unwrap_or(&definition.name);
+                let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+                render_item(definition.name_line, definition.level as usize, &shown, out);
+            }
+            Self::Heading(heading) => {
+                render_item(heading.start_line, usize::from(heading.level), &heading.title, out);
+            }
+            Self::Import(import) if import.names.is_empty() => render_item(import.line, 0, &import.module, out),
+            Self::Import(import) => {
+                let names = import.names.join(", ");
+                render_item(import.line, 0, &format!("{}: {names}", import.module), out);
+            }
+        }
+    }
+}
+
+fn render_item(line: u32, level: usize, text: &str, out: &mut dyn Sink) {
+    out.span(Style::Fact, &format!("{line:>6}"));
+    out.line(&format!(" {}{text}", "  ".repeat(level)));
+}
+
+impl NodeOut {
+    fn render(&self, out: &mut dyn Sink) {
+        out.plain(&"  ".repeat(self.depth));
+        if self.folder {
+            out.span(Style::Name, &format!("{}/", self.name));
+            out.span(Style::Fact, &format!(" {}", count(self.files, "file")));
+        } else {
+            out.span(Style::Name, &self.name);
+        }
+        // Lines are counted when a file is indexed.
+        if self.lines > 0 {
+            let comma = if self.folder { "," } else { "" };
+            out.span(Style::Fact, &format!("{comma} {}", count(self.lines, "line")));
+        }
+        out.end();
+    }
+}
+
+impl DefinitionOut {
+    fn new(level: u32, found: FoundDefinition, has_signature: bool) -> Self {
+        Self {
+            id: found.id,
+            name: found.name,
+            kind: kind_name(found.kind),
+            level,
+            signature: has_signature.then_some(found.signature),
+            start_line: found.start_line,
+            end_line: found.end_line,
+            name_line: found.name_line,
+        }
+    }
 }

@@ -12,7 +12,6 @@ use super::writing::is_read_only;
 use super::{Keeping, Workspace};
 use crate::index::Segments;
 use crate::ingest::{Outcome, Progress, Target};
-use crate::model::RepoPath;
 use crate::snapshot::{Manifest, Provenance, View};
 
 /// A tree without manifest is served from memory when the sidecar cannot be written.
@@ -63,44 +62,6 @@ impl Workspace {
                 Some(_) => return Ok(None),
             };
             self.with_changes(edits, base, provenance, interrupt).map(Some)
-        })
-    }
-
-    /// Opens a view for a question about the files at `paths`, ascending. Of a commit that is not indexed it holds these files alone: the
-    /// tree is not listed and nothing is written. Where none of them is there, or files that are not committed are asked about, it is
-    /// the one that [`Self::view`] opens.
-    pub(crate) fn view_of_files(
-        &self,
-        reference: &str,
-        paths: &[RepoPath],
-        progress: &dyn Progress,
-        interrupt: &AtomicBool,
-    ) -> Result<View> {
-        match self.view_without_indexing(reference, paths, interrupt)? {
-            Some(view) => Ok(view),
-            None => Ok(self.view(reference, progress, interrupt)?.view),
-        }
-    }
-
-    /// A view of a commit as far as it is stored, or else of the files at `paths` alone; `None` where there is neither.
-    fn view_without_indexing(
-        &self,
-        reference: &str,
-        paths: &[RepoPath],
-        interrupt: &AtomicBool,
-    ) -> Result<Option<View>> {
-        while_objects_vanish(|| {
-            let (Some(target), provenance) = self.asked(reference)? else {
-                return Ok(None);
-            };
-            if matches!(provenance.reference.as_str(), "WORKTREE" | "INDEX") {
-                return Ok(None);
-            }
-            if let Some(base) = self.stored_whole(target.tree)? {
-                return Ok(Some(base.view(provenance)));
-            }
-            let base = self.files_in_memory(target, paths, None, interrupt)?;
-            Ok(base.map(|base| base.view(provenance)))
         })
     }
 

@@ -217,6 +217,16 @@ fn outline() {
             case(&["--view", "map"], json!({"view": "map"})),
             case(&["--view", "tree"], json!({"view": "tree"})),
             case(&["README.md"], json!({"at": "README.md"})),
+            case(
+                &["src", "--kind", "struct", "-n", "3"],
+                json!({"at": "src", "kind": "struct", "limit": 3}),
+            ),
+            case(
+                &["--view", "headings", "-p", "*.md"],
+                json!({"view": "headings", "path": "*.md"}),
+            ),
+            case(&["app", "--view", "headings"], json!({"at": "app", "view": "headings"})),
+            case(&["--view", "imports"], json!({"view": "imports"})),
             case(&["missing.rs"], json!({"at": "missing.rs"})),
         ],
     );

@@ -1,6 +1,6 @@
 //! Questions about one revision.
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 
 use super::{FilterArgs, PageArgs};
 
@@ -77,44 +77,4 @@ pub(crate) struct SymbolArgs {
     pub(crate) filter: FilterArgs,
     #[command(flatten)]
     pub(crate) page: PageArgs,
-}
-
-#[derive(Debug, ClapArgs)]
-#[command(after_help = "Examples:
-  codescout outline
-  codescout outline src --depth 3
-  codescout outline src/parser.rs
-  codescout outline --view map --max-tokens 4000
-  codescout outline docs --view headings")]
-pub(crate) struct OutlineArgs {
-    /// Directory or file, relative to the repository root; all by default
-    #[arg(value_parser = super::path_text())]
-    pub(crate) path: Option<String>,
-    /// What to show; by default a summary of the repository, the tree of a directory or the symbols of a file
-    #[arg(long, value_enum)]
-    pub(crate) view: Option<OutlineView>,
-    /// Maximum depth of directories, nested symbols or headings; 0 for all
-    #[arg(long, value_name = "N")]
-    pub(crate) depth: Option<usize>,
-    /// Maximum size of the map in tokens
-    #[arg(long, value_name = "N")]
-    pub(crate) max_tokens: Option<usize>,
-    #[command(flatten)]
-    pub(crate) filter: FilterArgs,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OutlineView {
-    /// Languages, directories, entry points, build files and tests
-    Summary,
-    /// Directories and files with sizes
-    Tree,
-    /// Nested definitions with signatures
-    Symbols,
-    /// Definitions that most files refer to
-    Map,
-    /// Headings of documents
-    Headings,
-    /// Imports of each file
-    Imports,
 }

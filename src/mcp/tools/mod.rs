@@ -2,7 +2,6 @@
 
 mod index;
 mod op;
-mod outline;
 mod status;
 mod symbol;
 
@@ -11,12 +10,12 @@ use serde_json::json;
 use super::asked::{CURSOR, DETAIL, LIMIT, MAX_TOKENS, REF, REPO, STALE};
 use super::parameters;
 use super::tool::{QUESTION_TIME, Tool, results};
-use crate::ops::{Blame, Diff, History, Read, Search};
+use crate::ops::{Blame, Diff, History, Outline, Read, Search};
 
 /// Every tool, in the order in which they are listed.
 pub(super) const TOOLS: &[Tool] = &[
     SEARCH,
-    outline::TOOL,
+    OUTLINE,
     symbol::TOOL,
     READ,
     HISTORY,
@@ -44,6 +43,25 @@ const SEARCH: Tool = Tool {
     is_read_only: true,
     time_limit: QUESTION_TIME,
     run: op::run::<Search>,
+};
+
+const OUTLINE: Tool = Tool {
+    name: "outline",
+    title: "See what is there",
+    description: "What is in the repository, a folder or a file: summary, tree, definitions with signatures, a ranked map within \
+                  max_tokens, headings, imports. Start here in a new repository.",
+    own: parameters::of::<Outline>,
+    common: &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR, DETAIL, STALE],
+    output: || {
+        json!({
+            "view": {"type": "string"},
+            "summary": {"type": "object"},
+            "results": results(&[("path", "string"), ("name", "string"), ("start_line", "integer")]),
+        })
+    },
+    is_read_only: true,
+    time_limit: QUESTION_TIME,
+    run: op::run::<Outline>,
 };
 
 const READ: Tool = Tool {

@@ -68,7 +68,7 @@ fn every_command_writes_and_reads_quoted_paths() {
         (&json!(QUOTED), &json!(2))
     );
     let outlined = both(&repo, &["outline", "@"]);
-    let definition = &outlined["results"][0]["definitions"][0];
+    let definition = &outlined["results"][1];
     assert_eq!(definition["id"], format!("{QUOTED}#brew_coffee"));
     let blamed = both(&repo, &["blame", "@"]);
     assert_eq!(blamed["target"]["path"], QUOTED);
