@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
@@ -142,7 +142,7 @@ async fn guard(
     let began = Instant::now();
     let method = request.method().clone();
     let token = request.headers().get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
-    let response = if !door.access.allows(token) {
+    let mut response = if !door.access.allows(token) {
         unauthorized()
     } else if let Some(fault) = authority::fault(request.uri(), request.headers()) {
         (StatusCode::FORBIDDEN, format!("{fault}\n")).into_response()
@@ -156,6 +156,10 @@ async fn guard(
         pace.rests();
         response
     };
+    // Clients expect 200 or 204 for the end of a session; rmcp answers 202.
+    if method == Method::DELETE && response.status() == StatusCode::ACCEPTED {
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
     tracing::info!(
         %method,
         status = response.status().as_u16(),

@@ -194,30 +194,13 @@ fn identity() -> Implementation {
 
 /// The name of a tool's listing with everything a client is told of it.
 pub(super) fn listed(tool: &Tool) -> rmcp::model::Tool {
-    let mut output = serde_json::Map::new();
-    output.insert("type".to_owned(), "object".into());
-    let mut properties = json!({
-        "complete": {"type": "boolean"},
-        "next_cursor": {"type": "string"},
-        "error": {"type": "string"},
-        "results": {"type": "array"},
-    });
-    if let (Some(all), Value::Object(own)) = (properties.as_object_mut(), (tool.output)()) {
-        all.extend(own);
-    }
-    output.insert("properties".to_owned(), properties);
-    let mut annotations = ToolAnnotations::new()
-        .read_only(tool.is_read_only)
-        .destructive(false)
-        .open_world(false);
-    if !tool.is_read_only {
-        // It says nothing of what changes nothing.
-        annotations = annotations.idempotent(true);
-    }
-    rmcp::model::Tool::new(tool.name, tool.description, schema(&tool.parameters()))
-        .with_title(tool.title)
-        .with_raw_output_schema(Arc::new(output))
-        .with_annotations(annotations)
+    let annotations = ToolAnnotations::new().read_only(tool.is_read_only).open_world(false);
+    let annotations = if tool.is_read_only {
+        annotations
+    } else {
+        annotations.destructive(false).idempotent(true)
+    };
+    rmcp::model::Tool::new(tool.name, tool.description, schema(&tool.parameters())).with_annotations(annotations)
 }
 
 /// The result of a call: an answer or an expected failure as an ordinary result, a fault of the program as an error.
@@ -228,16 +211,8 @@ fn result(outcome: Outcome<Reply>, is_modern: bool) -> Result<CallToolResult, Er
             result.content.push(ContentBlock::text(reply.text));
             result.structured_content = Some(Value::Object(reply.structured));
         }
-        Outcome::Ended(Err(error)) => {
-            let failure = OpError::of(&error, Door::Tools);
-            result.content.push(ContentBlock::text(failure.to_text()));
-            result.structured_content = serde_json::to_value(&failure).ok();
-        }
-        Outcome::TooLong => {
-            let failure = out_of_time();
-            result.content.push(ContentBlock::text(failure.to_text()));
-            result.structured_content = serde_json::to_value(&failure).ok();
-        }
+        Outcome::Ended(Err(error)) => fail(&mut result, &OpError::of(&error, Door::Tools)),
+        Outcome::TooLong => fail(&mut result, &out_of_time()),
         Outcome::Cancelled => return Err(ErrorData::invalid_request("the call was cancelled", None)),
         Outcome::Panicked(message) => {
             tracing::error!(%message, "a tool panicked");
@@ -256,6 +231,12 @@ fn result(outcome: Outcome<Reply>, is_modern: bool) -> Result<CallToolResult, Er
         result.meta = Some(meta);
     }
     Ok(result)
+}
+
+fn fail(result: &mut CallToolResult, error: &OpError) {
+    result.content.push(ContentBlock::text(error.to_text()));
+    result.structured_content = serde_json::to_value(error).ok();
+    result.is_error = Some(true);
 }
 
 fn out_of_time() -> OpError {

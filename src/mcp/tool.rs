@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use serde_json::{Map, Value, json};
 
 use super::arguments::{Arguments, Parameter};
 use super::asked;
@@ -23,16 +22,12 @@ pub(super) const QUESTION_TIME: Duration = Duration::from_secs(10);
 pub(super) struct Tool {
     /// As it is called.
     pub(super) name: &'static str,
-    /// For people.
-    pub(super) title: &'static str,
     /// For models: when to use it.
     pub(super) description: &'static str,
     /// Its own parameters.
     pub(super) own: fn() -> Vec<Parameter>,
     /// What it may be given that others are given too.
     pub(super) common: &'static [Parameter],
-    /// The JSON Schema of its own part of an answer, as properties.
-    pub(super) output: fn() -> Value,
     /// Whether it changes nothing.
     pub(super) is_read_only: bool,
     /// How long a call may take before it is stopped.
@@ -42,20 +37,29 @@ pub(super) struct Tool {
 }
 
 impl Tool {
+    /// Creates a tool that answers with one operation and changes nothing.
+    pub(super) const fn of_op(
+        name: &'static str,
+        description: &'static str,
+        own: fn() -> Vec<Parameter>,
+        common: &'static [Parameter],
+        run: fn(&Call<'_>) -> Result<Reply>,
+    ) -> Self {
+        Self {
+            name,
+            description,
+            own,
+            common,
+            is_read_only: true,
+            time_limit: QUESTION_TIME,
+            run,
+        }
+    }
+
     /// Everything that it may be given.
     pub(super) fn parameters(&self) -> Vec<Parameter> {
         [(self.own)(), self.common.to_vec()].concat()
     }
-}
-
-/// The JSON Schema of results that have some fields, each with its type, if they have them. The fields by which a program goes on:
-/// all of them would make the list of tools half as long again.
-pub(super) fn results(fields: &[(&str, &str)]) -> Value {
-    let properties = fields.iter();
-    let properties: Map<String, Value> = properties
-        .map(|(name, kind)| ((*name).to_owned(), json!({"type": kind})))
-        .collect();
-    json!({"type": "array", "items": {"type": "object", "properties": properties}})
 }
 
 /// One call of a tool.

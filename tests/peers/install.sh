@@ -22,8 +22,8 @@ install_node() {
 
 install_python() {
     PYTHON="$PEERS/venv/bin/python"
-    if [ ! -x "$PYTHON" ] || ! "$PYTHON" -c 'import mcp, jsonschema' 2>/dev/null; then
-        { python3 -m venv "$PEERS/venv" && "$PEERS/venv/bin/pip" install -q 'mcp==2.3.0' jsonschema; } \
+    if [ ! -x "$PYTHON" ] || ! "$PYTHON" -c 'import mcp' 2>/dev/null; then
+        { python3 -m venv "$PEERS/venv" && "$PEERS/venv/bin/pip" install -q 'mcp==2.3.0'; } \
             >/dev/null 2>&1 || PYTHON=
     fi
 }

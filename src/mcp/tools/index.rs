@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::super::arguments::{Kind, Parameter};
 use super::super::asked::{Asked, MAX_TOKENS, REPO};
 use super::super::reply::{Draft, Reply, single};
-use super::super::tool::{Call, Tool, results};
+use super::super::tool::{Call, Tool};
 use super::status::about;
 use crate::ingest::{Depth, Limits, NoProgress, Occasion, Target};
 use crate::ops::{CausesOut, ProvenanceOut, collected, pinned, verified};
@@ -26,10 +26,8 @@ const MAX_WAIT_SECONDS: u64 = 100;
 
 pub(super) const TOOL: Tool = Tool {
     name: "index",
-    title: "Build the index",
-    description: "Builds the index of revisions, with progress; stops builds; gc, verify, pin and remove (a pin). Changes only \
-                  codescout's own files. Normally not needed: the first question about a revision begins it. What takes longer \
-                  than wait goes on.",
+    description: "Build the index of revisions, stop builds, gc, verify, pin, remove a pin. Rarely needed: the first question \
+                  about a revision starts its build. Changes only codescout's own files.",
     own: || {
         vec![
             Parameter::new(
@@ -44,15 +42,10 @@ pub(super) const TOOL: Tool = Tool {
         ]
     },
     common: &[REPO, MAX_TOKENS],
-    output,
     is_read_only: false,
     time_limit: Duration::from_secs(MAX_WAIT_SECONDS + 10),
     run,
 };
-
-fn output() -> Value {
-    json!({"op": {"type": "string"}, "results": results(&[("ref", "string"), ("state", "string")])})
-}
 
 fn run(call: &Call<'_>) -> Result<Reply> {
     let asked = Asked::of(call)?;

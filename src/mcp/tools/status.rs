@@ -1,7 +1,7 @@
 //! `status`: how fresh and how complete the index is, what is running, and help.
 
 use anyhow::Result;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::super::arguments::{Kind, Parameter};
 use super::super::asked::{Asked, Asking, MAX_TOKENS, REF, REPO};
@@ -21,9 +21,8 @@ use crate::setup::doctor::examine;
 
 pub(super) const TOOL: Tool = Tool {
     name: "status",
-    title: "State of the index",
-    description: "How fresh and complete the index is, what was left out and why, refs, running builds, settings, other \
-                  repositories; op=guide gives help on a topic (search, answers, errors, refs, repos).",
+    description: "See how complete the index is, what was left out and why, refs, builds, settings, other repositories. \
+                  op=guide explains a topic.",
     own: || {
         vec![
             Parameter::new(
@@ -37,15 +36,10 @@ pub(super) const TOOL: Tool = Tool {
         ]
     },
     common: &[REF, REPO, MAX_TOKENS],
-    output,
     is_read_only: true,
     time_limit: QUESTION_TIME,
     run,
 };
-
-fn output() -> Value {
-    json!({"op": {"type": "string"}, "index": {"type": "string"}})
-}
 
 fn run(call: &Call<'_>) -> Result<Reply> {
     let op = call.arguments.text("op").unwrap_or("overview");

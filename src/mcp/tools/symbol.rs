@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::super::arguments::{Kind, Parameter};
 use super::super::asked::{Asking, Detail, OF_FILES};
 use super::super::reply::{Body, Draft, Reply};
-use super::super::tool::{Call, QUESTION_TIME, Tool, results};
+use super::super::tool::{Call, QUESTION_TIME, Tool};
 use crate::ops::Past;
 use crate::ops::{
     DefinitionOut, EntryOut, PlainText, ReferenceOut, ReferencesOut, definition_out, found_by_name, inside,
@@ -29,9 +29,8 @@ const N_CHANGES: usize = 10;
 
 pub(super) const TOOL: Tool = Tool {
     name: "symbol",
-    title: "Find definitions",
-    description: "Every definition of a name (Parser.parse, parse), of what stands at a place, or of an id: with signature and \
-                  docs; with body, the lines that mention the name, or its last changes if asked for. Ambiguity returns all.",
+    description: "Find every definition of a name (Parser.parse, parse), at a place, or by id, with signature and docs. \
+                  include=[\"body\", \"refs\", \"history\"] adds its text, the lines that mention it, its last changes.",
     own: || {
         vec![
             Parameter::new("name", Kind::Text, "or at, or id"),
@@ -46,20 +45,10 @@ pub(super) const TOOL: Tool = Tool {
         ]
     },
     common: OF_FILES,
-    output,
     is_read_only: true,
     time_limit: QUESTION_TIME,
     run,
 };
-
-fn output() -> Value {
-    json!({
-        "found_by": {"type": "string"},
-        "total": {"type": "integer"},
-        "references": {"type": "object"},
-        "results": results(&[("id", "string"), ("path", "string"), ("start_line", "integer"), ("end_line", "integer")]),
-    })
-}
 
 #[derive(Serialize)]
 struct Own {

@@ -217,7 +217,8 @@ impl Answer {
     pub(super) fn of(message: Value) -> Self {
         let result = &message["result"];
         assert!(result.is_object(), "{message}");
-        assert_ne!(result["isError"], true, "{message}");
+        let is_failed = result["structuredContent"].get("error").is_some();
+        assert_eq!(result["isError"] == true, is_failed, "{message}");
         Self {
             text: result["content"][0]["text"].as_str().unwrap().to_owned(),
             facts: result["structuredContent"].clone(),

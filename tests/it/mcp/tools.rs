@@ -17,27 +17,6 @@ fn listing() -> Vec<Value> {
     listed["result"]["tools"].as_array().unwrap().clone()
 }
 
-/// Whether a value is what a schema says, as far as our schemas say anything.
-fn conforms(value: &Value, schema: &Value) -> bool {
-    let is_kind = match schema["type"].as_str() {
-        Some("object") => value.is_object(),
-        Some("array") => value.is_array(),
-        Some("string") => value.is_string(),
-        Some("integer") => value.is_u64(),
-        Some("number") => value.is_number(),
-        Some("boolean") => value.is_boolean(),
-        _ => true,
-    };
-    let fields = schema["properties"].as_object().into_iter().flatten();
-    let mut fields = fields.filter_map(|(name, schema)| Some((value.get(name)?, schema)));
-    let items = value.as_array().into_iter().flatten();
-    is_kind
-        && fields.all(|(value, schema)| conforms(value, schema))
-        && items
-            .into_iter()
-            .all(|item| schema.get("items").is_none_or(|schema| conforms(item, schema)))
-}
-
 #[test]
 fn the_list_is_small_and_plain() {
     let tools = listing();
@@ -50,7 +29,7 @@ fn the_list_is_small_and_plain() {
     let n_tokens = n_tokens(&json!(tools));
     let told = format!("the list takes {n_tokens} tokens, each tool {of_each:?}\n");
     std::io::Write::write_all(&mut std::io::stderr(), told.as_bytes()).unwrap();
-    assert!(n_tokens <= 3_500, "{n_tokens}: {of_each:?}");
+    assert!(n_tokens <= 2_600, "{n_tokens}: {of_each:?}");
     for tool in &tools {
         let name = tool["name"].as_str().unwrap();
         assert!(name.len() <= 24, "{name}");
@@ -59,10 +38,8 @@ fn the_list_is_small_and_plain() {
         assert!(!description.contains("  "), "{name}: {description}");
         let annotations = &tool["annotations"];
         assert_eq!(annotations["readOnlyHint"], name != "index", "{name}");
-        assert_eq!(annotations["destructiveHint"], false);
         assert_eq!(annotations["openWorldHint"], false);
         assert_eq!(tool["inputSchema"]["type"], "object");
-        assert_eq!(tool["outputSchema"]["type"], "object");
         for (parameter, schema) in tool["inputSchema"]["properties"].as_object().unwrap() {
             assert!(schema["type"].is_string(), "{name} {parameter} has no single type");
             assert!(
@@ -101,21 +78,10 @@ fn queries_have_the_common_parameters() {
 }
 
 #[test]
-fn answers_begin_with_what_they_are_about_and_conform() {
+fn answers_begin_with_what_they_are_about() {
     let repo = project();
     repo.write("src/new.rs", "pub fn unheard_of() {}\n");
     let mut client = Client::legacy(&repo, &[]);
-    let schemas: Vec<(String, Value)> = client.request("tools/list", json!({}))["result"]["tools"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|tool| (tool["name"].as_str().unwrap().to_owned(), tool["outputSchema"].clone()))
-        .collect();
-    let typed = schemas
-        .iter()
-        .filter(|(_, schema)| schema["properties"]["results"]["items"].is_object());
-    assert_eq!(typed.count(), 6);
-    assert!(!conforms(&json!({"results": [{"path": 1}]}), &schemas[0].1));
     client.call_complete("symbol", json!({"name": "lex"}));
     let calls = [
         ("search", json!({"query": "cut text into tokens"})),
@@ -159,8 +125,6 @@ fn answers_begin_with_what_they_are_about_and_conform() {
     ];
     for (tool, arguments) in calls {
         let answer = client.call(tool, arguments.clone());
-        let (_, schema) = schemas.iter().find(|(name, _)| name == tool).unwrap();
-        assert!(conforms(&answer.facts, schema), "{tool} {arguments}: {}", answer.facts);
         if answer.facts.get("error").is_some() {
             continue;
         }
