@@ -25,7 +25,7 @@ pub(super) fn git_executable(path: &Path) -> Finding {
     match git_version(path) {
         Ok(version) if version < KNOWN_GIT => finding(
             Severity::Warning,
-            format!("git {version} is older than {KNOWN_GIT}, the oldest that was tried"),
+            format!("git {version} is older than {KNOWN_GIT}, the oldest tested version"),
         ),
         Ok(version) => finding(Severity::Fine, format!("git {version}")),
         Err(error) => finding(
@@ -67,13 +67,13 @@ pub(super) fn repository(repository: &Repository) -> Vec<Finding> {
     )];
     if repository.is_shallow() {
         findings.push(
-            note("a shallow clone: older commits are not here, and answers about history end there")
+            note("a shallow clone: older commits are missing, and the history ends there")
                 .mended_by("git fetch --unshallow"),
         );
     }
     if repository.is_partial() {
         findings.push(
-            note("a partial clone: files whose objects are not here are not searched, and nothing is fetched for it")
+            note("a partial clone: files with missing objects are not searched, and codescout does not fetch them")
                 .mended_by("git fetch --refetch --no-filter"),
         );
     }
@@ -99,7 +99,7 @@ pub(super) fn sidecar(workspace: &Workspace) -> Vec<Finding> {
                 Err(error) => finding(
                     Severity::Warning,
                     format!(
-                        "{} cannot be written ({error}): what is not indexed is computed for every search",
+                        "{} is not writable ({error}): what is not indexed is computed again for every search",
                         root.display()
                     ),
                 )
@@ -126,7 +126,7 @@ pub(super) fn sidecar(workspace: &Workspace) -> Vec<Finding> {
         Ok(true) if root.exists() => findings.push(
             finding(
                 Severity::Warning,
-                "info/exclude has no line for it; the .gitignore inside is the only guard against committing it".into(),
+                "info/exclude has no line for the index; only the .gitignore inside keeps it out of commits".into(),
             )
             .with(Remedy::Exclude),
         ),
@@ -142,7 +142,7 @@ pub(super) fn sidecar(workspace: &Workspace) -> Vec<Finding> {
                 findings.push(
                     finding(
                         Severity::Warning,
-                        "it lies on a network file system, where locks may not hold and reading is slow".into(),
+                        "the index is on a network file system, where locks may fail and reading is slow".into(),
                     )
                     .mended_by("set CODESCOUT_SIDECAR to a folder on a local disk"),
                 );
@@ -157,10 +157,7 @@ pub(super) fn sidecar(workspace: &Workspace) -> Vec<Finding> {
                 );
             }
         }
-        Err(error) => findings.push(finding(
-            Severity::Warning,
-            format!("its disk cannot be looked at: {error}"),
-        )),
+        Err(error) => findings.push(finding(Severity::Warning, format!("cannot inspect its disk: {error}"))),
     }
     findings
 }
@@ -170,7 +167,7 @@ fn stored(workspace: &Workspace, sidecar: &Sidecar, state: &State) -> Vec<Findin
     let finding = |severity, message: String| Finding::new("sidecar", severity, message);
     let size = match sizes(sidecar, state) {
         Ok(sizes) => finding(Severity::Fine, sizes.told()),
-        Err(error) => finding(Severity::Warning, format!("its size cannot be told: {error:#}")),
+        Err(error) => finding(Severity::Warning, format!("cannot determine its size: {error:#}")),
     };
     let profile = workspace.own_profile();
     let opened = Segments::open_newest(sidecar, state, &profile);
@@ -225,7 +222,7 @@ pub(super) fn objects(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !damaged.is_empty() {
         findings.push(finding(Severity::Problem, told(&damaged, "damaged")).mended_by(
-            "git fsck tells which files hold them: move these out of the folder of objects, then git fetch --refetch, then codescout index",
+            "git fsck lists their files: move these out of the objects folder, then git fetch --refetch, then codescout index",
         ));
     }
     // In a partial clone this is expected, and reported already.
@@ -240,7 +237,7 @@ pub(super) fn objects(workspace: &Workspace) -> Vec<Finding> {
         findings.push(
             finding(
                 Severity::Note,
-                "blobs are there again that were missing or damaged".to_owned(),
+                "blobs that were missing or damaged are available again".to_owned(),
             )
             .mended_by("codescout index"),
         );
@@ -299,7 +296,7 @@ pub(super) fn hooks(workspace: &Workspace) -> Vec<Finding> {
         findings.push(
             finding(
                 Severity::Note,
-                "no hooks: the first question after a commit or checkout brings the index up to date".into(),
+                "no hooks: the first query after a commit or checkout updates the index".into(),
             )
             .mended_by("codescout hooks install"),
         );
@@ -340,7 +337,7 @@ fn tried(workspace: &Workspace) -> Vec<Finding> {
         Trial::NotCalled { why } => Some(
             finding(
                 Severity::Warning,
-                format!("git was asked to call {}, and it was not called: {why}", event.name()),
+                format!("git did not call {} on trial: {why}", event.name()),
             )
             .mended_by("codescout hooks install"),
         ),
@@ -371,7 +368,7 @@ pub(super) fn configuration() -> Vec<Finding> {
             Finding::new(
                 "configuration",
                 Severity::Warning,
-                format!("the variable {name} is set, and means nothing to this program"),
+                format!("unknown environment variable {name}"),
             )
         })
         .collect()
@@ -508,7 +505,7 @@ impl Examinee<'_> {
         if self.endpoint.is_in_clear() {
             findings.push(finding(
                 Severity::Warning,
-                format!("{host} is asked over plain http: anybody on the way can read the text"),
+                format!("requests to {host} use plain http: the text can be read on the way"),
             ));
         }
         findings
@@ -527,14 +524,14 @@ impl Examinee<'_> {
         };
         let section = self.section;
         match error.downcast_ref() {
-            Some(EmbedError::OtherModel { .. }) => finding("that is mended").mended_by(format!(
+            Some(EmbedError::OtherModel { .. }) => finding("that is fixed").mended_by(format!(
                 "put the model back; if it is to be another: codescout config set {section}.revision NAME, then codescout index"
             )),
-            Some(EmbedError::OtherDimensions { wanted, .. }) => finding("that is mended").mended_by(format!(
+            Some(EmbedError::OtherDimensions { wanted, .. }) => finding("that is fixed").mended_by(format!(
                 "codescout config unset {section}.dimensions, which is {wanted}"
             )),
-            Some(EmbedError::Unusable { .. }) => finding("that is mended").mended_by(format!(
-                "see which model the server has, and what it logs, or: codescout config unset {section}.server"
+            Some(EmbedError::Unusable { .. }) => finding("that is fixed").mended_by(format!(
+                "check the model and the log of the server, or: codescout config unset {section}.server"
             )),
             _ => finding("it answers").mended_by(reached(section, error)),
         }
@@ -621,6 +618,6 @@ pub(super) fn what_leaves_unknown() -> Finding {
     Finding::new(
         "privacy",
         Severity::Fine,
-        "nothing leaves this machine: as the repository or its settings cannot be read, nobody is asked",
+        "nothing leaves this machine: without the repository and its settings no server is used",
     )
 }

@@ -64,7 +64,7 @@ pub(super) fn examined(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
                 let told = finding(Severity::Warning, format!("{error:#}; until it answers {until}"));
                 let is_unusable = matches!(error.downcast_ref(), Some(SharedError::Unusable { .. }));
                 findings.push(told.mended_by(if is_unusable {
-                    "codescout config set qdrant.prefix NAME, which nobody else uses".to_owned()
+                    "codescout config set qdrant.prefix NAME, with a name that is not in use".to_owned()
                 } else {
                     reached("qdrant", &error)
                 }));
@@ -76,7 +76,7 @@ pub(super) fn examined(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Fin
         findings.push(finding(
             Severity::Warning,
             format!(
-                "{} is asked over plain http: anybody on the way can read the vectors",
+                "requests to {} use plain http: the vectors can be read on the way",
                 endpoint.host()
             ),
         ));
@@ -108,13 +108,13 @@ fn told(qdrant: &Qdrant, found: &QdrantFound) -> Vec<Finding> {
         findings.push(finding(Severity::Note, format!("the collection {alias} is {status}")));
     }
     if !found.is_as_set {
-        let message = format!("the collection {alias} was made with other settings than are set here");
+        let message = format!("the collection {alias} was made with settings other than the present ones");
         findings.push(finding(Severity::Note, message).mended_by("codescout index --new-collection"));
     }
     findings.push(match &found.standing {
         Some(Standing { is_removing: true, .. }) => finding(
             Severity::Warning,
-            format!("{noun} are being removed; questions are not answered by it until that is done"),
+            format!("{noun} are being removed; queries do not use the server until that is done"),
         )
         .mended_by("if who did was killed: codescout index, five minutes later"),
         Some(standing) => finding(

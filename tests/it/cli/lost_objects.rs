@@ -114,7 +114,7 @@ fn a_damaged_version_stops_nothing_else_and_counts_once_it_is_mended() {
         "{told}"
     );
     fs::write(&path, good).unwrap();
-    assert!(objects(&repo).contains("are there again"), "{}", objects(&repo));
+    assert!(objects(&repo).contains("are available again"), "{}", objects(&repo));
     call(&repo, &["index"]).expect(0);
     for target in ["alpha", "beta", "lib/first.rs"] {
         assert_eq!(past(&repo, target), past(&intact, target), "{target}");
