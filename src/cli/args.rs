@@ -14,7 +14,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 pub(super) use self::agents::{BodiesArg, ClientArgs, InstallArgs, ServeArgs, UninstallArgs};
 pub(super) use self::eval::{EvalArgs, IdsArg};
-pub(super) use self::questions::{GrepArgs, SymbolArgs};
+pub(super) use self::questions::GrepArgs;
 pub(super) use self::sharing::{
     CiArgs, CiCommand, ExportArgs, ImportArgs, KeyArgs, PullArgs, PushArgs, RestoreArgs, SaveArgs,
 };
@@ -23,7 +23,7 @@ pub(super) use self::upkeep::{
     StatusArgs, VerifyArgs,
 };
 use crate::model::with_stand_ins;
-use crate::ops::{Blame, Diff, History, Outline, Read, Search, pattern};
+use crate::ops::{Blame, Diff, History, Outline, Read, Search, Symbol, pattern};
 use crate::query::{FileFilter, FilterError, Tests};
 use crate::session::Workspace;
 
@@ -76,7 +76,7 @@ pub(super) enum Command {
     /// Print lines that match a regular expression
     Grep(GrepArgs),
     /// Find definitions by name
-    Symbol(SymbolArgs),
+    Symbol(Paged<Symbol>),
     /// Outline the repository, a directory or a file
     Outline(Paged<Outline>),
     /// Print a file or parts of it at any revision

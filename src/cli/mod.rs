@@ -25,7 +25,6 @@ mod search;
 mod serve;
 mod signals;
 mod status;
-mod symbol;
 mod verify;
 
 use std::ffi::OsString;
@@ -136,7 +135,14 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
             &args.global,
             output,
         ),
-        Command::Symbol(symbol) => symbol::run(&open(&Overrides::default())?, &args.global, symbol, output),
+        Command::Symbol(Paged { op: symbol, page }) => op::run(
+            "symbol",
+            symbol,
+            page,
+            open(&Overrides::default())?,
+            &args.global,
+            output,
+        ),
         Command::Outline(Paged { op: outline, page }) => op::run(
             "outline",
             outline,

@@ -10,8 +10,6 @@ use crate::ops::{Ask, CHARACTERS_PER_TOKEN, Common, FileSelection, Question, Sta
 use crate::query::Tests;
 use crate::session::Build;
 
-/// Results unless another number is asked for.
-pub(super) const DEFAULT_LIMIT: usize = 10;
 /// Results at most; more come page by page.
 pub(super) const MAX_LIMIT: u64 = 1_000;
 /// Size of an answer unless another is asked for.
@@ -49,8 +47,6 @@ pub(super) struct Asked {
     pub(super) tests: Tests,
     /// Kinds of definitions.
     pub(super) kinds: Vec<DefinitionKind>,
-    /// How many results.
-    pub(super) limit: usize,
     /// How many characters.
     pub(super) characters: usize,
     /// How much of each.
@@ -81,11 +77,6 @@ impl Asked {
                 _ => Tests::Any,
             },
             kinds: definition_kinds(&arguments.texts("kind"))?,
-            limit: match arguments.number("limit") {
-                None => DEFAULT_LIMIT,
-                Some(0) => MAX_LIMIT as usize,
-                Some(limit) => limit,
-            },
             characters: (max_tokens.saturating_mul(CHARACTERS_PER_TOKEN)).clamp(400, MAX_CHARACTERS),
             detail: match arguments.text("detail") {
                 Some("ids") => Detail::Ids,

@@ -225,7 +225,7 @@ pub(crate) struct EntryOut {
     changes: Vec<ChangeOut>,
     /// The line before the entry in text.
     #[serde(skip)]
-    heading: Option<String>,
+    pub(crate) heading: Option<String>,
 }
 
 /// A change to a file.

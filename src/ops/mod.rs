@@ -27,20 +27,16 @@ pub(crate) use ask::{Ask, CHARACTERS_PER_TOKEN, Common, Detail, FileSelection, S
 pub(crate) use blame::Blame;
 pub(crate) use diff::Diff;
 pub(crate) use gc::{CausesOut, GcOut, collected, pinned, unshared};
-pub(crate) use history::{EntryOut, History, latest_changes};
+pub(crate) use history::History;
 pub(crate) use op::{Op, Page, Row};
 pub(crate) use outline::Outline;
 pub(crate) use paths::{inside, pattern, seen_from};
 pub(crate) use provenance::ProvenanceOut;
 pub(crate) use question::{About, Question, beside};
 pub(crate) use read::Read;
-pub(crate) use record::Past;
 pub(crate) use search::{MAX_QUERY_BYTES, Search, SearchMode};
 pub(crate) use sink::{PlainText, Recorded, Sink, Style};
 pub(crate) use status::{StatusBody, languages, status_body};
-pub(crate) use symbol::{
-    DefinitionOut, MAX_LISTED_REFERENCES, ReferenceOut, ReferencesOut, definition_kinds, definition_out, found_by_name,
-    place_query, references,
-};
+pub(crate) use symbol::{Symbol, definition_kinds};
 pub(crate) use target::{Named, Targets, named};
 pub(crate) use verify::{DerivedOut, LooseOut, VerifyOut, verified};

@@ -1,70 +1,632 @@
-//! What a name means: definitions, and the lines that mention them.
+//! `symbol`: definitions by name, place or id, with the lines that mention them and their latest changes.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::Result;
-use serde::Serialize;
+use clap::{ArgMatches, Args, FromArgMatches};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use super::OpError;
+use super::ask::{Ask, Detail, FileSelection, KindSelection, path_text};
+use super::blame::count;
+use super::history::{EntryOut, latest_changes};
+use super::op::{Op, Page, Paging, Row};
 use super::paths::inside;
+use super::question::{About, Question};
+use super::record::Past;
+use super::sink::{Recorded, Sink, Style};
+use super::{OpError, ProvenanceOut};
 use crate::extract::{self, DefinitionKind};
 use crate::model::quoted;
 use crate::query::{
-    FileFilter, FoundBy, FoundDefinition, GrepDetail, GrepRequest, Pattern, PatternOptions, Source, Sources,
-    SymbolOutcome, SymbolQuery, Usage, UsageKind, grep, kind_by_name, kind_name, kind_names, nearest, split_position,
-    unknown_path, usages,
+    FileFilter, FoundBy, FoundDefinition, GrepDetail, GrepRequest, Pattern, PatternOptions, Sought, Source, Sources,
+    SymbolOutcome, SymbolQuery, SymbolRequest, Usage, UsageKind, grep, kind_by_name, kind_name, kind_names, nearest,
+    split_position, symbols, unknown_path, usages,
 };
 use crate::session::Workspace;
 use crate::snapshot::{FileId, View};
 
-/// Lines that mention a name are listed up to this number unless more are asked for; all are counted.
-pub(crate) const MAX_LISTED_REFERENCES: usize = 100;
+/// Maximum number of results for the beginning of a name unless another is given.
+const PREFIX_LIMIT: usize = 100;
+/// Maximum number of references of a page unless a limit is given.
+const REFERENCES_OF_PAGE: usize = 100;
+/// Changes of a definition that are shown.
+const N_CHANGES: usize = 10;
+/// Time that a call waits for commits to be recorded.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The request.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
+#[serde(default)]
+#[command(after_help = "Examples:
+  codescout symbol Parser::parse
+  codescout symbol src/parser.rs#Parser.parse --body
+  codescout symbol --at src/lib.rs:42:17
+  codescout symbol parse_ --prefix --lang rust
+  codescout symbol parse_query --refs --json
+  codescout symbol parse_query --history")]
+pub(crate) struct Symbol {
+    /// Name, qualified or not: parse, Parser::parse, Parser.parse; or the id of a definition
+    #[arg(required_unless_present_any = ["at", "id"], conflicts_with_all = ["at", "id"], value_parser = path_text())]
+    #[schemars(description = "or at, or id")]
+    name: Option<String>,
+    /// Find what the name at this position refers to
+    #[arg(long, value_name = "PATH:LINE[:COL]", conflicts_with = "id", value_parser = path_text())]
+    #[schemars(description = "path:line[:col]")]
+    at: Option<String>,
+    /// Find the definition with this id
+    #[arg(long, value_name = "ID", value_parser = path_text())]
+    #[schemars(description = "")]
+    id: Option<String>,
+    /// Match names that begin with this, or else contain it
+    #[arg(long, conflicts_with_all = ["at", "id"])]
+    #[schemars(description = "name is how it begins")]
+    prefix: bool,
+    #[command(flatten)]
+    #[schemars(with = "Vec<Included>", description = "")]
+    include: Include,
+    #[command(flatten)]
+    #[serde(flatten)]
+    files: FileSelection,
+    #[command(flatten)]
+    #[serde(flatten)]
+    kinds: KindSelection,
+}
+
+/// The parts of an answer besides the places of definitions.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+struct Include(Vec<Included>);
+
+/// A part of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Included {
+    /// Signature
+    Signature,
+    /// Full text
+    Body,
+    /// Documentation
+    Docs,
+    /// Lines that mention the name
+    Refs,
+    /// Latest changes
+    History,
+}
+
+/// The flags that select parts on the command line.
+#[derive(clap::Args)]
+struct IncludeFlags {
+    /// Show the full text of each definition
+    #[arg(short, long)]
+    body: bool,
+    /// Show the documentation of each definition
+    #[arg(short, long, alias = "doc")]
+    docs: bool,
+    /// Show the lines that mention the name
+    #[arg(long)]
+    refs: bool,
+    /// Show the latest changes of a definition
+    #[arg(long)]
+    history: bool,
+}
+
+impl Args for Include {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        IncludeFlags::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        IncludeFlags::augment_args_for_update(command)
+    }
+}
+
+impl FromArgMatches for Include {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let flags = IncludeFlags::from_arg_matches(matches)?;
+        let given = [
+            (flags.body, Included::Body),
+            (flags.docs, Included::Docs),
+            (flags.refs, Included::Refs),
+            (flags.history, Included::History),
+        ];
+        Ok(Self(
+            given
+                .into_iter()
+                .filter_map(|(is_given, part)| is_given.then_some(part))
+                .collect(),
+        ))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The fields of the answer beside its rows.
+#[derive(Debug, Serialize)]
+struct Facts {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found_by: Option<&'static str>,
+    near: Vec<String>,
+    /// Definitions and references.
+    total: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    references: Option<ReferencesOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_changes: Option<usize>,
+}
+
+/// A result.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum SymbolRow {
+    Definition(Box<DefinitionOut>),
+    Change(Box<EntryOut>),
+    Reference(ReferenceOut),
+}
 
 /// A definition.
 #[derive(Debug, Serialize)]
 pub(crate) struct DefinitionOut {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) kind: &'static str,
-    pub(crate) container: Option<String>,
-    pub(crate) signature: String,
-    pub(crate) path: String,
-    pub(crate) start_line: u32,
-    pub(crate) end_line: u32,
-    pub(crate) name_line: u32,
-    pub(crate) language: &'static str,
-    pub(crate) blob: String,
-    pub(crate) doc: Option<String>,
+    id: String,
+    name: String,
+    kind: &'static str,
+    container: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) body: Option<String>,
-}
-
-/// The lines that mention it.
-#[derive(Debug, Default, Serialize)]
-pub(crate) struct ReferencesOut {
-    pub(crate) syntactic: u32,
-    pub(crate) textual: u32,
-    pub(crate) files: u32,
-    /// How many are not listed.
-    pub(crate) left_out: usize,
-    /// Code first, then mentions in text; in the order of paths.
-    pub(crate) results: Vec<ReferenceOut>,
-    /// What was not looked at.
+    signature: Option<String>,
+    path: String,
+    start_line: u32,
+    end_line: u32,
+    name_line: u32,
+    language: &'static str,
+    blob: String,
+    doc: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<String>,
     #[serde(skip)]
-    pub(crate) incomplete: Vec<String>,
+    shows_doc: bool,
 }
 
-/// One of them.
+/// The numbers of lines that mention a name.
+#[derive(Debug, Default, Serialize)]
+struct ReferencesOut {
+    syntactic: u32,
+    textual: u32,
+    files: u32,
+}
+
+/// A line that mentions a name.
 #[derive(Debug, Serialize)]
 pub(crate) struct ReferenceOut {
-    pub(crate) path: String,
-    pub(crate) line: u32,
-    pub(crate) kind: &'static str,
-    pub(crate) text: String,
+    path: String,
+    line: u32,
+    kind: &'static str,
+    text: String,
+    /// The line before it in text.
+    #[serde(skip)]
+    heading: Option<String>,
 }
 
-/// The kinds of definitions that were named.
+/// The lines that mention a name.
+#[derive(Debug, Default)]
+struct References {
+    counts: ReferencesOut,
+    /// Code first, then mentions in text; in the order of paths.
+    listed: Vec<ReferenceOut>,
+    /// Reasons for which they are partial.
+    incomplete: Vec<String>,
+}
+
+/// The shown parts of definitions.
+#[derive(Clone, Copy)]
+struct Shown {
+    signature: bool,
+    body: bool,
+    docs: bool,
+    refs: bool,
+    history: bool,
+}
+
+/// The rows of a page. Positions are `(n, 0)` for a definition, `(number of definitions, n)` for a change, and one more than the
+/// number of definitions, `n` for a reference.
+struct Rows {
+    rows: Vec<SymbolRow>,
+    paging: Paging,
+    left: usize,
+}
+
+impl Rows {
+    /// Adds a row if there is room; else the next page begins with it.
+    fn push(&mut self, position: (u32, u32), row: impl FnOnce() -> Result<SymbolRow>) -> Result<bool> {
+        if self.left == 0 {
+            self.paging.end.get_or_insert(position);
+            return Ok(false);
+        }
+        self.left -= 1;
+        self.paging.positions.push(position);
+        self.rows.push(row()?);
+        Ok(true)
+    }
+}
+
+impl Op for Symbol {
+    type Row = SymbolRow;
+
+    fn run(&self, ask: &Ask<'_>) -> Result<Page<SymbolRow>> {
+        self.check()?;
+        let kinds = self.kinds.kinds()?;
+        let mut question = Question::new(ask, &About::files(&self.files))?;
+        let sought = self.sought(ask, &question)?;
+        let has_all = question.fill(&sought)?;
+        let request = SymbolRequest {
+            query: self.query(ask, &question)?,
+            filter: question.filter.clone(),
+            kinds,
+        };
+        let outcome = symbols(&question.sources(), &request)?;
+        let shown = self.shown(ask);
+        // A name is in every file that defines it, as it is spelled.
+        let is_complete = has_all && sought.name.is_some() && outcome.found_by == FoundBy::Name;
+        let provenance = if is_complete && !outcome.definitions.is_empty() && !shown.refs {
+            question.provenance_of_files()
+        } else {
+            question.provenance()
+        };
+        let lookup = Lookup {
+            ask,
+            question: &question,
+            outcome: &outcome,
+            filter: &request.filter,
+            shown,
+        };
+        let default = if self.prefix { PREFIX_LIMIT } else { usize::MAX };
+        let mut page = lookup.page(provenance, ask.limit(default))?;
+        self.explain(&question, &outcome, &mut page)?;
+        Ok(page)
+    }
+}
+
+/// A search for definitions and its outcome.
+struct Lookup<'a> {
+    ask: &'a Ask<'a>,
+    question: &'a Question<'a>,
+    outcome: &'a SymbolOutcome,
+    filter: &'a FileFilter,
+    shown: Shown,
+}
+
+impl Lookup<'_> {
+    fn page(&self, mut provenance: ProvenanceOut, limit: usize) -> Result<Page<SymbolRow>> {
+        let definitions = &self.outcome.definitions;
+        let (first, skip) = self.question.after.unwrap_or_default();
+        let n_definitions = definitions.len() as u32;
+        let mut facts = Facts {
+            found_by: (n_definitions > 0).then(|| found_by_name(self.outcome.found_by)),
+            near: self.outcome.near.clone(),
+            total: definitions.len(),
+            references: None,
+            total_changes: None,
+        };
+        let mut rows = Rows {
+            rows: Vec::new(),
+            paging: Paging {
+                key: self.question.key(),
+                ..Paging::default()
+            },
+            left: limit,
+        };
+        let sources = self.question.sources();
+        for (number, found) in definitions.iter().enumerate().skip(first as usize) {
+            let row = || Ok(SymbolRow::Definition(Box::new(self.definition(&sources, found)?)));
+            if !rows.push((number as u32, 0), row)? {
+                break;
+            }
+        }
+        if self.shown.history && first <= n_definitions && definitions.len() == 1 {
+            let skip = if first == n_definitions { skip } else { 0 };
+            // The rest of the answer does not depend on the history.
+            let added = self.add_changes(&definitions[0], skip, &mut facts, &mut rows);
+            let gaps = added.unwrap_or_else(|error| vec![format!("the changes could not be read: {error:#}")]);
+            gaps.into_iter().for_each(|gap| provenance.also_incomplete(gap));
+        }
+        if self.shown.refs && n_definitions > 0 {
+            let skip = if first > n_definitions { skip } else { 0 };
+            let gaps = self.add_references(skip, &mut facts, &mut rows)?;
+            gaps.into_iter().for_each(|gap| provenance.also_incomplete(gap));
+        }
+        let is_unused = facts.references.as_ref().is_some_and(|found| found.files == 0);
+        let mut page = Page::new(provenance, rows.rows, rows.paging).with_facts(&facts)?;
+        page.is_empty = definitions.is_empty();
+        if is_unused {
+            page.tail = Recorded::of(|out| out.line("no references"));
+        }
+        if self.shown.history && definitions.len() > 1 {
+            page.hint = Some("changes are shown of one definition; ask for it by its id".to_owned());
+        }
+        Ok(page)
+    }
+
+    fn definition(&self, sources: &Sources<'_>, found: &FoundDefinition) -> Result<DefinitionOut> {
+        let Shown {
+            signature, body, docs, ..
+        } = self.shown;
+        let view = sources.view();
+        let body = match body.then(|| sources.reader().read(found.file)).transpose()? {
+            Some(Source::Bytes(bytes)) => {
+                let text = bytes.get(found.range.clone()).unwrap_or_default();
+                Some(String::from_utf8_lossy(text).into_owned())
+            }
+            _ => None,
+        };
+        let is_command = self.ask.common.characters.is_none();
+        Ok(DefinitionOut {
+            id: found.id.clone(),
+            name: found.name.clone(),
+            kind: kind_name(found.kind),
+            container: found.container.clone(),
+            signature: signature.then(|| found.signature.clone()),
+            path: path_of(view, found.file),
+            start_line: found.start_line,
+            end_line: found.end_line,
+            name_line: found.name_line,
+            language: extract::language(view.lang(found.file)).map_or("text", |language| language.name),
+            blob: view.file(found.file).entry().oid.to_string(),
+            // The JSON of the command line always has it.
+            doc: found.doc.clone().filter(|_| docs || is_command),
+            body,
+            shows_doc: docs,
+        })
+    }
+
+    /// Adds the latest changes. Returns the reasons for which they are partial.
+    fn add_changes(
+        &self,
+        definition: &FoundDefinition,
+        skip: u32,
+        facts: &mut Facts,
+        rows: &mut Rows,
+    ) -> Result<Vec<String>> {
+        let past = Past::of(self.ask, PATIENCE)?;
+        let latest = latest_changes(&past, &definition.id, N_CHANGES)?;
+        facts.total_changes = Some(latest.total);
+        let mut heading = Some(match latest.total {
+            total if total > N_CHANGES => format!("latest {N_CHANGES} of {total} changes:"),
+            total => format!("{}:", count(total as u32, "change")),
+        });
+        let n_definitions = self.outcome.definitions.len() as u32;
+        for (number, mut entry) in latest.entries.into_iter().enumerate().skip(skip as usize) {
+            entry.heading = heading.take();
+            if !rows.push((n_definitions, number as u32), || {
+                Ok(SymbolRow::Change(Box::new(entry)))
+            })? {
+                break;
+            }
+        }
+        Ok(latest.incomplete)
+    }
+
+    /// Adds lines that mention the name. Returns the reasons for which they are partial.
+    fn add_references(&self, skip: u32, facts: &mut Facts, rows: &mut Rows) -> Result<Vec<String>> {
+        let n_wanted = match self.ask.common.limit {
+            Some(_) => rows.left,
+            None => rows.left.min(REFERENCES_OF_PAGE),
+        };
+        let max = (skip as usize).saturating_add(n_wanted);
+        let sources = self.question.sources();
+        let found = references(&sources, self.outcome, self.filter, max, self.ask.ctx.interrupt)?;
+        let counts = &found.counts;
+        let n_references = (counts.syntactic + counts.textual) as usize;
+        let mut heading = Some(format!(
+            "{} to the name and {} in text, in {}:",
+            count(counts.syntactic, "reference"),
+            count(counts.textual, "mention"),
+            count(counts.files, "file")
+        ));
+        let section = self.outcome.definitions.len() as u32 + 1;
+        let n_listed = found.listed.len();
+        for (number, mut reference) in found.listed.into_iter().enumerate().skip(skip as usize) {
+            reference.heading = heading.take();
+            rows.push((section, number as u32), || Ok(SymbolRow::Reference(reference)))?;
+        }
+        if n_listed < n_references {
+            rows.paging.end.get_or_insert((section, n_listed as u32));
+        }
+        facts.total += n_references;
+        facts.references = Some(found.counts);
+        Ok(found.incomplete)
+    }
+}
+
+impl Symbol {
+    fn check(&self) -> Result<()> {
+        let given = [&self.name, &self.at, &self.id];
+        let n_given = given
+            .into_iter()
+            .flatten()
+            .filter(|text| !text.trim().is_empty())
+            .count();
+        if n_given == 1 {
+            return Ok(());
+        }
+        Err(OpError::new(
+            "one of name, at and id is needed, and only one",
+            "name is the usual one",
+        )
+        .with_retry(json!({"tool": "symbol", "arguments": {"name": "main"}}))
+        .into())
+    }
+
+    /// Returns the name or id as given.
+    fn named(&self) -> &str {
+        self.name.as_deref().or(self.id.as_deref()).unwrap_or_default()
+    }
+
+    fn shown(&self, ask: &Ask<'_>) -> Shown {
+        let Include(parts) = &self.include;
+        let has = |part| parts.contains(&part);
+        let detail = ask.common.detail;
+        let is_command = ask.common.characters.is_none();
+        let is_default = parts.is_empty() && !is_command;
+        Shown {
+            signature: !is_default || detail >= Detail::Outline,
+            body: has(Included::Body) || is_default && detail == Detail::Full,
+            docs: has(Included::Docs) || is_default && detail == Detail::Preview,
+            refs: has(Included::Refs),
+            history: has(Included::History),
+        }
+    }
+
+    /// Returns the files to read while the index is being built: those with the name, or the named file and those with the names at
+    /// the place.
+    fn sought(&self, ask: &Ask<'_>, question: &Question<'_>) -> Result<Sought> {
+        let workspace = &ask.session.workspace;
+        let find = |path: &str| question.seen.view.find_text(path);
+        if let Some(place) = &self.at {
+            let place = inside(workspace, place);
+            let Some((file, line)) = split_position(&place).and_then(|(path, line, _)| Some((find(path)?, line)))
+            else {
+                return Ok(Sought::default());
+            };
+            let mut text = String::new();
+            if question.seen.building.is_some() {
+                // The line itself is the sixth at most.
+                let around = question.text_around(file, line)?;
+                text = around.lines().take(6).collect::<Vec<_>>().join(" ");
+            }
+            return Ok(Sought {
+                files: vec![file],
+                text,
+                name: None,
+            });
+        }
+        let named = inside(workspace, self.named());
+        let files = named.rmatch_indices('#').find_map(|(at, _)| find(&named[..at]));
+        let bare = named
+            .rsplit(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
+            .next();
+        let bare = bare.unwrap_or_default().to_owned();
+        Ok(Sought {
+            files: files.into_iter().collect(),
+            // For other spellings, and names that begin with it or contain it.
+            text: bare.clone(),
+            name: (!bare.is_empty() && !self.prefix).then_some(bare),
+        })
+    }
+
+    fn query(&self, ask: &Ask<'_>, question: &Question<'_>) -> Result<SymbolQuery> {
+        let workspace = &ask.session.workspace;
+        if let Some(place) = &self.at {
+            return match place_query(workspace, question.view(), place) {
+                Err(_) if ask.visibility().hides_target(place) => Err(OpError::hidden(place).into()),
+                found => found,
+            };
+        }
+        Ok(if self.prefix {
+            SymbolQuery::Prefix(self.named().to_owned())
+        } else {
+            SymbolQuery::Named(inside(workspace, self.named()).into_owned())
+        })
+    }
+
+    /// Adds remarks about how definitions were found, or why not.
+    fn explain(&self, question: &Question<'_>, outcome: &SymbolOutcome, page: &mut Page<SymbolRow>) -> Result<()> {
+        if !outcome.definitions.is_empty() {
+            if outcome.found_by == FoundBy::OtherSpelling {
+                page.notes
+                    .push("no definition is spelled like that; these are other spellings of the name".to_owned());
+            }
+            return Ok(());
+        }
+        let id = self.id.as_deref().and_then(|id| id.split_once('#'));
+        let (note, hint) = if !question.is_indexed() {
+            (
+                "nothing found in the files that are indexed so far".to_owned(),
+                "ask again in a while; search with mode=regex finds the name in every file now".to_owned(),
+            )
+        } else if let Some(place) = &self.at {
+            let path = place.split(':').next().unwrap_or(place);
+            (
+                "no definition there, and none of the name there".to_owned(),
+                format!("outline {path} shows the definitions in that file"),
+            )
+        } else if let Some((path, name)) = id {
+            (
+                format!("{path} has no definition {name} at this revision"),
+                format!("outline {path} shows its definitions, history {path}#{name} where this one went"),
+            )
+        } else {
+            let hint = match (question.why_nothing()?, outcome.near.as_slice()) {
+                (Some(why), _) => why,
+                (None, []) => "search finds it by meaning, or as text with mode=regex".to_owned(),
+                (None, near) => format!("did you mean {}?", near.join(" or ")),
+            };
+            ("no definition with this name".to_owned(), hint)
+        };
+        page.notes.push(note);
+        page.hint = Some(hint);
+        Ok(())
+    }
+}
+
+impl Row for SymbolRow {
+    fn render(&self, out: &mut dyn Sink) {
+        match self {
+            Self::Definition(definition) => definition.render(out),
+            Self::Change(entry) => entry.render(out),
+            Self::Reference(reference) => reference.render(out),
+        }
+    }
+
+    fn bodies(&mut self) -> Vec<&mut Option<String>> {
+        match self {
+            Self::Definition(definition) => vec![&mut definition.body, &mut definition.doc],
+            Self::Change(_) | Self::Reference(_) => Vec::new(),
+        }
+    }
+}
+
+impl DefinitionOut {
+    fn render(&self, out: &mut dyn Sink) {
+        let name = match &self.container {
+            Some(container) => format!("{container}.{}", self.name),
+            None => self.name.clone(),
+        };
+        out.span(Style::Path, &format!("{}:{}", self.path, self.name_line));
+        out.span(Style::Fact, &format!(" {} ", self.kind));
+        out.span(Style::Name, &name);
+        out.span(Style::Fact, &format!(" {}-{}", self.start_line, self.end_line));
+        if self.id != format!("{}#{name}", self.path) {
+            out.span(Style::Fact, &format!(" id={}", self.id));
+        }
+        out.end();
+        if let Some(body) = &self.body {
+            return out.numbered(self.start_line, body);
+        }
+        if let Some(signature) = &self.signature {
+            out.line(&format!("    {}", signature.trim_end()));
+        }
+        for line in self.doc.iter().filter(|_| self.shows_doc).flat_map(|doc| doc.lines()) {
+            out.line(&format!("    {}", line.trim()));
+        }
+    }
+}
+
+impl ReferenceOut {
+    fn render(&self, out: &mut dyn Sink) {
+        if let Some(heading) = &self.heading {
+            out.line(heading);
+        }
+        out.span(Style::Path, &format!("{}:{}", self.path, self.line));
+        out.span(Style::Fact, &format!(" {} ", self.kind));
+        out.line(self.text.trim());
+    }
+}
+
+/// Returns the kinds with the given names.
 pub(crate) fn definition_kinds(names: &[String]) -> Result<Vec<DefinitionKind>, OpError> {
     let known = |name: &String| {
         kind_by_name(name).ok_or_else(|| {
@@ -82,8 +644,8 @@ pub(crate) fn definition_kinds(names: &[String]) -> Result<Vec<DefinitionKind>, 
     names.iter().map(known).collect()
 }
 
-/// What stands at a place, `path:line` or `path:line:column`.
-pub(crate) fn place_query(workspace: &Workspace, view: &View, place: &str) -> Result<SymbolQuery> {
+/// Returns the query for a place, `path:line` or `path:line:column`.
+fn place_query(workspace: &Workspace, view: &View, place: &str) -> Result<SymbolQuery> {
     let place = inside(workspace, place);
     let (path, line, column) = split_position(&place).ok_or_else(|| {
         OpError::new(
@@ -99,48 +661,18 @@ fn path_of(view: &View, file: FileId) -> String {
     quoted(view.file(file).path).into_owned()
 }
 
-pub(crate) fn definition_out(sources: &Sources<'_>, found: &FoundDefinition, has_body: bool) -> Result<DefinitionOut> {
-    let view = sources.view();
-    let body = if has_body {
-        match sources.reader().read(found.file)? {
-            Source::Bytes(bytes) => {
-                let text = bytes.get(found.range.clone()).unwrap_or_default();
-                Some(String::from_utf8_lossy(text).into_owned())
-            }
-            _ => None,
-        }
-    } else {
-        None
-    };
-    Ok(DefinitionOut {
-        id: found.id.clone(),
-        name: found.name.clone(),
-        kind: kind_name(found.kind),
-        container: found.container.clone(),
-        signature: found.signature.clone(),
-        path: path_of(view, found.file),
-        start_line: found.start_line,
-        end_line: found.end_line,
-        name_line: found.name_line,
-        language: extract::language(view.lang(found.file)).map_or("text", |language| language.name),
-        blob: view.file(found.file).entry().oid.to_string(),
-        doc: found.doc.clone(),
-        body,
-    })
-}
-
-/// Every line with one of the names that were found, but for those that define it.
-pub(crate) fn references(
+/// Returns every line with one of the names that were found, except those that define it. The first `max_listed` are listed.
+fn references(
     sources: &Sources<'_>,
     outcome: &SymbolOutcome,
     filter: &FileFilter,
     max_listed: usize,
     interrupt: &AtomicBool,
-) -> Result<ReferencesOut> {
+) -> Result<References> {
     let mut names: Vec<&str> = outcome.definitions.iter().map(|found| found.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    let mut told = ReferencesOut::default();
+    let mut found = References::default();
     let mut textual = Vec::new();
     for name in names {
         let options = PatternOptions {
@@ -160,7 +692,7 @@ pub(crate) fn references(
         let mut failed = Ok(());
         let outcome = grep(sources, &request, interrupt, &mut |matches| {
             match usages(sources, matches.file, name, &matches.lines) {
-                Ok(usages) => told.add(sources.view(), usages, max_listed, &mut textual),
+                Ok(usages) => found.add(sources.view(), usages, max_listed, &mut textual),
                 Err(error) => failed = Err(error),
             }
             match failed {
@@ -170,27 +702,28 @@ pub(crate) fn references(
         });
         failed?;
         if outcome.interrupted {
-            told.incomplete
+            found
+                .incomplete
                 .push("the time was over before all files were read for references".to_owned());
         }
         if !outcome.unread.is_empty() {
-            told.incomplete
+            found
+                .incomplete
                 .push(format!("{} files could not be read", outcome.unread.len()));
         }
     }
-    textual.truncate(max_listed - told.results.len());
-    told.results.append(&mut textual);
-    told.left_out = (told.syntactic + told.textual) as usize - told.results.len();
-    Ok(told)
+    textual.truncate(max_listed - found.listed.len());
+    found.listed.append(&mut textual);
+    Ok(found)
 }
 
-impl ReferencesOut {
+impl References {
     fn add(&mut self, view: &View, usages: Vec<Usage>, max_listed: usize, textual: &mut Vec<ReferenceOut>) {
-        self.files += u32::from(!usages.is_empty());
+        self.counts.files += u32::from(!usages.is_empty());
         for usage in usages {
             let (count, list) = match usage.kind {
-                UsageKind::Text => (&mut self.textual, &mut *textual),
-                UsageKind::Reference(_) | UsageKind::Import => (&mut self.syntactic, &mut self.results),
+                UsageKind::Text => (&mut self.counts.textual, &mut *textual),
+                UsageKind::Reference(_) | UsageKind::Import => (&mut self.counts.syntactic, &mut self.listed),
             };
             *count += 1;
             if list.len() < max_listed {
@@ -199,13 +732,14 @@ impl ReferencesOut {
                     line: usage.line,
                     kind: usage.kind.name(),
                     text: usage.text,
+                    heading: None,
                 });
             }
         }
     }
 }
 
-pub(crate) fn found_by_name(found_by: FoundBy) -> &'static str {
+fn found_by_name(found_by: FoundBy) -> &'static str {
     match found_by {
         FoundBy::Name => "name",
         FoundBy::OtherSpelling => "other_spelling",

@@ -201,6 +201,18 @@ fn symbol() {
                 json!({"name": "Parser.parse", "include": ["body", "refs"]}),
             ),
             case(&["--prefix", "pars"], json!({"name": "pars", "prefix": true})),
+            case(
+                &["lex", "--history", "--docs"],
+                json!({"name": "lex", "include": ["history", "docs"]}),
+            ),
+            case(
+                &["parse", "--refs", "-n", "2"],
+                json!({"name": "parse", "include": ["refs"], "limit": 2}),
+            ),
+            case(
+                &["--id", "src/parser.rs#Parser.parze"],
+                json!({"id": "src/parser.rs#Parser.parze"}),
+            ),
             case(&["parze"], json!({"name": "parze"})),
         ],
     );

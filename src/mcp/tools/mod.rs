@@ -3,18 +3,17 @@
 mod index;
 mod op;
 mod status;
-mod symbol;
 
 use super::asked::{CURSOR, DETAIL, LIMIT, MAX_TOKENS, REF, REPO, STALE};
 use super::parameters;
 use super::tool::Tool;
-use crate::ops::{Blame, Diff, History, Outline, Read, Search};
+use crate::ops::{Blame, Diff, History, Outline, Read, Search, Symbol};
 
 /// Every tool, in the order in which they are listed.
 pub(super) const TOOLS: &[Tool] = &[
     SEARCH,
     OUTLINE,
-    symbol::TOOL,
+    SYMBOL,
     READ,
     HISTORY,
     BLAME,
@@ -48,6 +47,14 @@ const READ: Tool = Tool::of_op(
     parameters::of::<Read>,
     &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR, DETAIL, STALE],
     op::run::<Read>,
+);
+const SYMBOL: Tool = Tool::of_op(
+    "symbol",
+    "Find every definition of a name (Parser.parse, parse), at a place, or by id, with signature and docs. \
+     include=[\"body\", \"refs\", \"history\"] adds its text, the lines that mention it, its last changes.",
+    parameters::of::<Symbol>,
+    &[REF, REPO, LIMIT, MAX_TOKENS, CURSOR, DETAIL, STALE],
+    op::run::<Symbol>,
 );
 
 const HISTORY: Tool = Tool::of_op(

@@ -45,14 +45,14 @@ fn grep_tells_of_the_revision_that_was_asked_for() {
 fn symbol_gives_every_definition() {
     let repo = project();
     let answer = call(&repo, &["symbol", "parse", "--json", "--refs"]).expect(0).json();
-    assert_eq!(
-        strings(&answer["results"], "id"),
-        ["src/parser.rs#Parser.parse", "src/parser.rs#parse"]
-    );
+    let ids = [&answer["results"][0]["id"], &answer["results"][1]["id"]];
+    assert_eq!(ids, ["src/parser.rs#Parser.parse", "src/parser.rs#parse"]);
     assert_eq!(answer["results"][0]["doc"], json!("/// Parses one query."));
     assert_eq!(answer["results"][0]["start_line"], json!(7));
     assert_eq!(answer["results"][0]["name_line"], json!(8));
-    let lines = answer["references"]["results"].as_array().unwrap();
+    assert_eq!(answer["references"], json!({"syntactic": 2, "textual": 0, "files": 2}));
+    assert_eq!(answer["total"], json!(4));
+    let lines = &answer["results"].as_array().unwrap()[2..];
     let told: Vec<(&str, &str)> = lines
         .iter()
         .map(|line| (line["path"].as_str().unwrap(), line["kind"].as_str().unwrap()))
@@ -61,16 +61,31 @@ fn symbol_gives_every_definition() {
 
     let one = call(&repo, &["symbol", "Parser::parse", "--body"]).expect(0).text();
     assert!(
-        one.starts_with("src/parser.rs:8 method Parser.parse\n     7     /// Parses one query.\n"),
+        one.starts_with("src/parser.rs:8 method Parser.parse 7-10\n     7     /// Parses one query.\n"),
         "{one}"
     );
     let types = call(&repo, &["symbol", "parser", "--kind", "struct"]).expect(0);
-    assert_eq!(types.text(), "src/parser.rs:4 struct Parser\n    pub struct Parser\n");
+    assert_eq!(
+        types.text(),
+        "src/parser.rs:4 struct Parser 3-4\n    pub struct Parser\n"
+    );
     assert!(types.stderr.contains("other spellings"), "{}", types.stderr);
     let by_id = call(&repo, &["symbol", "src/parser.rs#parse", "--json"])
         .expect(0)
         .json();
     assert_eq!(by_id["total"], json!(1));
+    let same = call(&repo, &["symbol", "--id", "src/parser.rs#parse", "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(same["results"], by_id["results"]);
+    let changes = call(&repo, &["symbol", "Parser.parse", "--history", "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(changes["total_changes"], json!(1));
+    assert_eq!(
+        changes["results"][1]["symbol"]["id"],
+        json!("src/parser.rs#Parser.parse")
+    );
 }
 
 #[test]

@@ -101,6 +101,7 @@ fn every_field_of_an_answer_is_described() {
         &["search", "--in", "diffs", "Cuts", "--json"],
         &["grep", "TODO", "--json", "-C1"],
         &["symbol", "parse", "--refs", "--body", "--json"],
+        &["symbol", "lex", "--history", "--json"],
         &["outline", "--json"],
         &["outline", "src", "--json"],
         &["outline", "src/parser.rs", "--json"],

@@ -33,6 +33,7 @@ fn pages_together_are_the_whole_answer() {
     for args in [
         &["search", "parse text"][..],
         &["symbol", "p", "--prefix"],
+        &["symbol", "parse", "--refs"],
         &["search", "--mode", "regex", "e"],
     ] {
         let sizes = pages(&repo, args, n_results);
