@@ -36,10 +36,10 @@ pub(super) fn run<O: Op>(
     if ask.ctx.is_interrupted() {
         bail!("interrupted");
     }
-    let found = if answer.is_empty {
-        Found::Nothing
-    } else {
-        Found::Something
+    let found = match (answer.is_unfinished, answer.is_empty) {
+        (true, _) => Found::Unfinished,
+        (_, true) => Found::Nothing,
+        (_, false) => Found::Something,
     };
     if output.json {
         let took_ms = ask.ctx.began.elapsed().as_secs_f64() * 1e3;
@@ -58,11 +58,15 @@ fn json<R: Row>(page: Page<R>, took_ms: f64) -> Result<Map<String, Value>> {
     };
     answer.extend(page.facts);
     let limit = page.paging.limit.unwrap_or(usize::MAX).min(page.rows.len());
-    answer.insert("results".to_owned(), serde_json::to_value(&page.rows[..limit])?);
+    if R::IS_LISTED {
+        answer.insert("results".to_owned(), serde_json::to_value(&page.rows[..limit])?);
+    }
     if let Some(hint) = page.hint {
         answer.insert("hint".to_owned(), hint.into());
     }
-    answer.insert("next_cursor".to_owned(), page.paging.cursor(limit, 0).into());
+    if R::IS_LISTED {
+        answer.insert("next_cursor".to_owned(), page.paging.cursor(limit, 0).into());
+    }
     answer.insert("took_ms".to_owned(), took_ms.into());
     Ok(answer)
 }

@@ -215,11 +215,15 @@ pub(super) fn paged<R: Row>(call: &Call<'_>, characters: usize, page: Page<R>) -
         }
     }
     draft.lines(&page.tail);
-    draft.finish(
+    let mut reply = draft.finish(
         page.provenance.as_ref(),
         page.paging.cursor(n_rows, n_bytes),
         &page.facts,
-    )
+    );
+    if !R::IS_LISTED {
+        reply.structured.remove("results");
+    }
+    reply
 }
 
 impl Draft {

@@ -25,6 +25,9 @@ pub(crate) trait Row: Serialize {
     /// True if the command line separates rows by an empty line.
     const IS_SPACED: bool = false;
 
+    /// False if answers are not lists: their JSON has no `results`.
+    const IS_LISTED: bool = true;
+
     /// Writes the row as text.
     fn render(&self, out: &mut dyn Sink);
 
@@ -39,6 +42,18 @@ pub(crate) trait Row: Serialize {
     /// Returns the bytes that the command line prints in place of the rendered row.
     fn raw(&self) -> Option<&[u8]> {
         None
+    }
+}
+
+/// The row type of answers that are not lists.
+#[derive(Debug, Serialize)]
+pub(crate) enum NoRows {}
+
+impl Row for NoRows {
+    const IS_LISTED: bool = false;
+
+    fn render(&self, _: &mut dyn Sink) {
+        match *self {}
     }
 }
 
@@ -60,8 +75,10 @@ pub(crate) struct Page<R> {
     pub(crate) rows: Vec<R>,
     /// Where pages begin.
     pub(crate) paging: Paging,
-    /// True if nothing was found.
+    /// True if nothing was found: exit code 1.
     pub(crate) is_empty: bool,
+    /// True if something is left to do: exit code 2.
+    pub(crate) is_unfinished: bool,
 }
 
 /// The positions at which a page can begin.
@@ -95,6 +112,20 @@ impl Paging {
     }
 }
 
+impl Page<NoRows> {
+    /// Creates an answer that is not a list: `facts` in JSON, `text` as text.
+    pub(crate) fn single(
+        provenance: impl Into<Option<ProvenanceOut>>,
+        facts: &impl Serialize,
+        text: Recorded,
+    ) -> Result<Self> {
+        let mut page = Self::new(provenance, Vec::new(), Paging::default()).with_facts(facts)?;
+        page.head = text;
+        page.is_empty = false;
+        Ok(page)
+    }
+}
+
 impl<R> Page<R> {
     /// Creates a page of `rows`.
     pub(crate) fn new(provenance: impl Into<Option<ProvenanceOut>>, rows: Vec<R>, paging: Paging) -> Self {
@@ -106,6 +137,7 @@ impl<R> Page<R> {
             notes: Vec::new(),
             hint: None,
             is_empty: rows.is_empty(),
+            is_unfinished: false,
             rows,
             paging,
         }

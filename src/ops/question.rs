@@ -11,7 +11,7 @@ use super::ask::{Ask, FileSelection, Stale};
 use super::paths::pattern;
 use crate::model::{RepoPath, typed};
 use crate::query::{CursorKey, FileFilter, Sought, Source, Sources, Tests, likely, n_not_indexed};
-use crate::session::{Build, Hold, OpError, SeenView, ViewRequest};
+use crate::session::{Build, Edits, Hold, OpError, SeenView, ViewRequest};
 use crate::snapshot::{FileId, View};
 
 /// A question about the files of a revision.
@@ -44,6 +44,8 @@ pub(crate) struct About<'a> {
     pub(crate) files: &'a [RepoPath],
     /// What happens if the revision is not indexed.
     pub(crate) build: Build,
+    /// How much is known of uncommitted files.
+    pub(crate) edits: Edits,
     /// False for a part of an answer whose cursor belongs to something else.
     pub(crate) has_cursor: bool,
 }
@@ -56,6 +58,7 @@ impl<'a> About<'a> {
             selection,
             files: &[],
             build: Build::Wait,
+            edits: Edits::Extracted,
             has_cursor: true,
         }
     }
@@ -68,6 +71,7 @@ impl<'a> Question<'a> {
         let request = ViewRequest {
             files: about.files,
             build: about.build,
+            edits: about.edits,
             takes_last: ask.common.stale == Stale::Ignore,
             ..ViewRequest::of(reference)
         };

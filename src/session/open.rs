@@ -196,7 +196,13 @@ impl Session {
     /// Opens a view of a revision as it is now. Returns the age of the view as well if it is an older one.
     pub(crate) fn view(&self, request: ViewRequest<'_>, ctx: &Ctx<'_>) -> Result<(Arc<SeenView>, Option<Duration>)> {
         let reference = self.checked(request.reference)?;
-        let request = ViewRequest { reference, ..request };
+        // One view of the work tree is held, and it is to answer every question.
+        let edits = if self.is_kept { Edits::Extracted } else { request.edits };
+        let request = ViewRequest {
+            reference,
+            edits,
+            ..request
+        };
         let Some(last) = self.last_seen(reference).filter(|_| request.takes_last) else {
             return Ok((self.present(request, ctx)?, None));
         };
