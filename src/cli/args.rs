@@ -2,30 +2,25 @@
 
 mod agents;
 mod eval;
-mod questions;
+mod grep;
 mod sharing;
 mod upkeep;
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, Parser, Subcommand};
 
 pub(super) use self::agents::{BodiesArg, ClientArgs, InstallArgs, ServeArgs, UninstallArgs};
 pub(super) use self::eval::{EvalArgs, IdsArg};
-pub(super) use self::questions::GrepArgs;
+pub(super) use self::grep::GrepArgs;
 pub(super) use self::sharing::{
     CiArgs, CiCommand, ExportArgs, ImportArgs, KeyArgs, PullArgs, PushArgs, RestoreArgs, SaveArgs,
 };
 pub(super) use self::upkeep::{
     ConfigArgs, ConfigCommand, DoctorArgs, GcArgs, HistoryVersions, HooksArgs, HooksCommand, IndexArgs, InitArgs,
-    StatusArgs, VerifyArgs,
+    VerifyArgs,
 };
-use crate::model::with_stand_ins;
-use crate::ops::{Blame, Diff, History, Outline, Read, Search, Symbol, pattern};
-use crate::query::{FileFilter, FilterError, Tests};
-use crate::session::Workspace;
+use crate::ops::{Blame, Diff, History, Outline, Read, Search, Status, Symbol};
 
 /// Search, read and navigate any revision of a git repository.
 ///
@@ -90,7 +85,7 @@ pub(super) enum Command {
     /// Build or update the index
     Index(IndexArgs),
     /// Show what is indexed and whether it is up to date
-    Status(StatusArgs),
+    Status(Status),
     /// Set up a repository: index it and offer to install hooks
     Init(InitArgs),
     /// Check for problems and suggest fixes
@@ -123,46 +118,6 @@ pub(super) enum Command {
     Completions(CompletionsArgs),
     /// Measure search quality
     Eval(EvalArgs),
-}
-
-/// Reads text that can hold a path: bytes that are not UTF-8 become stand-ins.
-fn path_text() -> impl TypedValueParser<Value = String> {
-    OsStringValueParser::new().map(|typed| with_stand_ins(typed.as_bytes()).into_owned())
-}
-
-/// Options that select files.
-#[derive(Debug, ClapArgs)]
-pub(super) struct FilterArgs {
-    /// Include only this directory or files that match this glob; a leading `!` excludes; repeatable
-    #[arg(short, long = "path", value_name = "GLOB", value_parser = path_text())]
-    pub(super) paths: Vec<String>,
-    /// Include only files in this language; repeatable
-    #[arg(long = "lang", value_name = "LANG")]
-    pub(super) langs: Vec<String>,
-    /// Include test code: any (yes), no, or only
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) tests: TestsArg,
-}
-
-impl FilterArgs {
-    /// Returns the filter that the options describe.
-    pub(super) fn filter(&self, workspace: &Workspace) -> Result<FileFilter, FilterError> {
-        let tests = match self.tests {
-            TestsArg::Any => Tests::Any,
-            TestsArg::No => Tests::No,
-            TestsArg::Only => Tests::Only,
-        };
-        let paths: Vec<String> = self.paths.iter().map(|path| pattern(workspace, path)).collect();
-        FileFilter::new(&paths, &self.langs, tests)
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub(super) enum TestsArg {
-    #[default]
-    Any,
-    No,
-    Only,
 }
 
 /// An operation with options that select a page of its results.

@@ -24,7 +24,6 @@ mod render;
 mod search;
 mod serve;
 mod signals;
-mod status;
 mod verify;
 
 use std::ffi::OsString;
@@ -167,7 +166,14 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
         Command::Uninstall(install) => install::run_uninstall(&args.global, install, output),
         Command::Eval(eval) => eval::run(&args.global, eval, output),
         Command::Verify(verify) => verify::run(&open(&Overrides::default())?, &args.global, verify, output),
-        Command::Status(status) => status::run(&open(&Overrides::default())?, &args.global, status, output),
+        Command::Status(status) => op::run(
+            "status",
+            status,
+            &PageArgs::default(),
+            open(&Overrides::default())?,
+            &args.global,
+            output,
+        ),
         Command::Gc(gc) => gc::run(&open(&Overrides::default())?, &args.global, gc, output),
         Command::Export(export) => export::run(&open(&Overrides::default())?, &args.global, export, output),
         Command::Import(import) => import::run(&args.global, import, output),

@@ -6,10 +6,11 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::extract::DefinitionKind;
-use crate::query::{CursorKey, Tests};
-use crate::session::{Ctx, Session, Visibility};
+use crate::query::{CursorKey, FileFilter, FilterError, Tests};
+use crate::session::{Ctx, Session, Visibility, Workspace};
 
 use super::definition_kinds;
+use super::paths::pattern;
 
 /// Maximum number of results of one answer over MCP.
 pub(crate) const MAX_LIMIT: usize = 1_000;
@@ -87,6 +88,14 @@ pub(crate) struct FileSelection {
     #[arg(long, value_enum, default_value_t)]
     #[schemars(description = "")]
     pub(crate) tests: WithTests,
+}
+
+impl FileSelection {
+    /// Returns the filter for paths of any revision.
+    pub(crate) fn filter(&self, workspace: &Workspace) -> Result<FileFilter, FilterError> {
+        let paths: Vec<String> = self.path.iter().map(|path| pattern(workspace, path)).collect();
+        FileFilter::new(&paths, &self.lang, self.tests.to_query())
+    }
 }
 
 /// Whether test code is included.

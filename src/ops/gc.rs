@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use serde::Serialize;
 
+use super::sink::Sink;
 use crate::ingest::{Collected, KeptSnapshot, Occasion, Progress, Share, Survey};
 use crate::session::Workspace;
 use crate::sidecar::Pin;
@@ -188,6 +189,14 @@ fn repo(workspace: &Workspace) -> String {
 }
 
 impl CausesOut {
+    /// Writes a line for each cause that has anything.
+    pub(super) fn render(&self, out: &mut dyn Sink) {
+        for (name, count, what, bytes) in self.lines() {
+            let megabytes = bytes as f64 / 1e6;
+            out.line(&format!("{name:<17} {count:>7} {what:<9} {megabytes:>9.2} MB"));
+        }
+    }
+
     /// For people: what it is, how many of what, bytes. Kinds of which there is nothing are left out.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (String, u64, &'static str, u64)> + '_ {
         let kept = self.kept.iter();

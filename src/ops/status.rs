@@ -1,57 +1,279 @@
-//! What is indexed of a revision.
+//! `status`: what is indexed of a revision, and whether it is up to date.
 
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::ProvenanceOut;
+use super::ask::{Ask, FileSelection};
+use super::gc::CausesOut;
+use super::op::{NoRows, Op, Page};
+use super::question::{About, Question};
+use super::sink::{Recorded, Sink};
 use crate::extract;
 use crate::history::{Boundary, History};
 use crate::index::RowKind;
 use crate::ingest::Target;
 use crate::query::withheld;
 use crate::remote::Endpoint;
-use crate::session::{Freshness, SizesOut, Workspace, sizes};
+use crate::session::{Build, Edits, Freshness, Session, SizesOut, Workspace, sizes};
 use crate::sidecar::{HistoryEntry, Sidecar, State};
 use crate::snapshot::{SnapshotStore, View};
 
-/// What the sidecar holds.
-#[derive(Debug, Serialize)]
-pub(crate) struct StatusBody {
-    pub(crate) sidecar: String,
-    /// `none`, `behind`, `other_settings`, `damaged`, `up_to_date`
-    pub(crate) index: &'static str,
-    pub(crate) languages: Vec<LanguageOut>,
-    pub(crate) segments: usize,
-    pub(crate) blobs: u32,
-    pub(crate) chunks: u32,
-    pub(crate) snapshots: usize,
-    pub(crate) bytes: Option<SizesOut>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) vectors: Option<VectorsOut>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) sparse_vectors: Option<VectorsOut>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) shared: Option<SharedOut>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) shared_sparse: Option<SharedOut>,
-    pub(crate) history: Option<HistoryStatus>,
+/// Value of `index` if everything is indexed.
+const UP_TO_DATE: &str = "up_to_date";
+/// Digits of a commit id in text.
+const ID_DIGITS: usize = 12;
+
+/// The request.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
+#[serde(default)]
+#[command(after_help = "Examples:
+  codescout status
+  codescout status --ref v1.2.0 --json
+  codescout status --bytes             what keeps how much")]
+pub(crate) struct Status {
+    /// Show what uses how much space; reads the file list of every snapshot
+    #[arg(long)]
+    #[schemars(description = "")]
+    pub(crate) bytes: bool,
 }
 
-/// What is recorded of commits.
+/// The answer.
+#[derive(Debug, Default, Serialize)]
+struct Facts {
+    sidecar: String,
+    /// `none`, `behind`, `other_settings`, `damaged`, `up_to_date`
+    index: &'static str,
+    languages: Vec<LanguageOut>,
+    segments: usize,
+    blobs: u32,
+    chunks: u32,
+    snapshots: usize,
+    bytes: Option<SizesOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vectors: Option<VectorsOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sparse_vectors: Option<VectorsOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shared: Option<SharedOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shared_sparse: Option<SharedOut>,
+    history: Option<HistoryStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    causes: Option<CausesOut>,
+    /// Builds of this server that are running.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    building: Vec<String>,
+}
+
+impl Op for Status {
+    type Row = NoRows;
+
+    fn run(&self, ask: &Ask<'_>) -> Result<Page<NoRows>> {
+        let workspace = &*ask.session.workspace;
+        let reference = ask.session.checked(&ask.common.reference)?;
+        let target = workspace.target(reference)?;
+        let mut provenance = ProvenanceOut::not_indexed(workspace, reference, target);
+        let mut facts = Facts::of(workspace, target)?;
+        facts.building = building(ask.session);
+        if self.bytes {
+            facts.causes = workspace.survey()?.as_ref().map(CausesOut::of);
+        }
+        if facts.index == UP_TO_DATE {
+            // Uncommitted changes are extracted only where their chunks are counted.
+            let has_vectors = workspace.added_model().is_some() || workspace.remote_sparse().is_some();
+            let edits = if has_vectors || workspace.sharing_host().is_some() {
+                Edits::Extracted
+            } else {
+                Edits::Listed
+            };
+            let selection = FileSelection::default();
+            let about = About {
+                build: Build::Never,
+                edits,
+                ..About::files(&selection)
+            };
+            let question = Question::new(ask, &about)?;
+            provenance = question.provenance();
+            facts.languages = languages(question.view());
+            facts.count_vectors(workspace, question.view());
+            facts.count_shared(workspace, question.view())?;
+        }
+        let text = Recorded::of(|out| {
+            // Answers over MCP begin with these facts.
+            if ask.common.characters.is_none() {
+                render_revision(&provenance, out);
+            }
+            facts.render(out);
+        });
+        Page::single(provenance, &facts, text)
+    }
+}
+
+/// Describes the running builds.
+fn building(session: &Session) -> Vec<String> {
+    let jobs = session.jobs.all().into_iter();
+    let running = jobs.filter(|job| job.is_running());
+    let described = running.map(|job| {
+        let advance = job.advance();
+        let seconds = advance.elapsed.as_secs_f64();
+        format!("{} {}, {seconds:.0} s", job.reference, advance.to_text())
+    });
+    described.collect()
+}
+
+/// Writes a fact beside its name.
+fn field(out: &mut dyn Sink, name: &str, text: &str) {
+    out.line(&format!("{name:<11} {text}"));
+}
+
+/// Writes what the answer is about.
+fn render_revision(provenance: &ProvenanceOut, out: &mut dyn Sink) {
+    let commit = provenance.commit().map_or("no commit", |commit| &commit[..ID_DIGITS]);
+    field(out, "repository", provenance.repo());
+    field(out, "commit", commit);
+    if let Some(n_dirty) = provenance.dirty_files() {
+        field(out, "changed", &format!("{n_dirty} files differ from it"));
+    }
+    if let Some((files, indexed, skipped)) = provenance.coverage() {
+        let skipped: Vec<String> = skipped
+            .iter()
+            .map(|(reason, n_files)| format!("{n_files} {reason}"))
+            .collect();
+        let left_out = match skipped.len() {
+            0 => String::new(),
+            _ => format!("; left out: {}", skipped.join(", ")),
+        };
+        let text = format!("{files}, {indexed} of them searched by content{left_out}");
+        field(out, "files", &text);
+    }
+}
+
+impl Facts {
+    /// Describes what is stored for `target`.
+    fn of(workspace: &Workspace, target: Option<Target>) -> Result<Self> {
+        let mut facts = Self {
+            sidecar: workspace.sidecar_root().display().to_string(),
+            index: "none",
+            ..Self::default()
+        };
+        if let Some((sidecar, Some(state))) = workspace.sidecar()? {
+            let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);
+            facts.index = match target.map(|target| workspace.freshness(target.tree)).transpose()? {
+                // Deleted since.
+                Some(Freshness::Missing) => "none",
+                Some(Freshness::Behind) => "behind",
+                Some(Freshness::OtherSettings) => "other_settings",
+                Some(Freshness::Damaged(_)) => "damaged",
+                Some(Freshness::UpToDate) | None => UP_TO_DATE,
+            };
+            facts.segments = state.segments.len();
+            facts.blobs = state.n_blobs();
+            facts.chunks = state.n_docs();
+            facts.snapshots = snapshots.trees()?.len();
+            facts.bytes = Some(sizes(&sidecar, &state)?);
+            facts.history = HistoryStatus::of(workspace, &sidecar, &state);
+        }
+        Ok(facts)
+    }
+
+    fn render(&self, out: &mut dyn Sink) {
+        let state = match self.index {
+            "none" => "nothing is indexed yet; the first search does it, or: codescout index",
+            "behind" => "this revision is not indexed yet; the next search does it, or: codescout index",
+            "other_settings" => "built with other settings; the next search rebuilds it, or: codescout index",
+            "damaged" => "damaged; the next search rebuilds it, or: codescout verify --repair",
+            _ => "up to date",
+        };
+        field(out, "index", state);
+        if !self.building.is_empty() {
+            field(out, "building", &self.building.join("; "));
+        }
+        field(out, "sidecar", &self.sidecar);
+        if !self.languages.is_empty() {
+            let languages = self.languages.iter();
+            let languages = languages.map(|language| format!("{} {}", language.name, language.files));
+            field(out, "languages", &languages.collect::<Vec<_>>().join(", "));
+        }
+        if let Some(bytes) = &self.bytes {
+            let (blobs, chunks, segments) = (self.blobs, self.chunks, self.segments);
+            let content = format!(
+                "{blobs} blobs, {chunks} chunks, {segments} segments, {} snapshots",
+                self.snapshots
+            );
+            field(out, "content", &content);
+            field(out, "size", &bytes.to_text());
+        }
+        if let Some(vectors) = &self.vectors {
+            field(out, "vectors", &vectors.to_text());
+        }
+        if let Some(vectors) = &self.sparse_vectors {
+            field(out, "sparse", &vectors.to_text());
+        }
+        if let Some(shared) = &self.shared {
+            field(out, "shared", &shared.to_text("chunks"));
+        }
+        if let Some(shared) = &self.shared_sparse {
+            field(out, "shared", &shared.to_text("sparse vectors"));
+        }
+        if let Some(history) = &self.history {
+            field(out, "history", &history.to_text());
+        }
+        if let Some(causes) = &self.causes {
+            causes.render(out);
+        }
+    }
+
+    /// Counts the chunks of a view that have vectors of the models that are in use beside the built-in one.
+    fn count_vectors(&mut self, workspace: &Workspace, view: &View) {
+        let segments = view.segments();
+        let server = workspace.remote_model().map(|model| &model.options().endpoint);
+        let kept_at = workspace.sharing_host();
+        let kept_at = kept_at.filter(|_| workspace.keeps_away(RowKind::Dense));
+        let there = kept_at.as_ref().and_then(|_| workspace.there(RowKind::Dense).ok()?);
+        let there = there.filter(|there| there.epoch == segments.epoch());
+        let is_there = |doc| {
+            let there = there.as_ref();
+            there.is_some_and(|there| there.docs.contains(doc) || there.empty.contains(doc))
+        };
+        self.vectors = workspace.added_model().map(|model| VectorsOut {
+            kept_at,
+            ..VectorsOut::of(&model.profile().model, server, view, |doc| {
+                segments.has_added(doc) || is_there(doc)
+            })
+        });
+        self.sparse_vectors = workspace.remote_sparse().map(|model| {
+            let options = model.options();
+            VectorsOut::of(&options.model, Some(&options.endpoint), view, |doc| {
+                segments.has_sparse(doc)
+            })
+        });
+    }
+
+    /// Counts the chunks of a view whose vectors are known to be shared.
+    fn count_shared(&mut self, workspace: &Workspace, view: &View) -> Result<()> {
+        self.shared = shared(workspace, view, RowKind::Dense)?;
+        self.shared_sparse = shared(workspace, view, RowKind::Sparse)?;
+        Ok(())
+    }
+}
+
+/// The recorded commits.
 #[derive(Debug, Serialize)]
-pub(crate) struct HistoryStatus {
-    pub(crate) commits: u32,
-    /// Those that definitions were traced through.
-    pub(crate) traced: u32,
-    pub(crate) bytes: u64,
-    /// Commits whose parents were left out by a limit.
-    pub(crate) limited_at: usize,
+struct HistoryStatus {
+    commits: u32,
+    /// Number of commits that definitions were traced through.
+    traced: u32,
+    bytes: u64,
+    /// Number of commits whose parents a limit excluded.
+    limited_at: usize,
 }
 
 impl HistoryStatus {
     fn of(workspace: &Workspace, sidecar: &Sidecar, state: &State) -> Option<Self> {
-        // What is damaged is recorded anew when it is asked for.
+        // A damaged record is made again by the next question about history.
         let history = History::open(sidecar, &state.history).ok()?;
         let boundaries = history.boundaries().ok()?;
         let status = Self {
@@ -63,8 +285,8 @@ impl HistoryStatus {
         (status.commits > 0).then_some(status)
     }
 
-    /// In one line.
-    pub(crate) fn told(&self) -> String {
+    /// Describes it in one line.
+    fn to_text(&self) -> String {
         let limit = match self.limited_at {
             0 => "",
             _ => "; older ones are not recorded (history.max_commits, history.since)",
@@ -79,21 +301,21 @@ impl HistoryStatus {
     }
 }
 
-/// How far the vectors are that one model beside the built-in one makes.
+/// The vectors of a model other than the built-in one.
 #[derive(Debug, Serialize)]
-pub(crate) struct VectorsOut {
-    pub(crate) model: String,
-    /// Host and port, if it is asked over a network.
-    pub(crate) server: Option<String>,
-    /// Chunks of the revision that have one.
-    pub(crate) chunks: u64,
-    /// Those that have none and could.
-    pub(crate) missing: u64,
-    /// Those that have none because they are given to nobody: of files that are changed, or hold secrets by their names.
-    pub(crate) withheld: u64,
-    /// Host and port of where they are kept, if that is not here.
+struct VectorsOut {
+    model: String,
+    /// Host and port of the model's server.
+    server: Option<String>,
+    /// Number of chunks of the revision that have one.
+    chunks: u64,
+    /// Number of chunks without one.
+    missing: u64,
+    /// Number of chunks that get none: of changed files and of files that hold credentials.
+    withheld: u64,
+    /// Host and port of the server that stores them, if they are not stored here.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) kept_at: Option<String>,
+    kept_at: Option<String>,
 }
 
 impl VectorsOut {
@@ -126,8 +348,8 @@ impl VectorsOut {
         counts
     }
 
-    /// In one line.
-    pub(crate) fn told(&self) -> String {
+    /// Describes it in one line.
+    fn to_text(&self) -> String {
         let by = match &self.server {
             Some(host) => format!("{} at {host}", self.model),
             None => self.model.clone(),
@@ -148,57 +370,20 @@ impl VectorsOut {
     }
 }
 
-impl StatusBody {
-    /// Counts the chunks of a view that have vectors of the models that are in use beside the built-in one.
-    pub(crate) fn count_vectors(&mut self, workspace: &Workspace, view: &View) {
-        let segments = view.segments();
-        let server = workspace.remote_model().map(|model| &model.options().endpoint);
-        let kept_at = workspace.sharing_host();
-        let kept_at = kept_at.filter(|_| workspace.keeps_away(RowKind::Dense));
-        let there = kept_at.as_ref().and_then(|_| workspace.there(RowKind::Dense).ok()?);
-        let there = there.filter(|there| there.epoch == segments.epoch());
-        let is_there = |doc| {
-            let there = there.as_ref();
-            there.is_some_and(|there| there.docs.contains(doc) || there.empty.contains(doc))
-        };
-        self.vectors = workspace.added_model().map(|model| VectorsOut {
-            kept_at,
-            ..VectorsOut::of(&model.profile().model, server, view, |doc| {
-                segments.has_added(doc) || is_there(doc)
-            })
-        });
-        self.sparse_vectors = workspace.remote_sparse().map(|model| {
-            let options = model.options();
-            VectorsOut::of(&options.model, Some(&options.endpoint), view, |doc| {
-                segments.has_sparse(doc)
-            })
-        });
-    }
-}
-
-impl StatusBody {
-    /// Counts the chunks of a view whose vectors are known to be shared.
-    pub(crate) fn count_shared(&mut self, workspace: &Workspace, view: &View) -> Result<()> {
-        self.shared = shared(workspace, view, RowKind::Dense)?;
-        self.shared_sparse = shared(workspace, view, RowKind::Sparse)?;
-        Ok(())
-    }
-}
-
-/// How many vectors are where clones share them, as far as this one knows.
+/// The vectors that are known to be shared between clones.
 #[derive(Debug, Serialize)]
-pub(crate) struct SharedOut {
+struct SharedOut {
     /// Host and port.
-    pub(crate) server: String,
-    /// Chunks of the revision whose vectors are there.
-    pub(crate) chunks: u64,
-    /// The others, less those that have no vector or are given to nobody.
-    pub(crate) missing: u64,
+    server: String,
+    /// Number of chunks of the revision whose vectors are there.
+    chunks: u64,
+    /// Number of the other chunks, apart from those that get no vector.
+    missing: u64,
 }
 
 impl SharedOut {
-    /// In one line; `what` is shared.
-    pub(crate) fn told(&self, what: &str) -> String {
+    /// Describes it in one line; `what` is shared.
+    fn to_text(&self, what: &str) -> String {
         let missing = match self.missing {
             0 => String::new(),
             missing => format!("; {missing} are not: codescout index"),
@@ -207,7 +392,7 @@ impl SharedOut {
     }
 }
 
-/// What is known to be shared of a view, if anything of a kind is to be.
+/// Counts the shared vectors of one kind; `None` if they are not shared.
 fn shared(workspace: &Workspace, view: &View, kind: RowKind) -> Result<Option<SharedOut>> {
     let is_made = kind == RowKind::Dense || workspace.remote_sparse().is_some();
     let Some(server) = workspace.sharing_host().filter(|_| is_made) else {
@@ -224,52 +409,15 @@ fn shared(workspace: &Workspace, view: &View, kind: RowKind) -> Result<Option<Sh
     }))
 }
 
-/// How many files of a language are searched.
+/// Number of searched files in a language.
 #[derive(Debug, Serialize)]
-pub(crate) struct LanguageOut {
-    pub(crate) name: &'static str,
-    pub(crate) files: u32,
+struct LanguageOut {
+    name: &'static str,
+    files: u32,
 }
 
-/// What is indexed of `target`; the languages are those of a view, which is not looked at here.
-pub(crate) fn status_body(workspace: &Workspace, target: Option<Target>) -> Result<StatusBody> {
-    let mut body = StatusBody {
-        sidecar: workspace.sidecar_root().display().to_string(),
-        index: "none",
-        languages: Vec::new(),
-        segments: 0,
-        blobs: 0,
-        chunks: 0,
-        snapshots: 0,
-        bytes: None,
-        history: None,
-        vectors: None,
-        sparse_vectors: None,
-        shared: None,
-        shared_sparse: None,
-    };
-    if let Some((sidecar, Some(state))) = workspace.sidecar()? {
-        let snapshots = SnapshotStore::new(&sidecar, state.epoch, state.recipe);
-        body.index = match target.map(|target| workspace.freshness(target.tree)).transpose()? {
-            // Deleted since.
-            Some(Freshness::Missing) => "none",
-            Some(Freshness::Behind) => "behind",
-            Some(Freshness::OtherSettings) => "other_settings",
-            Some(Freshness::Damaged(_)) => "damaged",
-            Some(Freshness::UpToDate) | None => "up_to_date",
-        };
-        body.segments = state.segments.len();
-        body.blobs = state.n_blobs();
-        body.chunks = state.n_docs();
-        body.snapshots = snapshots.trees()?.len();
-        body.bytes = Some(sizes(&sidecar, &state)?);
-        body.history = HistoryStatus::of(workspace, &sidecar, &state);
-    }
-    Ok(body)
-}
-
-/// The languages of the files that are searched, the most files first.
-pub(crate) fn languages(view: &View) -> Vec<LanguageOut> {
+/// Returns the languages of the searched files, most files first.
+fn languages(view: &View) -> Vec<LanguageOut> {
     let mut n_files: BTreeMap<&'static str, u32> = BTreeMap::new();
     for (id, file) in view.files() {
         if file.blob.is_some() {

@@ -39,7 +39,7 @@ pub(crate) fn sizes(sidecar: &Sidecar, state: &State) -> Result<SizesOut> {
 
 impl SizesOut {
     /// Returns the sizes in one line.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         let megabytes = |n_bytes: u64| n_bytes as f64 / 1e6;
         format!(
             "{:.1} MB: artifacts {:.1}, lexical {:.1}, dense {:.1}, snapshots {:.1}; left over {:.1}",

@@ -52,19 +52,6 @@ impl Workspace {
         while_objects_vanish(|| self.view_now(edits, reference, progress, interrupt))
     }
 
-    /// A view of a revision as far as it is stored; `None` if it would have to be indexed first. Nothing is written.
-    pub fn stored_view(&self, edits: Edits, reference: &str, interrupt: &AtomicBool) -> Result<Option<View>> {
-        while_objects_vanish(|| {
-            let (target, provenance) = self.asked(reference)?;
-            let base = match target.map(|target| self.stored(target.tree)).transpose()? {
-                None => Base::default(),
-                Some(Stored::Whole(base)) => base,
-                Some(_) => return Ok(None),
-            };
-            self.with_changes(edits, base, provenance, interrupt).map(Some)
-        })
-    }
-
     fn view_now(
         &self,
         edits: Edits,

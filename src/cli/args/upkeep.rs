@@ -68,17 +68,6 @@ pub(crate) struct DoctorArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
-  codescout status
-  codescout status --ref v1.2.0 --json
-  codescout status --bytes             what keeps how much")]
-pub(crate) struct StatusArgs {
-    /// Show what uses how much space; reads the file list of every snapshot
-    #[arg(long)]
-    pub(crate) bytes: bool,
-}
-
-#[derive(Debug, ClapArgs)]
-#[command(after_help = "Examples:
   codescout gc --dry-run       what would go, and what keeps the rest
   codescout gc
   codescout gc --pin v1.2.0    keep this snapshot, whatever becomes of the tag

@@ -10,7 +10,22 @@ use crate::ops::Op;
 
 /// Answers a call with an operation.
 pub(super) fn run<O: Op + DeserializeOwned>(call: &Call<'_>) -> Result<Reply> {
-    let op: O = serde_json::from_value(Value::Object(call.arguments.given().clone()))?;
+    answer(call, &request::<O>(call)?)
+}
+
+/// Answers a call whose parameter `op` selects an operation.
+pub(super) fn run_selected(call: &Call<'_>, name: &str, op: &impl Op) -> Result<Reply> {
+    let mut reply = answer(call, op)?;
+    reply.structured.insert("op".to_owned(), name.into());
+    Ok(reply)
+}
+
+/// Returns the request that the arguments of a call describe.
+pub(super) fn request<O: DeserializeOwned>(call: &Call<'_>) -> Result<O> {
+    Ok(serde_json::from_value(Value::Object(call.arguments.given().clone()))?)
+}
+
+fn answer(call: &Call<'_>, op: &impl Op) -> Result<Reply> {
     let ask = call.ask()?;
     let characters = ask.common.characters.unwrap_or_default();
     let page = op.run(&ask)?;

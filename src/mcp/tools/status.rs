@@ -4,19 +4,16 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::super::arguments::{Kind, Parameter};
-use super::super::asked::{Asked, Asking, MAX_TOKENS, REF, REPO};
+use super::super::asked::{Asked, MAX_TOKENS, REF, REPO};
 use super::super::guides;
+use super::super::parameters;
 use super::super::reply::{Draft, Reply, cut, single};
 use super::super::tool::{Call, QUESTION_TIME, Tool};
-use super::index::causes_text;
+use super::op::{request, run_selected};
 use crate::config::Entry;
 use crate::mcp::Bodies;
-use crate::ops::{CausesOut, ProvenanceOut, beside, languages, status_body};
-use crate::session::Build;
-use crate::session::OpError;
-use crate::session::Session;
-use crate::session::sizes;
-use crate::session::{End, Job};
+use crate::ops::{ProvenanceOut, Status, beside};
+use crate::session::{End, OpError};
 use crate::setup::doctor::examine;
 
 pub(super) const TOOL: Tool = Tool {
@@ -24,7 +21,7 @@ pub(super) const TOOL: Tool = Tool {
     description: "See how complete the index is, what was left out and why, refs, builds, settings, other repositories. \
                   op=guide explains a topic.",
     own: || {
-        vec![
+        let mut own = vec![
             Parameter::new(
                 "op",
                 Kind::Choice(&[
@@ -33,7 +30,9 @@ pub(super) const TOOL: Tool = Tool {
                 "",
             ),
             Parameter::new("topic", Kind::Text, "of a guide"),
-        ]
+        ];
+        own.extend(parameters::of::<Status>());
+        own
     },
     common: &[REF, REPO, MAX_TOKENS],
     is_read_only: true,
@@ -45,64 +44,15 @@ fn run(call: &Call<'_>) -> Result<Reply> {
     let op = call.arguments.text("op").unwrap_or("overview");
     let asked = Asked::of(call)?;
     match op {
-        "overview" | "coverage" => overview(call, &asked, op),
+        "overview" | "coverage" => run_selected(call, op, &request::<Status>(call)?),
+        "usage" => run_selected(call, op, &Status { bytes: true }),
         "refs" => refs(call, &asked),
         "jobs" => jobs(call, &asked),
-        "usage" => usage(call),
         "config" => config(call, &asked),
         "projects" => projects(call, &asked),
         "health" => health(call, &asked),
         _ => guide(call, &asked),
     }
-}
-
-fn overview(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
-    let desk = call.session()?;
-    let (workspace, reference) = (&desk.workspace, desk.checked(&asked.reference)?);
-    let target = workspace.target(reference)?;
-    let mut provenance = ProvenanceOut::not_indexed(workspace, reference, target);
-    let mut body = status_body(workspace, target)?;
-    if body.index == "up_to_date" {
-        let ask = call.ask()?;
-        let question = Asking::of(call, &ask, Build::Begin)?;
-        provenance = question.provenance();
-        body.languages = languages(&question.seen.view);
-    }
-    let running: Vec<String> = running(desk).iter().map(|job| told(job)).collect();
-    let mut text = format!("index: {}\n", body.index);
-    if !running.is_empty() {
-        text.push_str(&format!("building: {}\n", running.join("; ")));
-    }
-    let languages: Vec<String> = body
-        .languages
-        .iter()
-        .map(|lang| format!("{} {}", lang.name, lang.files))
-        .collect();
-    if !languages.is_empty() {
-        text.push_str(&format!("languages (files): {}\n", languages.join(", ")));
-    }
-    text.push_str(&format!(
-        "content: {} blobs, {} chunks, {} segments, {} snapshots\nsidecar: {}\n",
-        body.blobs, body.chunks, body.segments, body.snapshots, body.sidecar
-    ));
-    let mut own = serde_json::to_value(&body)?;
-    own["op"] = op.into();
-    own["building"] = running.into();
-    Ok(single(call, &provenance, &own, &text))
-}
-
-fn running(desk: &Session) -> Vec<std::sync::Arc<Job>> {
-    desk.jobs.all().into_iter().filter(|job| job.is_running()).collect()
-}
-
-fn told(job: &Job) -> String {
-    let advance = job.advance();
-    format!(
-        "{} {}, {:.0} s",
-        job.reference,
-        advance.to_text(),
-        advance.elapsed.as_secs_f64()
-    )
 }
 
 fn refs(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
@@ -161,24 +111,6 @@ fn config(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
         draft.push(&facts, &format!("{key} = {value} ({origin})"), None);
     }
     Ok(draft.finish(about(call).as_ref(), None, &json!({"op": "config"})))
-}
-
-/// What the sidecar takes and why.
-fn usage(call: &Call<'_>) -> Result<Reply> {
-    let workspace = call.workspace()?;
-    let survey = workspace.survey()?;
-    let causes = survey.as_ref().map(CausesOut::of);
-    let bytes = match workspace.sidecar()? {
-        Some((sidecar, Some(state))) => Some(sizes(&sidecar, &state)?),
-        _ => None,
-    };
-    let mut text = bytes
-        .as_ref()
-        .map_or("nothing is stored here".to_owned(), |bytes| bytes.told());
-    text.push('\n');
-    text.push_str(&causes.as_ref().map(causes_text).unwrap_or_default());
-    let own = json!({"op": "usage", "sidecar": workspace.sidecar_root(), "bytes": bytes, "causes": causes});
-    Ok(single(call, about(call).as_ref(), &own, &text))
 }
 
 fn projects(call: &Call<'_>, asked: &Asked) -> Result<Reply> {

@@ -5,18 +5,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use serde::Serialize;
 
-use super::super::ask::FileSelection;
 use super::super::history::{PersonOut, log_filter, person_out};
 use super::super::op::{Page, Paging};
-use super::super::paths::pattern;
 use super::super::sink::{Sink, Style};
 use super::super::{OpError, ProvenanceOut};
 use super::{Asked, Inside, Search, SearchMode, SearchRow};
 use crate::history::{CommitHead, Who};
 use crate::model::RepoPath;
 use crate::query::{
-    CommitFilter, CommitHit, CommitMode, CommitSearcher, CursorKey, DiffHit, DiffSearch, DiffsOutcome, FileFilter,
-    Gaps, Pattern, PatternOptions, timestamp,
+    CommitFilter, CommitHit, CommitMode, CommitSearcher, CursorKey, DiffHit, DiffSearch, DiffsOutcome, Gaps, Pattern,
+    PatternOptions, timestamp,
 };
 use crate::session::OpenedHistory;
 
@@ -137,12 +135,9 @@ impl Asked<'_> {
         let Search {
             since, until, author, ..
         } = self.request;
-        let FileSelection { path, lang, tests } = &self.request.selection;
-        let workspace = &self.ask.session.workspace;
-        let path: Vec<String> = path.iter().map(|path| pattern(workspace, path)).collect();
         Ok(CommitFilter {
             log: log_filter(since.as_deref(), until.as_deref(), author.as_deref())?,
-            files: FileFilter::new(&path, lang, tests.to_query())?,
+            files: self.request.selection.filter(&self.ask.session.workspace)?,
         })
     }
 

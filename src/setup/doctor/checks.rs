@@ -166,7 +166,7 @@ pub(super) fn sidecar(workspace: &Workspace) -> Vec<Finding> {
 fn stored(workspace: &Workspace, sidecar: &Sidecar, state: &State) -> Vec<Finding> {
     let finding = |severity, message: String| Finding::new("sidecar", severity, message);
     let size = match sizes(sidecar, state) {
-        Ok(sizes) => finding(Severity::Fine, sizes.told()),
+        Ok(sizes) => finding(Severity::Fine, sizes.to_text()),
         Err(error) => finding(Severity::Warning, format!("cannot determine its size: {error:#}")),
     };
     let profile = workspace.own_profile();
