@@ -161,8 +161,7 @@ pub enum CollectError {
     Record(#[from] RecordError),
     /// A pinned snapshot cannot be rebuilt.
     #[error(
-        "         take the pin off or mend the index first
-         take the pin off or mend the index first"
+        "the snapshot pinned as {name:?} is damaged and git no longer has its tree: remove the pin or repair the index first"
     )]
     PinDamaged {
         /// The name of the pin.
