@@ -18,9 +18,8 @@ pub(super) use self::sharing::{
 };
 pub(super) use self::upkeep::{
     ConfigArgs, ConfigCommand, DoctorArgs, GcArgs, HistoryVersions, HooksArgs, HooksCommand, IndexArgs, InitArgs,
-    VerifyArgs,
 };
-use crate::ops::{Blame, Diff, History, Outline, Read, Search, Status, Symbol};
+use crate::ops::{Blame, Diff, History, Outline, Read, Search, Status, Symbol, Verify};
 
 /// Search, read and navigate any revision of a git repository.
 ///
@@ -91,7 +90,7 @@ pub(super) enum Command {
     /// Check for problems and suggest fixes
     Doctor(DoctorArgs),
     /// Check the index files and repair damage
-    Verify(VerifyArgs),
+    Verify(Verify),
     /// Delete index data that no ref, reflog, worktree or pin uses
     Gc(GcArgs),
     /// Export the index of one or more revisions to a file

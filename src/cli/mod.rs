@@ -24,7 +24,6 @@ mod render;
 mod search;
 mod serve;
 mod signals;
-mod verify;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -165,7 +164,14 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
         Command::Install(install) => install::run(&args.global, install, output),
         Command::Uninstall(install) => install::run_uninstall(&args.global, install, output),
         Command::Eval(eval) => eval::run(&args.global, eval, output),
-        Command::Verify(verify) => verify::run(&open(&Overrides::default())?, &args.global, verify, output),
+        Command::Verify(verify) => op::run(
+            "verify",
+            verify,
+            &PageArgs::default(),
+            open(&Overrides::default())?,
+            &args.global,
+            output,
+        ),
         Command::Status(status) => op::run(
             "status",
             status,
@@ -174,7 +180,7 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
             &args.global,
             output,
         ),
-        Command::Gc(gc) => gc::run(&open(&Overrides::default())?, &args.global, gc, output),
+        Command::Gc(gc) => gc::run(open(&Overrides::default())?, &args.global, gc, output),
         Command::Export(export) => export::run(&open(&Overrides::default())?, &args.global, export, output),
         Command::Import(import) => import::run(&args.global, import, output),
         Command::Ci(ci) => ci::run(&open(&Overrides::default())?, &args.global, ci, output),

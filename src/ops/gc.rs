@@ -1,177 +1,233 @@
-//! What the sidecar keeps and why, and what a collection throws away.
+//! `gc`: deletes index data that nothing uses.
 
-use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-use anyhow::Result;
-use serde::Serialize;
+use anyhow::{Context as _, Result, bail};
+use serde::{Deserialize, Serialize};
 
-use super::sink::Sink;
-use crate::ingest::{Collected, KeptSnapshot, Occasion, Progress, Share, Survey};
+use super::ask::Ask;
+use super::op::{NoRows, Op, Page};
+use super::question::beside;
+use super::sink::{Recorded, Sink};
+use crate::ingest::{Collected, KeptSnapshot, Occasion, Share, Survey};
 use crate::session::Workspace;
-use crate::sidecar::Pin;
 
-/// What a collection has done, or would do.
-#[derive(Debug, Serialize)]
-pub(crate) struct GcOut {
-    pub(crate) repo: String,
-    pub(crate) sidecar: String,
+/// Digits of an id in text.
+const ID_DIGITS: usize = 12;
+
+/// The request.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
+#[serde(default)]
+pub(crate) struct Gc {
+    /// Show what would be done without doing it
+    #[arg(short = 'n', long)]
+    #[schemars(description = "")]
     pub(crate) dry_run: bool,
+    /// Rewrite live data into as few files as possible, even if little can be deleted
+    #[arg(long, conflicts_with = "dry_run")]
+    #[schemars(description = "")]
+    aggressive: bool,
+    /// Also delete this clone's shared vectors of deleted chunks from the Qdrant server
+    #[arg(long, conflicts_with_all = ["pin", "unpin", "pins"])]
+    #[serde(skip)]
+    qdrant: bool,
+}
+
+/// The answer.
+#[derive(Debug, Serialize)]
+struct Facts {
+    sidecar: String,
+    dry_run: bool,
     #[serde(flatten)]
-    pub(crate) causes: CausesOut,
-    pub(crate) max_bytes: Option<u64>,
-    pub(crate) over_budget: Vec<SnapshotOut>,
-    pub(crate) fits: bool,
-    pub(crate) rewrote: bool,
-    pub(crate) segments_before: usize,
-    pub(crate) segments_after: usize,
-    pub(crate) bytes_before: u64,
-    pub(crate) bytes_after: u64,
-    pub(crate) freed_bytes: u64,
-    pub(crate) waiting: ShareOut,
-    pub(crate) took_ms: u64,
+    causes: CausesOut,
+    max_bytes: Option<u64>,
+    over_budget: Vec<SnapshotOut>,
+    fits: bool,
+    rewrote: bool,
+    segments_before: usize,
+    segments_after: usize,
+    bytes_before: u64,
+    bytes_after: u64,
+    freed_bytes: u64,
+    waiting: ShareOut,
+    #[serde(skip)]
+    took: Duration,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) shared: Option<UnsharedOut>,
+    shared: Option<UnsharedOut>,
 }
 
-/// Vectors that are shared of chunks that are not kept any more.
+impl Op for Gc {
+    type Row = NoRows;
+
+    fn run(&self, ask: &Ask<'_>) -> Result<Page<NoRows>> {
+        if self.dry_run && self.aggressive {
+            bail!("aggressive and dry_run exclude each other");
+        }
+        let workspace = &ask.session.workspace;
+        let collected = if self.dry_run {
+            workspace.survey()?.map(imagined)
+        } else {
+            let occasion = if self.aggressive {
+                Occasion::Aggressive
+            } else {
+                Occasion::Asked
+            };
+            workspace.collect(occasion, ask.ctx.progress, ask.ctx.interrupt)?
+        };
+        let collected = collected.unwrap_or_default();
+        if collected.interrupted {
+            bail!("interrupted; what is kept is whole");
+        }
+        let mut facts = self.facts(workspace, &collected);
+        if self.qdrant {
+            let shared = self.unshared(ask)?;
+            facts.shared = Some(shared.context("no Qdrant is set: codescout config set qdrant.server ADDRESS")?);
+        }
+        let mut page = Page::single(beside(ask), &facts, Recorded::of(|out| facts.render(out)))?;
+        let stopped = facts.shared.as_ref().and_then(|shared| shared.stopped_because.as_ref());
+        page.notes
+            .extend(stopped.map(|why| format!("vectors that are shared: {why}")));
+        Ok(page)
+    }
+}
+
+impl Gc {
+    fn facts(&self, workspace: &Workspace, collected: &Collected) -> Facts {
+        let max_bytes = workspace.config.collect_options().max_bytes;
+        let survey = &collected.survey;
+        let fits = match (self.dry_run, max_bytes) {
+            (true, Some(max_bytes)) => survey.live_bytes() <= max_bytes,
+            (true, None) => true,
+            (false, _) => collected.fits,
+        };
+        Facts {
+            sidecar: workspace.sidecar_root().display().to_string(),
+            dry_run: self.dry_run,
+            causes: CausesOut::of(survey),
+            max_bytes,
+            over_budget: survey.over_budget.iter().map(SnapshotOut::of).collect(),
+            fits: fits || *collected == Collected::default(),
+            rewrote: collected.rewrote,
+            segments_before: collected.n_segments.0,
+            segments_after: collected.n_segments.1,
+            bytes_before: collected.bytes.0,
+            bytes_after: collected.bytes.1,
+            freed_bytes: collected.bytes.0.saturating_sub(collected.bytes.1),
+            waiting: ShareOut::of(collected.waiting),
+            took: collected.elapsed,
+            shared: None,
+        }
+    }
+
+    /// Removes shared vectors of chunks that are no longer kept, or counts them; `None` if none are shared.
+    fn unshared(&self, ask: &Ask<'_>) -> Result<Option<UnsharedOut>> {
+        let workspace = &ask.session.workspace;
+        let counted = if self.dry_run {
+            workspace.gone_but_shared()?.map(|count| (count, None))
+        } else {
+            workspace.remove_gone(ask.ctx.progress, ask.ctx.interrupt)?
+        };
+        let counted = counted.zip(workspace.sharing_host());
+        Ok(counted.map(|((count, stopped_because), server)| UnsharedOut {
+            server,
+            count,
+            removed: !self.dry_run && stopped_because.is_none(),
+            stopped_because,
+        }))
+    }
+}
+
+impl Facts {
+    fn render(&self, out: &mut dyn Sink) {
+        let megabytes = |n_bytes: u64| n_bytes as f64 / 1e6;
+        self.causes.render(out);
+        for SnapshotOut { cause, name, tree, .. } in &self.over_budget {
+            out.line(&format!("over the limit    {cause} {name} ({})", &tree[..ID_DIGITS]));
+        }
+        if let (false, Some(max_bytes)) = (self.fits, self.max_bytes) {
+            out.line(&format!(
+                "cannot fit into {:.2} MB: what is checked out and what is pinned stays in any case",
+                megabytes(max_bytes)
+            ));
+        }
+        if self.causes.dead_blobs.count > 0 && !self.rewrote {
+            out.line("such blobs go when they are gc.dead_percent of the index, or with: codescout gc --aggressive");
+        }
+        if let Some(UnsharedOut {
+            server, count, removed, ..
+        }) = &self.shared
+        {
+            let what = if *removed { "were removed from" } else { "are at" };
+            out.line(&format!(
+                "shared            {count:>7} vectors of chunks that are not kept {what} {server}"
+            ));
+        }
+        if self.dry_run {
+            out.line("nothing was changed");
+            return;
+        }
+        let rewrote = match self.rewrote {
+            true => format!(
+                ", {} segments copied into {}",
+                self.segments_before, self.segments_after
+            ),
+            false => String::new(),
+        };
+        out.line(&format!(
+            "{:.2} MB before, {:.2} MB now, {:.2} MB freed in {:.2} s{rewrote}",
+            megabytes(self.bytes_before),
+            megabytes(self.bytes_after),
+            megabytes(self.freed_bytes),
+            self.took.as_secs_f64(),
+        ));
+    }
+}
+
+/// Shared vectors of chunks that are no longer kept.
 #[derive(Debug, Serialize)]
-pub(crate) struct UnsharedOut {
-    pub(crate) server: String,
-    pub(crate) count: usize,
-    /// Whether they were removed.
-    pub(crate) removed: bool,
+struct UnsharedOut {
+    server: String,
+    count: usize,
+    /// True if they were removed.
+    removed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) stopped_because: Option<String>,
+    stopped_because: Option<String>,
 }
 
-/// Removes such vectors, or counts them; `None` if none are shared.
-pub(crate) fn unshared(
-    workspace: &Workspace,
-    is_dry_run: bool,
-    progress: &dyn Progress,
-    interrupt: &AtomicBool,
-) -> Result<Option<UnsharedOut>> {
-    let counted = if is_dry_run {
-        workspace.gone_but_shared()?.map(|count| (count, None))
-    } else {
-        workspace.remove_gone(progress, interrupt)?
-    };
-    let told = counted.zip(workspace.sharing_host());
-    Ok(told.map(|((count, stopped_because), server)| UnsharedOut {
-        server,
-        count,
-        removed: !is_dry_run && stopped_because.is_none(),
-        stopped_because,
-    }))
-}
-
-/// Bytes by cause: of `gc` and of `status`.
+/// Bytes by cause, in `gc` and `status`.
 #[derive(Debug, Serialize)]
-pub(crate) struct CausesOut {
-    pub(crate) kept: Vec<CauseOut>,
-    pub(crate) dead_snapshots: ShareOut,
-    pub(crate) dead_blobs: ShareOut,
-    pub(crate) leftover_files: ShareOut,
-    pub(crate) old_folders: ShareOut,
-    pub(crate) history: ShareOut,
-    pub(crate) deleted_files: ShareOut,
+pub(super) struct CausesOut {
+    kept: Vec<CauseOut>,
+    dead_snapshots: ShareOut,
+    dead_blobs: ShareOut,
+    leftover_files: ShareOut,
+    old_folders: ShareOut,
+    history: ShareOut,
+    deleted_files: ShareOut,
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct CauseOut {
-    pub(crate) cause: &'static str,
-    pub(crate) count: u64,
-    pub(crate) bytes: u64,
+struct CauseOut {
+    cause: &'static str,
+    count: u64,
+    bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct ShareOut {
-    pub(crate) count: u64,
-    pub(crate) bytes: u64,
+struct ShareOut {
+    count: u64,
+    bytes: u64,
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct SnapshotOut {
-    pub(crate) cause: &'static str,
-    pub(crate) name: String,
-    pub(crate) tree: String,
-    pub(crate) bytes: u64,
+struct SnapshotOut {
+    cause: &'static str,
+    name: String,
+    tree: String,
+    bytes: u64,
 }
 
-#[derive(Debug, Serialize)]
-pub(crate) struct PinsOut {
-    pub(crate) repo: String,
-    pub(crate) pins: Vec<PinOut>,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct PinOut {
-    pub(crate) name: String,
-    pub(crate) commit: Option<String>,
-    pub(crate) tree: String,
-    pub(crate) pinned_at: i64,
-    /// Whether its snapshot is there.
-    pub(crate) indexed: bool,
-}
-
-/// Throws away what nothing keeps, or looks what that would be; whether it was stopped before its end.
-pub(crate) fn collected(
-    workspace: &Workspace,
-    occasion: Occasion<'_>,
-    is_dry_run: bool,
-    progress: &dyn Progress,
-    interrupt: &AtomicBool,
-) -> Result<(GcOut, bool)> {
-    let collected = if is_dry_run {
-        workspace.survey()?.map(imagined)
-    } else {
-        workspace.collect(occasion, progress, interrupt)?
-    };
-    let collected = collected.unwrap_or_default();
-    let options = workspace.config.collect_options();
-    let survey = &collected.survey;
-    let fits = match (is_dry_run, options.max_bytes) {
-        (true, Some(max_bytes)) => survey.live_bytes() <= max_bytes,
-        (true, None) => true,
-        (false, _) => collected.fits,
-    };
-    let answer = GcOut {
-        repo: repo(workspace),
-        sidecar: workspace.sidecar_root().display().to_string(),
-        dry_run: is_dry_run,
-        causes: CausesOut::of(survey),
-        max_bytes: options.max_bytes,
-        over_budget: survey.over_budget.iter().map(SnapshotOut::of).collect(),
-        fits: fits || collected == Collected::default(),
-        rewrote: collected.rewrote,
-        segments_before: collected.n_segments.0,
-        segments_after: collected.n_segments.1,
-        bytes_before: collected.bytes.0,
-        bytes_after: collected.bytes.1,
-        freed_bytes: collected.bytes.0.saturating_sub(collected.bytes.1),
-        waiting: ShareOut::of(collected.waiting),
-        took_ms: collected.elapsed.as_millis() as u64,
-        shared: None,
-    };
-    Ok((answer, collected.interrupted))
-}
-
-/// What is pinned.
-pub(crate) fn pinned(workspace: &Workspace) -> Result<PinsOut> {
-    let out = |pin: &Pin| PinOut {
-        name: pin.name.clone(),
-        commit: pin.commit.map(|commit| commit.to_string()),
-        tree: pin.tree.to_string(),
-        pinned_at: pin.pinned_at,
-        indexed: workspace.stored_tree(pin.tree).is_some(),
-    };
-    Ok(PinsOut {
-        repo: repo(workspace),
-        pins: workspace.pins()?.iter().map(out).collect(),
-    })
-}
-
-/// A survey as the outcome of a collection that changed nothing.
+/// Returns a survey as the outcome of a collection that changed nothing.
 fn imagined(survey: Survey) -> Collected {
     let bytes = survey.in_use_bytes + survey.leftovers.bytes;
     Collected {
@@ -182,38 +238,32 @@ fn imagined(survey: Survey) -> Collected {
     }
 }
 
-fn repo(workspace: &Workspace) -> String {
-    let repository = &workspace.repository;
-    let root = repository.place();
-    root.display().to_string()
-}
-
 impl CausesOut {
     /// Writes a line for each cause that has anything.
     pub(super) fn render(&self, out: &mut dyn Sink) {
-        for (name, count, what, bytes) in self.lines() {
-            let megabytes = bytes as f64 / 1e6;
-            out.line(&format!("{name:<17} {count:>7} {what:<9} {megabytes:>9.2} MB"));
+        let mut line = |name: &str, share: ShareOut, what: &str| {
+            let megabytes = share.bytes as f64 / 1e6;
+            out.line(&format!("{name:<17} {:>7} {what:<9} {megabytes:>9.2} MB", share.count));
+        };
+        for &CauseOut { cause, count, bytes } in &self.kept {
+            line(&format!("kept by {cause}"), ShareOut { count, bytes }, "snapshots");
         }
-    }
-
-    /// For people: what it is, how many of what, bytes. Kinds of which there is nothing are left out.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = (String, u64, &'static str, u64)> + '_ {
-        let kept = self.kept.iter();
-        let kept = kept.map(|kept| (format!("kept by {}", kept.cause), kept.count, "snapshots", kept.bytes));
-        let others = [
+        for (name, share, what) in [
             ("kept by nothing", self.dead_snapshots, "snapshots"),
             ("in none of them", self.dead_blobs, "blobs"),
             ("left over", self.leftover_files, "files"),
             ("earlier formats", self.old_folders, "folders"),
             ("history", self.history, "commits"),
             ("deleted", self.deleted_files, "files"),
-        ];
-        let others = others.into_iter().filter(|(_, share, _)| share.count > 0);
-        kept.chain(others.map(|(name, share, what)| (name.to_owned(), share.count, what, share.bytes)))
+        ] {
+            if share.count > 0 {
+                line(name, share, what);
+            }
+        }
     }
 
-    pub(crate) fn of(survey: &Survey) -> Self {
+    /// Counts bytes by cause.
+    pub(super) fn of(survey: &Survey) -> Self {
         let kept = survey.by_cause().into_iter();
         Self {
             kept: kept

@@ -1,131 +1,305 @@
-//! Whether what is stored is sound.
+//! `verify`: checks the index files and repairs damage.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use anyhow::Result;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::ingest::{Depth, Derived, Finding, Limits, Loose, Progress, Repair, Verification};
+use super::ask::Ask;
+use super::op::{Op, Page, Paging, Row};
+use super::question::beside;
+use super::sink::{Recorded, Sink};
+use crate::ingest::{Depth, Derived, Finding, Limits, Loose, Repair, Verification};
 use crate::session::Workspace;
 use crate::sidecar::Sidecar;
 use crate::snapshot::missing_blobs;
 
-/// What a check has found.
+/// Maximum number of unknown files that are listed in text.
+const MAX_SHOWN: usize = 10;
+
+/// The request.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
+#[serde(default)]
+#[command(after_help = "Examples:
+  codescout verify                  is every file what was written?
+  codescout verify --deep           and does it say what the blobs say?
+  codescout verify --sample 1000    that, of a thousand blobs
+  codescout verify --repair
+
+Exit code: 0 all is well, 1 damage was found, 2 it could not be checked.")]
+pub(crate) struct Verify {
+    /// Rebuild the index of every blob and compare it with what is stored
+    #[arg(long)]
+    #[schemars(description = "")]
+    deep: bool,
+    /// Like --deep for this many blobs and snapshots, different ones each time
+    #[arg(long, value_name = "N")]
+    #[schemars(description = "")]
+    sample: Option<usize>,
+    /// Move damaged files aside and rebuild them from git
+    #[arg(long)]
+    #[schemars(description = "")]
+    repair: bool,
+    /// Stop after this many seconds
+    #[arg(long, value_name = "SECONDS")]
+    #[serde(rename = "wait")]
+    #[schemars(skip)]
+    pub(crate) max_duration: Option<u64>,
+}
+
+/// The fields of the answer beside its rows.
 #[derive(Debug, Serialize)]
-pub(crate) struct VerifyOut {
-    pub(crate) sidecar: String,
+struct Facts {
+    sidecar: String,
     /// `none`, `sound`, `partial`, `damaged`, `repaired`, `unfinished`
-    pub(crate) health: &'static str,
-    pub(crate) checked: CheckedOut,
-    pub(crate) from_blobs: Option<DerivedOut>,
-    pub(crate) damaged: Vec<FindingOut>,
-    pub(crate) leftovers: Vec<LooseOut>,
-    pub(crate) unknown: Vec<LooseOut>,
-    pub(crate) repair: Option<RepairOut>,
-    /// Whether a deep look was asked for, and after mending only a shallow one was had.
+    health: &'static str,
+    checked: CheckedOut,
+    from_blobs: Option<DerivedOut>,
+    leftovers: Vec<LooseOut>,
+    unknown: Vec<LooseOut>,
+    repair: Option<RepairOut>,
+    /// Number of damaged files.
+    total: usize,
+    /// True if a deep check was requested, and after the repair only a shallow one was made.
     #[serde(skip)]
-    pub(crate) is_seen_shallowly: bool,
-    pub(crate) took_ms: u64,
+    is_seen_shallowly: bool,
+}
+
+/// A damaged file.
+#[derive(Debug, Serialize)]
+pub(crate) struct FindingOut {
+    file: String,
+    what: String,
+}
+
+impl Op for Verify {
+    type Row = FindingOut;
+
+    fn run(&self, ask: &Ask<'_>) -> Result<Page<FindingOut>> {
+        let limits = Limits {
+            interrupt: ask.ctx.interrupt,
+            deadline: self
+                .max_duration
+                .map(|seconds| ask.ctx.began + Duration::from_secs(seconds)),
+        };
+        let (facts, rows) = self.verified(ask, limits)?;
+        let mut page = Page::new(beside(ask), rows, Paging::default()).with_facts(&facts)?;
+        page.head = Recorded::of(|out| facts.render_head(out));
+        page.tail = Recorded::of(|out| facts.render_tail(out));
+        page.hint = facts.hint().map(str::to_owned);
+        page.is_empty = matches!(facts.health, "damaged" | "repaired");
+        page.is_unfinished = facts.health == "unfinished";
+        Ok(page)
+    }
+}
+
+impl Row for FindingOut {
+    fn render(&self, out: &mut dyn Sink) {
+        out.line(&format!("damaged     {}: {}", self.file, self.what));
+    }
+}
+
+impl Facts {
+    fn render_head(&self, out: &mut dyn Sink) {
+        if self.health == "none" {
+            out.line(&format!("nothing is indexed at {}", self.sidecar));
+            return;
+        }
+        let checked = &self.checked;
+        let history = match checked.commits {
+            0 => String::new(),
+            n_commits => format!(", history of {n_commits} commits"),
+        };
+        out.line(&format!(
+            "read        {} files, {:.1} MB: {} segments, {} blobs, {} chunks, {} snapshots{history}",
+            checked.files,
+            checked.bytes as f64 / 1e6,
+            checked.segments,
+            checked.blobs,
+            checked.chunks,
+            checked.snapshots,
+        ));
+        if checked.not_checked_files > 0 {
+            out.line(&format!("not read    {} files: time was up", checked.not_checked_files));
+        }
+        if let Some(derived) = &self.from_blobs {
+            derived.render(out);
+        }
+    }
+
+    fn render_tail(&self, out: &mut dyn Sink) {
+        if !self.leftovers.is_empty() {
+            let n_bytes: u64 = self.leftovers.iter().map(|loose| loose.bytes).sum();
+            out.line(&format!(
+                "leftovers   {} files, {:.1} MB, that nothing needs",
+                self.leftovers.len(),
+                n_bytes as f64 / 1e6
+            ));
+        }
+        for loose in self.unknown.iter().take(MAX_SHOWN) {
+            out.line(&format!("unknown     {}, {} bytes", loose.file, loose.bytes));
+        }
+        if let Some(n_more) = self.unknown.len().checked_sub(MAX_SHOWN).filter(|n_more| *n_more > 0) {
+            out.line(&format!("            and {n_more} more"));
+        }
+        if let Some(repair) = &self.repair {
+            repair.render(out);
+        }
+        match (self.health, &self.repair) {
+            ("none", _) => {}
+            ("sound", _) => out.line("all is well"),
+            ("partial", _) => out.line("no damage in what was looked at; not everything was"),
+            ("repaired", _) if self.is_seen_shallowly => {
+                out.line("repaired; what was written is whole: codescout verify --deep compares it with git again");
+            }
+            ("repaired", _) => out.line("all is well again"),
+            ("unfinished", _) => out.line("no damage is left, but not everything that was there is made again"),
+            (_, Some(_)) => out.line("damaged again"),
+            _ => out.line("damaged: codescout verify --repair makes it again from git"),
+        }
+    }
+
+    /// Returns the next step.
+    fn hint(&self) -> Option<&'static str> {
+        match (self.health, &self.repair) {
+            ("partial", _) => Some("a longer limit of time checks the rest"),
+            ("damaged", Some(_)) => Some("is the disk failing? CODESCOUT_SIDECAR keeps the index elsewhere"),
+            _ => None,
+        }
+    }
+}
+
+impl DerivedOut {
+    fn render(&self, out: &mut dyn Sink) {
+        out.line(&format!(
+            "made again  {} blobs, {} chunks with their words and vectors; {} snapshots listed again",
+            self.blobs, self.chunks, self.snapshots
+        ));
+        for (n, what) in [
+            (
+                self.not_in_git_blobs,
+                "blobs are not in git any more: nothing to compare them with",
+            ),
+            (
+                self.not_in_git_trees,
+                "snapshots are of trees that are not in git any more",
+            ),
+            (self.not_checked_blobs, "blobs were not looked at"),
+            (self.not_checked_snapshots, "snapshots were not looked at"),
+        ] {
+            if n > 0 {
+                out.line(&format!("            {n} {what}"));
+            }
+        }
+    }
+}
+
+impl RepairOut {
+    fn render(&self, out: &mut dyn Sink) {
+        let lost = match self.lost_snapshots {
+            0 => String::new(),
+            n_lost => format!(", {n_lost} of trees that git does not have any more are lost"),
+        };
+        out.line(&format!(
+            "repaired    {} files set aside, {} snapshots made again{lost}",
+            self.set_aside_files, self.rebuilt_snapshots
+        ));
+        for left in &self.left {
+            out.line(&format!("left        {left}"));
+        }
+    }
 }
 
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct CheckedOut {
-    pub(crate) files: usize,
-    pub(crate) bytes: u64,
-    pub(crate) segments: usize,
-    pub(crate) blobs: u64,
-    pub(crate) chunks: u64,
-    pub(crate) snapshots: usize,
-    pub(crate) commits: u64,
-    pub(crate) not_checked_files: usize,
+struct CheckedOut {
+    files: usize,
+    bytes: u64,
+    segments: usize,
+    blobs: u64,
+    chunks: u64,
+    snapshots: usize,
+    commits: u64,
+    not_checked_files: usize,
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct DerivedOut {
-    pub(crate) blobs: u64,
-    pub(crate) chunks: u64,
-    pub(crate) not_in_git_blobs: u64,
-    pub(crate) not_checked_blobs: u64,
-    pub(crate) snapshots: u64,
-    pub(crate) not_in_git_trees: u64,
-    pub(crate) not_checked_snapshots: u64,
+struct DerivedOut {
+    blobs: u64,
+    chunks: u64,
+    not_in_git_blobs: u64,
+    not_checked_blobs: u64,
+    snapshots: u64,
+    not_in_git_trees: u64,
+    not_checked_snapshots: u64,
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct FindingOut {
-    pub(crate) file: String,
-    pub(crate) what: String,
+struct LooseOut {
+    file: String,
+    bytes: u64,
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct LooseOut {
-    pub(crate) file: String,
-    pub(crate) bytes: u64,
+struct RepairOut {
+    set_aside_files: usize,
+    rebuilt_snapshots: usize,
+    lost_snapshots: usize,
+    is_sound: bool,
+    /// Things that were there and are not made again.
+    left: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
-pub(crate) struct RepairOut {
-    pub(crate) set_aside_files: usize,
-    pub(crate) rebuilt_snapshots: usize,
-    pub(crate) lost_snapshots: usize,
-    pub(crate) is_sound: bool,
-    /// What was there and is not made again.
-    pub(crate) left: Vec<String>,
-}
-
-/// Checks what is stored, and mends it if that is wanted.
-pub(crate) fn verified(
-    workspace: &Workspace,
-    depth: Depth,
-    repairs: bool,
-    progress: &dyn Progress,
-    limits: Limits<'_>,
-) -> Result<VerifyOut> {
-    let sidecar = workspace.sidecar_root().display().to_string();
-    let answer = match workspace.sidecar_to_check()? {
-        None => VerifyOut::new(sidecar, "none", &Verification::default()),
-        Some(opened) if repairs => {
-            let (recorded, vectors) = (workspace.recorded(&opened), n_vectors(workspace, &opened));
-            let mut repair = workspace.writer(&opened).repair(depth, progress, limits)?;
-            let mut left = Vec::new();
-            if !repair.before.is_sound() {
-                workspace.record_again(recorded, progress, limits.interrupt)?;
-                left = what_is_left(workspace, &opened, &repair.before, &vectors);
-                repair.after = workspace.writer(&opened).verify(
-                    Depth::default(),
-                    progress,
-                    Limits {
-                        deadline: None,
-                        ..limits
-                    },
-                )?;
-            }
-            let health = match (repair.before.is_sound(), repair.after.is_sound()) {
-                (true, _) => sound_or_partial(&repair.before, depth),
-                (false, true) if left.is_empty() => "repaired",
-                (false, true) => "unfinished",
-                (false, false) => "damaged",
-            };
-            VerifyOut {
-                is_seen_shallowly: depth.from_blobs && repair.after.derived.is_none(),
-                repair: (!repair.before.is_sound()).then(|| RepairOut::new(&repair, left)),
-                ..VerifyOut::new(sidecar, health, &repair.before)
-            }
+impl Verify {
+    fn depth(&self) -> Depth {
+        Depth {
+            from_blobs: self.deep || self.sample.is_some(),
+            sample: self.sample,
         }
-        Some(opened) => {
+    }
+
+    /// Verifies what is stored, and repairs it if that is requested.
+    fn verified(&self, ask: &Ask<'_>, limits: Limits<'_>) -> Result<(Facts, Vec<FindingOut>)> {
+        let (workspace, progress, depth) = (&*ask.session.workspace, ask.ctx.progress, self.depth());
+        let sidecar = workspace.sidecar_root().display().to_string();
+        let Some(opened) = workspace.sidecar_to_check()? else {
+            return Ok(Facts::new(sidecar, "none", &Verification::default()));
+        };
+        if !self.repair {
             let found = workspace.writer(&opened).verify(depth, progress, limits)?;
             let health = if found.is_sound() {
                 sound_or_partial(&found, depth)
             } else {
                 "damaged"
             };
-            VerifyOut::new(sidecar, health, &found)
+            return Ok(Facts::new(sidecar, health, &found));
         }
-    };
-    Ok(answer)
+        let (recorded, vectors) = (workspace.recorded(&opened), n_vectors(workspace, &opened));
+        let mut repair = workspace.writer(&opened).repair(depth, progress, limits)?;
+        let mut left = Vec::new();
+        if !repair.before.is_sound() {
+            workspace.record_again(recorded, progress, limits.interrupt)?;
+            left = what_is_left(workspace, &opened, &repair.before, &vectors);
+            let limits = Limits {
+                deadline: None,
+                ..limits
+            };
+            repair.after = workspace.writer(&opened).verify(Depth::default(), progress, limits)?;
+        }
+        let health = match (repair.before.is_sound(), repair.after.is_sound()) {
+            (true, _) => sound_or_partial(&repair.before, depth),
+            (false, true) if left.is_empty() => "repaired",
+            (false, true) => "unfinished",
+            (false, false) => "damaged",
+        };
+        let (mut facts, rows) = Facts::new(sidecar, health, &repair.before);
+        facts.is_seen_shallowly = depth.from_blobs && repair.after.derived.is_none();
+        facts.repair = (!repair.before.is_sound()).then(|| RepairOut::new(&repair, left));
+        Ok((facts, rows))
+    }
 }
 
-/// For how many documents there are vectors of each model, but for the one inside the program; `None` if the state cannot be read.
+/// Number of documents with vectors, by model other than the built-in one; `None` if the state cannot be read.
 type VectorCounts = Option<BTreeMap<String, u64>>;
 
 fn n_vectors(workspace: &Workspace, sidecar: &Sidecar) -> VectorCounts {
@@ -140,7 +314,7 @@ fn n_vectors(workspace: &Workspace, sidecar: &Sidecar) -> VectorCounts {
     Some(counts)
 }
 
-/// What mending has not brought back, with what does.
+/// Returns what the repair did not bring back, and what does.
 fn what_is_left(
     workspace: &Workspace,
     sidecar: &Sidecar,
@@ -173,7 +347,8 @@ fn what_is_left(
     left
 }
 
-/// Without damage so far: was everything looked at that was asked for? A sample is meant to leave something out.
+/// Returns the health of a sidecar without damage: `partial` if not everything that was requested was checked. A sample is meant to leave
+/// something out.
 fn sound_or_partial(found: &Verification, depth: Depth) -> &'static str {
     let has_skipped = |derived: &Derived| derived.n_skipped_blobs > 0 || derived.n_skipped_manifests > 0;
     let is_cut_short = depth.sample.is_none() && found.derived.as_ref().is_some_and(has_skipped);
@@ -184,9 +359,9 @@ fn sound_or_partial(found: &Verification, depth: Depth) -> &'static str {
     }
 }
 
-impl VerifyOut {
-    fn new(sidecar: String, health: &'static str, found: &Verification) -> Self {
-        Self {
+impl Facts {
+    fn new(sidecar: String, health: &'static str, found: &Verification) -> (Self, Vec<FindingOut>) {
+        let facts = Self {
             sidecar,
             health,
             checked: CheckedOut {
@@ -200,13 +375,13 @@ impl VerifyOut {
                 not_checked_files: found.n_unread,
             },
             from_blobs: found.derived.as_ref().map(DerivedOut::new),
-            damaged: found.findings.iter().map(FindingOut::new).collect(),
             leftovers: found.leftovers.iter().map(LooseOut::new).collect(),
             unknown: found.unknown.iter().map(LooseOut::new).collect(),
             repair: None,
+            total: found.findings.len(),
             is_seen_shallowly: false,
-            took_ms: 0,
-        }
+        };
+        (facts, found.findings.iter().map(FindingOut::new).collect())
     }
 }
 

@@ -333,7 +333,7 @@ fn pins_outlive_their_commits() {
     call(&repo, &["gc", "--pin", "side", "--pin", "v1"]).expect(0);
     let pins = call(&repo, &["gc", "--pins", "--json"]).expect(0).json();
     assert_eq!(
-        (&pins["pins"][0]["commit"], &pins["pins"][1]["indexed"]),
+        (&pins["results"][0]["commit"], &pins["results"][1]["indexed"]),
         (&side.as_str().into(), &true.into())
     );
     let ask = |reference: &str| {

@@ -354,7 +354,7 @@ fn the_command_says_what_it_saw() {
     fs::remove_file(dense).unwrap();
     let damaged = call(&repo, &["verify", "--json"]).expect(1).json();
     assert_eq!(damaged["health"], "damaged");
-    assert_eq!(damaged["damaged"][0]["what"], "file is missing");
+    assert_eq!(damaged["results"][0]["what"], "file is missing");
     assert_eq!(damaged["unknown"][0]["file"], "mine.txt");
     let repaired = call(&repo, &["verify", "--repair", "--json"]).expect(1).json();
     assert_eq!(repaired["health"], "repaired");

@@ -2,6 +2,8 @@
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
+use crate::ops::{Gc, Pins};
+
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   codescout index                 the commit that is checked out
@@ -73,47 +75,10 @@ pub(crate) struct DoctorArgs {
   codescout gc --pin v1.2.0    keep this snapshot, whatever becomes of the tag
   codescout gc --pins")]
 pub(crate) struct GcArgs {
-    /// Show what would be done without doing it
-    #[arg(short = 'n', long)]
-    pub(crate) dry_run: bool,
-    /// Rewrite live data into as few files as possible, even if little can be deleted
-    #[arg(long, conflicts_with = "dry_run")]
-    pub(crate) aggressive: bool,
-    /// Pin this revision: keep its snapshot even if git deletes the commit; repeatable
-    #[arg(long, value_name = "REV", conflicts_with_all = ["dry_run", "aggressive"])]
-    pub(crate) pin: Vec<String>,
-    /// Remove a pin; repeatable
-    #[arg(long, value_name = "REV", conflicts_with_all = ["dry_run", "aggressive"])]
-    pub(crate) unpin: Vec<String>,
-    /// List pins
-    #[arg(long, conflicts_with_all = ["dry_run", "aggressive"])]
-    pub(crate) pins: bool,
-    /// Also delete this clone's shared vectors of deleted chunks from the Qdrant server
-    #[arg(long, conflicts_with_all = ["pin", "unpin", "pins"])]
-    pub(crate) qdrant: bool,
-}
-
-#[derive(Debug, ClapArgs)]
-#[command(after_help = "Examples:
-  codescout verify                  is every file what was written?
-  codescout verify --deep           and does it say what the blobs say?
-  codescout verify --sample 1000    that, of a thousand blobs
-  codescout verify --repair
-
-Exit code: 0 all is well, 1 damage was found, 2 it could not be checked.")]
-pub(crate) struct VerifyArgs {
-    /// Rebuild the index of every blob and compare it with what is stored
-    #[arg(long)]
-    pub(crate) deep: bool,
-    /// Like --deep for this many blobs and snapshots, different ones each time
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(usize))]
-    pub(crate) sample: Option<usize>,
-    /// Move damaged files aside and rebuild them from git
-    #[arg(long)]
-    pub(crate) repair: bool,
-    /// Stop after this many seconds
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) max_duration: Option<u64>,
+    #[command(flatten)]
+    pub(crate) gc: Gc,
+    #[command(flatten)]
+    pub(crate) pins: Pins,
 }
 
 #[derive(Debug, ClapArgs)]

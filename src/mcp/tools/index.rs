@@ -11,17 +11,19 @@ use serde_json::{Value, json};
 
 use super::super::arguments::{Kind, Parameter};
 use super::super::asked::{Asked, MAX_TOKENS, REPO};
-use super::super::reply::{Draft, Reply, single};
+use super::super::parameters;
+use super::super::reply::{Draft, Reply};
 use super::super::tool::{Call, Tool};
+use super::op::{request, run_selected};
 use super::status::about;
-use crate::ingest::{Depth, Limits, NoProgress, Occasion, Target};
-use crate::ops::{CausesOut, ProvenanceOut, collected, pinned, verified};
+use crate::ingest::Target;
+use crate::ops::{Gc, Pins, ProvenanceOut, Verify};
 use crate::session::Keeping;
 use crate::session::{Advance, End, Job, Made, Task};
 use crate::session::{Door, OpError};
 
 /// How long a call waits for a build; clients give up not much later.
-const DEFAULT_WAIT_SECONDS: usize = 8;
+const DEFAULT_WAIT_SECONDS: u64 = 8;
 const MAX_WAIT_SECONDS: u64 = 100;
 
 pub(super) const TOOL: Tool = Tool {
@@ -29,7 +31,7 @@ pub(super) const TOOL: Tool = Tool {
     description: "Build the index of revisions, stop builds, gc, verify, pin, remove a pin. Rarely needed: the first question \
                   about a revision starts its build. Changes only codescout's own files.",
     own: || {
-        vec![
+        let own = vec![
             Parameter::new(
                 "op",
                 Kind::Choice(&["build", "update", "stop", "gc", "verify", "pin", "remove"]),
@@ -38,8 +40,8 @@ pub(super) const TOOL: Tool = Tool {
             Parameter::new("refs", Kind::Texts, "default: HEAD"),
             Parameter::new("history", Kind::Flag, "record commits and trace definitions too"),
             Parameter::new("wait", Kind::Number(MAX_WAIT_SECONDS), "seconds, default 8"),
-            Parameter::new("dry_run", Kind::Flag, ""),
-        ]
+        ];
+        [own, parameters::of::<Gc>(), parameters::of::<Verify>()].concat()
     },
     common: &[REPO, MAX_TOKENS],
     is_read_only: false,
@@ -63,9 +65,9 @@ fn run(call: &Call<'_>) -> Result<Reply> {
         .into());
     }
     match op {
-        "gc" => gc(call),
-        "verify" => verify(call, &asked),
-        "pin" | "remove" => pins(call, &asked, op),
+        "gc" => run_selected(call, op, &request::<Gc>(call)?),
+        "verify" => verify(call),
+        "pin" | "remove" => pins(call, op),
         op => build(call, &asked, op),
     }
 }
@@ -153,8 +155,8 @@ fn wanted(call: &Call<'_>) -> Result<Vec<Wanted>> {
 fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
     let desk = call.session()?;
     let is_dry_run = call.arguments.flag("dry_run");
-    let wait = call.arguments.number("wait").unwrap_or(DEFAULT_WAIT_SECONDS);
-    let deadline = Instant::now() + Duration::from_secs(wait as u64);
+    let wait = call.arguments.number("wait").map(|seconds| seconds as u64);
+    let deadline = Instant::now() + Duration::from_secs(wait.unwrap_or(DEFAULT_WAIT_SECONDS));
     let wanted = wanted(call)?;
     // All are begun before one is waited for.
     let mut begun = Vec::new();
@@ -299,72 +301,13 @@ fn told(reference: &str, job: &Job, end: Option<End>) -> (Value, String) {
     (facts, format!("{reference}{what}: {line}"))
 }
 
-fn gc(call: &Call<'_>) -> Result<Reply> {
-    let is_dry_run = call.arguments.flag("dry_run");
-    let workspace = call.workspace()?;
-    let (found, is_interrupted) = collected(workspace, Occasion::Asked, is_dry_run, &NoProgress, call.ctx.interrupt)?;
-    if is_interrupted {
-        bail!("interrupted");
-    }
-    let mut text = causes_text(&found.causes);
-    let megabytes = |n_bytes: u64| n_bytes as f64 / 1e6;
-    text.push_str(&if is_dry_run {
-        "nothing was changed\n".to_owned()
-    } else {
-        format!(
-            "{:.2} MB before, {:.2} MB now, {:.2} MB freed\n",
-            megabytes(found.bytes_before),
-            megabytes(found.bytes_after),
-            megabytes(found.freed_bytes)
-        )
-    });
-    let mut own = serde_json::to_value(&found)?;
-    own["op"] = "gc".into();
-    Ok(single(call, about(call).as_ref(), &own, &text))
+fn verify(call: &Call<'_>) -> Result<Reply> {
+    let mut verify: Verify = request(call)?;
+    verify.max_duration.get_or_insert(DEFAULT_WAIT_SECONDS);
+    run_selected(call, "verify", &verify)
 }
 
-/// What takes room, a line for each cause.
-pub(super) fn causes_text(causes: &CausesOut) -> String {
-    let line = |(name, count, what, bytes): (String, u64, &str, u64)| {
-        format!("{name}: {count} {what}, {:.2} MB\n", bytes as f64 / 1e6)
-    };
-    causes.lines().map(line).collect()
-}
-
-fn verify(call: &Call<'_>, asked: &Asked) -> Result<Reply> {
-    let wait = call.arguments.number("wait").unwrap_or(DEFAULT_WAIT_SECONDS);
-    let limits = Limits {
-        interrupt: call.ctx.interrupt,
-        deadline: Some(Instant::now() + Duration::from_secs(wait as u64)),
-    };
-    let found = verified(call.workspace()?, Depth::default(), false, &NoProgress, limits)?;
-    let mut draft = Draft::new(call, asked.characters);
-    let checked = &found.checked;
-    draft.note(&format!(
-        "{}: read {} files, {:.1} MB: {} segments, {} blobs, {} chunks, {} snapshots, {} commits",
-        found.health,
-        checked.files,
-        checked.bytes as f64 / 1e6,
-        checked.segments,
-        checked.blobs,
-        checked.chunks,
-        checked.snapshots,
-        checked.commits
-    ));
-    match found.health {
-        "damaged" => draft.hint("codescout verify --repair makes it again from git".to_owned()),
-        "partial" => draft.hint("ask again with a larger wait to look at all of it".to_owned()),
-        _ => {}
-    }
-    for finding in &found.damaged {
-        draft.push(finding, &format!("damaged {}: {}", finding.file, finding.what), None);
-    }
-    let own = json!({"op": "verify", "health": found.health, "sidecar": found.sidecar, "checked": checked});
-    Ok(draft.finish(about(call).as_ref(), None, &own))
-}
-
-fn pins(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
-    let desk = call.session()?;
+fn pins(call: &Call<'_>, op: &str) -> Result<Reply> {
     let refs = call.arguments.texts("refs");
     if refs.is_empty() {
         return Err(OpError::new(
@@ -374,35 +317,15 @@ fn pins(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
         .with_retry(json!({"tool": "status", "arguments": {"op": "refs"}}))
         .into());
     }
-    let is_dry_run = call.arguments.flag("dry_run");
-    for reference in &refs {
-        desk.checked(reference)?;
-        let is_pinned = || Ok::<_, anyhow::Error>(desk.workspace.pins()?.iter().any(|pin| &pin.name == reference));
-        let n_removed = match (op, is_dry_run) {
-            ("pin", true) => usize::from(desk.workspace.target(reference)?.is_some()),
-            ("pin", false) => {
-                desk.workspace.pin(reference, &NoProgress, call.ctx.interrupt)?;
-                1
-            }
-            (_, true) => usize::from(is_pinned()?),
-            (_, false) => desk.workspace.unpin(reference, call.ctx.interrupt)?,
-        };
-        if n_removed == 0 {
-            return Err(OpError::new(
-                format!("{reference:?} is not pinned"),
-                "index op=pin dry_run=true shows what is",
-            )
-            .into());
-        }
-    }
-    let mut draft = Draft::new(call, asked.characters);
-    if is_dry_run {
-        draft.note("nothing was changed; pinned is:");
-    }
-    for pin in &pinned(&desk.workspace)?.pins {
-        let commit = pin.commit.as_deref().map_or("-", |commit| &commit[..12]);
-        let state = if pin.indexed { "" } else { " (not indexed)" };
-        draft.push(pin, &format!("{commit} {}{state}", pin.name), None);
-    }
-    Ok(draft.finish(about(call).as_ref(), None, &json!({"op": op})))
+    let (pin, unpin) = match op {
+        "pin" => (refs, Vec::new()),
+        _ => (Vec::new(), refs),
+    };
+    let pins = Pins {
+        pin,
+        unpin,
+        pins: false,
+        dry_run: call.arguments.flag("dry_run"),
+    };
+    run_selected(call, op, &pins)
 }

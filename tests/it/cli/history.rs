@@ -648,7 +648,7 @@ fn a_damaged_batch_is_found_set_aside_and_recorded_again() {
         std::fs::write(&path, bad).unwrap();
         let found = call(&repo, &["verify", "--json"]).expect(1).json();
         let file = format!("history-v1/{}", path.file_name().unwrap().display());
-        assert_eq!(found["damaged"][0]["file"], file, "byte {at}");
+        assert_eq!(found["results"][0]["file"], file, "byte {at}");
     }
     let mended = call(&repo, &["verify", "--repair", "--json"]).expect(1).json();
     assert_eq!(

@@ -133,7 +133,7 @@ fn what_is_damaged_of_definitions_is_dropped_and_made_again() {
         }
         let found = json(&repo, &["verify"]);
         let name = format!("history-v1/{}", file.file_name().unwrap().display());
-        assert_eq!(found["damaged"][0]["file"], name, "byte {at}");
+        assert_eq!(found["results"][0]["file"], name, "byte {at}");
     }
     call(&repo, &["verify", "--repair"]).expect(1);
     let status = json(&repo, &["status"])["history"].clone();

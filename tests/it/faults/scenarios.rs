@@ -256,7 +256,7 @@ fn stdout(output: &Output) -> String {
 fn pins(root: &Path) -> Vec<Value> {
     let output = succeed(root, &["gc", "--pins", "--json"]);
     let pins: Value = serde_json::from_slice(&output.stdout).unwrap();
-    pins["pins"].as_array().unwrap().clone()
+    pins["results"].as_array().unwrap().clone()
 }
 
 /// Its snapshot cannot be made again by anybody.

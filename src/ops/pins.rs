@@ -1,0 +1,118 @@
+//! `gc --pin`, `--unpin` and `--pins`: revisions whose snapshots are kept whatever becomes of their commits.
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+
+use super::OpError;
+use super::ask::Ask;
+use super::op::{Op, Page, Paging, Row};
+use super::question::beside;
+use super::sink::Sink;
+use crate::session::Workspace;
+use crate::sidecar::Pin;
+
+/// Digits of an id in text.
+const ID_DIGITS: usize = 12;
+
+/// The request: pins to change, if any. The answer is all pins.
+#[derive(Clone, Debug, Default, Serialize, clap::Args)]
+pub(crate) struct Pins {
+    /// Pin this revision: keep its snapshot even if git deletes the commit; repeatable
+    #[arg(long, value_name = "REV", conflicts_with = "aggressive")]
+    pub(crate) pin: Vec<String>,
+    /// Remove a pin; repeatable
+    #[arg(long, value_name = "REV", conflicts_with = "aggressive")]
+    pub(crate) unpin: Vec<String>,
+    /// List pins
+    #[arg(long, conflicts_with = "aggressive")]
+    pub(crate) pins: bool,
+    /// True to change nothing.
+    #[arg(skip)]
+    pub(crate) dry_run: bool,
+}
+
+/// A pin.
+#[derive(Debug, Serialize)]
+pub(crate) struct PinOut {
+    name: String,
+    commit: Option<String>,
+    tree: String,
+    pinned_at: i64,
+    /// True if its snapshot is stored.
+    indexed: bool,
+}
+
+impl Op for Pins {
+    type Row = PinOut;
+
+    fn run(&self, ask: &Ask<'_>) -> Result<Page<PinOut>> {
+        let workspace = &ask.session.workspace;
+        for reference in &self.unpin {
+            ask.session.checked(reference)?;
+            self.unpin(ask, reference)?;
+        }
+        for reference in &self.pin {
+            ask.session.checked(reference)?;
+            if self.dry_run {
+                workspace.target(reference)?.context("there is no commit yet to pin")?;
+            } else {
+                workspace.pin(reference, ask.ctx.progress, ask.ctx.interrupt)?;
+            }
+        }
+        let pins = workspace.pins()?;
+        let rows = pins.iter().map(|pin| PinOut::new(workspace, pin)).collect();
+        let mut page = Page::new(beside(ask), rows, Paging::default());
+        page.is_empty = false;
+        if self.dry_run {
+            page.notes.push("nothing was changed; pinned is:".to_owned());
+        }
+        Ok(page)
+    }
+}
+
+impl Pins {
+    /// Returns true if the request is about pins.
+    pub(crate) fn is_given(&self) -> bool {
+        self.pins || !self.pin.is_empty() || !self.unpin.is_empty()
+    }
+
+    fn unpin(&self, ask: &Ask<'_>, reference: &str) -> Result<()> {
+        let workspace = &ask.session.workspace;
+        let pins = workspace.pins()?;
+        let n_removed = if self.dry_run {
+            pins.iter().filter(|pin| pin.name == reference).count()
+        } else {
+            workspace.unpin(reference, ask.ctx.interrupt)?
+        };
+        if n_removed > 0 {
+            return Ok(());
+        }
+        let names: Vec<&str> = pins.iter().map(|pin| &*pin.name).collect();
+        let hint = match names.len() {
+            0 => "nothing is pinned".to_owned(),
+            _ => format!("pinned: {}", names.join(", ")),
+        };
+        Err(OpError::new(format!("{reference:?} is not pinned"), hint).into())
+    }
+}
+
+impl PinOut {
+    fn new(workspace: &Workspace, pin: &Pin) -> Self {
+        Self {
+            name: pin.name.clone(),
+            commit: pin.commit.map(|commit| commit.to_string()),
+            tree: pin.tree.to_string(),
+            pinned_at: pin.pinned_at,
+            indexed: workspace.stored_tree(pin.tree).is_some(),
+        }
+    }
+}
+
+impl Row for PinOut {
+    fn render(&self, out: &mut dyn Sink) {
+        let commit = self.commit.as_deref().map_or("-", |commit| &commit[..ID_DIGITS]);
+        let state = if self.indexed { "" } else { " (not indexed)" };
+        let (tree, name) = (&self.tree[..ID_DIGITS], &self.name);
+        out.line(&format!("{commit:<12} {tree} {name}{state}"));
+    }
+}
