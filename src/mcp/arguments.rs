@@ -1,4 +1,4 @@
-//! What a call says: checked against the parameters of its tool, name by name, before anything is done.
+//! The arguments of a call, checked against the parameters of its tool before the tool runs.
 
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
@@ -6,45 +6,42 @@ use serde_json::{Value, json};
 use crate::query::nearest;
 use crate::session::OpError;
 
-/// A text that is longer is a file by mistake.
+/// Maximum length of a string argument. A longer one is probably a file passed by mistake.
 pub(super) const MAX_TEXT_BYTES: usize = 64 << 10;
-/// A list that is longer is not meant.
+/// Maximum number of items in a list argument.
 const MAX_LIST: usize = 256;
 
 /// One parameter of a tool.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parameter {
-    /// As it is written.
     pub(super) name: &'static str,
-    /// What it may be.
     pub(super) kind: Kind,
-    /// What it does, where its name does not say that.
+    /// Description for the schema; empty where the name suffices.
     pub(super) about: &'static str,
-    /// Whether a call without it makes no sense.
     pub(super) is_required: bool,
-    /// A former name, which is still accepted.
+    /// A former name that is still accepted.
     former: Option<&'static str>,
 }
 
-/// What a parameter may be.
+/// The kind of values that a parameter accepts.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     /// A string.
     Text,
-    /// Strings; a single one counts as a list of one.
+    /// A list of strings; a single string counts as a list of one.
     Texts,
-    /// A whole number from 0 to this.
+    /// An integer from 0 to this maximum.
     Number(u64),
-    /// True or false.
+    /// A boolean.
     Flag,
-    /// One of these.
+    /// One of these strings.
     Choice(&'static [&'static str]),
-    /// Some of these.
+    /// A list of these strings.
     Choices(&'static [&'static str]),
 }
 
 impl Parameter {
-    /// One that may be left out.
+    /// Creates an optional parameter.
     pub(super) const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
         Self {
             name,
@@ -55,7 +52,7 @@ impl Parameter {
         }
     }
 
-    /// The same, also accepted under a former name.
+    /// Also accepts the parameter under a former name.
     pub(super) const fn formerly(self, name: &'static str) -> Self {
         Self {
             former: Some(name),
@@ -67,7 +64,7 @@ impl Parameter {
         self.name == name || self.former == Some(name)
     }
 
-    /// One that may not.
+    /// Makes the parameter required.
     pub(super) const fn required(self) -> Self {
         Self {
             is_required: true,
@@ -75,7 +72,7 @@ impl Parameter {
         }
     }
 
-    /// Its JSON Schema: one type, so that every provider understands it.
+    /// Returns the JSON Schema. It has a single type, because not every model provider accepts unions.
     fn schema(&self) -> Value {
         let mut schema = match self.kind {
             Kind::Text => json!({"type": "string"}),
@@ -92,7 +89,7 @@ impl Parameter {
     }
 }
 
-/// The JSON Schema of a tool's parameters.
+/// Returns the JSON Schema of a tool's parameters.
 pub(super) fn schema(parameters: &[Parameter]) -> JsonObject {
     let properties: JsonObject = parameters
         .iter()
@@ -112,14 +109,14 @@ pub(super) fn schema(parameters: &[Parameter]) -> JsonObject {
     schema
 }
 
-/// The arguments of one call, each of the kind that its parameter is of.
+/// The arguments of one call, each converted to the kind of its parameter.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arguments {
     values: JsonObject,
 }
 
 impl Arguments {
-    /// Checks what was given; everything that is wrong is told at once.
+    /// Checks the given arguments. The error lists every problem.
     pub(super) fn check(parameters: &[Parameter], given: JsonObject) -> Result<Self, OpError> {
         let mut values = JsonObject::new();
         let mut wrong = Vec::new();
@@ -149,39 +146,40 @@ impl Arguments {
         })
     }
 
-    /// All of them.
+    /// Returns all arguments.
     pub(super) fn given(&self) -> &JsonObject {
         &self.values
     }
 
-    /// A string.
+    /// Returns a string argument.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.values.get(name)?.as_str()
     }
 
-    /// Strings; none if it was left out.
+    /// Returns a list argument; empty if it is absent.
     pub(super) fn texts(&self, name: &str) -> Vec<String> {
         let values = self.values.get(name).and_then(Value::as_array);
         let texts = values.into_iter().flatten().filter_map(Value::as_str);
         texts.map(str::to_owned).collect()
     }
 
-    /// A number.
+    /// Returns a numeric argument.
     pub(super) fn number(&self, name: &str) -> Option<usize> {
         self.values.get(name)?.as_u64().map(|number| number as usize)
     }
 
-    /// True if it was said.
+    /// Returns a boolean argument; false if it is absent.
     pub(super) fn flag(&self, name: &str) -> bool {
         self.choice_of_two(name).unwrap_or(false)
     }
 
-    /// What was said, where leaving it out means neither.
+    /// Returns a boolean argument, or `None` if it is absent.
     pub(super) fn choice_of_two(&self, name: &str) -> Option<bool> {
         self.values.get(name)?.as_bool()
     }
 
-    /// Everything but how much of the answer is wanted: what a cursor is bound to.
+    /// Returns the tool and its arguments, without those that only set the size of the answer. Cursors are bound to
+    /// this text.
     pub(super) fn question(&self, tool: &str) -> String {
         let how_much = [
             "limit",
@@ -205,12 +203,12 @@ impl Arguments {
 fn unknown(name: &str, parameters: &[Parameter]) -> String {
     let short: String = name.chars().take(40).collect();
     match nearest(&short, parameters.iter().map(|parameter| parameter.name)).first() {
-        Some(near) => format!("there is no parameter {short:?}; did you mean {near}?"),
-        None => format!("there is no parameter {short:?}"),
+        Some(near) => format!("unknown parameter {short:?}; did you mean {near}?"),
+        None => format!("unknown parameter {short:?}"),
     }
 }
 
-/// The value in the form in which it is used; models write numbers as strings and single strings for lists.
+/// Converts a value to the kind of its parameter. Models write numbers as strings and single strings for lists.
 fn accepted(parameter: &Parameter, value: Value) -> Result<Value, String> {
     let name = parameter.name;
     match (parameter.kind, value) {
@@ -222,19 +220,19 @@ fn accepted(parameter: &Parameter, value: Value) -> Result<Value, String> {
         (Kind::Flag, Value::Bool(flag)) => Ok(Value::Bool(flag)),
         (Kind::Flag, Value::String(text)) if text == "true" || text == "false" => Ok(Value::Bool(text == "true")),
         (Kind::Choice(choices), Value::String(text)) => choice(name, choices, text),
-        (kind, value) => Err(format!("{name} is to be {}, not {}", said(kind), kind_of(&value))),
+        (kind, value) => Err(format!("{name} must be {}, not {}", said(kind), kind_of(&value))),
     }
 }
 
 fn checked_text(name: &str, text: String) -> Result<String, String> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(format!(
-            "{name} has {} bytes; at most {MAX_TEXT_BYTES} are taken",
+            "{name} has {} bytes; the maximum is {MAX_TEXT_BYTES}",
             text.len()
         ));
     }
     if text.contains('\0') {
-        return Err(format!("{name} holds a NUL character"));
+        return Err(format!("{name} contains a NUL character"));
     }
     Ok(text)
 }
@@ -242,17 +240,14 @@ fn checked_text(name: &str, text: String) -> Result<String, String> {
 fn list(parameter: &Parameter, values: Vec<Value>) -> Result<Value, String> {
     let name = parameter.name;
     if values.len() > MAX_LIST {
-        return Err(format!(
-            "{name} has {} items; at most {MAX_LIST} are taken",
-            values.len()
-        ));
+        return Err(format!("{name} has {} items; the maximum is {MAX_LIST}", values.len()));
     }
     let item = |value| match value {
         Value::String(text) => match parameter.kind {
             Kind::Choices(choices) => choice(name, choices, text),
             _ => checked_text(name, text).map(Value::String),
         },
-        other => Err(format!("{name} is to hold strings, not {}", kind_of(&other))),
+        other => Err(format!("{name} must contain strings, not {}", kind_of(&other))),
     };
     Ok(Value::Array(values.into_iter().map(item).collect::<Result<_, _>>()?))
 }
@@ -260,7 +255,7 @@ fn list(parameter: &Parameter, values: Vec<Value>) -> Result<Value, String> {
 fn number(name: &str, max: u64, value: &Value) -> Result<Value, String> {
     let found = match value {
         Value::String(text) => text.trim().parse().ok(),
-        // JSON has one kind of number: 3.0 is three.
+        // JSON has one number type: 3.0 is 3.
         Value::Number(number) => number.as_u64().or_else(|| {
             number
                 .as_f64()
@@ -271,9 +266,9 @@ fn number(name: &str, max: u64, value: &Value) -> Result<Value, String> {
     };
     match found {
         Some(number) if number <= max => Ok(number.into()),
-        Some(number) => Err(format!("{name} is {number}; at most {max} is taken")),
+        Some(number) => Err(format!("{name} is {number}; the maximum is {max}")),
         None => Err(format!(
-            "{name} is to be a whole number from 0 to {max}, not {}",
+            "{name} must be an integer from 0 to {max}, not {}",
             kind_of(value)
         )),
     }
@@ -284,22 +279,22 @@ fn choice(name: &str, choices: &[&str], text: String) -> Result<Value, String> {
         return Ok(Value::String(text));
     }
     let short: String = text.chars().take(40).collect();
-    Err(format!("{name} is to be one of {}, not {short:?}", choices.join(", ")))
+    Err(format!("{name} must be one of {}, not {short:?}", choices.join(", ")))
 }
 
 fn said(kind: Kind) -> &'static str {
     match kind {
         Kind::Text | Kind::Choice(_) => "a string",
         Kind::Texts | Kind::Choices(_) => "a list of strings",
-        Kind::Number(_) => "a whole number",
-        Kind::Flag => "true or false",
+        Kind::Number(_) => "an integer",
+        Kind::Flag => "a boolean",
     }
 }
 
 fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
-        Value::Bool(_) => "a truth value",
+        Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
         Value::String(_) => "a string",
         Value::Array(_) => "a list",
@@ -343,7 +338,7 @@ mod tests {
         let failure = check(json!({"limt": 1, "limit": 11, "tests": "maybe", "path": [1], "explain": 2})).unwrap_err();
         for part in [
             "did you mean limit",
-            "at most 10",
+            "the maximum is 10",
             "one of any, no",
             "not a number",
             "query is missing",

@@ -1,16 +1,16 @@
-//! Whether a request says in one way, and only one, which server it is for and which page sent it.
+//! Checks that the `Host` and `Origin` headers of a request are well-formed and unambiguous.
 //!
-//! The SDK compares names with those that are allowed, after a lenient parser has read them: `[::1].evil` and
-//! `localhost:80.evil.com` pass as `[::1]` and `localhost`. What is not well-formed is refused before.
+//! The SDK compares host names with the allowed ones after a lenient parser has read them: `[::1].evil` and
+//! `localhost:80.evil.com` pass as `[::1]` and `localhost`. This module rejects malformed names before that.
 
 use std::net::Ipv6Addr;
 
 use axum::http::{HeaderMap, HeaderName, Uri, header};
 
-/// Why a request is refused; nothing if it is well-formed.
+/// Returns the reason to refuse a request, or `None` if its headers are well-formed.
 pub(super) fn fault(uri: &Uri, headers: &HeaderMap) -> Option<&'static str> {
     let Ok(host) = single(headers, &header::HOST) else {
-        return Some("the Host header is not a single text");
+        return Some("the Host header is repeated or not ASCII");
     };
     if !host.is_none_or(is_authority) {
         return Some("the Host header is not a host with an optional port");
@@ -18,7 +18,7 @@ pub(super) fn fault(uri: &Uri, headers: &HeaderMap) -> Option<&'static str> {
     let target = uri.authority().map(|authority| authority.as_str());
     if target.is_some_and(|target| !is_authority(target) || host.is_some_and(|host| !target.eq_ignore_ascii_case(host)))
     {
-        return Some("the address of the request is for another host than its Host header");
+        return Some("the request target does not match the Host header");
     }
     match single(headers, &header::ORIGIN) {
         Ok(None | Some("null")) => None,
@@ -27,7 +27,7 @@ pub(super) fn fault(uri: &Uri, headers: &HeaderMap) -> Option<&'static str> {
     }
 }
 
-/// The value of a header that stands at most once.
+/// Returns the value of a header. Fails if the header is repeated or not visible ASCII.
 fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, ()> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();
@@ -47,7 +47,8 @@ fn is_origin(origin: &str) -> bool {
     })
 }
 
-/// A name, an IPv4 address or a bracketed IPv6 address, with or without a port; no user, no path, nothing else.
+/// Accepts a name, an IPv4 address or a bracketed IPv6 address, with an optional port and nothing else: no user, no
+/// path.
 fn is_authority(authority: &str) -> bool {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {

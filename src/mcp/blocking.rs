@@ -1,4 +1,4 @@
-//! The one hand-over from the asynchronous server to the synchronous rooms.
+//! Runs calls on blocking threads: the only transition from the asynchronous server to the synchronous modules.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,29 +9,29 @@ use anyhow::Result;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How a call that was handed over went.
+/// The outcome of a call.
 #[derive(Debug)]
 pub(super) enum Outcome<T> {
-    /// It has come to its end.
+    /// The call returned.
     Ended(Result<T>),
-    /// The caller has gone; the work was told to stop.
+    /// The caller cancelled the call or disconnected; the work was interrupted.
     Cancelled,
-    /// It was told to stop when its time was over, and has no answer.
+    /// The call reached its time limit, was interrupted and has no answer.
     TooLong,
-    /// It panicked; the message.
+    /// The call panicked with this message.
     Panicked(String),
 }
 
-/// How long work that was told to stop may take to do so.
+/// Time that interrupted work has to return.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Runs calls on threads that may block, a bounded number at once.
+/// Runs calls on blocking threads, with a limit on the number of concurrent calls.
 #[derive(Clone)]
 pub(super) struct Blocking {
     permits: Arc<Semaphore>,
 }
 
-/// A place among the calls that are worked on. Who only waits leaves it to others meanwhile.
+/// Permission to run as one of the concurrent calls. A call that only waits releases it meanwhile.
 pub(super) struct Permit {
     permits: Arc<Semaphore>,
     held: Mutex<Option<OwnedSemaphorePermit>>,
@@ -47,11 +47,11 @@ impl Permit {
         }
     }
 
-    /// Waits for something that others do; the call goes on when there is a place again.
+    /// Releases the permit while `wait` runs, then waits for a permit again.
     pub(super) fn pause<T>(&self, wait: impl FnOnce() -> T) -> T {
         drop(self.hold(None));
         let waited = wait();
-        // Never closed; if it were, limiting nothing is better than answering nobody.
+        // The semaphore is never closed; if it were, running without a limit would be better than failing every call.
         let permit = self.runtime.block_on(Arc::clone(&self.permits).acquire_owned());
         self.hold(permit.ok());
         waited
@@ -62,7 +62,7 @@ impl Permit {
     }
 }
 
-/// Stops the work when the future that waits for it is dropped.
+/// Interrupts the work when the future that waits for it is dropped.
 struct StopOnDrop(Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {
@@ -72,15 +72,15 @@ impl Drop for StopOnDrop {
 }
 
 impl Blocking {
-    /// So many at once.
+    /// Creates an executor that runs at most `n_at_once` calls concurrently.
     pub(super) fn new(n_at_once: usize) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(n_at_once)),
         }
     }
 
-    /// Runs `work` until its end or until `gone`; the flag that it is given is set when nobody waits any more, or after `limit`: what it
-    /// has then it may still answer with.
+    /// Runs `work` until it returns or `gone` completes. The flag passed to `work` is set when the returned future is
+    /// dropped, and after `limit`; `work` may then still return a partial answer.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         gone: impl Future<Output = ()>,
@@ -92,7 +92,7 @@ impl Blocking {
             () = &mut gone => return Outcome::Cancelled,
             permit = Arc::clone(&self.permits).acquire_owned() => permit,
         };
-        // Held until the work has really stopped, so that calls given up do not pile up.
+        // Held until the work has stopped, so that abandoned calls do not accumulate.
         let permit = Permit::new(&self.permits, permit.ok());
         let interrupt = Arc::new(AtomicBool::new(false));
         let _stop = StopOnDrop(Arc::clone(&interrupt));
@@ -108,7 +108,7 @@ impl Blocking {
             () = gone => Outcome::Cancelled,
             () = time_over => Outcome::TooLong,
             ended = &mut running => match ended {
-                // Whatever it failed with: nobody else sets the flag.
+                // Only the time limit sets the flag here, so the error is due to it.
                 Ok(Ok(Err(_))) if interrupt.load(Ordering::Relaxed) => Outcome::TooLong,
                 Ok(Ok(result)) => Outcome::Ended(result),
                 Ok(Err(panic)) => Outcome::Panicked(message(panic.as_ref())),

@@ -1,7 +1,7 @@
-//! The connections of the HTTP door: how many there are, and how long each may take or keep silent.
+//! Limits the number of HTTP connections and the time that each may take or stay idle.
 //!
-//! Who has not shown yet that it may call gets little: few places, a short time, and the one that has been silent for longest gives way to
-//! one more. So nobody without a token can keep out those that have one.
+//! Connections without an authorized request yet are limited in number and time, and a new one replaces the oldest of
+//! them. So clients without a token cannot lock out clients with one.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -17,18 +17,18 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// A connection on which nothing moves is closed; streams send a sign of life eight times as often.
+/// A connection without traffic for this long is closed; streams send keep-alive events eight times as often.
 const IDLE_TIME: Duration = Duration::from_secs(120);
-/// How long it may take until a first request has come of somebody who may call.
+/// Time until the first authorized request.
 const OPENING_TIME: Duration = Duration::from_secs(10);
-/// How long the head of a request may take from its first byte on.
+/// Time to receive the head of a request, from its first byte.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// Connections of those who may call. Each carries one request at a time.
+/// Maximum number of authorized connections. Each carries one request at a time.
 const MAX_KNOWN: usize = 512;
-/// Connections of which that is not known yet.
+/// Maximum number of connections that have not sent an authorized request yet.
 const MAX_UNKNOWN: usize = 128;
 
-/// Accepts connections.
+/// A listener that limits its connections.
 pub(super) struct Limited {
     listener: TcpListener,
     places: Arc<Semaphore>,
@@ -36,7 +36,7 @@ pub(super) struct Limited {
 }
 
 impl Limited {
-    /// Those that come to `listener`.
+    /// Wraps `listener`.
     pub(super) fn new(listener: TcpListener) -> Self {
         Self {
             listener,
@@ -63,7 +63,7 @@ impl Listener for Limited {
 
     async fn accept(&mut self) -> (Connection, SocketAddr) {
         let (stream, address) = Listener::accept(&mut self.listener).await;
-        // Answers are short: waiting to fill a packet is all that could be gained.
+        // Answers are short, so Nagle's algorithm would only delay them.
         let _ = stream.set_nodelay(true);
         let pace = Pace(Arc::new(Shared {
             places: Arc::clone(&self.places),
@@ -89,7 +89,8 @@ impl Listener for Limited {
     }
 }
 
-/// How a connection gets on: told by whoever answers its requests, heeded by the connection.
+/// The state of a connection, shared between the connection and the handler of its requests. The handler updates it;
+/// the connection closes when the time of its phase is over.
 #[derive(Clone)]
 pub(super) struct Pace(Arc<Shared>);
 
@@ -100,25 +101,25 @@ struct Shared {
 
 struct State {
     phase: Phase,
-    /// When the time began that the phase may take.
+    /// Start of the time that the phase may take.
     since: Instant,
-    /// Held by a connection of somebody who may call.
+    /// The permit of an authorized connection.
     place: Option<OwnedSemaphorePermit>,
-    /// Of the task that waits for the connection.
+    /// Wakes the task that waits for the connection.
     waker: Option<Waker>,
     is_closed: bool,
 }
 
-/// What a connection does.
+/// The phase of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Nobody who may call has called.
+    /// Before the first authorized request.
     Opening,
-    /// Nothing is asked.
+    /// Between requests.
     Resting,
-    /// The head of a request has begun to come.
+    /// Receiving the head of a request.
     Asking,
-    /// A request is answered.
+    /// Answering a request.
     Answering,
 }
 
@@ -141,7 +142,7 @@ impl State {
             }
     }
 
-    /// Something has moved.
+    /// Records traffic.
     fn moved(&mut self, is_input: bool) {
         match self.phase {
             Phase::Opening | Phase::Asking => {}
@@ -166,7 +167,7 @@ impl Shared {
 }
 
 impl Pace {
-    /// A request has come of somebody who may call; whether there is room for its connection.
+    /// Records an authorized request. Returns false if there are too many authorized connections.
     pub(super) fn answers(&self) -> bool {
         let mut state = self.0.state();
         if state.place.is_none() {
@@ -178,7 +179,7 @@ impl Pace {
         state.is_known()
     }
 
-    /// The request was answered.
+    /// Records that the request was answered.
     pub(super) fn rests(&self) {
         let mut state = self.0.state();
         if state.is_known() {
@@ -193,7 +194,7 @@ impl Connected<IncomingStream<'_, Limited>> for Pace {
     }
 }
 
-/// A connection that ends when its time is over.
+/// A connection that fails with a timeout when the time of its phase is over.
 pub(super) struct Connection {
     stream: TcpStream,
     timer: Pin<Box<tokio::time::Sleep>>,
@@ -201,7 +202,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Passes on what happened; if nothing did for too long, the connection is over.
+    /// Returns the result of a read or write, or a timeout error if the connection was closed or its time is over.
     fn watched<T>(
         &mut self,
         context: &mut Context<'_>,

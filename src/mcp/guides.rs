@@ -1,4 +1,4 @@
-//! Help on demand: short, so that it is read.
+//! Short help texts that clients read on demand.
 
 const GUIDES: &[(&str, &str)] = &[
     ("search", include_str!("guides/search.md")),
@@ -8,12 +8,12 @@ const GUIDES: &[(&str, &str)] = &[
     ("repos", include_str!("guides/repos.md")),
 ];
 
-/// What there are guides on.
+/// Returns the topics of the guides.
 pub(super) fn topics() -> Vec<&'static str> {
     GUIDES.iter().map(|(topic, _)| *topic).collect()
 }
 
-/// A guide.
+/// Returns the text of a guide.
 pub(super) fn find(topic: &str) -> Option<&'static str> {
     GUIDES.iter().find(|(known, _)| *known == topic).map(|(_, text)| *text)
 }

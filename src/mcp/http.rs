@@ -1,7 +1,7 @@
-//! Any number of clients, over HTTP: who may call, how much, how long.
+//! Serves any number of clients over HTTP: authorization and limits on size and time.
 //!
-//! The protocol itself (sessions of the older revisions, header checks of the newer one, `Host` and `Origin`) is the SDK's; this is what
-//! stands before it.
+//! The SDK implements the protocol itself: sessions of the older revisions, header checks of the newer one, `Host` and
+//! `Origin`. This module is the middleware in front of it.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -30,25 +30,23 @@ use super::token::Access;
 use crate::mcp::HttpOptions;
 use crate::model::unprintable;
 
-/// Where clients call.
+/// URL path of the endpoint.
 const PATH: &str = "/mcp";
-/// A request that is longer is refused; the longest text that a tool takes is a sixteenth of it.
+/// Maximum size of a request: 16 times the longest string argument of a tool.
 const MAX_REQUEST_BYTES: usize = 1 << 20;
-/// How long a client may take to send a request.
+/// Time that a client has to send the body of a request.
 const SENDING_TIME: Duration = Duration::from_secs(30);
-/// Sessions of the older era that are held; the one that was not used for longest gives way to one more.
+/// Maximum number of sessions (older protocol revisions only). A new session replaces the least recently used one.
 const MAX_SESSIONS: usize = 256;
-/// Names the session of a request.
+/// The header that names the session of a request.
 const SESSION: &str = "Mcp-Session-Id";
-/// How long calls that are under way may take when the server is told to end.
+/// Time that calls in flight have to end when the server shuts down.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// Serves a handler until the process is told to end.
+/// Serves a handler until the process receives a termination signal.
 pub(super) async fn serve<H: ServerHandler + Clone>(handler: H, options: &HttpOptions, access: Access) -> Result<()> {
     let listener = bind(options, &access).await?;
-    let address = listener
-        .local_addr()
-        .context("the address that was bound is not known")?;
+    let address = listener.local_addr().context("cannot read the bound address")?;
     let config = config(options, address);
     let streams = config.cancellation_token.clone();
     let manager = Arc::new(LocalSessionManager::default());
@@ -84,21 +82,21 @@ async fn bind(options: &HttpOptions, access: &Access) -> Result<TcpListener> {
     let address = &options.address;
     let addresses: Vec<SocketAddr> = tokio::net::lookup_host(address)
         .await
-        .with_context(|| format!("{address:?} is no address; write one as 127.0.0.1:8808"))?
+        .with_context(|| format!("invalid address {address:?}: expected host:port, such as 127.0.0.1:8808"))?
         .collect();
     let is_public = addresses.iter().any(|address| !address.ip().is_loopback());
     if is_public && matches!(access, Access::Open) {
-        bail!("{address} can be reached from other machines: a token is needed there");
+        bail!("{address} is reachable from other machines and requires a token");
     }
     if is_public {
-        say("this address can be reached from other machines; what is sent there can be read on the way");
+        say("this address is reachable from other machines, and the connection is not encrypted");
     }
     if options.hosts.is_empty() && addresses.iter().any(|address| address.ip().is_unspecified()) {
-        say("calls to a name or an address of this machine are refused unless it is given with --host");
+        say("requests to names or addresses other than localhost are refused unless given with --host");
     }
     TcpListener::bind(addresses.as_slice())
         .await
-        .with_context(|| format!("cannot listen at {address}"))
+        .with_context(|| format!("cannot listen on {address}"))
 }
 
 fn config(options: &HttpOptions, address: SocketAddr) -> StreamableHttpServerConfig {
@@ -121,18 +119,19 @@ fn config(options: &HttpOptions, address: SocketAddr) -> StreamableHttpServerCon
 }
 
 fn say(text: &str) {
-    // Without standard error nobody waits for it.
+    // A closed standard error is not a reason to stop.
     let _ = writeln!(std::io::stderr().lock(), "codescout: {text}");
 }
 
-/// What stands before the protocol.
+/// The state of the middleware.
 #[derive(Clone)]
 struct Door {
     access: Access,
     sessions: Arc<Sessions>,
 }
 
-/// Lets through who may call, with a request that is not too long and came in time; logs what was asked by path and outcome alone.
+/// Passes on authorized, well-formed requests that are within the limits of size and time. Logs method, status and
+/// duration only.
 async fn guard(
     State(door): State<Door>,
     ConnectInfo(pace): ConnectInfo<Pace>,
@@ -147,7 +146,7 @@ async fn guard(
     } else if let Some(fault) = authority::fault(request.uri(), request.headers()) {
         (StatusCode::FORBIDDEN, format!("{fault}\n")).into_response()
     } else if !pace.answers() {
-        (StatusCode::SERVICE_UNAVAILABLE, "there are too many connections\n").into_response()
+        (StatusCode::SERVICE_UNAVAILABLE, "too many connections\n").into_response()
     } else {
         let response = match received(request).await {
             Ok(request) => printable(door.sessions.through(request, next).await).await,
@@ -169,7 +168,7 @@ async fn guard(
     response
 }
 
-/// The response with unprintable characters in its JSON escaped, be it the whole body or in events.
+/// Escapes unprintable characters in the JSON of a response, which is the whole body or a stream of events.
 async fn printable(response: Response) -> Response {
     let kind = response.headers().get(header::CONTENT_TYPE);
     let is = |wanted: &[u8]| kind.is_some_and(|kind| kind.as_bytes().starts_with(wanted));
@@ -200,14 +199,14 @@ fn printable_event(event: Bytes) -> Bytes {
     }
 }
 
-/// The sessions of the older era, in the order of their last use.
+/// Sessions of older protocol revisions, least recently used first.
 struct Sessions {
     manager: Arc<LocalSessionManager>,
     used: Mutex<VecDeque<String>>,
 }
 
 impl Sessions {
-    /// Answers a request, noting which session it is of, or begins.
+    /// Answers a request and records the use of its session, or of the session that it starts.
     async fn through(&self, request: Request, next: Next) -> Response {
         let named = |headers: &axum::http::HeaderMap| Some(headers.get(SESSION)?.to_str().ok()?.to_owned());
         let of_request = named(request.headers());
@@ -216,13 +215,13 @@ impl Sessions {
         if let Some(id) = of_request.or_else(|| named(response.headers()))
             && let Some(oldest) = self.noted(id, is_new)
         {
-            // Who still needs it is told that it is gone, and begins another.
+            // A client that still uses the session gets an error and starts another one.
             let _ = self.manager.close_session(&oldest.into()).await;
         }
         response
     }
 
-    /// Notes that a session was used; which one has to go for it.
+    /// Records the use of a session. Returns the session to close if there are now too many.
     fn noted(&self, id: String, is_new: bool) -> Option<String> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let position = used.iter().position(|known| *known == id);
@@ -238,17 +237,17 @@ impl Sessions {
 
 fn unauthorized() -> Response {
     let challenge = HeaderValue::from_static("Bearer realm=\"codescout\"");
-    let mut response = (StatusCode::UNAUTHORIZED, "a bearer token is needed\n").into_response();
+    let mut response = (StatusCode::UNAUTHORIZED, "missing or wrong bearer token\n").into_response();
     response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     response
 }
 
-/// The request with all of its body here.
+/// Reads the whole body of a request, within the limits of size and time.
 async fn received(request: Request) -> Result<Request, Response> {
     let (head, body) = request.into_parts();
     match tokio::time::timeout(SENDING_TIME, to_bytes(body, MAX_REQUEST_BYTES)).await {
         Ok(Ok(bytes)) => Ok(Request::from_parts(head, Body::from(bytes))),
-        Ok(Err(_)) => Err((StatusCode::PAYLOAD_TOO_LARGE, "the request is too long\n").into_response()),
-        Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "the request did not come in time\n").into_response()),
+        Ok(Err(_)) => Err((StatusCode::PAYLOAD_TOO_LARGE, "the request is too large\n").into_response()),
+        Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "timed out waiting for the request body\n").into_response()),
     }
 }

@@ -1,6 +1,6 @@
-//! Which repositories a server speaks of: the one that it was started in, and those below the allowed roots.
+//! The repositories of a server: the one that it was started in, and those below the allowed roots.
 //!
-//! A repository is named by each call; there is no active one that calls at once could change for each other.
+//! Each call names its repository. There is no active repository that concurrent calls could change for each other.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -16,15 +16,16 @@ use crate::git::{OpenError, Repository};
 use crate::session::OpError;
 use crate::session::{Session, Workspace};
 
-/// Repositories whose views are held.
+/// Maximum number of repository sessions that are kept open.
 const MAX_SESSIONS: usize = 8;
-/// Folders by which one repository is known.
+/// Maximum number of folders that are remembered as names of one repository.
 const MAX_FOLDERS: usize = 64;
-/// No honest path is longer.
+/// Maximum length of the `repo` argument.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// Indexes that are in memory alone have no more bytes together. They take about 5 KiB a file, so that one of the largest repositories,
-/// of a hundred thousand files, has room, and a server that is left running does not grow with what it was asked once.
+/// Maximum total size of the indexes that exist only in memory. An index takes about 5 KiB per file, so the limit
+/// suffices for a repository of a hundred thousand files, and a long-running server does not grow with every repository
+/// it once served.
 const MAX_BYTES_IN_MEMORY: usize = 512 << 20;
 
 /// The repositories of a server.
@@ -34,15 +35,15 @@ pub(super) struct Hub {
     sessions: Mutex<Vec<Held>>,
 }
 
-/// Repositories that were found.
+/// Repositories found below the roots.
 pub(super) struct Below {
-    /// Where they are.
+    /// Folders of the repositories.
     pub(super) folders: Vec<PathBuf>,
-    /// Whether every folder was looked at.
+    /// True if every folder was searched.
     pub(super) is_all: bool,
 }
 
-/// A session, one for each work tree, whichever of its folders calls name.
+/// An open session. A worktree has one, whichever of its folders calls name.
 struct Held {
     place: PathBuf,
     marks: Vec<Mark>,
@@ -50,7 +51,7 @@ struct Held {
     session: Arc<Session>,
 }
 
-/// A folder by which a repository is known, and what stands there.
+/// A folder that calls have used to name a repository, with its state at that time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Folder {
     path: PathBuf,
@@ -61,13 +62,13 @@ impl Folder {
     fn of(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
-            // A repository that is made there later is another one.
+            // A repository created there later is a different one.
             marks: [Mark::of(path.to_owned()), Mark::of(path.join(".git"))],
         }
     }
 }
 
-/// What a folder or file was when it was looked at: device, inode, and for a file its time and size.
+/// The state of a folder or file when it was checked: device, inode, and for a file its modification time and size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mark {
     path: PathBuf,
@@ -95,7 +96,7 @@ impl Mark {
 }
 
 impl Hub {
-    /// A hub whose calls are about the repository around `home`, unless they name another below one of `roots`.
+    /// Creates a hub. Calls use the repository around `home` unless they name another one below one of `roots`.
     pub(super) fn new(home: &Path, roots: &[PathBuf]) -> Result<Self> {
         let roots = roots.iter().map(|root| {
             fs::canonicalize(root).map_err(|error| anyhow::anyhow!("cannot use the root {}: {error}", root.display()))
@@ -107,12 +108,13 @@ impl Hub {
         })
     }
 
-    /// Where a call without `repo` goes.
+    /// Returns the folder that calls without `repo` use.
     pub(super) fn home(&self) -> &Path {
         &self.home
     }
 
-    /// The folders in which other repositories may be named: those given at the start, and those of the user's settings.
+    /// Returns the folders below which calls may name other repositories: those given at the start, and those of the
+    /// user's settings.
     pub(super) fn roots(&self) -> Vec<PathBuf> {
         let mut roots = self.roots.clone();
         if let Ok(home) = self.find(None) {
@@ -122,14 +124,14 @@ impl Hub {
         roots
     }
 
-    /// The repository that a call is about.
+    /// Returns the session of the repository that a call names, or of the default one.
     pub(super) fn session(&self, repo: Option<&str>) -> Result<Arc<Session>> {
         let session = self.find(repo)?;
         self.forget_what_is_too_much();
         Ok(session)
     }
 
-    /// Gives up indexes that are in memory alone, those that were not used for longest first.
+    /// Drops indexes that exist only in memory until they fit into [`MAX_BYTES_IN_MEMORY`], least recently used first.
     fn forget_what_is_too_much(&self) {
         let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let indexes = sessions.iter().flat_map(|held| {
@@ -139,7 +141,7 @@ impl Hub {
         let indexes: Vec<_> = indexes.collect();
         let sizes: Vec<usize> = indexes.iter().map(|(.., n_bytes)| *n_bytes).collect();
         for (session, tree, n_bytes) in indexes.iter().take(n_too_many(&sizes, MAX_BYTES_IN_MEMORY)) {
-            tracing::debug!(%tree, n_bytes, "an index in memory is given up");
+            tracing::debug!(%tree, n_bytes, "dropping an in-memory index");
             session.forget(*tree);
         }
     }
@@ -155,14 +157,14 @@ impl Hub {
         self.open(&folder, &|| self.checked(&folder, named))
     }
 
-    /// The repository that the server was started in.
+    /// Opens the repository that the server was started in.
     fn own(&self) -> Result<Workspace> {
         let opened = Workspace::open(&self.home, &Overrides::default());
         opened.map_err(|error| match error.downcast_ref() {
             Some(OpenError::NotARepository { .. }) => {
                 let hint = match self.given_roots().as_str() {
-                    "" => "name a repository in repo; for that the server has to be started with --root DIR".to_owned(),
-                    roots => format!("name a repository in repo: its path below {roots}"),
+                    "" => "start the server with --root DIR and pass a repository below it as repo".to_owned(),
+                    roots => format!("pass a repository as repo: its path below {roots}"),
                 };
                 OpError::new(format!("{error}, where the server was started"), hint).into()
             }
@@ -175,7 +177,7 @@ impl Hub {
         roots.join(", ")
     }
 
-    /// The other repositories that were asked about and are held.
+    /// Returns the repositories with an open session, without the default one.
     pub(super) fn held(&self) -> Vec<PathBuf> {
         let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let is_home = |held: &Held| held.folders.iter().any(|folder| folder.path == self.home);
@@ -183,7 +185,7 @@ impl Hub {
         others.map(|held| held.place.clone()).collect()
     }
 
-    /// The work trees of the repository that the server was started in.
+    /// Returns the worktrees of the repository that the server was started in.
     pub(super) fn work_trees(&self) -> Vec<PathBuf> {
         let Ok(home) = Repository::discover(&self.home) else {
             return Vec::new();
@@ -192,7 +194,7 @@ impl Hub {
         home.main_work_dir().into_iter().chain(linked).collect()
     }
 
-    /// The repositories below the roots, as far as they are found soon.
+    /// Searches the roots for repositories, down to a limited depth and number of folders.
     pub(super) fn below_roots(&self, interrupt: &AtomicBool) -> Below {
         const MAX_FOLDERS: usize = 10_000;
         const MAX_DEPTH: usize = 4;
@@ -227,7 +229,7 @@ impl Hub {
         below
     }
 
-    /// Stops every build, and waits a moment for them to keep what they have.
+    /// Interrupts every build and waits up to 400 ms for them to save what they have done.
     pub(super) fn stop(&self) {
         const MOMENT: Duration = Duration::from_millis(400);
         let end = Instant::now() + MOMENT;
@@ -246,8 +248,8 @@ impl Hub {
         if let Some(session) = self.held_desk(folder) {
             return Ok(session);
         }
-        // Before it is opened, so that what happens meanwhile is noticed; without the lock: what is opened may ask for another session, and
-        // takes a moment.
+        // Recorded before opening, so that a change during opening is noticed. The lock is not held: opening takes a
+        // moment and may need another session.
         let known_by = Folder::of(folder);
         let session = Arc::new(make()?);
         let place = session.workspace.repository.place().to_owned();
@@ -257,7 +259,7 @@ impl Hub {
             .iter_mut()
             .find(|other| other.place == place && other.marks == marks)
         {
-            // Known by another folder, or a call at the same time was faster; two sessions would build twice.
+            // Already open under another folder, or by a concurrent call. Two sessions would build the index twice.
             first.folders.retain(|known| known.path != folder);
             if first.folders.len() >= MAX_FOLDERS {
                 first.folders.remove(0);
@@ -291,15 +293,16 @@ impl Hub {
         Some(session)
     }
 
-    /// The folder that a call names: a path, or a name below a root. Links are followed before it is compared with the roots.
+    /// Resolves the `repo` argument, a path or a name below a root, to a folder. Links are followed before the folder
+    /// is compared with the roots.
     fn resolve(&self, named: &str) -> Result<PathBuf> {
         let refused = |why: &str| self.refused(named, why);
         if named.trim().is_empty() || named.len() > MAX_PATH_BYTES || named.chars().any(char::is_control) {
-            return Err(refused("it is not a path"));
+            return Err(refused("not a path"));
         }
         let path = Path::new(named);
         if named.starts_with('-') || path.components().any(|part| part == Component::ParentDir) {
-            return Err(refused("a path begins with no hyphen and holds no .."));
+            return Err(refused("a path must not start with a hyphen or contain .."));
         }
         let candidates: Vec<PathBuf> = if path.is_absolute() {
             vec![path.to_owned()]
@@ -307,18 +310,18 @@ impl Hub {
             self.roots().iter().map(|root| root.join(path)).collect()
         };
         let found = candidates.iter().find_map(|candidate| fs::canonicalize(candidate).ok());
-        // The same words for what is not there and what may not be seen: nobody shall learn which files there are.
+        // Missing and forbidden folders give the same message, so that callers cannot probe for files.
         found
             .filter(|folder| folder == &self.home || self.is_allowed(folder) || self.is_relative(folder))
-            .ok_or_else(|| refused("no repository that may be asked about is there"))
+            .ok_or_else(|| refused("there is no allowed repository at this path"))
     }
 
     fn is_allowed(&self, folder: &Path) -> bool {
         self.roots().iter().any(|root| folder.starts_with(root))
     }
 
-    /// Whether a folder belongs to the repository that the server was started in: its work tree, its git directory, or a work
-    /// tree that git lists as one of it.
+    /// Returns true if a folder belongs to the repository that the server was started in: to its worktree, its git
+    /// directory, or a linked worktree that git lists.
     fn is_relative(&self, folder: &Path) -> bool {
         let Ok(home) = Repository::discover(&self.home) else {
             return false;
@@ -333,13 +336,14 @@ impl Hub {
                 .any(|work_tree| folder.starts_with(work_tree))
     }
 
-    /// A repository that may be asked about: all of it has to lie where that is allowed, so that a `.git` file, a link or borrowed objects
-    /// lead nowhere else. What is wrong with one is not told in its own words, which may be those of a file elsewhere.
+    /// Opens a named repository. All parts of it must lie in allowed places, so that a `.git` file, a link or borrowed
+    /// objects cannot lead elsewhere. Errors of opening it are not passed on, because they may quote a file from
+    /// elsewhere.
     fn checked(&self, folder: &Path, named: &str) -> Result<Session> {
         let home = Repository::discover(&self.home).ok();
         let repository = match Repository::discover_foreign(folder) {
             Err(error @ (OpenError::NotARepository { .. } | OpenError::Untrusted { .. })) => return Err(error.into()),
-            found => found.map_err(|_| self.refused(named, "it cannot be opened as a repository"))?,
+            found => found.map_err(|_| self.refused(named, "it cannot be opened as a git repository"))?,
         };
         if home.is_some_and(|home| repository.is_work_tree_of(&home)) {
             return Ok(Session::for_server(
@@ -347,7 +351,7 @@ impl Hub {
                 true,
             ));
         }
-        // A clone below the work tree, a submodule, or a bare repository that came among its files is another one.
+        // A clone below the worktree, a submodule, or a bare repository among its files is a different repository.
         if !self.is_allowed(folder) {
             return Err(self.refused(named, "it is not the repository that the server was started in"));
         }
@@ -355,8 +359,8 @@ impl Hub {
         let is_allowed = |part: &Path| roots.iter().any(|root| part.starts_with(root)) || self.is_relative(part);
         match repository.lies_within(&is_allowed) {
             Ok(true) => Ok(Session::for_server(Workspace::open_foreign(repository)?, false)),
-            Ok(false) => Err(self.refused(named, "a part of that repository lies outside the allowed roots")),
-            Err(_) => Err(self.refused(named, "it is not known where all of that repository lies")),
+            Ok(false) => Err(self.refused(named, "part of the repository is outside the allowed roots")),
+            Err(_) => Err(self.refused(named, "cannot determine where all parts of the repository are")),
         }
     }
 
@@ -364,17 +368,17 @@ impl Hub {
         let short: String = named.chars().take(80).collect();
         let roots: Vec<String> = self.roots().iter().map(|root| root.display().to_string()).collect();
         let hint = match (roots.is_empty(), Repository::discover(&self.home).is_ok()) {
-            (true, true) => "leave repo out; other repositories need: codescout serve --root DIR".to_owned(),
-            (true, false) => "repositories can be named when the server is started with --root DIR".to_owned(),
-            (false, true) => format!("leave repo out, or name one below {}", roots.join(", ")),
-            (false, false) => format!("name one below {}", roots.join(", ")),
+            (true, true) => "omit repo; to allow other repositories: codescout serve --root DIR".to_owned(),
+            (true, false) => "to allow other repositories: codescout serve --root DIR".to_owned(),
+            (false, true) => format!("omit repo, or name a repository below {}", roots.join(", ")),
+            (false, false) => format!("name a repository below {}", roots.join(", ")),
         };
         OpError::new(format!("repo {short:?} is refused: {why}"), hint).into()
     }
 }
 
-/// How many of the first have to go so that the others are no more than `max` together. The last one stays, however large it is: it is
-/// what the call is about.
+/// Returns the number of leading entries to drop so that the rest is at most `max` in total. The last entry always
+/// stays, because the current call uses it.
 fn n_too_many(sizes: &[usize], max: usize) -> usize {
     let mut n_bytes: usize = sizes.iter().sum();
     let before_last = sizes.iter().take(sizes.len().saturating_sub(1));
@@ -386,7 +390,8 @@ fn n_too_many(sizes: &[usize], max: usize) -> usize {
     before_last.take_while(is_too_much).count()
 }
 
-/// What has to be the same for a session to be of use: the repository, where its objects are, and the files with settings.
+/// Returns the state that must not change while a session is reused: the repository, its object directories and the
+/// settings files.
 fn marks(workspace: &Workspace) -> Vec<Mark> {
     let repository = &workspace.repository;
     let mut paths = vec![

@@ -1,4 +1,4 @@
-//! Messages of JSON-RPC, one a line, both ways.
+//! Reads and writes JSON-RPC messages, one per line.
 
 use std::io;
 use std::sync::Arc;
@@ -13,31 +13,32 @@ use tokio::task::JoinHandle;
 
 use crate::model::unprintable::json as json_text;
 
-/// A message that is longer is dropped: 64 KiB is the longest text that a tool takes, and a call may hold several.
+/// Maximum length of a message; longer ones are dropped. A string argument has at most 64 KiB, and a call may have
+/// several.
 const MAX_LINE_BYTES: usize = 8 << 20;
-/// Ids are kept until the answer is written, and stand in it.
+/// Maximum length of a request id. Ids are kept until the response is written, and are part of it.
 const MAX_ID_BYTES: usize = 256;
-/// Some editors put it before the first line.
+/// Some editors write a byte order mark before the first line.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// The lines that a client writes.
+/// Reads messages from a client.
 pub(super) struct Lines<R> {
     input: BufReader<R>,
-    /// As far as the line was read.
+    /// The part of the current line that was read.
     line: Vec<u8>,
     is_too_long: bool,
     n_bytes: usize,
 }
 
-/// What a client wrote.
+/// A line from a client: a message, or the reason that it is not one.
 pub(super) type Received = Result<RxJsonRpcMessage<RoleServer>, Fault>;
 
-/// Why a line is no message.
+/// The reason that a line is not a message.
 #[derive(Debug)]
 pub(super) struct Fault {
     code: ErrorCode,
     message: String,
-    /// The request's if it can be told, else null.
+    /// The id of the request if it is known, else null.
     id: Value,
 }
 
@@ -50,7 +51,7 @@ impl Fault {
         }
     }
 
-    /// The answer. JSON-RPC wants a null where no id can be told, which the types of the protocol leave out.
+    /// Returns the error response. JSON-RPC requires a null id where the id is unknown; the SDK's types omit it.
     pub(super) fn to_json(&self) -> Value {
         json!({"jsonrpc": "2.0", "id": self.id, "error": {"code": self.code.0, "message": self.message}})
     }
@@ -66,12 +67,12 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// Bytes of the line that was told last.
+    /// Returns the length of the last line in bytes.
     pub(super) fn n_bytes(&self) -> usize {
         self.n_bytes
     }
 
-    /// The next message, or what came in its place; `None` after the last. If the future is dropped nothing is lost.
+    /// Returns the next message or fault; `None` at the end of the input. Dropping the future loses no input.
     pub(super) async fn next(&mut self) -> io::Result<Option<Received>> {
         while self.read_to_end_of_line().await? {
             let line = std::mem::take(&mut self.line);
@@ -79,7 +80,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             let received = if std::mem::take(&mut self.is_too_long) {
                 Some(Err(Fault::new(
                     ErrorCode::INVALID_REQUEST,
-                    format!("a message may have {MAX_LINE_BYTES} bytes"),
+                    format!("the message is longer than {MAX_LINE_BYTES} bytes"),
                 )))
             } else {
                 message_of(&line)
@@ -91,14 +92,14 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Ok(None)
     }
 
-    /// Reads the rest of the line; whether there was an end of it.
+    /// Reads the rest of the line. Returns false if the input ends before the line does.
     async fn read_to_end_of_line(&mut self) -> io::Result<bool> {
         loop {
             let available = self.input.fill_buf().await?;
             if available.is_empty() {
                 return Ok(false);
             }
-            // Nothing is waited for from here on, so that what is taken is kept.
+            // There is no await from here on, so that consumed bytes are not lost.
             let end = available.iter().position(|byte| *byte == b'\n');
             let n_taken = end.map_or(available.len(), |end| end + 1);
             self.is_too_long |= self.line.len() + n_taken > MAX_LINE_BYTES;
@@ -115,7 +116,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 }
 
-/// What a line says; `None` if that is nothing, or nothing that is ever answered.
+/// Parses a line. Returns `None` for an empty line and for a notification that cannot be parsed, which gets no
+/// response.
 fn message_of(line: &[u8]) -> Option<Received> {
     let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii();
     if line.is_empty() {
@@ -125,28 +127,33 @@ fn message_of(line: &[u8]) -> Option<Received> {
         return Some(match id_of(&message) {
             Some(id) if id.len() > MAX_ID_BYTES => Err(Fault::new(
                 ErrorCode::INVALID_REQUEST,
-                format!("an id may have {MAX_ID_BYTES} bytes"),
+                format!("the id is longer than {MAX_ID_BYTES} bytes"),
             )),
             _ => Ok(message),
         });
     }
     let value: Value = match serde_json::from_slice(line) {
         Ok(value) => value,
-        Err(error) => return Some(Err(Fault::new(ErrorCode::PARSE_ERROR, format!("no JSON: {error}")))),
+        Err(error) => {
+            return Some(Err(Fault::new(
+                ErrorCode::PARSE_ERROR,
+                format!("invalid JSON: {error}"),
+            )));
+        }
     };
     let is_call = value["method"].is_string();
     if is_call && value.get("id").is_none() {
-        tracing::debug!("a notification that means nothing here");
+        tracing::debug!("unknown notification");
         return None;
     }
-    let mut fault = Fault::new(ErrorCode::INVALID_REQUEST, "JSON, but no message of JSON-RPC 2.0");
+    let mut fault = Fault::new(ErrorCode::INVALID_REQUEST, "not a JSON-RPC 2.0 message");
     let is_id = |id: &&Value| id.is_i64() || id.as_str().is_some_and(|id| id.len() <= MAX_ID_BYTES);
     let id = value.get("id").filter(|id| is_call && is_id(id));
     fault.id = id.cloned().unwrap_or_default();
     Some(Err(fault))
 }
 
-/// The id of a request, if it is a text.
+/// Returns the id of a request if it is a string.
 fn id_of(message: &RxJsonRpcMessage<RoleServer>) -> Option<&str> {
     match message {
         JsonRpcMessage::Request(request) => match &request.id {
@@ -157,7 +164,7 @@ fn id_of(message: &RxJsonRpcMessage<RoleServer>) -> Option<&str> {
     }
 }
 
-/// Where a client reads.
+/// Writes messages to a client.
 pub(super) struct Output<W>(Arc<Mutex<W>>);
 
 impl<W: AsyncWrite + Send + Unpin + 'static> Output<W> {
@@ -165,7 +172,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Output<W> {
         Self(Arc::new(Mutex::new(output)))
     }
 
-    /// Writes a message as a line. It is written whole even if nobody waits for it any more.
+    /// Writes a message as a line. The line is written completely even if the returned handle is dropped.
     pub(super) fn write(&self, message: &impl Serialize) -> JoinHandle<io::Result<()>> {
         let line = json_text(message);
         let output = Arc::clone(&self.0);
@@ -184,7 +191,7 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    /// Codes and ids of what was answered to lines; messages have the code 0.
+    /// Returns the error codes and ids for the lines of `input`; messages have the code 0.
     fn told(input: &[u8]) -> Vec<(i32, Value)> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {

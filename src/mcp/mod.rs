@@ -1,7 +1,7 @@
-//! The tools of agents, over the Model Context Protocol: on standard input and output, or over HTTP.
+//! The Model Context Protocol server: tools for agents, over standard input and output or over HTTP.
 //!
-//! Asynchronous as far as messages are concerned; every question is handed over once (`blocking.rs`) and answered by the
-//! synchronous rooms. A tool is one file in `tools/`. Start at `server.rs`.
+//! Messages are handled asynchronously. Each call is passed once to a blocking thread (`blocking.rs`), where the
+//! synchronous modules answer it. Tools are in `tools/`. Start reading at `server.rs`.
 
 mod arguments;
 mod asked;
@@ -35,12 +35,12 @@ use self::hub::Hub;
 pub use self::options::{Bodies, HttpOptions, ServeOptions};
 use self::server::Server;
 
-/// Threads that messages are handled on; the work is done on others.
+/// Number of threads that handle messages; calls run on blocking threads.
 const MESSAGE_THREADS: usize = 2;
-/// Threads that may block: one for each call that may be under way, if only to wait, and some that were given up.
+/// Maximum number of blocking threads: one for each call in flight, running or waiting, and some for abandoned calls.
 const CALL_THREADS: usize = 640;
 
-/// Serves tools until the client goes or the process is told to end.
+/// Serves tools until the client disconnects or the process receives a termination signal.
 pub fn serve(options: &ServeOptions) -> Result<()> {
     let hub = Arc::new(Hub::new(&options.repo, &options.roots)?);
     let server = Server::new(Arc::clone(&hub), options.bodies);
@@ -52,13 +52,13 @@ pub fn serve(options: &ServeOptions) -> Result<()> {
             runtime.block_on(http::serve(server, http, access))
         }
     };
-    // Work that nobody waits for any more is told to stop; what it has published stays.
+    // Interrupts builds that no call waits for; whatever they have published stays.
     hub.stop();
     runtime.shutdown_background();
     served
 }
 
-/// Serves another handler through the same HTTP door: how the door itself is held against the protocol's conformance suite.
+/// Serves another handler over the same HTTP front end, to run the protocol's conformance suite against that front end.
 #[doc(hidden)]
 pub fn serve_handler<H: rmcp::ServerHandler + Clone>(handler: H, options: &HttpOptions) -> Result<()> {
     let access = token::choose(options, None)?;
@@ -72,5 +72,5 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
         .thread_name("messages")
         .enable_all()
         .build()
-        .context("cannot start the threads for messages")
+        .context("cannot start the message threads")
 }

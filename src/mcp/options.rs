@@ -2,42 +2,42 @@
 
 use std::path::PathBuf;
 
-/// How tools are served.
+/// Options of the server.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
-    /// A folder in the repository that calls are about unless they name another.
+    /// A folder in the default repository: calls without `repo` use it.
     pub repo: PathBuf,
-    /// Folders in which other repositories may be named.
+    /// Folders below which calls may name other repositories.
     pub roots: Vec<PathBuf>,
-    /// Where the text of results stands.
+    /// The part of a reply that contains the text of results.
     pub bodies: Bodies,
-    /// Over HTTP instead of standard input and output.
+    /// Serves over HTTP instead of standard input and output.
     pub http: Option<HttpOptions>,
 }
 
-/// How HTTP is served.
+/// Options of the HTTP server.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
-    /// Host and port to listen at.
+    /// Host and port to listen on.
     pub address: String,
-    /// The file that holds the token, or is to hold a generated one.
+    /// The file with the token. If it does not exist, a generated token is written to it.
     pub token_file: Option<PathBuf>,
-    /// Whether everybody who reaches the address may call.
+    /// Accepts calls without a token.
     pub no_token: bool,
-    /// Host names by which the server is reached, besides those of the machine itself.
+    /// Host names that clients may use to reach the server, in addition to those of the loopback interface.
     pub hosts: Vec<String>,
 }
 
-/// Where the text of results (snippets, bodies, lines of files) stands in an answer. Facts stand in both forms.
+/// The part of a reply that contains the text of results (snippets, bodies, lines of files). Facts are in both parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bodies {
-    /// Where the client that asks is known to look: the text, for clients that are not known.
+    /// The part that the client shows to its model; the text for unknown clients.
     #[default]
     ByClient,
-    /// In the text.
+    /// The text.
     Text,
-    /// In the structured content.
+    /// The structured content.
     Structured,
-    /// In both.
+    /// Both parts.
     Both,
 }

@@ -1,4 +1,4 @@
-//! The parameters of a tool, derived from the request of its operation.
+//! Derives the parameters of a tool from the request type of its operation.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::arguments::{Kind, Parameter};
 
-/// Largest number of a parameter that sets no other limit.
+/// Maximum of a numeric parameter without a limit of its own.
 const MAX_NUMBER: u64 = 1_000_000;
 
-/// Returns the parameters of a request. They are leaked: a program has one request type per tool.
+/// Returns the parameters of request type `R`. Their strings are leaked; there is one request type per tool.
 pub(super) fn of<R: JsonSchema>() -> Vec<Parameter> {
     let schema = SchemaSettings::draft2020_12()
         .into_generator()
@@ -31,7 +31,7 @@ pub(super) fn of<R: JsonSchema>() -> Vec<Parameter> {
     parameters.collect()
 }
 
-/// Returns what a property may be.
+/// Returns the kind of values that a property accepts.
 fn kind(property: &Value, root: &Value) -> Kind {
     let choices = choices(property, root);
     if !choices.is_empty() {
@@ -48,7 +48,7 @@ fn kind(property: &Value, root: &Value) -> Kind {
     }
 }
 
-/// Returns the type of a property, apart from null.
+/// Returns the type of a property, ignoring null.
 fn type_of(property: &Value) -> &str {
     let types = property.get("type").into_iter().flat_map(|of| match of {
         Value::Array(all) => all.iter().collect(),
@@ -60,7 +60,7 @@ fn type_of(property: &Value) -> &str {
         .unwrap_or_default()
 }
 
-/// Returns the values of an enumeration, whether its variants are described or not.
+/// Returns the values of an enumeration, including those of variants with descriptions.
 fn choices(property: &Value, root: &Value) -> Vec<String> {
     let reference = property.get("$ref").and_then(Value::as_str);
     if let Some(named) = reference.and_then(|name| root.pointer(name.trim_start_matches('#'))) {

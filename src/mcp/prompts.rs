@@ -1,4 +1,4 @@
-//! Questions that people pick from a menu, and completion of what they type into them.
+//! Prompts that users pick from a menu, and completion of their arguments.
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -14,48 +14,52 @@ use super::server::Server;
 use crate::ingest::NoProgress;
 use crate::session::{Build, Ctx, ViewRequest};
 
-/// A prompt: name, title, what it does, its argument (name, what it is, whether it may be left out), and its text.
+/// A prompt with at most one argument.
 struct Known {
     name: &'static str,
     title: &'static str,
     about: &'static str,
+    /// Name, description, and whether the argument is optional.
     argument: Option<(&'static str, &'static str, bool)>,
     text: &'static str,
 }
 
-/// `{}` stands for the argument.
+/// `{}` in a text is replaced by the argument.
 const PROMPTS: &[Known] = &[
     Known {
         name: "onboard",
         title: "Get to know the repository",
-        about: "What this repository does, how it is built and where to begin",
+        about: "Explain what this repository does, how it is built and where to start reading",
         argument: None,
-        text: "Explain this repository to somebody who is new to it. Use codescout: outline, then outline view=map, then read the \
-               README and the entry points that the summary names. Tell what it does, its main parts and how data flows between \
-               them, how it is built and tested, and which five files to read first. Name a path and a line for every claim.",
+        text: "Explain this repository to a newcomer. Use codescout: outline, then outline view=map, then read the \
+               README and the entry points that the summary names. Describe what the repository does, its main parts \
+               and how data flows between them, how it is built and tested, and which five files to read first. Cite a \
+               path and a line for every claim.",
     },
     Known {
         name: "review-branch",
         title: "Review a branch",
-        about: "What a branch changes against another one, and what that may break",
-        argument: Some(("base", "the branch that it was made from", false)),
+        about: "Review the changes of the current branch against its base branch",
+        argument: Some(("base", "the base branch", false)),
         text: "Review the branch that is checked out against {}. Use codescout: diff from={}...HEAD lists the changed \
-               definitions of each file, by=text their lines; diff without from adds what is not committed. For each changed \
-               definition, symbol with include=[\"body\", \"refs\"] shows it and who mentions it; history and blame tell why the old \
-               code was as it was. Report faults first, with path and line, then risks, then tests that are missing.",
+               definitions of each file, by=text the changed lines; diff without from shows uncommitted changes. For \
+               each changed definition, symbol with include=[\"body\", \"refs\"] shows its code and its references; \
+               history and blame show why the old code was written. Report bugs first, with path and line, then risks, \
+               then missing tests.",
     },
     Known {
         name: "explain-history",
-        title: "Explain how something came to be",
-        about: "How a symbol or file came to be what it is",
+        title: "Explain the history of a symbol or file",
+        about: "Explain how a symbol or file evolved, and why",
         argument: Some(("target", "a symbol or a path", false)),
-        text: "Explain how {} came to be what it is. Use codescout: history target={} lists the commits that changed it, \
-               across renames and moves; blame tells who last changed each part; diff between two of those commits, or read with ref, \
-               shows what was there; search in=commits finds what their messages say. Tell why it changed, not only what.",
+        text: "Explain how {} evolved. Use codescout: history target={} lists the commits that changed it, across \
+               renames and moves; blame shows who last changed each part; diff between two of those commits, or read \
+               with ref, shows the code at that time; search in=commits searches commit messages. Explain why it \
+               changed, not only what changed.",
     },
 ];
 
-/// Every prompt.
+/// Returns every prompt.
 pub(super) fn all() -> Vec<Prompt> {
     let prompt = |known: &Known| {
         let argument = known.argument.map(|(name, about, is_optional)| {
@@ -70,12 +74,12 @@ pub(super) fn all() -> Vec<Prompt> {
     PROMPTS.iter().map(prompt).collect()
 }
 
-/// A prompt with its argument filled in.
+/// Returns the text of a prompt with its argument filled in.
 pub(super) fn get(name: &str, arguments: &JsonObject) -> Result<GetPromptResult, ErrorData> {
     let known = PROMPTS
         .iter()
         .find(|known| known.name == name)
-        .ok_or_else(|| ErrorData::invalid_params("there is no such prompt", None))?;
+        .ok_or_else(|| ErrorData::invalid_params("unknown prompt", None))?;
     let text = match known.argument {
         None => known.text.to_owned(),
         Some((argument, ..)) => {
@@ -85,7 +89,7 @@ pub(super) fn get(name: &str, arguments: &JsonObject) -> Result<GetPromptResult,
                 .unwrap_or_default();
             if value.trim().is_empty() || value.len() > MAX_TEXT_BYTES {
                 return Err(ErrorData::invalid_params(
-                    format!("the argument {argument} is needed"),
+                    format!("the argument {argument} is missing or too long"),
                     None,
                 ));
             }
@@ -96,7 +100,7 @@ pub(super) fn get(name: &str, arguments: &JsonObject) -> Result<GetPromptResult,
     Ok(GetPromptResult::new(vec![message]).with_description(known.about))
 }
 
-/// What may stand for an argument that begins as it does: names of refs, and paths for a target.
+/// Returns completions for the start of an argument: paths for a target, otherwise names of refs.
 pub(super) async fn complete(
     server: &Server,
     request: CompleteRequestParams,
@@ -119,7 +123,7 @@ pub(super) async fn complete(
             }
         })
         .await;
-    // Without suggestions one can go on typing.
+    // Completion is optional, so an error gives no suggestions.
     let mut values = match outcome {
         Outcome::Ended(Ok(values)) => values,
         _ => Vec::new(),
@@ -139,7 +143,7 @@ fn refs(hub: &Hub, begin: &str) -> anyhow::Result<Vec<String>> {
     Ok(names.filter(|name| name.starts_with(begin)).collect())
 }
 
-/// A ref as people write it.
+/// Shortens the name of a ref, as git prints it.
 fn short(name: &str) -> &str {
     let prefixes = ["refs/heads/", "refs/tags/", "refs/remotes/"];
     prefixes

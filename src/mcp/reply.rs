@@ -1,7 +1,7 @@
-//! The answer of a tool in its two forms, text and structured content, both within the size that was asked for.
+//! Builds the reply of a tool in its two forms, text and structured content, both within the requested size.
 //!
-//! Facts (where, what, how many) stand in both. Bodies (snippets, definitions, lines of files) stand in one of them, whichever
-//! the client is known to show to its model, so that they are not paid for twice.
+//! Facts (locations, names, counts) are in both forms. Bodies (snippets, definitions, lines of files) are only in the
+//! form that the client shows to its model, so that they do not cost tokens twice.
 
 use std::time::Instant;
 
@@ -14,34 +14,34 @@ use crate::mcp::Bodies;
 use crate::ops::ProvenanceOut;
 use crate::ops::{Page, PlainText, Recorded, Row};
 
-/// Room for what stands before the results.
+/// Characters reserved for the lines before the results.
 const HEAD_CHARACTERS: usize = 800;
-/// Stands where a body was cut.
-const CUT_MARK: &str = "    (cut here: read goes on from this line, or ask with a larger max_tokens)\n";
-/// Digits of an id in the text; the structured content has all.
+/// Marks a truncated body.
+const CUT_MARK: &str = "    (truncated: use read to continue from this line, or a larger max_tokens)\n";
+/// Digits of an id in the text; the structured content has the full id.
 const SHORT_ID: usize = 12;
 
-/// An answer.
+/// The reply of a tool.
 #[derive(Debug, Default)]
 pub(super) struct Reply {
-    /// For people and models.
+    /// Text for users and models.
     pub(super) text: String,
-    /// For programs, and for models of clients that show nothing else.
+    /// Structured content for programs, and for the models of clients that show nothing else.
     pub(super) structured: Map<String, Value>,
 }
 
-/// Text that belongs to a result.
+/// The text of a result.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Body<'a> {
-    /// The field of the result that it stands in.
+    /// The field of the result in the structured content.
     pub(super) field: &'static str,
-    /// As it is.
+    /// The unmodified text.
     pub(super) raw: &'a str,
-    /// The number of its first line; lines are numbered in the text if there is one.
+    /// The number of the first line (1-based). If set, the text form has line numbers.
     pub(super) first_line: Option<u32>,
 }
 
-/// An answer as it grows.
+/// Builds a reply.
 pub(super) struct Draft {
     bodies: Bodies,
     text: String,
@@ -54,10 +54,11 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// An empty one of so many characters at most.
+    /// Creates an empty reply of at most `characters`.
     pub(super) fn new(call: &Call<'_>, characters: usize) -> Self {
         let room = characters.saturating_sub(HEAD_CHARACTERS).max(characters / 4);
-        // The form that the client does not show ends no list; it may not grow without end all the same.
+        // The form that the client does not show gets twice the size: it should not end the list, but must be bounded
+        // too.
         let beside = (2 * room).min(MAX_CHARACTERS - HEAD_CHARACTERS);
         let (text, structure) = match call.bodies {
             Bodies::Structured => (beside, room),
@@ -76,8 +77,8 @@ impl Draft {
         }
     }
 
-    /// Adds a result if it fits: its facts as an object and as a line, its body where it is wanted. The first one is cut rather than
-    /// left out. Whether it was added.
+    /// Adds a result if it fits: its facts as an object and as a line, its body in the form that has the bodies. The
+    /// first result is truncated rather than omitted. Returns false if the result was not added.
     pub(super) fn push(&mut self, facts: &impl Serialize, line: &str, body: Option<Body<'_>>) -> bool {
         if self.is_full {
             return false;
@@ -121,28 +122,29 @@ impl Draft {
         self.left_in_text = self.left_in_text.saturating_sub(line.len() + 1);
     }
 
-    /// Says what to do next, where there is less than was hoped for.
+    /// Adds a hint about the next step.
     pub(super) fn hint(&mut self, hint: String) {
         self.note(&format!("hint: {hint}"));
         self.hint = Some(hint);
     }
 
-    /// Whether bodies stand in the text.
+    /// Returns true if the text contains bodies.
     pub(super) fn has_text(&self) -> bool {
         self.bodies != Bodies::Structured
     }
 
-    /// Whether bodies stand in the structured content.
+    /// Returns true if the structured content contains bodies.
     pub(super) fn has_structure(&self) -> bool {
         matches!(self.bodies, Bodies::Structured | Bodies::Both)
     }
 
-    /// How many results it has.
+    /// Returns the number of results.
     pub(super) fn n_results(&self) -> usize {
         self.results.len()
     }
 
-    /// As much of a text as there is room for beside `reserved` characters of facts, a little at least.
+    /// Returns the start of `text` that fits together with `reserved` characters of facts, with a minimum of 200
+    /// characters.
     pub(super) fn fitting<'t>(&self, text: &'t str, reserved: usize) -> &'t str {
         let room = self.room().saturating_sub(reserved).max(200);
         match self.bodies {
@@ -151,7 +153,7 @@ impl Draft {
         }
     }
 
-    /// Room in the form that has the bodies.
+    /// Returns the characters left in the form that has the bodies.
     pub(super) fn room(&self) -> usize {
         match self.bodies {
             Bodies::Structured => self.left_in_structure,
@@ -160,7 +162,7 @@ impl Draft {
         }
     }
 
-    /// The answer: what it is about, then `own` fields, then the results.
+    /// Returns the reply: provenance, then the `own` fields of the tool, then the results.
     pub(super) fn finish<'p>(
         self,
         provenance: impl Into<Option<&'p ProvenanceOut>>,
@@ -182,20 +184,20 @@ impl Draft {
     }
 }
 
-/// Characters reserved for the facts of a row beside its text.
+/// Characters reserved for the facts of a row.
 const FACTS_CHARACTERS: usize = 700;
-/// The same for a row that continues on the next page: it has few facts.
+/// Characters reserved for the facts of a row that continues on the next page, which has few.
 const FEW_FACTS_CHARACTERS: usize = 300;
 
-/// How much of a row was added.
+/// The part of a row that was added.
 enum Shown {
     All,
-    /// Up to this byte of its text; the next page continues there.
+    /// The text up to this byte; the next page continues there.
     UpTo(usize),
     Nothing,
 }
 
-/// Returns a page of rows as an answer of at most `characters`.
+/// Renders a page of rows as a reply of at most `characters`.
 pub(super) fn paged<R: Row>(call: &Call<'_>, characters: usize, page: Page<R>) -> Reply {
     let mut draft = Draft::new(call, characters);
     page.notes.iter().for_each(|note| draft.note(note));
@@ -233,7 +235,7 @@ impl Draft {
         text.0.lines().for_each(|line| self.note(line));
     }
 
-    /// Adds a row if it fits. The first one is cut rather than left out.
+    /// Adds a row if it fits. The first row is truncated rather than omitted.
     fn push_row<R: Row>(&mut self, row: &mut R) -> Shown {
         if self.is_full {
             return Shown::Nothing;
@@ -310,7 +312,7 @@ impl Draft {
     }
 }
 
-/// An answer that is not a list: what it is about, then `own` fields; `text` for people.
+/// Returns a reply that is not a list: provenance, then the `own` fields of the tool; the text form ends with `text`.
 pub(super) fn single<'p>(
     call: &Call<'_>,
     provenance: impl Into<Option<&'p ProvenanceOut>>,
@@ -344,7 +346,7 @@ fn took_ms(began: Instant) -> f64 {
     (began.elapsed().as_secs_f64() * 1e5).round() / 1e2
 }
 
-/// One line that says what the answer is about, and one for each thing that is not as it should be.
+/// Returns one line with the provenance of the answer, one line per note and reason for incompleteness, and the cursor.
 fn head_text(provenance: Option<&ProvenanceOut>, next_cursor: Option<&str>, began: Instant) -> String {
     let Some(provenance) = provenance else {
         return String::new();
@@ -403,7 +405,7 @@ fn json_len(value: &Value) -> usize {
     serde_json::to_string(value).map_or(0, |text| text.len())
 }
 
-/// The text, cut at a line's end, else at a character, so that it is no longer than `room` bytes.
+/// Returns the start of `text` with at most `room` bytes, cut at the end of a line or else at a character boundary.
 pub(super) fn cut(text: &str, room: usize) -> &str {
     if text.len() <= room {
         return text;
@@ -418,7 +420,7 @@ pub(super) fn cut(text: &str, room: usize) -> &str {
     }
 }
 
-/// Like [`cut`], for text that is escaped in JSON.
+/// Like [`cut`], but counts the bytes of the text as a JSON string.
 fn cut_json(text: &str, room: usize) -> &str {
     let mut shown = text;
     loop {

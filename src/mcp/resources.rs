@@ -1,4 +1,5 @@
-//! What a client may show or attach without a tool: guides, a summary, and what a commit contains. Nothing is only here.
+//! Resources that a client can show or attach without a tool: guides, a summary, and the contents of a commit. All of
+//! them are also available through tools.
 
 use rmcp::RoleServer;
 use rmcp::model::{CacheScope, ErrorData, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
@@ -12,10 +13,10 @@ use super::tools::TOOLS;
 use crate::session::{Door, OpError};
 
 const SCHEME: &str = "codescout://";
-/// A guide changes with the program alone; so does what is known of a commit that is all indexed.
+/// Guides, and the contents of a fully indexed commit, change only with the program.
 const FIXED_TTL_MS: u64 = 86_400_000;
 
-/// Every resource with a fixed name.
+/// Returns the resources with a fixed URI.
 pub(super) fn all() -> Vec<Resource> {
     let guides = guides::topics().into_iter().map(|topic| {
         Resource::new(format!("{SCHEME}guide/{topic}"), format!("guide-{topic}"))
@@ -25,22 +26,22 @@ pub(super) fn all() -> Vec<Resource> {
     });
     let summary = Resource::new(format!("{SCHEME}repo/summary"), "repo-summary")
         .with_title("Summary of the repository")
-        .with_description("Languages, folders, entry points, build files and tests of the work tree")
+        .with_description("Languages, folders, entry points, build files and tests of the worktree")
         .with_mime_type("text/plain");
     guides.chain([summary]).collect()
 }
 
-/// Every resource whose name holds something.
+/// Returns the templates of resources whose URI has a parameter.
 pub(super) fn templates() -> Vec<ResourceTemplate> {
     vec![
         ResourceTemplate::new(format!("{SCHEME}snapshot/{{commit}}"), "snapshot")
-            .with_title("What a commit contains")
+            .with_title("Contents of a commit")
             .with_description("Files, languages and coverage of a commit, tag or branch")
             .with_mime_type("text/plain"),
     ]
 }
 
-/// The text of a resource.
+/// Returns the text of a resource.
 pub(super) async fn read(
     server: &Server,
     uri: &str,
@@ -48,7 +49,7 @@ pub(super) async fn read(
 ) -> Result<ReadResourceResult, ErrorData> {
     let not_found = || {
         let short: String = uri.chars().take(200).collect();
-        ErrorData::resource_not_found(format!("there is no resource {short:?}"), Some(json!({"uri": uri})))
+        ErrorData::resource_not_found(format!("unknown resource {short:?}"), Some(json!({"uri": uri})))
     };
     let path = uri.strip_prefix(SCHEME).ok_or_else(not_found)?;
     if let Some(text) = path.strip_prefix("guide/").and_then(guides::find) {
@@ -79,18 +80,18 @@ pub(super) async fn read(
                 Some(json!({"uri": uri})),
             ))
         }
-        Outcome::Cancelled | Outcome::TooLong => Err(ErrorData::internal_error("stopped before its end", None)),
+        Outcome::Cancelled | Outcome::TooLong => Err(ErrorData::internal_error("the call was stopped", None)),
         Outcome::Panicked(message) => Err(ErrorData::internal_error(message, None)),
     }
 }
 
-/// Whether it names a commit for ever, as branches, tags and beginnings of ids do not.
+/// Returns true for a full commit id. Branches, tags and abbreviated ids may change their meaning.
 fn is_whole_id(commit: &str) -> bool {
     matches!(commit.len(), 40 | 64) && commit.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// The text with `%2F` and the like as what they stand for.
-/// Source: RFC 3986, section 2.1; templates are expanded so by RFC 6570.
+/// Decodes percent-encoding. Returns `None` if it is malformed or not UTF-8.
+/// Source: RFC 3986, section 2.1; RFC 6570 expands templates this way.
 fn decoded(text: &str) -> Option<String> {
     let mut parts = text.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();

@@ -1,4 +1,4 @@
-//! What the protocol asks of a server: who it is, what it has, and calls of tools.
+//! The MCP request handlers: identity, capabilities, lists, and calls of tools.
 #![expect(
     deprecated,
     reason = "older revisions have logging/setLevel, which their clients may call"
@@ -34,29 +34,31 @@ use crate::ingest::NoProgress;
 use crate::session::OpError;
 use crate::session::{Advance, Ctx, Door, Limits};
 
-/// What a client tells its model about the server. The first sentence has to carry the point: some cut the rest.
+/// The instructions that a client passes to its model. Some clients keep only the beginning, so the first sentence must
+/// suffice.
 pub(super) const INSTRUCTIONS: &str = "\
 codescout searches and reads this git repository at any revision: use it before grep or reading whole files.
-- Do not know where something is: search with a question, words or a name. One search replaces several greps.
-- Know the name: symbol gives every definition; include=[\"body\"] its text, include=[\"refs\"] who mentions it.
-- How did it come to be: history target=NAME (across renames and moves), blame by definition, diff by definition.
-- Need every occurrence: search mode=regex is complete, like git grep.
-- New to the repository: outline, then outline view=map.
-- Then read target=path:10-60 instead of whole files.
-Every tool takes ref (branch, tag, commit, INDEX; default WORKTREE: files as they are on disk, unsaved-to-git edits included) and
-max_tokens (default 2000); nothing is checked out. Answers begin with what they are about; complete: false says why. next_cursor
-given back as cursor continues. A failed call says in hint and try what would work. No index is needed first: the first
-question builds it, and is answered within seconds from the most likely files where that takes longer. status op=guide explains more.";
+- Unknown location: search with a question, words or a name. One search replaces several greps.
+- Known name: symbol finds every definition; include=[\"body\"] adds its code, include=[\"refs\"] its references.
+- Past changes: history target=NAME (across renames and moves), blame by definition, diff by definition.
+- Every occurrence: search mode=regex is complete, like git grep.
+- New repository: outline, then outline view=map.
+- Read target=path:10-60 instead of whole files.
+Every tool accepts ref (branch, tag, commit, INDEX; default WORKTREE: the files on disk, including uncommitted edits)
+and max_tokens (default 2000); nothing is checked out. Answers begin with the revision and its state; complete: false
+comes with the reason. Pass next_cursor as cursor for more results. A failed call suggests a fix in hint and a working
+call in try. No index is needed: the first query builds it, and if that takes longer than a few seconds, is answered
+from the most likely files. status op=guide has more help.";
 
-/// How long lists may be kept: they change with the program alone.
+/// Time for which clients may cache lists, which change only with the program.
 const LIST_TTL_MS: u64 = 3_600_000;
-/// Calls that are worked on at once; others wait.
+/// Maximum number of concurrent calls; others wait.
 const CALLS_AT_ONCE: usize = 8;
-/// Clients that show their model the structured content alone, by how their names begin.
+/// Prefixes of the names of clients that show their model only the structured content.
 const STRUCTURED_CLIENTS: &[&str] = &["claude-code", "codex"];
-/// Between notifications of progress.
+/// Minimum time between progress notifications.
 const PROGRESS_EVERY: std::time::Duration = std::time::Duration::from_millis(250);
-/// What may be asked for with parameters.
+/// The methods of the protocol that have parameters.
 const METHODS: &[&str] = &[
     "tools/call",
     "tools/list",
@@ -70,11 +72,11 @@ const METHODS: &[&str] = &[
     "initialize",
     "server/discover",
 ];
-/// Those of the older era that the newer one does not have.
+/// Methods of older protocol revisions that newer revisions do not have.
 const GONE: &[&str] = &["initialize", "logging/setLevel"];
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
-/// A server; cheap to clone, one for all connections.
+/// The server. One instance serves all connections; cloning it is cheap.
 #[derive(Clone)]
 pub(super) struct Server {
     hub: Arc<Hub>,
@@ -83,7 +85,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// A server for the repositories of `hub`.
+    /// Creates a server for the repositories of `hub`.
     pub(super) fn new(hub: Arc<Hub>, bodies: Bodies) -> Self {
         Self {
             hub,
@@ -92,7 +94,7 @@ impl Server {
         }
     }
 
-    /// Answers a call on a thread that may block.
+    /// Answers a call on a blocking thread, with progress notifications if the client requested them.
     pub(super) async fn answer(
         &self,
         tool: &'static Tool,
@@ -153,24 +155,24 @@ impl Server {
         }
     }
 
-    /// The repositories.
+    /// Returns the repositories.
     pub(super) fn hub(&self) -> &Arc<Hub> {
         &self.hub
     }
 
-    /// The hand-over.
+    /// Returns the executor of blocking calls.
     pub(super) fn blocking(&self) -> &Blocking {
         &self.blocking
     }
 }
 
-/// Tells how far a build is until nobody builds any more; each number is greater than the one before.
+/// Sends progress notifications until the build ends. Each reported value is greater than the one before.
 async fn report(peer: Peer<RoleServer>, token: ProgressToken, mut told: watch::Receiver<Option<Advance>>) {
     let mut last = -1.0;
     while told.changed().await.is_ok() {
         let advance = *told.borrow_and_update();
         let Some(advance) = advance else { continue };
-        // Before files are counted the seconds that pass are progress, of less than a file.
+        // Elapsed time counts as a fraction of a file, so that there is progress before the first file is done.
         let progress = (advance.n_before + advance.n_done) as f64 + (advance.elapsed.as_secs_f64() / 1e4).min(0.9);
         if progress > last {
             last = progress;
@@ -192,7 +194,7 @@ fn identity() -> Implementation {
         .with_description(env!("CARGO_PKG_DESCRIPTION"))
 }
 
-/// The name of a tool's listing with everything a client is told of it.
+/// Returns the description of a tool for clients: schema and annotations.
 pub(super) fn listed(tool: &Tool) -> rmcp::model::Tool {
     let annotations = ToolAnnotations::new().read_only(tool.is_read_only).open_world(false);
     let annotations = if tool.is_read_only {
@@ -203,7 +205,8 @@ pub(super) fn listed(tool: &Tool) -> rmcp::model::Tool {
     rmcp::model::Tool::new(tool.name, tool.description, schema(&tool.parameters())).with_annotations(annotations)
 }
 
-/// The result of a call: an answer or an expected failure as an ordinary result, a fault of the program as an error.
+/// Converts the outcome of a call. A failure becomes a result with `isError`, a bug in codescout a protocol
+/// error.
 fn result(outcome: Outcome<Reply>, is_modern: bool) -> Result<CallToolResult, ErrorData> {
     let mut result = CallToolResult::default();
     match outcome {
@@ -217,7 +220,7 @@ fn result(outcome: Outcome<Reply>, is_modern: bool) -> Result<CallToolResult, Er
         Outcome::Panicked(message) => {
             tracing::error!(%message, "a tool panicked");
             return Err(ErrorData::internal_error(
-                format!("codescout has a fault: {message}"),
+                format!("internal error in codescout: {message}"),
                 None,
             ));
         }
@@ -240,20 +243,17 @@ fn fail(result: &mut CallToolResult, error: &OpError) {
 }
 
 fn out_of_time() -> OpError {
-    OpError::new(
-        "the call took too long and was stopped",
-        "narrow it down with path, lang or limit",
-    )
+    OpError::new("the call timed out", "narrow it down with path, lang or limit")
 }
 
 fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context.meta.protocol_version().is_some()
 }
 
-/// Lists are short and come whole, so no cursor was ever given out.
+/// Rejects any cursor: lists are short and sent whole, so the server never issues one.
 fn no_cursor(request: Option<&PaginatedRequestParams>) -> Result<(), ErrorData> {
     match request.and_then(|request| request.cursor.as_ref()) {
-        Some(_) => Err(ErrorData::invalid_params("this cursor was not given out here", None)),
+        Some(_) => Err(ErrorData::invalid_params("unknown cursor", None)),
         None => Ok(()),
     }
 }
@@ -362,7 +362,7 @@ impl ServerHandler for Server {
         prompts::get(&request.name, &request.arguments.unwrap_or_default()).map(GetPromptResponse::from)
     }
 
-    /// What is no request of the protocol: one that is unknown, or one with parameters that it cannot have.
+    /// Answers a request that the SDK did not recognize: an unknown method, or a known one with invalid parameters.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -371,7 +371,7 @@ impl ServerHandler for Server {
         let is_gone = is_modern(&context) && GONE.contains(&request.method.as_str());
         if METHODS.contains(&request.method.as_str()) && !is_gone {
             Err(ErrorData::invalid_params(
-                format!("the parameters of {} are not what they have to be", request.method),
+                format!("invalid parameters for {}", request.method),
                 None,
             ))
         } else {
@@ -379,7 +379,7 @@ impl ServerHandler for Server {
         }
     }
 
-    /// Taken note of: nothing is logged to clients, whatever the level.
+    /// Accepts the level without effect: the server sends no log messages to clients.
     async fn set_level(
         &self,
         _request: SetLevelRequestParams,

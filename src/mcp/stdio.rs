@@ -1,4 +1,4 @@
-//! One client, over standard input and output. Nothing else may write to standard output.
+//! Serves one client over standard input and output. Nothing else may write to standard output.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,19 +15,19 @@ use tokio::sync::Notify;
 use super::lines::{Fault, Lines, Output};
 use super::server::Server;
 
-/// Requests, and lines that are none, that may be unanswered before no more are read; their answers are in memory until the client
-/// reads them.
+/// Maximum number of unanswered requests and invalid lines; no more input is read above it. Their answers stay in
+/// memory until the client reads them.
 const MAX_UNANSWERED: usize = 512;
-/// Of the lines of these requests: what is in memory for them is up to sixteen times as much.
+/// Maximum total length of the lines of unanswered requests. They take up to 16 times as much memory.
 const MAX_UNANSWERED_BYTES: usize = 16 << 20;
-/// A client that reads nothing for so long while it sends is told so instead.
+/// If a client reads no answer for this long while the limit is reached, its further requests are refused.
 const STALLED_FOR: Duration = Duration::from_secs(2);
 
-/// How long calls may take that are under way when the client closes its end. It may still read, but clients kill what has not ended
-/// after two seconds.
+/// Time that calls in flight have to end when the client closes its end. The client may still read, but clients kill a
+/// server that is still running after two seconds.
 const FAREWELL: Duration = Duration::from_millis(1500);
 
-/// Serves until the client closes its end, or the process is told to end.
+/// Serves until the client closes its end or the process receives a termination signal.
 pub(super) async fn serve(server: Server) -> Result<()> {
     let (input, output) = rmcp::transport::stdio_pipes();
     let closed = Arc::new(Notify::new());
@@ -58,10 +58,10 @@ where
             tracing::debug!(?reason, "the client is gone");
             Ok(())
         }
-        // Whoever opens the connection and goes without a word has done nothing wrong.
+        // A client that connects and disconnects without a request is not an error.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
         Err(ServerInitializeError::TransportError { error, .. }) if is_gone(error.error.as_ref()) => Ok(()),
-        Err(error) => Err(error).context("no session could be begun"),
+        Err(error) => Err(error).context("cannot start the session"),
     }
 }
 
@@ -71,7 +71,7 @@ fn is_gone(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
         .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
-/// Waits for Ctrl-C or a request to end.
+/// Waits for SIGINT or SIGTERM.
 pub(super) async fn told_to_end() {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut ended) = signal(SignalKind::terminate()) else {
@@ -83,24 +83,24 @@ pub(super) async fn told_to_end() {
     }
 }
 
-/// A transport that does not let a client fill the memory with answers that it does not read.
+/// A transport that bounds the memory of answers that the client does not read.
 struct Bounded<R, W> {
     input: Lines<R>,
     output: Output<W>,
     waiting: Arc<Waiting>,
-    /// Told when there is no more input, or nobody who reads.
+    /// Notified at the end of the input, or when writing fails.
     closed: Arc<Notify>,
 }
 
-/// The requests without an answer.
+/// The unanswered requests.
 #[derive(Default)]
 struct Waiting {
-    /// With the bytes of their lines.
+    /// Ids of the requests, with the lengths of their lines in bytes.
     ids: Mutex<HashMap<RequestId, usize>>,
-    /// Lines that are no messages, whose answers are on their way.
+    /// Number of invalid lines whose answers are being written.
     n_faults: AtomicUsize,
     answered: Notify,
-    /// Answers that the client has not taken yet.
+    /// Number of answers that are being written.
     n_sending: AtomicUsize,
 }
 
@@ -123,7 +123,7 @@ impl Waiting {
 }
 
 impl<R, W: AsyncWrite + Send + Unpin + 'static> Bounded<R, W> {
-    /// Answers a line that is no message, unless too much waits to be read already.
+    /// Answers an invalid line, unless the limit of unanswered requests is reached.
     fn refuse(&self, fault: &Fault) {
         if self.waiting.is_full() {
             return;
@@ -180,7 +180,7 @@ where
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             while self.waiting.is_full() {
-                // Begun anew whenever an answer is on its way, so that the time counts in which there is none.
+                // Restarted after each answer, so that only the time without one counts.
                 let answered = tokio::time::timeout(STALLED_FOR, self.waiting.answered.notified()).await;
                 if answered.is_err() && self.waiting.n_sending.load(Ordering::Relaxed) > 0 {
                     break;
@@ -189,12 +189,12 @@ where
             let message = match self.input.next().await {
                 Ok(Some(Ok(message))) => message,
                 Ok(Some(Err(fault))) => {
-                    tracing::debug!(?fault, "a line that is no message");
+                    tracing::debug!(?fault, "invalid message");
                     self.refuse(&fault);
                     continue;
                 }
                 ended => {
-                    tracing::debug!(?ended, "no more input");
+                    tracing::debug!(?ended, "end of input");
                     self.closed.notify_one();
                     return None;
                 }
@@ -203,18 +203,18 @@ where
                 JsonRpcMessage::Request(request) if self.waiting.is_full() => {
                     let refused = ErrorData::internal_error(
                         format!(
-                            "{MAX_UNANSWERED} requests are unanswered, or {MAX_UNANSWERED_BYTES} bytes of them; read the answers first"
+                            "more than {MAX_UNANSWERED} requests or {MAX_UNANSWERED_BYTES} bytes are unanswered; read answers first"
                         ),
                         None,
                     );
                     let refusal = TxJsonRpcMessage::<RoleServer>::error(refused, Some(request.id.clone()));
-                    // It is written though nobody waits for it.
+                    // The refusal is written even though the handle is dropped.
                     drop(self.output.write(&refusal));
                     continue;
                 }
                 JsonRpcMessage::Request(request) => self.waiting.add(request.id.clone(), self.input.n_bytes()),
                 JsonRpcMessage::Notification(notification) => {
-                    // No answer follows a request that was given up.
+                    // A cancelled request gets no answer.
                     if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                         && let Some(id) = &cancelled.params.request_id
                     {

@@ -1,4 +1,4 @@
-//! A call that would work, in place of one that did not.
+//! Suggests a working call after a failed one.
 
 use anyhow::Error;
 use serde_json::{Map, Value, json};
@@ -9,7 +9,8 @@ use crate::git::RevisionError;
 use crate::query::{FilterError, ReadError, kind_by_name, kind_names, nearest};
 use crate::session::{Door, OpError};
 
-/// The failure that an error is, with a call that would work where one is known. What only was interrupted stays as it is.
+/// Converts an error to an operation error with a suggested call, where one is known. Interruptions are returned
+/// unchanged.
 pub(super) fn with_call(call: &Call<'_>, error: Error) -> Error {
     let mut failure = match error.downcast_ref::<OpError>() {
         Some(failure) => failure.clone(),
@@ -34,7 +35,7 @@ fn retry(call: &Call<'_>, error: &Error, hint: &mut Option<String>) -> Option<Va
         if let Some(FilterError::Lang { name }) = cause.downcast_ref() {
             let known = nearest(name, extract::languages().map(|language| language.name));
             let Some(near) = known.first() else {
-                hint.get_or_insert("status tells which languages there are; without lang all are asked".to_owned());
+                hint.get_or_insert("status lists the known languages; without lang all are searched".to_owned());
                 return without(call, "lang");
             };
             hint.get_or_insert(format!("did you mean {}?", known.join(" or ")));
@@ -54,7 +55,7 @@ fn retry(call: &Call<'_>, error: &Error, hint: &mut Option<String>) -> Option<Va
     again(call, "kind", near.first()?)
 }
 
-/// The same call with another argument.
+/// Returns the same call with one argument replaced.
 fn again(call: &Call<'_>, name: &str, value: &str) -> Option<Value> {
     let mut arguments = call.arguments.given().clone();
     let is_list = arguments.get(name).is_some_and(Value::is_array);
@@ -69,7 +70,7 @@ fn without(call: &Call<'_>, name: &str) -> Option<Value> {
     told(call, arguments)
 }
 
-/// None if the call is so long that nobody wants it twice.
+/// Returns the call as JSON, or `None` if it is too long to repeat.
 fn told(call: &Call<'_>, arguments: Map<String, Value>) -> Option<Value> {
     const MAX_BYTES: usize = 1_000;
     let call = json!({"tool": call.tool, "arguments": arguments});

@@ -1,4 +1,5 @@
-//! Answers while the first index of a repository is being built. Another writer holds the sidecar, so the build cannot end.
+//! Tests of answers while the first index is being built. Another writer holds the sidecar's lock, so the build cannot
+//! finish.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::cell::OnceCell;
@@ -20,7 +21,7 @@ use crate::session::OpError;
 use crate::session::{Advance, Ctx, Door, Limits};
 use crate::support::TestRepo;
 
-/// A server of a repository.
+/// A server for one repository.
 struct Served {
     hub: Arc<Hub>,
     runtime: tokio::runtime::Runtime,
@@ -36,7 +37,7 @@ impl Served {
         }
     }
 
-    /// The answer to a call that came in so long ago.
+    /// Returns the answer to a call that started `ago`.
     fn call(&self, tool: &str, arguments: &Value, ago: Duration) -> Result<Reply, OpError> {
         let tool = TOOLS.iter().find(|known| known.name == tool).unwrap();
         let given = arguments.as_object().unwrap().clone();
@@ -68,7 +69,7 @@ impl Served {
         }
     }
 
-    /// The answer to a call that has waited as long as calls do.
+    /// Returns the answer to a call that has already used up its waiting time.
     fn late(&self, tool: &str, arguments: Value) -> Reply {
         self.call(tool, &arguments, Duration::from_secs(7)).unwrap()
     }
@@ -80,7 +81,7 @@ impl Drop for Served {
     }
 }
 
-/// Keeps every build from ending.
+/// Holds the writer's lock, so that no build can finish.
 fn held(repo: &TestRepo) -> File {
     std::fs::create_dir_all(repo.path(".codescout")).unwrap();
     let workspace = crate::session::Workspace::open(repo.root(), &Default::default()).unwrap();
@@ -96,7 +97,7 @@ fn held(repo: &TestRepo) -> File {
     lock
 }
 
-/// So many files that not all are indexed for one answer, and the one that is asked about.
+/// Creates a repository with the file that the queries are about and too many others to index for one answer.
 fn project() -> TestRepo {
     let repo = TestRepo::new(
         "
@@ -154,7 +155,7 @@ fn a_search_that_cannot_wait_answers_from_the_likely_files() {
         nothing.text
     );
     assert_partial(&nothing);
-    // A place is a place, and what is like it is not itself.
+    // The query is recognized as a location, and the results do not include that location.
     let similar = served.late("search", json!({"query": "src/part_7.rs:3", "mode": "similar"}));
     let found = paths(&similar);
     assert!(
@@ -163,7 +164,7 @@ fn a_search_that_cannot_wait_answers_from_the_likely_files() {
         similar.text
     );
     assert_partial(&similar);
-    // Lines are found in the files themselves.
+    // A regex search reads the files themselves, so it is complete.
     let lines = served.late("search", json!({"query": "Adds 7[0-9]", "mode": "regex"}));
     assert_eq!(
         (paths(&lines).len(), &lines.structured["complete"]),
@@ -180,7 +181,7 @@ fn a_name_is_found_while_the_index_is_built() {
     let served = Served::of(&repo);
     let defined = served.late("symbol", json!({"name": "part_63"}));
     assert_eq!(paths(&defined), ["src/part_63.rs"], "{}", defined.text);
-    // Every file that holds the name was looked at.
+    // Every file that contains the name was searched.
     assert_eq!(defined.structured["complete"], true, "{}", defined.text);
     let by_id = served.late("symbol", json!({"id": "src/part_5.rs#part_5"}));
     assert_eq!(paths(&by_id), ["src/part_5.rs"], "{}", by_id.text);
@@ -260,7 +261,7 @@ fn a_call_waits_for_the_build_and_tells_how_far_it_is() {
     let lock = held(&repo);
     let served = Served::of(&repo);
     let told = Arc::clone(&served.told);
-    // The other writer ends when the call has told that it waits.
+    // The other writer releases the lock once the call has reported that it waits.
     let release = std::thread::spawn(move || {
         while told.lock().unwrap().is_empty() {
             std::thread::yield_now();

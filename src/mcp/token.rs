@@ -1,4 +1,4 @@
-//! The bearer token of the HTTP door.
+//! The bearer token of the HTTP server.
 
 use std::fs;
 use std::io::Write;
@@ -11,17 +11,17 @@ use super::hub::Hub;
 use crate::config::Environment;
 use crate::mcp::HttpOptions;
 
-/// A token that is shorter can be guessed.
+/// Minimum length of a token; shorter ones are too easy to guess.
 const MIN_TOKEN_BYTES: usize = 16;
 const MAX_TOKEN_BYTES: usize = 1024;
 const RANDOM_BYTES: usize = 32;
 
-/// Who may call.
+/// The required authorization.
 #[derive(Clone)]
 pub(super) enum Access {
-    /// Everybody who reaches the address.
+    /// None: every client that can reach the address may call.
     Open,
-    /// Who knows the token; its hash.
+    /// The token with this hash.
     Token(blake3::Hash),
 }
 
@@ -30,8 +30,7 @@ impl Access {
         Self::Token(blake3::hash(token.as_bytes()))
     }
 
-    /// Whether a request with this `Authorization` header may call. Hashes are compared in a time that does not depend on where they
-    /// differ.
+    /// Returns true if a request with this `Authorization` header may call. Hashes are compared in constant time.
     pub(super) fn allows(&self, header: Option<&[u8]>) -> bool {
         let Self::Token(expected) = self else {
             return true;
@@ -44,7 +43,8 @@ impl Access {
     }
 }
 
-/// The token that was given, that of the file, or a new one, which is told on standard error and kept in a file.
+/// Chooses the token: the one in the environment, the one in the token file, or a new one, which is printed to standard
+/// error and written to a file.
 pub(super) fn choose(options: &HttpOptions, default_file: Option<PathBuf>) -> Result<Access> {
     if options.no_token {
         return Ok(Access::Open);
@@ -55,7 +55,7 @@ pub(super) fn choose(options: &HttpOptions, default_file: Option<PathBuf>) -> Re
     match &options.token_file {
         Some(file) if file.exists() => read(file).map(|token| Access::of(&token)),
         Some(file) => generate(Some(file.clone())),
-        // That of the last time, so that clients go on after a restart, unless it cannot serve.
+        // Reuses a valid token of the last run, so that clients still work after a restart.
         None => match default_file
             .as_deref()
             .filter(|file| file.exists())
@@ -71,11 +71,11 @@ pub(super) fn choose(options: &HttpOptions, default_file: Option<PathBuf>) -> Re
 }
 
 fn say_where(file: &Path) {
-    // Who starts a server without standard error knows where its sidecar is.
+    // A closed standard error is not a reason to stop: the file is in the sidecar.
     let _ = writeln!(std::io::stderr(), "codescout: the token is in {}", file.display());
 }
 
-/// In the sidecar of the repository that the server was started in, if there is one.
+/// Returns the path of the token file in the sidecar of the default repository, if the sidecar exists.
 pub(super) fn default_file(hub: &Hub) -> Option<PathBuf> {
     let desk = hub.session(None).ok()?;
     let root = desk.workspace.sidecar_root().to_owned();
@@ -86,7 +86,7 @@ fn checked(token: &str, origin: &str) -> Result<String> {
     let token = token.trim();
     if !(MIN_TOKEN_BYTES..=MAX_TOKEN_BYTES).contains(&token.len()) || !token.bytes().all(|byte| byte.is_ascii_graphic())
     {
-        bail!("{origin}: a token has {MIN_TOKEN_BYTES} to {MAX_TOKEN_BYTES} visible ASCII characters");
+        bail!("{origin}: a token must have {MIN_TOKEN_BYTES} to {MAX_TOKEN_BYTES} visible ASCII characters");
     }
     Ok(token.to_owned())
 }
@@ -94,10 +94,10 @@ fn checked(token: &str, origin: &str) -> Result<String> {
 fn read(file: &Path) -> Result<String> {
     let metadata = fs::metadata(file).with_context(|| format!("cannot read {}", file.display()))?;
     if metadata.mode() & 0o077 != 0 {
-        bail!("{} can be read by others: chmod 600 it first", file.display());
+        bail!("{0} is readable by other users; run: chmod 600 {0}", file.display());
     }
     if metadata.len() > 2 * MAX_TOKEN_BYTES as u64 {
-        bail!("{} is too large to be a token", file.display());
+        bail!("{} is too large for a token file", file.display());
     }
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     checked(&text, &file.display().to_string())
@@ -107,11 +107,11 @@ fn generate(file: Option<PathBuf>) -> Result<Access> {
     let mut random = [0; RANDOM_BYTES];
     fs::File::open("/dev/urandom")
         .and_then(|mut source| std::io::Read::read_exact(&mut source, &mut random))
-        .context("cannot draw random bytes")?;
+        .context("cannot read random bytes from /dev/urandom")?;
     let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     let mut told = format!("codescout: token {token}\n");
     if let Some(file) = file {
-        // Replaced rather than written over, so that it never has another's permissions.
+        // Replaced rather than overwritten, so that the file never keeps wider permissions.
         let _ = fs::remove_file(&file);
         fs::OpenOptions::new()
             .write(true)
@@ -122,7 +122,7 @@ fn generate(file: Option<PathBuf>) -> Result<Access> {
             .with_context(|| format!("cannot write {}", file.display()))?;
         told.push_str(&format!("codescout: the token is in {}\n", file.display()));
     }
-    // Without standard error the file has it.
+    // A closed standard error is not a reason to stop: the token is in the file.
     let _ = std::io::stderr().write_all(told.as_bytes());
     Ok(Access::of(&token))
 }

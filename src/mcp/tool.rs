@@ -1,4 +1,4 @@
-//! What a tool is, and what its body is given.
+//! The description of a tool, and the call that its function receives.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -14,23 +14,22 @@ use crate::mcp::Bodies;
 use crate::ops::Ask;
 use crate::session::{Ctx, Session, Workspace};
 
-/// No question takes longer: clients wait for a minute at least, people less.
+/// Time limit of a query. Clients time out after a minute or more; users wait less.
 pub(super) const QUESTION_TIME: Duration = Duration::from_secs(10);
 
-/// A tool: what is said of it, and its body.
+/// A tool: its description and its function.
 #[derive(Clone, Copy)]
 pub(super) struct Tool {
-    /// As it is called.
     pub(super) name: &'static str,
-    /// For models: when to use it.
+    /// When and how to use the tool, for models.
     pub(super) description: &'static str,
-    /// Its own parameters.
+    /// The tool's own parameters.
     pub(super) own: fn() -> Vec<Parameter>,
-    /// What it may be given that others are given too.
+    /// The shared parameters that the tool accepts.
     pub(super) common: &'static [Parameter],
-    /// Whether it changes nothing.
+    /// True if the tool changes nothing.
     pub(super) is_read_only: bool,
-    /// How long a call may take before it is stopped.
+    /// Time after which a call is interrupted.
     pub(super) time_limit: Duration,
     /// Answers a call.
     pub(super) run: fn(&Call<'_>) -> Result<Reply>,
@@ -56,7 +55,7 @@ impl Tool {
         }
     }
 
-    /// Everything that it may be given.
+    /// Returns all parameters that the tool accepts.
     pub(super) fn parameters(&self) -> Vec<Parameter> {
         [(self.own)(), self.common.to_vec()].concat()
     }
@@ -68,18 +67,17 @@ pub(super) struct Call<'a> {
     pub(super) tool: &'static str,
     /// The repositories of the server.
     pub(super) hub: &'a Hub,
-    /// The one that the call is about, when it was asked for.
+    /// The repository of the call, once it has been opened.
     pub(super) found: OnceCell<Arc<Session>>,
-    /// What was given.
     pub(super) arguments: Arguments,
     /// Progress, interruption and time limits.
     pub(super) ctx: Ctx<'a>,
-    /// Where the text of results is wanted.
+    /// The part of the reply that contains the text of results.
     pub(super) bodies: Bodies,
 }
 
 impl Call<'_> {
-    /// The repository that the call is about.
+    /// Returns the session of the repository that the call names, or of the default one.
     pub(super) fn session(&self) -> Result<&Arc<Session>> {
         match self.found.get() {
             Some(session) => Ok(session),
@@ -90,7 +88,7 @@ impl Call<'_> {
         }
     }
 
-    /// Returns the call of an operation.
+    /// Returns the context of an operation for this call.
     pub(super) fn ask(&self) -> Result<Ask<'_>> {
         Ok(Ask {
             session: self.session()?,
@@ -99,7 +97,7 @@ impl Call<'_> {
         })
     }
 
-    /// The repository itself, its sidecar and settings.
+    /// Returns the repository, its sidecar and its settings.
     pub(super) fn workspace(&self) -> Result<&Workspace> {
         Ok(&self.session()?.workspace)
     }

@@ -138,10 +138,7 @@ fn a_server_outside_a_repository_says_so_when_asked() {
     let failure = client
         .call("search", json!({"query": "x", "repo": "nothing-there"}))
         .failure();
-    assert!(
-        failure.contains(root) && !failure.contains("leave repo out"),
-        "{failure}"
-    );
+    assert!(failure.contains(root) && !failure.contains("omit repo"), "{failure}");
 }
 
 #[test]
