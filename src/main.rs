@@ -1,4 +1,4 @@
-//! The `codescout` program: parse, run, print the error chain, exit code.
+//! The `codescout` binary. Parses the arguments, runs the command, prints the error chain and sets the exit code.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! What can be typed: what every command has, and the commands by family.
+//! The command-line arguments: global options, the list of commands, and the options that commands share.
 
 mod agents;
 mod eval;

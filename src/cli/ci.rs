@@ -21,7 +21,7 @@ use crate::model::CommitId;
 use crate::session::Workspace;
 use crate::session::{ImportOptions, Known, Packing, open_plain, write_whole};
 
-/// Where the archive is kept unless another place is named: a folder in the root of the work tree, and the file in it.
+/// Default location of the archive: a folder in the root of the worktree, and the file in it.
 const DEFAULT_FOLDER: &str = ".codescout-ci";
 const DEFAULT_NAME: &str = "index.bundle";
 
@@ -63,9 +63,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &CiArgs, output:
 }
 
 fn show_key(workspace: &Workspace, global: &Global, args: &KeyArgs, output: &mut Output) -> Result<Found> {
-    let target = workspace
-        .target(&global.reference)?
-        .context("no commits yet: there is nothing to name")?;
+    let target = workspace.target(&global.reference)?.context("no commits yet")?;
     let prefix = format!("codescout-{}-", workspace.pipeline());
     let keys = KeyOut {
         key: format!("{prefix}{}", target.tree),
@@ -85,7 +83,7 @@ fn show_key(workspace: &Workspace, global: &Global, args: &KeyArgs, output: &mut
     Ok(Found::Something)
 }
 
-/// A branch's name as part of a key: what caches do not take becomes a hyphen.
+/// Converts the name of a branch to a part of a cache key; characters that caches do not accept become hyphens.
 fn slug(branch: &str) -> String {
     let keep = |c: char| {
         if c.is_ascii_alphanumeric() || c == '.' || c == '_' {
@@ -106,7 +104,7 @@ fn run_restore(workspace: &Workspace, global: &Global, args: &RestoreArgs, outpu
     };
     let opened = open_plain(&path);
     if args.file.is_none() && opened.is_ok() {
-        // Caches may keep the archive alone. A folder that cannot be written into is read all the same.
+        // A cache may restore only the archive, without the folder's `.gitignore`. Failing to write it is not an error.
         let _ = make_folder(&path, true);
     }
     let (taken, because) = match opened {
@@ -114,7 +112,8 @@ fn run_restore(workspace: &Workspace, global: &Global, args: &RestoreArgs, outpu
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
         Ok(file) => match workspace.import(file, options, &CliProgress::new(global.quiet), &INTERRUPTED) {
             Ok(taken) => (Some(TakenOut::of(&taken)), None),
-            // An archive of another build, or of nothing that is still there, is no fault: the index is built anew. Anything else is.
+            // An archive of another build or of another repository is not an error: the index is rebuilt. Everything
+            // else is.
             Err(error) if is_no_use(&error) => (None, Some(format!("{error:#}"))),
             Err(error) => return Err(error.context(format!("cannot restore {}", path.display()))),
         },
@@ -167,13 +166,13 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
     )?;
     let is_shallow = !workspace.repository.shallow_commits()?.is_empty();
     if args.history && is_shallow {
-        note("without the record of commits, as this clone is shallow");
+        note("commit history is not included: this clone is shallow");
     }
     let wants_commits = args.history && !is_shallow;
     if let Some(why) = untrusted {
-        answer.because = Some(format!("this job may run what anybody proposes ({why})"));
+        answer.because = Some(format!("this job may run untrusted code ({why})"));
     } else if has_all(workspace, &path, &known, wants_commits, key.as_ref()) {
-        answer.because = Some("the archive has this tree already".to_owned());
+        answer.because = Some("the archive already has this tree".to_owned());
     } else {
         let commits = if wants_commits {
             commits_of(workspace, &known, global)?
@@ -190,7 +189,7 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
         let pack = |packing| write_whole(&path, |file: &mut File| workspace.pack(&known, packing, file));
         let packed = match pack(packing) {
             Err(error) if packing.commits.is_some() && is_too_large(&error) => {
-                note(&format!("without the record of commits: {error:#}"));
+                note(&format!("commit history is not included: {error:#}"));
                 pack(Packing {
                     commits: None,
                     ..packing
@@ -234,20 +233,21 @@ fn is_too_large(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(PackError::TooLarge { .. }))
 }
 
-/// What is recorded of commits; nothing where this clone does not have all of them, which is no reason to save nothing.
+/// Returns the commit history, or `None` with a note if this clone does not have all commits. The archive is saved
+/// without it then.
 fn commits_of(workspace: &Workspace, known: &Known, global: &Global) -> Result<Option<GivenCommits>> {
     let progress = CliProgress::new(global.quiet);
     match workspace.given_commits(&known.commits, &progress, &INTERRUPTED) {
         Err(error) if matches!(error.downcast_ref(), Some(RecordError::Incomplete { .. })) => {
-            note(&format!("without the record of commits: {error:#}"));
+            note(&format!("commit history is not included: {error:#}"));
             Ok(None)
         }
         given => given.map(Some),
     }
 }
 
-/// Whether the archive at `path` can be taken by this build, has everything of the trees, and of the commits if these are to be in it,
-/// and is signed as it is to be.
+/// Returns true if this build can import the archive at `path`, the archive has all trees and vectors, and the commits
+/// if they are wanted, and it is signed by `key` if one is given.
 fn has_all(workspace: &Workspace, path: &Path, known: &Known, wants_commits: bool, key: Option<&SigningKey>) -> bool {
     let Ok(bundle) = open_plain(path).map_err(ReadError::Io).and_then(BundleFile::open) else {
         return false;
@@ -256,7 +256,7 @@ fn has_all(workspace: &Workspace, path: &Path, known: &Known, wants_commits: boo
     let has_tip = |tip: &CommitId| bundle.header.has_commit(*tip, workspace.record_recipe());
     let has_commits = !wants_commits || known.commits.iter().all(has_tip);
     let has_trees = known.trees.iter().all(|&tree| bundle.header.has_tree(tree));
-    // One that was saved before a model had made its vectors is made anew.
+    // An archive that was saved before the model's vectors were complete is replaced.
     let has_vectors = workspace.n_rows(known).into_iter().all(|(profile, n_rows)| {
         let mut added = bundle.header.added.iter();
         let added = added.find(|added| added.profile == profile.0);
@@ -265,7 +265,8 @@ fn has_all(workspace: &Workspace, path: &Path, known: &Known, wants_commits: boo
     is_signed && workspace.takes(&bundle) && has_trees && has_commits && has_vectors
 }
 
-/// Where the archive is. One that came with the code is nobody's cache, and a link in the default place leads anywhere: refused.
+/// Returns the path of the archive. A tracked file came with the code, not from a cache, and a link in the default
+/// location may lead anywhere: both are refused.
 fn path_of(workspace: &Workspace, named: Option<&Path>) -> Result<PathBuf> {
     let repository = &workspace.repository;
     let Some(root) = repository.work_dir() else {
@@ -292,13 +293,13 @@ fn path_of(workspace: &Workspace, named: Option<&Path>) -> Result<PathBuf> {
     };
     ensure!(
         !is_tracked,
-        "{} came with the repository or is a link, and is not used; name a file elsewhere",
+        "{} is tracked by git or a symbolic link, so it is not used; name another file",
         path.display()
     );
     Ok(path)
 }
 
-/// Makes the archive's folder. If it is new, or ours, git is not to see it: an archive is nothing to commit.
+/// Creates the archive's folder. If it is new, or the default folder, a `.gitignore` keeps the archive out of commits.
 fn make_folder(path: &Path, is_ours: bool) -> Result<()> {
     let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
         return Ok(());
@@ -311,5 +312,5 @@ fn make_folder(path: &Path, is_ours: bool) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         hidden => hidden.and_then(|mut file| file.write_all(b"*\n")),
     }
-    .with_context(|| format!("cannot make {}", folder.display()))
+    .with_context(|| format!("cannot create {}", folder.display()))
 }

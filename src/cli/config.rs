@@ -56,7 +56,7 @@ pub(super) fn run(global: &Global, args: &ConfigArgs, output: &mut Output) -> Re
     }
 }
 
-/// Records the sidecar's file as one that the user wrote, and shows what it sets.
+/// Records the sidecar's configuration file as trusted, and shows its settings.
 fn approve(global: &Global, output: &mut Output) -> Result<Found> {
     let path = file(&Workspace::open_without_settings(&global.repo)?);
     trust(&path, &Environment::read())?;
@@ -119,10 +119,10 @@ fn change(global: &Global, key: &str, value: Option<&str>, is_users: bool, outpu
     if is_users {
         let no_home = || anyhow::anyhow!("neither HOME nor XDG_CONFIG_HOME is set");
         let path = Environment::read().user_file.with_context(no_home)?;
-        // A link that leads elsewhere stays.
+        // Writes to the target of a symbolic link, so that the link stays.
         let path = std::fs::canonicalize(&path).unwrap_or(path);
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         }
         let is_changed = if Repository::discover(&global.repo).is_ok() {
             change.apply(&path, &opened, &|| Ok(()))?
@@ -135,14 +135,14 @@ fn change(global: &Global, key: &str, value: Option<&str>, is_users: bool, outpu
         };
         return change.told(is_changed, None, &path, output);
     }
-    // With what is set now nothing may be opened any more, and this is what mends it.
+    // The current settings may prevent opening the repository, and this command must be able to correct them.
     let workspace = Workspace::open_without_settings(&global.repo)?;
-    // The folder has to be ours before anything is written into it.
+    // Verifies that the sidecar is codescout's own before writing into it.
     let sidecar = workspace.open_or_create_sidecar(&INTERRUPTED)?;
-    // Two that set something at once would each write what it read, and one of them be lost.
+    // The lock prevents concurrent commands from losing each other's changes.
     let lock = sidecar.lock_unless(PATIENCE, &INTERRUPTED)?;
     let (path, environment) = (file(&workspace), Environment::read());
-    // What somebody else put there is not made the user's by one line more.
+    // Changing one line must not make an untrusted file trusted.
     let was_trusted = matches!(untrusted_key(&path, &environment), Ok(None));
     let record = || {
         if was_trusted && (untrusted_key(&path, &environment)?.is_some() || workspace.repository.is_inside_another()) {
@@ -162,8 +162,8 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// Writes the file, and puts it back as it was if nothing could be opened with what it says now. Whether it has
-    /// changed, and what is set then.
+    /// Writes the file, and restores it if the repository cannot be opened with the new settings. Returns whether the
+    /// file has changed, and the resulting settings.
     fn apply(
         &self,
         path: &Path,
@@ -176,7 +176,7 @@ impl Change<'_> {
             Some(value) => set(path, self.key, value).map(|()| true)?,
             None => {
                 let is_changed = unset(path, self.key)?;
-                // A model's name is its server's: without that it would be a folder's.
+                // Without a server, the name of its model would be read as the path of a local model.
                 if is_changed && self.key == "embedding.server" {
                     unset(path, "embedding.model")?;
                 }
@@ -185,18 +185,18 @@ impl Change<'_> {
         };
         match record().and_then(|()| opened()) {
             Ok(now) => Ok((is_changed, now)),
-            // It was not for this that nothing could be opened.
+            // The repository could not be opened before either, so this change is not the cause.
             Err(error) if !was_usable => {
-                Err(error.context(format!("{} is written, but this is in the way", path.display())))
+                Err(error.context(format!("wrote {}, but the settings are still invalid", path.display())))
             }
-            // A value of the right kind may still be none that a command can start with.
+            // A value of the right type may still be unusable.
             Err(error) => {
                 match before {
                     Some(bytes) => write_atomic(path, &bytes).map_err(Into::into).and_then(|()| record()),
                     None => std::fs::remove_file(path).map_err(Into::into),
                 }
-                .with_context(|| format!("cannot put {} back as it was", path.display()))?;
-                Err(error.context(format!("{} is left as it was", self.key)))
+                .with_context(|| format!("cannot restore {}", path.display()))?;
+                Err(error.context(format!("{} was not changed", self.key)))
             }
         }
     }

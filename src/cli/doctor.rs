@@ -16,11 +16,11 @@ use crate::setup::doctor::{Finding, Report, Severity, examine};
 
 #[derive(Debug, Serialize)]
 struct DoctorOut {
-    /// Whether nothing is in the way.
+    /// True if there is no problem.
     well: bool,
     findings: Vec<FindingOut>,
     settings: Vec<SettingOut>,
-    /// What `--fix` did.
+    /// The fixes made by `--fix`.
     mended: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn run(global: &Global, args: &DoctorArgs, output: &mut Output) -> Re
         mended = mend(&report, global)?;
         report = examine(&global.repo, &INTERRUPTED);
     }
-    // Of servers that were not waited for nothing is known.
+    // After an interrupt the report lacks the servers that were not probed.
     if INTERRUPTED.load(Ordering::Relaxed) {
         bail!("interrupted");
     }
@@ -90,7 +90,7 @@ impl From<Finding> for FindingOut {
 
 fn show(report: &Report, mended: &[String], output: &mut Output) -> Result<()> {
     for did in mended {
-        output.line(&format!("mended: {}", one_line(did)))?;
+        output.line(&format!("fixed: {}", one_line(did)))?;
     }
     for finding in &report.findings {
         let style = match finding.severity {
@@ -105,7 +105,7 @@ fn show(report: &Report, mended: &[String], output: &mut Output) -> Result<()> {
             one_line(&finding.message)
         ))?;
         if let Some(mend) = &finding.mend {
-            output.line(&format!("{:<24} mend: {}", "", one_line(mend)))?;
+            output.line(&format!("{:<24} fix: {}", "", one_line(mend)))?;
         }
     }
     for setting in report

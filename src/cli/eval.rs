@@ -25,7 +25,7 @@ use crate::query::{ExactText, FileFilter, Hit, Request, Searcher, Sources, Tests
 use crate::session::Workspace;
 use crate::snapshot::View;
 
-/// Results asked for; measures look at ten.
+/// Number of results per query; the measures use ten.
 const N_RESULTS: usize = 10;
 
 #[derive(Debug, Serialize)]
@@ -49,7 +49,7 @@ struct NotEvaluatedOut {
 struct SettingOut {
     setting: String,
     median_ms: f64,
-    /// Answers that something was missing from: a server that did not answer, chunks without a vector.
+    /// Number of incomplete answers: a server did not respond, or chunks had no vector.
     incomplete: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     incomplete_because: Option<String>,
@@ -78,7 +78,7 @@ struct MeasuresOut {
     mrr_file: f64,
 }
 
-/// One query's measures under every setting.
+/// The measures of one query in every setting.
 struct Row {
     repository: String,
     language: String,
@@ -88,16 +88,16 @@ struct Row {
     notes: Vec<Vec<String>>,
 }
 
-/// How a query is asked.
+/// A search mode to measure.
 #[derive(Clone, Copy)]
 struct Setting {
     mode: SearchMode,
-    /// By the program alone, without what is set beside it.
+    /// Uses only the built-in model, without configured models, servers and reranker.
     is_alone: bool,
 }
 
 impl Setting {
-    /// In the order in which they are asked: the last is compared with each of the others.
+    /// Returns all settings, in the order of evaluation. The last is compared with each of the others.
     fn all(args: &EvalArgs) -> Vec<Self> {
         let of = |is_alone| args.settings.iter().map(move |&mode| Self { mode, is_alone });
         let alone = args.against_built_in.then(|| of(true)).into_iter().flatten();
@@ -116,7 +116,7 @@ impl Setting {
 
 pub(super) fn run(global: &Global, args: &EvalArgs, output: &mut Output) -> Result<Found> {
     if args.settings.iter().any(|setting| matches!(setting, SearchMode::Regex)) {
-        bail!("mode regex does not rank, so there is nothing to measure");
+        bail!("mode regex does not rank its results and cannot be measured");
     }
     let mut features = match &args.features {
         Some(path) => Some(BufWriter::new(
@@ -161,7 +161,7 @@ fn judged_rows(
             Err(error) if !INTERRUPTED.load(Ordering::Relaxed) => {
                 let repository = judgements.repository.clone();
                 let reason = format!("{error:#}");
-                note(&format!("{repository} is not evaluated: {}", one_line(&reason)));
+                note(&format!("skipping {repository}: {}", one_line(&reason)));
                 missing.push(NotEvaluatedOut { repository, reason });
                 continue;
             }
@@ -194,7 +194,7 @@ fn history_rows(global: &Global, args: &EvalArgs, features: &mut Option<BufWrite
     };
     let workspace = Workspace::open(&global.repo, &overrides)?;
     let Some(tip) = workspace.target(&global.reference)?.and_then(|target| target.commit) else {
-        bail!("{} names no commit", global.reference);
+        bail!("{} is not a commit", global.reference);
     };
     let options = HistoryOptions {
         sample: args.sample,
@@ -216,7 +216,7 @@ fn history_rows(global: &Global, args: &EvalArgs, features: &mut Option<BufWrite
     Ok(rows)
 }
 
-/// A view with the vectors of the models that are set: questions do not make them.
+/// Opens a view after computing the vectors of the configured models, which queries do not compute.
 fn complete_view(workspace: &Workspace, reference: &str, progress: &CliProgress) -> Result<View> {
     let opened = workspace.view(reference, progress, &INTERRUPTED)?;
     let Some(tree) = opened.view.provenance().tree.filter(|_| !workspace.makers().is_empty()) else {
@@ -226,7 +226,7 @@ fn complete_view(workspace: &Workspace, reference: &str, progress: &CliProgress)
     Ok(workspace.view(reference, progress, &INTERRUPTED)?.view)
 }
 
-/// Opens the clone of a judged repository, at the judged commit.
+/// Opens the clone of a judged repository at the judged commit.
 fn opened(global: &Global, args: &EvalArgs, judgements: &Judgements) -> Result<(Workspace, View)> {
     let clone = find_clone(args, judgements)?;
     let index_dir = args.index_dir.as_ref();
@@ -252,7 +252,8 @@ fn find_clone(args: &EvalArgs, judgements: &Judgements) -> Result<PathBuf> {
     bail!("no clone of {name} below {}", folder.display())
 }
 
-/// The folder at `place` below `folder`. Hosting sites ignore the case of names, so another case is taken where there is no exact match.
+/// Returns the folder at `place` below `folder`. Hosting sites ignore the case of names, so a name with different case
+/// is used if there is no exact match.
 fn below(folder: &Path, place: &str) -> io::Result<Option<PathBuf>> {
     let mut found = folder.to_owned();
     for name in place.split('/') {
@@ -290,12 +291,12 @@ fn request(judged: &Judged, root: &str) -> Result<Request> {
     })
 }
 
-/// What is asked.
+/// A judged repository with its searchers.
 struct Corpus<'a> {
     name: &'a str,
     language: &'a str,
     searcher: Searcher<'a>,
-    /// The same without what is set beside the program's own.
+    /// A searcher that uses only the built-in model.
     alone: Searcher<'a>,
     reader: ObjectReader,
 }
@@ -352,7 +353,7 @@ fn row(corpus: &mut Corpus<'_>, judged: &Judged, request: &Request, args: &EvalA
 
 fn ranked(view: &View, reader: &mut ObjectReader, hit: &Hit) -> Option<Ranked> {
     let place = hit.places.first()?;
-    // Only a focus needs the text; without it the lines are known.
+    // Only the lines of a focus depend on the text.
     let bytes = match hit.focus.map(|_| view.read(place.file, reader, MAX_OBJECT_BYTES)) {
         Some(Ok(BlobContent::Content(bytes))) => bytes,
         _ => Vec::new(),
@@ -474,7 +475,7 @@ fn measures_out(rows: &[&Row], setting: usize) -> MeasuresOut {
     }
 }
 
-/// A value of every row, by repository.
+/// Groups a value of every row by repository.
 fn grouped(rows: &[&Row], value: impl Fn(&Row) -> f64) -> Vec<Vec<f64>> {
     let mut groups: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for row in rows {
@@ -496,7 +497,7 @@ fn show(answer: &EvalOut, output: &mut Output) -> Result<()> {
     if !answer.complete {
         let missing = answer.not_evaluated.iter().map(|missing| missing.repository.as_str());
         let missing = missing.collect::<Vec<_>>().join(", ");
-        output.line(&format!("partial: without {}", one_line(&missing)))?;
+        output.line(&format!("partial: skipped {}", one_line(&missing)))?;
     }
     for setting in &answer.settings {
         output.line("")?;
@@ -504,7 +505,7 @@ fn show(answer: &EvalOut, output: &mut Output) -> Result<()> {
         if let Some(why) = &setting.incomplete_because {
             let n = setting.incomplete;
             output.line(&format!(
-                "  {n} answers are incomplete; the first because: {}",
+                "  incomplete answers: {n}; reason of the first: {}",
                 one_line(why)
             ))?;
         }
@@ -538,7 +539,7 @@ fn show(answer: &EvalOut, output: &mut Output) -> Result<()> {
         ))?;
     }
     if answer.repositories > 1 {
-        note("means are over repositories of their means over queries");
+        note("means are macro-averaged: over queries per repository, then over repositories");
     }
     Ok(())
 }

@@ -38,7 +38,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
     let is_stdout = args.file == Path::new("-");
     anyhow::ensure!(
         !is_stdout || !output.is_terminal(),
-        "a bundle is not for a terminal: name a file"
+        "refusing to write a bundle to a terminal; name a file"
     );
     let known = workspace.known(&revisions, &CliProgress::new(global.quiet), &INTERRUPTED)?;
     let progress = CliProgress::new(global.quiet);
@@ -54,23 +54,23 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
     };
     if args.vectors && workspace.keeps_away(RowKind::Dense) {
         let model = &workspace.embedder().profile().model;
-        let kept = format!("vectors of {model} are not kept here (qdrant.keep_local)");
+        let kept = format!("vectors of {model} are not stored locally (qdrant.keep_local)");
         if added.is_empty() {
             return Err(OpError::new(
                 kept,
-                "codescout config set qdrant.keep_local true, then codescout index, which takes them back",
+                "run codescout config set qdrant.keep_local true, then codescout index to fetch them",
             )
             .into());
         }
-        output.remark(&format!("{kept} and are not in the bundle"));
+        output.remark(&format!("{kept} and not included in the bundle"));
     }
     anyhow::ensure!(
         !args.vectors || !added.is_empty(),
-        "no model is in use beside the one inside the program: codescout config set embedding.server ADDRESS"
+        "only the built-in model is configured; to use another one: codescout config set embedding.server ADDRESS"
     );
     anyhow::ensure!(
         !args.vectors || workspace.n_rows(&known).iter().any(|(_, n_rows)| *n_rows > 0),
-        "no vectors of this model are here: codescout index makes them"
+        "there are no vectors of the configured models yet; run codescout index"
     );
     let packing = Packing {
         kind,
@@ -97,7 +97,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
         size(packed.n_bytes)
     );
     match (is_stdout, output.json) {
-        // Standard output is the bundle.
+        // The bundle is on standard output.
         (true, _) if !global.quiet => note(&said),
         (true, _) => {}
         (false, true) => output.json(&answer)?,
@@ -106,7 +106,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
     Ok(Found::Something)
 }
 
-/// Reads a key to sign with.
+/// Reads a signing key from a PEM file.
 pub(super) fn read_key(path: &Path) -> Result<SigningKey> {
     let cannot = || format!("cannot use the key {}", path.display());
     let text = fs::read_to_string(path).with_context(cannot)?;

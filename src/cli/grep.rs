@@ -22,7 +22,7 @@ use crate::query::{
 use crate::session::{Edits, Workspace};
 use crate::snapshot::{FileId, View};
 
-/// Files that cannot be read are named up to this number.
+/// Maximum number of unreadable files that are listed by name.
 const MAX_NAMED_UNREAD: usize = 5;
 
 #[derive(Debug, Serialize)]
@@ -51,7 +51,7 @@ struct FileOut {
 struct LineOut {
     line: u32,
     text: String,
-    /// Byte ranges within `text` as it stands in the file.
+    /// Byte ranges within the line as it is in the file, before lossy conversion.
     spans: Vec<(u32, u32)>,
     context: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -140,7 +140,7 @@ fn detail(args: &GrepArgs) -> GrepDetail {
     }
 }
 
-/// The cursors of one question.
+/// Reads and writes the cursors of one query.
 struct Cursors<'a> {
     view: &'a View,
     args: &'a GrepArgs,

@@ -71,7 +71,7 @@ pub(super) fn run(global: &Global, args: &HooksArgs, output: &mut Output) -> Res
     match &args.command {
         HooksCommand::Install { dry_run, force, husky } => {
             let repository = Repository::discover(&global.repo)?;
-            let program = std::env::current_exe().context("cannot tell where this program stands")?;
+            let program = std::env::current_exe().context("cannot determine the path of this program")?;
             let wishes = Wishes {
                 force: *force,
                 husky: *husky,
@@ -97,13 +97,13 @@ pub(super) fn run(global: &Global, args: &HooksArgs, output: &mut Output) -> Res
             arguments,
             worker,
         } => {
-            let event = HookEvent::named(event).context("no such hook")?;
+            let event = HookEvent::named(event).context("unknown hook")?;
             if *worker {
                 hooks::work(&Repository::open(&global.repo)?, &INTERRUPTED);
                 return Ok(Found::Something);
             }
             let at = (global.repo.as_os_str() != ".").then_some(global.repo.as_path());
-            // Neither git nor its user has anything to do about a hint that was not taken; it is told to who asks for details.
+            // A failed request must not disturb git or its user, so it is only logged.
             if let Err(error) = hooks::request(event, arguments, at) {
                 tracing::debug!("{:#}", anyhow::Error::from(error));
             }
@@ -154,7 +154,7 @@ fn show_plan(plan: &Plan, dry_run: bool, output: &mut Output) -> Result<()> {
         output.line(&format!("{event}  {action}  {}{why}", one_line(&path)))?;
     }
     if plan.steps.is_empty() {
-        output.line("no hooks of codescout's are here")?;
+        output.line("no codescout hooks are installed")?;
     }
     for advice in &plan.advice {
         output.put(&output.styled(anstyle::Style::new(), advice))?;
@@ -193,7 +193,7 @@ fn show_status(repository: &Repository, output: &mut Output) -> Result<Found> {
         output.line(&format!("{event} {called}, {}{note}", state.replace('_', " ")))?;
     }
     if status.n_waiting > 0 {
-        output.line(&format!("waiting     {} requests", status.n_waiting))?;
+        output.line(&format!("requests    {} waiting", status.n_waiting))?;
     }
     if let Some(entry) = &status.last_run {
         let why = entry
@@ -209,7 +209,7 @@ fn show_status(repository: &Repository, output: &mut Output) -> Result<Found> {
         output.line(&format!("last run    {} {what}{why}", one_line(&entry.at)))?;
     }
     if !status.is_installed() {
-        output.line("to install what is missing: codescout hooks install")?;
+        output.line("run codescout hooks install to install the missing hooks")?;
     }
     Ok(found)
 }

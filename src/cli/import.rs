@@ -25,7 +25,7 @@ struct ImportOut {
     taken: TakenOut,
 }
 
-/// What a bundle says of itself.
+/// The header of a bundle.
 #[derive(Debug, Serialize)]
 pub(super) struct BundleOut {
     kind: &'static str,
@@ -43,7 +43,7 @@ pub(super) struct BundleOut {
     entries: usize,
 }
 
-/// What came of taking it in.
+/// The result of an import.
 #[derive(Debug, Serialize)]
 pub(super) struct TakenOut {
     new_blobs: usize,
@@ -86,7 +86,7 @@ impl BundleOut {
         }
     }
 
-    /// How much of what there is, for people.
+    /// Returns the number of blobs, chunks, vectors and commits as text.
     pub(super) fn content(&self) -> String {
         let mut content = format!("{} blobs, {} chunks", self.blobs, self.chunks);
         for (n, what) in [(self.vectors, "vectors of other models"), (self.commits, "commits")] {
@@ -125,7 +125,7 @@ impl TakenOut {
         }
     }
 
-    /// Whether nothing in it was a lie.
+    /// Returns [`Found::Nothing`] if the bundle's commit history did not match the repository.
     pub(super) fn found(&self) -> Found {
         if self.commits_untrue {
             Found::Nothing
@@ -134,11 +134,11 @@ impl TakenOut {
         }
     }
 
-    /// For people.
+    /// Returns the result as one line of text.
     pub(super) fn text(&self) -> String {
         let mut text = format!("{} new blobs, {} new chunks", self.new_blobs, self.new_chunks);
         for (n_blobs, what) in [
-            (self.known_blobs, "known before"),
+            (self.known_blobs, "already indexed"),
             (self.absent_blobs, "not in this repository"),
         ] {
             if n_blobs > 0 {
@@ -146,17 +146,17 @@ impl TakenOut {
             }
         }
         text.push_str(&if self.adopted {
-            "; taken as it is".to_owned()
+            "; imported without comparison".to_owned()
         } else {
             format!("; {} compared with the files", self.compared_blobs)
         });
         text.push_str(&of_vectors(self.new_vectors, self.vectors_passed_over.as_deref()));
         match (&self.commits_passed_over, self.new_commits, self.compared_commits) {
-            (Some(why), ..) => text.push_str(&format!("; the record of commits was passed over: {why}")),
+            (Some(why), ..) => text.push_str(&format!("; skipped commit history: {why}")),
             (None, 0, _) => {}
-            (None, n, 0) => text.push_str(&format!("; the record of {n} commits")),
+            (None, n, 0) => text.push_str(&format!("; history of {n} commits")),
             (None, n, compared) => text.push_str(&format!(
-                "; the record of {n} commits, definitions in {compared} of them compared"
+                "; history of {n} commits, definitions compared in {compared} of them"
             )),
         }
         text.push_str(&format!(" ({:.2} s)", self.took_ms as f64 / 1e3));
@@ -164,7 +164,7 @@ impl TakenOut {
     }
 }
 
-/// What came of vectors of other models, for people.
+/// Describes the imported and skipped vectors of other models; empty if there are none.
 pub(super) fn of_vectors(n_new: usize, passed_over: Option<&str>) -> String {
     let new = match n_new {
         0 => String::new(),
@@ -172,7 +172,7 @@ pub(super) fn of_vectors(n_new: usize, passed_over: Option<&str>) -> String {
     };
     match passed_over {
         None => new,
-        Some(why) => format!("{new}; vectors of another model were passed over: {why}"),
+        Some(why) => format!("{new}; skipped vectors of another model: {why}"),
     }
 }
 
@@ -188,7 +188,7 @@ pub(super) fn run(global: &Global, args: &ImportArgs, output: &mut Output) -> Re
         is_own: false,
         audit: if args.compare_all { Audit::All } else { Audit::Sample },
     };
-    let cannot = || format!("cannot take in {}", args.file.display());
+    let cannot = || format!("cannot import {}", args.file.display());
     let progress = CliProgress::new(global.quiet);
     let bundle = BundleFile::open(from).with_context(cannot)?;
     let taken = workspace
@@ -211,7 +211,7 @@ fn inspect(args: &ImportArgs, output: &mut Output) -> Result<Found> {
     let (n_bytes, expected) = (n_bytes_of(&args.file), bundle.n_bytes());
     ensure!(
         n_bytes.is_none_or(|n_bytes| n_bytes >= expected),
-        "{} is cut short: it has to have {expected} bytes",
+        "{} is truncated: expected {expected} bytes",
         args.file.display()
     );
     let shown = BundleOut::of(&bundle.header, bundle.signer);
@@ -223,7 +223,7 @@ fn inspect(args: &ImportArgs, output: &mut Output) -> Result<Found> {
     output.line(&format!("trees     {}", shown.trees.join(", ")))?;
     output.line(&format!("content   {} in {} entries", shown.content(), shown.entries))?;
     let (packed, opened) = (size(shown.packed_bytes), size(shown.opened_bytes));
-    output.line(&format!("size      {packed}, {opened} when opened"))?;
+    output.line(&format!("size      {packed}, {opened} uncompressed"))?;
     output.line(&format!(
         "made for  {} repositories, recipe {}, profile {}",
         shown.object_format, shown.recipe, shown.profile
@@ -233,12 +233,12 @@ fn inspect(args: &ImportArgs, output: &mut Output) -> Result<Found> {
         shown
             .signer
             .as_deref()
-            .map_or("by nobody".to_owned(), |key| format!("by {key}"))
+            .map_or("no".to_owned(), |key| format!("by {key}"))
     ))?;
     Ok(Found::Something)
 }
 
-/// Whose bundles are taken: anybody's, or those of a key given as digits or as a file.
+/// Returns the required signature: none, or one by the key given as hexadecimal digits or as a file.
 pub(super) fn trust_of(key: Option<&str>) -> Result<Trust> {
     let Some(key) = key else {
         return Ok(Trust::Anybody);
@@ -246,7 +246,7 @@ pub(super) fn trust_of(key: Option<&str>) -> Result<Trust> {
     if let Ok(public) = PublicKey::parse(key) {
         return Ok(Trust::Only(public));
     }
-    let text = fs::read_to_string(key).with_context(|| format!("{key} is neither a public key nor a file with one"))?;
+    let text = fs::read_to_string(key).with_context(|| format!("{key} is neither a public key nor a readable file"))?;
     Ok(Trust::Only(
         PublicKey::parse(&text).with_context(|| format!("cannot use {key}"))?,
     ))
@@ -256,17 +256,18 @@ fn open(path: &Path) -> Result<Box<dyn Read>> {
     if path == Path::new("-") {
         return Ok(Box::new(std::io::stdin().lock()));
     }
-    let file = open_plain(path).with_context(|| format!("cannot read {} (- reads standard input)", path.display()))?;
+    let file =
+        open_plain(path).with_context(|| format!("cannot read {} (use - for standard input)", path.display()))?;
     Ok(Box::new(file))
 }
 
-/// Of standard input nobody knows.
+/// Returns the size of a file; `None` for standard input.
 fn n_bytes_of(path: &Path) -> Option<u64> {
     let found = fs::metadata(path).ok().filter(|_| path != Path::new("-"))?;
     Some(found.len())
 }
 
-/// So many bytes, for people.
+/// Formats a size in kB or MB (decimal).
 pub(super) fn size(n_bytes: u64) -> String {
     match n_bytes {
         0..1_000_000 => format!("{:.1} kB", n_bytes as f64 / 1e3),

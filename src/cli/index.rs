@@ -19,7 +19,7 @@ use crate::remote::Resettled;
 use crate::session::Workspace;
 use crate::sidecar::PastVersions;
 
-/// Refs move in bursts, as in a rebase or fetch: the index follows when they have been still for so long.
+/// Time without ref changes after which `--watch` indexes. Refs move in bursts, as in a rebase or fetch.
 const QUIET: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Serialize)]
@@ -37,7 +37,7 @@ struct IndexOut {
     shared_sparse: Option<SharedOut>,
 }
 
-/// What was made with a model beside the built-in one.
+/// The vectors of a configured model.
 #[derive(Debug, Serialize)]
 struct VectorsOut {
     model: String,
@@ -53,7 +53,7 @@ struct VectorsOut {
     stopped_because: Option<String>,
 }
 
-/// What was put to where clones share their vectors.
+/// The vectors uploaded to the shared store.
 #[derive(Debug, Serialize)]
 struct SharedOut {
     server: String,
@@ -66,7 +66,7 @@ struct SharedOut {
     stopped_because: Option<String>,
 }
 
-/// What was recorded of commits.
+/// The recorded commit history.
 #[derive(Debug, Serialize)]
 struct HistoryOut {
     new_commits: u32,
@@ -133,7 +133,7 @@ impl SharedOut {
     }
 }
 
-/// Says what became of the vectors of one maker.
+/// Prints and returns the result of computing the vectors of one model.
 fn told_vectors(maker: Maker<'_>, caught_up: CaughtUp, output: &mut Output) -> Result<VectorsOut> {
     let mut vectors = VectorsOut {
         model: maker.profile().model.clone(),
@@ -168,7 +168,7 @@ fn told_vectors(maker: Maker<'_>, caught_up: CaughtUp, output: &mut Output) -> R
     Ok(vectors)
 }
 
-/// Says what became of sharing the vectors of one kind.
+/// Prints the result of sharing the vectors of one kind and adds it to `answer`.
 fn tell_shared(
     workspace: &Workspace,
     kind: RowKind,
@@ -237,14 +237,14 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
         indexer.collect_if_due(output)?;
         return Ok(Found::Something);
     }
-    // Watched before the first update, so that nothing moves unseen in between.
+    // Watched before the first update, so that no move of a ref is missed.
     let watch = workspace.repository.watch_refs()?;
     loop {
         let updated = revisions(workspace, global, args).and_then(|revisions| indexer.update(&revisions, output));
         match updated {
             Ok(answer) if output.json && !answer.revisions.is_empty() => output.json(&answer)?,
             Ok(_) => {}
-            // A branch that is gone, a full disk: the next move may find it mended.
+            // An error such as a deleted branch or a full disk may be gone at the next move of a ref.
             Err(error) if !INTERRUPTED.load(Ordering::Relaxed) => output.error(&error),
             Err(error) => return Err(error),
         }
@@ -254,7 +254,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
             anyhow::bail!("interrupted");
         }
         watch.wait(QUIET)?;
-        // What a rebase, merge or bisect passes through is not worth it; its end moves something too.
+        // The intermediate states of a rebase, merge or bisect are skipped; its end moves a ref too.
         while is_in_operation(workspace.repository.git_dir()) {
             watch.wait(QUIET)?;
         }
@@ -262,7 +262,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
     }
 }
 
-/// The revisions to index: those named, every local branch, or what `--ref` says.
+/// Returns the revisions to index: the given ones, every local branch with `--all-branches`, or else `--ref`.
 fn revisions(workspace: &Workspace, global: &Global, args: &IndexArgs) -> Result<Vec<String>> {
     let mut revisions = args.revisions.clone();
     if args.all_branches {
@@ -279,16 +279,16 @@ fn revisions(workspace: &Workspace, global: &Global, args: &IndexArgs) -> Result
 struct Indexer<'w> {
     workspace: &'w Workspace,
     progress: CliProgress,
-    /// Whether history is asked for, and with which past versions of files.
+    /// `Some` if history is requested, with the past versions of files to index.
     history: Option<Option<PastVersions>>,
-    /// Whether no revision was named, so that history is that of all local branches.
+    /// True if no revision was given, so that the history of all local branches is recorded.
     records_branches: bool,
-    /// The tree that each revision had when it was last told about.
+    /// The tree of each revision at its last update.
     done: HashMap<String, TreeId>,
 }
 
 impl Indexer<'_> {
-    /// Indexes revisions, less those whose tree is the one of the last time.
+    /// Indexes the revisions whose tree has changed since the last update.
     fn update(&mut self, revisions: &[String], output: &mut Output) -> Result<IndexOut> {
         let mut answer = IndexOut {
             revisions: Vec::new(),
@@ -356,8 +356,8 @@ impl Indexer<'_> {
         Ok(answer)
     }
 
-    /// Makes the vectors of the models that are in use beside the built-in one. A server that is away is no failure of the index.
-    /// Returns how many of each kind were shared as they were made.
+    /// Computes the missing vectors of the configured models. An unavailable server is not an error. Returns the number
+    /// of vectors of each kind that were shared meanwhile.
     fn catch_up(&self, answer: &mut IndexOut, output: &mut Output) -> Result<HashMap<RowKind, usize>> {
         let mut n_uploaded = HashMap::new();
         let trees: Vec<TreeId> = self.done.values().copied().collect();
@@ -385,7 +385,7 @@ impl Indexer<'_> {
         Ok(n_uploaded)
     }
 
-    /// Puts vectors to where clones share them. A server that is away is no failure of the index.
+    /// Uploads vectors to the shared store. An unavailable server is not an error.
     fn share(&self, n_uploaded: &HashMap<RowKind, usize>, answer: &mut IndexOut, output: &mut Output) -> Result<()> {
         let trees: Vec<TreeId> = self.done.values().copied().collect();
         output.flush()?;
@@ -396,7 +396,7 @@ impl Indexer<'_> {
         Ok(())
     }
 
-    /// Records commits: when it is asked for, and where it was asked for before.
+    /// Records commits if history is requested now or was recorded before.
     fn record(&self, mut tips: Vec<CommitId>, output: &mut Output) -> Result<Option<HistoryOut>> {
         let recorded = if self.history.is_some() {
             if self.records_branches {
@@ -463,11 +463,11 @@ impl Indexer<'_> {
         }))
     }
 
-    /// Throws away garbage if it is time; after the answer, so that nobody waits for it.
+    /// Collects garbage if it is due. Runs after the answer is printed, so that it does not delay the answer.
     fn collect_if_due(&self, output: &mut Output) -> Result<()> {
         output.flush()?;
         let indexed: Vec<TreeId> = self.done.values().copied().collect();
-        // A failure is none of the index that was asked for.
+        // A failure here does not affect the index that was built.
         match self.workspace.collect_if_due(&indexed, &self.progress, &INTERRUPTED) {
             Ok(Some(collected)) => tracing::info!(?collected.bytes, collected.rewrote, "collected garbage"),
             Ok(None) => {}

@@ -20,24 +20,27 @@ struct InitOut {
     tree: Option<String>,
     new_blobs: usize,
     new_chunks: usize,
-    /// Whether git calls all hooks now.
+    /// True if git runs all hooks.
     hooks: bool,
-    /// What to try next, as commands.
+    /// Commands to try next.
     next: Vec<&'static str>,
 }
 
 const INSTALL_HOOKS: &str = "codescout hooks install";
 
-/// What there is to try, each with what it is for.
+/// Commands to try next, each with its purpose.
 const NEXT: [(&str, &str); 5] = [
-    ("codescout search \"where are errors shown\"", "ask in your own words"),
-    ("codescout outline", "what is in this repository"),
+    (
+        "codescout search \"where are errors shown\"",
+        "search in your own words",
+    ),
+    ("codescout outline", "show what is in this repository"),
     (
         INSTALL_HOOKS,
-        "keep the index fresh in the background, so that no question waits for it",
+        "update the index in the background, so that queries do not wait for it",
     ),
-    ("codescout install --list", "agents that could ask too, over MCP"),
-    ("codescout doctor", "whether all is well"),
+    ("codescout install --list", "list coding agents that can use codescout"),
+    ("codescout doctor", "check for problems"),
 ];
 
 pub(super) fn run(workspace: &Workspace, global: &Global, args: &InitArgs, output: &mut Output) -> Result<Found> {
@@ -55,7 +58,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &InitArgs, outpu
     if let Some(target) = workspace.target(&global.reference)? {
         let outcome = workspace.ingest(target, &CliProgress::new(global.quiet), &INTERRUPTED)?;
         if outcome.interrupted {
-            anyhow::bail!("interrupted; what was indexed so far is kept");
+            anyhow::bail!("interrupted; the files indexed so far are kept");
         }
         answer.tree = Some(target.tree.to_string());
         answer.new_blobs = outcome.n_new_blobs;
@@ -74,20 +77,20 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &InitArgs, outpu
     Ok(Found::Something)
 }
 
-/// Whether to install the hooks: as the flags say, else as somebody at a terminal does.
+/// Returns whether to install the hooks, from the flags or else by asking on a terminal.
 fn is_hooks_wanted(args: &InitArgs, output: &mut Output) -> Result<bool> {
     if args.hooks || args.no_hooks || output.json || !stdin().is_terminal() || !output.is_terminal() {
         return Ok(args.hooks);
     }
-    output.put("install git hooks that keep the index fresh in the background? [y/N] ")?;
+    output.put("Install git hooks that update the index in the background? [y/N] ")?;
     output.flush()?;
     let line = read_line()?;
     Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
-/// Installs the hooks; gives what the user has to do where a manager has its own ways.
+/// Installs the hooks. Returns instructions for the user where a hook manager requires manual steps.
 fn install_hooks(workspace: &Workspace) -> Result<Vec<String>> {
-    let program = std::env::current_exe().context("cannot tell where this program stands")?;
+    let program = std::env::current_exe().context("cannot determine the path of this program")?;
     let plan = hooks::install(&workspace.repository, &program, Wishes::default())?;
     plan.apply()?;
     Ok(plan.advice)
@@ -95,18 +98,18 @@ fn install_hooks(workspace: &Workspace) -> Result<Vec<String>> {
 
 fn show(answer: &InitOut, output: &mut Output) -> Result<()> {
     output.line(&match (&answer.tree, answer.new_blobs) {
-        (None, _) => "no commit yet: files on disk are searched as they are".to_owned(),
+        (None, _) => "no commits yet; queries search the files on disk".to_owned(),
         (Some(_), 0) => "the index is up to date".to_owned(),
-        (Some(_), n_blobs) => format!("indexed {n_blobs} files in {} pieces", answer.new_chunks),
+        (Some(_), n_blobs) => format!("indexed {n_blobs} files in {} chunks", answer.new_chunks),
     })?;
     let sidecar = one_line(&answer.sidecar);
     output.line(&format!(
-        "it is kept in {sidecar}, out of git, and can be deleted at any time"
+        "the index is in {sidecar}, ignored by git, and can be deleted at any time"
     ))?;
     if answer.hooks {
-        output.line("hooks are installed; codescout hooks uninstall takes them away again")?;
+        output.line("hooks are installed; codescout hooks uninstall removes them")?;
     }
-    output.line("next:")?;
+    output.line("next steps:")?;
     for (command, purpose) in NEXT {
         if !(answer.hooks && command == INSTALL_HOOKS) {
             output.line(&format!("  {command:<44} {purpose}"))?;

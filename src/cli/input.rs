@@ -1,4 +1,4 @@
-//! What a person or another program says on standard input.
+//! Reads standard input without blocking signals.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use super::INTERRUPTED;
 
-/// Reads what a person or another program is to say, on a thread of its own, so that a request to end is heeded while nobody says
-/// anything.
+/// Runs `read` on a thread of its own, so that an interrupt takes effect while it waits for input.
 pub(super) fn read_input<T: Send + 'static>(read: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
     const TICK: Duration = Duration::from_millis(50);
     let (send, received) = mpsc::channel();
     std::thread::Builder::new().name("input".to_owned()).spawn(move || {
-        // Who waited may have gone.
+        // The receiver is gone after an interrupt.
         let _ = send.send(read());
     })?;
     loop {
@@ -25,7 +24,7 @@ pub(super) fn read_input<T: Send + 'static>(read: impl FnOnce() -> io::Result<T>
     }
 }
 
-/// The line that somebody types.
+/// Reads one line from standard input.
 pub(super) fn read_line() -> io::Result<String> {
     read_input(|| {
         let mut line = String::new();

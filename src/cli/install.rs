@@ -15,7 +15,7 @@ use crate::setup::install::{
     is_installed,
 };
 
-/// A configuration can be one long line with everything in it, tokens included; so much of a line is shown.
+/// Maximum length of a shown line. A configuration can be one long line that contains everything, tokens included.
 const MAX_SHOWN_CHARACTERS: usize = 160;
 
 #[derive(Debug, Serialize)]
@@ -23,7 +23,7 @@ struct InstallOut {
     client: &'static str,
     scope: &'static str,
     name: String,
-    /// Whether files differ from before; with `--dry-run` whether they would.
+    /// True if files were changed, or would be with `--dry-run`.
     changed: bool,
     dry_run: bool,
     files: Vec<FileOut>,
@@ -48,15 +48,14 @@ struct ListOut {
 struct ListedOut {
     client: &'static str,
     title: &'static str,
-    /// What shows that it is used here.
+    /// Evidence that the client is installed on this machine.
     found: Option<String>,
     user_file: Option<String>,
     project_file: Option<String>,
-    /// The files that name the server.
+    /// Configuration files with an entry for the server.
     installed: Vec<String>,
 }
 
-/// Runs `install`.
 pub(super) fn run(global: &Global, args: &InstallArgs, output: &mut Output) -> Result<Found> {
     let Some(client) = args.client.filter(|_| !args.list) else {
         return list(global, &args.name, output);
@@ -68,7 +67,7 @@ pub(super) fn run(global: &Global, args: &InstallArgs, output: &mut Output) -> R
     let mut next = vec![plan.next.to_owned()];
     if args.http.is_some() {
         next.push(format!(
-            "the server's token is taken from the variable {TOKEN_VARIABLE}, never from a file: set it where {} starts",
+            "set {TOKEN_VARIABLE} to the server's token in the environment of {}; it is not stored in a file",
             client.title
         ));
     }
@@ -76,7 +75,6 @@ pub(super) fn run(global: &Global, args: &InstallArgs, output: &mut Output) -> R
     report(client, &request, &plan, done, next, output)
 }
 
-/// Runs `uninstall`.
 pub(super) fn run_uninstall(global: &Global, args: &UninstallArgs, output: &mut Output) -> Result<Found> {
     let request = request(&args.common, &args.name, false)?;
     let places = places(global, request.scope)?;
@@ -89,8 +87,8 @@ fn request(common: &ClientArgs, name: &str, instructions: bool) -> Result<Reques
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if name.is_empty() || name.len() > 32 || !name.chars().all(is_part) {
         return Err(OpError::new(
-            format!("{name:?} cannot be a server's name"),
-            "up to 32 letters, digits, - and _",
+            format!("invalid server name {name:?}"),
+            "use 1 to 32 letters, digits, - and _",
         )
         .into());
     }
@@ -101,7 +99,7 @@ fn request(common: &ClientArgs, name: &str, instructions: bool) -> Result<Reques
     })
 }
 
-/// The folders of this user, and of the project where one is asked about.
+/// Returns the folders of this user, and the worktree for project scope.
 fn places(global: &Global, scope: Scope) -> Result<Places> {
     let project = match scope {
         Scope::User => None,
@@ -109,7 +107,7 @@ fn places(global: &Global, scope: Scope) -> Result<Places> {
     };
     Places::read(project).ok_or_else(|| {
         let hint = "set HOME (on Windows USERPROFILE)".to_owned();
-        let message = "the home folder is not known".to_owned();
+        let message = "cannot determine the home directory".to_owned();
         OpError::new(message, hint).into()
     })
 }
@@ -118,7 +116,7 @@ fn work_dir(path: &Path) -> Result<PathBuf> {
     let repository = Repository::discover(path)?;
     let root = repository
         .work_dir()
-        .context("a bare repository has no files for a client to read")?;
+        .context("a bare repository has no worktree for project configuration")?;
     Ok(root.to_owned())
 }
 
@@ -127,57 +125,59 @@ fn server(client: &Client, scope: Scope, args: &InstallArgs, places: &Places) ->
         return Ok(Server::Http { url: checked(url)? });
     }
     let roots = roots(client, scope, &args.roots)?;
-    // Files of a project are committed: they must not hold this machine's paths.
+    // Project files are committed, so they must not contain paths of this machine.
     if scope == Scope::Project {
         return Ok(client.stdio(scope, "codescout", &[]));
     }
-    let program = std::env::current_exe().context("cannot tell where this program stands")?;
+    let program = std::env::current_exe().context("cannot determine the path of this program")?;
     let program = places.stable_path(&program);
     let program = program.to_str().with_context(|| {
         let shown = program.display();
-        format!("the path of this program cannot be written into a configuration: {shown}")
+        format!("the path of this program is not UTF-8: {shown}")
     })?;
     Ok(client.stdio(scope, program, &roots))
 }
 
-/// The folders below which repositories may be named, as they are written down. A server that is started anywhere serves nothing without.
+/// Returns the folders below which calls may name repositories, as written to the configuration. A client that does not
+/// start the server in the open project needs at least one.
 fn roots(client: &Client, scope: Scope, given: &[PathBuf]) -> Result<Vec<String>> {
     if scope == Scope::Project && !given.is_empty() {
-        let message = "a project's configuration is committed, and must not hold a folder of this machine".to_owned();
-        let hint = "--root goes with --scope user".to_owned();
+        let message = "--root cannot be used with --scope project: project files are committed".to_owned();
+        let hint = "use --scope user".to_owned();
         return Err(OpError::new(message, hint).into());
     }
     if scope == Scope::User && client.starts_anywhere && given.is_empty() {
         return Err(OpError::new(
             format!(
-                "{} does not start the server in the project that is open, so it has to be told where repositories are",
+                "{} does not start the server in the open project, so it needs a directory with your repositories",
                 client.title
             ),
-            "--root DIR, a folder that holds them; agents then name one in repo",
+            "add --root DIR; agents then pass a repository below it as repo",
         )
         .into());
     }
     let written = |root: &PathBuf| {
         let real = std::fs::canonicalize(root).with_context(|| format!("cannot use the root {}", root.display()))?;
         let text = real.to_str().map(str::to_owned);
-        text.with_context(|| format!("this folder cannot be written into a configuration: {}", real.display()))
+        text.with_context(|| format!("the path of this directory is not UTF-8: {}", real.display()))
     };
     given.iter().map(written).collect()
 }
 
-/// An address without credentials in it: what is written may be committed, and is shown.
+/// Checks the URL of a server. It must not contain credentials, because the configuration is shown and may be
+/// committed.
 fn checked(url: &str) -> Result<String> {
     let rest = ["http://", "https://"].iter().find_map(|start| url.strip_prefix(start));
     let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next());
     let is_clean = !url.contains(|c: char| c.is_whitespace() || c.is_control());
     let wrong = match host {
         Some(host) if !host.is_empty() && is_clean && !host.contains('@') => return Ok(url.to_owned()),
-        Some(host) if host.contains('@') => "the address holds credentials",
-        _ => "this is not an address of a server",
+        Some(host) if host.contains('@') => "the URL contains credentials",
+        _ => "invalid server URL",
     };
     Err(OpError::new(
         wrong.to_owned(),
-        format!("as http://127.0.0.1:8000/mcp; a token is taken from the variable {TOKEN_VARIABLE}"),
+        format!("use a URL such as http://127.0.0.1:8000/mcp; the token comes from the variable {TOKEN_VARIABLE}"),
     )
     .into())
 }
@@ -189,19 +189,19 @@ fn hinted(client: &Client, error: InstallError) -> anyhow::Error {
     };
     let hint = match &error {
         InstallError::NoFile { scope, .. } => format!(
-            "try {}; docs/install.md tells what {} reads",
+            "try {}; docs/install.md lists the files that {} reads",
             other(*scope),
             client.title
         ),
-        InstallError::Text { .. } => "nothing was changed; mend the file, or write the entry by hand".to_owned(),
-        InstallError::Raced { .. } => "call it again".to_owned(),
+        InstallError::Text { .. } => "nothing was changed; fix the file, or add the entry by hand".to_owned(),
+        InstallError::Raced { .. } => "run the command again".to_owned(),
         InstallError::File(_) => return error.into(),
     };
     let message = format!("{:#}", anyhow::Error::from(error));
     OpError::new(message, hint).into()
 }
 
-/// Whether the plan was carried out.
+/// The outcome of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Done {
     Yes,
@@ -209,7 +209,7 @@ enum Done {
     Declined,
 }
 
-/// Shows what would change, asks, and does it.
+/// Shows the changes, asks for confirmation and applies them.
 fn settle(plan: &Plan, args: &ClientArgs, output: &mut Output) -> Result<Done> {
     if !output.json {
         plan.changes.iter().try_for_each(|change| show(change, output))?;
@@ -220,12 +220,12 @@ fn settle(plan: &Plan, args: &ClientArgs, output: &mut Output) -> Result<Done> {
     if plan.is_needed() && !args.yes {
         if output.json || !output.can_ask() {
             return Err(OpError::new(
-                "not confirmed: nothing was changed",
-                "--yes changes the files, --dry-run only shows how",
+                "not a terminal: nothing was changed",
+                "use --yes to change the files, or --dry-run to show the changes",
             )
             .into());
         }
-        if !output.ask("Change this?")? {
+        if !output.ask("Apply these changes?")? {
             return Ok(Done::Declined);
         }
     }
@@ -292,18 +292,18 @@ fn told(client: &Client, plan: &Plan, done: Done) -> Vec<String> {
     let told = |change: &Change| {
         let file = one_line(&change.path.display().to_string());
         let did = match (change.act(), done) {
-            (Act::Keep, _) => format!("{file}: nothing to change"),
-            (_, Done::Declined) => format!("{file}: left as it is"),
-            (Act::Create, Done::Yes) => format!("{file}: made"),
+            (Act::Keep, _) => format!("{file}: unchanged"),
+            (_, Done::Declined) => format!("{file}: not changed"),
+            (Act::Create, Done::Yes) => format!("{file}: created"),
             (Act::Edit, Done::Yes) => format!("{file}: changed"),
             (Act::Remove, Done::Yes) => format!("{file}: removed"),
-            (Act::Create, _) => format!("{file}: would be made"),
+            (Act::Create, _) => format!("{file}: would be created"),
             (Act::Edit, _) => format!("{file}: would be changed"),
             (Act::Remove, _) => format!("{file}: would be removed"),
         };
         match &change.backup {
             Some(backup) if change.act() == Act::Edit && done == Done::Yes => {
-                format!("{did}; as it was before: {}", one_line(&backup.display().to_string()))
+                format!("{did}; backup: {}", one_line(&backup.display().to_string()))
             }
             _ => did,
         }
@@ -336,7 +336,7 @@ impl From<&Change> for FileOut {
 }
 
 fn list(global: &Global, name: &str, output: &mut Output) -> Result<Found> {
-    // Outside of a repository there is still a user.
+    // Outside a repository only user scope applies.
     let scope = match work_dir(&global.repo) {
         Ok(_) => Scope::Project,
         Err(_) => Scope::User,
@@ -373,7 +373,7 @@ fn list(global: &Global, name: &str, output: &mut Output) -> Result<Found> {
         let state = match (&client.found, client.installed.is_empty()) {
             (_, false) => format!("installed in {}", client.installed.join(", ")),
             (Some(found), true) => format!("found: {found}"),
-            (None, true) => "not found here".to_owned(),
+            (None, true) => "not found".to_owned(),
         };
         output.line(&format!("{name} {:<12} {}", client.title, one_line(&state)))?;
     }

@@ -1,11 +1,11 @@
-//! The shapes of `--json` that every command has, as described in `docs/cli.md`.
+//! The types that the `--json` output of all commands shares, described in `docs/cli.md`.
 
 use serde::Serialize;
 
 pub(super) use crate::ops::{OpError, ProvenanceOut};
 use crate::session::{self, Door};
 
-/// A failure.
+/// A failed command.
 #[derive(Debug, Serialize)]
 pub(super) struct ErrorOut {
     pub(super) error: String,
@@ -13,7 +13,7 @@ pub(super) struct ErrorOut {
     pub(super) hint: Option<String>,
 }
 
-/// What to do about an error.
+/// Returns the hint for an error.
 pub(super) fn hint(error: &anyhow::Error) -> Option<String> {
     session::hint(error, Door::Shell)
 }

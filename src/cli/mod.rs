@@ -40,23 +40,23 @@ use crate::config::{Environment, Overrides};
 use crate::session::Workspace;
 use crate::sidecar::failpoint;
 
-/// Set by Ctrl-C and by a request to end; long work looks at it and keeps what was done.
+/// Set by SIGINT, SIGTERM and SIGHUP. Long operations poll it and keep what they have done.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// Set while nothing is under way that could be stopped half-way: an interrupt then ends the process at once.
+/// Set while no operation is running; a signal then ends the process at once.
 static IDLE: AtomicBool = AtomicBool::new(false);
 
-/// What a command found; decides the exit code.
+/// The result of a command, which sets the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
     /// Exit code 0.
     Something,
     /// Exit code 1.
     Nothing,
-    /// Exit code 2: what is left to do was said.
+    /// Exit code 2; the command has printed what remains to be done.
     Unfinished,
 }
 
-/// Runs the program: 0 found, 1 nothing found, 2 failed, 130 interrupted, 143 asked to end.
+/// Runs the program. Exit codes: 0 found, 1 nothing found, 2 failed, 129 SIGHUP, 130 SIGINT, 143 SIGTERM.
 pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     let args = match Args::try_parse_from(args) {
         Ok(args) => args,
@@ -88,8 +88,8 @@ fn arm_fail_point() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Turns a panic of `run` into an error of the command, exit code included. gix panics on some files that it does not expect.
-/// Panics of other threads are reported as usual.
+/// Runs the command and converts a panic into an error with exit code 2. gix panics on some malformed files. Panics of
+/// other threads are reported as usual.
 fn run_caught(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
     let caller = std::thread::current().id();
     let report = std::panic::take_hook();
@@ -105,11 +105,8 @@ fn run_caught(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
         Err(OpError::new(
-            format!(
-                "a fault of the program: {}",
-                text.unwrap_or_else(|| "no message".to_owned())
-            ),
-            "git fsck tells whether the repository is damaged; with -vv the place of the fault is told",
+            format!("internal error: {}", text.unwrap_or_else(|| "no message".to_owned())),
+            "git fsck checks the repository for damage; -vv prints where the error occurred",
         )
         .into())
     })
@@ -191,7 +188,7 @@ fn run(args: &Args, output: &mut Output) -> anyhow::Result<Found> {
 }
 
 fn usage_exit(error: &clap::Error) -> ExitCode {
-    // Help and version are answers, on standard output; everything else is a failure.
+    // clap prints help and version to standard output; everything else is an error.
     let code = if error.use_stderr() { 2 } else { 0 };
     match error.print() {
         Ok(()) => ExitCode::from(code),
@@ -210,7 +207,7 @@ fn start_logging(global: &Global) {
         .log
         .unwrap_or_else(|| format!("codescout={default}"));
     let filter = tracing_subscriber::EnvFilter::new(wanted);
-    // A second subscriber in one process is a test's business; the first one stays.
+    // Only tests call this twice in one process; the first subscriber stays.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

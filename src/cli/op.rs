@@ -10,7 +10,7 @@ use super::{Found, INTERRUPTED};
 use crate::ops::{Ask, Common, Op, Page, Row, Sink, Style, seen_from};
 use crate::session::{Ctx, Session, Workspace};
 
-/// Runs `op` and prints its answer. `name` is the command.
+/// Runs `op` and prints its answer. `name` is the name of the command, to which cursors are bound.
 pub(super) fn run<O: Op>(
     name: &str,
     op: &O,
@@ -79,7 +79,7 @@ fn print<R: Row>(page: Page<R>, here: &str, output: &mut Output) -> Result<()> {
             output.put("\n")?;
         }
         match row.raw() {
-            // Exact bytes for programs; on a terminal control characters are shown as escapes.
+            // Exact bytes unless standard output is a terminal, where control characters are escaped.
             Some(bytes) if !output.is_terminal() => output.bytes(bytes)?,
             Some(bytes) => output.put(&sanitize(&String::from_utf8_lossy(bytes)))?,
             None => row.render(&mut Terminal { here, output }),

@@ -1,4 +1,4 @@
-//! Progress of long work: a bar on a terminal, plain lines elsewhere, nothing for what is over within a second.
+//! Progress of long operations: a bar on a terminal, plain lines elsewhere, nothing for short operations.
 
 use std::io::IsTerminal;
 use std::sync::Mutex;
@@ -9,9 +9,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::render::note;
 use crate::ingest::{Progress, Stage};
 
-/// What is over sooner is not worth a line.
+/// Time before progress is shown.
 const SILENT: Duration = Duration::from_millis(700);
-/// Between plain lines.
+/// Time between plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// Shows progress on standard error.
@@ -113,7 +113,7 @@ fn doing(stage: Stage) -> &'static str {
     match stage {
         Stage::Waiting => "waiting for",
         Stage::Indexing => "indexing",
-        Stage::Importing => "taking over",
+        Stage::Importing => "importing",
         Stage::Recording => "recording",
         Stage::Messages => "indexing messages:",
         Stage::Lines => "comparing changes:",

@@ -18,10 +18,10 @@ use crate::session::Workspace;
 use crate::session::{Content, Purpose, PushPlan, Remote};
 use crate::session::{ImportOptions, ImportedBundle, Known};
 
-/// What a push may bring here, which are lists, and all that is there if the remote cannot leave it out.
+/// Maximum download of a push: the lists of parts, and everything on the remote if it cannot filter objects.
 const MAX_BYTES: u64 = 2 << 30;
-/// What to do if it is too much.
-const MORE: &str = "--max-size lets more come: 8G, 500M";
+/// Hint for a download above the limit.
+const MORE: &str = "raise the limit with --max-size, such as 8G or 500M";
 
 #[derive(Debug, Default, Serialize)]
 struct PushOut {
@@ -97,10 +97,15 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &PushArgs, outpu
         let (what, remote) = (answer.what(), one_line(&answer.remote));
         output.line(&match (is_empty, goes) {
             (true, _) if key.is_some() => {
-                format!("{remote} has all of it, signed as it was when it was pushed: --replace puts it there anew")
+                format!(
+                    "{remote} is up to date; existing parts keep their signatures (use --replace to sign them again)"
+                )
             }
-            (true, _) => format!("{remote} has all of it"),
-            (_, true) => format!("pushed the index of {what}; parts there now: {}", answer.parts_after),
+            (true, _) => format!("{remote} is up to date"),
+            (_, true) => format!(
+                "pushed the index of {what}; parts on the remote: {}",
+                answer.parts_after
+            ),
             _ if args.consent.dry_run => format!("would push the index of {what}"),
             _ => "not pushed".to_owned(),
         })?;
@@ -131,18 +136,18 @@ impl PushOut {
         told
     }
 
-    /// What goes where, for people.
+    /// Describes the pushed data and the remote.
     fn what(&self) -> String {
         let vectors = match self.vector_blobs {
             0 => String::new(),
-            n => format!(" and another model's vectors of {n}"),
+            n => format!(", vectors of another model for {n} blobs"),
         };
         let commits = match self.commits {
             0 => String::new(),
-            n => format!(" and the record of {n} commits"),
+            n => format!(", history of {n} commits"),
         };
         format!(
-            "{} blobs{vectors}{commits} in {} to {}",
+            "{} blobs{vectors}{commits} ({}) to {}",
             self.blobs,
             size(self.bytes),
             self.remote
@@ -169,7 +174,7 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
     let address = shelves.first().map(|(remote, _)| remote.address()).unwrap_or_default();
     if bytes > args.max_size {
         let message = format!(
-            "{address} has {parts} parts with {bytes} bytes, {} are allowed",
+            "{address} has {parts} parts with {bytes} bytes; the limit is {}",
             args.max_size
         );
         return Err(OpError::new(message, MORE.to_owned()).into());
@@ -203,20 +208,20 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
     let of_commits = shelves.iter().find(|(remote, _)| remote.content == Content::Commits);
     if let Some((remote, plan)) = of_commits {
         answer.commits_passed_over = match remote.n_parts() {
-            0 => Some("none is there: codescout push --history there makes one".to_owned()),
+            0 => Some("the remote has none; codescout push --history in a full clone adds it".to_owned()),
             _ => plan.passed_over.as_ref().map(ToString::to_string),
         };
     }
     if goes {
         for (remote, plan) in &shelves {
             if remote.content != Content::Records {
-                // Vectors are about chunks that are known.
+                // Vectors belong to indexed chunks, so the revision is indexed first.
                 workspace.ingest_revision(&global.reference, &progress, &INTERRUPTED)?;
             }
             let taken = remote.pull(plan, workspace, options, &progress, &INTERRUPTED);
             taken.map_err(hinted)?.iter().for_each(|taken| answer.add(taken));
         }
-        // What is left is built, so that the next question finds everything.
+        // Indexes the files that the remote did not have, so that the next query is complete.
         workspace.ingest_revision(&global.reference, &progress, &INTERRUPTED)?;
     }
     answer.took_ms = started.elapsed().as_millis() as u64;
@@ -226,9 +231,9 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
         let remote = one_line(&answer.remote);
         output.line(&match (parts, goes) {
             (0, _) if answer.parts_there == 0 => {
-                format!("{remote} has no index for this build and these settings: codescout push there makes one")
+                format!("{remote} has no index for this version and these settings; codescout push creates one")
             }
-            (0, _) => format!("{remote} has nothing that is not known here{}", answer.of_commits()),
+            (0, _) => format!("already up to date with {remote}{}", answer.of_commits()),
             (_, true) => format!(
                 "pulled {what}: {} new blobs, {} new chunks{}{}",
                 answer.new_blobs,
@@ -250,10 +255,10 @@ pub(super) fn run_pull(workspace: &Workspace, global: &Global, args: &PullArgs, 
 impl PullOut {
     fn of_commits(&self) -> String {
         match (&self.commits_passed_over, self.new_commits) {
-            (Some(why), 0) => format!("; the record of commits was passed over: {why}"),
+            (Some(why), 0) => format!("; skipped commit history: {why}"),
             (None, 0) => String::new(),
-            (None, n) => format!("; the record of {n} commits"),
-            (Some(why), n) => format!("; the record of {n} commits; another was passed over: {why}"),
+            (None, n) => format!("; history of {n} commits"),
+            (Some(why), n) => format!("; history of {n} commits; skipped part of the history: {why}"),
         }
     }
 
@@ -288,22 +293,20 @@ fn hinted(error: anyhow::Error) -> anyhow::Error {
             source: BoundError::TooMuch { .. },
             ..
         }) => MORE,
-        Some(ExchangeError::Foreign { .. }) => "codescout push --replace puts an index in its place",
-        Some(ExchangeError::NoRemote { .. }) => {
-            "the first word is a remote of this repository, or an address; revisions follow"
-        }
+        Some(ExchangeError::Foreign { .. }) => "codescout push --replace replaces it with an index",
+        Some(ExchangeError::NoRemote { .. }) => "the first argument is the name or URL of a remote; revisions follow",
         _ => return error,
     };
     OpError::new(format!("{error:#}"), hint.to_owned()).into()
 }
 
-/// Whether what was shown may be done.
+/// Returns whether the user confirms the action.
 fn may(question: &str, yes: bool, output: &mut Output) -> Result<bool> {
     if yes {
         return Ok(true);
     }
     if output.json || !output.can_ask() {
-        bail!("{question} Say --yes, or --dry-run to see what would be done");
+        bail!("{question} Use --yes to confirm, or --dry-run to see what would be done");
     }
     Ok(output.ask(question)?)
 }

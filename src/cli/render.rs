@@ -1,4 +1,4 @@
-//! The only place that writes to the terminal: control characters removed, colours on a terminal alone.
+//! Writes to the terminal. No other module does. Control characters are escaped; colors are used only on a terminal.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -9,11 +9,11 @@ use crate::model::unprintable::{is_unprintable, json};
 
 /// Paths and names.
 pub(super) const STRONG: Style = Style::new().effects(Effects::BOLD);
-/// Positions and facts beside the point.
+/// Positions and secondary facts.
 pub(super) const FAINT: Style = Style::new().effects(Effects::DIMMED);
-/// What matched.
+/// Matches.
 pub(super) const MATCH: Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
-/// What is put in.
+/// Added lines.
 pub(super) const ADDED: Style = AnsiColor::Green.on_default();
 /// Removed lines.
 pub(super) const REMOVED: Style = AnsiColor::Red.on_default();
@@ -47,7 +47,7 @@ impl Output {
         }
     }
 
-    /// Writes text whose control characters are ours.
+    /// Writes text without escaping control characters.
     pub(super) fn put(&mut self, text: &str) -> io::Result<()> {
         self.has_text |= !text.is_empty();
         self.out.write_all(text.as_bytes()).map_err(on_stdout)
@@ -60,13 +60,13 @@ impl Output {
         }
     }
 
-    /// A line of ours.
+    /// Writes a line without escaping control characters.
     pub(super) fn line(&mut self, text: &str) -> io::Result<()> {
         self.put(text)?;
         self.put("\n")
     }
 
-    /// Foreign text in a style; what could steer a terminal is shown as an escape.
+    /// Formats untrusted text in a style. Unprintable characters are escaped.
     pub(super) fn styled(&self, style: Style, text: &str) -> String {
         let text = sanitize(text);
         if self.has_color {
@@ -76,12 +76,12 @@ impl Output {
         }
     }
 
-    /// The name of a path on one line, in a style.
+    /// Formats untrusted text, such as a path, on one line in a style.
     pub(super) fn name(&self, style: Style, text: &str) -> String {
         self.styled(style, &one_line(text))
     }
 
-    /// Foreign text on one line with the given byte ranges in a style.
+    /// Formats untrusted text on one line, with the given byte ranges in a style.
     pub(super) fn marked(&self, style: Style, text: &[u8], spans: &[(u32, u32)]) -> String {
         let mut marked = String::new();
         let mut at = 0;
@@ -96,57 +96,57 @@ impl Output {
         marked
     }
 
-    /// A remark on standard error, unless only errors are wanted.
+    /// Prints a remark to standard error unless `--quiet` is set.
     pub(super) fn remark(&self, text: &str) {
         if !self.quiet {
             note(text);
         }
     }
 
-    /// Tells on standard error what makes an answer partial, after the answer.
+    /// Prints the reasons for an incomplete answer to standard error, after the answer.
     pub(super) fn incomplete(&mut self, because: &[String]) -> io::Result<()> {
         self.flush()?;
         because.iter().for_each(|why| note(why));
         Ok(())
     }
 
-    /// A JSON value on a line of its own.
+    /// Writes a JSON value on a line of its own.
     pub(super) fn json(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
         let mut line = json(value)?;
         line.push(b'\n');
         self.bytes(&line)
     }
 
-    /// Bytes as they are.
+    /// Writes bytes unchanged.
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
-        // Beside the stream for text, which takes out what looks like a terminal's control sequences.
+        // Bypasses the stream for text, which removes terminal control sequences.
         self.flush()?;
         let mut out = io::stdout().lock();
         out.write_all(bytes).and_then(|()| out.flush()).map_err(on_stdout)
     }
 
-    /// Standard output for more bytes than are held in memory.
+    /// Returns standard output, for data that should not be held in memory.
     pub(super) fn raw(&mut self) -> io::Result<io::StdoutLock<'static>> {
         self.flush()?;
         Ok(io::stdout().lock())
     }
 
-    /// Whether anything was written.
+    /// Returns true if any text was written.
     pub(super) fn has_text(&self) -> bool {
         self.has_text
     }
 
-    /// Whether somebody reads this on a terminal.
+    /// Returns true if standard output is a terminal.
     pub(super) fn is_terminal(&self) -> bool {
         io::stdout().is_terminal()
     }
 
-    /// Whether there is somebody to ask.
+    /// Returns true if the user can be asked: standard input and standard error are terminals.
     pub(super) fn can_ask(&self) -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
-    /// Asks a question of ours; no answer is a no.
+    /// Asks a yes-or-no question. An empty answer means no.
     pub(super) fn ask(&mut self, question: &str) -> io::Result<bool> {
         self.flush()?;
         write!(io::stderr().lock(), "{question} [y/N] ")?;
@@ -161,7 +161,7 @@ impl Output {
         }
     }
 
-    /// The error with its causes; as JSON on standard output too, when that was asked for.
+    /// Prints an error with its causes and hint to standard error, and with `--json` also as JSON to standard output.
     pub(super) fn error(&mut self, error: &anyhow::Error) {
         let message = sanitize(&format!("{error:#}"));
         let hint = super::json::hint(error);
@@ -170,11 +170,11 @@ impl Output {
                 error: message.clone(),
                 hint: hint.clone(),
             };
-            // Whoever closed standard output still gets the exit code.
+            // If standard output is closed, the exit code still reports the error.
             let _ = self.json(&value).and_then(|()| self.flush());
         }
         let mut err = io::stderr().lock();
-        // Nothing is left to be told to somebody who closed standard error.
+        // If standard error is closed, there is no way to report the error.
         let _ = writeln!(err, "codescout: {message}");
         if let Some(hint) = hint {
             let _ = writeln!(err, "hint: {}", sanitize(&hint));
@@ -182,18 +182,18 @@ impl Output {
     }
 }
 
-/// Says where it failed, which the system does not. The kind stays: a reader that has gone away is no failure.
+/// Adds context to an error of standard output. The kind is kept, because a broken pipe is not reported as an error.
 fn on_stdout(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot write standard output: {error}"))
 }
 
-/// A warning or remark on standard error.
+/// Prints a warning or remark to standard error.
 pub(super) fn note(text: &str) {
-    // As above: without standard error nobody wants to hear it.
+    // A closed standard error is ignored.
     let _ = writeln!(io::stderr().lock(), "codescout: {}", sanitize(text));
 }
 
-/// The text with unprintable characters, but for tab and newline, as `\u{…}` escapes.
+/// Escapes unprintable characters except tab and newline as `\u{…}`.
 pub(super) fn sanitize(text: &str) -> String {
     let is_safe = |c: char| c == '\n' || c == '\t' || !is_unprintable(c);
     if text.chars().all(is_safe) {
@@ -209,7 +209,7 @@ pub(super) fn sanitize(text: &str) -> String {
     text.chars().map(escape).collect()
 }
 
-/// Like [`sanitize`], with line breaks as escapes too: what is shown stays on its line.
+/// Like [`sanitize`], but also escapes newlines, so that the text stays on one line.
 pub(super) fn one_line(text: &str) -> String {
     sanitize(text).replace('\n', "\\n")
 }

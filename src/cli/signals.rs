@@ -1,5 +1,5 @@
-//! Requests to end: the first is noted, and long work stops at the next safe place; the second ends the
-//! process, as the first does when nothing is under way.
+//! Handles SIGINT, SIGTERM and SIGHUP. The first signal sets a flag, and long operations stop at the next safe point.
+//! The second signal, or the first while no operation is running, ends the process.
 
 use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -8,18 +8,18 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{IDLE, INTERRUPTED, render};
 
-/// What a shell reports of a process that a signal has ended: 128 and its number.
+/// The exit code after a signal: 128 plus the number of the signal, as in a shell.
 static EXIT_CODE: AtomicU8 = AtomicU8::new(130);
 
-/// Listens for Ctrl-C and for requests to end, for as long as the process lives. Without listeners either ends the process at
-/// once, which loses nothing that was published; so a failure is no failure.
+/// Starts the signal handlers, which run for the lifetime of the process. A failure is only logged: without handlers a
+/// signal ends the process at once, and published data is not lost.
 pub(super) fn catch() {
     if let Err(error) = listen() {
         tracing::debug!(%error, "no handler for signals");
     }
 }
 
-/// The exit code of a run that was asked to end.
+/// Returns the exit code of an interrupted run.
 pub(super) fn exit_code() -> u8 {
     EXIT_CODE.load(Ordering::Relaxed)
 }
@@ -53,7 +53,7 @@ async fn note(mut interrupt: Signal, mut terminate: Signal, mut hangup: Signal) 
             std::process::exit(i32::from(code));
         }
         if std::io::stderr().is_terminal() {
-            render::note("stopping, and keeping what is done; once more to stop at once");
+            render::note("stopping and saving the work done so far; press Ctrl-C again to stop at once");
         }
     }
 }

@@ -32,7 +32,7 @@ const ID_DIGITS: usize = 12;
 #[command(after_help = "Examples:
   codescout status
   codescout status --ref v1.2.0 --json
-  codescout status --bytes             what keeps how much")]
+  codescout status --bytes             show what uses how much space")]
 pub(crate) struct Status {
     /// Show what uses how much space; reads the file list of every snapshot
     #[arg(long)]

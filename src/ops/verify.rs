@@ -22,12 +22,12 @@ const MAX_SHOWN: usize = 10;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
 #[serde(default)]
 #[command(after_help = "Examples:
-  codescout verify                  is every file what was written?
-  codescout verify --deep           and does it say what the blobs say?
-  codescout verify --sample 1000    that, of a thousand blobs
+  codescout verify                  check the checksum of every file
+  codescout verify --deep           also compare the index with the blobs
+  codescout verify --sample 1000    compare a sample of 1000 blobs
   codescout verify --repair
 
-Exit code: 0 all is well, 1 damage was found, 2 it could not be checked.")]
+Exit status: 0 if there is no damage, 1 if there is damage, 2 on error.")]
 pub(crate) struct Verify {
     /// Rebuild the index of every blob and compare it with what is stored
     #[arg(long)]

@@ -870,7 +870,7 @@ fn a_setting_that_no_command_could_start_with_is_not_made() {
     let told = call_in(repo.root(), &["search", "packet"], b"").expect(2).stderr;
     assert!(told.contains("codescout config unset embedding.server"), "{told}");
     let set = call_in(repo.root(), &["config", "set", "embedding.server", "nonsense"], b"").expect(2);
-    assert!(set.stderr.contains("this is in the way"), "{}", set.stderr);
+    assert!(set.stderr.contains("the settings are still invalid"), "{}", set.stderr);
     call_in(repo.root(), &["config", "unset", "embedding.server"], b"").expect(0);
     call_in(repo.root(), &["search", "packet"], b"").expect(0);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Tools for agents, and what names them in the configuration of one.
+//! Arguments of `serve`, `install` and `uninstall`.
 
 use std::path::PathBuf;
 
@@ -9,9 +9,9 @@ use crate::setup::install::{Client, Scope, clients};
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
-  codescout serve                                  one client, on standard input and output
-  codescout serve --root ~/src                     repositories below ~/src may be named too
-  codescout serve --http 127.0.0.1:8808            any number of clients, over HTTP")]
+  codescout serve                                  serve one client over standard input and output
+  codescout serve --root ~/src                     also allow repositories below ~/src
+  codescout serve --http 127.0.0.1:8808            serve any number of clients over HTTP")]
 pub(crate) struct ServeArgs {
     /// Serve HTTP on this address, such as 127.0.0.1:8808, instead of standard input; port 0 picks a free one
     #[arg(long, value_name = "ADDR")]
@@ -44,15 +44,15 @@ pub(crate) enum BodiesArg {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
-  codescout install --list                        which agents are found here
-  codescout install claude-code                   for all projects of this user
-  codescout install codex --scope project         for everybody who works on this repository
+  codescout install --list                        list the agents found on this machine
+  codescout install claude-code                   configure all your projects
+  codescout install codex --scope project         configure this repository for everyone who works on it
   codescout install cursor --dry-run              only show what would change
   codescout install vscode --http http://127.0.0.1:8000/mcp --yes
-  codescout install windsurf --root ~/src         for clients that do not say which project is open
-  codescout install gemini --instructions         and tell the agent when to use which tool
+  codescout install windsurf --root ~/src         for agents that do not pass the open project
+  codescout install gemini --instructions         also add instructions for the agent
 
-Nothing is written before it was shown and confirmed. What was there before is kept: codescout uninstall brings it back.")]
+Changes are shown and written only after confirmation. `codescout uninstall` restores the previous files.")]
 pub(crate) struct InstallArgs {
     /// Agent to configure
     #[arg(value_parser = client_parser(), required_unless_present = "list", conflicts_with = "list")]
@@ -82,7 +82,7 @@ pub(crate) struct InstallArgs {
   codescout uninstall codex --scope project --dry-run
   codescout uninstall cursor --yes --json
 
-A file that nobody else has changed is as it was before, byte for byte; from others only the entry goes.")]
+A file that has not changed since `install` is restored byte for byte; from other files only the entry is removed.")]
 pub(crate) struct UninstallArgs {
     /// Agent to configure
     #[arg(value_parser = client_parser())]
@@ -128,5 +128,5 @@ fn client_parser() -> impl TypedValueParser<Value = &'static Client> {
     let names = clients().iter();
     let names = names.map(|client| PossibleValue::new(client.id).aliases(client.aliases.iter().copied()));
     PossibleValuesParser::new(names.collect::<Vec<_>>())
-        .try_map(|name| Client::by_name(&name).ok_or_else(|| format!("no client is called {name:?}")))
+        .try_map(|name| Client::by_name(&name).ok_or_else(|| format!("unknown agent {name:?}")))
 }

@@ -1,4 +1,4 @@
-//! Measuring.
+//! Arguments of `eval`.
 
 use std::path::PathBuf;
 
@@ -8,8 +8,8 @@ use crate::ops::SearchMode;
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
-  codescout eval --from-history --sample 100       this repository's own commits as queries
-  codescout eval --judgements DIR --clones DIR     judged queries over local clones
+  codescout eval --from-history --sample 100       use commits of this repository as queries
+  codescout eval --judgements DIR --clones DIR     run judged queries on local clones
   codescout eval --judgements DIR --clones DIR --settings keyword,semantic,auto --ids odd")]
 pub(crate) struct EvalArgs {
     /// Directory of judged queries in JSON (format: docs/evaluation.md)

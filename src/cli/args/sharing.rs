@@ -1,4 +1,4 @@
-//! What carries an index elsewhere, and brings it from there.
+//! Arguments of the commands that share an index: `export`, `import`, `ci`, `push` and `pull`.
 
 use std::path::PathBuf;
 
@@ -140,7 +140,7 @@ fn size(text: &str) -> Result<u64, String> {
     let number: Option<u64> = digits.parse().ok();
     number
         .and_then(|number| number.checked_mul(1 << shift))
-        .ok_or_else(|| "a number of bytes, or with K, M or G behind".to_owned())
+        .ok_or_else(|| "expected a number of bytes with an optional suffix K, M or G".to_owned())
 }
 
 #[derive(Debug, ClapArgs)]

@@ -1,4 +1,4 @@
-//! What makes, keeps and checks the index, and settings.
+//! Arguments of the commands that build, maintain and check the index, and of `config` and `hooks`.
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
@@ -6,11 +6,11 @@ use crate::ops::{Gc, Pins};
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
-  codescout index                 the commit that is checked out
-  codescout index v1.0 v2.0       two tags
-  codescout index --all-branches  every local branch
-  codescout index --history       what every commit of every local branch changed, too
-  codescout index --watch         go on whenever a commit, checkout or reset moves a ref")]
+  codescout index                 index the checked-out commit
+  codescout index v1.0 v2.0       index two tags
+  codescout index --all-branches  index every local branch
+  codescout index --history       also record the changes of all commits of local branches
+  codescout index --watch         keep running and index whenever a ref moves")]
 pub(crate) struct IndexArgs {
     /// Revisions to index; the checked-out commit by default
     pub(crate) revisions: Vec<String>,
@@ -41,7 +41,7 @@ pub(crate) enum HistoryVersions {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   codescout init
-  codescout init --hooks              without being asked
+  codescout init --hooks              install hooks without asking
   codescout init --no-hooks --repo ../other")]
 pub(crate) struct InitArgs {
     /// Install hooks without asking
@@ -55,10 +55,10 @@ pub(crate) struct InitArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   codescout doctor
-  codescout doctor --fix          mend what can be mended without asking
-  codescout doctor --what-leaves  what would leave this machine
+  codescout doctor --fix          fix what can be fixed by changing only the index
+  codescout doctor --what-leaves  show what would leave this machine
 
-Exit code: 0 nothing is in the way, 1 there is a problem, 2 failed.")]
+Exit status: 0 if there is no problem, 1 if there is one, 2 on error.")]
 pub(crate) struct DoctorArgs {
     /// Fix what can be fixed by changing only the index
     #[arg(long)]
@@ -70,9 +70,9 @@ pub(crate) struct DoctorArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
-  codescout gc --dry-run       what would go, and what keeps the rest
+  codescout gc --dry-run       show what would be deleted and what uses the rest
   codescout gc
-  codescout gc --pin v1.2.0    keep this snapshot, whatever becomes of the tag
+  codescout gc --pin v1.2.0    keep this snapshot even if the tag is deleted
   codescout gc --pins")]
 pub(crate) struct GcArgs {
     #[command(flatten)]
@@ -83,9 +83,9 @@ pub(crate) struct GcArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
-  codescout hooks install --dry-run    what would be written
+  codescout hooks install --dry-run    show what would be written
   codescout hooks install
-  codescout hooks status --json        exit code 1 if git would not call them
+  codescout hooks status --json        exit with 1 if git would not run them
   codescout hooks uninstall")]
 pub(crate) struct HooksArgs {
     #[command(subcommand)]
@@ -98,7 +98,7 @@ pub(crate) enum HooksCommand {
     #[command(after_help = "Examples:
   codescout hooks install
   codescout hooks install --dry-run --json
-  codescout hooks install --husky      adds lines to .husky/post-commit and the like")]
+  codescout hooks install --husky      add lines to .husky/post-commit and others")]
     Install {
         /// Show what would be done without doing it
         #[arg(long)]

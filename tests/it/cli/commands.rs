@@ -332,7 +332,7 @@ fn eval_reports_a_missing_clone_and_measures_the_others() {
     assert_eq!(strings(&partial["not_evaluated"], "repository"), ["Some/Gone"]);
     assert_eq!((&partial["queries"], &partial["repositories"]), (&json!(2), &json!(2)));
     let text = call(&repo, &args).expect(1);
-    assert!(text.text().contains("partial: without Some/Gone"), "{}", text.text());
+    assert!(text.text().contains("partial: skipped Some/Gone"), "{}", text.text());
     assert!(text.stderr.contains("no clone of Some/Gone"), "{}", text.stderr);
 
     std::fs::remove_dir_all(repo.path(".git/clones")).unwrap();

@@ -33,7 +33,10 @@ fn after_init_all_is_well() {
     assert!(!repo.path(".codescout").exists(), "looking makes nothing");
 
     let told = call(&repo, &["init"]).expect(0).text();
-    assert!(told.contains("next:") && told.contains("codescout search"), "{told}");
+    assert!(
+        told.contains("next steps:") && told.contains("codescout search"),
+        "{told}"
+    );
     assert!(
         call(&repo, &["init"])
             .expect(0)

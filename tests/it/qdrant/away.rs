@@ -159,7 +159,7 @@ fn other_clones_ask_nobody_and_who_keeps_them_again_takes_them_back() {
     }
     let export = call_in(clone.root(), &["export", "v.bundle", "--vectors"], b"").expect(2);
     assert!(
-        export.stderr.contains("not kept here") && export.stderr.contains("qdrant.keep_local true"),
+        export.stderr.contains("not stored locally") && export.stderr.contains("qdrant.keep_local true"),
         "{}",
         export.stderr
     );

@@ -57,7 +57,7 @@ fn the_template_for_a_shell_carries_an_index_from_job_to_job() {
     repo.commit("one file more");
     let second = job(&repo, "second");
     let said = stdout(&run_template(&second, &store, "save", &[]));
-    assert!(said.contains("taken as it is"), "{said}");
+    assert!(said.contains("imported without comparison"), "{said}");
     assert!(said.contains("1 new blobs"), "only the difference is built: {said}");
     assert_eq!(fs::read_dir(&store).unwrap().count(), 2);
     assert!(second.git(["status", "--porcelain"]).is_empty());
@@ -69,7 +69,7 @@ fn the_template_for_a_shell_carries_an_index_from_job_to_job() {
     // The same tree again: nothing is built, nothing is saved.
     let said = stdout(&run_template(&job(&repo, "third"), &store, "save", &[]));
     assert!(
-        said.contains("up to date") && said.contains("not saved: the archive has this tree already"),
+        said.contains("up to date") && said.contains("not saved: the archive already has this tree"),
         "{said}"
     );
     assert_eq!(fs::read_dir(&store).unwrap().count(), 2);
@@ -214,7 +214,7 @@ fn an_archive_that_came_with_the_code_is_refused() {
     ] {
         let refused = call_in(job.root(), args, b"").expect(2);
         assert!(
-            refused.stderr.contains("came with the repository"),
+            refused.stderr.contains("is tracked by git"),
             "{args:?}: {}",
             refused.stderr
         );
@@ -269,7 +269,7 @@ fn a_damaged_archive_is_in_the_way_once() {
     assert!(String::from_utf8_lossy(&told.stderr).contains("cannot restore"));
     assert!(stdout(&told).contains("saved:"), "{}", stdout(&told));
     let said = stdout(&run_template(&job(&repo, "third"), &store, "save", &[]));
-    assert!(said.contains("taken as it is"), "{said}");
+    assert!(said.contains("imported without comparison"), "{said}");
 }
 
 #[test]

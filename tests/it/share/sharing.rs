@@ -302,8 +302,8 @@ fn what_cannot_be_is_told_in_words_of_who_asks() {
     for (args, said) in [
         (&["export", "../folder"][..], "../folder is a folder"),
         (&["export", "../nowhere/x"], "there is no folder ../nowhere"),
-        (&["import", "--inspect", "../cut"], "../cut is cut short"),
-        (&["push", "main", "--yes"], "a remote of this repository, or an address"),
+        (&["import", "--inspect", "../cut"], "../cut is truncated"),
+        (&["push", "main", "--yes"], "the name or URL of a remote"),
     ] {
         let called = call_in(repo.root(), args, b"").expect(2);
         assert!(called.stderr.contains(said), "{args:?}: {}", called.stderr);

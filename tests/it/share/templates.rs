@@ -219,7 +219,7 @@ fn on_github_a_run_pays_for_what_is_new_and_only_trusted_ones_save() {
     repo.commit("one file more");
     let (said, _) = run(&mut caches, "push", "topic");
     assert!(
-        said.contains("taken as it is") && said.contains("1 new blobs"),
+        said.contains("imported without comparison") && said.contains("1 new blobs"),
         "{said}"
     );
     assert_eq!(caches.keys.len(), 1, "a branch saves nothing");
@@ -315,7 +315,7 @@ fn on_gitlab_the_cache_moves_with_the_default_branch() {
     repo.commit("one file more");
     let said = run(&mut caches, "topic", false);
     assert!(
-        said.contains("taken as it is") && said.contains("1 new blobs"),
+        said.contains("imported without comparison") && said.contains("1 new blobs"),
         "{said}"
     );
     assert_eq!(caches.keys, ["codescout-main"], "a branch saves nothing");
