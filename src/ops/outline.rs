@@ -37,7 +37,7 @@ const WITHOUT_HEADINGS: &[&str] = &["restructuredtext", "asciidoc", "latex", "or
   codescout outline --view map --max-tokens 4000
   codescout outline docs --view headings")]
 pub(crate) struct Outline {
-    /// Directory or file, relative to the repository root; all by default
+    /// Directory or file; the whole repository by default
     #[arg(value_name = "PATH", value_parser = path_text())]
     #[schemars(description = "folder or file")]
     at: Option<String>,
@@ -245,7 +245,9 @@ impl Outline {
             [path] if is_path(path) || !path.contains(['*', '?', '[', '{', '!']) => Some(path),
             _ => None,
         };
-        let place = self.at.as_ref().or(plain).map_or("", String::as_str);
+        let Some(place) = self.at.as_ref().or(plain) else {
+            return String::new();
+        };
         let place = inside(&ask.session.workspace, place);
         let place = place.trim_start_matches("./").trim_end_matches('/');
         if place == "." { String::new() } else { place.to_owned() }

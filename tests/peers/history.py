@@ -62,7 +62,7 @@ def random_symbols():
     found = []
     for path in files(SOURCE):
         outline, _ = ask("outline", path)
-        definitions = [one for file in outline.get("results", []) for one in file["definitions"]]
+        definitions = [one for one in outline.get("results", []) if "id" in one]
         found += [(one, path) for one in definitions if one["kind"] in KINDS]
     while True:
         symbol, path = DICE.choice(found)

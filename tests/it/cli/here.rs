@@ -42,6 +42,8 @@ fn a_path_is_relative_to_the_directory() {
     assert!(told(&repo, &["history", "gone.rs"]).contains("remove the old lexer"));
     assert!(told(&repo, &["blame", "deep/tree.rs"]).contains("lex_tree"));
     assert!(told(&repo, &["outline", "deep"]).contains("tree.rs"));
+    assert!(told(&repo, &["outline"]).starts_with("4 files"));
+    assert!(told(&repo, &["outline", "."]).starts_with("src/ 2 files"));
 }
 
 #[test]
