@@ -149,10 +149,10 @@ def blame():
     for number, path in enumerate(names):
         options = [[], ["-w"], ["-w", "-M"], ["-C"]][number % 4]
         answer, wall = ask("blame", path, "--by", "line", *options)
-        if "lines" not in answer:
+        if "results" not in answer:
             continue
         theirs, git_wall = by_git(path, options)
-        ours = {line["line"]: line["commit"] for line in answer["lines"] or []}
+        ours = {line["line"]: line["commit"] for line in answer["results"]}
         wrong = [line for line in set(ours) | set(theirs) if ours.get(line) != theirs.get(line)]
         n_files += 1
         n_lines += len(theirs)
@@ -179,8 +179,8 @@ def hover():
     for path in sized:
         answer, wall = ask("blame", path, "--by", "symbol")
         whole.append(answer["took_ms"])
-        if answer.get("symbols"):
-            symbol = DICE.choice(answer["symbols"])
+        if answer.get("results"):
+            symbol = DICE.choice(answer["results"])
             found, _ = ask("blame", symbol["id"])
             one.append(found["took_ms"])
         git.append(by_git(path, [])[1])
