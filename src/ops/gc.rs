@@ -166,12 +166,13 @@ impl Facts {
             out.line("nothing was changed");
             return;
         }
-        let rewrote = match self.rewrote {
-            true => format!(
+        let rewrote = if self.rewrote {
+            format!(
                 ", {} segments copied into {}",
                 self.segments_before, self.segments_after
-            ),
-            false => String::new(),
+            )
+        } else {
+            String::new()
         };
         out.line(&format!(
             "{:.2} MB before, {:.2} MB now, {:.2} MB freed in {:.2} s{rewrote}",
